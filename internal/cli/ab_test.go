@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// seeded prints an accuracy that depends on the seed, and on GAIN of the variant. Seeds from BAD on are much worse.
+// seeded prints an accuracy that depends on the seed and on the variant's GAIN. From seed BAD on it is much worse.
 const seeded = `name: seeded
 command: |
   awk -v s="$SCRIMP_SEED" -v g="$GAIN" -v bad="$BAD" 'BEGIN { print "step 1/1 accuracy " 0.9 + s * 0.001 + g * (1 + s / 10) - (s >= bad) * 0.5 }'
@@ -20,7 +20,7 @@ env: {GAIN: "0", BAD: "99"}
 budget: $1
 `
 
-// compare runs a comparison; code is the exit status that it should have.
+// compare runs a comparison and verifies its exit status, code.
 func (h *home) compare(code int, args ...string) (v show.AB, text string) {
 	h.t.Helper()
 	cmd := h.command(append([]string{"ab", "-y", "--json"}, args...)...)
@@ -81,13 +81,13 @@ func TestAB_JudgesAChangeByPairs(t *testing.T) {
 	if again := h.do("ab", "seeded-ab"); again != text {
 		t.Errorf("ab NAME shows\n%s\nand ab status NAME\n%s", again, text)
 	}
-	// A job that was submitted before may be the baseline, and two pairs that differ end it early.
+	// An earlier job can be the baseline, and two pairs that differ end the comparison early.
 	job := v.Arms[0].Runs[0].Job
 	v, _ = h.compare(3, job, "--set", "env.GAIN=0.01", "--set", "env.BAD=2", "--tolerance", "accuracy=0.1%", "--budget", "$5", "--name", "early")
 	if *v.Verdict != ab.CannotTell || v.Complete < 2 || v.Complete > 4 || !strings.Contains(v.Why, "whatever the last") || v.Arms[0].Runs[5].Job != "" {
 		t.Errorf("two pairs that differ: %+v", v)
 	}
-	// A name is that of one comparison, so each can be shown again.
+	// A name belongs to one comparison, so each can be shown again.
 	before := h.do("groups")
 	out, err := h.try("ab", "-y", "job.yaml", "--set", "env.GAIN=1", "--seeds", "1", "--name", "early")
 	if err == nil || !strings.Contains(out, "--name early: early has that name already: give another, such as --name early-2") {
@@ -104,7 +104,7 @@ func TestAB_JudgesAChangeByPairs(t *testing.T) {
 	}
 }
 
-func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
+func TestAB_NamesUselessRun(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", seeded)
@@ -126,8 +126,8 @@ func TestAB_SaysWhichRunIsNoGood(t *testing.T) {
 	}
 }
 
-// scrimp ab refuses a wrong comparison before it spends money, and mostly before a server runs.
-func TestAB_RefusesWhatCannotBeCompared(t *testing.T) {
+// scrimp ab refuses an invalid comparison before it spends money, and mostly before it starts a server.
+func TestAB_RefusesInvalidComparison(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", seeded)
@@ -146,12 +146,12 @@ func TestAB_RefusesWhatCannotBeCompared(t *testing.T) {
 		"job.yaml --set deadline=none":                             "`deadline`",
 		"job.yaml --set name=other":                                "changes nothing",
 		"job.yaml --set resources.cpus=many":                       "`resources.cpus`",
-		"job.yaml --set budget.dollars=1":                          "is no map",
+		"job.yaml --set budget.dollars=1":                          "is not a map",
 		"job.yaml --set env.A=b --tolerance 1%":                    "is of no metric",
 		"job.yaml --set env.A=b --tolerance throughput=1%":         "--goal minimize or --goal maximize",
 		"free.yaml --set env.A=b --tolerance 1%":                   "the job file says minimize",
 		"job.yaml --set env.A=b --tolerance accuracy=1% --goal up": "write minimize or maximize",
-		"job.yaml --set env.A=b --tolerance accuracy=-1%":          "is no tolerance",
+		"job.yaml --set env.A=b --tolerance accuracy=-1%":          "is not a tolerance",
 		"job.yaml --set env.A=b --goal minimize":                   "there is no metric",
 		"job.yaml --set env.A=b --seeds 51":                        "51 seeds",
 	} {

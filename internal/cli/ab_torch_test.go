@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// A training in 32 bit against the same under bf16 autocast, for real on a processor: the change is found no worse within
-// 3 %, by runs that did compute in 16 bit, and time, memory or not, and cost of both are shown.
+// A real training in 32 bit on a processor against the same under bf16 autocast: the change is no worse within 3 %, the
+// runs did compute in 16 bit, and the output has the time, the cost, and the memory or its absence.
 func TestAB_ComparesPrecisionsOfARealProgram(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()

@@ -31,7 +31,7 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// relay does twenty steps on each of four engines, saves each, and waits for its machine's end on the first three.
+// relay makes twenty steps on each of four engines, saves each step, and waits for the end of the first three machines.
 const relay = `name: relay
 any_of: [hpc/ondemand, lab, k8s, local]
 checkpoint: {dir: ck, interval: 1s}
@@ -54,8 +54,8 @@ command: |
   [ $end = 80 ] || while :; do sleep 0.2; done
 `
 
-// fourEngines are a real Slurm cluster, a machine with a real sshd, a real Kubernetes cluster with a real node, and a local
-// market, in the order of what they cost.
+// fourEngines holds a real Slurm cluster, a machine with a real sshd, a real Kubernetes cluster with a real node, and a
+// local market, in the order of their costs.
 type fourEngines struct {
 	slurm    *slurmtest.Cluster
 	machines *sshtest.Machines
@@ -63,10 +63,10 @@ type fourEngines struct {
 	listen   string // where pods reach the server
 }
 
-// namespace is the one of which the Kubernetes engine is an ordinary user.
+// namespace is the namespace in which the Kubernetes engine has ordinary permissions.
 const namespace = "team"
 
-// rentsOfFour starts them, and a server that rents of all.
+// rentsOfFour starts the four engines, and a server that uses them.
 func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 	t.Helper()
 	e := &fourEngines{slurm: slurmtest.Start(t), machines: sshtest.Start(t, 1, net), kube: kubetest.Start(t)}
@@ -109,7 +109,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 	return e
 }
 
-// watch lets kubectl write down all that becomes of the namespace's pods, until the test ends.
+// watch makes kubectl record all events of the namespace's pods until the test ends.
 func (e *fourEngines) watch(t *testing.T) {
 	t.Helper()
 	out, err := os.Create(e.pods())
@@ -128,7 +128,7 @@ func (e *fourEngines) watch(t *testing.T) {
 
 func (e *fourEngines) pods() string { return filepath.Join(e.kube.Dir, "pods") }
 
-// watched is how long the one pod was on a node, by what kubectl has written down.
+// watched returns how long the only pod was on a node, from kubectl's record.
 func (e *fourEngines) watched(t testing.TB) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(e.pods())
@@ -153,7 +153,7 @@ func (e *fourEngines) watched(t testing.TB) time.Duration {
 	return slices.Collect(maps.Values(spans))[0]
 }
 
-// reaches waits until a job has saved a step, on an engine's machine, which it returns.
+// reaches waits until a job has saved a step on a machine of an engine, and returns the machine.
 func (h *home) reaches(job, engine string, saved int64) string {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%s has saved step %d on %s", job, saved, engine), func() bool {
@@ -163,11 +163,11 @@ func (h *home) reaches(job, engine string, saved int64) string {
 	return h.job(job).Machine
 }
 
-// A job that may run on a Slurm cluster, on one's own machines, on Kubernetes and on the local market begins where it costs
-// least, and goes on from its checkpoint on the next one as it loses each: to a node that fails and a partition that is
-// closed, behind a cable that is out, and to a drain of its node and a quota of nothing. It does every step once, and its
-// receipt, its costs and what each engine bills are the same money.
-func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T) {
+// A job that may run on Slurm, own machines, Kubernetes and the local market starts on the cheapest, and continues from
+// its checkpoint on the next one whenever it loses a machine: to a failed node and a closed partition, to an unplugged
+// cable, and to a node drain and a quota of zero. It makes every step once, and its receipt, its costs and the engines'
+// own records agree on the money.
+func TestRun_MovesFromSlurmToOwnMachinesToKubernetesToMarket(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	bin := testbin.Full.Path(t)
@@ -215,7 +215,7 @@ func TestAJobGoesFromSlurmToOnesOwnMachinesToKubernetesToTheMarket(t *testing.T)
 	h.do("ledger", "verify")
 }
 
-// forSale reports whether an engine sells anything now.
+// forSale reports whether an engine has an available offer.
 func (h *home) forSale(engine string) bool {
 	h.t.Helper()
 	var m api.Market
@@ -225,7 +225,7 @@ func (h *home) forSale(engine string) bool {
 	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return l.Offer.Provider == engine && l.Quote.Available })
 }
 
-// plansRelay holds a plan on four engines against their rates: in full, and marginal where a machine is one's own.
+// plansRelay compares a plan on four engines with their rates: full, and marginal for an own machine.
 func (h *home) plansRelay() {
 	h.t.Helper()
 	var p planning.Plan
@@ -241,14 +241,14 @@ func (h *home) plansRelay() {
 			h.t.Fatalf("engine %d is %+v", i, e)
 		}
 		for k, cost := range []float64{e.CostUSD[0], e.MarginalUSD[0]} {
-			if hours := cost / rates[k]; hours < 1.0/6 || hours > 0.25 { // ten minutes of work, and its start-up
+			if hours := cost / rates[k]; hours < 1.0/6 || hours > 0.25 { // ten minutes of work and the start-up
 				h.t.Errorf("%s: $%.3f are %.3f h at $%.2f", e.Engine, cost, hours, rates[k])
 			}
 		}
 	}
 }
 
-// sameMoney holds the receipt of the relay against the costs, the rates, and what each engine says by itself.
+// sameMoney compares the receipt of the relay with the costs, the rates, and each engine's own record.
 func (h *home) sameMoney(e *fourEngines, allocation string) {
 	h.t.Helper()
 	var r receipt.Receipt
@@ -293,7 +293,7 @@ func (h *home) sameMoney(e *fourEngines, allocation string) {
 	}
 }
 
-// seconds is a time in a record of Slurm's, since 1970.
+// seconds returns a time of a Slurm record, since 1970.
 func seconds(t testing.TB, record, name string) time.Duration {
 	t.Helper()
 	_, rest, _ := strings.Cut(record, name)
@@ -305,7 +305,7 @@ func seconds(t testing.TB, record, name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// bill is what an engine's own record says of a machine.
+// bill is an engine's own record of a machine.
 type bill struct {
 	ID              string
 	Launched, Ended time.Time
@@ -313,7 +313,7 @@ type bill struct {
 	Bill            []struct{ Amount money.Amount }
 }
 
-// billedByMarket is what the local market has billed for all its machines, as its journal says.
+// billedByMarket returns the bill of all machines in the local market's journal.
 func (h *home) billedByMarket() (sum money.Amount) {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.data, "market", "market.journal"))
@@ -335,7 +335,7 @@ func (h *home) billedByMarket() (sum money.Amount) {
 	return sum
 }
 
-// billedByHost is what the machine by ssh was in use, times the rate, as its own record says; zero while it has no end.
+// billedByHost returns the rate times the use of the ssh machine in its own record; zero while it has no end.
 func (h *home) billedByHost(machine string) money.Amount {
 	h.t.Helper()
 	var b bill

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A program finds no token of the machine in its agent's environment or arguments, nor a
-// bootstrap token in the machine's folder: it is spent before the program runs.
-func TestAProgramFindsNoTokenOfItsMachine(t *testing.T) {
+// A program finds no token of the machine in its agent's environment or arguments, nor a bootstrap token in the
+// machine's folder: the token is used up before the program runs.
+func TestHideToken_ProgramFindsNoToken(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.do("run", "-y", "--", "sh", "-c", `echo names: $(tr '\0' '\n' < /proc/$PPID/environ | grep -c '^SCRIMP_INSTANCE_ID='); `+

@@ -17,19 +17,19 @@ import (
 
 const oneMachine = "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n"
 
-// script is a job file that runs a script, and lines after it.
+// script returns a job file that runs a script, with further lines.
 func script(name, text string, lines ...string) string {
 	return "name: " + name + "\ncommand: |\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// Who of a data folder's processes a signal is for.
+// Recipients of a signal among the processes of a data folder.
 const (
 	everyone = iota
 	house    // server and market
 	machines // agents and programs
 )
 
-// signal sends a signal to processes of the data folder.
+// signal sends a signal to processes of the data folder and returns their number.
 func (h *home) signal(sig syscall.Signal, who int) (n int) {
 	h.t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -53,7 +53,7 @@ func (h *home) signal(sig syscall.Signal, who int) (n int) {
 	return n
 }
 
-func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
+func TestAway_LaptopSleepKeepsMachine(t *testing.T) {
 	lane.Nightly(t, "sleeps longer than the server waits for a silent agent")
 	t.Parallel()
 	h := newHome(t)
@@ -62,7 +62,7 @@ func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	h.until("it counts", func() bool { return len(h.steps(h.job("counter").Machine)) > 20 })
 	before := h.job("counter")
-	// Longer than the server's patience with a silent agent, which is 20 s: it must not hold the agent's sleep against it.
+	// The pause exceeds the 20 s after which the server treats an agent as silent: it must not count the agent's sleep.
 	if n := h.signal(syscall.SIGSTOP, everyone); n < 4 {
 		t.Fatalf("stopped %d processes, want the server, the market, the agent and the program", n)
 	}
@@ -70,7 +70,7 @@ func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
 	await.Past(t, asleep.Add(22*time.Second))
 	woke := time.Now()
 	h.signal(syscall.SIGCONT, house)
-	await.Past(t, woke.Add(2*time.Second)) // in which the server looks at everything
+	await.Past(t, woke.Add(2*time.Second)) // during which the server checks everything
 	h.signal(syscall.SIGCONT, machines)
 	var after []step
 	h.until("it counts on", func() bool {
@@ -97,7 +97,7 @@ func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing.T) {
+func TestAway_UnwritableStoreIsReportedAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
@@ -108,7 +108,7 @@ func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing
 	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1s, store: 'file://"+store+"'}", counted))
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	h.until("it has saved", func() bool { return h.job("counter").SavedStep > 0 })
-	// Root may write anywhere; nobody can write below a file.
+	// Root can write anywhere, but nobody can create a file below a file.
 	if err := os.Rename(store, store+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestAStoreThatCannotBeWrittenToIsSaidInTheStatusAndNothingIsLost(t *testing
 	}
 }
 
-func TestACheckpointFolderThatCannotBeMadeEndsTheJobWithItsReason(t *testing.T) {
+func TestAway_ImpossibleCheckpointFolderEndsJob(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
@@ -150,7 +150,7 @@ func TestACheckpointFolderThatCannotBeMadeEndsTheJobWithItsReason(t *testing.T) 
 	}
 }
 
-func TestAProgramRunsOnWhileNoServerRuns(t *testing.T) {
+func TestAway_ProgramRunsWithoutServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)

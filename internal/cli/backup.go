@@ -39,7 +39,7 @@ func (a *app) backupCmd() *cobra.Command {
 		})}
 }
 
-// keepBackup writes a backup, and gives it its name once it is whole.
+// keepBackup writes a backup to a temporary file and renames it once it is complete.
 func keepBackup(from io.Reader, path string) (sum backup.Sum, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*") // 0600
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *app) restoreCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			public, err := server.Private(dir) // nobody else reads what is restored before a server begins
+			public, err := server.Private(dir) // others cannot read the restored data before a server starts
 			if err != nil {
 				return fmt.Errorf("restore: %w", err)
 			}

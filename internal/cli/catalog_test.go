@@ -29,7 +29,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return file
 }
 
-func TestOffersAreFilteredAndNothingIsAnError(t *testing.T) {
+func TestOffers_FilterAndFailWithoutMatch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out, errs, code := call(t, dir, "offers", "--gpu", "H100:8", "--on-demand", "--region", "us-*", "--json")
@@ -70,7 +70,7 @@ func TestOffersAreFilteredAndNothingIsAnError(t *testing.T) {
 	}
 }
 
-func TestOwnPricesAreLaidOverAndTheirMistakesAreSaid(t *testing.T) {
+func TestCatalog_OverlaysOwnPricesAndReportsErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "prices.csv", "provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,,,50%\naws,*,p5.48xlarge,on-demand,-1,USD,\naws,*,p5.48xlarge,on-demand,1,XYZ,\n")
@@ -91,7 +91,7 @@ func TestOwnPricesAreLaidOverAndTheirMistakesAreSaid(t *testing.T) {
 	}
 }
 
-func TestAnImportIsSeenInTheOffersAndABadFileKeepsNothing(t *testing.T) {
+func TestCatalogImport_UpdatesOffersAndRejectsBadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pages := filepath.Join("..", "market", "feed", "testdata")

@@ -27,9 +27,9 @@ func findings(t *testing.T, dir string, args ...string) (map[string]check.Findin
 	return all, code
 }
 
-func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T) {
+func TestCheck_ReadsJobProgramAndFactsAndExitsWithVerdict(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
-	// The check looks for the job's python on the PATH, and this machine may have none.
+	// The check looks for the job's python on the PATH, which this machine may not have.
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "python"), []byte("#!/bin/sh\necho Python 3.11.2\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T)
 	}
 }
 
-func TestACheckTakesTheModelsEstimate(t *testing.T) {
+func TestCheck_UsesEstimateOfModel(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const job = "name: m\ncommand: python train.py\nmodel: {config: MODEL}\nwork: {tokens: 50M}\nbudget: $500\ncheckpoint: {dir: ck}\nresources: {accelerator: 'H100:8'}\n"

@@ -33,18 +33,18 @@ import (
 	"scrimp/internal/cli/tune"
 )
 
-// Version is set by the build.
+// Version is the program's version; the build sets it.
 var Version = "0.1.0-dev"
 
 // Main runs the program and returns its exit status.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	signals := []os.Signal{syscall.SIGTERM}
-	if !signal.Ignored(os.Interrupt) { // a script that keeps Ctrl-C from us sees to it itself
+	if !signal.Ignored(os.Interrupt) { // a script that keeps Ctrl-C from us handles it itself
 		signals = append(signals, os.Interrupt)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends whatever does not end by itself
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	a := newApp(in, out, errOut)
 	root := a.root()
 	root.SetArgs(args)
@@ -72,10 +72,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return int(command.Status(err))
 }
 
-// Root is the program's command, for those who write its manual.
+// Root returns the program's command, for generators of its manual.
 func Root() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard).root() }
 
-// version is Version with the commit, where the build says neither it nor a release: of go install in a folder.
+// version returns Version. A development build without a commit in its version, as go install makes in a checkout, gets
+// the commit appended.
 func version(info *debug.BuildInfo) string {
 	if info == nil || strings.Contains(Version, "+") || !strings.HasSuffix(Version, "-dev") {
 		return Version
@@ -88,7 +89,7 @@ func version(info *debug.BuildInfo) string {
 	return Version
 }
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
 func newApp(in io.Reader, out, errOut io.Writer) *app {
@@ -129,7 +130,7 @@ scrimp wait is over.`,
 	return root
 }
 
-// defaultData is the folder of this user's server.
+// defaultData returns the data folder of this user's server.
 func defaultData() string {
 	if d := os.Getenv("SCRIMP_DATA"); d != "" {
 		return d

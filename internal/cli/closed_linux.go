@@ -2,7 +2,7 @@ package cli
 
 import "golang.org/x/sys/unix"
 
-// closeMemory keeps other processes of this one's user from its memory and its first environment, which hold the
-// password of the database and the keys of stores: the programs of jobs on the local market are such processes.
-// Only root reads them then, and no core is dumped. What this process starts is as open as any.
+// closeMemory hides this process's memory and initial environment from other processes of its user. They hold the
+// database password and the keys of stores, and on the local market the programs of jobs run as such processes.
+// Afterwards only root can read them, and the process dumps no core. Child processes are not affected.
 func closeMemory() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

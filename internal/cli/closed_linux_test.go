@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// On the local market programs run as the server's user. They read neither its memory nor the environment that it was
-// started with, where the password of its database and the keys of stores are, nor its market's.
-func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
+// On the local market programs run as the server's user. They can read neither the memory nor the initial environment
+// of the server and its market, which hold the database password and the keys of stores.
+func TestCloseMemory_ProgramCannotReadServersEnvironment(t *testing.T) {
 	lane.Component(t, "host")
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs a server and a program as another user")
@@ -32,7 +32,7 @@ func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	exe, data := filepath.Join(dir, "scrimp"), filepath.Join(dir, "d")
-	own, err := os.ReadFile(testbin.Local.Path(t)) // its folder is closed to others
+	own, err := os.ReadFile(testbin.Local.Path(t)) // other users cannot enter its folder
 	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(exe, own, 0o755), os.Mkdir(data, 0o700), os.Chown(data, user, user))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestNoProgramReadsTheServersEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = as(&bytes.Buffer{}, exe, "--data", data, "server", "stop", "--now").Run() // its market too
+		_ = as(&bytes.Buffer{}, exe, "--data", data, "server", "stop", "--now").Run() // and its market
 		_ = server.Process.Signal(syscall.SIGTERM)
 		_ = server.Wait()
 	}()

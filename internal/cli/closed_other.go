@@ -2,5 +2,5 @@
 
 package cli
 
-// closeMemory does nothing where the system shows no process' environment to others by a file.
+// closeMemory does nothing on systems that do not expose a process's environment as a file.
 func closeMemory() error { return nil }

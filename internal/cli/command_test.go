@@ -11,9 +11,9 @@ import (
 	"scrimp/internal/cli"
 )
 
-// A command without a job file is named after its script; what it prints is the output, what it
-// writes is kept, and what an interruption costs is said before it begins.
-func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
+// A command without a job file is named after its script. Its output is printed, the files it writes are stored, and
+// the cost of an interruption is noted before it starts.
+func TestRun_StreamsCommandAndStoresItsFiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("train.sh", "for i in 1 2 3 4 5; do echo line $i; sleep 0.3; done; mkdir -p runs; echo weights > runs/model; cat given")
@@ -44,13 +44,13 @@ func TestACommandIsStreamedAndWhatItWritesIsKept(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A file to which the output was led is not whole: the command says so, and fails.
-func TestOutputThatIsNotWrittenIsAnError(t *testing.T) {
+// If the output cannot be written, the command reports it and fails.
+func TestMain_FailsWhenOutputIsNotWritten(t *testing.T) {
 	for _, args := range [][]string{{"offers"}, {"offers", "--json"}, {"commit", "demand", "flat"}, {"estimate", "--models"}, {"--version"}} {
 		var said bytes.Buffer
 		if code := cli.Main(args, strings.NewReader(""), full{}, &said); code != 1 || !strings.Contains(said.String(), "no space left") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a plan gets and gives is as the benchmark's protocol says: purchases of a region at the first hours of months.
+// The input and output of a plan follow the benchmark's protocol: purchases of a region at the first hours of months.
 func TestCommitSimulate_GivesPurchasesByMonth(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -37,7 +37,7 @@ func TestCommitSimulate_GivesPurchasesByMonth(t *testing.T) {
 	}
 }
 
-func TestCommit_SaysWhatIsWrong(t *testing.T) {
+func TestCommit_ErrorNamesProblem(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2"))
@@ -50,13 +50,13 @@ func TestCommit_SaysWhatIsWrong(t *testing.T) {
 		"simulate --demand demand.csv --discount 100%":                     "--discount: 100% is not from 0.01% to 99.99%",
 		"simulate --demand demand.csv --discount 0":                        "--discount: 0 is not from",
 		"simulate --demand demand.csv --discount 28":                       "--discount: 28 is not from",
-		"simulate --demand demand.csv --discount NaN":                      "--discount: \"NaN\" is no share",
+		"simulate --demand demand.csv --discount NaN":                      "--discount: \"NaN\" is not a share",
 		"simulate --demand demand.csv --discount 28%":                      "has 2 whole months, and the first purchase comes after 12 (--history)",
 		"simulate --demand demand.csv --discount 28% --history 0":          "--history 0: give 1 to 120",
 		"simulate --demand demand.csv --discount 28% --insure 100%":        "--insure: 100% is not from 0% to 99%",
 		"simulate --demand demand.csv --discount 28% --fall 101%":          "--fall: 101% is not from 0% to 100%",
 		"simulate --demand demand.csv --discount 28% --years 2":            "--years 2: terms are sold for 1 and 3 years",
-		"simulate --demand demand.csv --discount 28% --start May":          "--start \"May\" is no day",
+		"simulate --demand demand.csv --discount 28% --start May":          "--start \"May\" is not a day",
 		"simulate --demand gap.csv --discount 28%":                         "gap.csv: line 3: hour: 2 stands where hour 1 is expected",
 		"plan --demand zero.csv --discount 28%":                            "zero.csv: a: the demand is zero in every hour",
 		"plan --demand short.csv --discount 28%":                           "short.csv: has 1 hour: a plan needs 28 days",
@@ -86,8 +86,8 @@ func TestCommit_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A plan with a discount alone is named by it once; the first purchase of flat demand is all of it.
-func TestCommitPlan_SaysTheDiscountOnce(t *testing.T) {
+// A plan with only a discount shows it once. The first purchase of flat demand covers all of it.
+func TestCommitPlan_ShowsDiscountOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2", "--base", "10000"))
@@ -97,7 +97,7 @@ func TestCommitPlan_SaysTheDiscountOnce(t *testing.T) {
 	}
 }
 
-func TestOwnership_IsPrintedAndSaysWhatIsWrong(t *testing.T) {
+func TestOwnership_PrintsAndReportsErrors(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("tco.yaml", "name: n\nmonths: 12\nvalues: {rate: {value: 2, low: 1, high: 3}}\noptions:\n  cloud: [{phase: training, what: a, monthly: [rate, 5]}]\n")

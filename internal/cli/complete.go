@@ -31,12 +31,12 @@ func (a *app) completionCmd() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.Out)
 			}
-			return fmt.Errorf("shell %q is none of bash, zsh, fish, powershell", args[0])
+			return fmt.Errorf("shell %q is not one of bash, zsh, fish, powershell", args[0])
 		}}
 }
 
-// bashWords stands in for the two functions of the package bash-completion that
-// the rest of the script calls, where that package is not installed.
+// bashWords defines the two functions of the package bash-completion that the rest of the script calls, if that package
+// is not installed.
 const bashWords = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref() {
         cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD > 0 ? COMP_CWORD - 1 : 0]}

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/work/diagnose"
 )
 
-// ran are the programs of testdata/diagnose/train.py with the cause that each has; "": none.
+// ran lists the programs of testdata/diagnose/train.py with their causes; empty for none.
 var ran = []struct {
 	fault string
 	class diagnose.Class
@@ -27,11 +27,11 @@ var ran = []struct {
 	{"healthy-too", ""},
 }
 
-// Real programs of PyTorch on processors, each with one planted fault, run through server and agent, four at a time. Of the
-// faults 90 % are found and 85 % are the first cause where each program has processors of its own; where they wait for each
-// other, which looks like other faults, two thirds are. Healthy programs get none. The test prints how far each saving is
-// from what the program's own clock says, and judges none: what other programs take differs between the two.
-func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
+// Real PyTorch programs on processors, each with one planted fault, run through server and agent, four at a time. With
+// processors of their own, 90 % of the faults are found and 85 % are the first cause. If the programs compete, which
+// resembles other faults, two thirds are. Healthy programs have no cause. The test prints the difference between each
+// predicted saving and the program's own clock without judging it, because other programs affect it.
+func TestDiagnose_FindsPlantedFaultsOfRealPrograms(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()
 	python := hasTorch(t)
@@ -40,7 +40,7 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHome(t)
-	h.do("run", "-y", "--market", "calm", "--", "true") // the server is there before several need it
+	h.do("run", "-y", "--market", "calm", "--", "true") // the server must run before several commands need it
 	reports, lost := make([]diagnose.Report, len(ran)), make([]float64, len(ran))
 	var wait sync.WaitGroup
 	room := make(chan struct{}, 4)
@@ -85,7 +85,7 @@ func TestDiagnose_NamesThePlantedFaultsOfRealPrograms(t *testing.T) {
 	t.Logf("of %d faults %d are found, %d as the first cause; savings are off by %.2f", planted, found, first, off)
 }
 
-// said writes causes, with what is predicted to be saved.
+// said formats causes with their predicted savings.
 func said(list []diagnose.Cause) (s string) {
 	for _, c := range list {
 		s += fmt.Sprintf("%s (%s)", c.Class, c.Evidence)
@@ -96,8 +96,8 @@ func said(list []diagnose.Cause) (s string) {
 	return s
 }
 
-// diagnosedRun runs the program in a folder of its own until enough of it was measured, and diagnoses it. It also returns
-// the share of the time that the fault took.
+// diagnosedRun runs the program in its own folder until enough is measured, and diagnoses it. It also returns the share
+// of the time that the fault took.
 func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost float64) {
 	dir := filepath.Join(h.dir, fault)
 	write := func(name, text string) {
@@ -124,7 +124,7 @@ func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost
 		}
 		return r
 	}
-	// The program looks in the folder of the test: its own is a copy.
+	// The program looks in the test's folder, because its own is a copy.
 	write("train.py", train)
 	write("job.yaml", fmt.Sprintf("name: %s\ncommand: exec %s train.py %s %s\nprogress: {pattern: 'step=(?P<step>\\d+)'}\n",
 		fault, python, fault, dir))
@@ -132,7 +132,7 @@ func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost
 	reached := func(what string, ok func(diagnose.Report) bool) {
 		await.True(h.t, fault+" "+what, func() bool { return ok(ask()) })
 	}
-	await.True(h.t, fault+" has run for long", func() bool { // cheap, beside programs that need the processors
+	await.True(h.t, fault+" has run for long", func() bool { // a cheap check, because the programs need the processors
 		_, err := os.Stat(filepath.Join(dir, "enough"))
 		return err == nil
 	})
@@ -154,8 +154,8 @@ func diagnosedRun(h *home, python, fault, train string) (r diagnose.Report, lost
 	return ask(), lost
 }
 
-// The command says why it cannot diagnose a job, and refuses files of other tools before it asks a server.
-func TestDiagnose_RefusesWhatItCannotRead(t *testing.T) {
+// The command explains why it cannot diagnose a job, and refuses other tools' files before it contacts a server.
+func TestDiagnose_RefusesUnreadableProfiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("report.sqlite", "SQLite format 3\x00")

@@ -16,10 +16,10 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// diskCheck says what of the disk is free, and what each kind of thing takes that the server keeps.
+// diskCheck reports the free disk space and the space that each kind of server data takes.
 func diskCheck(data string, room disk.Room, machines ...string) show.Check {
 	c := show.Check{Name: "disk", OK: true}
-	if _, err := os.Stat(data); err != nil { // the check of the folder says so
+	if _, err := os.Stat(data); err != nil { // the check of the folder reports it
 		return c
 	}
 	var uses []string
@@ -31,7 +31,7 @@ func diskCheck(data string, room disk.Room, machines ...string) show.Check {
 	}
 	if left, ok := room(); ok {
 		c.Text = fmt.Sprintf("%d MiB are free", left.Bytes>>20)
-		if left.Entries < 16*disk.LogEntries { // few enough to be read
+		if left.Entries < 16*disk.LogEntries { // few enough entries to show them
 			c.Text += fmt.Sprintf(", and room for %d files (inodes)", left.Entries)
 		}
 		switch {
@@ -49,9 +49,9 @@ func diskCheck(data string, room disk.Room, machines ...string) show.Check {
 	return c
 }
 
-// machineFolders are those of the local engines of a data folder.
+// machineFolders returns the folders of a data folder's local engines.
 func machineFolders(data string) (list []string) {
-	settings, _ := engine.Settings(data) // another check says what is wrong with them
+	settings, _ := engine.Settings(data) // another check reports errors in the settings
 	for _, s := range settings {
 		if s.Kind == local.Kind {
 			list = append(list, local.Machines(data, &s))
@@ -60,10 +60,10 @@ func machineFolders(data string) (list []string) {
 	return list
 }
 
-// probe writes so much to a folder and removes it: a file without content finds room on a full disk too.
+// probe is the size of the test write, in bytes: an empty file would fit on a full disk, too.
 const probe = 256 << 10
 
-// folderCheck says whether the data folder can be written to.
+// folderCheck reports whether the data folder is writable.
 func (a *app) folderCheck() show.Check {
 	path := filepath.Join(a.Data, ".probe")
 	err := os.MkdirAll(a.Data, 0o700)
@@ -81,7 +81,7 @@ func (a *app) folderCheck() show.Check {
 	return show.Check{Name: "data folder", OK: true, Text: a.Data + " can be written to"}
 }
 
-// retention says how long a server keeps what jobs have left.
+// retention reports how long a server keeps the output of jobs.
 func retention(v api.Server) show.Check {
 	kept := func(seconds float64) string {
 		if seconds == 0 {

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Doctor says what each kind takes, and what does not fit any more.
-func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
+// Doctor reports the space of each kind of data, and what no longer fits.
+func TestDoctor_ReportsDiskUse(t *testing.T) {
 	t.Parallel()
 	data, elsewhere := t.TempDir(), t.TempDir()
 	for name, mib := range map[string]int{"scrimp.db": 2, "view.db-wal": 1, "logs/a.1.log": 4, "folders/objects/ab/x": 5,
@@ -54,8 +54,8 @@ func TestDoctorSaysWhatTakesTheDisk(t *testing.T) {
 	}
 }
 
-// A folder on a full disk cannot be written to, although a file without content can be made there.
-func TestDoctorFindsAFullDisk(t *testing.T) {
+// A folder on a full disk is not writable, although an empty file fits.
+func TestDoctor_FindsFullDisk(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestDoctorFindsAFullDisk(t *testing.T) {
 	if c := a.folderCheck(); !c.OK {
 		t.Errorf("with room: %+v", c)
 	}
-	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600) // as much of it as fits
+	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600) // fills the disk as far as possible
 	if c := a.folderCheck(); c.OK || !strings.Contains(c.Text, "full") {
 		t.Errorf("without: %+v", c)
 	}

@@ -11,9 +11,9 @@ import (
 const fullTune = "name: ft8b\nmodel: {config: meta-llama/Llama-3.1-8B, batch: 2, sequence: 2048%s}\nwork: {tokens: 200M}\n" +
 	"resources: {accelerator: 'H100:8'}\ncheckpoint: {dir: ckpt}\ncommand: %s\n"
 
-// A full fine-tune of 8B fits on H100:8 where its weights are shared out, whoever says so: the job
-// file, the launcher's flags, or a file that it names. Without it is proposed.
-func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
+// A full fine-tune of 8B fits on H100:8 with sharded weights, whether the job file, the launcher's flags or a file that
+// it names says so. Otherwise sharding is proposed.
+func TestRank_FullFineTuneUsesSharding(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("ds.json", `{"zero_optimization": {"stage": 3}}`)
@@ -21,7 +21,7 @@ func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
 	plan := func(model, command string) (v planning.Ranking, text string, err error) {
 		h.write("job.yaml", strings.Replace(strings.Replace(fullTune, "%s", model, 1), "%s", command, 1))
 		text, err = h.try("plan", "--catalog", "--json", "job.yaml")
-		_ = json.Unmarshal([]byte(text[strings.IndexByte(text+"{", '{'):]), &v) // what is no answer is told by err
+		_ = json.Unmarshal([]byte(text[strings.IndexByte(text+"{", '{'):]), &v) // err reports invalid output
 		return v, text, err
 	}
 	for name, c := range map[string]struct{ model, command string }{
@@ -50,8 +50,8 @@ func TestAFullFineTuneIsPlannedAsItIsDivided(t *testing.T) {
 	}
 }
 
-// The program finds what its job file says, and a job that says otherwise than its launcher's file is not run.
-func TestAProgramFindsHowItsRunIsDivided(t *testing.T) {
+// The program sees its job file's parallelism, and a job that contradicts its launcher's file is refused.
+func TestRun_ProgramSeesItsParallelism(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: divided\nmodel: {sharding: fsdp, activation_checkpointing: full}\n"+
@@ -67,8 +67,8 @@ func TestAProgramFindsHowItsRunIsDivided(t *testing.T) {
 	}
 }
 
-// Boosted trees of a job file are its steps, its samples the rows of the table, which may be wide.
-func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
+// Boosted trees of a job file are its steps, and rows of a possibly wide table its samples.
+func TestRank_BoostedTreesByColumns(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	hours := func(model string) float64 {
@@ -89,8 +89,8 @@ func TestBoostedTreesAreRankedByTheirColumns(t *testing.T) {
 	}
 }
 
-// Inferentia is proposed to no job that trains, whether it names an accelerator or nothing at all.
-func TestNoJobThatTrainsIsPlannedOnWhatOnlyServes(t *testing.T) {
+// No training job gets Inferentia, whether or not it names an accelerator.
+func TestRank_NoInferenceAcceleratorForTraining(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for kind, want := range map[string]bool{"experiment": false, "inference": true} {

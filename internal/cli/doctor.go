@@ -80,7 +80,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	return cmd
 }
 
-// compareEngine holds an engine against what Terraform says that it has made for it.
+// compareEngine compares an engine with the Terraform outputs that describe it.
 func (a *app) compareEngine(ctx context.Context, name, outputs string) error {
 	text, err := os.ReadFile(outputs)
 	if outputs == "-" {
@@ -116,10 +116,10 @@ func (a *app) compareEngine(ctx context.Context, name, outputs string) error {
 	return err
 }
 
-// mostOutputs is how much of standard input is read, in bytes: outputs of the module are a thousand or two.
+// mostOutputs bounds the bytes read from standard input; the module's outputs take one or two thousand.
 const mostOutputs = 1 << 20
 
-// checks are what scrimp doctor finds.
+// checks returns the findings of scrimp doctor.
 func (a *app) checks(ctx context.Context) []show.Check {
 	checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + command.Build() + ", " +
 		runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}, a.folderCheck(), diskCheck(a.Data, disk.Of(a.Data),
@@ -143,7 +143,7 @@ func (a *app) checks(ctx context.Context) []show.Check {
 		found := jobfile.Found(ctx, "", away != nil)
 		checks = append(checks, show.Check{Name: "environment", OK: true, Text: found.Text()})
 	}
-	if c != nil && c.Far { // its engines are set elsewhere
+	if c != nil && c.Far { // its engines are configured on the server's machine
 		return checks
 	}
 	settings, err := engine.Settings(a.Data)
@@ -162,7 +162,7 @@ func (a *app) checks(ctx context.Context) []show.Check {
 	return checks
 }
 
-// people is how many may use the server; 0: it does not say.
+// people returns the number of users who may use the server; 0 if it is unknown.
 func (a *app) people(ctx context.Context, c *command.Client) (n int) {
 	var list []api.User
 	if err := c.Do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
@@ -176,8 +176,7 @@ func (a *app) people(ctx context.Context, c *command.Client) (n int) {
 	return n
 }
 
-// separation says what whoever runs the server has to know of how an engine keeps the programs of
-// its users apart; "": nothing.
+// separation returns a note on how an engine separates the programs of its users, or "" if there is nothing to note.
 func separation(data string, s *engine.Setting, people int) string {
 	at := local.Machines(data, s)
 	for s.Kind == local.Kind && s.Users == engine.UsersAuto {

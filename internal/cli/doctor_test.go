@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/engine/local"
 )
 
-// passable is a folder that other users reach, as a test's own is not.
+// passable returns a folder that other users can enter, unlike a test's own.
 func passable(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "scrimp-machines-")
@@ -22,15 +22,15 @@ func passable(t *testing.T) string {
 	return dir
 }
 
-// Doctor speaks of users where there is more than one, or where a setting has no effect.
-func TestDoctorSpeaksOfUsersWhereItConcernsThem(t *testing.T) {
+// Doctor mentions users if there are several, or if a setting has no effect.
+func TestDoctor_MentionsUsersWhenRelevant(t *testing.T) {
 	t.Parallel()
 	data, open := t.TempDir(), passable(t)
 	if err := os.Chmod(filepath.Dir(data), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	at := engine.WithOf(local.With{Machines: filepath.Join(open, "new", "machines")})
-	kept := "" // what is said where programs are kept apart
+	kept := "" // the text if programs are separated
 	if os.Geteuid() != 0 {
 		kept = "not root"
 	}

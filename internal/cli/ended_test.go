@@ -8,9 +8,9 @@ import (
 	api "scrimp/client"
 )
 
-// A machine that is killed is told as that, and why the next attempt began; a profile that is broken
-// off costs nothing more.
-func TestWhyAnAttemptEndedIsSaid(t *testing.T) {
+// The output names a killed machine as such, and the reason for the next attempt. An interrupted profile costs nothing
+// more.
+func TestLogs_NameReasonOfAttemptEnd(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: once\ncommand: 'test -e c/again && exit 0; touch c/again; echo saved 1; sleep 1000'\n"+

@@ -28,7 +28,7 @@ func (a *app) engineCmd() *cobra.Command {
 	return cmd
 }
 
-// addFlags are what engine add is given.
+// addFlags holds the flags of engine add.
 type addFlags struct {
 	kind, with, rate, marginal, team, config, agents string
 	hosts, joins                                     []string
@@ -70,7 +70,7 @@ func (a *app) engineAddCmd() *cobra.Command {
 	return cmd
 }
 
-// setting is the engine that the flags describe.
+// setting returns the engine that the flags describe.
 func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 	s = engine.Setting{Name: name, Kind: f.kind, Agents: f.agents}
 	if f.with != "" {
@@ -89,7 +89,7 @@ func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 	return s, err
 }
 
-// described reads --with, which says all of an engine, into s.
+// described reads --with, the whole description of an engine, into s.
 func (f *addFlags) described(s *engine.Setting) error {
 	if len(f.hosts)+len(f.joins) > 0 || f.rate != "" || f.marginal != "" || f.team != "" || f.config != "" {
 		return errors.New("--with says all of an engine: leave out " +
@@ -104,7 +104,7 @@ func (f *addFlags) described(s *engine.Setting) error {
 	return nil
 }
 
-// missing says what flags lack that describe machines by ssh.
+// missing returns an error if the flags do not fully describe machines reached by ssh.
 func (f *addFlags) missing() error {
 	switch {
 	case f.kind != "" && f.kind != ssh.Kind:
@@ -121,7 +121,7 @@ func (f *addFlags) missing() error {
 	return nil
 }
 
-// machines writes the flags as an engine of machines by ssh has them under with.
+// machines encodes the flags as the with section of an ssh engine.
 func (f *addFlags) machines() (with *yaml.Node, err error) {
 	with = &yaml.Node{Kind: yaml.MappingNode}
 	set := func(name string, v any) {
@@ -192,7 +192,7 @@ func unknownKind(kind string) error {
 	return engine.UnknownKind(kind, []string{"aws", "kubernetes", "local", "slurm", "ssh"})
 }
 
-// owns refuses where the server, and so its engines, are elsewhere.
+// owns refuses if the server, and therefore its engines, are on another machine.
 func (a *app) owns() error {
 	if away, err := command.Far(a.Data); err != nil || away != nil {
 		return errors.Join(err, errors.New("the engines are set where the server is: run this there"))
@@ -200,7 +200,7 @@ func (a *app) owns() error {
 	return nil
 }
 
-// examine prints what is found of an engine, and reports whether something is not well.
+// examine prints the findings about an engine and reports whether one is a problem.
 func (a *app) examine(ctx context.Context, s *engine.Setting, accept bool) (failed bool, err error) {
 	if s.Kind == ssh.Kind {
 		if err := a.acceptKeys(ctx, s, accept); err != nil {
@@ -224,7 +224,7 @@ func (a *app) examine(ctx context.Context, s *engine.Setting, accept bool) (fail
 	return a.printFindings(checksOf(d.Examine(ctx)))
 }
 
-// tried is an engine that is opened to be looked at.
+// tried opens an engine in order to examine it.
 func (a *app) tried(ctx context.Context, s *engine.Setting) (engine.Engine, error) {
 	dir, err := filepath.Abs(a.Data)
 	if err != nil {
@@ -242,7 +242,7 @@ func (a *app) tried(ctx context.Context, s *engine.Setting) (engine.Engine, erro
 	return e, nil
 }
 
-// checksOf are findings as they are printed.
+// checksOf converts findings to the form that is printed.
 func checksOf(found []engine.Finding) (list []show.Check) {
 	for _, f := range found {
 		list = append(list, show.Check{Name: f.Name, OK: f.OK, Text: f.Text})
@@ -250,7 +250,7 @@ func checksOf(found []engine.Finding) (list []show.Check) {
 	return list
 }
 
-// printFindings prints what was found, and reports whether something is not well.
+// printFindings prints the findings and reports whether one is a problem.
 func (a *app) printFindings(list []show.Check) (failed bool, err error) {
 	for _, c := range list {
 		failed = failed || !c.OK
@@ -266,7 +266,7 @@ func (a *app) printFindings(list []show.Check) (failed bool, err error) {
 	return failed, nil
 }
 
-// firstLook examines an engine that was just added. Machines that join can do so once the server starts anew.
+// firstLook examines an engine that was just added. Machines that join can do so after the server restarts.
 func (a *app) firstLook(ctx context.Context, s *engine.Setting, accept bool) (failed bool, err error) {
 	var joins []string
 	if s.Kind == ssh.Kind {
@@ -285,7 +285,7 @@ func (a *app) firstLook(ctx context.Context, s *engine.Setting, accept bool) (fa
 	return a.examine(ctx, s, accept)
 }
 
-// listens is the URL that the data folder's server listens on; "": none, or no server runs.
+// listens returns the URL of the data folder's server, or "" if it has none or no server runs.
 func (a *app) listens(ctx context.Context) string {
 	c, err := a.Open(ctx)
 	if err != nil {
@@ -298,7 +298,7 @@ func (a *app) listens(ctx context.Context) string {
 	return v.Listens
 }
 
-// acceptKeys notes the keys of machines that ssh does not know, where somebody says that they are right.
+// acceptKeys stores host keys that ssh does not know, if the user confirms them.
 func (a *app) acceptKeys(ctx context.Context, s *engine.Setting, accept bool) error {
 	keys, err := ssh.UnknownKeys(ctx, s, a.Data)
 	if err != nil {
@@ -312,7 +312,7 @@ func (a *app) acceptKeys(ctx context.Context, s *engine.Setting, accept bool) er
 	}
 	_, terminal := command.Terminal(a.Err)
 	if !accept && !terminal {
-		return nil // what is found says that they are not known, and how to accept them
+		return nil // the findings report the unknown keys and how to accept them
 	}
 	if !accept && !a.Confirmed(ctx, "Are these their keys? From now on no others are taken. [y/N] ", false) {
 		return nil

@@ -17,15 +17,15 @@ import (
 	"scrimp/internal/engine/ssh"
 )
 
-// joinsAs says how a machine of one's own joins.
+// joinsAs describes how an own machine joins.
 type joinsAs struct {
 	Engine  string `json:"engine"`
 	Machine string `json:"machine"`
 	Token   string `json:"token"`
-	Command string `json:"command"` // to run there, which asks for the token
+	Command string `json:"command"` // to run on the machine; it prompts for the token
 }
 
-// printTokens makes tokens for machines, and says how they join.
+// printTokens creates tokens for machines and prints how they join.
 func (a *app) printTokens(ctx context.Context, s *engine.Setting, machines []string) error {
 	join := "scrimp agent join " + a.joinURL(ctx)
 	for _, m := range machines {
@@ -45,13 +45,13 @@ func (a *app) printTokens(ctx context.Context, s *engine.Setting, machines []str
 	return nil
 }
 
-// joinURL is the URL by which machines reach the server, as far as it is known.
+// joinURL returns the server's URL as the machines see it, as far as it is known.
 func (a *app) joinURL(ctx context.Context) string {
 	u, err := url.Parse(a.listens(ctx))
 	if err != nil || u.Host == "" {
 		return "https://SERVER:7077"
 	}
-	if host := u.Hostname(); host == "0.0.0.0" || host == "::" || host == "localhost" { // it listens on all addresses
+	if host := u.Hostname(); host == "0.0.0.0" || host == "::" || host == "localhost" { // it listens everywhere
 		if name, err := os.Hostname(); err == nil {
 			u.Host = name + ":" + u.Port()
 		}
@@ -80,7 +80,7 @@ func (a *app) engineTokenCmd() *cobra.Command {
 		}}
 }
 
-// settingOf is the engine of that name.
+// settingOf returns the engine with the given name.
 func (a *app) settingOf(name string) (*engine.Setting, error) {
 	settings, err := engine.Settings(a.Data)
 	if err != nil {
@@ -93,8 +93,8 @@ func (a *app) settingOf(name string) (*engine.Setting, error) {
 	return &settings[n], nil
 }
 
-// findings are what the running server finds of an engine with machines that join, which it alone reaches;
-// false: the engine has none, or no server that knows it runs.
+// findings returns the running server's findings about an engine whose machines join, because only the server reaches
+// them. It returns false if the engine has no such machines or no server that knows it runs.
 func (a *app) findings(ctx context.Context, s *engine.Setting) (list []show.Check, ok bool) {
 	if s.Kind != ssh.Kind {
 		return nil, false

@@ -48,7 +48,7 @@ func (a *app) engineRmCmd() *cobra.Command {
 	return cmd
 }
 
-// unused refuses to go on where machines of an engine may cost something, as far as a server that runs knows.
+// unused returns an error if a running server knows machines of the engine that may still be billed.
 func (a *app) unused(ctx context.Context, name string) error {
 	c, err := a.Open(ctx)
 	if errors.Is(err, command.ErrNoServer) {

@@ -7,6 +7,6 @@ import (
 	"scrimp/internal/engine/ssh"
 )
 
-// kinds are the kinds of engines that this program has: here alone drivers are named.
+// kinds maps the engine kinds of this program to their drivers. Only this file names drivers.
 var kinds = map[string]engine.Opener{local.Kind: local.Open, slurm.Kind: slurm.Open, ssh.Kind: ssh.Open,
 	"kubernetes": openKubernetes, "aws": openAWS}

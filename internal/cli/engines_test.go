@@ -17,8 +17,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// twoEngines names two local markets in the data folder: "local" whose machines reach the
-// server by its socket, and "other", which is cheaper, by the address that it listens on.
+// twoEngines configures two local markets: "local", whose machines reach the server by its socket, and the cheaper
+// "other", whose machines use the server's address.
 func (h *home) twoEngines() {
 	h.t.Helper()
 	offer := "name: %s\noffers:\n  - {zone: %s, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, price: %s}\n"
@@ -36,8 +36,7 @@ func (h *home) twoEngines() {
 `)
 }
 
-// bySocket lets all machines reach the server by its socket, so that a server which the
-// command line starts will do.
+// bySocket makes all machines use the server's socket, so that a server started by the command line suffices.
 func (h *home) bySocket() {
 	path := filepath.Join(h.data, "engines.yaml")
 	text, err := os.ReadFile(path)
@@ -49,8 +48,8 @@ func (h *home) bySocket() {
 	}
 }
 
-// free is an address that nobody listens on. On Linux it is on a loopback address of its own, where no other test and
-// no outgoing connection takes the port before the server that it is for.
+// free returns an unused address. On Linux it has a loopback address of its own, so neither another test nor an
+// outgoing connection takes the port before the server does.
 func free(t *testing.T) string {
 	t.Helper()
 	host := "127.0.0.1"
@@ -70,7 +69,7 @@ func freeOn(t *testing.T, host string) string {
 	return l.Addr().String()
 }
 
-// engines is how the server's engines stand, by name.
+// engines returns the states of the server's engines by name.
 func (h *home) engines() map[string]api.Engine {
 	h.t.Helper()
 	var v api.Server
@@ -84,7 +83,7 @@ func (h *home) engines() map[string]api.Engine {
 	return all
 }
 
-// marketOf is the process of a market.
+// marketOf returns the process of a market.
 func (h *home) marketOf(folder ...string) int {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(append(append([]string{h.data}, folder...), "market.lock")...))
@@ -95,15 +94,15 @@ func (h *home) marketOf(folder ...string) int {
 	return pid
 }
 
-// waits is a job that runs until a file is there.
+// waits starts a job that runs until a file exists.
 func (h *home) waits(name, rest string) {
 	h.write(name+".yaml", "name: "+name+"\ncommand: 'while [ ! -e stop ]; do sleep 0.1; done'\n"+rest)
 	h.do("run", "-y", "-d", name+".yaml")
 }
 
-// Two markets in one server: jobs go to the cheaper one, a market that does not answer
-// delays only its own jobs, and a server that is killed finds the machines of both.
-func TestTwoEnginesAtOnce(t *testing.T) {
+// Two markets in one server: jobs go to the cheaper one, an unresponsive market delays only its own jobs, and a killed
+// server finds the machines of both again.
+func TestEngines_TwoMarketsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
@@ -134,7 +133,7 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 	}
 
 	stopped := h.marketOf("engines", "other")
-	if err := syscall.Kill(stopped, syscall.SIGSTOP); err != nil { // it takes what it is asked, and answers nothing
+	if err := syscall.Kill(stopped, syscall.SIGSTOP); err != nil { // it accepts requests and answers none
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(stopped, syscall.SIGCONT) }()
@@ -173,9 +172,9 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 	}
 }
 
-// An engine that is named no more sells nothing, and what it has is neither lost nor
-// forgotten: the server says that it costs something, and ends it once it is back.
-func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
+// A removed engine offers nothing, but its machines are not forgotten: the server reports that they cost money, and
+// terminates them once the engine is back.
+func TestEngines_RemovedEngineKeepsItsMachines(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()
@@ -214,7 +213,7 @@ func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
 	}
 }
 
-func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
+func TestServe_InvalidEnginesNameTheFix(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	fast := "name: fast\nspeed: 60\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n"
@@ -238,7 +237,7 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 		if out, err := h.try("serve", "--listen", "127.0.0.1:0"); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, want %q in\n%s", file, err, want, out)
 		}
-		for _, folder := range []string{"market", "engines"} { // a market that was begun ends with its folder
+		for _, folder := range []string{"market", "engines"} { // a market ends when its folder is removed
 			for _, pid := range h.served(folder) {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
@@ -252,9 +251,9 @@ func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
 	}
 }
 
-// A server that a command starts by itself listens on no address: machines that reach theirs by one
-// would be paid for and never join, so it does not start, but to give all machines back.
-func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
+// A server that a command starts listens on no address. Machines that need one would cost money and never join, so the
+// server refuses to start, except to terminate all machines.
+func TestServe_RentsNoMachineThatCannotReachIt(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	address := free(t)
@@ -280,7 +279,7 @@ func TestMachinesThatCouldNeverJoinAreNotRented(t *testing.T) {
 	h.until("the machine is given back", func() bool { return len(h.processes(machine)) == 0 })
 }
 
-// served are the processes of the markets in a folder.
+// served returns the processes of the markets in a folder.
 func (h *home) served(folder string) (list []int) {
 	for _, pattern := range []string{"market.lock", "*/market.lock"} {
 		files, _ := filepath.Glob(filepath.Join(h.data, folder, pattern))
@@ -294,14 +293,14 @@ func (h *home) served(folder string) (list []int) {
 	return list
 }
 
-// A market is one that the folder has, or --market is refused: also by the server that is started for it.
-func TestAMarketThatTheFolderHasNotIsRefused(t *testing.T) {
+// --market with another market than the folder's is refused, also by a newly started server.
+func TestRun_RefusesOtherMarketThanFolders(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
 	h.write("job.yaml", "name: short\ncommand: echo done\n")
 	h.do("run", "-y", "job.yaml", "--market", "market.yaml")
-	h.do("run", "-y", "job.yaml", "--market", "market.yaml") // the same
+	h.do("run", "-y", "job.yaml", "--market", "market.yaml") // the same market
 	for range 2 {
 		if out, err := h.try("run", "-y", "job.yaml", "--market", "stormy"); err == nil || !strings.Contains(out+err.Error(), "keeps it") {
 			t.Errorf("%v, %s", err, out)
@@ -313,8 +312,8 @@ func TestAMarketThatTheFolderHasNotIsRefused(t *testing.T) {
 	}
 }
 
-// An engine of which a machine runs is not removed by the way: nobody would hear of the machine.
-func TestAnEngineWhoseMachinesRunIsNotRemoved(t *testing.T) {
+// An engine with a running machine cannot be removed: nobody would manage the machine.
+func TestEngineRemove_RefusesWhileMachinesRun(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.twoEngines()

@@ -8,9 +8,8 @@ import (
 	"scrimp/internal/decide/receipt"
 )
 
-// Five epochs that a program prints at once are five values in what its receipt draws, each
-// with its step, in order.
-func TestFiveEpochsAreFiveValues(t *testing.T) {
+// Five epochs that a program prints at once become five values on its receipt, each with its step, in order.
+func TestReceipt_FiveEpochsAreFiveValues(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)

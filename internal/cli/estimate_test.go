@@ -30,9 +30,9 @@ func write(t *testing.T, name, content string) string {
 
 const runsHead = "id,family,task,model,params_b,layers,d_model,n_heads,n_kv_heads,d_ff,vocab,gpu,gpu_spec,gpu_mem_gb,n_gpus,precision,seq_len,micro_batch,global_batch,act_ckpt,sharding,fwd_gmacs,rows,trees,depth,machine,throughput,throughput_unit,peak_mem_gb,mem_unit,tokens_b,quality,source\n"
 
-// A question in the form of the published measurements is answered in the form of
-// the issue: one object a row, in the row's units, null only for what cannot be known.
-func TestABatchIsAnsweredRowByRow(t *testing.T) {
+// A batch in the form of the published measurements gets one object per row, in the row's units, with null only for
+// what cannot be known.
+func TestEstimate_AnswersBatchRowByRow(t *testing.T) {
 	t.Parallel()
 	learn := write(t, "calib.csv", runsHead+
 		"a,transformer-dense,pretrain,mine,7,32,4096,32,32,11008,32000,A100-SXM-80GB,A100-SXM-80GB,80,8,bf16,2048,4,32,none,FULL_SHARD,,,,,,20000,tokens/s,60,GB,,A,ours\n")
@@ -86,7 +86,7 @@ func TestABatchIsAnsweredRowByRow(t *testing.T) {
 	}
 }
 
-func TestEstimatesOfEveryKindOfModel(t *testing.T) {
+func TestEstimate_EveryKindOfModel(t *testing.T) {
 	t.Parallel()
 	config := write(t, "config.json", `{"model_type":"llama","hidden_size":2048,"num_hidden_layers":16,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":8192,"vocab_size":128256,"hidden_act":"silu","tie_word_embeddings":true}`)
 	for _, args := range [][]string{
@@ -117,8 +117,8 @@ func TestEstimatesOfEveryKindOfModel(t *testing.T) {
 	}
 }
 
-// What does not fit is not answered with the flag that was given, and 4 bits are proposed where 16 do not fit.
-func TestAnAcceleratorThatIsGivenIsNotAskedForAgain(t *testing.T) {
+// If a run does not fit, the answer does not suggest the flag that was given, and it proposes 4 bits if 16 do not fit.
+func TestEstimate_DoesNotSuggestGivenFlag(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--model", "meta-llama/Llama-3.1-8B-Instruct", "--tokens", "1B", "--gpu", "V100-16GB:1", "--lora")
 	if code != 0 || strings.Contains(out, "--gpu") || !strings.Contains(out, "No V100-16GB:1 holds llama-3.1-8b") || !strings.Contains(out, "\n  --qlora --checkpointing full ") {
@@ -140,7 +140,7 @@ func TestAnAcceleratorThatIsGivenIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestThePublishedModelsAreListedWithTheirHubNames(t *testing.T) {
+func TestEstimate_ListsPublishedModels(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--models")
 	if code != 0 || !strings.Contains(out, "meta-llama/Llama-3.1-8B") || !strings.Contains(out, "resnet-50") {
@@ -156,8 +156,8 @@ func TestThePublishedModelsAreListedWithTheirHubNames(t *testing.T) {
 	}
 }
 
-// An empty list of accelerators is not all that a script is told.
-func TestNothingThatHoldsAModelIsSaidBesideTheList(t *testing.T) {
+// A script gets more than an empty list of accelerators.
+func TestEstimate_ReportsModelThatNothingHolds(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--model", "transformer params=900e9 layers=100 dim=16384", "--json")
 	if code != 0 || out != "" || !strings.HasPrefix(errOut, "No accelerator that has a price holds transformer") {
@@ -165,7 +165,7 @@ func TestNothingThatHoldsAModelIsSaidBesideTheList(t *testing.T) {
 	}
 }
 
-func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
+func TestEstimate_RefusesInvalidInput(t *testing.T) {
 	t.Parallel()
 	png := write(t, "model.onnx", "\x89PNG\r\n")
 	for want, args := range map[string][]string{
@@ -180,7 +180,7 @@ func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
 		"--resize":              {"--model", "resnet-50", "--resize", "wide"},
 		"--per":                 {"--model", "resnet-50", "--per", "fortnight"},
 		"read runs":             {"--batch", filepath.Join(t.TempDir(), "none.csv")},
-		"this is no table":      {"--batch", write(t, "x.csv", "a,b\n1,2\n")},
+		"this is not a table":   {"--batch", write(t, "x.csv", "a,b\n1,2\n")},
 	} {
 		_, errOut, code := scrimp(t, append([]string{"estimate"}, args...)...)
 		if code != 1 || !strings.Contains(errOut, want) {
@@ -189,9 +189,9 @@ func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// H100 is sold in three forms, and each is weighed; what does not fit names the flags
-// by which it would, and those that lead to less than the table's first.
-func TestAnAcceleratorOfSeveralFormsIsAllOfThemAndKnobsAreProposed(t *testing.T) {
+// H100 is sold in three forms, and all of them are weighed. If a run does not fit, the answer names the flags that make
+// it fit, and those that cost less than the table's first row.
+func TestEstimate_WeighsAllFormsAndProposesFlags(t *testing.T) {
 	t.Parallel()
 	out, errOut, code := scrimp(t, "estimate", "--model", "llama-3-8b", "--tokens", "2B", "--gpu", "H100:8", "--zero", "3", "--json")
 	if n := strings.Count(out, "\n"); code != 0 || n < 2 || strings.Count(out, `"accelerator":"H100-`) != n || strings.Count(out, `"count":8`) != n {

@@ -11,10 +11,10 @@ import (
 	"github.com/creack/pty"
 )
 
-// A session on a job's machine has the size of this terminal, Ctrl-C ends what runs there and not the session, and its
-// exit status is this command's; with a pipe it reads until the pipe ends. It is broken off by a server that dies,
-// and the terminal is as it was.
-func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
+// A session on a job's machine has this terminal's size, Ctrl-C interrupts the remote command and not the session, and
+// the exit status is passed on. With a pipe it reads until the pipe ends. If the server dies, the session ends and
+// restores the terminal.
+func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: pair\nnodes: 2\ncommand: 'echo up; while :; do sleep 0.2; done'\n")
@@ -74,7 +74,7 @@ func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
 		t.Errorf("it ends with %v", shell.ProcessState)
 	}
 
-	pipe := h.command("exec", "-i", "pair", "--", "sh", "-c", "sleep 1; wc -c; exit 5") // more than waits on the way
+	pipe := h.command("exec", "-i", "pair", "--", "sh", "-c", "sleep 1; wc -c; exit 5") // more than the buffers hold
 	pipe.Stdin = bytes.NewReader(make([]byte, 3_000_000))
 	if out, _ := pipe.CombinedOutput(); strings.TrimSpace(string(out)) != "3000000" || pipe.ProcessState.ExitCode() != 5 {
 		t.Errorf("through a pipe: %q, %v", out, pipe.ProcessState)
@@ -105,7 +105,7 @@ func TestExecHasATerminalOnTheJobsMachine(t *testing.T) {
 	sees("the session is broken off")
 }
 
-// modes is how a terminal is set.
+// modes returns the settings of a terminal.
 func modes(t *testing.T, f *os.File) string {
 	t.Helper()
 	cmd := exec.Command("stty", "-g")

@@ -16,10 +16,10 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// A job that leaves open what it runs on gets the cheapest pod that holds its model by the estimate, and asks Kubernetes for
-// just that; the plan says so beforehand. One that nothing holds is refused with what it takes, and what its file states
-// goes before the estimate.
-func TestTheEstimateChoosesThePod(t *testing.T) {
+// A job without machine requirements gets the cheapest pod that holds its model by the estimate, and requests exactly
+// that from Kubernetes. The plan shows it beforehand. A model that nothing holds is refused with its size, and the job
+// file's own requirements override the estimate.
+func TestRun_EstimateChoosesPod(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	bin := testbin.Full.Path(t)
@@ -59,7 +59,7 @@ func TestTheEstimateChoosesThePod(t *testing.T) {
 			t.Errorf("%s is planned on %s (%v)", name, p.Take, err)
 		}
 		h.do("run", "-y", "--detach", file)
-		if name == "wide" { // the fifth, where a server lets four jobs run that is not told another number
+		if name == "wide" { // the fifth; by default a server runs four jobs
 			const full = "It waits: the server lets 4 jobs hold machines at once, and 4 do (scrimp serve --running)."
 			if said := h.do("explain", name); !strings.Contains(said, full) || h.job(name).Why != "server_full" {
 				t.Errorf("it waits, and says %q, %q", said, h.job(name).Why)
@@ -85,7 +85,7 @@ func TestTheEstimateChoosesThePod(t *testing.T) {
 	}
 }
 
-// requests is what the one pod of a job asks for: processors and GPUs.
+// requests returns the processors and GPUs that a job's only pod requests.
 func requests(c *kubetest.Cluster, t testing.TB, job string) string {
 	t.Helper()
 	const of = "{.spec.containers[0].resources.requests."

@@ -8,12 +8,12 @@ import (
 	"scrimp/internal/engine/kube"
 )
 
-// flavour says what this build can reach.
+// flavour describes the stores and engines of this build.
 const flavour = "full build: checkpoints go to folders, S3, Google Cloud Storage and Azure Blob, " +
 	"machines may be AWS' and Kubernetes' pods"
 
-// openKubernetes opens an engine of that kind.
+// openKubernetes opens a Kubernetes engine.
 var openKubernetes engine.Opener = kube.Open
 
-// openAWS opens an engine of that kind.
+// openAWS opens an AWS engine.
 var openAWS engine.Opener = aws.Open

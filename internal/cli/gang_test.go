@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// hasTorch is Debian's own Python, as that is where python3-torch is.
+// hasTorch returns Debian's own Python, which finds python3-torch.
 func hasTorch(t *testing.T) string {
 	t.Helper()
 	python := "/usr/bin/python3"
@@ -25,7 +25,7 @@ func hasTorch(t *testing.T) string {
 	return python
 }
 
-// ddpJob writes the example of a data parallel training for a number of machines.
+// ddpJob writes the example of data parallel training for a number of machines.
 func (h *home) ddpJob(python, nodes, steps string) {
 	h.t.Helper()
 	example := filepath.Join("..", "..", "examples", "ddp")
@@ -49,7 +49,7 @@ func (h *home) ddpJob(python, nodes, steps string) {
 	h.write("job.yaml", job)
 }
 
-// slows lets each step of the next job take so long that it does not end before it is hurt, on however fast a machine.
+// slows makes each step of the next job slow enough that the job cannot end before its fault, even on a fast machine.
 func (h *home) slows() {
 	h.t.Helper()
 	path := filepath.Join(h.dir, "job.yaml")
@@ -62,7 +62,7 @@ func (h *home) slows() {
 
 var weightsOf = regexp.MustCompile(`rank (\d+) done: weights ([0-9a-f]{64})`)
 
-// weights are those that all ranks of a job ended with.
+// weights returns the final weights of all ranks of a job.
 func (h *home) weights(job string) string {
 	h.t.Helper()
 	found := weightsOf.FindAllStringSubmatch(h.do("logs", job, "--node", "all"), -1)
@@ -77,7 +77,7 @@ func (h *home) weights(job string) string {
 	return found[0][2]
 }
 
-// kills ends all that a machine runs, as when its power fails.
+// kills ends all processes of a machine, like a power failure.
 func (h *home) kills(machine string) {
 	h.t.Helper()
 	for _, pid := range h.processes(machine) {
@@ -85,9 +85,9 @@ func (h *home) kills(machine string) {
 	}
 }
 
-// A training on two machines, of which one is killed without notice, goes on on the other and a new
-// one, and ends with the weights that it has when nothing happens. What it cost is known by machine.
-func TestAGangLosesAMachineAndEndsWithTheSameWeights(t *testing.T) {
+// A training on two machines loses one without notice, continues on the other and a new one, and ends with the weights
+// of an undisturbed run. Its cost is known per machine.
+func TestGang_SameWeightsAfterLosingMachine(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()
 	python := hasTorch(t)
@@ -131,8 +131,8 @@ func TestAGangLosesAMachineAndEndsWithTheSameWeights(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-// An elastic gang has as few machines as it needs, and more where its deadline asks for them.
-func TestAnElasticGangHasWhatItsDeadlineNeeds(t *testing.T) {
+// An elastic gang takes the fewest machines, and more if its deadline needs them.
+func TestGang_ElasticGangTakesMachinesForDeadline(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: once

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The outputs of each machine of a gang can be copied, and the checkpoint; again as well.
-func TestGetCopiesWhatEachMachineHasKept(t *testing.T) {
+// The outputs of each machine of a gang can be copied, and so can the checkpoint, also repeatedly.
+func TestGet_CopiesOutputsOfEachMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: pair

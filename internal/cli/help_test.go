@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// commands calls f with every command that a person is shown.
+// commands calls f with every visible command.
 func commands(t *testing.T, f func(c *cobra.Command)) {
 	t.Helper()
 	t.Setenv("SCRIMP_DATA", "data")
@@ -36,7 +36,7 @@ func commands(t *testing.T, f func(c *cobra.Command)) {
 	each(root)
 }
 
-func TestEveryHelpSaysHowTheCommandEnds(t *testing.T) {
+func TestHelp_EveryCommandListsExitStatuses(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		if c.Long == "" || c.Runnable() && !strings.Contains(c.Long, "Exit status: 0") && c.Name() != "exec" {
 			t.Errorf("%s --help names no exit status in %q", c.CommandPath(), c.Long)
@@ -47,7 +47,7 @@ func TestEveryHelpSaysHowTheCommandEnds(t *testing.T) {
 	})
 }
 
-func TestEveryFlagSaysItsDefault(t *testing.T) {
+func TestHelp_EveryFlagStatesDefault(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		required := func(f *pflag.Flag) bool { return f.Annotations[cobra.BashCompOneRequiredFlag] != nil }
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
@@ -61,7 +61,7 @@ func TestEveryFlagSaysItsDefault(t *testing.T) {
 	})
 }
 
-func TestEveryCommandTakesJSON(t *testing.T) {
+func TestHelp_EveryCommandAcceptsJSON(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		if c.Flags().Lookup("json") == nil && c.InheritedFlags().Lookup("json") == nil {
 			t.Errorf("%s takes no --json", c.CommandPath())
@@ -69,7 +69,7 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 	})
 }
 
-func TestEveryJobArgumentIsCompleted(t *testing.T) {
+func TestComplete_EveryJobArgument(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		if strings.Contains(c.Use, "JOB") && c.ValidArgsFunction == nil {
 			t.Errorf("%s does not complete JOB", c.CommandPath())
@@ -77,7 +77,7 @@ func TestEveryJobArgumentIsCompleted(t *testing.T) {
 	})
 }
 
-// Help fits a terminal of 80 columns; what is to be copied, usage and examples, is not broken.
+// Help fits a terminal of 80 columns without breaking usage lines and examples.
 func TestHelp(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		var b bytes.Buffer
@@ -95,7 +95,7 @@ func TestHelp(t *testing.T) {
 	})
 }
 
-func TestAMissingArgumentIsNamed(t *testing.T) {
+func TestTakes_NamesMissingArgument(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"logs":              "JOB is missing",
@@ -120,7 +120,7 @@ func TestAMissingArgumentIsNamed(t *testing.T) {
 }
 
 // docs/openapi.json is what scrimp server openapi prints: go test ./internal/cli -run OpenAPI -update.
-func TestTheCommittedOpenAPIIsWhatTheServerAnswers(t *testing.T) {
+func TestOpenAPI_MatchesTheCommittedFile(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, "../../../docs/openapi.json", string(server.OpenAPI(Version)))
 }

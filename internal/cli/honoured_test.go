@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/cli/show/planning"
 )
 
-// The cheaper machine is above the upper end, so the dearer one is planned and used, and explain says
-// why; a job whose accelerator nothing has is refused by field, and waits where that is wanted.
-func TestUpperEndsAndAcceleratorsAreHonouredOnTheMarket(t *testing.T) {
+// The cheaper machine exceeds the upper bound, so the plan and the run use the dearer one, and explain gives the
+// reason. A job with an unavailable accelerator is refused with the field, and waits if forced.
+func TestRun_HonoursUpperBoundsAndAccelerators(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: two

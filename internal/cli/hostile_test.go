@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/cli"
 )
 
-// What a server says in its errors, and of what it did, steers nobody's terminal.
-func TestNoAnswerOfAServerSteersATerminal(t *testing.T) {
+// Text from a server, in errors and results, cannot steer a terminal.
+func TestClient_ServersTextCannotSteerTerminal(t *testing.T) {
 	t.Parallel()
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"
 	dir := t.TempDir()

@@ -36,7 +36,7 @@ func (a *app) initCmd() *cobra.Command {
 	return cmd
 }
 
-// writeNew writes a file that does not exist yet.
+// writeNew writes a file unless it exists.
 func (a *app) writeNew(path string, text []byte, guesses []scaffold.Guess) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {

@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/engine/ssh"
 )
 
-// joinFlags are what agent join is given.
+// joinFlags holds the flags of agent join.
 type joinFlags struct {
 	tokenFile, ca, dir, address, user string
 	unit, install                     bool
@@ -80,7 +80,7 @@ func (a *app) join(cmd *cobra.Command, address string, f *joinFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := closeMemory(); err != nil { // it holds the token: programs may have this user
+	if err := closeMemory(); err != nil { // it holds the token, and programs may run as this user
 		return err
 	}
 	dir, err := joinFolder(f.dir, nil)
@@ -115,10 +115,10 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// rootFolder is where what runs on a machine lies where root serves it.
+// rootFolder is the agent's folder on a machine where it runs as root.
 const rootFolder = "/var/lib/scrimp"
 
-// joinFolder is where what runs here lies: as given, or as that of a user; nil is this one.
+// joinFolder returns the agent's folder: the given one, or the default of a user; nil stands for the current user.
 func joinFolder(given string, of *user.User) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
@@ -135,7 +135,7 @@ func joinFolder(given string, of *user.User) (string, error) {
 	return filepath.Join(of.HomeDir, ".scrimp"), nil
 }
 
-// joinToken is the token to join with, and the machine that it is of.
+// joinToken returns the token to join with and the machine that it belongs to.
 func (a *app) joinToken(f *joinFlags) (token, machine string, err error) {
 	switch {
 	case f.tokenFile != "":
@@ -165,8 +165,8 @@ func (a *app) joinToken(f *joinFlags) (token, machine string, err error) {
 	token = strings.TrimSpace(token)
 	_, machine, ok := ssh.TokenOf(token)
 	if !ok {
-		return "", "", errors.New("this is no token that a machine joins with: scrimp engine add --join prints one, and " +
-			"scrimp engine token makes one anew")
+		return "", "", errors.New("this is not a token for joining: scrimp engine add --join prints one, and " +
+			"scrimp engine token makes a new one")
 	}
 	return token, machine, nil
 }

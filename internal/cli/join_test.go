@@ -29,13 +29,13 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// cable passes connections on until it is cut: then nothing comes or goes, and nobody is told.
+// cable forwards connections until it is cut: then no data passes, and neither side learns of it.
 type cable struct {
 	l  net.Listener
 	to string
 
 	mu    sync.Mutex
-	cut   chan struct{} // closed once it is put back; nil: it is not out
+	cut   chan struct{} // closed when the cable is plugged in again; nil while it works
 	conns []net.Conn
 }
 
@@ -74,7 +74,7 @@ func (c *cable) pass(near net.Conn) {
 	c.copy(near, far)
 }
 
-// hold waits while the cable is out.
+// hold waits while the cable is cut.
 func (c *cable) hold() {
 	c.mu.Lock()
 	cut := c.cut
@@ -113,7 +113,7 @@ func (c *cable) restore() {
 	c.cut = nil
 }
 
-// rack is a server on TLS with machines that join it, each a process with a folder of its own.
+// rack is a TLS server and machines that join it, each a process with its own folder.
 type rack struct {
 	*home
 	listen string // HOST:PORT
@@ -121,18 +121,18 @@ type rack struct {
 	tokens map[string]string
 	joined map[string]*proc.Process
 	said   map[string]*text
-	served []func() error // wait for the servers that were started
+	served []func() error // wait for the started servers
 	ended  bool
 }
 
-// end ends the server, and then the machines: while they are there it gives back what runs on them. It is a cleanup
-// after each program that is started, whose own cleanup would kill it.
+// end stops the server and then the machines: while they run, the server can terminate their tasks. Each started
+// program registers it as a cleanup, because the program's own cleanup would kill it.
 func (r *rack) end() {
 	if r.ended {
 		return
 	}
 	r.ended = true
-	_, _ = r.try("server", "stop", "--now") // newHome's own tells what went wrong
+	_, _ = r.try("server", "stop", "--now") // the cleanup of newHome reports errors
 	for m := range r.joined {
 		r.leave(m, syscall.SIGTERM)
 	}
@@ -143,7 +143,7 @@ func (r *rack) end() {
 	}
 }
 
-// newRack adds an engine of machines that join, and starts its server. What is lost is seen within so many seconds.
+// newRack adds an engine of joining machines and starts its server. A loss is detected within detect seconds.
 func newRack(t *testing.T, detect int, machines ...string) *rack {
 	t.Helper()
 	r := &rack{cables: map[string]*cable{}, tokens: map[string]string{}, joined: map[string]*proc.Process{}, said: map[string]*text{}}
@@ -167,7 +167,7 @@ func newRack(t *testing.T, detect int, machines ...string) *rack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := strings.Index(string(text), "  - name: rack") // alone: jobs go nowhere else
+	at := strings.Index(string(text), "  - name: rack") // the only engine, so that jobs go nowhere else
 	r.write("d/engines.yaml", "engines:\n"+strings.Replace(string(text[at:]), "kind: ssh",
 		fmt.Sprintf("kind: ssh\n    timing: {poll: 300ms, sweep: 500ms, detect: %ds}", detect), 1))
 	r.begin()
@@ -177,7 +177,7 @@ func newRack(t *testing.T, detect int, machines ...string) *rack {
 	return r
 }
 
-// certificate makes one of its own for the server.
+// certificate creates a self-signed certificate for the server.
 func (r *rack) certificate() {
 	r.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -228,7 +228,7 @@ func (r *rack) join(machine string) {
 	r.joined[machine], r.said[machine] = r.joinAs(machine, machine)
 }
 
-// joinAs is a machine that joins with the token of another.
+// joinAs starts a machine in a folder that joins with the token of the given machine.
 func (r *rack) joinAs(folder, machine string) (*proc.Process, *text) {
 	r.t.Helper()
 	cmd, said := exec.Command(r.bin, "agent", "join", "https://"+r.cables[machine].l.Addr().String(), "--ca",
@@ -246,7 +246,7 @@ func (r *rack) leave(machine string, sig syscall.Signal) {
 	delete(r.joined, machine)
 }
 
-// there reports which machines have joined.
+// there returns the machines that have joined.
 func (r *rack) there() (names []string) {
 	r.t.Helper()
 	var v struct{ Joined []api.JoinedMachine }
@@ -263,7 +263,7 @@ func (r *rack) there() (names []string) {
 
 var rackMachine = regexp.MustCompile(`^rack-(.*)-[0-9a-f]+$`)
 
-// on is the machine that a job is on; "": none.
+// on returns the machine that a job runs on, or "".
 func (r *rack) on(job string) string {
 	r.t.Helper()
 	m := rackMachine.FindStringSubmatch(r.job(job).Machine)
@@ -283,8 +283,8 @@ func (r *rack) counts() (machine string) {
 	return r.on("count")
 }
 
-// A job on machines that join runs on when its machine joins anew, and when the server ends and another begins.
-func TestAJobRunsOnWhenItsMachineJoinsAgain(t *testing.T) {
+// A job on joining machines continues when its machine joins again, and when another server takes over.
+func TestJoin_JobContinuesWhenMachineJoinsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 30, "gpu3", "gpu4")
 	r.until("both have joined", func() bool { return len(r.there()) == 2 })
@@ -295,7 +295,7 @@ func TestAJobRunsOnWhenItsMachineJoinsAgain(t *testing.T) {
 		t.Errorf("engine list:\n%s", out)
 	}
 	first := r.counts()
-	r.leave(first, syscall.SIGKILL) // as a unit that is started anew
+	r.leave(first, syscall.SIGKILL) // like a unit that restarts
 	r.join(first)
 	r.until("it has joined again", func() bool { return len(r.there()) == 2 })
 	r.do("server", "stop")
@@ -310,9 +310,9 @@ func TestAJobRunsOnWhenItsMachineJoinsAgain(t *testing.T) {
 	}
 }
 
-// A cable that is put back in time changes nothing. Behind one that stays out the job goes on elsewhere from its
-// checkpoint, and what the old machine still runs is ended when it is back.
-func TestAJobGoesOnElsewhereBehindACableThatStaysOut(t *testing.T) {
+// A cable that is unplugged briefly changes nothing. If it stays unplugged, the job continues elsewhere from its
+// checkpoint, and the old machine's program ends when the machine is back.
+func TestJoin_JobMovesWhenCableStaysOut(t *testing.T) {
 	lane.Nightly(t, "a machine behind a cable counts as lost after 21 s")
 	t.Parallel()
 	r := newRack(t, 30, "gpu3", "gpu4")
@@ -320,7 +320,7 @@ func TestAJobGoesOnElsewhereBehindACableThatStaysOut(t *testing.T) {
 	first := r.counts()
 	out := time.Now()
 	r.cables[first].pull()
-	await.Past(t, out.Add(6*time.Second)) // of the 21 s after which it is lost
+	await.Past(t, out.Add(6*time.Second)) // of the 21 s after which the machine counts as lost
 	r.cables[first].restore()
 	r.furtherThan("count", r.furtherThan("count", 0)+20)
 	if j := r.job("count"); j.Attempts != 1 || r.on("count") != first {
@@ -350,8 +350,8 @@ func TestAJobGoesOnElsewhereBehindACableThatStaysOut(t *testing.T) {
 	r.do("ledger", "verify")
 }
 
-// A token lets one machine in, at a time, and nobody once it is revoked; others' tokens let no machine in.
-func TestWhoMayJoin(t *testing.T) {
+// A token admits one machine at a time, and none after its revocation. Tokens of other machines admit none.
+func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 8, "gpu3")
 	r.until("it has joined", func() bool { return len(r.there()) == 1 })
@@ -377,7 +377,7 @@ func TestWhoMayJoin(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.do("tokens", "new", "ann", "--json")), &made); err != nil {
 		t.Fatal(err)
 	}
-	refused("a user's token", made.Text, "no token that a machine joins with")
+	refused("a user's token", made.Text, "this is not a token for joining")
 	refused("a token that is made up", "join.rack.gpu3.AAAA", "the server does not take the token")
 	u := user{r.home, filepath.Join(r.dir, "ann")}
 	if out, err := u.try(r.tokens["gpu3"]+"\n", "login", "https://"+r.listen, "--ca", "cert.pem", "--token-stdin"); err == nil {
@@ -399,8 +399,8 @@ func TestWhoMayJoin(t *testing.T) {
 	refused("a token of an engine that was removed", v.Token, "the server does not take the token")
 }
 
-// A unit runs agent join, and does not hold the token.
-func TestTheUnitForSystemd(t *testing.T) {
+// A unit runs agent join, and does not contain the token.
+func TestJoinUnit_RunsJoinWithoutToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	unit, next, err := joinUnit(t, dir, "--systemd", "--dir", filepath.Join(dir, "a folder, 100 %"), "--address", "10.0.0.7")
@@ -430,8 +430,8 @@ func TestTheUnitForSystemd(t *testing.T) {
 	}
 }
 
-// The unit says nothing that systemd does not understand.
-func TestSystemdUnderstandsTheUnit(t *testing.T) {
+// systemd accepts the unit without warnings.
+func TestJoinUnit_SystemdAcceptsIt(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -454,7 +454,7 @@ func TestSystemdUnderstandsTheUnit(t *testing.T) {
 	}
 }
 
-// joinUnit runs scrimp agent join in a folder, and returns what it prints: a unit for systemd, and what to do with it.
+// joinUnit runs scrimp agent join in a folder, and returns the printed systemd unit and its instructions.
 func joinUnit(t *testing.T, dir string, args ...string) (unit, said string, err error) {
 	t.Helper()
 	var b, e strings.Builder

@@ -16,22 +16,22 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// pools are what is complete, but for an image of jobs.
+// pools is a complete configuration except for an image of jobs.
 const pools = `
 agent_image: localhost/scrimp:1
 pools:
 - {name: std, rate: 3.60, cpus: 1, memory: 1GiB, selector: {pool: std}}
 `
 
-// addKube adds an engine, and returns what is said of it.
+// addKube adds an engine and returns the output.
 func addKube(t *testing.T, dir, name, agents, with string) (said string, code int) {
 	t.Helper()
 	out, errs, code := call(t, dir, "engine", "add", name, "--kind", "kubernetes", "--agents", agents, "--with", with)
 	return strings.Join(strings.Fields(out+errs), " "), code
 }
 
-// What is written wrong is refused with its file, its field and the fix, and no engine is made known by it.
-func TestAKubernetesEngineThatCannotBeIsRefused(t *testing.T) {
+// An invalid configuration is refused with file, field and fix, and the engine is not added.
+func TestEngineAdd_RefusesInvalidKubernetesEngine(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	dir := t.TempDir()
@@ -58,8 +58,8 @@ func TestAKubernetesEngineThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// A cluster that is not found is no reason to forget what was written: it is said what to correct, and where.
-func TestAClusterThatIsNotFoundIsSaid(t *testing.T) {
+// If a cluster is not found, the configuration stays, and the output says what to correct and where.
+func TestEngineAdd_ReportsMissingCluster(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	dir := t.TempDir()
@@ -84,8 +84,8 @@ current-context: east
 	}
 }
 
-// The first look at a real cluster says what there is and what is not allowed, in 80 columns; what is to be copied is whole.
-func TestTheFirstLookAtACluster(t *testing.T) {
+// The first look at a real cluster lists what exists and what is forbidden, in 80 columns; text to copy is not broken.
+func TestEngineAdd_FirstLookAtCluster(t *testing.T) {
 	lane.Component(t, "kubernetes")
 	t.Parallel()
 	c := kubetest.Start(t)

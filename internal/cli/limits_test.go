@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// pair is two servers on one database, of which one leads.
+// pair is two servers on one database; one of them leads.
 type pair struct {
 	*home
 	url     string
@@ -32,7 +32,7 @@ func newPair(t *testing.T) *pair {
 	t.Helper()
 	db := pgtest.Start(t)
 	bin := testbin.Full.Path(t)
-	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "s") // short, because socket paths have a limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func (p *pair) begin() {
 	p.servers = append(p.servers, cmd)
 }
 
-// leader is the process that answers.
+// leader returns the process of the server that answers.
 func (p *pair) leader() (pid int, ok bool) {
 	var s api.Server
 	out, err := p.command("server", "status", "--json").Output()
 	return s.PID, err == nil && json.Unmarshal(out, &s) == nil && func() bool { pid = s.PID; return pid > 0 }()
 }
 
-// kill ends the leader with kill -9, waits until the other leads, and starts a new follower.
+// kill kills the leader with SIGKILL, waits until the other leads, and starts a new follower.
 func (p *pair) kill() {
 	p.t.Helper()
 	var pid int
@@ -74,7 +74,7 @@ func (p *pair) kill() {
 	p.begin()
 }
 
-// end asks all to leave, those that follow first.
+// end stops all servers, followers first.
 func (p *pair) end() {
 	_, _ = p.try("server", "stop", "--now")
 	for _, cmd := range p.servers {
@@ -83,7 +83,7 @@ func (p *pair) end() {
 	}
 }
 
-// line is the limit of that name.
+// line returns the limit with the given name.
 func (p *pair) line(name string) (l api.BudgetLine) {
 	p.t.Helper()
 	var v api.Budgets
@@ -99,10 +99,9 @@ func (p *pair) line(name string) (l api.BudgetLine) {
 	return l
 }
 
-// Limits, what they have spent and hold, quotas and what waits for approval are the
-// same after each takeover; an approval during which the leader is killed is there
-// once or not at all, and is asked for again without harm.
-func TestLimitsHoldOverTakeovers(t *testing.T) {
+// Limits with their spent and held amounts, quotas and pending approvals survive each takeover. If the leader dies
+// during an approval, the approval exists once or not at all, and repeating it is harmless.
+func TestLimits_SurviveTakeovers(t *testing.T) {
 	lane.Nightly(t, "kills the leader again and again until an approval comes through")
 	t.Parallel()
 	p := newPair(t)
@@ -146,7 +145,7 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 	check()
 	asked := time.Now()
 	p.do("budgets")
-	takes := time.Since(asked)             // any command, on this machine now
+	takes := time.Since(asked)             // duration of a command on this machine now
 	for round := 0; asking == 1; round++ { // until one of them is written
 		if round == 20 {
 			t.Fatal("no approval comes through")
@@ -156,7 +155,7 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 			defer close(told)
 			_, _ = p.try("approve", "third", "--reason", "for the paper")
 		}()
-		// at any moment of the approval: each round dares a longer one
+		// At a random moment of the approval; each round allows a longer wait.
 		await.Past(t, time.Now().Add(time.Duration(rand.Int64N(int64(takes)*int64(round+2)/2))))
 		p.kill()
 		<-told
@@ -169,7 +168,7 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 		t.Logf("round %d: the job is %s", round, j.State)
 		check()
 	}
-	p.do("approve", "third", "--reason", "again") // it is approved already
+	p.do("approve", "third", "--reason", "again") // it is already approved
 	check()
 	if out := p.do("audit", "--json"); !strings.Contains(out, "/approve") || !strings.Contains(out, "for the paper") {
 		t.Errorf("the audit trail has no approval:\n%s", out)

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// A list shows some of the jobs, says which and how many it left out, and all where
-// that is asked for; a program gets all.
-func TestListsOfJobsSayWhatTheyLeaveOut(t *testing.T) {
+// A list shows some of the jobs, says which and how many it omits, and shows all on request. JSON has all.
+func TestJobs_ReportsOmittedJobs(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")

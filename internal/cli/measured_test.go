@@ -31,7 +31,7 @@ func lines[T any](t *testing.T, text string) (list []T) {
 	return list
 }
 
-// out is what the program prints, without its notes.
+// out returns the program's output without its notes.
 func (h *home) out(args ...string) string {
 	h.t.Helper()
 	cmd := h.command(args...)
@@ -42,7 +42,7 @@ func (h *home) out(args ...string) string {
 	return string(out)
 }
 
-// visionJob writes the file of a job with so many steps of 100 samples, and a market with the machine that it needs.
+// visionJob writes a job file with the given number of steps of 100 samples, and a market with a matching machine.
 func (h *home) visionJob(steps string) {
 	h.t.Helper()
 	h.write("market.yaml", `name: lab
@@ -59,9 +59,9 @@ work: {steps: `+steps+`, samples: `+steps+`00}
 `)
 }
 
-// A run of some seconds on a machine that is said to have an L4 calibrates the
-// plan of the next run and the estimate of its model, after the server was killed.
-func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
+// A run of some seconds on a machine declared to have an L4 calibrates the plan of the next run and the estimate of its
+// model, also after the server was killed.
+func TestRun_CalibratesNextPlanAndEstimate(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.visionJob("40")
@@ -112,8 +112,8 @@ func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
 	}
 }
 
-// What was expected of a run stands beside what came out, once an earlier run has taught what to expect.
-func TestWhatARunWasExpectedToDoStandsBesideWhatItDid(t *testing.T) {
+// The receipt shows the expectation of a run beside the result, once an earlier run gives an expectation.
+func TestReceipt_ShowsExpectationBesideResult(t *testing.T) {
 	lane.Nightly(t, "two runs must be as fast as each other")
 	t.Parallel()
 	h := newHome(t)
@@ -131,8 +131,8 @@ func TestWhatARunWasExpectedToDoStandsBesideWhatItDid(t *testing.T) {
 	}
 }
 
-// The trainer of the demo, as it stands, says of its next run how long that takes.
-func TestTheDemosTrainerIsMeasured(t *testing.T) {
+// The demo's trainer, unchanged, gives an estimate for its next run.
+func TestRun_MeasuresDemoTrainer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	if err := os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")); err != nil {

@@ -11,9 +11,9 @@ import (
 	api "scrimp/client"
 )
 
-// A program that counts is paused, resumed, stopped and taken up again: it goes on where it
-// was, as one job with one receipt; a copy of its checkpoint begins another job.
-func TestAJobGoesOnFromWhereItWasPaused(t *testing.T) {
+// A counting program is paused, resumed, stopped and resumed again: it continues where it was, as one job with one
+// receipt. A copy of its checkpoint starts another job.
+func TestPause_JobContinuesWhereItWasPaused(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n")
@@ -58,7 +58,7 @@ func TestAJobGoesOnFromWhereItWasPaused(t *testing.T) {
 			most := last + 1
 			least := last
 			if from != "" && from != m[3] && len(kept) > 0 {
-				most++ // the one before may have been ended after it saved a step and before it said so
+				most++ // the previous one may have ended between saving a step and reporting it
 				least, kept = int(kept[0]), kept[1:]
 			}
 			if n <= least || n > most {

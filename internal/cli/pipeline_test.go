@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// retrain is a pipeline whose deploy stage waits for a figure of evaluate, with a branch that reads no parameter.
+// retrain is a pipeline whose deploy stage has a gate on a metric of evaluate, with a branch that reads no parameter.
 const retrain = `name: retrain
 budget: $5
 stages:
@@ -26,7 +26,7 @@ stages:
   deploy: {cmd: mkdir -p live && cp model.txt live, deps: [model.txt], outs: [live], gate: {metric: evaluate.test.score, min: "${least}"}}
 `
 
-// pipeline runs a pipeline to its end, and returns how its stages stand; code is the exit status that it should have.
+// pipeline runs a pipeline to its end, verifies the exit status code, and returns the states of its stages.
 func (h *home) pipeline(code int, args ...string) (g api.Group, states string) {
 	h.t.Helper()
 	out, err := h.try(append([]string{"pipeline", "run", "-y"}, args...)...)
@@ -46,7 +46,7 @@ func (h *home) pipeline(code int, args ...string) (g api.Group, states string) {
 	return g, strings.TrimSuffix(states, ", ")
 }
 
-func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
+func TestPipeline_RunsOnlyChangedStages(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("pipeline.yaml", retrain)
@@ -91,7 +91,7 @@ func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-// addsUp holds the cost of each stage against the receipt.
+// addsUp compares the cost of each stage with the receipt.
 func (h *home) addsUp(g api.Group) {
 	h.t.Helper()
 	var v group.PipelineCost
@@ -111,8 +111,8 @@ func (h *home) addsUp(g api.Group) {
 	}
 }
 
-// A stage that fails, or does not make what it says, ends what comes after it, and nothing else.
-func TestPipeline_StagesThatFail(t *testing.T) {
+// A stage that fails or lacks its outputs ends its dependents, and nothing else.
+func TestPipeline_FailedStageEndsDependents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("dvc.yaml", `stages:
@@ -131,8 +131,8 @@ func TestPipeline_StagesThatFail(t *testing.T) {
 	}
 }
 
-// What cannot run is refused before anything is spent, with its file, its line and what to do.
-func TestPipeline_IsRefusedBeforeItRuns(t *testing.T) {
+// An invalid pipeline is refused before it spends anything, with file, line and fix.
+func TestPipeline_RefusesInvalidFileBeforeItRuns(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for want, text := range map[string]string{

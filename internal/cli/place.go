@@ -18,10 +18,10 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// placeFlags are what agent place is given.
+// placeFlags holds the flags of agent place.
 type placeFlags struct{ token, server, ca string }
 
-// agentPlaceCmd is what the init container of a pod runs: the program's own container has no scrimp in it.
+// agentPlaceCmd runs in the init container of a pod, because the program's own container has no scrimp.
 func (a *app) agentPlaceCmd() *cobra.Command {
 	var f placeFlags
 	cmd := &cobra.Command{Use: "place FOLDER", Short: "Put the agent into a folder that another container has too",
@@ -33,7 +33,7 @@ func (a *app) agentPlaceCmd() *cobra.Command {
 	return cmd
 }
 
-// place copies this program, the machine's token and what to trust to where the agent looks for them.
+// place copies this program, the machine's token and the trusted certificates to where the agent looks for them.
 func place(ctx context.Context, folder string, f *placeFlags) error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -62,7 +62,7 @@ func place(ctx context.Context, folder string, f *placeFlags) error {
 	return reached(ctx, f)
 }
 
-// reached waits until the server's address answers: a machine that does not see it costs money for nothing.
+// reached waits until the server's address answers: a machine that cannot reach the server wastes money.
 func reached(ctx context.Context, f *placeFlags) error {
 	for try := 1; ; try++ {
 		err := hostd.Reach(ctx, f.server, f.ca)
@@ -79,13 +79,13 @@ func reached(ctx context.Context, f *placeFlags) error {
 	}
 }
 
-// copied copies a file whole, or fails.
+// copied copies a file.
 func copied(from, to string, mode os.FileMode) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // only read
+	defer func() { _ = in.Close() }() // opened for reading only
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err

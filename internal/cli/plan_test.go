@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/cli/show/planning"
 )
 
-// A job of half a minute begins at once on spot that is for sale, however far its
-// deadline is, and the plan says so: it plays the code that then decides.
-func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
+// A job of half a minute starts at once on available spot, however distant its deadline, and the plan agrees: it uses
+// the same code.
+func TestPlan_ShortJobWithFarDeadlineStartsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
@@ -32,8 +32,8 @@ func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 	}
 }
 
-// Where the deadline comes too soon at any price, the plan does not blame the budget.
-func TestAPlanBlamesTheDeadlineWhereMoneyDoesNotHelp(t *testing.T) {
+// If no price meets the deadline, the plan does not blame the budget.
+func TestPlan_BlamesDeadlineWhenMoneyDoesNotHelp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 2h}\ndeadline: in 1h\nbudget: $90\n")

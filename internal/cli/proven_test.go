@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestALongRunOnSpotIsRefusedUntilItsCheckpointsAreProven(t *testing.T) {
+func TestRun_RefusesLongSpotRunWithoutProvenCheckpoints(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: real

@@ -15,9 +15,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// The PyTorch example, killed twice without notice under scrimp, ends with the
-// loss and the weights of a run that was left alone.
-func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
+// The PyTorch example, killed twice without notice under scrimp, ends with the loss and the weights of an undisturbed
+// run.
+func TestPyTorch_SameLossAfterTwoKills(t *testing.T) {
 	lane.Nightly(t, "trains three times, with two machines lost on the way")
 	t.Parallel()
 	python := hasTorch(t)
@@ -30,13 +30,13 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A slow machine needs more of the market's time and money: neither is what this is about.
+	// A slow machine needs more market time and money, which this test does not examine.
 	job := strings.NewReplacer("exec python3", "exec "+python, "interval: auto", "interval: 1s", "deadline: in 6h",
 		"deadline: in 900h", "budget: $3.00", "budget: $900").Replace(string(file))
 	if strings.Count(job, python) != 1 || !strings.Contains(job, "interval: 1s") || strings.Count(job, "900") != 2 {
 		t.Fatalf("the job file has changed:\n%s", job)
 	}
-	for steps := 3000; ; steps *= 2 { // until the work is enough for three lives, however fast this machine is
+	for steps := 3000; ; steps *= 2 { // until the work suffices for three machines, however fast this machine is
 		h := newHome(t)
 		h.write("train.py", string(train))
 		h.write("job.yaml", job)
@@ -76,8 +76,8 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 	}
 }
 
-// killsTwice kills a job's machine twice without notice, each time once its program has saved there; false: it was
-// done before.
+// killsTwice kills a job's machine twice without notice, each time after its program has saved there. It returns false
+// if the job ended before.
 func (h *home) killsTwice(job string) bool {
 	h.t.Helper()
 	saved := int64(0)

@@ -18,7 +18,7 @@ four,4,48,256,8.00,30,60,90,1
 `
 )
 
-// The answer has the fields that the benchmark's protocol names, and is the same each time but for the times of rounds.
+// The output has the fields of the benchmark's protocol, and is deterministic except for the durations of rounds.
 func TestSimulateQueue_ComparesPolicies(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -41,8 +41,8 @@ func TestSimulateQueue_ComparesPolicies(t *testing.T) {
 		len(got.Policies[0].Misses) != 5 || len(got.Policies[0].Round) != 3 || got.Policies[0].Mean < 1 {
 		t.Errorf("%s", text)
 	}
-	// a: billed 3.06 $/h from 320 s (round at 300, 20 s to instantiate) to its end at 470+75+7201 = 7746, the round at 7800
-	// and 1 s; b to 4145, the round at 4200; c from 620 to 770+75+9000 = 9845, the round at 9900.
+	// By hand: a is billed at $3.06/h from 320 s (round at 300, 20 s to instantiate) to its end at 470+75+7201 = 7746,
+	// the round at 7800 and 1 s; b to 4145, the round at 4200; c from 620 to 770+75+9000 = 9845, the round at 9900.
 	want := 3.06 / 3600 * (7801 - 320 + 4201 - 320 + 9901 - 620)
 	if d := got.Policies[0].Cost - want; d > 1e-6 || d < -1e-6 {
 		t.Errorf("no-packing costs %v, and by hand %v", got.Policies[0].Cost, want)
@@ -67,7 +67,7 @@ func TestSimulateQueue_ComparesPolicies(t *testing.T) {
 	}
 }
 
-func TestSimulateQueue_SaysWhatIsWrong(t *testing.T) {
+func TestSimulateQueue_ErrorNamesProblem(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("t.csv", queueTrace)

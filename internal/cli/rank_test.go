@@ -24,7 +24,7 @@ func ranked(t *testing.T, dir string, args ...string) (planning.Ranking, string,
 
 const timed = "name: bert\ncommand: python train.py\nwork: {time: 10h}\nresources: {accelerator: 'A100-80GB:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\nany_of:\n  - {name: h100, resources: {accelerator: 'H100:8'}, throughput: 2.2x}\n"
 
-func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
+func TestRank_NeedsNoServer(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	drawing := filepath.Join(work, "frontier.svg")
@@ -61,9 +61,9 @@ func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestThePlanAgreesWithItsLives holds the arithmetic against the code that would
-// run the plan, on spot and on-demand. Notices make the lives a little cheaper.
-func TestThePlanAgreesWithItsLives(t *testing.T) {
+// TestRank_AgreesWithSimulation compares the arithmetic with a simulation of the code that would run the plan, on spot
+// and on-demand. Notices make the simulated runs slightly cheaper.
+func TestRank_AgreesWithSimulation(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	for _, job := range []string{timed, timed + "deadline: in 20h\n", strings.Replace(timed, "'A100-80GB:8'", "'A100-80GB:8', capacity: [on-demand]", 1) + "deadline: in 20h\n"} {
@@ -81,7 +81,7 @@ func TestThePlanAgreesWithItsLives(t *testing.T) {
 	}
 }
 
-func TestAJobIsRankedByItsModel(t *testing.T) {
+func TestRank_UsesModelOfJob(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const job = "name: llama\ncommand: python train.py\nmodel: {config: llama-3-8b}\nwork: {tokens: 100M}\nresources: {accelerator: 'H100:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\n"

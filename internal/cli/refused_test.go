@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Who would run a job, or play it forward as it would run, refuses what it does not honour, with file,
-// line, field, what is missing and the fix, and starts no server for it; who judges or ranks does not.
-func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
+// Commands that run or simulate a job refuse fields that they do not support, with file, line, field and fix, and start
+// no server. Commands that check or rank accept them.
+func TestRun_RefusesUnsupportedFields(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const rest = "command: 'true'\nwork: {time: 1h, tokens: 2B}\nbudget: $9\ncheckpoint: {dir: ck}\ndata: [{path: s3://b/c, region: us-east-1}]\n"
@@ -17,7 +17,7 @@ func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
 	sky := write(t, work, "sky.yaml", "compat: skypilot\n"+rest)
 	for _, c := range []struct {
 		line []string
-		want string // "": it is not refused
+		want string // empty if it is not refused
 	}{
 		{[]string{"run", "-y", night}, "night.yaml:1: `window` is not honoured until scrimp has off-peak windows: leave it out"},
 		{[]string{"plan", night}, "night.yaml:1: `window`"},
@@ -44,8 +44,8 @@ func TestWhatARunDoesNotHonourIsRefusedByWhoRunsIt(t *testing.T) {
 	}
 }
 
-// An engine that could not be opened is not made known: no server would start with it.
-func TestAnEngineThatCannotBeIsNotMadeKnown(t *testing.T) {
+// An engine that cannot be opened is not added, because no server would start with it.
+func TestEngineAdd_RefusesInvalidEngine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct{ line, want string }{

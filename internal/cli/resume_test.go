@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// counting is a program that counts on from its checkpoint, and says when each step was.
+// counting is a program that continues counting from its checkpoint, and prints the time of each step.
 const counting = `n=$(cat checkpoints/n 2>/dev/null || echo 0)
 while :; do
   n=$((n+1)); echo $n > checkpoints/n.tmp; mv checkpoints/n.tmp checkpoints/n
@@ -20,9 +20,8 @@ while :; do
   sleep 0.05
 done`
 
-// counted is the line of a job file by which scrimp finds the steps of that program, each of which is saved when it is
-// printed. If the program did not say so, scrimp would wait for a second in which it saves nothing, and take a copy after
-// 20 s without one.
+// counted is the line of a job file that matches the steps of that program. Each step is saved when it is printed.
+// Without that information scrimp would wait for a second without a save, and copy after 20 s at the latest.
 const counted = `progress: {pattern: 'step=(?P<step>\d+)', saved: 'step=(?P<step>\d+) at'}`
 
 var countedStep = regexp.MustCompile(`step=(\d+) at=(\d+) from=(\d+)`)
@@ -34,7 +33,7 @@ type step struct {
 	pid string
 }
 
-// steps are the program's steps on one machine so far, as its own output has them.
+// steps returns the program's steps on one machine so far, from its output.
 func (h *home) steps(machine string) (list []step) {
 	var out []byte
 	paths, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", machine, "tasks", "*", "log"))
@@ -49,7 +48,7 @@ func (h *home) steps(machine string) (list []step) {
 	return list
 }
 
-// processes are those of a machine: all whose environment names it.
+// processes returns the processes of a machine: all whose environment names it.
 func (h *home) processes(machine string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -64,10 +63,9 @@ func (h *home) processes(machine string) (pids []int) {
 	return pids
 }
 
-// BenchmarkResume kills the agent and its children with kill -9, on a market with
-// one machine for sale, and reports the time from there to the first step that
-// the program makes after it, by the program's own clock. The promise is less
-// than 5 s besides the program's own start, which is a shell's here.
+// BenchmarkResume kills the agent and its children with SIGKILL, on a market with one machine, and reports the time
+// until the program's next step, by the program's own clock. The promise is less than 5 s plus the program's own start;
+// here the program is a shell.
 //
 //	go test -run '^$' -bench Resume -benchtime 10x ./internal/cli
 func BenchmarkResume(b *testing.B) {

@@ -26,27 +26,27 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if signal.Ignored(os.Interrupt) { // as a shell leaves it to what it runs in the background: programs would inherit that
+	if signal.Ignored(os.Interrupt) { // shells do that for background commands, and programs would inherit it
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	_ = os.Unsetenv("GOOGLE_API_KEY") // with it, scrimp catalog would ask Google
 	os.Exit(m.Run())
 }
 
-// home is a data folder of its own, whose server, market and machines end with the test.
+// home is a data folder whose server, market and machines end with the test.
 type home struct {
 	t    testing.TB
 	dir  string
 	data string
 	bin  string   // the program
-	env  []string // what its environment has besides the test's own
+	env  []string // added to the test's environment
 	once sync.Once
-	http *http.Client // asks on the folder's socket
+	http *http.Client // uses the folder's socket
 }
 
 func newHome(t testing.TB) *home {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "s") // short, because socket paths have a limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func newHome(t testing.TB) *home {
 			t.Errorf("stop: %v\n%s", err, out)
 		}
 		var left []string
-		await.True(t, "no process is left", func() bool { // the market ends just after it has said so
+		await.True(t, "no process is left", func() bool { // the market ends just after its answer
 			left = commandLines(h.data)
 			return len(left) == 0
 		}, func() string { return strings.Join(left, "\n") })
@@ -68,7 +68,7 @@ func newHome(t testing.TB) *home {
 	return h
 }
 
-// commandLines returns the command lines of the processes that name a folder in theirs.
+// commandLines returns the command lines that contain a folder.
 func commandLines(folder string) (list []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
@@ -80,7 +80,7 @@ func commandLines(folder string) (list []string) {
 	return list
 }
 
-// command is the program with these arguments, which has not begun yet.
+// command returns the program with the given arguments, not started yet.
 func (h *home) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
 	cmd.Dir = h.dir
@@ -127,7 +127,7 @@ func (h *home) until(what string, ok func() bool) {
 	})
 }
 
-// unfinished is the end of what the programs of jobs printed that are not over.
+// unfinished returns the last output of the unfinished jobs' programs.
 func (h *home) unfinished() (text string) {
 	list, _ := h.try("jobs", "--json")
 	for line := range strings.Lines(list) {
@@ -140,9 +140,9 @@ func (h *home) unfinished() (text string) {
 	return text
 }
 
-// job is the job as the server has it. Tests ask for it again and again until something has happened: so they ask the
-// server itself, which takes a hundredth of the time of another program. A server that has ended is started, as by scrimp
-// status. A job that the server does not know yet is the zero Job: a test may wait for it.
+// job returns the server's job. Tests poll it until something has happened, so it calls the API directly, which takes a
+// hundredth of the time of a command. It starts a server if none runs, like scrimp status. An unknown job is the zero
+// Job, so a test can wait for it.
 func (h *home) job(id string) (j api.Job) {
 	h.t.Helper()
 	j, err := h.server().Job(h.t.Context(), id)
@@ -155,7 +155,7 @@ func (h *home) job(id string) (j api.Job) {
 	return j
 }
 
-// server asks the server on the folder's socket.
+// server returns a client for the folder's socket.
 func (h *home) server() *api.Client {
 	h.once.Do(func() {
 		h.http = &http.Client{Transport: &http.Transport{
@@ -170,7 +170,7 @@ func (h *home) server() *api.Client {
 	return api.New("http://scrimp", strings.TrimSpace(string(token)), h.http)
 }
 
-// adds holds a receipt, of a job that runs or is over, against itself and against the ledger.
+// adds compares the receipt of a live or ended job with itself and with the ledger.
 func (h *home) adds(job string) {
 	h.t.Helper()
 	var r receipt.Receipt
@@ -182,7 +182,7 @@ func (h *home) adds(job string) {
 	}
 }
 
-func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
+func TestRun_CommandReceiptAddsUp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	if out := h.do("run", "-y", "--", "sh", "-c", "echo hello from the machine"); !strings.Contains(out, "succeeded") {
@@ -204,8 +204,8 @@ func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-// A program may print faster than the server takes: its last lines are there all the same.
-func TestTheEndOfMuchOutputArrives(t *testing.T) {
+// A program may print faster than the server reads: its last lines arrive all the same.
+func TestRun_PrintsEndOfLongOutput(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: chatty\ncommand: 'yes a line of a chatty trainer | head -c 40000000; echo; echo the last line; exit 3'\n")
@@ -217,7 +217,7 @@ func TestTheEndOfMuchOutputArrives(t *testing.T) {
 	}
 }
 
-func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
+func TestRun_FailedJobStatesReason(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("blocked", "a file where a folder should be")
@@ -244,7 +244,7 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 	}
 }
 
-func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
+func TestRun_RefusesJobThatNothingFitsUnlessForced(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
@@ -259,7 +259,7 @@ func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
 		t.Errorf("forced, it is %s (%s), want queued (no_offer)", j.State, j.Why)
 	}
 	h.do("cancel", "huge")
-	h.write("thrifty.yaml", "name: thrifty\ncommand: 'true'\nmax_price: $0.001\n") // a price may fall
+	h.write("thrifty.yaml", "name: thrifty\ncommand: 'true'\nmax_price: $0.001\n") // the price may fall
 	if out, err := h.try("run", "-y", "-d", "thrifty.yaml"); err == nil || !strings.Contains(out, "not run: the plan is not feasible") {
 		t.Errorf("%v, want it refused:\n%s", err, out)
 	}
@@ -267,7 +267,7 @@ func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
 	h.do("cancel", "thrifty")
 }
 
-func TestAPlanNamesTheLimitThatFails(t *testing.T) {
+func TestPlan_NamesFailingLimit(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("late.yaml", "name: late\ncommand: 'true'\nwork: {steps: 100, time: 10h}\ndeadline: in 1h\n") // no budget
@@ -276,7 +276,7 @@ func TestAPlanNamesTheLimitThatFails(t *testing.T) {
 	}
 }
 
-func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
+func TestRun_KilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
@@ -321,7 +321,7 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	}
 }
 
-func TestABudgetStopsARunAfterASave(t *testing.T) {
+func TestRun_BudgetStopsAfterSave(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", "name: fast\nspeed: 3600\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n")
@@ -331,13 +331,13 @@ func TestABudgetStopsARunAfterASave(t *testing.T) {
 		t.Errorf("a job that was stopped exits 0:\n%s", out)
 	}
 	j := h.job("endless")
-	limit := 4 + 1 + 0.5 // budget + burn rate × grace + what the wall needs at this speed
+	limit := 4 + 1 + 0.5 // budget + burn rate × grace + what the wall clock needs at this speed
 	if j.Why != "budget_spent" || j.Spent.Float() > limit || j.Spent.Float() < 2 {
 		t.Errorf("stopped for %q after %v, want budget_spent near 4", j.Why, j.Spent)
 	}
 }
 
-func TestEveryProblemOfAJobFileIsNamedWithItsMend(t *testing.T) {
+func TestRun_NamesEveryProblemOfJobFileWithFix(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("bad.yaml", "comand: x\nbuget: $4\npriority: urgent\n")

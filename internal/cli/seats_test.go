@@ -10,10 +10,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Where its engine says that a machine may have several tasks, a job takes the part of a machine
-// that another of its user leaves free, and knows what it has. One that is cancelled leaves its part
-// and not the machine. What both cost is the bill exactly.
-func TestJobsOfAUserHavePartsOfOneMachine(t *testing.T) {
+// If the engine allows several tasks on a machine, a job takes the part that another job of its user leaves free, and
+// knows its part. A cancelled job frees its part and not the machine. The costs of both add up exactly to the bill.
+func TestSeats_JobsOfUserShareMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, seats: 3, with: {market: hour.yaml}}]\n")
@@ -63,16 +62,16 @@ offers:
 	h.do("ledger", "verify")
 }
 
-// Whether the members of a team may use each other's machines is set, listed and taken back; a
-// team that nobody is in is refused where teams are known.
-func TestATeamSharesItsMachines(t *testing.T) {
+// The setting that members of a team may use each other's machines can be set, listed and reset. A team without members
+// is refused if teams exist.
+func TestTeams_ShareMachines(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const says = "The members of team vision may use each other's machines."
 	if out := h.do("budgets", "share", "vision"); !strings.Contains(out, says) {
 		t.Error(out)
 	}
-	h.do("budgets", "tag", "env") // which leaves it
+	h.do("budgets", "tag", "env") // it keeps the setting
 	if out := h.do("budgets"); !strings.Contains(out, says) {
 		t.Error(out)
 	}

@@ -93,7 +93,7 @@ func (a *app) serveCmd() *cobra.Command {
 	return cmd
 }
 
-// atLeast says what is too small.
+// atLeast returns an error if a flag is too small.
 func atLeast(running, rate int) error {
 	if running < 0 || rate < 1 {
 		return fmt.Errorf("--running %d, --rate %d: give --running 0 or more, and --rate 1 or more", running, rate)
@@ -101,7 +101,7 @@ func atLeast(running, rate int) error {
 	return nil
 }
 
-// namesPassword reports whether the address of a database holds a password.
+// namesPassword reports whether a database address contains a password.
 func namesPassword(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -111,7 +111,7 @@ func namesPassword(address string) bool {
 	return has || u.Query().Has("password")
 }
 
-// retainedFor reads a span for which something is kept; below 0 is for ever.
+// retainedFor parses a retention time; a negative result means forever.
 func retainedFor(flag, text string) (time.Duration, error) {
 	if text == "ever" {
 		return -1, nil

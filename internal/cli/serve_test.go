@@ -30,7 +30,7 @@ func (h *home) serve(args ...string) string {
 	return at.Address
 }
 
-// user is somebody with a data folder of their own.
+// user is a user with an own data folder.
 type user struct {
 	h   *home
 	dir string
@@ -44,7 +44,7 @@ func (u user) try(input string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func TestSeveralPeopleShareAServer(t *testing.T) {
+func TestServe_SeveralUsersShareServer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	address := h.serve()
@@ -74,7 +74,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	if out, err := ann.try("", "logs", "hers"); err != nil || out != "from her folder\n" {
 		t.Errorf("her log: %q, %v", out, err)
 	}
-	for range 2 { // again as well
+	for range 2 { // repeatable
 		if out, err := ann.try("", "get", "hers", "-o", filepath.Join(h.dir, "got")); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -104,7 +104,7 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	if out, err := fresh.try("", "restore", "b.tar.gz", "--json"); err != nil || json.Unmarshal([]byte(out), &restored) != nil || restored != kept {
 		t.Errorf("restored %+v, were %+v, %v\n%s", restored, kept, err, out)
 	}
-	for _, name := range []string{"scrimp.db", "view.db"} { // with the mask of most shells
+	for _, name := range []string{"scrimp.db", "view.db"} { // with the usual umask
 		if s, err := os.Stat(filepath.Join(h.dir, "fresh", name)); err == nil && s.Mode().Perm()&0o077 != 0 {
 			t.Errorf("others may read %s of what is restored: %v", name, s.Mode())
 		}
@@ -123,8 +123,8 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	}
 }
 
-// Where a cluster runs the server, its engines and its first token come from files that it mounts.
-func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
+// If a cluster runs the server, its engines and its first token come from mounted files.
+func TestServe_ReadsEnginesAndAdminFromFiles(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	token := "scrimp_" + strings.Repeat("c3", 32)
@@ -146,7 +146,7 @@ func TestEnginesAndTheAdminComeFromFiles(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
+func TestServe_PublicAddressNeedsTLS(t *testing.T) {
 	t.Parallel()
 	h := user{&home{t: t, dir: t.TempDir(), bin: testbin.Local.Path(t)}, t.TempDir()}
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {

@@ -10,7 +10,7 @@ import (
 	api "scrimp/client"
 )
 
-// serverPID is the process of the folder's server.
+// serverPID returns the process of the folder's server.
 func (h *home) serverPID() int {
 	h.t.Helper()
 	var v api.Server
@@ -20,7 +20,7 @@ func (h *home) serverPID() int {
 	return v.PID
 }
 
-// status runs the program, and returns what it wrote to both streams and how it ended.
+// status runs the program, and returns both outputs and the exit status.
 func (h *home) status(line string) (out, errs string, code int) {
 	h.t.Helper()
 	cmd := h.command(strings.Fields(line)...)
@@ -30,9 +30,9 @@ func (h *home) status(line string) (out, errs string, code int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// Of several jobs each is done, what fails is said of it, and the exit status says that something did. wait says
-// how all of them ended, and leaves them alone where its time is over.
-func TestSeveralJobsInOneCall(t *testing.T) {
+// Given several jobs, a command handles each, reports each failure, and has an exit status for failures. wait reports
+// how all of them ended, and leaves them running at its timeout.
+func TestEach_HandlesSeveralJobs(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("endless.yaml", "name: e\noutputs: [out]\ncommand: 'mkdir out; touch out/$SCRIMP_JOB; while :; do sleep 0.2; done'\n")
@@ -49,7 +49,7 @@ func TestSeveralJobsInOneCall(t *testing.T) {
 		{"wait quick quick-2", "quick succeeded after", "", 0},
 		{"wait quick nobody", "", "job nobody is not known", 1},
 		{"wait e1 e2 --timeout 300ms", "", "2 jobs are not over (e1, e2): the jobs go on", 124},
-		{"wait e1 --timeout soon", "", "is no span above zero", 1},
+		{"wait e1 --timeout soon", "", "is not a span above zero", 1},
 		{"pause quick e1", "", "job quick is succeeded", 1},
 		{"stop e2 nobody", "e2", "scrimp: job nobody is not known", 1},
 		{"cancel e3 e4", "e4 is cancelled.", "", 0},
@@ -74,8 +74,8 @@ func TestSeveralJobsInOneCall(t *testing.T) {
 	}
 }
 
-// Who waits is told nothing by a server that dies and comes again, but how the jobs end; Ctrl-C leaves them alone.
-func TestWaitOutlivesTheServer(t *testing.T) {
+// While the server dies and restarts, wait prints nothing but the jobs' ends. Ctrl-C leaves the jobs running.
+func TestWait_SurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless)
@@ -105,9 +105,8 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// What a flag sets replaces what the job file says, for a command too; a plan that is not feasible is not run
-// where nobody is there to be asked, unless that is forced.
-func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
+// Flags override the job file, also for a command. Without a terminal, an infeasible plan does not run unless forced.
+func TestRun_FlagsOverrideJobFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: job\ndeadline: 2020-01-01T00:00:00Z\nbudget: $9\nresources: {capacity: spot}\ncommand: 'true'\nwork: {time: 5s}\n")
@@ -151,8 +150,8 @@ func TestFlagsSetWhatTheJobFileSays(t *testing.T) {
 	}
 }
 
-// A list is filtered and sorted; what a filter leaves out is not there.
-func TestListsAreFilteredAndSorted(t *testing.T) {
+// Lists are filtered and sorted.
+func TestJobs_FiltersAndSorts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
@@ -185,8 +184,8 @@ func TestListsAreFilteredAndSorted(t *testing.T) {
 	}
 }
 
-// Between attempts stands a line that says why the next one began; the last lines and times are those that are asked for.
-func TestLogsSayWhereAnAttemptEnds(t *testing.T) {
+// A line between two attempts gives the reason for the next one. The last lines and times are the requested ones.
+func TestLogs_SeparateAttempts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", "name: twice\nretry: {max: 1, codes: [9]}\ncommand: 'echo one; echo two; exit 9'\n")

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// endless runs until somebody makes the file stop in its work folder.
+// endless runs until a file named stop exists in its work folder.
 const endless = "name: endless\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; echo two'\n"
 
 // text is a buffer that a process writes and a test reads.
@@ -37,7 +37,7 @@ func (t *text) String() string {
 	return t.b.String()
 }
 
-// start runs the program until the test sends it something.
+// start starts the program, which runs until the test signals it.
 func (h *home) start(args ...string) (p *proc.Process, out, err *text) {
 	h.t.Helper()
 	cmd := h.command(args...)
@@ -46,14 +46,14 @@ func (h *home) start(args ...string) (p *proc.Process, out, err *text) {
 	return proc.Start(h.t, cmd), out, err
 }
 
-// answers reports whether a server of the folder answers; server status succeeds also where none runs, and starts none.
+// answers reports whether a server of the folder answers. server status succeeds without a server and starts none.
 func (h *home) answers() bool {
 	h.t.Helper()
 	out, err := h.try("server", "status")
 	return err == nil && !strings.Contains(out, "No server")
 }
 
-func TestCtrlCDetachesAndTheJobGoesOn(t *testing.T) {
+func TestRun_CtrlCDetaches(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("job.yaml", endless)
@@ -118,8 +118,8 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-// In bash a job's id and files are completed; without a server nothing is started.
-func TestBashCompletes(t *testing.T) {
+// bash completes a job's ID and files. Without a server, completion starts nothing.
+func TestComplete_Bash(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	bash, err := exec.LookPath("bash")

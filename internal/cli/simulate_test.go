@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// bench writes files of a benchmark with several zones, each window of that many ticks.
+// bench writes the files of a benchmark with several zones and windows of the given number of ticks.
 func (h *home) bench(ticks int, zones ...string) (args []string) {
 	h.t.Helper()
 	up, cost := "window,zone,start_tick,ticks,available\n", "window,zone,start_tick,ticks,usd_per_hour\n"
@@ -29,9 +29,8 @@ func (h *home) bench(ticks int, zones ...string) (args []string) {
 	return []string{"simulate", "zones", "--availability", "up.csv", "--prices", "cost.csv"}
 }
 
-// The JSON of a benchmark has the names that others read it by, and says how many
-// groups of zones the files could not fill.
-func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
+// The JSON of a benchmark has its documented names, and the number of groups that lack a zone in the files.
+func TestSimulateZones_ReportsOmittedGroups(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b")
@@ -57,8 +56,8 @@ func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 	}
 }
 
-// Zones that the benchmark does not know are named, not passed over.
-func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
+// Zones that the benchmark does not know are named.
+func TestSimulateZones_NamesUnknownZones(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := h.bench(960, "us-west-2a", "us-west-2b", "eu-west-1a", "eu-west-1b")
@@ -67,8 +66,8 @@ func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
 	}
 }
 
-// The JSON of a protocol has the names that others read it by, one setting for each combination.
-func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
+// The JSON of a protocol has its documented names, and one setting for each combination.
+func TestSimulateZones_PlaysEverySettingOfProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := h.bench(400, "us-central1-a", "europe-west4-b")
@@ -113,8 +112,8 @@ func TestAProtocolIsPlayedSettingBySetting(t *testing.T) {
 	}
 }
 
-// An optimum that took minutes is printed though it cannot be kept.
-func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
+// An optimum that took minutes is printed even if it cannot be stored.
+func TestSimulateZones_PrintsOptimumThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("file", "")
@@ -124,7 +123,7 @@ func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
 	}
 }
 
-func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
+func TestSimulateZones_ErrorNamesFileLineAndFix(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("a.csv", "zone,start_tick,ticks,available\nz,0,600,1\n")
@@ -139,8 +138,8 @@ func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
 	}
 }
 
-// Public traces come a zone a file: all that are named make one market.
-func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
+// Public traces have one zone per file: all given files make one market.
+func TestMarketImport_MergesTracesOfSeveralZones(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	args := []string{"market", "import", "--spot-price", "0.97", "--on-demand-price", "3.06", "-o", "m.yaml"}
@@ -156,7 +155,7 @@ func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
 	}
 }
 
-// simulation is what `scrimp simulate --json` says.
+// simulation is the output of `scrimp simulate --json`.
 type simulation struct {
 	Policies []struct {
 		Policy      string   `json:"policy"`
@@ -174,7 +173,7 @@ type simulation struct {
 
 const playedJob = "name: j\ncommand: x\ncheckpoint: {dir: c}\n"
 
-// simulates plays a job on a market and returns what is said, and the exit status.
+// simulates plays a job on a market and returns the output and the exit status.
 func (h *home) simulates(job, market string, flags ...string) (s simulation, status int) {
 	h.t.Helper()
 	h.write("job.yaml", playedJob+job)
@@ -210,8 +209,8 @@ const (
 	brokenSpot = machineAt + broken + machineAt + onDemand
 )
 
-// What a simulation leaves out or could not do is said, and never shown as a figure.
-func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
+// The output names what a simulation omits or could not do, and never shows it as a figure.
+func TestSimulate_ReportsCaveatsOfFigures(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for name, c := range map[string]struct {
@@ -255,7 +254,7 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 		t.Errorf("nothing fits: %v, %s", err, text)
 	}
 	h.write("boxed.yaml", playedJob+"work: {time: 1h}\nimage: a/b\n")
-	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "--image none plays the job without") {
+	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "--image none simulates the job without") {
 		t.Errorf("nothing takes the image: %v, %s", err, text)
 	}
 	if text, err := h.try("simulate", "boxed.yaml", "--market", "m.yaml", "--image", "none"); err != nil {
@@ -263,8 +262,8 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 	}
 }
 
-// The optimum is that of machines on which the job may run, at the speed at which it does.
-func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
+// The optimum uses only machines that can run the job, at the job's speed on them.
+func TestSimulate_OptimumUsesFittingMachines(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const job = "work: {time: 4h}\ndeadline: in 6h\nresources: {cpus: 8}\n"
@@ -274,9 +273,8 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 	}
 }
 
-// On-demand is what it is called, whatever a job's ladder begins with; and reserved hours
-// are said to be counted.
-func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
+// The row on-demand uses on-demand, whatever the job's ladder starts with. The output says that reserved hours count.
+func TestSimulate_OnDemandIgnoresLadder(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const ladder = "work: {time: 1h}\ndeadline: in 5h\nladder:\n  - {capacity: spot, for: 1h}\n  - {capacity: on-demand}\n"
@@ -290,8 +288,8 @@ func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
 	}
 }
 
-// What a move to another region takes and costs stands in the job file.
-func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
+// The job file gives the time and cost of a move to another region.
+func TestSimulate_PlaysMoveOfJobFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const two = "  - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: spot, price: 1, notice: 2m, available: [{from: 0h, to: 1h}]}\n" +
@@ -323,8 +321,8 @@ func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
 	}
 }
 
-// Where machines of several speeds fit, the optimum is that of all of them.
-func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
+// If machines of several speeds fit, the optimum considers all of them.
+func TestSimulate_OptimumConsidersSpeed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s, _ := h.simulates("work: {time: 4h}\ndeadline: in 9h\n", brokenSpot+biggerAt+"capacity: spot, price: 2}\n", "--policy", "optimum,default")
@@ -333,8 +331,8 @@ func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
 	}
 }
 
-// The runs of a market that does not repeat lie in what is known of it.
-func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
+// The runs of a market that does not repeat lie within its recorded time.
+func TestSimulate_RunsLieWithinRecordedMarket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	long := machineAt + "capacity: spot, price: 1, available: [{from: 0h, to: 30h}, {from: 40h, to: 100h}]}\n" + machineAt + onDemand
@@ -343,8 +341,8 @@ func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
 	}
 }
 
-// The drawing is well formed, and shows the deadline and what was taken.
-func TestASimulationIsDrawn(t *testing.T) {
+// The drawing is well-formed, and shows the deadline and the held machines.
+func TestSimulate_DrawsSVG(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s, _ := h.simulates("work: {time: 2h}\ndeadline: in 4h\n", brokenSpot, "--svg", "o.svg")
@@ -369,9 +367,9 @@ func TestASimulationIsDrawn(t *testing.T) {
 	}
 }
 
-// A recorded market keeps its speed, for its notices are on the wall; the jobs of the
-// store are played on it again, beside what they cost.
-func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
+// A recorded market keeps its speed, because notices are in wall time. The jobs of the store are played on it again,
+// beside their actual costs.
+func TestSimulateHistory_KeepsSpeedOfRecordedMarket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("m.yaml", "name: m\nspeed: 60\noffers:\n"+machineAt+"notice: 4s, capacity: spot, price: 1, available: [{from: 0h, to: 900h}]}\n"+machineAt+onDemand)
@@ -389,7 +387,7 @@ func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
 		} `json:"policies"`
 		Notes []string `json:"notes"`
 	}
-	// What is played may take longer than what was: until the market was recorded for so long that it ends within.
+	// A playback may take longer than the original, so the market must be recorded for long enough.
 	h.until("all played jobs end", func() bool {
 		past.Policies, past.Notes = nil, nil
 		if err := json.Unmarshal([]byte(h.out("simulate", "--history", "--json")), &past); err != nil {
@@ -403,12 +401,12 @@ func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
 	if text := h.do("simulate", "--history"); !strings.Contains(text, "Least, with no more late than under any other: ") {
 		t.Errorf("which would have cost least is not said: %s", text)
 	}
-	for _, c := range [][2]string{{"--since=0s", "no span"}, {"--since=x", "no span"}, {"--svg=x", "leave out"}, {"--save=1s", "leave out"}} {
+	for _, c := range [][2]string{{"--since=0s", "not a span"}, {"--since=x", "not a span"}, {"--svg=x", "leave out"}, {"--save=1s", "leave out"}} {
 		if text, err := h.try("simulate", "--history", c[0]); err == nil || !strings.Contains(text, c[1]) {
 			t.Errorf("%s: %v, %s", c[0], err, text)
 		}
 	}
-	h.do("run", "-y", "--", "echo", "step 1/1") // of another kind: its work is not measured
+	h.do("run", "-y", "--", "echo", "step 1/1") // another kind of job: its work is not measured
 	if text := h.do("simulate", "--history"); !strings.Contains(text, "left out: 1 job whose work was not measured") {
 		t.Errorf("what is left out is not said: %s", text)
 	}

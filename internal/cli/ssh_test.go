@@ -17,8 +17,8 @@ import (
 	"scrimp/internal/test/sshtest"
 )
 
-// ownMachines names n machines with an sshd each as the only engine of the data folder. What is lost
-// there is seen within so many seconds.
+// ownMachines configures n machines with an sshd each as the only engine of the data folder. A loss is detected within
+// detect seconds.
 func (h *home) ownMachines(n, net, detect int) *sshtest.Machines {
 	h.t.Helper()
 	machines := sshtest.Start(h.t, n, net)
@@ -35,7 +35,7 @@ func (h *home) ownMachines(n, net, detect int) *sshtest.Machines {
 	return machines
 }
 
-// sells waits until all three machines are for sale, which on a busy host takes a while.
+// sells waits until all three machines are for sale, which takes a while on a busy host.
 func (h *home) sells() {
 	h.t.Helper()
 	h.until("three machines are for sale", func() bool {
@@ -46,7 +46,7 @@ func (h *home) sells() {
 
 var ownMachine = regexp.MustCompile(`^lab-m(\d+)-[0-9a-f]+$`)
 
-// on is the number of the machine that a job is on; 0: none.
+// on returns the number of the machine that a job runs on, or 0.
 func (h *home) on(job string) int {
 	h.t.Helper()
 	m := ownMachine.FindStringSubmatch(h.job(job).Machine)
@@ -60,7 +60,7 @@ func (h *home) on(job string) int {
 	return k
 }
 
-// stepsSaid are the steps that a job has printed so far, in all its attempts.
+// stepsSaid returns the steps that a job has printed so far, in all its attempts.
 func (h *home) stepsSaid(job string) (list []int) {
 	for _, m := range countedStep.FindAllStringSubmatch(h.do("logs", job), -1) {
 		n, _ := strconv.Atoi(m[1])
@@ -82,11 +82,10 @@ func (h *home) furtherThan(job string, n int) int {
 	return last
 }
 
-// A job goes through what happens to machines that are reached by ssh. A cable that is put back at once
-// changes nothing, nor does an sshd that ends; behind one that stays out the job goes on elsewhere from its
-// checkpoint, and what the old machine still writes counts for nothing; a machine that loses its power
-// ends its attempt.
-func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
+// A job survives typical faults of machines behind ssh. A cable that is unplugged briefly changes nothing, nor does an
+// sshd that ends. Behind a cable that stays unplugged the job continues elsewhere from its checkpoint, and the old
+// machine's later saves do not count. A machine that loses its power ends its attempt.
+func TestSSH_JobSurvivesFaults(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
@@ -145,9 +144,9 @@ func TestAJobOnMachinesOfOnesOwn(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-// A training over two machines of one's own meets at their addresses, and ends with the weights that it has
-// when one of them loses its power in between.
-func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
+// The ranks of a training on two own machines find each other by address, and the training ends with the same weights
+// if one machine loses its power.
+func TestSSH_GangSurvivesPowerLoss(t *testing.T) {
 	lane.Nightly(t, "trains on machines by ssh, of which one loses its power")
 	t.Parallel()
 	python := hasTorch(t)
@@ -189,8 +188,8 @@ func TestAGangOnMachinesOfOnesOwn(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
-// What is wrong with a machine is said with what to do, and the others serve on.
-func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
+// The problem of a machine is reported with its fix, and the other machines keep working.
+func TestSSH_ReportsProblemsOfMachines(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
@@ -219,9 +218,9 @@ func TestWhatIsWrongWithMachinesIsSaid(t *testing.T) {
 	}
 }
 
-// A trial of an engine is a job like any other: it runs on a machine of the engine, and what it has cost is in the
-// ledger. Where it cannot run it says why, and nothing is left.
-func TestATrialOfAnEngine(t *testing.T) {
+// A trial of an engine is an ordinary job: it runs on a machine of the engine, and its cost is in the ledger. If it
+// cannot run, it says why and leaves nothing.
+func TestDoctor_TrialOfEngine(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	h := newHome(t)
@@ -235,7 +234,7 @@ func TestATrialOfAnEngine(t *testing.T) {
 		out, err := h.try(append([]string{"doctor", "lab", "--launch", "--json"}, args...)...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		for n := len(lines) - 1; n >= 0 && found.Name != "trial"; n-- {
-			_ = json.Unmarshal([]byte(lines[n]), &found) // the others are notes
+			_ = json.Unmarshal([]byte(lines[n]), &found) // the other lines are notes
 		}
 		return err
 	}

@@ -28,7 +28,7 @@ import (
 	"scrimp/internal/server"
 )
 
-// idleAfter is when a server or market that nobody needs leaves.
+// idleAfter is the time after which an unused server or market exits.
 const idleAfter = 5 * time.Minute
 
 func (a *app) serverCmd() *cobra.Command {
@@ -92,12 +92,12 @@ func (a *app) serverStopCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.Open(cmd.Context())
 			if errors.Is(err, command.ErrNoServer) {
-				// nothing ever ran here, or it may run on
+				// Nothing ever ran here, or machines may keep running.
 				if _, err := os.Stat(filepath.Join(a.Data, server.TokenName)); err != nil || !now {
 					return a.stopped(0, false)
 				}
 				a.Ends = true
-				if c, err = a.Ensure(cmd.Context(), ""); err != nil { // only a server can give the machines back
+				if c, err = a.Ensure(cmd.Context(), ""); err != nil { // only a server can terminate the machines
 					return err
 				}
 			}
@@ -127,7 +127,7 @@ func (a *app) serverStopCmd() *cobra.Command {
 	return stop
 }
 
-// stopped says that the server with this process is gone; 0: there was none.
+// stopped reports that the server with this process ID has ended; 0 means that none ran.
 func (a *app) stopped(pid int, machines bool) error {
 	if a.JSON {
 		return a.Print(map[string]any{"running": false, "stopped_pid": pid, "machines_given_back": machines})
@@ -143,7 +143,7 @@ func (a *app) stopped(pid int, machines bool) error {
 	return nil
 }
 
-// marketServeCmd is the process that a local market is.
+// marketServeCmd runs as the process of a local market.
 func (a *app) marketServeCmd() *cobra.Command {
 	var file, name, after, machines string
 	serve := &cobra.Command{Use: "serve", Short: "Serve a market in the foreground", Args: cobra.NoArgs, Hidden: true,
@@ -175,8 +175,8 @@ func (a *app) marketServeCmd() *cobra.Command {
 	return serve
 }
 
-// hideToken puts the machine's bootstrap token aside and starts this program anew without
-// it, as the same process: a process' first environment can be read for as long as it lives.
+// hideToken stores the machine's bootstrap token in a file and re-executes this program without it: a process's initial
+// environment stays readable for as long as the process lives.
 func hideToken() error {
 	token := os.Getenv("SCRIMP_TOKEN")
 	if token == "" {
@@ -195,7 +195,7 @@ func hideToken() error {
 	return fmt.Errorf("start the agent without its token: %w", syscall.Exec(exe, os.Args, os.Environ()))
 }
 
-// identify finds out which machine this is, where it began without a secret.
+// identify finds the instance ID of a machine that started without a secret.
 func identify(ctx context.Context, roots *x509.CertPool) error {
 	switch by := os.Getenv("SCRIMP_IDENTITY"); {
 	case by == "" || os.Getenv("SCRIMP_INSTANCE_ID") != "":
@@ -208,10 +208,10 @@ func identify(ctx context.Context, roots *x509.CertPool) error {
 	if err != nil {
 		return err
 	}
-	return os.Setenv("SCRIMP_INSTANCE_ID", id) // also for the program that takes this one's place
+	return os.Setenv("SCRIMP_INSTANCE_ID", id) // also for the re-executed program
 }
 
-// noticeOf is how long the machine stays once its agent is told to end; 0: it is not said.
+// noticeOf parses how long the machine keeps running after its agent was asked to end; 0 if it is unknown.
 func noticeOf(said string) (time.Duration, error) {
 	if said == "" {
 		return 0, nil
@@ -247,11 +247,11 @@ func (a *app) agentCmd() *cobra.Command {
 			defer stop()
 			signals, hard := make(chan os.Signal, 2), make(chan struct{})
 			signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
-			go func() { // ends with the process
+			go func() { // runs until the process ends
 				<-signals
-				stop() // save and leave
+				stop() // save and exit
 				if os.Getenv("SCRIMP_TERM_ONCE") != "" {
-					return // who ends the machine says so more than once, and kills in the end
+					return // whoever terminates the machine repeats the signal and finally kills
 				}
 				<-signals
 				close(hard)
@@ -280,7 +280,7 @@ func (a *app) agentCmd() *cobra.Command {
 	return agentCmd
 }
 
-// hostdCmd is what an engine of machines of one's own starts on each of them.
+// hostdCmd runs on each machine of an engine of own machines.
 func (a *app) hostdCmd() *cobra.Command {
 	var dir, address string
 	cmd := &cobra.Command{Use: "hostd", Short: "Begin and end agents on a machine of one's own", Args: cobra.NoArgs,

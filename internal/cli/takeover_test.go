@@ -18,15 +18,14 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// Two servers share a database and a data folder. The one that leads is killed
-// again and again while a job runs: the other takes over, the program runs on,
-// and the machine is rented once.
-func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
+// Two servers share a database and a data folder. The leader is killed repeatedly while a job runs: the other takes
+// over, the program keeps running, and the machine is rented once.
+func TestTakeover_JobKeepsRunning(t *testing.T) {
 	lane.Component(t, "postgres")
 	t.Parallel()
 	db := pgtest.Start(t)
 	bin := testbin.Full.Path(t)
-	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "s") // short, because socket paths have a limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +82,7 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 		t.Errorf("its output: %q", out)
 	}
 	last, _ := answers()
-	for _, cmd := range servers { // those that follow first, or one of them would take over
+	for _, cmd := range servers { // followers first, or one of them would take over
 		if cmd.Process.Pid != last.PID {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			if err := cmd.Wait(); err != nil {
@@ -92,7 +91,7 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 		}
 	}
 	var ended sync.WaitGroup
-	for _, cmd := range servers { // a child that nobody waits for seems to live
+	for _, cmd := range servers { // a child that nobody waits for still seems to run
 		if cmd.Process.Pid == last.PID {
 			ended.Go(func() { _ = cmd.Wait() })
 		}

@@ -11,9 +11,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A job's machine is measured by the real program with a GPU of a stand-in: live, after a restart of the server, and when it is
-// over, on its receipt too.
-func TestWhatAMachineDoesIsShownLiveAndAfterwards(t *testing.T) {
+// The real program measures a job's machine with a fake GPU: live, after a restart of the server, and after its end,
+// also on its receipt.
+func TestTop_ShowsTelemetryLiveAndAfterwards(t *testing.T) {
 	lane.Nightly(t, "measurements come every ten seconds")
 	t.Parallel()
 	bin := t.TempDir()

@@ -18,10 +18,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// trialDollars is the most that a trial may cost unless --dollars says otherwise.
+// trialDollars is the default budget of a trial.
 const trialDollars = "0.25"
 
-// trialJob does nothing, on the cheapest machine of an engine that is not interrupted.
+// trialJob does nothing, on the cheapest uninterruptible machine of an engine.
 const trialJob = `name: doctor
 command: "true"
 any_of: [%s]
@@ -29,7 +29,7 @@ resources: {capacity: [on-demand, reserved]}
 budget: {dollars: %s}
 `
 
-// launched tries an engine by a job, and prints what came of it.
+// launched runs a trial job on an engine and prints the result.
 func (a *app) launched(ctx context.Context, name, dollars string, patience time.Duration) error {
 	found, err := a.try(ctx, name, dollars, patience)
 	if err != nil {
@@ -42,9 +42,8 @@ func (a *app) launched(ctx context.Context, name, dollars string, patience time.
 	return err
 }
 
-// try runs a job on an engine that does nothing, and says what came of it. The job is one like any other: its cost is
-// in the ledger, and nothing stays of it where this command is killed. It is given up where it has no machine for
-// patience.
+// try runs a job that does nothing on an engine and returns the finding. It is an ordinary job: its cost is in the
+// ledger, and it ends if this command is killed. try gives the job up if it has no machine within patience.
 func (a *app) try(ctx context.Context, name, dollars string, patience time.Duration) (show.Check, error) {
 	found := show.Check{Name: "trial"}
 	if patience <= 0 {

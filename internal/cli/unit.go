@@ -20,16 +20,16 @@ var unitText string
 
 var unitTemplate = template.Must(template.New("unit").Parse(unitText))
 
-// unit is what a unit for systemd says.
+// unit holds the values of a systemd unit.
 type unit struct {
 	URL, User, Command string
-	Root, Usual        bool // it runs as root; its folder is the usual one of root
+	Root, Usual        bool // it runs as root; its folder is root's default
 }
 
-// unitFolder is where units of the machine's owner lie.
+// unitFolder is the folder of the machine's own units.
 const unitFolder = "/etc/systemd/system"
 
-// joinUnit prints the unit that keeps agent join running, or installs it.
+// joinUnit prints or installs the unit that keeps agent join running.
 func (a *app) joinUnit(address string, f *joinFlags) error {
 	of, err := user.Current()
 	if f.user != "" {
@@ -88,12 +88,12 @@ func (a *app) joinUnit(address string, f *joinFlags) error {
 	return nil
 }
 
-// starts are the commands that start a unit.
+// starts returns the commands that start a unit.
 func starts(name string) string {
 	return "  sudo systemctl daemon-reload\n  sudo systemctl enable --now " + name + "\n"
 }
 
-// nextSteps is what is to be done with a unit that was printed.
+// nextSteps returns instructions for a printed unit.
 func nextSteps(file string, asks bool, name string) string {
 	text := fmt.Sprintf("Keep it as %s, then start it with:\n%s", filepath.Join(unitFolder, name+".service"), starts(name))
 	if asks {
@@ -102,7 +102,7 @@ func nextSteps(file string, asks bool, name string) string {
 	return text
 }
 
-// hasSystemd says why no unit can be started here; nil: it can.
+// hasSystemd returns an error if systemd cannot start a unit here.
 func hasSystemd() error {
 	_, err := exec.LookPath("systemctl")
 	if _, running := os.Stat("/run/systemd/system"); err != nil || running != nil {
@@ -112,7 +112,7 @@ func hasSystemd() error {
 	return nil
 }
 
-// unitOf is the text of the unit.
+// unitOf returns the text of the unit.
 func (f *joinFlags) unitOf(address string, of *user.User, dir, tokenFile string) (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *joinFlags) unitOf(address string, of *user.User, dir, tokenFile string)
 	return b.String(), err
 }
 
-// unitWord is a word of a command as systemd reads it.
+// unitWord quotes a word of a command for systemd.
 func unitWord(w string) string {
 	w = strings.NewReplacer("%", "%%", "$", "$$", `\`, `\\`, `"`, `\"`).Replace(w)
 	if strings.ContainsAny(w, " \t'\"\\;") || w == "" {
@@ -145,7 +145,7 @@ func unitWord(w string) string {
 	return w
 }
 
-// keepJoinToken writes the token where the unit reads it, for its user alone.
+// keepJoinToken writes the token to the file that the unit reads, readable only for the unit's user.
 func keepJoinToken(dir, file, token string, of *user.User) error {
 	uid, err := strconv.Atoi(of.Uid)
 	if err != nil {
@@ -156,7 +156,7 @@ func keepJoinToken(dir, file, token string, of *user.User) error {
 		return err
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		// users of tasks pass through it
+		// The users of tasks traverse this folder.
 		if err := errors.Join(os.MkdirAll(dir, 0o711), os.Chown(dir, uid, gid)); err != nil {
 			return err
 		}

@@ -10,15 +10,15 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Programs on the machines of an engine with users: auto run as users of their own.
-func TestProgramsOfAnEngineRunAsUsersOfTheirOwn(t *testing.T) {
+// With users: auto, the programs on an engine's machines run as separate users.
+func TestRun_ProgramsRunAsSeparateUsers(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("programs run as another user where the agent is root, and these tests are not")
 	}
 	h := newHome(t)
-	at, err := os.MkdirTemp("", "scrimp-machines-") // the test's own folder is closed to other users
+	at, err := os.MkdirTemp("", "scrimp-machines-") // other users cannot enter the test's own folder
 	t.Cleanup(func() { _ = os.RemoveAll(at) })
 	if err := errors.Join(err, os.Chmod(at, 0o711)); err != nil {
 		t.Fatal(err)

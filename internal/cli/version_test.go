@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A build from a folder names its commit; a release and a build that was told a version say just that.
-func TestTheVersionNamesTheCommit(t *testing.T) {
+// A build from a checkout names its commit; a release or a build with a given version prints just that.
+func TestVersion_NamesCommit(t *testing.T) {
 	t.Parallel()
 	defer func(v string) { Version = v }(Version)
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Jobs of one name from two data folders are two runs at Weights & Biases, which has a project for many people. A job
-// file may name the run, or switch that off.
-func TestWandbRun_IsToldApartByDataFolder(t *testing.T) {
+// Jobs with the same name from two data folders are two runs at Weights & Biases, where many users share a project. A
+// job file may name the run or disable it.
+func TestWandbRun_DiffersByDataFolder(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for range 2 {

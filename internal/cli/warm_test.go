@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// machines are what scrimp machines lists.
+// machines returns the output of scrimp machines.
 func (h *home) machines() (list []api.Machine) {
 	h.t.Helper()
 	for line := range strings.Lines(h.do("machines", "--json")) {
@@ -26,7 +26,7 @@ func (h *home) machines() (list []api.Machine) {
 	return list
 }
 
-// costs are the lines of scrimp costs.
+// costs returns the lines of scrimp costs.
 func (h *home) costs(args ...string) (spent money.Amount, lines map[string]api.CostLine) {
 	h.t.Helper()
 	lines = map[string]api.CostLine{}
@@ -41,10 +41,10 @@ func (h *home) costs(args ...string) (spent money.Amount, lines map[string]api.C
 	return spent, lines
 }
 
-// The next job takes the machine that the last one left, without its set-up, where its engine
-// says that machines wait. A limit that is spent ends one that waits; then its bill comes, and
-// what the jobs and the time between them cost is the bill exactly.
-func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
+// If the engine allows idle machines, the next job takes the machine of the previous one, without its setup. A spent
+// limit terminates an idle machine; then its bill arrives, and the costs of the jobs and the idle time between them add
+// up exactly to it.
+func TestWarm_NextJobTakesIdleMachine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, timing: {idle: 20m}, with: {market: hour.yaml}}]\n")
@@ -52,7 +52,7 @@ func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 offers:
   - {zone: a, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, price: 3.6, billing: {minimum: 1h}}
 `)
-	for _, name := range []string{"one", "two"} { // both are in what each uploads
+	for _, name := range []string{"one", "two"} { // part of what each uploads
 		h.write(name+".yaml", "name: "+name+"\nsetup: 'echo made > tool'\ncommand: 'cat tool; echo spoiled > tool'\n")
 	}
 	if out := h.do("run", "-y", "one.yaml"); !strings.Contains(out, "succeeded") {
@@ -95,7 +95,7 @@ offers:
 	h.do("ledger", "verify")
 }
 
-// firstLine is how long after its submission the program of a job printed its first line.
+// firstLine returns the time from a job's submission to its program's first line.
 func (h *home) firstLine(name string) time.Duration {
 	h.t.Helper()
 	h.write("now.yaml", "name: "+name+"\ncommand: 'date +%s%N'\n")
@@ -107,8 +107,8 @@ func (h *home) firstLine(name string) time.Duration {
 	return time.Unix(0, ns).Sub(h.job(name).Submitted)
 }
 
-// BenchmarkFirstLine is the time from a submission to the first line of its program, on the
-// machine that the job before left and on one that is rented, in turn: the medians of all.
+// BenchmarkFirstLine measures the time from a submission to the program's first line, alternating between a warm
+// machine and a new one. It reports the medians.
 //
 //	go test ./internal/cli -run - -bench FirstLine -benchtime 20x
 func BenchmarkFirstLine(b *testing.B) {

@@ -15,9 +15,9 @@ import (
 	api "scrimp/client"
 )
 
-// A webhook that fails while the server is killed is told by the next server,
-// with the same id; its secret is in no log, and forgotten then.
-func TestAWebhookIsToldAlsoByTheNextServer(t *testing.T) {
+// If a webhook call fails while the server is killed, the next server repeats it with the same ID. Its secret is in no
+// log, and is forgotten afterwards.
+func TestWebhook_NextServerRepeatsFailedCall(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var ids []string
@@ -57,7 +57,7 @@ func TestAWebhookIsToldAlsoByTheNextServer(t *testing.T) {
 	secret := filepath.Join(h.data, "secrets", "short.json")
 	h.until("the secret is forgotten", func() bool { _, err := os.Stat(secret); return os.IsNotExist(err) })
 	h.do("server", "stop")
-	h.do("jobs") // a third server has nothing to tell
+	h.do("jobs") // a third server has nothing to send
 	h.do("server", "stop")
 	if n := told(); n != before+1 {
 		t.Errorf("told %d times after the kill, want once", n-before)

@@ -7,21 +7,20 @@ import (
 	"scrimp/internal/estimate/likeness"
 )
 
-// Error is how wrong estimates of one kind of run were, each estimated as if
-// neither it nor the runs grouped with it had been measured. Shares of 1.
+// Error holds the errors of estimates for one kind of run, each estimated as if neither it nor the runs grouped with it
+// had been measured. Errors are relative to 1.
 type Error struct {
-	Kind    string  `json:"kind"`     // family of models; "all" is every run
+	Kind    string  `json:"kind"`     // family of models; "all" for every run
 	What    string  `json:"what"`     // throughput or memory
-	LeftOut string  `json:"left_out"` // stack: source, task, model and accelerator; source: all of a source
+	LeftOut string  `json:"left_out"` // stack: source, task, model and accelerator; source: all runs of a source
 	Runs    int     `json:"runs"`
 	Groups  int     `json:"groups"`
-	Mean    float64 `json:"mean"`   // of |estimate / measured - 1|
+	Mean    float64 `json:"mean"`   // mean of |estimate / measured - 1|
 	Median  float64 `json:"median"` //
 	Covered float64 `json:"covered"`
 }
 
-// Accuracy is the past error of this estimator by kind of model, from the runs
-// that it learned from.
+// Accuracy returns the past errors of this estimator by kind of model, over the runs that it learned from.
 func (e *Estimator) Accuracy() []Error {
 	var out []Error
 	for _, w := range []struct {

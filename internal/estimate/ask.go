@@ -9,17 +9,16 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Request is a run as a user states it. Zero is unknown, except where a field says
-// what zero means.
+// Request is a run as stated by a user. Zero means unknown, unless a field says otherwise.
 type Request struct {
 	Model     shape.Model
-	Chip      string // accelerator; "" asks for every one with a price
+	Chip      string // accelerator; empty for every one with a price
 	Count     float64
 	Precision string
 	Seq       float64
-	Micro     float64 // samples an accelerator takes in at a time; 0: the largest power of two that fits
-	Global    float64 // samples a step; 0: micro × accumulate × replicas
-	Gather    float64 // accumulation: micro-batches a step; 0: one
+	Micro     float64 // samples per accelerator and pass; 0: the largest power of two that fits
+	Global    float64 // samples per step; 0: micro × accumulate × replicas
+	Gather    float64 // micro-batches per step; 0 means one
 	Keep      Recompute
 	Zero      int // ZeRO stage, 0 to 3
 	Tuning    shape.Tuning
@@ -29,20 +28,20 @@ type Request struct {
 	Rows      float64
 	Trees     float64
 	Depth     float64
-	Features  float64  // columns of the table that boosted trees are grown on; 0: a dozen
-	Host      *Machine // that carries the accelerators; nil: what is for sale, or one of which nothing is known
+	Features  float64  // columns of a boosted trees' table; 0 means a dozen
+	Host      *Machine // carries the accelerators; nil: an offered machine, or an unknown one
 	Decoded   bool     // the host's processors decode no images
-	Pixels    []Stage  // progressive resizing, for models stated at 224; none: as stated
-	Unit      string   // of throughput; "": what is usual for the model
-	Program   string   // where the runs of the same program come from
-	Price     float64  // dollars an hour for all accelerators together; 0: list price
+	Pixels    []Stage  // progressive resizing, for models stated at 224; empty: as stated
+	Unit      string   // of throughput; empty: the model's usual unit
+	Program   string   // source of the runs of the same program
+	Price     float64  // dollars per hour for all accelerators; 0: list price
 }
 
-// Stage is a part of a training in which images have a size.
+// Stage is a part of a training with one image size.
 type Stage struct{ Pixels, Share float64 }
 
-// scaled is the model at the sizes of progressive resizing: work grows with the
-// square of the size, so half the epochs at 128 and half at 224 cost 0.66.
+// scaled returns the model at the sizes of progressive resizing: work grows with the square of the size, so half the
+// epochs at 128 and half at 224 cost 0.66.
 func (q Request) scaled() shape.Model {
 	m := q.Model
 	if len(q.Pixels) == 0 {
@@ -58,13 +57,13 @@ func (q Request) scaled() shape.Model {
 	return m
 }
 
-// Check refuses what no run can be: the field, why, and what it must be.
+// Check returns an error for an impossible run: the field, the reason, and what it must be.
 func (q Request) Check() error {
 	if err := q.numbers(); err != nil {
 		return err
 	}
 	if d := q.cut(); q.Count > 0 && math.Mod(q.Count, d) != 0 {
-		return fmt.Errorf("%g accelerators are no multiple of tensor parallel degree × pipeline stages, %g", q.Count, d)
+		return fmt.Errorf("%g accelerators are not a multiple of tensor parallel degree × pipeline stages, %g", q.Count, d)
 	}
 	for _, s := range q.Pixels {
 		if !(s.Pixels >= 8 && s.Pixels <= 1e4) || !(s.Share > 0 && s.Share <= 1e6) {
@@ -80,10 +79,10 @@ func (q Request) Check() error {
 	return nil
 }
 
-// cut is over how many accelerators the model is cut.
+// cut returns the number of accelerators that each copy of the model is split over.
 func (q Request) cut() float64 { return math.Max(1, q.TP) * math.Max(1, q.PP) }
 
-// numbers refuses numbers that are outside their range, or not whole where they must be.
+// numbers refuses numbers out of their range, and fractions where a whole number is needed.
 func (q Request) numbers() error {
 	for _, f := range []struct {
 		name     string
@@ -122,7 +121,7 @@ var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "
 // checkpointing is the name of what is kept of activations, as tables of runs write it.
 var checkpointing = map[Recompute]string{KeepEnds: "full", KeepSome: "selective", KeepAll: "none"}
 
-// Row is the request on so many of an accelerator.
+// Row returns the request as a row for the given count of an accelerator.
 func (q Request) Row(chip Chip, count, micro float64) Row {
 	m := q.scaled()
 	r := Unstated()
@@ -189,17 +188,16 @@ func (q Request) parallel() string {
 	return strings.Join(cut, " ")
 }
 
-// Programme is what a number of experiments like one run need, a week and a year
-// of 52 weeks.
+// Programme holds what a number of runs a week needs, per week and per year of 52 weeks.
 type Programme struct {
 	Runs  float64 `json:"runs_per_week"`
-	Hours *Range  `json:"hours_per_week"` // of the machine, all runs after one another
+	Hours *Range  `json:"hours_per_week"` // machine time, with all runs one after another
 	Week  *Range  `json:"week_usd"`
 	Year  *Range  `json:"year_usd"`
 }
 
-// Programme is what so many of these runs a week need. The interval of a sum of
-// runs that share one estimate is as wide as that of each.
+// Programme returns what the given number of these runs a week needs. The relative interval of a sum of runs with a
+// common estimate equals that of each run.
 func (a Answer) Programme(runs float64) Programme {
 	p := Programme{Runs: runs}
 	if a.Hours != nil {

@@ -16,7 +16,7 @@ import (
 
 const folder = "../../../shared/data/estimate"
 
-// missing skips, and says so where the table was asked for.
+// missing skips the test, with a message if the table was requested.
 func missing(t testing.TB, err error) {
 	t.Helper()
 	if *show {
@@ -25,7 +25,7 @@ func missing(t testing.TB, err error) {
 	t.Skipf("SKIPPED: the published measurements are not here: %v", err)
 }
 
-// published reads the measurements, and skips where they are not there.
+// publishedRows reads the measurements, or skips the test if they are missing.
 func publishedRows(t testing.TB) []Row {
 	t.Helper()
 	f, err := os.Open(filepath.Join(folder, "measured_calibrate.csv"))
@@ -75,7 +75,7 @@ func publishedChips(t testing.TB) Chips {
 	return NewChips(list)
 }
 
-// bench is the scored rows with a throughput.
+// bench holds the scored rows with a throughput.
 type bench struct {
 	rows   []Row
 	points []likeness.Point
@@ -100,7 +100,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// halves is half the interval of standard errors with stacks left out.
+// halves returns half the intervals of standard errors with stacks left out.
 func (b *bench) halves(sd []float64) []float64 {
 	if b.near == nil {
 		b.near = standard().Learn(b.points).Near
@@ -112,7 +112,7 @@ func (b *bench) halves(sd []float64) []float64 {
 	return out
 }
 
-// shaded is the values that are given for middles of intervals.
+// shaded returns the values reported for middles of intervals.
 func (b *bench) shaded(middle, half []float64) []float64 {
 	out := make([]float64, len(middle))
 	for i := range middle {
@@ -121,7 +121,7 @@ func (b *bench) shaded(middle, half []float64) []float64 {
 	return out
 }
 
-// asked says whether the row states a throughput, so that it is scored.
+// asked reports whether the row states a throughput, so that it is scored.
 func (b *bench) asked(i int) bool { return known(b.rows[i].Throughput) }
 
 func groups(rows []Row, key func(Row) string) [][]int {
@@ -143,7 +143,7 @@ func groups(rows []Row, key func(Row) string) [][]int {
 func stackKey(r Row) string  { return strings.Join([]string{r.Source, r.Task, r.Model, r.GPU}, "|") }
 func sourceKey(r Row) string { return r.Source }
 
-// errors is |estimate/measured - 1| in percent.
+// score summarizes |estimate/measured - 1| in percent.
 type score struct{ mape, median, n float64 }
 
 func scoreOf(est, y []float64, keep func(int) bool) score {
@@ -178,8 +178,8 @@ func quantile(v []float64, q float64) float64 {
 	return s[i] + (p-float64(i))*(s[i+1]-s[i])
 }
 
-// baseline is the median utilisation by accelerator and precision of the rows
-// that are kept, and of all where there is none.
+// baseline predicts the median utilization by accelerator and precision of the kept rows, or of all kept rows if there
+// is none.
 func (b *bench) baseline(g [][]int) []float64 {
 	est := make([]float64, len(b.rows))
 	for _, out := range g {
@@ -190,7 +190,7 @@ func (b *bench) baseline(g [][]int) []float64 {
 		at := map[string][]float64{}
 		for i, p := range b.points {
 			if !gone[i] {
-				// ln of model flops utilisation: the physical base without its roofline.
+				// ln of the model FLOPs utilization: the physical base without its roofline.
 				u := b.mfu(i) + p.Y
 				r := b.rows[i]
 				for _, k := range []string{r.GPU + "|" + r.Precision, r.GPU, ""} {
@@ -211,14 +211,14 @@ func (b *bench) baseline(g [][]int) []float64 {
 	return est
 }
 
-// mfu is ln of the utilisation that the physical base stands for.
+// mfu returns ln of the utilization behind the physical base.
 func (b *bench) mfu(i int) float64 {
 	p := b.points[i]
 	return p.Base + p.Num[xOps] - p.Num[xPeak] - math.Log(1e12)
 }
 
-// profiled is, for each asked row, the given row of its group: equal in source,
-// model, task, gpu, precision and seq_len, the fewest accelerators.
+// profileGroups returns, for each asked row, the given row of its group: the one with the fewest accelerators and equal
+// source, model, task, GPU, precision and seq_len.
 func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
 	key := func(r Row) string {
 		k := strings.Join([]string{r.Source, r.Model, r.Task, r.GPU, r.Precision}, "|")
@@ -256,15 +256,14 @@ func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
 	return given, asked
 }
 
-// profileLeft is what the asked rows would be estimated as with all but their
-// group known, and of their group only the given row.
+// profileLeft estimates the asked rows from all rows outside their group plus the given row.
 func (b *bench) profileLeft(e likeness.Examined, seq bool) []float64 {
 	_, asked := profileGroups(b.rows, seq)
 	m, sd := e.LeftOut(asked)
 	return b.shaded(m, b.halves(sd))
 }
 
-// profileAlone is the same where nothing but the given row is known.
+// profileAlone estimates them from the given row alone.
 func (b *bench) profileAlone(k *likeness.Kernel, seq bool) []float64 {
 	est := make([]float64, len(b.rows))
 	for i := range est {
@@ -291,7 +290,7 @@ func (b *bench) truthY() []float64 {
 
 func dense(r Row) bool { return r.Family == "transformer-dense" && r.Unit == "tokens/s" }
 
-// linear is the plain answer to the one-profiled-row question: the given rate per accelerator.
+// linear is the simplest answer to the one-profiled-row question: the given rate per accelerator.
 func (b *bench) linear(seq bool) []float64 {
 	est := make([]float64, len(b.rows))
 	for i := range est {

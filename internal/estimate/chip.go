@@ -8,11 +8,11 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Precision is the arithmetic the matrix products run in.
+// Precision is the arithmetic of the matrix products.
 type Precision string
 
-// The classes of precision. Within a class names differ by publisher
-// (amp, bf16, bf16-true; FP8-CS, MXFP8), and a learned correction tells them apart.
+// Classes of precision. Within a class the names differ by publisher (amp, bf16, bf16-true; FP8-CS, MXFP8), and a
+// learned correction distinguishes them.
 const (
 	FP32 Precision = "fp32"
 	TF32 Precision = "tf32"
@@ -21,8 +21,7 @@ const (
 	FP4  Precision = "fp4"
 )
 
-// ParsePrecision reads a publisher's name. A run that states none is taken for
-// 16 bit mixed precision, which is what everything trains in today.
+// ParsePrecision parses a publisher's name. A run without one counts as 16-bit mixed precision, the standard today.
 func ParsePrecision(s string, tensor32 bool) Precision {
 	s = strings.ToLower(s)
 	switch {
@@ -38,8 +37,8 @@ func ParsePrecision(s string, tensor32 bool) Precision {
 	return Half
 }
 
-// Chip is what an accelerator can do, from its data sheet or measured. Zero is
-// unknown. Rates are dense, in 1e12 operations a second.
+// Chip holds an accelerator's figures, from its data sheet or measured. Zero is unknown. Rates are dense, in 1e12
+// operations a second.
 type Chip struct {
 	Name   string
 	Arch   string
@@ -55,7 +54,7 @@ type Chip struct {
 	Matmul float64 // best measured 16-bit matrix product, in 1e12/s
 }
 
-// Peak is the dense rate in a precision: the next wider one the chip has.
+// Peak returns the dense rate in a precision, or in the next wider one that the chip has.
 func (c Chip) Peak(p Precision) (float64, bool) {
 	var ladder []float64
 	switch p {
@@ -78,12 +77,11 @@ func (c Chip) Peak(p Precision) (float64, bool) {
 	return 0, false
 }
 
-// noBF16 are the architectures without bfloat16: it came with Ampere (NVIDIA A100 white paper, 2020).
+// noBF16 lists the architectures without bfloat16: it came with Ampere (NVIDIA A100 white paper, 2020).
 var noBF16 = map[string]bool{"pascal": true, "volta": true, "turing": true}
 
-// format is the format in which the accelerator trains what asks for one: the same, or the
-// nearest that it has, and why. It is an error where it has none that would do: a run in 8 bits is
-// another run in 16.
+// format returns the format in which the accelerator trains a run that requests one: the same, or the nearest that it
+// has, with the reason. It returns an error if no format would do: a run in 8 bits is not the same run in 16.
 func (c Chip) format(asked string) (use, why string, err error) {
 	low := strings.ToLower(asked)
 	missing := func(format string) error {
@@ -104,7 +102,7 @@ func (c Chip) format(asked string) (use, why string, err error) {
 	return asked, "", nil
 }
 
-// half is the 16 bit format of the accelerator.
+// half returns the accelerator's 16-bit format.
 func (c Chip) half() string {
 	if noBF16[c.Arch] {
 		return "fp16"
@@ -112,8 +110,8 @@ func (c Chip) half() string {
 	return "bf16"
 }
 
-// ceiling is the share of the peak that the best measured matrix product
-// reaches: nothing trains faster. Chips nobody measured get the share of A100.
+// ceiling returns the share of the peak that the best measured matrix product reaches, which bounds every training.
+// Chips without a measurement get the A100's share.
 func (c Chip) ceiling() float64 {
 	if c.Matmul > 0 && c.Half > 0 {
 		return c.Matmul / c.Half
@@ -121,19 +119,18 @@ func (c Chip) ceiling() float64 {
 	return 0.87
 }
 
-// others are accelerators that published measurements name and the catalogue
-// has no row for, from the vendors' data sheets.
+// others holds accelerators in published measurements that the catalogue lacks, from the vendors' data sheets.
 var others = []Chip{
 	// nvidia.com, RTX 6000 Ada Generation datasheet: 91.1 TFLOPS fp32, 1457 fp8 sparse, 960 GB/s, 48 GB.
 	{Name: "RTX6000Ada", Arch: "ada", Vendor: "nvidia", Mem: 48, Band: 960, FP32: 91.1, TF32: 182.1, Half: 364.2,
 		FP8: 728.5, Link: 31},
 	// nvidia.com, Quadro RTX 8000 datasheet: 16.3 TFLOPS fp32, 130.5 tensor fp16, 672 GB/s, 48 GB.
 	{Name: "RTX8000", Arch: "turing", Vendor: "nvidia", Mem: 48, Band: 672, FP32: 16.3, Half: 130.5, Link: 50},
-	// The 96 GB H100 with HBM2e at 500 W that the torchtitan reports name; rates of H100 SXM.
+	// The 96 GB H100 with HBM2e at 500 W of the torchtitan reports, with the rates of H100 SXM.
 	{Name: "H100-96GB-HBM2e-500W", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5,
 		Half: 989, FP8: 1979, Link: 450, Matmul: 794.5},
-	// Vendor's data sheets and the Turing and Ampere white papers; products of
-	// consumer cards with 32 bit sums, which is what training uses.
+	// From vendors' data sheets and the Turing and Ampere white papers; products of consumer cards with 32-bit sums, as
+	// training uses them.
 	{Name: "A40", Arch: "ampere", Vendor: "nvidia", Mem: 48, Band: 696, FP32: 37.4, TF32: 74.8, Half: 149.7, Link: 56},
 	{Name: "A30", Arch: "ampere", Vendor: "nvidia", Mem: 24, Band: 933, FP32: 10.3, TF32: 82, Half: 165, Link: 100},
 	{Name: "RTXA5000", Arch: "ampere", Vendor: "nvidia", Mem: 24, Band: 768, FP32: 27.8, TF32: 55.6, Half: 111.1,
@@ -149,10 +146,10 @@ var others = []Chip{
 		FP8: 1979, Link: 450, Matmul: 794.5},
 }
 
-// Chips finds accelerators by the names in use.
+// Chips maps the usual names to accelerators.
 type Chips map[string]Chip
 
-// NewChips indexes a list, with the few accelerators that only measurements name.
+// NewChips indexes a list, plus the few accelerators that appear only in measurements.
 func NewChips(list []Chip) Chips {
 	c := Chips{}
 	for _, k := range append(append([]Chip(nil), others...), list...) {
@@ -161,7 +158,7 @@ func NewChips(list []Chip) Chips {
 	return c
 }
 
-// Find looks a name up, with or without the memory size behind it.
+// Find looks up a name, with or without a trailing memory size.
 func (c Chips) Find(names ...string) (Chip, bool) {
 	for _, n := range names {
 		if n == "" {
@@ -180,8 +177,8 @@ func (c Chips) Find(names ...string) (Chip, bool) {
 	return Chip{}, false
 }
 
-// Name is the full name of the accelerator that a user means: H100 where there
-// is one form of it, or else the error names the forms.
+// Name returns the full name of the accelerator that a user means: for H100 its only form, or else an error that lists
+// the forms.
 func (c Chips) Name(query string) (string, error) {
 	if k, ok := catalog.Find(query); ok {
 		return k.Name, nil

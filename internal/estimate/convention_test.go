@@ -8,10 +8,9 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Two publishers state rates of operations in conventions of their own. Counted
-// in theirs, our shapes must give their figures from their throughputs, or a rate
-// could not be compared with another.
-func TestThePublishedRatesFollowFromThePublishedThroughputs(t *testing.T) {
+// Two publishers state rates of operations in their own conventions. In these, our shapes must reproduce their figures
+// from their throughputs; otherwise rates could not be compared.
+func TestOpsBy_ReproducesPublishedRates(t *testing.T) {
 	chips := publishedChips(t)
 	type sum struct {
 		n     int
@@ -25,10 +24,10 @@ func TestThePublishedRatesFollowFromThePublishedThroughputs(t *testing.T) {
 		}
 		m := r.Shape()
 		var c shape.Convention
-		var stated float64 // 1e12 operations a second an accelerator
+		var stated float64 // 1e12 operations per second and accelerator
 		switch {
 		case strings.Contains(r.Source, "llm-foundry") && known(r.MFU):
-			// Its utilisation is stated against the dense 16 bit or 8 bit rate.
+			// Its utilization is relative to the dense 16-bit or 8-bit rate.
 			chip, ok := chips.Find(r.Spec, r.GPU)
 			peak, ok2 := chip.Peak(ParsePrecision(r.Precision, true))
 			if !ok || !ok2 {

@@ -11,62 +11,60 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Estimator answers what runs will need. It keeps tables of what it worked out, so it
-// is not safe for concurrent use; Fork gives another for the same knowledge.
+// Estimator estimates runs. It caches its intermediate results, so it is not safe for concurrent use; Fork returns
+// another one with the same knowledge.
 type Estimator struct {
 	chips    Chips
 	prices   Prices
 	names    *names
 	rate     *likeness.Learned
 	weight   *likeness.Learned
-	labels   []string // what each run of rate was, for a reader
+	labels   []string // describes each run of rate for a reader
 	families map[int32]string
-	own      int               // how many of rate are the user's own: of a source that begins with own
-	known    map[string]bool   // sources there are runs of, in small letters
-	stacks   map[string]bool   // programs there are runs of
-	models   map[string]bool   // models there are runs of
-	ran      map[[4]int32]bool // groups there are runs of
-	shown    map[[3]int32]bool // programs, models and accelerators there are runs of
-	weighed  map[string]bool   // sources there are peaks of
-	quick    *likeness.Quick   // rate, quickly
-	heavy    *likeness.Quick   // weight, quickly
+	own      int               // number of the user's own runs in rate: their source starts with own
+	known    map[string]bool   // sources with runs, in lower case
+	stacks   map[string]bool   // programs with runs
+	models   map[string]bool   // models with runs
+	ran      map[[4]int32]bool // groups with runs
+	shown    map[[3]int32]bool // programs, models and accelerators with runs
+	weighed  map[string]bool   // sources with measured peaks
+	quick    *likeness.Quick   // fast version of rate
+	heavy    *likeness.Quick   // fast version of weight
 }
 
 // guess is a learned correction; its SD is half the interval, in ln.
 type guess struct {
 	likeness.Guess
-	taken     string // what the accelerator was taken for, where its name says nothing
-	learned   bool   // from a run at least
-	shapeless bool   // the shape of the model is not known, and a typical one was taken
+	taken     string // the accelerator that stands in for an unknown one
+	learned   bool   // from at least one run
+	shapeless bool   // the model's shape is unknown, so a typical one is used
 }
 
-// Answer is what a run is estimated to need. A nil is unknown, for the reason
-// that Provenance states.
+// Answer is the estimate of a run. nil is unknown, for the reason in Provenance.
 type Answer struct {
 	ID         string  `json:"id"`
-	Throughput *Range  `json:"throughput"`     // for the whole job, in the run's unit
+	Throughput *Range  `json:"throughput"`     // of the whole job, in the run's unit
 	Hours      *Range  `json:"hours"`          // wall time
 	PeakMemory *Range  `json:"peak_memory_gb"` // of one accelerator, in the run's unit
 	Cost       *Range  `json:"cost_usd"`
 	Fits       *bool   `json:"fits"`
 	Provenance string  `json:"provenance"`
 	Unit       string  `json:"unit,omitempty"`
-	Memory     *Memory `json:"memory,omitempty"` // by component, by arithmetic alone
+	Memory     *Memory `json:"memory,omitempty"` // by component, from arithmetic alone
 	Hourly     float64 `json:"hourly_usd,omitempty"`
 }
 
-// unlearned is how far, in ln, four of five public runs lie from the physical
-// part alone: the interval where nothing was measured. TestPhysicalPartAlone holds it.
+// unlearnedRate and unlearnedMemory are the distance, in ln, within which four of five public runs are from the
+// physical part alone: the interval without measurements. TestPhysicalPartAlone checks them.
 const (
 	unlearnedRate   = 0.50
 	unlearnedMemory = 0.25
 )
 
-// widest is the most that half an interval of a rate is, in ln: a factor of eight.
+// widest bounds half an interval of a rate, in ln: a factor of eight.
 const widest = 2.1
 
-// New learns from measured runs. Rows without a measurement teach nothing; nil
-// prices leave dollars unknown.
+// New learns from measured runs. It ignores rows without a measurement. With nil prices, dollars stay unknown.
 func New(chips Chips, prices Prices, measured []Row) *Estimator {
 	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{},
 		models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
@@ -107,7 +105,7 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 	return e
 }
 
-// groupOf is the program, task, model and accelerator of a run, none where one is not named.
+// groupOf returns the source, task, model and accelerator of a run, or zeros if one is not named.
 func groupOf(p likeness.Point) (g [4]int32) {
 	for i, n := range stackNames {
 		if g[i] = p.Name[n]; g[i] == 0 {
@@ -117,29 +115,29 @@ func groupOf(p likeness.Point) (g [4]int32) {
 	return g
 }
 
-// stackOf is the programs, model and accelerator of a run.
+// stackOf returns the programs, model and accelerator of a run.
 func stackOf(p likeness.Point) [3]int32 {
 	return [3]int32{p.Name[cStack], p.Name[cModel], p.Name[cChip]}
 }
 
-// quickly is what standard and memoryKernel are made for: sums of functions of one
-// number (TestTheLikenessInUseIsASum).
+// quickly returns the fast version of a learned correction. The kernels of standard and memoryKernel allow one: they
+// are sums of functions of one number (TestQuickly_KernelsInUseAreSums).
 func quickly(l *likeness.Learned) *likeness.Quick {
 	q, _ := l.Quick()
 	return q
 }
 
-// Fork is another estimator with the same knowledge, for use beside this one.
+// Fork returns another estimator with the same knowledge, for concurrent use.
 func (e *Estimator) Fork() *Estimator {
 	f := *e
 	f.quick, f.heavy = e.quick.Fork(), e.heavy.Fork()
 	return &f
 }
 
-// Runs is how many measured runs throughput and memory were learned from.
+// Runs returns the numbers of measured runs behind throughput and memory.
 func (e *Estimator) Runs() (rate, memory int) { return len(e.rate.Seen), len(e.weight.Seen) }
 
-// label is the run in a reader's words.
+// label describes the run for a reader.
 func (r Row) label() string {
 	s := r.Model
 	if known(r.N) && r.N > 0 && r.GPU != "" {
@@ -153,7 +151,7 @@ func (r Row) label() string {
 	return s
 }
 
-// correct is the learned correction of a point.
+// correct returns the learned correction of a point.
 func (e *Estimator) correct(r Row, p likeness.Point) guess {
 	g := guess{Guess: e.quick.Guess(&p)}
 	if len(e.rate.Seen) == 0 {
@@ -172,22 +170,21 @@ func (e *Estimator) correct(r Row, p likeness.Point) guess {
 	return g
 }
 
-// around is a value with its interval: half, in ln, either way.
+// around returns v with an interval of half, in ln, either way.
 func around(v, half float64) *Range {
 	return &Range{Value: v, Low: v * math.Exp(-half), High: v * math.Exp(half)}
 }
 
-// shade is by how much, in ln, a value lies below the middle of its interval, half
-// an interval wide: too high an estimate has no bound, too low a one has, so where
-// errors are about normal in ln with standard error s the mean relative error is
-// least at s² below the middle. A standard error up to 0.17 is passed over, and one
-// above 1.2 taken for that. Worked: half 1.28 in ln is s = 1: 1 - 0.03 = 0.97.
+// shade returns how far, in ln, a value should be below the middle of its interval of half width half. The relative
+// error is unbounded for too high an estimate and bounded for too low a one. With errors about normal in ln with
+// standard error s, the mean relative error is least at s² below the middle. Standard errors up to 0.17 are ignored,
+// and larger ones than 1.2 count as 1.2. Example: half 1.28 in ln is s = 1: 1 - 0.03 = 0.97.
 func shade(half float64) float64 {
 	s := math.Min(1.2, half/1.28)
 	return math.Max(0, s*s-0.03)
 }
 
-// around is the range of a rate that is v by arithmetic.
+// around returns the corrected range of a rate whose arithmetic value is v.
 func (g guess) around(v float64) *Range {
 	half := math.Max(floor, g.SD)
 	r := around(v*math.Exp(g.Mean), half)
@@ -197,12 +194,11 @@ func (g guess) around(v float64) *Range {
 	return r
 }
 
-// floor is the least that an interval can be wide, in ln: the same machine type
-// varies by 0.1 to 1.8 %, submitters of one system by up to 4.7 %.
+// floor is the smallest half width of an interval, in ln: the same machine type varies by 0.1 to 1.8 %, and submitters
+// of one system by up to 4.7 %.
 const floor = 0.04
 
-// Rate is the throughput for the whole job, and false where accelerator or count
-// are not known.
+// Rate returns the throughput of the whole job, and false if the accelerator or the count is unknown.
 func (e *Estimator) Rate(r Row) (Range, bool) {
 	g, p, why := e.rateOf(r)
 	if why != "" {
@@ -218,7 +214,7 @@ func (r Row) count() float64 {
 	return 1
 }
 
-// rateOf says why a rate cannot be known, or the correction of the physical one.
+// rateOf returns the correction of the physical rate, or why a rate is unknown.
 func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	if math.IsNaN(r.N) {
 		return guess{}, likeness.Point{}, "how many accelerators is not stated"
@@ -249,7 +245,7 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	return g, p, ""
 }
 
-// Estimate is everything that can be said of a run.
+// Estimate returns everything that is known about a run.
 func (e *Estimator) Estimate(r Row) Answer {
 	a := Answer{ID: r.ID, Unit: r.unit()}
 	var why []string
@@ -310,7 +306,7 @@ func (r Row) accelerator() string {
 	return r.GPU
 }
 
-// unit is the unit of the row's throughput, by its model where it states none.
+// unit returns the unit of the row's throughput, by default that of its model.
 func (r Row) unit() string {
 	if r.Unit != "" {
 		return r.Unit
@@ -327,8 +323,8 @@ func (r Row) unit() string {
 	return "samples/s"
 }
 
-// Work is how many units of throughput the run asks for, and false where it does
-// not say: tokens, epochs times rows, or rows times trees.
+// Work returns the run's work in units of throughput, and false if the row does not state it: tokens, epochs times
+// rows, or rows times trees.
 func (r Row) Work() (units float64, ok bool) {
 	u := r.unit()
 	switch {
@@ -349,7 +345,7 @@ func (r Row) Work() (units float64, ok bool) {
 	return 0, false
 }
 
-// tell is the provenance of a rate.
+// tell returns the provenance of a rate.
 func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 	if g.shapeless {
 		return "throughput of a typical model of its family, since the shape of this one is not known"
@@ -366,7 +362,7 @@ func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 	return s
 }
 
-// learned says how many runs there were, and whose.
+// learned describes how many runs there were, and whose.
 func (e *Estimator) learned(n int) string {
 	s := strconv.Itoa(n) + " measured runs"
 	if n == 1 {

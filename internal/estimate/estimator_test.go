@@ -37,7 +37,7 @@ func answer(t testing.TB, e *Estimator, q Request) Option {
 	return o
 }
 
-func TestMoreWorkTakesLongerAndCostsMoreAndAHigherRateLess(t *testing.T) {
+func TestEstimate_MoreWorkTakesLongerAndCostsMore(t *testing.T) {
 	e, q := alone(), asked(t)
 	a := answer(t, e, q)
 	q.Tokens *= 2
@@ -56,7 +56,7 @@ func TestMoreWorkTakesLongerAndCostsMoreAndAHigherRateLess(t *testing.T) {
 	}
 }
 
-func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
+func TestMemory_KnobsHaveIntendedEffect(t *testing.T) {
 	e, base := alone(), asked(t)
 	peak := func(change func(*Request)) float64 {
 		q := base
@@ -86,12 +86,12 @@ func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
 	for stage := 1; stage <= 3; stage++ {
 		less := peak(func(q *Request) { q.Zero = stage })
 		more := peak(func(q *Request) { q.Zero = stage - 1 })
-		// Stage 1 and 2 keep weights of 16 bit and a copy of 32 with the optimiser.
+		// Stages 1 and 2 keep 16-bit weights, and a 32-bit copy with the optimizer.
 		if less >= more {
 			t.Errorf("ZeRO %d takes %.1f GB, ZeRO %d %.1f", stage, less, stage-1, more)
 		}
 	}
-	// With a large batch what 4-bit layers keep for the way back outweighs their weights.
+	// With a large batch, what 4-bit layers keep for the backward pass outweighs their weights.
 	lora := peak(func(q *Request) { q.Tuning, q.Count, q.Zero, q.Micro = shape.LoRA, 1, 0, 1 })
 	qlora := peak(func(q *Request) { q.Tuning, q.Count, q.Zero, q.Micro = shape.QLoRA, 1, 0, 1 })
 	if qlora >= lora {
@@ -99,7 +99,7 @@ func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
 	}
 }
 
-func TestTheWorkedNumberOfMemory(t *testing.T) {
+func TestMemory_WorkedExample(t *testing.T) {
 	m, _ := shape.Published("stablelm-base-alpha-3b")
 	g, ok := Setup{Model: m, Tuning: shape.LoRA, Class: Half, N: 1, Micro: 2, Seq: 1034}.Memory()
 	if !ok {
@@ -119,9 +119,9 @@ func TestTheWorkedNumberOfMemory(t *testing.T) {
 	}
 }
 
-// Peaks of PyTorch 2.11's own count for GPT-2 small (124M, its own attention fused), 16 × 1024 tokens, AdamW, on an H100:
-// mixed precision keeps what a layer writes in 16 bit, plain 32 bit twice as much of it.
-func TestWhatAnH100WasMeasuredToHoldIsInTheRange(t *testing.T) {
+// Peaks of PyTorch 2.11's own count for GPT-2 small (124M, its fused attention), 16 × 1024 tokens, AdamW, on an H100:
+// mixed precision keeps a layer's outputs in 16 bit, plain 32 bit keeps twice as much.
+func TestMemory_RangeHoldsPeaksMeasuredOnH100(t *testing.T) {
 	m, _ := shape.Published("gpt2")
 	e := alone()
 	for precision, measured := range map[string]float64{"bf16": 18.86, "fp32": 24.51} {
@@ -133,7 +133,7 @@ func TestWhatAnH100WasMeasuredToHoldIsInTheRange(t *testing.T) {
 	}
 }
 
-func TestResizingCostsTheMeanSquareOfTheSize(t *testing.T) {
+func TestScaled_CostsMeanSquareOfSize(t *testing.T) {
 	m, _ := shape.Published("resnet-50")
 	q := Request{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1,
 		Decoded: true}
@@ -150,7 +150,7 @@ func TestResizingCostsTheMeanSquareOfTheSize(t *testing.T) {
 	}
 }
 
-func TestAMeasuredRunIsWhatItsOwnEstimateSays(t *testing.T) {
+func TestRate_ReproducesMeasuredRun(t *testing.T) {
 	chips := Catalogued()
 	r, m, err := ParseMeasured("measured: 120 samples/s on L4", chips)
 	if err != nil {
@@ -174,7 +174,7 @@ func TestAMeasuredRunIsWhatItsOwnEstimateSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsMeasuredMovesTheEstimateTowardsItself(t *testing.T) {
+func TestRate_MovesTowardsMeasurement(t *testing.T) {
 	chips := Catalogued()
 	q := asked(t)
 	chip, _ := chips.Find(q.Chip)
@@ -195,7 +195,7 @@ func TestWhatIsMeasuredMovesTheEstimateTowardsItself(t *testing.T) {
 	}
 }
 
-func TestOptionsAreFeasibleAndInOrder(t *testing.T) {
+func TestOptions_AreFeasibleAndSorted(t *testing.T) {
 	q := asked(t)
 	q.Chip, q.Count, q.Micro = "", 0, 0
 	list, err := alone().Options(q)
@@ -215,7 +215,7 @@ func TestOptionsAreFeasibleAndInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsPaidForIsUsedWhereNobodySaysHowMany(t *testing.T) {
+func TestFew_UsesAllPaidAccelerators(t *testing.T) {
 	q := asked(t)
 	q.Count, q.Micro, q.Global, q.Zero = 0, 0, 0, 0
 	for _, chip := range []string{"", "B200-SXM", "H100-SXM-80GB"} {
@@ -242,7 +242,7 @@ func TestWhatIsPaidForIsUsedWhereNobodySaysHowMany(t *testing.T) {
 	}
 }
 
-func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
+func TestCheck_RefusesAbsurdRequests(t *testing.T) {
 	for want, change := range map[string]func(*Request){
 		"price":     func(q *Request) { q.Price = -1 },
 		"tokens":    func(q *Request) { q.Tokens = math.NaN() },
@@ -261,7 +261,7 @@ func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestABadTableNamesLineAndField(t *testing.T) {
+func TestReadRows_ErrorNamesLineAndField(t *testing.T) {
 	head := "id,family,model,n_gpus,throughput\n"
 	for text, want := range map[string]string{
 		"":                              "empty",
@@ -300,8 +300,7 @@ func TestABadTableNamesLineAndField(t *testing.T) {
 	}
 }
 
-// Whatever is asked, an answer can be written down: no NaN, no infinity, nothing
-// below zero, ends in order.
+// Every answer is valid: no NaN, no infinity, nothing negative, ends in order.
 func FuzzEstimate(f *testing.F) {
 	f.Add("transformer-dense", "llama-3-8b", "H100-SXM-80GB", "bf16", "tokens/s", 8.0, 2048.0, 4.0, 512.0, 2.0)
 	f.Add("cnn", "resnet-50", "L4", "amp", "images/s", 1.0, math.NaN(), 128.0, math.NaN(), math.NaN())
@@ -334,8 +333,7 @@ func FuzzEstimate(f *testing.F) {
 	})
 }
 
-// A planner asks for shapes that differ from all it asked before; 100,000 a second
-// is the least that must be reached.
+// A planner asks for many new shapes; it needs at least 100,000 estimates a second.
 func BenchmarkEstimates(b *testing.B) {
 	m, _ := shape.Published("llama-3-8b")
 	var seen []Row
@@ -379,7 +377,7 @@ func BenchmarkEstimates(b *testing.B) {
 	}
 }
 
-// processor is the seconds of processor that this process used.
+// processor returns the CPU seconds that this process has used.
 func processor(b *testing.B) float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -388,8 +386,8 @@ func processor(b *testing.B) float64 {
 	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
 }
 
-// The likeness in use is a sum of functions of one number, so that guesses are quick.
-func TestTheLikenessInUseIsASum(t *testing.T) {
+// The kernels in use are sums of functions of one number, which makes fast guesses possible.
+func TestQuickly_KernelsInUseAreSums(t *testing.T) {
 	for _, k := range []*likeness.Kernel{standard(), memoryKernel()} {
 		if _, ok := k.Learn(nil).Quick(); !ok {
 			t.Error("a term is near in two numbers")

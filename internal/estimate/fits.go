@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// memory fills in the peak and whether it fits, and says where that comes from.
+// memory sets the peak and whether it fits, and returns the provenance.
 func (e *Estimator) memory(r Row, a *Answer) string {
 	s := r.Setup(e.chips)
 	m, ok := s.Memory()
@@ -30,7 +30,7 @@ func (e *Estimator) memory(r Row, a *Answer) string {
 	return fmt.Sprintf("memory by component × %.2f, against %.3g GB", math.Exp(mean), s.Card)
 }
 
-// weigh is the learned correction of a peak and half its interval, in ln.
+// weigh returns the learned correction of a peak and half its interval, in ln.
 func (e *Estimator) weigh(r Row) (mean, half float64) {
 	if len(e.weight.Seen) == 0 {
 		return 0, unlearnedMemory
@@ -44,19 +44,21 @@ func (e *Estimator) weigh(r Row) (mean, half float64) {
 	return g.Mean, math.Min(math.Max(floor, g.SD*w.Of(p.Name[cFamily])), 2*unlearnedMemory)
 }
 
-// Fits says whether a peak fits a card, in GB: a quarter of the way to the upper
-// end of the interval must leave 3 % for fragments and the driver. On the public
-// runs this says yes of none that ran out of memory (TestBench).
+// Fits reports whether a peak fits a card, in GB: the peak plus a quarter of the way to the upper end of the interval
+// must leave 3 % for fragmentation and the driver. On the public runs no run that it accepts ran out of memory
+// (TestBench).
 func Fits(peak Range, card float64) bool { return least(peak) <= 0.97*card }
 
-// least is how much of a card a peak must be given, in GB.
+// least returns the smallest card for a peak, in GB.
 func least(peak Range) float64 { return peak.Value + 0.25*(peak.High-peak.Value) }
 
-// Card is the least memory, as sold, in GB, with which the run fits so many accelerators, with one sample at a time
-// where the batch is not stated. It is false where the run cannot be cut over so many, or nobody can say.
+// Card returns the smallest nominal memory, in GB, with which the run fits on the given count, with one sample at a
+// time unless the batch is stated. It returns false if the run cannot be split over the count, or the memory is
+// unknown.
 //
-// Worked: Llama-3-8B with LoRA on one, 2048 tokens: 16.1 GB of weights, 11.0 of activations, 2.6 of logits and 0.4
-// of the rest are 30.1 by arithmetic; a quarter of the way to the upper end, times e^0.25, is 32.2; over 0.97, 33.2.
+// Example: Llama-3-8B with LoRA on one, 2048 tokens: 16.1 GB of weights, 11.0 of activations, 2.6 of logits and 0.4 of
+// the rest are 30.1 by arithmetic; a quarter of the way to the upper end, times e^0.25, gives 32.2; divided by 0.97,
+// 33.2.
 func (e *Estimator) Card(q Request, count float64) (gb float64, ok bool) {
 	if q.Count = count; q.Check() != nil || !q.divides(count) {
 		return 0, false

@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// The batch that is chosen is the largest that the whole estimate says fits.
-func TestTheBatchThatIsChosenFitsAndTheNextDoesNot(t *testing.T) {
+// The chosen batch is the largest that fits by the whole estimate.
+func TestLargest_ChosenBatchFitsAndNextDoesNot(t *testing.T) {
 	chips := Catalogued()
 	list := chips.sorted()
 	r := rand.New(rand.NewPCG(5, 5))

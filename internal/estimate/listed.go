@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Catalogued is the accelerators of the catalogue.
+// Catalogued returns the accelerators of the catalogue.
 func Catalogued() Chips {
 	var list []Chip
 	for _, a := range catalog.Accelerators() {
@@ -29,15 +29,15 @@ func Catalogued() Chips {
 	return NewChips(list)
 }
 
-// Listed is the on-demand list prices of a catalogue, in dollars.
+// Listed holds the on-demand list prices of a catalogue, in dollars.
 type Listed struct {
 	kinds    map[string][]Machine // by accelerator
-	machines map[string]Machine   // without one
-	oldest   time.Time            // of the prices of accelerators; zero: none is dated
-	undated  bool                 // some of them
+	machines map[string]Machine   // without accelerators
+	oldest   time.Time            // oldest price of accelerators; zero if none is dated
+	undated  bool                 // some prices of accelerators have no date
 }
 
-// Dates says how old the prices of accelerators are at most, for who compares by them.
+// Dates describes the age of the accelerators' prices for a reader who compares by them.
 func (l Listed) Dates() string {
 	var parts []string
 	if !l.oldest.IsZero() {
@@ -49,11 +49,11 @@ func (l Listed) Dates() string {
 	return strings.Join(parts, ", ")
 }
 
-// NewListed indexes the prices of a catalogue, of each machine type where it costs least. What is
-// not sold on demand, not priced, or in another currency is passed over.
+// NewListed indexes the prices of a catalogue, for each machine type where it is cheapest. It ignores listings that are
+// not on-demand, not priced, or in another currency.
 func NewListed(c catalog.Catalog) Listed {
 	l := Listed{kinds: map[string][]Machine{}, machines: map[string]Machine{}}
-	at := map[string]int{} // of kinds, by machine type
+	at := map[string]int{} // index in kinds, by machine type
 	for _, x := range c.Listings {
 		o := x.Offer
 		if o.Capacity != market.OnDemand || !x.Plain() || !x.Quote.Priced || x.Quote.Rate <= 0 || o.Currency != money.USD {
@@ -92,7 +92,7 @@ func (l *Listed) dated(at time.Time) {
 	}
 }
 
-// machineOf is one machine of a listing.
+// machineOf returns one machine of a listing.
 func machineOf(x catalog.Listing) Machine {
 	when := "undated"
 	if !x.Quote.At.IsZero() {
@@ -103,15 +103,15 @@ func machineOf(x catalog.Listing) Machine {
 	return m
 }
 
-// MachineOf is so many machines of a listing, without their price.
+// MachineOf returns the given number of a listing's machines, without their price.
 func MachineOf(x catalog.Listing, count int) Machine {
 	o := x.Offer
 	return Machine{Name: o.Provider + " " + o.Machine, Count: float64(count), Each: float64(o.Accelerators),
 		CPUs: float64(o.CPUs), Network: x.Network.V, Link: x.Link.V}
 }
 
-// Machines are the ways to rent n accelerators: single machines that carry them all, where there
-// are such; else several of one type.
+// Machines returns the ways to rent n accelerators: single machines that carry them all if they exist, or else several
+// machines of one type.
 func (l Listed) Machines(accelerator, machine string, n float64) (list []Machine) {
 	if accelerator == "" {
 		if m, ok := l.machines[strings.ToLower(machine)]; ok {
@@ -130,7 +130,7 @@ func (l Listed) Machines(accelerator, machine string, n float64) (list []Machine
 	return list
 }
 
-// times is so many of the machines, for n accelerators.
+// times returns k of the machines, for n accelerators.
 func (h Machine) times(k, n float64) Machine {
 	h.Count, h.Hourly = k, h.Hourly*k
 	if k > 1 {

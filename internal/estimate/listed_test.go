@@ -7,9 +7,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// The embedded catalogue must say what the published tables say, or the benchmark
-// and the program would answer differently.
-func TestTheCatalogueSaysWhatThePublishedTablesSay(t *testing.T) {
+// The embedded catalogue agrees with the published tables; otherwise the benchmark and the program would differ.
+func TestCatalogued_AgreesWithPublishedTables(t *testing.T) {
 	pub, ours := publishedChips(t), Catalogued()
 	for name, c := range pub {
 		o := ours[name]
@@ -36,7 +35,7 @@ func TestTheCatalogueSaysWhatThePublishedTablesSay(t *testing.T) {
 	}
 }
 
-func TestThePricesSayHowOldTheyAreAtMost(t *testing.T) {
+func TestDates_GivesOldestPrice(t *testing.T) {
 	if got := NewListed(catalog.Builtin()).Dates(); got != "the oldest of 2024-12-23, some of unknown age" {
 		t.Error(got)
 	}

@@ -7,32 +7,30 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Machine is the machines of one type that carry the accelerators of a run, as far as its speed
-// and its price depend on them. Zero is unknown.
+// Machine holds the machines of one type that carry a run's accelerators, as far as they affect its speed and price.
+// Zero is unknown.
 type Machine struct {
 	Name    string  `json:"name"`                     // provider and machine type
 	Count   float64 `json:"machines"`                 //
-	Each    float64 `json:"accelerators"`             // of one machine
-	CPUs    float64 `json:"cpus,omitempty"`           // virtual processors of one machine
-	Network float64 `json:"network_gbit_s,omitempty"` // of one machine, to the others
-	// between the accelerators of a machine, GB/s one way, where that is not what their kind has
+	Each    float64 `json:"accelerators"`             // per machine
+	CPUs    float64 `json:"cpus,omitempty"`           // virtual processors per machine
+	Network float64 `json:"network_gbit_s,omitempty"` // per machine, to the others
+	// GB/s one way between a machine's accelerators, if different from their kind's
 	Link   float64 `json:"link_gb_s,omitempty"`
 	Hourly float64 `json:"-"` // dollars for all of them
 	Source string  `json:"-"` // of the price
 }
 
-// slowNetwork is what a machine with few accelerators is taken to have where its network is not
-// known, in Gbit/s: the usual of general machines. Clusters of eight and more have what the
-// published runs were measured on (physics.network).
+// slowNetwork is the assumed network of a machine with few accelerators if it is unknown, in Gbit/s: the usual for
+// general machines. Clusters of machines with eight or more have the network of the published runs (physics.network).
 const slowNetwork = 10
 
-// decodes is how many photographs of about 110 KB (ImageNet) a virtual processor reads, decodes,
-// crops and hands over in a second: about 200 a core with Pillow or torchvision, two virtual
-// processors a core. Programs differ by half and by twice as much.
+// decodes is how many photographs of about 110 KB (ImageNet) a virtual processor reads, decodes, crops and delivers per
+// second: about 200 per core with Pillow or torchvision, with two virtual processors per core. Programs range from half
+// to twice as many.
 const decodes = 100.0
 
-// decoded is how many images a second the processors of the machines prepare, and false where
-// that is no limit that is known.
+// decoded returns how many images per second the machines' processors prepare, and false if no such limit is known.
 func (h *Machine) decoded(m shape.Model) (float64, bool) {
 	if h.CPUs <= 0 || h.Count <= 0 || !m.Photographs() {
 		return 0, false
@@ -40,8 +38,7 @@ func (h *Machine) decoded(m shape.Model) (float64, bool) {
 	return h.Count * h.CPUs * decodes, true
 }
 
-// hosts are the machines that an estimate is made for: those that are stated, those that are for
-// sale, or one of which nothing is known.
+// hosts returns the machines to estimate for: the stated ones, those for sale, or an unknown one.
 func (e *Estimator) hosts(q Request, chip Chip, count float64) []Machine {
 	switch {
 	case q.Host != nil:
@@ -56,7 +53,7 @@ func (e *Estimator) hosts(q Request, chip Chip, count float64) []Machine {
 	return []Machine{{}}
 }
 
-// host is the row's machines, nil where nothing is known of them.
+// host returns the row's machines, or nil if nothing is known about them.
 func (h Machine) host() *Machine {
 	if h.Each <= 0 && h.CPUs <= 0 && h.Hourly <= 0 {
 		return nil
@@ -64,7 +61,7 @@ func (h Machine) host() *Machine {
 	return &h
 }
 
-// between is the bytes a second that a machine's network carries, as far as exchanges use it.
+// between returns the bytes per second of a machine's network that exchanges use.
 func (k *physics) between(p *placed) float64 {
 	h := p.r.Host
 	switch {
@@ -77,11 +74,11 @@ func (k *physics) between(p *placed) float64 {
 	return k.network * 1e9
 }
 
-// joined is the bytes a second that an exchange among so many accelerators reaches: a ring
-// passes through all accelerators of a machine and leaves it over all of its network.
+// joined returns the bytes per second that an exchange among the given number of accelerators reaches. A ring passes
+// through all accelerators of a machine and leaves it over its whole network.
 //
-// Worked: eight A10G in one g5.48xlarge: 0.527 · 32 = 16.9 GB/s; in eight g5.xlarge with
-// 2.5 Gbit/s: 0.527 · 0.31 = 0.16 GB/s.
+// Example: eight A10G in one g5.48xlarge: 0.527 · 32 = 16.9 GB/s; in eight g5.xlarge with 2.5 Gbit/s: 0.527 · 0.31 =
+// 0.16 GB/s.
 func (k *physics) joined(p *placed, among float64) float64 {
 	link := p.link * k.link
 	if among > p.each {
@@ -90,10 +87,10 @@ func (k *physics) joined(p *placed, among float64) float64 {
 	return link
 }
 
-// apart says that the machines have several accelerators each of a run that has more.
+// apart reports whether the run of n accelerators spans several machines of the known size.
 func (h *Machine) apart(n float64) bool { return h != nil && h.Each > 0 && n > h.Each }
 
-// tell says what of the machines an estimate goes by.
+// tell describes the machine facts that an estimate uses.
 func (h *Machine) tell(n float64) string {
 	if !h.apart(n) {
 		return ""

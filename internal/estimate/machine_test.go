@@ -19,8 +19,8 @@ func model(t testing.TB, name string) shape.Model {
 	return m
 }
 
-// One machine that carries them is taken and paid for whole, however many small ones would cost less.
-func TestAcceleratorsAreThoseOfOneMachineWhereOneCarriesThem(t *testing.T) {
+// If one machine carries all accelerators, it is chosen and paid for whole, even if several small ones would cost less.
+func TestMachines_PrefersOneMachineThatCarriesAll(t *testing.T) {
 	for _, c := range []struct {
 		kind    string
 		n       float64
@@ -48,9 +48,9 @@ func TestAcceleratorsAreThoseOfOneMachineWhereOneCarriesThem(t *testing.T) {
 	}
 }
 
-// No count does more than so many times what one does with the same batch, but for what is saved where
-// each steps through its share of the optimiser only.
-func TestAcceleratorsTogetherAreNotFasterThanOneTimesTheirNumber(t *testing.T) {
+// n accelerators do at most n times what one does with the same batch, apart from the saving when each updates only its
+// share of the optimizer.
+func TestRate_ScalesAtMostLinearly(t *testing.T) {
 	e := alone()
 	for _, name := range []string{"llama-3-8b", "gpt2", "resnet-50"} {
 		for _, tuning := range []shape.Tuning{shape.Full, shape.LoRA, shape.QLoRA} {
@@ -75,8 +75,8 @@ func TestAcceleratorsTogetherAreNotFasterThanOneTimesTheirNumber(t *testing.T) {
 	}
 }
 
-// The same accelerators in small machines with slow networks do less than in one.
-func TestASlowNetworkHoldsBackWhatIsExchanged(t *testing.T) {
+// The same accelerators in small machines with slow networks do less than in one machine.
+func TestRate_SlowNetworkReducesThroughput(t *testing.T) {
 	chips := Catalogued()
 	e := New(chips, nil, nil)
 	q := Request{Model: model(t, "llama-3-8b"), Chip: "A10G", Count: 8, Precision: "bf16", Seq: 2048, Micro: 1, Zero: 3}
@@ -123,8 +123,8 @@ func TestASlowNetworkHoldsBackWhatIsExchanged(t *testing.T) {
 	}
 }
 
-// Nothing is shared out that was not asked for, and what was makes a difference.
-func TestShardingIsNeverSilent(t *testing.T) {
+// Nothing is sharded without a request, and a request changes the result.
+func TestAnswer_ShardsOnlyOnRequest(t *testing.T) {
 	q := Request{Model: model(t, "llama-3-8b"), Chip: "T4", Count: 4, Precision: "fp16", Seq: 2048, Micro: 1,
 		Tuning: shape.LoRA}
 	four := answer(t, alone(), q)
@@ -141,7 +141,7 @@ func TestShardingIsNeverSilent(t *testing.T) {
 	}
 }
 
-func TestAnAcceleratorTrainsInAFormatThatItHas(t *testing.T) {
+func TestFormat_UsesAvailableFormat(t *testing.T) {
 	for _, c := range []struct{ chip, asked, use string }{
 		{"T4", "bf16", "fp16"}, {"V100-SXM2-16GB", "bf16", "fp16"}, {"RTX8000", "bf16-true", "fp16-true"},
 		{"A100-SXM-80GB", "bf16", "bf16"}, {"T4", "tf32", "fp32"}, {"TPU-v5e", "fp16", "bf16"},
@@ -180,7 +180,7 @@ func TestAnAcceleratorTrainsInAFormatThatItHas(t *testing.T) {
 	}
 }
 
-func TestFewProcessorsHoldBackImages(t *testing.T) {
+func TestHeld_FewProcessorsLimitImages(t *testing.T) {
 	e := New(Catalogued(), nil, nil)
 	q := Request{Model: model(t, "resnet-50"), Chip: "A10G", Count: 1, Precision: "bf16", Rows: 1e6, Epochs: 1}
 	rate := func(cpus float64, change func(*Request)) Option {
@@ -204,7 +204,7 @@ func TestFewProcessorsHoldBackImages(t *testing.T) {
 	if a, b := rate(4, text), rate(192, text); a.Throughput.Value != b.Throughput.Value {
 		t.Errorf("text takes processors: %g and %g", a.Throughput.Value, b.Throughput.Value)
 	}
-	// A run that did more than that shows that its program decodes otherwise.
+	// A measured run that did more shows that its program decodes differently.
 	chip, _ := Catalogued().Find("A10G")
 	r := q.Row(chip, 1, many.Micro)
 	r.Throughput, r.Source, r.Quality = 900, "own/x", "A"
@@ -213,14 +213,14 @@ func TestFewProcessorsHoldBackImages(t *testing.T) {
 	if got := rate(4, as); got.Throughput.Value < 600 {
 		t.Errorf("900 were measured, and %g are expected", got.Throughput.Value)
 	}
-	// For sale, the machine with enough processors is cheaper in all.
+	// Among the offers, the machine with enough processors is cheaper in total.
 	q.Program = ""
 	if o := answer(t, alone(), q); o.Machine == nil || o.Machine.CPUs < 8 {
 		t.Errorf("%+v is taken", o.Machine)
 	}
 }
 
-func TestBoostedTreesTakeLongerOnWiderTables(t *testing.T) {
+func TestTreeRate_FallsWithColumns(t *testing.T) {
 	q := Request{Model: shape.Model{Name: "gbdt", Kind: shape.Trees}, Chip: "T4", Count: 1, Rows: 1e7, Trees: 100, Depth: 8}
 	unsaid := answer(t, alone(), q)
 	q.Features = 12
@@ -242,8 +242,8 @@ func TestBoostedTreesTakeLongerOnWiderTables(t *testing.T) {
 	}
 }
 
-// Machines of a user's own catalogue are priced as they are, each type where it costs least.
-func TestMachinesForSaleAreThoseOfTheCatalogue(t *testing.T) {
+// The machines of a user's own catalogue have its prices, each type where it is cheapest.
+func TestNewListed_UsesCatalogue(t *testing.T) {
 	l := NewListed(catalog.Builtin())
 	for _, k := range catalog.Accelerators() {
 		for _, n := range []float64{1, 2, 3, 8, 9, 64} {

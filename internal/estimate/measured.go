@@ -9,17 +9,16 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// rated is the kind of a model of which only a rate is known.
+// rated is the kind of a model with only a known rate.
 const rated shape.Kind = "measured"
 
-// bound is the seconds a unit of a model of which only a rate is known, and how far, in ln,
-// they may be off since nobody says what bounds it: were it computing alone, another
-// accelerator would be faster by its rate of operations, were it memory alone by its bandwidth.
-// Params and Acts are such that each takes half the time where it was measured. The middle of
-// both is taken, and the range goes from one to the other.
+// bound returns the seconds per unit of a model with only a known rate, and their uncertainty, in ln: the bottleneck is
+// unknown. If it were computing alone, another accelerator would be faster by its rate of operations; if it were memory
+// alone, by its bandwidth. Params and Acts are set so that each takes half the time where the rate was measured. bound
+// returns the middle of both, and the range goes from one to the other.
 //
-// Worked: L4 to A10G, 121 to 70e12 operations a second and 300 to 600 GB/s: 0.58 or 2 times
-// as fast, so 1.08, give or take a factor of 1.86.
+// Example: L4 to A10G, 121 to 70e12 operations a second and 300 to 600 GB/s: 0.58 or 2 times as fast, so 1.08, give or
+// take a factor of 1.86.
 func (k *physics) bound(m shape.Model, rate, band, wide float64) (t, off float64) {
 	products := 6 * m.Params / (k.product * rate)
 	moved := m.Acts * 1e6 * wide * k.passes / band
@@ -29,9 +28,8 @@ func (k *physics) bound(m shape.Model, rate, band, wide float64) (t, off float64
 	return 2 * math.Sqrt(products*moved), math.Abs(math.Log(products/moved)) / 2
 }
 
-// ParseMeasured reads what somebody measured: "120 samples/s on L4", "3500
-// tokens/s on 8 A100-SXM-80GB". It is the run and the model it stands for: one
-// of which no more is known than the operations a unit that this rate implies.
+// ParseMeasured parses a measurement: "120 samples/s on L4", "3500 tokens/s on 8 A100-SXM-80GB". It returns the run,
+// and a model that has only the operations per unit that this rate implies.
 func ParseMeasured(line string, chips Chips) (Row, shape.Model, error) {
 	bad := func(why string) (Row, shape.Model, error) {
 		return Row{}, shape.Model{},

@@ -6,42 +6,41 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Recompute is how much of the forward pass is thrown away and computed again.
+// Recompute is how much of the forward pass is discarded and recomputed.
 type Recompute int
 
 // What activation checkpointing keeps.
 const (
 	KeepAll  Recompute = iota
 	KeepSome           // the products of every other matrix: half
-	KeepEnds           // the input of each layer only
+	KeepEnds           // only the input of each layer
 )
 
-// Setup is a run as far as its memory depends on it. Zero is unknown, and each
-// field says what is then assumed.
+// Setup holds the parameters of a run that its memory depends on. Zero is unknown; each field states the assumption.
 type Setup struct {
 	Model  shape.Model
 	Tuning shape.Tuning
 	Class  Precision
-	Pure   bool    // weights, gradients and optimiser in 16 bit throughout
-	N      float64 // accelerators; 1
+	Pure   bool    // weights, gradients and optimizer entirely in 16 bit
+	N      float64 // accelerators; default 1
 	Micro  float64 // samples in an accelerator's memory at a time
-	Seq    float64 // tokens a sample
+	Seq    float64 // tokens per sample
 	Keep   Recompute
 	Cut    Parallel
-	Stage  int     // ZeRO: 1 optimiser, 2 and gradients, 3 and weights are shared out (FSDP is 3)
-	Stated bool    // Stage is stated: frozen weights are shared out by it, and not because they must be
-	Nested bool    // the constants of 4-bit weights are quantised too
-	Train  float64 // parameters that are trained beside frozen ones; 0.2 % of all
-	All    bool    // small matrices beside every linear layer, not beside attention only
-	Own    bool    // the program keeps a head of its own where the model shares it with the embedding
-	Whole  bool    // each process loads all weights before it shares them out
+	Stage  int     // ZeRO: 1 shards the optimizer, 2 also gradients, 3 also weights (FSDP is 3)
+	Stated bool    // Stage is stated: it shards frozen weights even if they would fit
+	Nested bool    // the constants of 4-bit weights are quantized, too
+	Train  float64 // trained parameters beside frozen ones; default 0.2 % of all
+	All    bool    // small matrices beside every linear layer, not only beside attention
+	Own    bool    // the program has a separate head although the model shares it with the embedding
+	Whole  bool    // each process loads all weights before sharding
 	Rows   float64 // boosted trees: rows in memory
-	// boosted trees: columns of a row; a dozen
+	// boosted trees: columns of a row; default a dozen
 	Features float64
 	Card     float64 // GB on one accelerator
 }
 
-// smallShare is the share of small matrices beside frozen weights where nobody says.
+// smallShare is the default share of small matrices beside frozen weights.
 const smallShare = 0.002
 
 // Memory is the peak on one accelerator by component, in GB of 1e9 bytes.
@@ -54,13 +53,12 @@ type Memory struct {
 	Overhead    float64 `json:"overhead_gb"`
 }
 
-// Total is the sum of all components.
+// Total returns the sum of all components.
 func (m Memory) Total() float64 {
 	return m.Weights + m.Gradients + m.Optimiser + m.Activations + m.Logits + m.Overhead
 }
 
-// Memory is the peak by arithmetic alone. It reports false where batch, sequence
-// or parameters are not known.
+// Memory returns the peak by arithmetic alone. It returns false if batch, sequence or parameters are unknown.
 //
 //	bytes a parameter   pure 16 bit 2+2+4; mixed 4+4+8; Megatron 2+4+12/DP; LoRA 2; QLoRA 0.56
 //	activations         gated      2·s·b·(6d + 2kv + 4f) a layer
@@ -74,7 +72,7 @@ func (m Memory) Total() float64 {
 func (s Setup) Memory() (Memory, bool) {
 	m := s.Model
 	if m.Kind == shape.Trees {
-		// A value and a bin for each column, gradient and leaf a row.
+		// A value and a bin for each column, and gradient and leaf for each row.
 		return Memory{Activations: (5*tableColumns(s.Features) + 4) * s.Rows / 1e9}, s.Rows > 0
 	}
 	if m.Params <= 0 || s.Micro <= 0 || m.Kind == rated {
@@ -93,7 +91,7 @@ func (s Setup) Memory() (Memory, bool) {
 	if s.Class == FP32 || s.Class == TF32 {
 		bytes = 4
 	}
-	// Two and a half copies of what each layer writes are kept for the way back.
+	// The backward pass needs two and a half copies of what each layer writes.
 	return Memory{
 		Weights: 4 * m.Params / 1e9, Gradients: 4 * m.Params / 1e9, Optimiser: 4 * m.Params / 1e9,
 		Activations: 2.5 * bytes * m.Acts * 1e6 * s.Micro / 1e9, Overhead: 0.6,
@@ -108,7 +106,7 @@ func (s Setup) transformer() Memory {
 	dp := at(n / (tp * pp * cp))
 	shards := at(n / (tp * pp))
 	d, l, f := m.Wide(), m.Deep(), m.FF
-	// The first and the last stage of a pipeline hold the embedding too.
+	// The first and the last stage of a pipeline hold the embedding, too.
 	table := math.Min(m.Vocab*d, m.Params)
 	p := (m.Params-table)/(tp*pp) + table/tp
 	if f <= 0 {
@@ -132,7 +130,7 @@ func (s Setup) transformer() Memory {
 	case KeepEnds:
 		ends := 2 * d * l
 		if s.Stage == 3 {
-			ends /= tp // FSDP with tensor parallelism cuts the sequence between layers
+			ends /= tp // FSDP with tensor parallelism splits the sequence between layers
 		}
 		g.Activations = tokens * (ends + wide/tp)
 	case KeepSome:
@@ -148,19 +146,19 @@ func (s Setup) transformer() Memory {
 	return g
 }
 
-// kept is the bytes a token and layer that are kept for the way back, of a layer d wide with f
-// between and keys and values kv wide.
+// kept returns the bytes per token and layer that are kept for the backward pass, for a layer of width d, a
+// feed-forward of width f, and keys and values of width kv.
 func (s Setup) kept(d, f, kv float64) float64 {
 	m := s.Model
 	wide := 2 * (7*d + 2*f)
-	in := 3 * (3*d + f) // what the linear layers of a block take in, kept beside its copy in 16 bit
+	in := 3 * (3*d + f) // inputs of a block's linear layers, kept beside their 16-bit copies
 	out := 5*d + f
 	if m.Gated {
 		wide = 2 * (6*d + 2*kv + 4*f)
 		out += f
 	}
 	if m.Kind == shape.Experts && m.Active > 0 {
-		// Shared layers and the experts a token passes through, from the active parameters.
+		// Shared layers and the experts of a token, from the active parameters.
 		wide = 2 * (8*d + 4*math.Max(f, (m.Pass()/m.Deep()-4*d*d)/(3*d)))
 	}
 	switch s.Tuning {
@@ -180,7 +178,7 @@ func (s Setup) kept(d, f, kv float64) float64 {
 	return wide
 }
 
-// full is the standing bytes where every parameter is trained.
+// full adds the permanent bytes when every parameter is trained.
 func (s Setup) full(g *Memory, p, dp, shards float64) {
 	w, gr, o := 4.0, 4.0, 8.0
 	share := func(stage int, by float64) float64 {
@@ -205,7 +203,7 @@ func (s Setup) full(g *Memory, p, dp, shards float64) {
 	}
 }
 
-// frozen is the standing bytes where small matrices are trained beside frozen weights.
+// frozen adds the permanent bytes when small matrices are trained beside frozen weights.
 func (s Setup) frozen(g *Memory, d, n, cut, shards float64) {
 	m := s.Model
 	table := m.Vocab * d

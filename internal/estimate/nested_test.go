@@ -27,7 +27,7 @@ func partOf(key string, n int) int {
 	return int(h.Sum32() >> 7 % uint32(n))
 }
 
-// tally is the errors of one kind.
+// tally collects the errors of one kind.
 type tally struct {
 	e, bias []float64
 	in      int
@@ -48,7 +48,7 @@ func (t *tally) String() string {
 		t.holds())
 }
 
-// tallies is errors by kind, with a known stack and with an unknown source.
+// tallies holds errors by kind, for a known stack and for an unknown source.
 type tallies [2]map[string]*tally
 
 func (s tallies) add(i int, kind string, value, mid, half, y float64) {
@@ -58,10 +58,9 @@ func (s tallies) add(i int, kind string, value, mid, half, y float64) {
 	s[i][kind].add(value, mid, half, y)
 }
 
-// What is settled on one part of the groups must hold for the other: constants,
-// shares, distances and noise are found anew from neutral ones without the scored
-// part, which then is asked as in TestBench.
-func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
+// Values fitted on one part of the groups must hold for the other: constants, shares, distances and noise are fitted
+// again from neutral values without the scored part, which is then tested as in TestBench.
+func TestSettledOnOnePart_HoldsForTheOther(t *testing.T) {
 	if !*nested {
 		t.Skip("settling anew takes a minute: -nested")
 	}
@@ -139,8 +138,8 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 		"MAPE / median   bias  holds     MAPE / median   bias  holds", strings.Join(lines, "\n"))
 }
 
-// foretell gives every asked row of a part its value, the middle and half of its
-// interval, with its stack (0) and its source (1) left out.
+// foretell computes, for every asked row of a part, the value, the middle and half of its interval, with its stack (0)
+// and its source (1) left out.
 func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
 	to func(i int, r Row, value, mid, half, y float64)) {
 	t.Helper()
@@ -163,7 +162,7 @@ func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
 	}
 }
 
-// profiled is the errors of a part's rows where one row of their kind is known.
+// profiled returns the errors of a part's rows if one row of their kind is known.
 func profiled(t *testing.T, b *bench, k *likeness.Kernel, part int) map[string]*tally {
 	t.Helper()
 	x, ok := k.Examine(b.points)
@@ -202,7 +201,7 @@ func profiled(t *testing.T, b *bench, k *likeness.Kernel, part int) map[string]*
 	return out
 }
 
-// short is a source in a table's width.
+// short shortens a source to a table's width.
 func short(s string) string {
 	s = strings.TrimPrefix(strings.TrimPrefix(s, "https://"), "github.com/")
 	if i := strings.Index(s, "/blob/"); i > 0 {

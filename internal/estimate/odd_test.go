@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// rawTable is the published measurements as they stand, header first.
+// rawTable returns the published measurements unparsed, header first.
 func rawTable(t testing.TB) [][]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(folder, "measured_calibrate.csv"))
@@ -30,7 +30,7 @@ func rawTable(t testing.TB) [][]string {
 	return recs
 }
 
-// reread is the rows of a table after it was changed.
+// reread parses a changed table.
 func reread(t testing.TB, recs [][]string) []Row {
 	t.Helper()
 	var b bytes.Buffer
@@ -58,7 +58,7 @@ func changed(recs [][]string, change func(line, col int, cell string) string) []
 	return out
 }
 
-// sane fails where an answer is none that can be written and read.
+// sane fails if an answer cannot be written and read.
 func sane(t testing.TB, what string, r Row, a Answer) {
 	t.Helper()
 	if _, err := json.Marshal(a); err != nil {
@@ -75,13 +75,13 @@ func sane(t testing.TB, what string, r Row, a Answer) {
 	}
 }
 
-// However the names and numbers of a table are written, it is read the same, and
-// whatever stands in a cell the row is answered.
-func TestOddRowsAreAnswered(t *testing.T) {
+// Spellings of names and numbers do not change how a table is read, and every row gets an answer whatever its cells
+// contain.
+func TestEstimate_AnswersOddRows(t *testing.T) {
 	recs := rawTable(t)
 	e := New(Catalogued(), NewListed(catalog.Builtin()), reread(t, recs))
 	others := lane.Pick(7, 3)
-	for i := 1; i < len(recs); i++ { // some, so that it is quick
+	for i := 1; i < len(recs); i++ { // a sample, for speed
 		if recs = append(recs[:i], recs[min(i+others, len(recs)):]...); i >= len(recs) {
 			break
 		}
@@ -147,7 +147,7 @@ func TestOddRowsAreAnswered(t *testing.T) {
 			t.Errorf("%s: %.1f %% get a value", what, 100*share)
 		}
 	}
-	// Without a column: only those that say where and on how many it runs are needed.
+	// Without a column: only those for the accelerator and the count are required.
 	needed := map[string]bool{"n_gpus": true, "gpu": true}
 	for h, i := range col {
 		share, _ := ask("without "+h, changed(recs, func(_, j int, c string) string {
@@ -160,7 +160,7 @@ func TestOddRowsAreAnswered(t *testing.T) {
 			t.Errorf("without %s: %.1f %% get a value", h, 100*share)
 		}
 	}
-	// Anything anywhere.
+	// Any value in any cell.
 	rng := rand.New(rand.NewPCG(1, 2))
 	odd := []string{"", "0", "-1", "1e300", "1e-300", "1e17", "NaN", "Inf", "abc", "1,000", "8x", "\x00", "ÿ",
 		strings.Repeat("9", 400), "0x10", "TP=0 PP=-3 EP=1e99 VP=nan"}
@@ -172,7 +172,7 @@ func TestOddRowsAreAnswered(t *testing.T) {
 			return c
 		}))
 	}
-	// And learned from.
+	// Learning from such a table.
 	table := reread(t, changed(recs, func(_, j int, c string) string {
 		if rng.IntN(10) == 0 {
 			return odd[rng.IntN(len(odd))]
@@ -185,7 +185,7 @@ func TestOddRowsAreAnswered(t *testing.T) {
 	}
 }
 
-// Whatever bytes are given for a table, it is read or refused, and its rows answered.
+// Any bytes are read as a table or refused, and the rows of a table are answered.
 func FuzzReadRows(f *testing.F) {
 	f.Add(
 		[]byte(

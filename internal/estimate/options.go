@@ -16,13 +16,12 @@ type Option struct {
 	Answer
 	Chip    string   `json:"accelerator"`
 	Count   float64  `json:"count"`
-	Micro   float64  `json:"micro_batch,omitempty"` // 0: not chosen
-	Machine *Machine `json:"machine,omitempty"`     // that carries them; nil: unknown
+	Micro   float64  `json:"micro_batch,omitempty"` // 0 if not chosen
+	Machine *Machine `json:"machine,omitempty"`     // carries the accelerators; nil if unknown
 }
 
-// one answers for a count of an accelerator, on the machines for sale that carry it for the
-// least dollars a unit of work, and chooses the micro-batch where none is stated: the largest
-// power of two, up to 256, that fits.
+// one answers for a count of an accelerator, on the machine for sale with the lowest cost per unit of work. If no
+// micro-batch is stated, it chooses the largest power of two, up to 256, that fits.
 func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 	micro := q.Micro
 	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
@@ -37,7 +36,7 @@ func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 		if h.Each > 0 {
 			o.Machine = &h
 		}
-		paid := math.Inf(1) // for a unit of work
+		paid := math.Inf(1) // per unit of work
 		if o.Throughput != nil {
 			paid = h.Hourly / o.Throughput.Value
 		}
@@ -51,9 +50,9 @@ func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 	return best
 }
 
-// largest is the largest power of two up to 256 that fits, and 1 where none does or
-// nobody can say. Only the batch differs from one to the next, so the rest is worked
-// out once; where memory was learned from runs its correction depends on the batch too.
+// largest returns the largest power of two up to 256 that fits, or 1 if none does or the memory is unknown. Only the
+// batch differs between candidates, so the rest is computed once; a learned memory correction depends on the batch,
+// too.
 func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
 	r := q.Row(chip, count, 1)
 	s := r.Setup(e.chips)
@@ -75,8 +74,8 @@ func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
 	return micro
 }
 
-// Answer is the option of a request that names its accelerator. Where no count is stated it is
-// the one that Options takes, and the fewest that the model can be cut over where none fits.
+// Answer returns the option of a request that names its accelerator. If no count is stated, it uses the count of
+// Options, or the smallest count that the model can be split over if none fits.
 func (e *Estimator) Answer(q Request) (Option, error) {
 	if err := q.Check(); err != nil {
 		return Option{}, err
@@ -97,8 +96,8 @@ func (e *Estimator) Answer(q Request) (Option, error) {
 	return e.one(q, chip, q.cut()), nil
 }
 
-// few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
-// no more: one accelerator of a machine that is only sold with eight is paid for eight times.
+// few returns the smallest count of 1, 2, 4 … 64 on which a run fits, or a larger one for the same price: one
+// accelerator of a machine that is sold only with eight costs as much as eight.
 func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
 	paid := 0.0
 	for n := 1.0; n <= 64; n *= 2 {
@@ -116,21 +115,21 @@ func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
 			continue
 		}
 		best, ok, paid = o, true, o.Hourly
-		if q.Model.Kind == shape.Trees { // their programs take one
+		if q.Model.Kind == shape.Trees { // their programs use one
 			break
 		}
 	}
 	return best, ok
 }
 
-// divides reports whether the run can be cut over n accelerators.
+// divides reports whether the run can be split over n accelerators.
 func (q Request) divides(n float64) bool {
 	return math.Mod(n, q.cut()) == 0 && (q.Global <= 0 || q.Micro <= 0 || n*q.Micro <= q.Global)
 }
 
-// Options answers a request for every accelerator that has a price: the smallest
-// count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
-// count that is stated. They are ordered by dollars, then by throughput for a dollar.
+// Options answers a request for every accelerator with a price: with the stated count, or else with the smallest count
+// of 1, 2, 4 … 64 on which it fits, plus those that the same price includes. The options are sorted by dollars, then by
+// throughput per dollar.
 func (e *Estimator) Options(q Request) ([]Option, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -165,8 +164,8 @@ func (e *Estimator) Options(q Request) ([]Option, error) {
 	return out, nil
 }
 
-// runs says why an accelerator cannot train what is asked: Inferentia serves models, boosted
-// trees have programs for one vendor's accelerators, and not every one multiplies in every format.
+// runs returns why an accelerator cannot train the request: Inferentia only serves models, boosted trees have programs
+// for one vendor's accelerators, and not every accelerator supports every format.
 func (q Request) runs(c Chip) error {
 	switch {
 	case catalog.InferenceOnly(c.Name):
@@ -182,13 +181,13 @@ func (q Request) runs(c Chip) error {
 	return nil
 }
 
-// Why an accelerator trains nothing, or not what is asked.
+// Reasons why an accelerator trains nothing, or not the request.
 var (
 	ErrInferenceOnly = errors.New("serves models and trains none")
 	ErrPrecision     = errors.New("no such format")
 )
 
-// sorted is the chips by name, each once.
+// sorted returns the chips by name, each once.
 func (c Chips) sorted() []Chip {
 	var out []Chip
 	for _, k := range c {

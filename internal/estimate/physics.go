@@ -7,34 +7,34 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// physics is the constants of the physical part. They are few, each has a
-// meaning of its own, and none belongs to a model, a source or an accelerator.
+// physics holds the constants of the physical part. They are few, each has its own meaning, and none belongs to a
+// model, a source or an accelerator.
 type physics struct {
-	product   float64 // share of the measured product rate that long products reach
-	narrow    float64 // width at which half of it is left
-	few       float64 // tokens in a micro-batch at which half of it is left
-	attention float64 // share of the product rate of attention, all pairs counted
-	traffic   float64 // bytes a layer and unit of width that what is no product moves, a token
-	unfused   float64 // times the matrix of attention is moved where it is kept (s <= 512)
-	routing   float64 // bytes a layer, expert and unit of width that routing moves, a token
+	product   float64 // share of the measured product rate reached by long products
+	narrow    float64 // width at which half of that is left
+	few       float64 // tokens per micro-batch at which half of that is left
+	attention float64 // share of the product rate reached by attention, with all pairs counted
+	traffic   float64 // bytes moved by non-products per layer, unit of width and token
+	unfused   float64 // times the attention matrix is moved where it is stored (s <= 512)
+	routing   float64 // bytes moved by routing per layer, expert, unit of width and token
 	expert    float64 // width of an expert at which half the product rate is left
-	passes    float64 // times what a convolution writes is moved, forward and backward
-	deep      float64 // the same where convolutions are depthwise
-	conv      float64 // share of the measured product rate that convolutions reach
+	passes    float64 // times a convolution's output is moved, forward and backward
+	deep      float64 // passes for depthwise convolutions
+	conv      float64 // share of the measured product rate reached by convolutions
 	launch    float64 // seconds to start a kernel
-	link      float64 // share of a link in a machine that is used
-	network   float64 // GB/s an accelerator that is used between machines
-	overlap   float64 // exponent with which computing and exchange add: 1 one after the other, ∞ the longer
+	link      float64 // share of a link within a machine that is used
+	network   float64 // GB/s per accelerator used between machines
+	overlap   float64 // exponent for combining computing and exchange: 1 sequential, ∞ the longer one
 	small     float64 // share of the product rate of sequences computed word by word
-	balance   float64 // exponent by which narrow and few grow with operations a byte of the accelerator; 0: not
-	plain     float64 // times conv that convolutions in 32 bit without matrix units reach (Winograd saves products)
-	exchange  float64 // share of a link that experts reach, where all send to all
-	grouped   float64 // times conv that convolutions in many small groups reach
-	proposal  float64 // kernels started an image for each where regions are proposed first
+	balance   float64 // exponent by which narrow and few grow with the accelerator's operations per byte; 0: none
+	plain     float64 // factor on conv of 32-bit convolutions without matrix units (Winograd saves products)
+	exchange  float64 // share of a link reached by experts, where all send to all
+	grouped   float64 // factor on conv of convolutions in many small groups
+	proposal  float64 // kernels started per image where regions are proposed first
 }
 
-// constants are the values in use, settled on the error of groups and whole
-// sources left out of the public runs (TestSettle).
+// constants holds the current values, fitted on the error of groups and whole sources left out of the public runs
+// (TestSettle).
 var constants = physics{
 	product: 0.857, narrow: 245, few: 1040, attention: 0.64, traffic: 306, unfused: 4.18,
 	routing: 32.7, expert: 557, passes: 21.1, deep: 60, conv: 0.542, launch: 19.2e-6,
@@ -42,11 +42,11 @@ var constants = physics{
 	plain: 1.79, exchange: 0.757, grouped: 0.576, proposal: 1810,
 }
 
-// even is the operations a byte of memory, in 16 bit, of the accelerator that narrow and few
-// are stated for: A100, 312e12 a second over 2.0e12 bytes a second.
+// even is the accelerator for which narrow and few are stated, as operations per byte of memory in 16 bit: A100, 312e12
+// a second over 2.0e12 bytes a second.
 const even = 156
 
-// placed is a run on an accelerator, in the units that the arithmetic goes by.
+// placed is a run on an accelerator, in the units of the arithmetic.
 type placed struct {
 	r          *Row
 	m          *shape.Model
@@ -57,10 +57,10 @@ type placed struct {
 	count      float64
 	band, link float64 // bytes a second: of memory, of a link between accelerators
 	rate, half float64 // operations a second of long products: in the run's precision, and in 16 bit
-	wide       float64 // bytes of a value
+	wide       float64 // bytes per value
 	load       float64 // units in an accelerator's memory at a time
-	step       float64 // units a replica takes in before it exchanges gradients
-	each       float64 // accelerators that the link joins: those of a machine, all of a rack
+	step       float64 // units per replica between two gradient exchanges
+	each       float64 // accelerators that the link joins: those of a machine, or of a whole rack
 }
 
 func place(r *Row, m *shape.Model, c *Chip, class Precision, peak, count float64) placed {
@@ -85,7 +85,7 @@ func place(r *Row, m *shape.Model, c *Chip, class Precision, peak, count float64
 	p.tp, p.pp, p.cp = math.Max(1, p.cut.TP), math.Max(1, p.cut.PP), math.Max(1, p.cut.CP)
 	p.rate = c.ceiling() * peak * 1e12
 	if class == FP32 {
-		p.rate = 0.95 * peak * 1e12 // vector units reach what they state
+		p.rate = 0.95 * peak * 1e12 // vector units reach their stated rate
 	}
 	full := class == FP32 || class == TF32
 	half, ok := c.Peak(Half)
@@ -105,17 +105,17 @@ func place(r *Row, m *shape.Model, c *Chip, class Precision, peak, count float64
 	return p
 }
 
-// unit is the accelerator-seconds of one unit of throughput (a token, an image)
-// and, apart, the seconds of exchanging gradients and shards that go with it.
+// unit returns the accelerator-seconds of one unit of throughput (a token, an image) and, separately, the seconds of
+// its exchange of gradients and shards.
 func (k *physics) unit(r Row, m shape.Model, c Chip, class Precision, peak, count float64) (t, comm float64) {
 	p := place(&r, &m, &c, class, peak, count)
 	if m.Kind == rated {
 		t, _ = k.bound(m, p.rate, p.band, p.wide)
-		return t, 0 // what else a step takes is in the rate that was measured
+		return t, 0 // the measured rate includes the rest of a step
 	}
 	t, launches := k.computing(&p)
 	if known(r.Micro) {
-		// What starts one after another and what computes overlap in part.
+		// Kernel starts and computing overlap in part.
 		t = math.Sqrt(t*t + square1(launches*k.launch/p.load))
 	}
 	t += p.optimiser()
@@ -125,7 +125,7 @@ func (k *physics) unit(r Row, m shape.Model, c Chip, class Precision, peak, coun
 
 func square1(v float64) float64 { return v * v }
 
-// computing is the accelerator-seconds of a unit in kernels, and how many kernels a step starts.
+// computing returns the accelerator-seconds of a unit in kernels, and the kernels started per step.
 func (k *physics) computing(p *placed) (t, launches float64) {
 	m := p.m
 	switch {
@@ -133,7 +133,7 @@ func (k *physics) computing(p *placed) (t, launches float64) {
 		t = k.token(p)
 		launches = 60 * m.Deep()
 		if m.Kind == shape.Segments {
-			launches *= 2 // positions relative to each other are products and shifts of their own
+			launches *= 2 // relative positions need separate products and shifts
 		}
 		if !m.Tokens(p.r.Unit) {
 			t *= or(p.r.Seq, 1)
@@ -144,14 +144,14 @@ func (k *physics) computing(p *placed) (t, launches float64) {
 	case m.Kind == shape.Recurrent:
 		launches = 25 * 8 * 6 // words, layers, kernels
 		if strings.HasPrefix(p.r.Unit, "mel") {
-			launches = 860 * 250 // frames of the longest utterance, kernels a frame
+			launches = 860 * 250 // frames of the longest utterance, kernels per frame
 		}
 		return p.ops(1) / (k.small * p.rate), launches
 	}
 	return p.ops(or(p.r.Seq, 1))/(k.product*p.rate) + m.Acts*1e6*p.wide*k.passes/p.band, 100
 }
 
-// ops is the operations of a unit at that length, those of a typical model where the shape is not known.
+// ops returns the operations of a unit at the given length, or those of a typical model if the shape is unknown.
 func (p *placed) ops(seq float64) float64 {
 	if ops, ok := p.m.Ops(seq, shape.Full, false); ok {
 		return ops
@@ -159,7 +159,7 @@ func (p *placed) ops(seq float64) float64 {
 	return shape.Typical(p.m.Kind)
 }
 
-// image is the accelerator-seconds of an image of a convolutional model, and the kernels of a step.
+// image returns the accelerator-seconds of an image of a convolutional model, and the kernels of a step.
 func (k *physics) image(p *placed) (t, launches float64) {
 	m := p.m
 	passes := k.passes
@@ -180,7 +180,7 @@ func (k *physics) image(p *placed) (t, launches float64) {
 	return 6*m.GMACs*1e9/(share*p.rate) + m.Acts*1e6*p.wide*passes/p.band, launches
 }
 
-// optimiser is the seconds a unit in which weights, gradients and two moments are read and written once a step.
+// optimiser returns the seconds per unit for reading and writing weights, gradients and two moments once a step.
 func (p *placed) optimiser() float64 {
 	if p.r.Tuning() != shape.Full || p.m.Params <= 0 || !known(p.r.Micro) {
 		return 0
@@ -192,7 +192,7 @@ func (p *placed) optimiser() float64 {
 	return 28 * p.m.Params / shards / p.band / (p.step / (p.tp * p.pp))
 }
 
-// bubble is by how much the stages of a pipeline wait for each other: 1 is not at all.
+// bubble returns the factor by which pipeline stages wait for each other; 1 means not at all.
 func (p *placed) bubble() float64 {
 	if p.pp <= 1 || !known(p.r.Global) || !known(p.r.Micro) {
 		return 1
@@ -201,7 +201,7 @@ func (p *placed) bubble() float64 {
 	return 1 + (p.pp-1)/(micros*math.Max(1, p.cut.VP))
 }
 
-// exchanging is the seconds a unit in which gradients and shards are exchanged.
+// exchanging returns the seconds per unit for exchanging gradients and shards.
 //
 //	no sharding, and stage 1   gradients summed once a step      2 · bytes · P
 //	stages 2 and 3             weights twice, gradients, a batch 6P
@@ -227,17 +227,17 @@ func (k *physics) exchanging(p *placed) float64 {
 	return bytes * (p.count - 1) / p.count / k.joined(p, p.count) / (per / (p.tp * p.pp))
 }
 
-// rack says whether the accelerator's links reach beyond a machine.
+// rack reports whether the accelerator's links reach beyond a machine.
 func (c *Chip) rack() bool {
 	return strings.HasPrefix(c.Name, "GB") || strings.HasPrefix(c.Name, "TPU")
 }
 
-// token is the accelerator-seconds of a token of a transformer.
+// token returns the accelerator-seconds of a token of a transformer.
 func (k *physics) token(p *placed) float64 {
 	r, m := p.r, p.m
 	s, d, l := or(r.Seq, 1), m.Wide(), m.Deep()
 	if m.Kind == shape.Segments {
-		s = 384 // a segment of 192 and the one before
+		s = 384 // a segment of 192 and the previous one
 	}
 	tuning := r.Tuning()
 	ops, ok := m.Ops(0, tuning, false)
@@ -259,13 +259,13 @@ func (k *physics) token(p *placed) float64 {
 	if p.tp > 1 {
 		t += 8 * p.wide * l * d * (p.tp - 1) / k.joined(p, p.tp)
 	}
-	if n := p.tp * p.pp; p.pp > 1 && r.Host.apart(n) { // what a stage hands to the next leaves the machine
+	if n := p.tp * p.pp; p.pp > 1 && r.Host.apart(n) { // the activations between stages leave the machine
 		t += 2 * p.wide * d * p.tp * (p.pp - 1) * p.each / k.between(p)
 	}
 	return t + k.routed(p, l*d)
 }
 
-// recomputed is how often products and attention are computed under activation checkpointing, against once.
+// recomputed returns how often products and attention are computed under activation checkpointing, relative to once.
 func recomputed(r *Row, tuning shape.Tuning) (again, anew float64) {
 	switch {
 	case r.Ckpt == "full" && tuning != shape.Full:
@@ -278,14 +278,14 @@ func recomputed(r *Row, tuning shape.Tuning) (again, anew float64) {
 	return 1, 1
 }
 
-// reached is the share of the product rate that the layers of a transformer d wide reach.
+// reached returns the share of the product rate that the layers of a transformer of width d reach.
 func (k *physics) reached(p *placed, d float64) float64 {
 	tokens := p.r.Micro * p.r.Seq
 	if !known(tokens) {
 		tokens = 8192 // a batch that fills the accelerator
 	}
-	// What memory feeds more slowly than it is computed needs wider matrices and
-	// more tokens, so both grow with the operations a byte.
+	// An accelerator that computes fast relative to its memory needs wider matrices and more tokens, so both grow with
+	// the operations per byte.
 	tight := math.Pow(p.rate/p.band/even, k.balance)
 	good := k.product * d / (d + k.narrow*tight) * tokens / (tokens + k.few*tight)
 	if p.m.Kind == shape.Experts {
@@ -298,7 +298,7 @@ func (k *physics) reached(p *placed, d float64) float64 {
 	return good
 }
 
-// routed is the seconds a token in which it is sent to experts elsewhere; ld is layers times width.
+// routed returns the seconds per token for sending it to experts elsewhere; ld is layers times width.
 func (k *physics) routed(p *placed, ld float64) float64 {
 	ep := p.cut.EP
 	if p.m.TopK <= 0 || p.c.Link <= 0 || !(ep > 1) {
@@ -307,7 +307,7 @@ func (k *physics) routed(p *placed, ld float64) float64 {
 	at := p.link * k.exchange
 	switch h := p.r.Host; {
 	case !(ep > p.each):
-	case h != nil && h.Each > 0: // each accelerator has its part of the network
+	case h != nil && h.Each > 0: // each accelerator has its share of the network
 		at = math.Min(at, k.between(p)/p.each)
 	default:
 		at = math.Min(p.link, k.network*1e9)

@@ -9,39 +9,38 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// What a point is like another in: each is a name, equal or not.
+// Names of a point: they are equal or not.
 const (
 	cFamily = iota
 	cTask
 	cModel
 	cChip
 	cArch
-	cPrecision // as the publisher writes it
+	cPrecision // the publisher's spelling
 	cClass     // class of precision
 	cSource
 	cStack
 	cCut   // sharding, activation checkpointing, parallel degrees
 	cLine  // line of models: mpt, llama, bert, resnet
 	cWhere // one device, one machine, several machines
-	cForm  // how the cut is written: a table of one release writes it one way
+	cForm  // how the cut is written: the tables of one release use the same form
 )
 
-// What it is near another in: logarithms to the base e.
+// Numbers of a point: natural logarithms.
 const (
 	xN     = iota // accelerators
-	xMicro        // samples in the memory of one
-	xSeq          // tokens a sample
-	xOps          // operations a sample
+	xMicro        // samples in the memory of one accelerator
+	xSeq          // tokens per sample
+	xOps          // operations per sample
 	xPeak         // dense rate
 	xBand         // bandwidth
 	xSize         // parameters
 	xCut          // tensor times pipeline parallel degree
-	xComm         // 1 + time to exchange what is shared / time to compute
-	xTree         // 1 for boosted trees, whose model is the program; no logarithm
+	xComm         // 1 + time of exchanges / time of computing
+	xTree         // 1 for boosted trees, whose model is the program; not a logarithm
 )
 
-// names gives every spelling a number. The empty name is 0, which equals nothing;
-// so is one that no run had, once learning is over.
+// names numbers every spelling. The empty name is 0, which equals nothing; so is an unknown name once learning is over.
 type names struct {
 	of   [likeness.Names]map[string]int32
 	last int32
@@ -72,7 +71,7 @@ func lnOr(v, other float64) float64 {
 	return math.Log(v)
 }
 
-// line is the line of models a name belongs to: its letters before a digit.
+// line returns a model's line: the letters of its name before the first digit.
 func line(model string) string {
 	s := strings.ToLower(model)
 	if i := strings.IndexAny(s, "0123456789"); i > 0 {
@@ -81,13 +80,13 @@ func line(model string) string {
 	return strings.Trim(s, "- _.")
 }
 
-// describe places a row.
+// describe converts a row to a point.
 func describe(r Row, chips Chips, n *names) likeness.Point {
 	r.Unit = r.unit()
 	r.Seq *= r.filled()
 	m := r.Shape()
 	if m.Params <= 0 && (m.Kind == shape.Transformer || m.Kind == shape.Experts || m.Kind == shape.Segments) {
-		m.Params = 1.1e8 // BERT-Base, as shape.Typical has it
+		m.Params = 1.1e8 // BERT-Base, as in shape.Typical
 	}
 	c, okChip, _, _ := r.chip(chips)
 	class := ParsePrecision(r.Precision, c.TF32 > 0)
@@ -130,7 +129,7 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	return p
 }
 
-// names is what the row is like others in.
+// names returns the names of the row's point.
 func (r Row) names(n *names, c Chip, class Precision, count float64) [likeness.Names]int32 {
 	where := "one"
 	switch {
@@ -149,13 +148,13 @@ func (r Row) names(n *names, c Chip, class Precision, count float64) [likeness.N
 	}
 }
 
-// perUnit is the operations of a unit of throughput, and how many units, or tokens of a
-// transformer, an accelerator has in its memory at a time.
+// perUnit returns the operations of a unit of throughput, and how many units (or tokens of a transformer) an
+// accelerator has in its memory at a time.
 func perUnit(r Row, m shape.Model) (per, batch float64) {
 	seq := or(r.Seq, 1)
 	words := m.Kind == shape.Transformer || m.Kind == shape.Experts
-	// Attention kernels reach about half the rate of matrix products, so the
-	// causal half that they skip is no gain: it is counted in full.
+	// Attention kernels reach about half the rate of matrix products, so skipping the causal half saves nothing: it
+	// counts in full.
 	ops, ok := m.Ops(seq, r.Tuning(), false)
 	if !ok {
 		ops = shape.Typical(m.Kind)
@@ -170,7 +169,7 @@ func perUnit(r Row, m shape.Model) (per, batch float64) {
 	return per, batch
 }
 
-// usualColumns is how many columns a table for boosted trees has where nobody says.
+// usualColumns is the default number of columns of a table for boosted trees.
 const usualColumns = 12
 
 func tableColumns(features float64) float64 {
@@ -180,16 +179,14 @@ func tableColumns(features float64) float64 {
 	return usualColumns
 }
 
-// grown is the seconds that setting up one tree takes.
+// grown is the setup time of one tree in seconds.
 const grown = 0.02
 
-// treeRate is the rows × trees a second of a boosted tree program, large tables: a
-// core passes 2e7 rows and levels a second, an accelerator moves 1500 bytes a row and
-// level (gradients and places, and the bins of a dozen columns); both go by the columns and one
-// more. Depth is six where it is not stated, as the programs have it.
+// treeRate returns the rows × trees per second of a boosted tree program on large tables. A core processes 2e7 rows and
+// levels a second; an accelerator moves 1500 bytes per row and level (gradients and positions, and the bins of a dozen
+// columns). Both scale with the columns plus one. The default depth is six, as in the programs.
 //
-// Worked: r4.8xlarge has 32 virtual and so 16 real cores, at depth 10: 3.2e7 a second;
-// V100 with 900 GB/s: 6e7.
+// Example: r4.8xlarge has 32 virtual and so 16 real cores, at depth 10: 3.2e7 a second; V100 with 900 GB/s: 6e7.
 func treeRate(r Row, c Chip, okChip bool) float64 {
 	depth := math.Max(1, or(r.Depth, 6)) * (tableColumns(or(r.Features, 0)) + 1) / (usualColumns + 1)
 	if okChip && c.Band > 0 {
@@ -198,9 +195,8 @@ func treeRate(r Row, c Chip, okChip bool) float64 {
 	return 2e7 / depth * cores(r.Machine)
 }
 
-// cores is the real cores of a machine type by the rule of AWS's names: an xlarge
-// has four virtual ones, n of them n times as many, two to a core. Where the name
-// says nothing it is taken for 16.
+// cores returns the real cores of a machine type by AWS's naming rule: an xlarge has four virtual ones, n of them n
+// times as many, two per core. Other names count as 16.
 func cores(machine string) float64 {
 	_, size, _ := strings.Cut(strings.ToLower(machine), ".")
 	switch {
@@ -217,7 +213,7 @@ func cores(machine string) float64 {
 	return 16
 }
 
-// form is how a cut is written, without its degrees: "FSDP= TP=#".
+// form returns how a cut is written, without its degrees: "FSDP= TP=#".
 func form(cut string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -227,7 +223,7 @@ func form(cut string) string {
 	}, strings.ReplaceAll(strings.ToLower(cut), "n/a", "#"))
 }
 
-// unitsOf is how many units of throughput a sample has.
+// unitsOf returns the units of throughput in a sample.
 func unitsOf(r Row, m shape.Model) float64 {
 	switch {
 	case strings.HasPrefix(r.Unit, "tokens") && (m.Kind == shape.Transformer || m.Kind == shape.Experts):
@@ -242,8 +238,8 @@ func unitsOf(r Row, m shape.Model) float64 {
 	return 1
 }
 
-// Measured is the throughput that was measured, for the whole job, in the unit
-// of the row: as published, or from a published rate of operations.
+// Measured returns the measured throughput of the whole job in the row's unit: as published, or from a published rate
+// of operations.
 func (r Row) Measured(m shape.Model, per float64) (float64, bool) {
 	n := or(r.N, 1)
 	if n < 1 {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-func TestTreesGrowByRowsAndLevels(t *testing.T) {
+func TestTreeRate_ScalesWithRowsAndLevels(t *testing.T) {
 	chips := Catalogued()
 	base := func(change func(*Row)) float64 {
 		r := Unstated()
 		r.Family, r.Model, r.N, r.Machine, r.Rows, r.TreeN, r.Depth = "gbdt", "lightgbm", 0, "r4.8xlarge", 1e7, 100, 10
 		change(&r)
 		n := &names{}
-		return math.Exp(-describe(r, chips, n).Base) // seconds a row and tree
+		return math.Exp(-describe(r, chips, n).Base) // seconds per row and tree
 	}
 	worked := base(func(*Row) {})
 	if math.Abs(worked/3.33e-8-1) > 0.01 {
@@ -22,7 +22,7 @@ func TestTreesGrowByRowsAndLevels(t *testing.T) {
 		change    func(*Row)
 		low, high float64
 	}{
-		"twice the cores":       {func(r *Row) { r.Machine = "m5.16xlarge" }, 0.5, 0.6}, // 32, of 16
+		"twice the cores":       {func(r *Row) { r.Machine = "m5.16xlarge" }, 0.5, 0.6}, // 32 instead of 16
 		"half the depth":        {func(r *Row) { r.Depth = 5 }, 0.5, 0.6},
 		"a hundredth of rows":   {func(r *Row) { r.Rows = 1e5 }, 5, 10},
 		"V100":                  {func(r *Row) { r.GPU, r.N = "V100-SXM2-16GB", 1 }, 0.5, 0.6},
@@ -35,7 +35,7 @@ func TestTreesGrowByRowsAndLevels(t *testing.T) {
 	}
 }
 
-func TestWordsOfAnAcceleratorAreWhatIsMeant(t *testing.T) {
+func TestMeant_FindsAcceleratorBySpelling(t *testing.T) {
 	chips := Catalogued()
 	for name, c := range map[string]struct {
 		mem  float64

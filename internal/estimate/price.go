@@ -7,15 +7,15 @@ import (
 	"scrimp/internal/estimate/likeness"
 )
 
-// Prices says which machines carry accelerators and what they cost in dollars an hour, list price.
+// Prices gives the machines that carry accelerators and their list prices in dollars per hour.
 type Prices interface {
-	// Machines are the ways to rent n accelerators of a kind: single machines that have them
-	// where there are such, else several of one type. It is empty where no price is known:
-	// unpriced is never free. machine is set where a certain machine type was asked for.
+	// Machines returns the ways to rent n accelerators of a kind: single machines that have them if they exist, or else
+	// several machines of one type. It is empty if no price is known: unknown is never free. machine is set if a
+	// certain machine type is requested.
 	Machines(accelerator, machine string, n float64) []Machine
 }
 
-// priced says what an hour and all hours of an answer cost, and whose price it is.
+// priced sets the hourly and total cost of an answer, and returns the source of the price.
 func (e *Estimator) priced(r Row, a *Answer) (why string) {
 	var h Machine
 	ok := r.Host != nil && r.Host.Hourly > 0
@@ -39,8 +39,8 @@ func (e *Estimator) priced(r Row, a *Answer) (why string) {
 	return "price " + h.Source
 }
 
-// held holds the rate of an answer to what the host's processors decode, where no run of these
-// programs, this model and accelerator has shown what they do. Programs differ by a factor of two.
+// held limits the rate of an answer to what the host's processors can decode, unless a run of the same programs, model
+// and accelerator shows their rate. Programs differ by a factor of two.
 func (e *Estimator) held(r Row, p likeness.Point, a *Answer) (why string) {
 	if r.Host == nil || r.Decoded {
 		return ""
@@ -55,13 +55,13 @@ func (e *Estimator) held(r Row, p likeness.Point, a *Answer) (why string) {
 		"decoded beforehand or on the accelerator: --decoded)", r.Host.Count*r.Host.CPUs, most, t.Value)
 }
 
-// least is what n accelerators of a kind cost an hour at the least, and false where no price is known.
+// least returns the lowest hourly price of n accelerators of a kind, and false if no price is known.
 func (e *Estimator) least(kind, machine string, n float64) (usd float64, priced bool) {
 	h, ok := e.cheapest(kind, machine, n)
 	return h.Hourly, ok
 }
 
-// cheapest is the machines that carry n accelerators of a kind for the least.
+// cheapest returns the cheapest machines that carry n accelerators of a kind.
 func (e *Estimator) cheapest(kind, machine string, n float64) (best Machine, ok bool) {
 	if e.prices == nil {
 		return best, false

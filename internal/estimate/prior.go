@@ -5,15 +5,14 @@ import "scrimp/internal/estimate/likeness"
 // centre is where a linear term is neutral.
 var centre = [likeness.Nums]float64{xN: 2, xMicro: 6, xSeq: 7, xOps: 24, xPeak: 5.7, xBand: 7.3, xSize: 21}
 
-// Runs of one stack are alike in source, task, model and accelerator.
+// Runs of one stack agree in source, task, model and accelerator.
 var (
 	stackNames  = []int{cSource, cTask, cModel, cChip}
 	sourceNames = []int{cSource}
 )
 
-// standard is the likeness that the binary uses. Its shares (sd, in ln: 0.1 is
-// about 10 %) and distances are settled by `go test ./internal/estimate -run TestSettle
-// -settle -steps 100` on the error of groups and sources left out.
+// standard returns the kernel of the binary. `go test ./internal/estimate -run TestSettle -settle -steps 100` fits its
+// shares (sd, in ln: 0.1 is about 10 %) and distances on the error of groups and sources left out.
 func standard() *likeness.Kernel {
 	r := func(pairs ...float64) (out [likeness.Nums]float64) {
 		for i := 0; i+1 < len(pairs); i += 2 {
@@ -90,7 +89,7 @@ func standard() *likeness.Kernel {
 		}}
 }
 
-// memoryKernel is the likeness of runs in what their memory differs by from arithmetic.
+// memoryKernel returns the kernel for the difference between measured and computed memory.
 func memoryKernel() *likeness.Kernel {
 	var near [likeness.Nums]float64
 	near[xMicro] = 1.5

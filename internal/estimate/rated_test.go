@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestARateAloneGoesToAnotherAcceleratorBetweenComputingAndMemory(t *testing.T) {
+func TestBound_TransfersRateBetweenComputingAndMemory(t *testing.T) {
 	chips := Catalogued()
 	r, m, err := ParseMeasured("measured: 120 samples/s on L4", chips)
 	if err != nil {

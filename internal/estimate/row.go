@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Row is a run in the form of the published measurements: what was asked, and
-// what was measured where it is known. Numbers that were not stated are NaN.
+// Row is a run in the format of the published measurements: the request, and the measurements if known. Unstated
+// numbers are NaN.
 type Row struct {
 	ID, Family, Task, Model            string
 	GPU, Spec, Precision               string
@@ -31,17 +31,17 @@ type Row struct {
 	Throughput, PerGPU, Step, MFU, Mem float64
 	TFLOPS, Time, GPUHours, Cost, OOM  float64
 
-	// Given is the model where it was read from a file or stated, not named.
+	// Given is the model if it was read from a file or stated, not named.
 	Given *shape.Model
-	// Host is the machines that carry the accelerators; nil is unknown.
+	// Host holds the machines that carry the accelerators; nil if unknown.
 	Host *Machine
-	// Decoded says that the host's processors decode no images.
+	// Decoded means that the host's processors decode no images.
 	Decoded bool
-	// Odd is the cells that no run can have. They count as not stated.
+	// Odd holds the impossible cells. They count as unstated.
 	Odd []*BadCell
 }
 
-// Unstated is a row of which no number is stated.
+// Unstated returns a row without numbers.
 func Unstated() Row {
 	u := math.NaN()
 	return Row{
@@ -51,7 +51,7 @@ func Unstated() Row {
 	}
 }
 
-// BadCell is a value that no run can have.
+// BadCell is an impossible value.
 type BadCell struct {
 	Line         int
 	Field, Value string
@@ -62,13 +62,12 @@ func (e *BadCell) Error() string {
 	return fmt.Sprintf("line %d, %s %q: %s", e.Line, e.Field, e.Value, e.Why)
 }
 
-// ReadRows reads the CSV form of the published measurements. Columns are found
-// by name in any case, unknown ones are passed over, missing ones are unknown. A cell
-// that no run can have makes its row Odd, not the table unreadable.
+// ReadRows reads the CSV format of the published measurements. It finds columns by name, ignoring case, ignores unknown
+// columns, and treats missing ones as unknown. An impossible cell makes its row Odd, but not the table unreadable.
 func ReadRows(r io.Reader) ([]Row, error) {
 	in := bufio.NewReader(r)
 	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
-		_, _ = in.Discard(3) // it was seen
+		_, _ = in.Discard(3) // it was peeked
 	}
 	c := csv.NewReader(in)
 	c.FieldsPerRecord = -1
@@ -78,7 +77,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, " +
 				"model and n_gpus")
 		}
-		return nil, fmt.Errorf("this is no table of runs: read the header: %w", err)
+		return nil, fmt.Errorf("this is not a table of runs: read the header: %w", err)
 	}
 	col, err := columns(head)
 	if err != nil {
@@ -112,7 +111,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	}
 }
 
-// columns are the places of the columns by name.
+// columns returns the indices of the columns by name.
 func columns(head []string) (map[string]int, error) {
 	col := map[string]int{}
 	for i, h := range head {
@@ -133,7 +132,7 @@ func columns(head []string) (map[string]int, error) {
 		case len(head) == 1 && strings.ContainsAny(first, ";\t"):
 			why = "; put commas between the columns"
 		}
-		return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line%s", must, why)
+		return nil, fmt.Errorf("this is not a table of runs: the column %s is missing from its first line%s", must, why)
 	}
 	return col, nil
 }
@@ -181,7 +180,7 @@ func parseRow(line int, cell func(string) string) Row {
 	return r
 }
 
-// unitName is a unit of throughput as the published measurements write it: img/sec is images/s.
+// unitName normalizes a published unit of throughput: img/sec is images/s.
 func unitName(s string) string {
 	what, each, ok := strings.Cut(strings.ToLower(s), "/")
 	if !ok || each != "s" && each != "sec" && each != "second" {
@@ -195,8 +194,7 @@ var plurals = map[string]string{
 	"seq": "sequences", "seqs": "sequences", "sequence": "sequences", "sample": "samples", "samp": "samples",
 }
 
-// Stack is the repository or site a source belongs to: its programs share a way
-// of doing things.
+// Stack returns the repository or site of a source, whose programs have common habits.
 func (r Row) Stack() string {
 	s := strings.ToLower(r.Source)
 	s = strings.TrimPrefix(strings.TrimPrefix(s, "https://"), "http://")
@@ -211,7 +209,7 @@ func (r Row) Stack() string {
 	return strings.Join(parts[:n], "/")
 }
 
-// Tuning is which parameters the run changes, by the name of its task.
+// Tuning returns the trained parameters of the run, from the name of its task.
 func (r Row) Tuning() shape.Tuning {
 	t := strings.ToLower(r.Task + " " + r.Model)
 	switch {
@@ -227,13 +225,12 @@ func (r Row) Tuning() shape.Tuning {
 	return shape.Full
 }
 
-// Scored says whether the row counts in the benchmark: quality A or B, did not
-// run out of memory, no inference.
+// Scored reports whether the row counts in the benchmark: quality A or B, not out of memory, not inference.
 func (r Row) Scored() bool {
 	return (r.Quality == "A" || r.Quality == "B") && math.IsNaN(r.OOM) && !strings.HasPrefix(r.Task, "inference")
 }
 
-// Question is the row without what was measured.
+// Question returns the row without its measurements.
 func (r Row) Question() Row {
 	u := math.NaN()
 	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS = u, u, u, u, u, u
@@ -241,10 +238,10 @@ func (r Row) Question() Row {
 	return r
 }
 
-// known says whether a number was stated.
+// known reports whether a number was stated.
 func known(v float64) bool { return !math.IsNaN(v) }
 
-// or is v, or other where v was not stated.
+// or returns v, or other if v was not stated.
 func or(v, other float64) float64 {
 	if known(v) {
 		return v
@@ -252,10 +249,10 @@ func or(v, other float64) float64 {
 	return other
 }
 
-// Parallel is how a run is cut: a degree is zero where it was not stated.
+// Parallel holds the parallel degrees of a run; zero if not stated.
 type Parallel struct{ TP, PP, CP, EP, DP, FSDP, VP float64 }
 
-// ParseParallel reads "FSDP=32 TP=8 PP=1".
+// ParseParallel parses "FSDP=32 TP=8 PP=1".
 func ParseParallel(s string) Parallel {
 	var p Parallel
 	for _, f := range strings.Fields(s) {
@@ -290,8 +287,7 @@ func ParseParallel(s string) Parallel {
 	return p
 }
 
-// Shape is the model of a row: what the row states, and for the rest what is
-// published of a model of that name.
+// Shape returns the model of a row: what the row states, completed by the published model of that name.
 func (r Row) Shape() shape.Model {
 	m, _ := shape.Variant(r.Model)
 	if r.Given != nil {

@@ -21,8 +21,7 @@ var (
 	chat     = flag.Bool("chat", false, "print how settling gets on")
 )
 
-// neutral is the physical constants before any run was looked at: each is what
-// the vendors' and the kernels' own papers lead one to expect.
+// neutral holds the physical constants before any run: each is what the vendors' and the kernels' papers suggest.
 var neutral = physics{
 	product: 0.8, narrow: 200, few: 1000, attention: 0.5, traffic: 200, unfused: 4,
 	routing: 32, expert: 500, passes: 20, deep: 40, conv: 0.5, launch: 20e-6,
@@ -30,8 +29,7 @@ var neutral = physics{
 	balance: 0.5, plain: 1.2, exchange: 0.5, proposal: 2000, grouped: 0.65,
 }
 
-// blank is the likeness before any run was looked at: every term moves a run by a
-// tenth, distances are a factor of four.
+// blank returns the kernel before any run: every term moves a run by a tenth, and distances are a factor of four.
 func blank() *likeness.Kernel {
 	k := *standard()
 	k.Noise = 0.05
@@ -51,7 +49,7 @@ func blank() *likeness.Kernel {
 	return &k
 }
 
-// numbers is every physical constant by name.
+// numbers returns every physical constant with its name.
 func (k *physics) numbers() (out []*float64, label []string) {
 	v := reflect.ValueOf(k).Elem()
 	for i := range v.NumField() {
@@ -61,30 +59,28 @@ func (k *physics) numbers() (out []*float64, label []string) {
 	return out, label
 }
 
-// setting is one number that is settled: where it is, where it began, and how far,
-// in ln, it may be expected to lie from there.
+// setting is one fitted number: its location, its start, and its prior standard deviation, in ln.
 type setting struct {
 	at       *float64
 	from, sd float64
 	min, max float64
-	m, v     float64 // of the descent
+	m, v     float64 // state of the descent
 }
 
-// settling is the settings on their way.
+// settling is the state of a fit.
 type settling struct {
 	rows   []Row
 	chips  Chips
 	k      *likeness.Kernel
 	consts []*float64
-	list   []setting // the constants, the noise, then shares and distances as terms has them
+	list   []setting // the constants, the noise, then the shares and distances in the order of terms
 	terms  []struct{ term, num int }
 	blocks [][]int
 	by     []likeness.Leaving
 }
 
-// settle finds the constants and the likeness anew from the rows alone, beginning
-// with neutral and blank: it descends the loss of groups, sources and profiled
-// runs left out, and every setting that moves costs what its prior says.
+// settle fits the constants and the kernel from the rows alone, starting with neutral and blank. It descends the loss
+// of left-out groups, sources and profiled runs; every setting that moves pays the cost of its prior.
 func settle(rows []Row, chips Chips, steps int, say func(string, ...any)) (physics, *likeness.Kernel) {
 	was := constants
 	defer func() { constants = was }()
@@ -116,7 +112,7 @@ func newSettling(rows []Row, chips Chips) *settling {
 		t := &s.k.Terms[i]
 		sd := *loose
 		if t.Slope == 1+xTree {
-			sd = 0.2 // a handful of runs cannot tell otherwise
+			sd = 0.2 // a handful of runs cannot distinguish them
 		}
 		s.list, s.terms = append(s.list, setting{at: &t.SD, from: t.SD, sd: sd, min: 0.003, max: 2}),
 			append(s.terms, struct{ term, num int }{i, -1})
@@ -142,14 +138,14 @@ func (s *settling) describe() (out []likeness.Point) {
 	return out
 }
 
-// look is the loss where the settings are, and its slope by the logarithm of each.
+// look returns the current loss and its gradient by the logarithm of each setting.
 func (s *settling) look() (loss float64, slope []float64) {
 	points := s.describe()
 	loss, by, ok := s.k.Loss(points, s.blocks, s.by)
 	if !ok {
 		panic("the likeness is none")
 	}
-	// By arithmetic alone they should be near too: ± 25 %, with long tails.
+	// The physical part alone should be close, too: ± 25 %, with long tails.
 	for i, p := range points {
 		q := 4*0.0625 + p.Y*p.Y
 		loss += *anchor * 2.5 * math.Log(q/0.25)
@@ -176,8 +172,8 @@ func (s *settling) look() (loss float64, slope []float64) {
 	return loss, slope
 }
 
-// descend moves every setting against its slope by a step that its own past slopes
-// scale (Kingma and Ba 2015), and returns what the priors cost where it was.
+// descend moves every setting against its gradient by a step scaled by past gradients (Kingma and Ba 2015), and returns
+// the cost of the priors before the move.
 func (s *settling) descend(step, steps int, slope []float64) (held float64) {
 	rate := 0.12 * math.Min(1, 2*(1-float64(step)/float64(steps)))
 	for i := range s.list {
@@ -192,8 +188,8 @@ func (s *settling) descend(step, steps int, slope []float64) (held float64) {
 	return held
 }
 
-// TestSettle settles the constants in use on all public runs and prints them:
-// go test ./internal/estimate -run TestSettle -settle -steps 100 -v
+// TestSettle fits the constants in use on all public runs and prints them: go test ./internal/estimate -run TestSettle
+// -settle -steps 100 -v
 func TestSettle(t *testing.T) {
 	if !*resettle {
 		t.Skip("settling takes a minute: -settle")

@@ -7,17 +7,17 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// habit is what a program is known to do, from its code.
+// habit is a program's known behaviour, from its code.
 type habit struct {
 	own, whole, pure bool
-	binned           bool      // pre-training of BERT takes in sequences without their padding
-	keep             Recompute // where several accelerators share the weights of a fine-tuning run
+	binned           bool      // BERT pre-training packs sequences without padding
+	keep             Recompute // in fine-tuning, if several accelerators share the weights
 }
 
-// habits are keyed by a part of the source's address.
+// habits maps a part of the source's address to the habit.
 var habits = map[string]habit{
-	// litgpt builds lm_head beside wte, and its FSDP fine-tuning loads the whole
-	// checkpoint in each process and recomputes blocks (finetune/lora.py).
+	// litgpt builds lm_head beside wte, and its FSDP fine-tuning loads the whole checkpoint in each process and
+	// recomputes blocks (finetune/lora.py).
 	"litgpt": {own: true, whole: true, keep: KeepEnds},
 	// torchtune's recipes keep weights, gradients and optimiser in the precision named.
 	"torchtune": {pure: true},
@@ -38,9 +38,8 @@ func habitOf(source string) habit {
 	return habit{}
 }
 
-// filled is the share of a sequence of Wikipedia and books that is no padding: Krell
-// et al. 2021, Efficient Sequence Packing without Cross-contamination, count half of
-// the tokens as padding at 512 and about a fifth at 128.
+// filled returns the share of a sequence of Wikipedia and books that is not padding: Krell et al. 2021, Efficient
+// Sequence Packing without Cross-contamination, count half of the tokens as padding at 512 and about a fifth at 128.
 func (r Row) filled() float64 {
 	if !strings.HasPrefix(strings.ToLower(r.Model), "bert") || r.Task != "pretrain" || !habitOf(r.Source).binned {
 		return 1
@@ -51,7 +50,7 @@ func (r Row) filled() float64 {
 	return 0.8
 }
 
-// Setup is the run of a row as far as its memory depends on it.
+// Setup returns the parameters of a row's run that its memory depends on.
 func (r Row) Setup(chips Chips) Setup {
 	m := r.Shape()
 	c, _, _, _ := r.chip(chips)
@@ -90,18 +89,18 @@ func (r Row) Setup(chips Chips) Setup {
 	return s
 }
 
-// unshared is the sharding of a run that says it has none; "" is one that does not say.
+// unshared is the sharding of a run that states none; "" does not state it.
 const unshared = "NO_SHARD"
 
-// shares says that the run states that its replicas share something out.
+// shares reports whether the run states that its replicas shard something.
 func (r Row) shares() bool { return r.Sharding != "" && !strings.EqualFold(r.Sharding, unshared) }
 
-// fourBit says that the frozen weights of the run are kept in 4 bits.
+// fourBit reports whether the run's frozen weights are in 4 bits.
 func (r Row) fourBit() bool {
 	return r.Tuning() == shape.QLoRA || strings.Contains(strings.ToLower(r.Precision), "nf4")
 }
 
-// stage is the stage of ZeRO that the run's sharding is, by the degrees of the cut where it is not stated.
+// stage returns the ZeRO stage of the run's sharding, from the degrees of the cut if it is not stated.
 func (r Row) stage(cut Parallel) int {
 	switch strings.ToLower(r.Sharding) {
 	case "full_shard":
@@ -122,7 +121,7 @@ func (r Row) stage(cut Parallel) int {
 	return 0
 }
 
-// peakGB is the memory that was measured, in GB of 1e9 bytes.
+// peakGB returns the measured memory, in GB of 1e9 bytes.
 func (r Row) peakGB() (float64, bool) {
 	if !known(r.Mem) || r.Mem <= 0 {
 		return 0, false
@@ -130,7 +129,7 @@ func (r Row) peakGB() (float64, bool) {
 	return r.Mem * r.memUnit(), true
 }
 
-// memUnit is how many GB of 1e9 bytes the row's unit of memory is.
+// memUnit returns the row's unit of memory in GB of 1e9 bytes.
 func (r Row) memUnit() float64 {
 	if strings.EqualFold(r.MemUnit, "GiB") {
 		return 1.073741824

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// makers are words before the name of an accelerator that do not tell it from another.
+// makers lists prefixes of accelerator names that do not distinguish them.
 var makers = map[string]bool{"nvidia": true, "tesla": true, "geforce": true, "quadro": true, "amd": true,
 	"instinct": true, "google": true, "cloud": true, "aws": true, "gpu": true, "rtx": true}
 
-// words is an accelerator's name in words that can be compared: "NVIDIA A100-SXM4-80GB"
-// is a100, sxm, 80gb.
+// words splits an accelerator's name into comparable words: "NVIDIA A100-SXM4-80GB" becomes a100, sxm, 80gb.
 func words(name string) (out []string) {
 	for _, w := range strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
 		return r == ' ' || r == '-' || r == '_' || r == '/' || r == '(' || r == ')'
@@ -26,9 +25,8 @@ func words(name string) (out []string) {
 	return out
 }
 
-// meant is the accelerator that a spelling nobody foresaw stands for: the first word
-// must be its own, of those it is the one with most words in common, then with the
-// nearest memory, then the one for the maker's own boards.
+// meant returns the accelerator for an unknown spelling. The first word must match; among the matches it prefers the
+// most words in common, then the closest memory, then the maker's own boards.
 func (c Chips) meant(name string, mem float64) (Chip, bool) {
 	w := words(name)
 	if len(w) == 0 {
@@ -62,8 +60,7 @@ func (c Chips) meant(name string, mem float64) (Chip, bool) {
 	return best, found
 }
 
-// standIn is the accelerator in the middle, by rate, of those with about as much
-// memory: what is taken where nothing is known of one.
+// standIn replaces an unknown accelerator by the one with the median rate among those with about the same memory.
 func (c Chips) standIn(mem float64) (Chip, bool) {
 	var near []Chip
 	for _, k := range c.sorted() {
@@ -81,8 +78,8 @@ func (c Chips) standIn(mem float64) (Chip, bool) {
 	return near[len(near)/2], true
 }
 
-// chip is the accelerator of a row. taken says, where it is not in the catalogue
-// by its name, what it was taken for; guessed is set where nothing is known of it.
+// chip returns the accelerator of a row. If the catalogue does not have its name, taken describes the stand-in; guessed
+// is set if nothing is known about it.
 func (r Row) chip(chips Chips) (c Chip, ok bool, taken string, guessed bool) {
 	if c, ok = chips.Find(r.Spec, r.GPU); ok || r.Spec == "" && r.GPU == "" {
 		return c, ok, "", false

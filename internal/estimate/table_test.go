@@ -389,7 +389,7 @@ func TestPhysicalPartAlone(t *testing.T) {
 
 // The shares of the likeness in memory are round numbers that nobody settled: a
 // quarter of them and four times as much must do as well.
-func TestMemoryHardlyDependsOnTheSharesOfItsLikeness(t *testing.T) {
+func TestMemory_HardlyDependsOnKernelShares(t *testing.T) {
 	list := weighedRows(t)
 	var rows []Row
 	var points []likeness.Point

@@ -6,15 +6,14 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Segment is a price from a time on.
+// Segment is a price from a point in time on.
 type Segment struct {
 	From time.Time  `json:"from"`
-	Rate money.Rate `json:"rate"` // of an hour
+	Rate money.Rate `json:"rate"` // per hour
 }
 
-// Cost returns what a span that begins with the first segment has cost by t:
-// the cumulative cost over its price segments, so that any cut of the span has
-// the same sum exactly.
+// Cost returns the cost by t of a span that starts with the first segment. It is a difference of cumulative costs over
+// the price segments, so every division of the span has exactly the same sum.
 func Cost(segments []Segment, t time.Time) money.Amount {
 	var sum money.Amount
 	for i, s := range segments {
@@ -31,20 +30,20 @@ func Cost(segments []Segment, t time.Time) money.Amount {
 
 // Line is one line of a bill. Credits are negative.
 type Line struct {
-	Rule   string // "" for plain seconds
+	Rule   string // empty for plain seconds
 	From   time.Time
 	To     time.Time
 	Amount money.Amount
 }
 
-// The rules that make lines of their own.
+// Rules with lines of their own.
 const (
 	RuleMinimum          = "minimum"
 	RuleInterruptedEarly = "interrupted-early"
 )
 
-// Bill returns the lines for a span that ended at end: its plain seconds, and
-// each billing rule that applies. interrupted says that the provider reclaimed the machine.
+// Bill returns the lines for a span that ended at end: its plain seconds, and each billing rule that applies.
+// interrupted means that the provider reclaimed the machine.
 func Bill(rules Billing, segments []Segment, end time.Time, interrupted bool) []Line {
 	if len(segments) == 0 {
 		return nil
@@ -64,15 +63,15 @@ func Bill(rules Billing, segments []Segment, end time.Time, interrupted bool) []
 	return lines
 }
 
-// Piece is a part of a span that had one price.
+// Piece is a part of a span with one price.
 type Piece struct {
 	Begin, End time.Time
-	Rate       money.Rate // of an hour
+	Rate       money.Rate // per hour
 	Amount     money.Amount
 }
 
-// Pieces cuts what a span cost between two times at each new price. Each amount is the difference of what the span
-// had cost by its two ends, so that they add up to that of from and to exactly.
+// Pieces splits the cost of a span between two times at each price change. Each amount is a difference of cumulative
+// costs, so the pieces add up exactly.
 func Pieces(segments []Segment, from, to time.Time) (list []Piece) {
 	for i, s := range segments {
 		begin, end := s.From, to

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Builtin returns a market of that name that needs no file: "calm" or "stormy".
-// Prices are those of a small cloud machine in proportion, not any provider's.
+// Builtin returns a built-in market: "calm" or "stormy". Prices are proportional to those of a small cloud machine, and
+// not any provider's.
 func Builtin(name string, cpus int, memory size.Bytes) (Trace, error) {
 	switch name {
 	case "calm":
@@ -31,14 +31,13 @@ type Params struct {
 	CPUs       int
 	Memory     size.Bytes
 	MedianUp   time.Duration // of a spot period
-	MedianDown time.Duration // between two
-	Notice     time.Duration // wall
+	MedianDown time.Duration // between two periods
+	Notice     time.Duration // wall time
 	Length     time.Duration // after which it repeats
 }
 
-// Generate draws a market: spot periods have a heavy tail (Weibull with shape
-// 0.6: the hazard falls with age as in the public spot traces), prices move by
-// up to a tenth at each period. The same seed gives the same market.
+// Generate draws a market. Spot periods are heavy-tailed (Weibull with shape 0.6: the hazard falls with age, as in the
+// public spot traces), and prices change by up to a tenth at each period. Generate is deterministic in seed.
 func Generate(p Params, seed uint64) Trace {
 	rng := rand.New(rand.NewPCG(seed, 0x6d61726b6574))
 	t := Trace{Name: p.Name, Currency: money.USD, Speed: 1, Repeat: p.Length}
@@ -80,7 +79,7 @@ func Generate(p Params, seed uint64) Trace {
 	return t
 }
 
-// ID is the name of an offer: provider/zone/machine/capacity.
+// ID returns the name of an offer: provider/zone/machine/capacity.
 func ID(o Offer) OfferID {
 	return OfferID(o.Provider + "/" + o.Zone + "/" + o.Machine + "/" + string(o.Capacity))
 }

@@ -1,7 +1,7 @@
 package market
 
-// Choice is what a job runs on, or what a policy wants it to run on: nothing, a machine that can
-// be interrupted, or one that cannot, which is on-demand or reserved. Capacity is how one offer is bought.
+// Choice is what a job runs on, or what a policy wants it to run on: nothing, an interruptible machine, or an
+// uninterruptible one, which is on-demand or reserved. Capacity, in contrast, is how one offer is bought.
 type Choice uint8
 
 // The choices.

@@ -10,10 +10,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Model is a semi-Markov model of a market, fitted to a trace: an offer stays
-// available, or not, for a time drawn from the times seen, whatever came before;
-// its price moves by a step drawn from the steps seen. Both are drawn between the
-// values seen and not from a formula, so heavy tails stay as heavy as they were.
+// Model is a semi-Markov model of a market, fitted to a trace. An offer stays available or unavailable for a time drawn
+// from the observed times, independently of the past, and its price changes by a step drawn from the observed steps.
+// Draws interpolate between observed values instead of using a formula, so heavy tails stay heavy.
 type Model struct {
 	name     string
 	currency money.Currency
@@ -23,21 +22,20 @@ type Model struct {
 
 type modelLine struct {
 	offer   Offer
-	always  bool // it was never away
-	open    bool // whether it began so
+	always  bool // it was always available
+	open    bool // whether it was available at the start
 	up      []time.Duration
 	down    []time.Duration
 	notices []time.Duration
-	dwell   []time.Duration // how long a price stood
-	steps   []float64       // the price over the one before it
+	dwell   []time.Duration // durations of a price
+	steps   []float64       // the price relative to the previous one
 	low     money.Rate
 	high    money.Rate
 	first   money.Rate
 }
 
-// Fit takes what a trace of that length shows. length is how much of it is looked
-// at; 0 is all that it has. Spans that the end cuts off are left out unless there
-// are no others.
+// Fit fits a model to a trace. length is how much of the trace to use; 0 means all of it. Periods that the end cuts off
+// are ignored unless there are no others.
 func Fit(t Trace, length time.Duration) Model {
 	m := Model{name: t.Name, currency: t.Currency, speed: t.Speed}
 	if length <= 0 {
@@ -106,8 +104,7 @@ func (f *modelLine) fitSpans(spans []Span, length time.Duration) {
 	}
 }
 
-// Generate draws a market of that length, which then repeats. The same seed gives
-// the same market.
+// Generate draws a market of the given length, which then repeats. It is deterministic in seed.
 func (m Model) Generate(length time.Duration, seed uint64) (Trace, error) {
 	if length < time.Minute {
 		return Trace{}, fmt.Errorf("length: %v is too short for a market: give a minute or more", length)
@@ -126,7 +123,7 @@ func (m Model) Generate(length time.Duration, seed uint64) (Trace, error) {
 }
 
 func (f modelLine) spans(rng *rand.Rand, length time.Duration) []Span {
-	list := []Span{} // not nil: it is not always there
+	list := []Span{} // not nil, because the offer is not always available
 	if len(f.up) == 0 {
 		return list
 	}
@@ -142,7 +139,7 @@ func (f modelLine) spans(rng *rand.Rand, length time.Duration) []Span {
 		case len(f.down) > 0:
 			d = quantile(f.down, rng.Float64())
 		default:
-			d = time.Minute // it was away for no time that was seen
+			d = time.Minute // no unavailable period was observed
 		}
 		d = max(d.Truncate(time.Second), time.Second)
 		to := min(at+d, length)
@@ -165,7 +162,7 @@ func share(up, down []time.Duration) float64 {
 	return float64(u) / float64(u+d)
 }
 
-// prices walks between the lowest and the highest price seen.
+// prices walks between the lowest and the highest observed price.
 func (f modelLine) prices(rng *rand.Rand, length time.Duration) []Price {
 	list := []Price{{Rate: f.first}}
 	if len(f.steps) == 0 {
@@ -183,7 +180,7 @@ func (f modelLine) prices(rng *rand.Rand, length time.Duration) []Price {
 	return list
 }
 
-// quantile lies between the values of a sorted list.
+// quantile interpolates between the values of a sorted list.
 func quantile(sorted []time.Duration, p float64) time.Duration {
 	x := p * float64(len(sorted)-1)
 	i := min(int(x), len(sorted)-1)

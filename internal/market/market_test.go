@@ -20,7 +20,7 @@ import (
 
 var opened = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// drawn is a random good trace with one spot offer.
+// drawn returns a random valid trace with one spot offer.
 func drawn(t *rapid.T) market.Trace {
 	tr := trace()
 	tr.Lines = tr.Lines[:1]
@@ -48,9 +48,8 @@ func at(t *rapid.T, name string) time.Duration {
 	return time.Duration(rapid.Int64Range(0, int64(70*time.Hour)).Draw(t, name))
 }
 
-// The price segments of a span say at every moment what the quote of that
-// moment says, in order, over repetitions too.
-func TestPriceSegmentsAgreeWithQuotes(t *testing.T) {
+// The price segments of a span agree with the quote at every moment, in order, also over repetitions.
+func TestPrices_AgreeWithQuotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := drawn(t)
 		l := tr.Lines[0]
@@ -89,9 +88,9 @@ func TestPriceSegmentsAgreeWithQuotes(t *testing.T) {
 	})
 }
 
-// A machine can be rented exactly where a quote says so, is lost when its span
-// ends, and the quote has held since the time that it states.
-func TestLossIsTheEndOfTheSpan(t *testing.T) {
+// A machine can be rented exactly if the quote says so, and is lost when its period ends. The quote has held since its
+// stated time.
+func TestLoss_IsEndOfSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := drawn(t)
 		l := tr.Lines[0]
@@ -127,8 +126,8 @@ func TestLossIsTheEndOfTheSpan(t *testing.T) {
 	})
 }
 
-// A lifetime that is known in advance ends a machine unless its span ends first.
-func TestMaxLifetimeIsALoss(t *testing.T) {
+// A known maximum lifetime ends a machine unless its period ends first.
+func TestLoss_IncludesMaxLifetime(t *testing.T) {
 	tr := trace()
 	l := tr.Lines[0]
 	l.Offer.MaxLifetime = 30 * time.Minute
@@ -139,7 +138,7 @@ func TestMaxLifetimeIsALoss(t *testing.T) {
 	}
 }
 
-// plain is the slow twin of Cost, in 1e-12 units.
+// plain is the slow twin of Cost, in units of 1e-12.
 func plain(segments []market.Segment, end time.Time) *big.Int {
 	sum := new(big.Int)
 	for i, s := range segments {
@@ -155,10 +154,9 @@ func plain(segments []market.Segment, end time.Time) *big.Int {
 	return sum
 }
 
-// A bill under each billing rule is what plain integers say: the seconds, what
-// is missing to the minimum, and all of it back where the provider took the
-// machine early; and its seconds are the sum of any cut of the span.
-func TestABillIsTheSumOfAnyCut(t *testing.T) {
+// Under each billing rule a bill equals plain integer arithmetic: the seconds, the rest of the minimum, and the credit
+// for an early interruption. Its seconds are the sum of any division of the span.
+func TestBill_EqualsSumOfAnyDivision(t *testing.T) {
 	for name, rules := range map[string]market.Billing{
 		"seconds": {}, "minimum": {Minimum: time.Minute}, "free if interrupted early": {FreeIfInterruptedWithin: time.Hour},
 		"both": {Minimum: time.Hour, FreeIfInterruptedWithin: 10 * time.Minute}, "free beyond the minimum": {Minimum: time.Minute, FreeIfInterruptedWithin: time.Hour},
@@ -224,9 +222,8 @@ func params() market.Params {
 	return market.Params{Name: "g", Zones: 2, CPUs: 2, Memory: 4 * size.GiB, MedianUp: 2 * time.Hour, MedianDown: 30 * time.Minute, Notice: 2 * time.Minute, Length: 4 * 365 * 24 * time.Hour}
 }
 
-// The same seed gives the same market, byte for byte, and another seed another;
-// every market is good.
-func TestGenerateIsItsSeed(t *testing.T) {
+// Generate is deterministic in seed, byte for byte, differs between seeds, and every market is valid.
+func TestGenerate_IsDeterministicInSeed(t *testing.T) {
 	p := params()
 	p.Length = 20 * 24 * time.Hour
 	markets := map[string]uint64{}
@@ -250,11 +247,10 @@ func TestGenerateIsItsSeed(t *testing.T) {
 	}
 }
 
-// Over years, half of the spans are as long as the parameters say, and their
-// mean is that of a Weibull law with shape 0.6: median·Γ(1+1/0.6)/ln(2)^(1/0.6),
-// which is 2.77 times the median. About 20,000 of each: the standard
-// error of the mean is 1.2 %, so 5 % is beyond chance.
-func TestGenerateKeepsToItsParameters(t *testing.T) {
+// Over years, half of the periods are at least as long as the parameters' medians, and their mean is that of a Weibull
+// distribution with shape 0.6: median·Γ(1+1/0.6)/ln(2)^(1/0.6), which is 2.77 times the median. With about 20,000 of
+// each, the standard error of the mean is 1.2 %, so a deviation of 5 % is not chance.
+func TestGenerate_FollowsParameters(t *testing.T) {
 	p := params()
 	var up, down []float64
 	for seed := range uint64(2) {
@@ -270,7 +266,7 @@ func TestGenerateKeepsToItsParameters(t *testing.T) {
 				if s.Notice != p.Notice {
 					t.Fatalf("a notice of %v", s.Notice)
 				}
-				if i+1 < len(l.Available) { // the last is cut off or drawn out
+				if i+1 < len(l.Available) { // the last one may be cut off or extended
 					up, down = append(up, float64(s.To-s.From)), append(down, float64(l.Available[i+1].From-s.To))
 				}
 			}
@@ -299,7 +295,7 @@ func TestGenerateKeepsToItsParameters(t *testing.T) {
 	}
 }
 
-func TestBuiltinMarketsAreGood(t *testing.T) {
+func TestBuiltin_MarketsAreValid(t *testing.T) {
 	for _, name := range []string{"calm", "stormy"} {
 		tr, err := market.Builtin(name, 4, 8*size.GiB)
 		if err != nil {

@@ -19,8 +19,8 @@ func stormy(t *testing.T) market.Trace {
 	return m
 }
 
-// Between two changes that Next names, the quote stays what it is.
-func TestNextMissesNoChange(t *testing.T) {
+// Between two changes of Next the quote is constant.
+func TestNext_MissesNoChange(t *testing.T) {
 	m := stormy(t)
 	m.Repeat = m.Lines[0].Available[20].To + time.Minute
 	for _, l := range m.Lines {
@@ -47,8 +47,8 @@ func TestNextMissesNoChange(t *testing.T) {
 	}
 }
 
-// A drawn market is good, is its seed's, and is like the one it was fitted to.
-func TestADrawnMarketIsLikeTheOneItWasFittedTo(t *testing.T) {
+// A drawn market is valid, deterministic in seed, and similar to the one it was fitted to.
+func TestFit_DrawnMarketResemblesOriginal(t *testing.T) {
 	from := stormy(t)
 	fit := market.Fit(from, 0)
 	share := func(m market.Trace, n int) (up float64, spans int) {
@@ -87,8 +87,8 @@ func TestADrawnMarketIsLikeTheOneItWasFittedTo(t *testing.T) {
 	}
 }
 
-// What never was there is never there in a drawn market either.
-func TestADrawnMarketSellsNothingThatWasNeverThere(t *testing.T) {
+// An offer that was never available stays unavailable in a drawn market.
+func TestFit_UnavailableOfferStaysUnavailable(t *testing.T) {
 	o := market.Offer{Provider: "p", Zone: "z", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Currency: money.USD}
 	o.ID = market.ID(o)
 	m := market.Trace{Currency: money.USD, Speed: 1, Repeat: time.Hour, Lines: []market.TraceLine{{Offer: o, Price: []market.Price{{Rate: 1}}, Available: []market.Span{}}}}
@@ -104,8 +104,8 @@ func TestADrawnMarketSellsNothingThatWasNeverThere(t *testing.T) {
 	}
 }
 
-// Recording a market quote by quote gives that market again.
-func TestARecordedMarketIsTheMarket(t *testing.T) {
+// Recording a market quote by quote reproduces it.
+func TestRecorder_ReproducesMarket(t *testing.T) {
 	m := stormy(t)
 	length := 40 * time.Hour
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -116,7 +116,7 @@ func TestARecordedMarketIsTheMarket(t *testing.T) {
 	for _, l := range m.Lines {
 		r.Quote(m.Quote(l, 0, opened))
 	}
-	for _, l := range m.Lines { // line by line: a recorder does not ask for one order over all
+	for _, l := range m.Lines { // line by line, because a recorder needs no order across lines
 		for at, ok := m.Next(l, 0); ok && at < length; at, ok = m.Next(l, at) {
 			r.Quote(m.Quote(l, at, opened))
 		}

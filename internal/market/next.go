@@ -2,8 +2,8 @@ package market
 
 import "time"
 
-// Next returns when the offer's price or availability changes next after a time
-// since the market opened; false where it never does.
+// Next returns the next change of the offer's price or availability after a time since the market opened, and false if
+// there is none.
 func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 	if l.Reserved.Count > 0 {
 		return l.Reserved.next(at)
@@ -12,7 +12,7 @@ func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 	first, next := time.Duration(-1), time.Duration(-1) // of a turn, and after at; -1: none
 	see := func(d time.Duration) {
 		if t.Repeat > 0 && d >= t.Repeat {
-			d = 0 // where the turn ends the next begins
+			d = 0 // the next turn begins where this one ends
 		}
 		if first < 0 || d < first {
 			first = d
@@ -40,7 +40,7 @@ func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 // varies reports whether the offer changes at all within a turn.
 func (l *TraceLine) varies() bool { return len(l.Price) > 1 || len(l.Available) > 0 }
 
-// next is when the reservation begins or ends.
+// next returns the next start or end of the reservation.
 func (r Term) next(at time.Duration) (time.Duration, bool) {
 	for _, edge := range []time.Duration{r.From, r.To} {
 		if edge > at {

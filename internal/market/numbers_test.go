@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// An offer, a price and a market whose numbers are out of bounds are refused by the field, whoever sells.
-func TestNumbersOfMarketsHaveBounds(t *testing.T) {
+// An offer, a price or a market with numbers out of bounds is refused with the field, whoever sells it.
+func TestValidate_NumbersHaveBounds(t *testing.T) {
 	t.Parallel()
 	good := market.Offer{ID: "p/z/m/spot", Provider: "p", Zone: "z", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: 1 << 30,
 		Currency: "USD", Speed: 1}

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// The pieces of a span follow each other, have one price each, and add up to the difference of what the span had cost.
-func TestPiecesAddUp(t *testing.T) {
+// The pieces of a span are consecutive, have one price each, and add up to the difference of the cumulative costs.
+func TestPieces_AddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		at := start

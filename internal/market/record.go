@@ -7,9 +7,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Recorder turns what was seen of a market into a trace. What is not quoted
-// again stays as it was; a look that did not say whether an offer could be had
-// tells its price only.
+// Recorder builds a trace from observations of a market. An offer stays unchanged until its next quote; a quote without
+// known availability updates only the price.
 type Recorder struct {
 	lines map[OfferID]*recorded
 	order []OfferID
@@ -23,10 +22,10 @@ type recorded struct {
 		at   time.Time
 		rate money.Rate
 	}
-	spans []struct{ from, to time.Time } // to is zero for the one that is open
+	spans []struct{ from, to time.Time } // to is zero for the open span
 }
 
-// Offer takes in what is for sale, or a newer description of it.
+// Offer adds an offer, or updates its description.
 func (r *Recorder) Offer(o Offer) {
 	if r.lines == nil {
 		r.lines = map[OfferID]*recorded{}
@@ -39,7 +38,7 @@ func (r *Recorder) Offer(o Offer) {
 	r.order = append(r.order, o.ID)
 }
 
-// Quote takes in a quote of an offer that was described before.
+// Quote adds a quote of a known offer.
 func (r *Recorder) Quote(q Quote) {
 	l := r.lines[q.Offer]
 	if l == nil || q.At.IsZero() {
@@ -68,15 +67,15 @@ func (r *Recorder) Quote(q Quote) {
 	}
 }
 
-// Until says that the market was watched until then.
+// Until records that the market was observed until t.
 func (r *Recorder) Until(t time.Time) {
 	if t.After(r.last) {
 		r.last = t
 	}
 }
 
-// Trace is what was seen, from the first quote on, and when that was. Offers that
-// never had a price are left out. The last state stays.
+// Trace returns the recorded trace from the first quote on, and the time of that quote. It omits offers that never had
+// a price. The last state stays.
 func (r *Recorder) Trace(name string) (Trace, time.Time) {
 	t := Trace{Name: name, Speed: 1}
 	slices.Sort(r.order)
@@ -90,7 +89,7 @@ func (r *Recorder) Trace(name string) (Trace, time.Time) {
 		for i, p := range l.prices {
 			at := p.at.Sub(r.first)
 			if i == 0 {
-				at = 0 // before, it stood at what it was first seen at
+				at = 0 // before, it had its first observed price
 			}
 			if n := len(line.Price); n > 0 && line.Price[n-1].At == at {
 				line.Price[n-1].Rate = p.rate

@@ -7,23 +7,23 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Reservation is capacity that is paid for whether it is used or not: a block that
-// was bought, a contract, a machine of one's own. Its times are market time.
+// Reservation is capacity that is paid regardless of use: a purchased block, a contract, an own machine. Its times are
+// market time.
 type Reservation struct {
-	Count int          `json:"count"` // machines; 0: this is no reservation
+	Count int          `json:"count"` // machines; 0 means no reservation
 	From  time.Time    `json:"from"`
 	Until time.Time    `json:"until"`
-	Paid  money.Amount `json:"paid"`           // for all of them and the whole time
-	Team  string       `json:"team,omitempty"` // whose cost the hours are that nobody uses; "": nobody's
-	// Before is what it had cost by From: under other terms, where these changed.
+	Paid  money.Amount `json:"paid"`           // for all machines and the whole time
+	Team  string       `json:"team,omitempty"` // pays for unused hours; empty for nobody
+	// Before is the cost accrued by From under earlier terms.
 	Before money.Amount `json:"before,omitzero"`
-	// Marginal is what an hour of one machine costs beyond what is paid, when it is used: power. It is
-	// part of the price in its quote, and what a use of it is weighed with.
+	// Marginal is the hourly cost of one machine in use beyond what is paid: power. It is part of the quoted price, and
+	// the cost that decisions use.
 	Marginal money.Rate `json:"marginal,omitempty"`
 }
 
-// Committed is what the reservation has cost by t: the share of what was paid that
-// the time since its beginning is of the whole, so any cut of it has the same sum.
+// Committed returns the reservation's cost by t: the elapsed share of the total payment, so every division of the time
+// has the same sum.
 func (r Reservation) Committed(t time.Time) money.Amount {
 	switch {
 	case r.Count <= 0 || !t.After(r.From):
@@ -32,11 +32,11 @@ func (r Reservation) Committed(t time.Time) money.Amount {
 		return r.Before.Add(r.Paid)
 	}
 	n := new(big.Int).Mul(r.Paid.Big(), big.NewInt(int64(t.Sub(r.From))))
-	a, _ := money.FromBig(n.Quo(n, big.NewInt(int64(r.Until.Sub(r.From))))) // no more than was paid
+	a, _ := money.FromBig(n.Quo(n, big.NewInt(int64(r.Until.Sub(r.From))))) // not more than was paid
 	return a.Add(r.Before)
 }
 
-// Term is a reservation in a trace: its times are counted from the market's opening.
+// Term is a reservation in a trace; its times are relative to the market's opening.
 type Term struct {
 	Count int           `json:"count"`
 	From  time.Duration `json:"from_ns"`
@@ -45,19 +45,19 @@ type Term struct {
 	Team  string        `json:"team,omitempty"`
 }
 
-// Owned is the part that is paid for already of what a use of one of its machines costs: all but the
-// marginal rate's share, cut off.
+// Owned returns the prepaid part of the cost of using one of its machines: all but the marginal rate's share,
+// truncated.
 func (r Reservation) Owned(cost money.Amount) money.Amount {
 	paid := rate(r.Paid, r.Count, r.Until.Sub(r.From))
 	if r.Marginal <= 0 || paid+r.Marginal <= 0 {
 		return cost
 	}
 	n := new(big.Int).Mul(cost.Big(), big.NewInt(int64(paid)))
-	a, _ := money.FromBig(n.Quo(n, big.NewInt(int64(paid+r.Marginal)))) // no more than cost
+	a, _ := money.FromBig(n.Quo(n, big.NewInt(int64(paid+r.Marginal)))) // not more than cost
 	return a
 }
 
-// Rate is what an hour of one of its machines costs, cut off.
+// Rate returns the hourly price of one of its machines, truncated.
 func (r Term) Rate() money.Rate { return rate(r.Paid, r.Count, r.To-r.From) }
 
 func rate(paid money.Amount, count int, span time.Duration) money.Rate {
@@ -69,7 +69,7 @@ func rate(paid money.Amount, count int, span time.Duration) money.Rate {
 	return money.Rate(n.Int64())
 }
 
-// Sold is the line's offer in a market that opened then.
+// Sold returns the line's offer in a market that opened at the given time.
 func (l TraceLine) Sold(opened time.Time) Offer {
 	o := l.Offer
 	if r := l.Reserved; r.Count > 0 {

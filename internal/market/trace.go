@@ -8,13 +8,12 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Trace is a market over time: for each offer its prices and when it can be
-// had, in market time since the market opened.
+// Trace is a market over time: the prices and the availability of each offer, in market time since the market opened.
 type Trace struct {
 	Name     string         `json:"name"`
 	Currency money.Currency `json:"currency"`
-	Speed    float64        `json:"speed"`               // market seconds a wall second
-	Repeat   time.Duration  `json:"repeat_ns,omitempty"` // the trace begins again after this long; 0: its last state stays
+	Speed    float64        `json:"speed"`               // market seconds per wall second
+	Repeat   time.Duration  `json:"repeat_ns,omitempty"` // the trace repeats after this time; 0 keeps its last state
 	Lines    []TraceLine    `json:"lines"`
 }
 
@@ -22,21 +21,20 @@ type Trace struct {
 type TraceLine struct {
 	Offer Offer   `json:"offer"`
 	Price []Price `json:"price"`
-	// Available are the spans in which it can be had; nil is always, and none is
-	// never. When a span of spot ends, its machines are interrupted.
+	// Available holds the periods in which the offer is available; nil means always, and empty means never. When a spot
+	// period ends, its machines are interrupted.
 	Available []Span `json:"available,omitzero"`
-	// Reserved is what of it was paid beforehand. It does not repeat with the trace.
+	// Reserved is the prepaid part. It does not repeat with the trace.
 	Reserved Term `json:"reserved,omitzero"`
 }
 
-// Price is what an hour costs from At on.
+// Price is the hourly price from At on.
 type Price struct {
 	At   time.Duration `json:"at_ns"`
 	Rate money.Rate    `json:"rate"`
 }
 
-// Span is a time in which an offer can be had, with the notice given before it
-// ends, in wall time; 0 is none.
+// Span is a period in which an offer is available, with the notice before its end in wall time; 0 for none.
 type Span struct {
 	From   time.Duration `json:"from_ns"`
 	To     time.Duration `json:"to_ns"`
@@ -52,7 +50,7 @@ func (t Trace) Line(id OfferID) (TraceLine, bool) {
 	return t.Lines[i], true
 }
 
-// fold returns the time within the trace and when its present turn began.
+// fold returns the time within the trace and the start of the current repetition.
 func (t Trace) fold(at time.Duration) (within, turn time.Duration) {
 	if t.Repeat <= 0 || at < 0 {
 		return max(at, 0), 0
@@ -60,8 +58,8 @@ func (t Trace) fold(at time.Duration) (within, turn time.Duration) {
 	return at % t.Repeat, at - at%t.Repeat
 }
 
-// Quote is the offer's price and availability at a time since the market opened;
-// At of the quote is counted from opened.
+// Quote returns the offer's price and availability at a time since the market opened; the quote's At is relative to
+// opened.
 func (t Trace) Quote(l TraceLine, at time.Duration, opened time.Time) Quote {
 	within, turn := t.fold(at)
 	q := Quote{Offer: l.Offer.ID, Priced: true, Available: l.Available == nil, At: opened, Source: "trace " + t.Name}
@@ -93,7 +91,7 @@ func (t Trace) Quote(l TraceLine, at time.Duration, opened time.Time) Quote {
 	return q
 }
 
-// Prices returns the price segments from a time on until another.
+// Prices returns the price segments between two times.
 func (t Trace) Prices(l TraceLine, from, to time.Duration, opened time.Time) []Segment {
 	segments := []Segment{{From: opened.Add(from), Rate: t.Quote(l, from, opened).Rate}}
 	_, turn := t.fold(from)
@@ -110,8 +108,8 @@ func (t Trace) Prices(l TraceLine, from, to time.Duration, opened time.Time) []S
 	return segments
 }
 
-// Loss returns when a machine that is rented at a time will be interrupted, and with
-// how much notice; false where it never is.
+// Loss returns when a machine rented at a time will be interrupted, and with how much notice. It returns false if
+// never.
 func (t Trace) Loss(l TraceLine, at time.Duration) (lost, notice time.Duration, ok bool) {
 	if l.Offer.MaxLifetime > 0 {
 		lost, notice, ok = at+l.Offer.MaxLifetime, l.Offer.Notice, true

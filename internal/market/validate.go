@@ -9,19 +9,19 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// A market runs at most maxSpeed times as fast as the wall and at least minMarketSpeed times, and a machine is at most
-// maxSpeed times as fast as the one that a job states its work for and at least minSpeed times: on a slower one no play
-// of the job would come to an end.
+// A market runs between minMarketSpeed and maxSpeed times as fast as the wall clock, and a machine is between minSpeed
+// and maxSpeed times as fast as the reference machine of a job's work: on a slower one no simulation of the job would
+// end.
 const (
 	maxSpeed       = 1e6
 	minMarketSpeed = 1e-3
 	minSpeed       = 1e-6
 )
 
-// Validate returns the first thing that is wrong, by offer and field, with its fix.
+// Validate returns the first error by offer and field, with its fix.
 func (t Trace) Validate() error {
 	switch {
-	case !(t.Speed >= minMarketSpeed && t.Speed <= maxSpeed): // also what is no number
+	case !(t.Speed >= minMarketSpeed && t.Speed <= maxSpeed): // also rejects NaN
 		return wrong("speed", "%v is not between 0.001 and 1,000,000: write 1 for real time", t.Speed)
 	case t.Repeat > quantity.Decade:
 		return wrong("repeat", "%v is above ten years: leave it out for a market that does not repeat", t.Repeat)
@@ -57,18 +57,17 @@ func (t Trace) Validate() error {
 	return nil
 }
 
-// Fault is what is wrong with one line of a trace, and where: a file that says it
-// may have thousands of spans.
+// Fault is an error in one line of a trace with its location, because a file may have thousands of spans.
 type Fault struct {
-	Line  int    // of the trace
-	Field string // of its offer; "" is all of it
-	Entry int    // of the field, where that is a list; -1: the field
+	Line  int    // index in the trace
+	Field string // of its offer; empty for the whole offer
+	Entry int    // index in a list field; -1 for the field itself
 	text  string
 }
 
 func (f *Fault) Error() string { return f.text }
 
-// fieldError is what is wrong with a field of an offer or a quote.
+// fieldError is an error in a field of an offer or a quote.
 type fieldError struct{ field, text string }
 
 func (e *fieldError) Error() string { return e.field + ": " + e.text }
@@ -77,7 +76,7 @@ func wrong(field, format string, values ...any) error {
 	return &fieldError{field, fmt.Sprintf(format, values...)}
 }
 
-// entry is what is wrong with an entry of a list.
+// entry is an error in an entry of a list.
 type entry struct {
 	n int
 	error
@@ -85,8 +84,8 @@ type entry struct {
 
 func (e *entry) Unwrap() error { return e.error }
 
-// Validate returns the first thing that no offer may say, whoever sells it, by
-// field: what is planned with, and what is billed. What is unknown is left out.
+// Validate returns the first field that is invalid for any seller, because plans and bills use it. Unknown fields stay
+// empty.
 func (o Offer) Validate() error {
 	switch {
 	case o.ID == "":
@@ -137,8 +136,8 @@ func (o *Offer) validateCounts() error {
 	return nil
 }
 
-// Validate returns what is wrong with the quote: an unknown price is not Priced,
-// a machine that is paid for already may cost nothing more, and nobody pays us.
+// Validate returns an error in the quote: an unknown price is not Priced, a prepaid machine may cost zero, and prices
+// are not negative.
 func (q Quote) Validate() error {
 	switch {
 	case q.Offer == "":
@@ -174,7 +173,7 @@ func (l TraceLine) validate(repeat time.Duration) error {
 	return l.validateSpans(repeat)
 }
 
-// validateOffer says what a trace's offer lacks; Offer.Validate holds the rest.
+// validateOffer checks the fields that a trace's offer needs; Offer.Validate checks the others.
 func (l TraceLine) validateOffer() error {
 	o := l.Offer
 	switch {

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// trace is a good market: one spot offer with two prices and two spans, with a
-// hole between them, and an on-demand offer.
+// trace returns a valid market: one spot offer with two prices and two periods separated by a gap, and an on-demand
+// offer.
 func trace() market.Trace {
 	offer := market.Offer{
 		Provider: "local", Region: "us", Zone: "us-a", Machine: "c2", Capacity: market.Spot, CPUs: 2, Memory: 8 * size.GiB,
@@ -35,7 +35,7 @@ func trace() market.Trace {
 }
 
 // Each bad trace is refused in words that name the offer, the field and what is wrong.
-func TestValidateSaysWhatIsWrong(t *testing.T) {
+func TestValidate_NamesProblem(t *testing.T) {
 	if err := trace().Validate(); err != nil {
 		t.Fatalf("a good trace: %v", err)
 	}
@@ -106,7 +106,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 }
 
 // A span that follows at once on another is no overlap: the machines of the first are taken all the same.
-func TestSpansMayTouch(t *testing.T) {
+func TestValidate_SpansMayTouch(t *testing.T) {
 	tr := trace()
 	tr.Lines[0].Available = []market.Span{{From: 0, To: time.Hour}, {From: time.Hour, To: 2 * time.Hour}}
 	if err := tr.Validate(); err != nil {

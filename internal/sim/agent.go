@@ -9,19 +9,18 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// agent is a simulated machine with its program: it restores, makes steps,
-// saves, and leaves when told or when the program is done. Its messages are
-// sent again until they are durable, in order, as the real agent does.
+// agent simulates a machine and its program. It restores, makes steps, saves, and stops on request or when the program
+// is done. Like the real agent, it resends its messages in order until they are durable.
 type agent struct {
 	w        *World
 	i        *instance
 	attempt  string
 	node     int // rank
-	nodes    int // of the attempt; 0: one
+	nodes    int // of the attempt; 0 means one
 	job      *simJob
 	epoch    int
-	pace     float64 // steps an hour on this machine, the way the work is done here
-	dead     bool    // the machine is gone
+	pace     float64 // steps an hour on this machine, with this variant of the work
+	dead     bool    // the machine is terminated
 	over     bool    // the program has ended
 	began    time.Time
 	from     int64 // step restored
@@ -29,33 +28,33 @@ type agent struct {
 	seq      int64
 	outbox   []core.Body
 	sending  bool
-	cut      bool          // no word of it reaches the server
+	cut      bool          // its messages do not reach the server
 	answered time.Time     // last time the server took a message
-	ended    bool          // it has said so
-	captured time.Time     // work up to here is published, or the program's begin
+	ended    bool          // it has reported its end
+	captured time.Time     // work up to here is published, or the start of the program
 	interval time.Duration // between this save and the next
 	before   time.Duration // between the last save and this one
 	noticed  bool
 	want     int64 // step at the notice
-	left     int64 // step at which it was told to leave
+	left     int64 // step at which it was asked to stop
 	failed   *failure
-	apart    bool // other ranks have not begun
-	froze    bool // another rank is lost: it gets no further than stuck
+	apart    bool // other ranks have not started
+	froze    bool // another rank is lost: it makes no step beyond stuck
 	stuck    int64
-	gpus     int    // that it has
-	deaf     bool   // its machine's agent does not end it when its seat is taken from it
-	kept     string // where its outputs are
+	gpus     int    // of this agent's task
+	deaf     bool   // the agent does not end its program when the server takes its seat away
+	kept     string // path of its outputs
 
-	since, gone time.Time // of its seat on the machine; gone is zero where it had it to the end
+	since, gone time.Time // of its seat on the machine; gone is zero if it kept the seat to the end
 
-	key      string // of the machine
+	key      string // the machine's key
 	up       time.Time
-	mishap   string // what befalls its registration; "": nothing
-	proposed bool   // the server has taken it in, whatever it made of it
+	mishap   string // fault of its registration; empty for none
+	proposed bool   // the server has processed the registration, whatever the answer
 
-	reported int64         // step up to which it has reported
-	values   policy.Values // all that the program said of the metric that its job is judged by
-	upTo     map[int64]int // how many of them up to a message
+	reported int64         // last step that it has reported
+	values   policy.Values // all reported values of the metric that decides its job
+	upTo     map[int64]int // number of values by message number
 }
 
 // boot starts the agent on a new instance.
@@ -86,7 +85,7 @@ func (w *World) boot(i *instance) {
 	w.after(boot, a.registers)
 }
 
-// jobOf returns the job whose attempt has that name.
+// jobOf returns the job that the attempt belongs to, or nil.
 func (w *World) jobOf(attempt string) *simJob {
 	for n := range w.jobs {
 		if id := w.jobs[n].id; len(attempt) > len(id) && attempt[:len(id)+1] == id+"." {
@@ -96,14 +95,14 @@ func (w *World) jobOf(attempt string) *simJob {
 	return nil
 }
 
-// claim takes the task, as soon as the server answers.
+// claim takes the task as soon as the server answers.
 func (a *agent) claim() {
 	w := a.w
 	switch {
 	case a.dead || a.over:
 	case a.cut || !w.up:
 		w.after(10*time.Second, a.claim)
-	case !a.hasTask(): // another has it, or the machine is being given back
+	case !a.hasTask(): // another agent has it, or the server is terminating the machine
 	case !w.step(core.AgentClaimed{Attempt: a.attempt, Node: a.node, By: a.key}) || !w.up:
 		w.after(10*time.Second, a.claim)
 	case a.hasTask():
@@ -152,7 +151,7 @@ func (a *agent) begin() {
 	a.works()
 }
 
-// works makes steps and saves them.
+// works makes steps and saves checkpoints.
 func (a *agent) works() {
 	if a.job.terms.Saves {
 		a.saves()
@@ -160,7 +159,7 @@ func (a *agent) works() {
 	a.reach()
 }
 
-// failure is the next one that the program will come to.
+// failure returns the next failure of the program.
 func (a *agent) failure() (failure, bool) {
 	if n := a.w.failed[a.job.id]; n < len(a.job.fails) {
 		return a.job.fails[n], true
@@ -168,7 +167,7 @@ func (a *agent) failure() (failure, bool) {
 	return failure{}, false
 }
 
-// limit is the step at which something other than a step comes.
+// limit returns the next step at which the program ends, fails or hangs.
 func (a *agent) limit() int64 {
 	limit := a.job.steps
 	if f, ok := a.failure(); ok {
@@ -180,7 +179,7 @@ func (a *agent) limit() int64 {
 	return max(limit, a.from)
 }
 
-// step is what the program has reached by now.
+// step returns the step that the program has reached by now.
 func (a *agent) step() int64 {
 	switch {
 	case a.began.IsZero() || a.apart || a.node > 0:
@@ -191,7 +190,7 @@ func (a *agent) step() int64 {
 	return min(a.limit(), a.job.rhythm.step(a.from, a.w.now.Sub(a.began), a.pace))
 }
 
-// reach waits for what comes at the limit: the end, a failure, or nothing any more.
+// reach waits until the program reaches its limit and then ends it, fails it or leaves it hanging.
 func (a *agent) reach() {
 	left := a.job.rhythm.takes(a.from, a.limit(), a.pace) - a.w.now.Sub(a.began)
 	a.w.after(max(0, left)+time.Millisecond, func() {
@@ -212,7 +211,7 @@ func (a *agent) reach() {
 	})
 }
 
-// end says how the program ended, after keeping its outputs.
+// end reports how the program ended, after storing its outputs.
 func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	outputs, text := "", ""
 	if a.job.outputs && a.node == 0 && a.holds() && (!a.began.IsZero() || reason == "setup") {
@@ -222,7 +221,7 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 			outputs = ""
 		}
 	}
-	if reason == "failed" && a.job.secret != "" { // its last words name what it was given
+	if reason == "failed" && a.job.secret != "" { // its last output names the secret
 		a.w.saw("secret in the last words")
 		text = "login with TOKEN=*** failed"
 		if a.w.fault == FaultNoMask {
@@ -242,12 +241,12 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	})
 }
 
-// holds reports whether no later attempt has the task.
+// holds reports whether no later attempt has claimed the task.
 func (a *agent) holds() bool {
 	return a.epoch >= a.w.claims[a.job.id] || a.w.fault == FaultNoFence
 }
 
-// say queues a message; messages go out in order until each is durable.
+// say queues a message. Messages go out in order, each repeated until it is durable.
 func (a *agent) say(body func(n int64) core.Body) {
 	a.seq++
 	a.outbox = append(a.outbox, body(a.seq))
@@ -285,7 +284,7 @@ func (a *agent) send() {
 	})
 }
 
-// away saves and switches the machine off where the server has been away for too long.
+// away saves and switches the machine off if the server has been unreachable for too long.
 func (a *agent) away() {
 	if a.dead || a.w.leave == 0 || a.w.now.Sub(a.answered) < a.w.leave {
 		return
@@ -314,7 +313,7 @@ func (a *agent) report() {
 		used, lead := core.UsageSeen{Attempt: a.attempt, Node: a.node, CPU: 1}, a.w.agents[a.attempt]
 		hangs := a.job.hangs > 0 && lead != nil && lead.step() >= a.job.hangs && a.w.fault != FaultBusy
 		switch gpus := a.gpus > 0; {
-		case gpus && hangs: // its processors wait in a loop
+		case gpus && hangs: // its processors spin in a wait loop
 			used.GPU = new(0.0)
 		case gpus:
 			used.GPU = new(1.0)
@@ -326,7 +325,7 @@ func (a *agent) report() {
 	a.w.after(a.job.rhythm.reports(), a.report)
 }
 
-// reportEvery is how often a program says how far it is.
+// reportEvery is the usual time between two progress reports.
 const reportEvery = 90 * time.Second
 
 func (a *agent) saves() {
@@ -349,7 +348,7 @@ func (a *agent) saves() {
 	})
 }
 
-// save publishes the state of now after the time that it takes, then calls done.
+// save publishes the current state after the job's save time and then calls done.
 func (a *agent) save(step int64, done func()) {
 	captured := a.w.now
 	a.w.after(a.job.save, func() {

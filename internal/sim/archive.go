@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// archives keeps the records of the jobs that leave the core, as the shell's database does.
+// archives stores the records of jobs that leave the core, as the shell's database does.
 func (w *World) archives(out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
@@ -30,8 +30,8 @@ func (w *World) archives(out core.Outcome) {
 	}
 }
 
-// rehydrates brings back the archived jobs that something is about to happen to, as the
-// shell does. It reports whether the server is there still.
+// rehydrates restores the archived jobs that the event is about to change, as the shell does. It reports whether the
+// server is still up.
 func (w *World) rehydrates(b core.Body) bool {
 	if len(w.archive) == 0 {
 		return true
@@ -57,12 +57,12 @@ func (w *World) rehydrates(b core.Body) bool {
 	return true
 }
 
-// forged is a record in which the job has another name.
+// forged returns the record with another job name.
 func forged(record json.RawMessage) json.RawMessage {
 	return bytes.Replace(record, []byte(`"terms":{"name":"`), []byte(`"terms":{"name":"x`), 1)
 }
 
-// known is the job of that name, archived or not.
+// known returns the job with the given ID, archived or not.
 func (w *World) known(id string) (j *core.Job, ok bool) {
 	if j, ok = w.m.Job(id); ok {
 		return j, true
@@ -82,7 +82,7 @@ func (w *World) known(id string) (j *core.Job, ok bool) {
 	return j, true
 }
 
-// attempt is the attempt of that name, of a job that is archived or not; nil: nobody knows it.
+// attempt returns the attempt with the given name, of a live or archived job, or nil.
 func (w *World) attempt(name string) *core.Attempt {
 	j, ok := w.known(name[:strings.LastIndexByte(name, '.')])
 	if !ok {
@@ -96,7 +96,7 @@ func (w *World) attempt(name string) *core.Attempt {
 	return nil
 }
 
-// allJobs are those that are there and those that are archived, in the order of submission.
+// allJobs returns the live and the archived jobs in the order of submission.
 func (w *World) allJobs() []*core.Job {
 	list := slices.Collect(w.m.Jobs())
 	for id := range w.archive {

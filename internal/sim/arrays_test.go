@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// drawArrays submits an array in some of the lives, a job that comes after it, and one that comes after a job. It has
-// chance of its own, so that the lives without are as they were.
+// drawArrays submits, in some lives, an array, a job that depends on it, and one that depends on a job. Its own random
+// source leaves the other lives unchanged.
 func (w *World) drawArrays(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0xa77a))
 	if w.calm5() || rng.IntN(4) > 0 {
@@ -41,7 +41,7 @@ func (w *World) drawArrays(gpus int) {
 	w.array, w.members = &one, w.begins
 	at := 10*time.Minute + time.Duration(rng.IntN(20*60))*time.Minute
 	w.after(at, func() { w.opensArray(b) })
-	w.after(at+96*time.Hour, func() { w.closesArray(core.GroupClosed{Group: "sweep", Members: state.CancelMembers}) }) // its budget may do at no price
+	w.after(at+96*time.Hour, func() { w.closesArray(core.GroupClosed{Group: "sweep", Members: state.CancelMembers}) }) // no price may suit its budget
 	if rng.IntN(3) == 0 {
 		ends := []state.EndMembers{state.LetMembers, state.StopMembers, state.CancelMembers}[rng.IntN(3)]
 		w.after(at+time.Duration(rng.IntN(40*60))*time.Minute, func() { w.closesArray(core.GroupClosed{Group: "sweep", Members: ends}) })
@@ -52,10 +52,10 @@ func (w *World) drawArrays(gpus int) {
 	last.terms.After = []state.Dependency{{On: "sweep", Any: rng.IntN(2) == 0}}
 	last.asks, last.by = 0, ""
 	w.after(at+time.Duration(rng.IntN(30*60))*time.Minute, func() { w.submitsLast(last) })
-	w.after(at+120*time.Hour, func() { w.giveUp("last") }) // nothing for sale may do
+	w.after(at+120*time.Hour, func() { w.giveUp("last") }) // no offer may suit it
 }
 
-// opensArray opens the array, unless what it is to come after is over and did not succeed.
+// opensArray opens the array, unless its dependency ended without success.
 func (w *World) opensArray(b core.GroupOpened) {
 	if !w.step(b) {
 		w.after(time.Minute, func() { w.opensArray(b) })
@@ -72,7 +72,7 @@ func (w *World) closesArray(b core.GroupClosed) {
 	}
 }
 
-// submitsLast submits the job that comes after the array.
+// submitsLast submits the job that depends on the array.
 func (w *World) submitsLast(j simJob) {
 	if !w.up {
 		w.after(time.Minute, func() { w.submitsLast(j) })
@@ -91,7 +91,7 @@ func (w *World) submitsLast(j simJob) {
 	}
 }
 
-// begins makes the programs of members that begin with a step, and forgets those that did not.
+// begins creates the programs of the members that a step starts, and removes them again if the step did not start them.
 func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 	g, of := w.m.State().Group(group), w.array
 	if g.Study != nil {
@@ -133,7 +133,7 @@ func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 	}
 }
 
-// startedBy is the job that a move starts, "" for none.
+// startedBy returns the job that a move starts, or "".
 func startedBy(g *state.Group, v groups.Move) string {
 	switch {
 	case v.Do != groups.Start:
@@ -153,8 +153,9 @@ func (w *World) jobNamed(id string) *simJob {
 	return nil
 }
 
-// arrays holds that no more members are open than may be, that each begins once and in turn, that they are given no
-// more than their group has, and that nothing begins before what it comes after is over as it was to be.
+// arrays verifies that an array never has more open members than allowed, that each member starts once and in order,
+// that members together get no more than their group's budget, and that nothing starts before its dependency has ended
+// as required.
 func (t *twin) arrays(e core.Event, out core.Outcome) {
 	w, before := t.w, t.began
 	for _, f := range out.Facts {
@@ -201,7 +202,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 			}
 		case state.JobReopened:
 			was := t.overAs[f.Job]
-			t.overAs[f.Job] = ending{was.over, was.succeeded} // who came after it may have begun
+			t.overAs[f.Job] = ending{was.over, was.succeeded} // its dependents may have started
 		}
 	}
 	g := w.m.State().Group("sweep")
@@ -228,7 +229,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 	}
 }
 
-// claim is what a member may cost in all: what it has cost, where it is over or has passed its budget.
+// claim returns the most that a member may cost in all: its actual cost if it has ended or exceeded its budget.
 func claim(w *World, j *core.Job) money.Amount {
 	spent := j.Spent(w.event(core.Tick{}).At)
 	if most := j.Terms().Budget; !j.State().Over() && most.Cmp(spent) > 0 {
@@ -237,12 +238,12 @@ func claim(w *World, j *core.Job) money.Amount {
 	return spent
 }
 
-// ending is how something ended.
+// ending is how a job or group ended.
 type ending struct{ over, succeeded bool }
 
 func (e ending) as(either bool) bool { return e.over && (either || e.succeeded) }
 
-// arraysLeft says which array is not over, "" for none.
+// arraysLeft describes an array that is still open, or returns "".
 func (w *World) arraysLeft() string {
 	for _, g := range w.m.State().Groups() {
 		if g.Terms.Kind.Planned() && g.Phase != state.GroupOver {

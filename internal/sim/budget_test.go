@@ -17,8 +17,8 @@ import (
 
 var purses = flag.Int("purses", lane.Pick(100, 2_000), "how many random markets a job with a budget that comes first is played on")
 
-// strapped draws a market of a few zones whose prices and periods differ, and a job
-// with a deadline and a budget, of which often no more than one can hold.
+// strapped draws a market of a few zones with different prices and periods, and a job with a deadline and a budget, of
+// which often only one can be met.
 func strapped(seed uint64) Playback {
 	rng := rand.New(rand.NewPCG(seed, 0xb06e7))
 	within := func(lo, hi float64) float64 { return lo + (hi-lo)*rng.Float64() }
@@ -55,17 +55,16 @@ func strapped(seed uint64) Playback {
 	opened := epoch
 	t.Deadline = opened.Add(time.Duration(float64(work) * within(1.1, 3)))
 	rule := policy.Default
-	if seed%8 != 0 { // the tables of the default policy take their time
+	if seed%8 != 0 { // the tables of the default policy are slow to build
 		rule = []policy.Rule{policy.UniformProgress, policy.UniformProgress2, policy.Greedy}[seed%3]
 	}
 	return Playback{Terms: t, Restart: time.Minute, Save: 20 * time.Second, Trace: trace, Opened: opened, Policy: rule}
 }
 
-// A budget that comes first is never passed, and no job ends unfinished with money
-// enough for the rest of its work on the cheapest offer that could ever be had for
-// as long as the rest takes. (An estimate may be off by a tenth before a job is given up,
-// so the rest is counted in full here.)
-func TestABudgetThatComesFirstIsKeptAndSpentOnFinishing(t *testing.T) {
+// A budget that comes first is never exceeded, and no job ends unfinished with enough money for the rest of its work on
+// the cheapest offer that was ever available for long enough. (The core gives up only beyond a tolerance of a tenth, so
+// the test counts the rest in full.)
+func TestPlay_BudgetFirstIsKeptAndFinishesWork(t *testing.T) {
 	late, early, inTime, short := 0, 0, 0, 0
 	mind := plan.NewPlanner()
 	for seed := range uint64(*purses) {
@@ -101,7 +100,7 @@ func TestABudgetThatComesFirstIsKeptAndSpentOnFinishing(t *testing.T) {
 	}
 }
 
-// everHad is the cheapest offer that could be had for so long before a time.
+// everHad returns the cheapest offer that was available for the whole span before a time.
 func everHad(p Playback, until, span time.Duration) (id market.OfferID, least money.Rate, ok bool) {
 	for _, l := range p.Trace.Lines {
 		spans := l.Available
@@ -120,9 +119,8 @@ func everHad(p Playback, until, span time.Duration) (id market.OfferID, least mo
 	return id, least, ok
 }
 
-// The deadline is as good as without a budget where the budget pays for on-demand
-// from the start twice over.
-func TestABudgetThatIsAmpleChangesNothing(t *testing.T) {
+// A budget that pays twice for on-demand from the start leaves the deadline's odds unchanged.
+func TestPlay_AmpleBudgetChangesNothing(t *testing.T) {
 	for seed := range uint64(lane.Pick(20, 500)) {
 		p := strapped(seed*3 + 1)
 		p.Terms.Budget, _ = money.Estimated(p.Terms.Work.Hours() * 20)

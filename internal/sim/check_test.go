@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// check holds the properties at the end of a life.
+// check verifies the properties at the end of a life.
 func (w *World) check() {
 	if !w.up {
 		w.breaks("the server never came back")
@@ -46,7 +46,7 @@ func (w *World) check() {
 	}
 }
 
-// checkMachines holds that nothing runs any more and nothing was rented twice.
+// checkMachines verifies that no machine runs and none was rented twice.
 func (w *World) checkMachines() {
 	rented := map[string][]string{}
 	for _, i := range w.order {
@@ -59,7 +59,7 @@ func (w *World) checkMachines() {
 	}
 }
 
-// checkArchive holds that the records of archived jobs are those that the core let go of.
+// checkArchive verifies that the records of archived jobs are those that the core handed out.
 func (w *World) checkArchive() {
 	var sum ledger.Hash
 	for _, id := range sortedKeys(w.archive) {
@@ -76,8 +76,8 @@ func (w *World) checkArchive() {
 	}
 }
 
-// checkMoney holds that the sums are equal at every level, from the provider's
-// bill of one machine to all that was ever spent.
+// checkMoney verifies that the sums are equal at every level, from the provider's bill of one machine to the total
+// cost.
 func (w *World) checkMoney() {
 	sums := map[string]map[string]money.Amount{"attempt": {}, "instance": {}, "job": {}, "team": {}}
 	var costs money.Amount
@@ -87,7 +87,7 @@ func (w *World) checkMoney() {
 			sums[level][of] = sums[level][of].Add(a)
 		}
 	}
-	idle, idleAt := map[string]money.Amount{}, map[string]time.Time{} // of what is reserved
+	idle, idleAt := map[string]money.Amount{}, map[string]time.Time{} // of reservations
 	head := ledger.Hash{}
 	for n, p := range w.postings {
 		if p.Prev != head {
@@ -121,7 +121,7 @@ func (w *World) checkMoney() {
 		bills = bills.Add(bill)
 		if i.offer.Reserved.Count > 0 {
 			used[string(i.offer.ID)] = used[string(i.offer.ID)].Add(bill)
-			if i.until.After(idleAt[string(i.offer.ID)]) { // nothing was idle then
+			if i.until.After(idleAt[string(i.offer.ID)]) { // no machine of it was idle then
 				idleAt[string(i.offer.ID)] = i.until
 			}
 		}
@@ -136,10 +136,10 @@ func (w *World) checkMoney() {
 		}
 		w.saw("reserved")
 		bills = bills.Add(idle[id])
-		if w.now.Before(r.From) && idleAt[id].IsZero() { // what it had cost by its beginning is booked then
+		if w.now.Before(r.From) && idleAt[id].IsZero() { // its cost before its beginning is booked at that time
 			continue
 		}
-		if r.Marginal > 0 { // seven eighths of its price are paid for; what is cut off of each posting is less than a unit
+		if r.Marginal > 0 { // seven eighths of its price are prepaid; each posting is truncated by less than a unit
 			owned := used[id].Big()
 			owned.Quo(owned.Mul(owned, big.NewInt(7)), big.NewInt(8))
 			off := owned.Add(owned, idle[id].Big()).Sub(owned, r.Committed(idleAt[id]).Big())
@@ -198,12 +198,12 @@ func (w *World) checkAttempt(a *core.Attempt, posted money.Amount) {
 
 func isCost(a ledger.Account) bool { return len(a) > 5 && a[:5] == "cost/" }
 
-// checkLimits holds that each guard stops its job within its bound.
+// checkLimits verifies that each guard stops its job within its bound.
 func (w *World) checkLimits(j *core.Job) {
 	job := w.job(j.ID())
 	t := job.terms
-	// What a stop takes: the grace and the patience of a drain, a machine that
-	// boots meanwhile, the delays of the faults, and all that the server was away.
+	// Time that a stop takes: the grace and the patience of a drain, a machine that boots meanwhile, the delays of the
+	// faults, and the server's total downtime.
 	room := t.Grace + 2*time.Minute + 10*time.Minute + 6*time.Minute + w.away
 	if t.WallClock > 0 && !j.Began().IsZero() && j.Finished().Sub(j.Began()) > t.WallClock+room {
 		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
@@ -232,9 +232,10 @@ func (w *World) checkLimits(j *core.Job) {
 	}
 	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
 	if t.HasBudget && !t.DeadlineFirst && exact {
-		// A program is given back when its budget is spent; a server that is away does so when it is there again.
+		// The machine of a program is terminated when its budget is spent; a server that is down does so after its
+		// restart.
 		most := t.Budget.Add((firmRate * money.Rate(job.nodes())).Until(w.away))
-		if job.deaf { // its machine is given back when the budget is spent, which takes a moment
+		if job.deaf { // terminating its machine takes a moment
 			most = most.Add((firmRate * money.Rate(job.nodes())).Until(slowestEnd))
 		}
 		if j.Spent(w.now).Cmp(most) > 0 {
@@ -249,10 +250,10 @@ func (w *World) checkLimits(j *core.Job) {
 	}
 }
 
-// guards are the reasons for which a run is ended before its program ends it.
+// guards lists the reasons for stopping a run before its program ends.
 var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.BudgetShort, policy.GPUHoursSpent, policy.WallClock, policy.Plateau, policy.Diverged, policy.MachineIdle}
 
-// checkSaved holds that what a guard or the user stopped was saved first.
+// checkSaved verifies that a run that a guard or the user stopped was saved first.
 func (w *World) checkSaved(j *core.Job) {
 	a := j.Attempt()
 	if a == nil || !j.Terms().Saves || a.Lead().End() != "drained" || !slices.Contains(guards, policy.Stop(j.Why())) && j.Why() != "stopped_by_user" && j.Why() != core.LimitSpent {
@@ -268,7 +269,7 @@ func (w *World) checkSaved(j *core.Job) {
 	}
 }
 
-// checkEarly holds that no guard stops a job before its limit.
+// checkEarly verifies that no guard stops a job before its limit.
 func (w *World) checkEarly(j *core.Job) {
 	job := w.job(j.ID())
 	t := job.terms
@@ -277,7 +278,7 @@ func (w *World) checkEarly(j *core.Job) {
 		if j.Finished().Sub(j.Began()) < t.WallClock {
 			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 		}
-	case policy.BudgetSpent: // the grace is kept back, and no machine is begun for less than a restart
+	case policy.BudgetSpent: // the grace is set aside, and no machine is rented for less than a restart
 		if kept := (firmRate * money.Rate(job.nodes())).Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
 			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), w.spent(j), t.Budget)
 		}
@@ -297,7 +298,7 @@ func (w *World) checkEarly(j *core.Job) {
 		if job.flat == 0 {
 			w.breaks("early: %s was stopped on a plateau and had none", j.ID())
 		}
-	case policy.BudgetShort: // TestABudgetThatComesFirst… counts what was left against the cheapest offer
+	case policy.BudgetShort: // TestPlay_BudgetFirst… compares the rest with the cheapest offer
 		if t.Deadline.IsZero() || t.DeadlineFirst {
 			w.breaks("early: %s was stopped for its budget, which does not come first", j.ID())
 		}
@@ -305,7 +306,7 @@ func (w *World) checkEarly(j *core.Job) {
 	}
 }
 
-// served is the GPU time of j when it was stopped: that its last machines had gone before, nobody had heard yet.
+// served returns the GPU time of j when it was stopped, including machines whose earlier end the core did not know yet.
 func served(j *core.Job) time.Duration {
 	sum := j.GPUServed()
 	for _, k := range j.Attempts()[len(j.Attempts())-1].Tasks() {
@@ -316,7 +317,7 @@ func served(j *core.Job) time.Duration {
 	return sum
 }
 
-// spent is what j had cost when it was stopped: what bills gave back after that nobody could know.
+// spent returns the cost of j when it was stopped, without later credits from bills.
 func (w *World) spent(j *core.Job) money.Amount {
 	sum := j.Spent(w.now)
 	for _, a := range j.Attempts() {
@@ -329,8 +330,8 @@ func (w *World) spent(j *core.Job) money.Amount {
 	return sum
 }
 
-// twin lives the same life on-demand from the start: where that is in time with
-// a slack of two restarts and one detection time, the life must be in time.
+// twin compares the life with the same life on-demand from the start: if that meets the deadline with a slack of two
+// restarts and one detection time, the life must meet it, too.
 func (w *World) twin() {
 	j, ok := w.m.Job("job0")
 	if !ok || j.State() != core.Succeeded {

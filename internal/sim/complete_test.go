@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/decide/ledger"
 )
 
-// checkComplete holds that each posting about the time of a machine says how long it was and at what price, that both
-// make its amount, and that the times of a machine's postings are what was paid for.
+// checkComplete verifies that each posting for machine time has its duration and price, that both yield its amount, and
+// that the durations of a machine's postings add up to the paid time.
 func (w *World) checkComplete() {
 	seconds, most := map[string]time.Duration{}, 2.0
 	if w.seats() > 0 { // the price of a part of a machine is rounded
@@ -58,7 +58,7 @@ func (w *World) checkComplete() {
 	}
 }
 
-// offBy is by how many units of 1e-12 the amount is not quantity × price.
+// offBy returns the difference between the amount and quantity × price, in units of 1e-12.
 func offBy(p ledger.Posting) float64 {
 	nanos := new(big.Int).Add(new(big.Int).Mul(big.NewInt(p.Quantity.Whole), big.NewInt(1e9)), big.NewInt(int64(p.Quantity.Nanos)))
 	exact := new(big.Rat).SetFrac(nanos.Mul(nanos, big.NewInt(int64(p.Price.Rate))), big.NewInt(int64(time.Hour)))

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// end takes the machine: its processes are gone and it is billed no longer.
+// end terminates the machine: its processes end and billing stops.
 func (w *World) end(i *instance, cause string) {
 	if !i.running() {
 		return
@@ -18,7 +18,7 @@ func (w *World) end(i *instance, cause string) {
 	i.kills()
 	w.bereaved(i)
 	rules := i.offer.Billing
-	if i.offer.Reserved.Count == 0 { // that is paid for already
+	if i.offer.Reserved.Count == 0 { // a reservation is already paid
 		rules.Minimum = max(rules.Minimum, time.Minute)
 	}
 	segments := i.segments
@@ -32,16 +32,16 @@ func (w *World) end(i *instance, cause string) {
 	w.tell("end %s: %s after %v", i.id, cause, i.until.Sub(i.from))
 }
 
-// endTold tells the core of an ended instance until it is durable.
+// endTold reports the end of an instance to the core until the event is durable.
 func (w *World) endTold(i *instance) {
 	if i.running() || !w.answers(&i.offer, func() { w.endTold(i) }) {
 		return
 	}
-	if w.up && w.unknown(i) { // as the shell does: an inventory shows it first
+	if w.up && w.unknown(i) { // as in the shell, an inventory shows it first
 		w.after(30*time.Second, func() { w.endTold(i) })
 		return
 	}
-	if w.up && !w.m.Awaits(i.id) { // it is booked, and its bill may be on its way still
+	if w.up && !w.m.Awaits(i.id) { // it is booked; only its bill may be missing
 		w.bills(i)
 		return
 	}
@@ -72,13 +72,13 @@ func (w *World) billAgain(i *instance) {
 	}
 }
 
-// unknown reports whether nothing was heard of an instance that was asked for: it is
-// neither awaited nor booked, and a bill of it would be nobody's.
+// unknown reports whether the core has not heard of an instance that it requested. Such an instance is neither awaited
+// nor booked, so its bill would have no owner.
 func (w *World) unknown(i *instance) bool {
 	return !i.told && w.m.Unheard(core.Rented{Instance: i.id, Launch: i.key})
 }
 
-// bills sends the bill of an ended instance, at once or, with the fault, up to two days later.
+// bills sends the bill of an ended instance: at once or, with the late-bill fault, up to two days later.
 func (w *World) bills(i *instance) {
 	if i.billed || i.billing {
 		return
@@ -92,7 +92,7 @@ func (w *World) bills(i *instance) {
 	w.billTold(i)
 }
 
-// billTold tells the core of the bill until it is durable.
+// billTold reports the bill to the core until the event is durable.
 func (w *World) billTold(i *instance) {
 	b := core.BillReceived{Instance: i.id, Launch: i.key, Lines: slices.Clone(i.bill)}
 	if w.fault == FaultNoBill && i.cause == "interrupted" {

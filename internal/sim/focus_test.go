@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// exported writes the ledger of a world as a file of FOCUS.
+// exported writes the ledger of a world as a FOCUS file.
 func exported(w *World, v focus.Version) *bytes.Buffer {
 	var file bytes.Buffer
 	rows, out := focus.NewWriter(v), csv.NewWriter(&file)
@@ -39,8 +39,8 @@ func exported(w *World, v focus.Version) *bytes.Buffer {
 	return &file
 }
 
-// checkExport holds that the ledger is a file of FOCUS which keeps the rules of the format and adds up to the ledger, by
-// job and outcome, exactly: a walk through the postings says what that is.
+// checkExport verifies that the exported FOCUS file keeps the format's rules and adds up exactly to the ledger, by job
+// and outcome. A walk through the postings computes the expected sums.
 func (w *World) checkExport(v focus.Version) focustest.File {
 	got, broken, err := focustest.Read(exported(w, v), v.String(), "x_Job", "x_Outcome", "BillingCurrency")
 	if err != nil || len(broken) > 0 {
@@ -79,9 +79,9 @@ func (w *World) checkExport(v focus.Version) focustest.File {
 	return got
 }
 
-// The ledger of a team's simulated year, with jobs across the ends of months, is such a file. TestInvariants holds that
-// of runs with lost answers, shared machines, late prices, bills that come twice, and clocks that are wrong.
-func TestFocus_OfASimulatedYearAddsUp(t *testing.T) {
+// The ledger of a team's simulated year, with jobs across month ends, exports to a valid file. TestInvariants checks
+// runs with lost answers, shared machines, late prices, repeated bills and wrong clocks.
+func TestFocus_SimulatedYearAddsUp(t *testing.T) {
 	lane.Nightly(t, "a year of a thousand jobs takes minutes")
 	w := year(1000)
 	for _, v := range []focus.Version{focus.V12, focus.V14} {

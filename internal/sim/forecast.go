@@ -15,48 +15,48 @@ import (
 	"scrimp/internal/market"
 )
 
-// Scenario asks how a job would go on from now: it is played forward through
-// the core on markets drawn from what is known of the offers.
+// Scenario describes a job at a point in time. Ask plays it forward through the core, on markets drawn from what is
+// known about the offers.
 type Scenario struct {
 	Terms      core.Terms
 	Now        time.Time
 	Done       int64         // steps in the newest checkpoint
-	Pace       float64       // steps an hour on speed 1
-	PaceSpread float64       // its standard deviation, as a share of it; 0: it is known
+	Pace       float64       // steps an hour at speed 1
+	PaceSpread float64       // relative standard deviation of Pace; 0 if Pace is known
 	Restart    time.Duration // boot and restore
-	Save       time.Duration // what a save takes
+	Save       time.Duration // duration of a save
 	Offers     []market.Offer
-	Speed      float64 // market seconds a wall second, in which notices are given; 0: 1
+	Speed      float64 // market seconds per wall second, for notices; 0 means 1
 	Quotes     []market.Quote
 	Hazards    map[market.OfferID]policy.Hazard
-	// Opens is when others leave what is reserved and not to be had now; what it does not name is left out.
+	// Opens holds when the current holders release a reserved offer. Ask leaves out taken offers without an entry.
 	Opens   map[market.OfferID]time.Time
 	Spent   money.Amount
 	Runs    int
-	Config  core.Config   // of the core that will decide; zero: the default
-	Planner *plan.Planner // kept from one question to the next; nil: a new one
-	// Halt is asked now and then; true ends the play, and there is no answer. nil: it goes on.
+	Config  core.Config   // of the core that will decide; zero means the default
+	Planner *plan.Planner // shared between questions; nil makes a new one
+	// Halt is called now and then; true stops the simulation without an answer. nil never stops it.
 	Halt func() bool
 }
 
-// Forecast is the answer, over all runs. Spans go by the market's clock from now.
+// Forecast is the result over all runs. Durations count market time from Scenario.Now.
 type Forecast struct {
-	Halted        bool // by Question.Halt; nothing else means anything then
+	Halted        bool // by Scenario.Halt; all other fields are then meaningless
 	Runs          int
-	InTime        float64    // share of the runs that met the deadline; 1 without one
-	Done          float64    // share that was completed, within the budget
-	Endless       float64    // share that came to no end: it waited, or began again, for as long as was played
-	Cost          [3]float64 // 10 %, median, 90 %, in currency units, without what was spent before
-	Marginal      [3]float64 // the same without what is paid anyway of reserved machines: what decisions go by
+	InTime        float64    // share of the runs that met the deadline; 1 without a deadline
+	Done          float64    // share of the runs that completed within the budget
+	Endless       float64    // share of the runs that did not end within the simulated time
+	Cost          [3]float64 // 10 %, median and 90 % in currency units, without Scenario.Spent
+	Marginal      [3]float64 // as Cost, without the reserved machines that are paid anyway; decisions use this
 	Finish        [3]time.Duration
-	Begin         [3]time.Duration // of the first machine, in those runs that had one
-	On            market.OfferID   // the first machine of the first run; "": none
+	Begin         [3]time.Duration // start of the first machine, over the runs that had one
+	On            market.OfferID   // the first machine of the first run; empty if none
 	Interruptions float64          // mean
-	OnDemand      *plan.OnDemand   // what the work costs there, as it would be done; nil: none that does it is for sale
-	First         plan.Decision    // what would be done now, and why
+	OnDemand      *plan.OnDemand   // cost of the same work on-demand; nil if no suitable on-demand offer exists
+	First         plan.Decision    // the action to take now, with its reasons
 }
 
-// Ask plays the question. The same question has the same answer.
+// Ask runs the scenario. It is deterministic.
 func Ask(q Scenario) Forecast {
 	f := Forecast{Runs: q.Runs}
 	if q.Planner == nil {
@@ -132,7 +132,7 @@ func (o *outcomes) add(begin, end time.Time, j *core.Job) {
 	o.finishes = append(o.finishes, finish)
 }
 
-// paidAnyway is what of the job's cost by t was paid whether it ran or not.
+// paidAnyway returns the part of the job's cost by t that accrues whether the job runs or not.
 func paidAnyway(j *core.Job, t time.Time) (sum money.Amount) {
 	for _, a := range j.Attempts() {
 		if a.Capacity() == market.Reserved {
@@ -143,7 +143,7 @@ func paidAnyway(j *core.Job, t time.Time) (sum money.Amount) {
 	return sum
 }
 
-// shares are what a tenth, half and nine tenths of the values stay below; zero of none. It sorts them.
+// shares sorts the values and returns their 10 %, 50 % and 90 % quantiles, or zeros if there are none.
 func shares[T cmp.Ordered](list []T) (v [3]T) {
 	slices.Sort(list)
 	for i, share := range []float64{0.1, 0.5, 0.9} {
@@ -154,7 +154,7 @@ func shares[T cmp.Ordered](list []T) (v [3]T) {
 	return v
 }
 
-// onDemand is what the work left costs on-demand, done in one of those ways.
+// onDemand returns what the remaining work costs on-demand, using one of the given variants.
 func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 	if q.Pace <= 0 {
 		return nil
@@ -176,20 +176,20 @@ func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 	return &best
 }
 
-// mostTries is after how many attempts a run of the job counts as one that does not come to its end: its machines
-// live for less than it needs to get anywhere.
+// mostTries is the number of attempts after which a run counts as endless: its machines are interrupted before the job
+// makes progress.
 const mostTries = 1000
 
-// mostLooks bounds how often a run of long work reports and saves, so that a plan for months takes seconds. Work of
-// 25 hours and less reports as it does live.
+// mostLooks bounds the number of reports and saves of a run, so that a plan for months takes seconds. Work of 25 hours
+// or less reports as often as a live job.
 const mostLooks = 1000
 
-// left is the work that is left, on a machine of speed 1.
+// left returns the remaining work as time on a machine of speed 1.
 func (q *Scenario) left() time.Duration {
 	return time.Duration(float64(q.Terms.Steps-q.Done) / q.Pace * float64(time.Hour))
 }
 
-// opens makes the zones in which the offers of a question come and go.
+// opens creates the zones in which the scenario's offers open and close.
 func (w *World) opens(q *Scenario) {
 	for i, o := range q.Offers {
 		o.Notice = stretched(o.Notice, q.Speed)
@@ -198,14 +198,14 @@ func (w *World) opens(q *Scenario) {
 		if r := o.Reserved; r.Count > 0 {
 			opens, known := q.Opens[o.ID]
 			if !quote.Available && !q.Now.Before(r.From) && !known {
-				continue // others have it, and nobody knows for how long
+				continue // others hold it, and their end is unknown
 			}
 			opened = opens
 			name = string(o.ID)
 		}
 		z := w.zone(name)
 		if o.Capacity == market.Spot && z.spot != "" || o.Capacity != market.Spot && z.firm != "" {
-			z = w.zone(string(o.ID)) // another machine of the same zone comes and goes by itself
+			z = w.zone(string(o.ID)) // another machine of the same zone opens and closes independently
 		}
 		if o.Capacity == market.Spot {
 			z.spot, z.offer, z.rate, z.open, z.unpriced = o.ID, o, quote.Rate, quote.Available, !quote.Priced
@@ -220,7 +220,7 @@ func (w *World) opens(q *Scenario) {
 	}
 }
 
-// play lives one life of the job on a market drawn by the seed.
+// play simulates the job once, on a market drawn from the seed.
 func play(q Scenario, seed uint64) (*World, *core.Job) {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
 	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Planner
@@ -229,7 +229,7 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 		w.several(seed)
 	}
 	w.opens(&q)
-	t := q.Terms // of what is left: the job begins anew with less to do
+	t := q.Terms // terms of the remaining work: the job starts again with fewer steps
 	t.Steps -= q.Done
 	t.Budget = t.Budget.Sub(q.Spent)
 	t.Metric, t.Notify = policy.Metric{}, false
@@ -251,7 +251,7 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 		cfg = core.DefaultConfig()
 	}
 	cfg.MaxRunning = 1
-	if usual := core.DefaultConfig().Detect; cfg.Detect < usual { // the core is told sooner than by a cloud
+	if usual := core.DefaultConfig().Detect; cfg.Detect < usual { // the core hears of an end sooner than from a cloud
 		w.brisk = float64(cfg.Detect) / float64(usual)
 	}
 	w.step(core.Configured{Config: cfg})

@@ -15,9 +15,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A forecast of a gang is of all its machines: the same markets give the same odds and finish, N times
-// the cost, and N times what on-demand costs. What differs is how often it saves. Asked twice it says the same.
-func TestAForecastOfAGangCountsAllItsMachines(t *testing.T) {
+// A forecast of a gang counts all of its machines: on the same markets it has the same odds and finish, N times the
+// cost, and N times the on-demand cost. Only the save interval differs. The forecast is deterministic.
+func TestAsk_CountsAllMachinesOfGang(t *testing.T) {
 	spot := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 2,
 		Currency: money.USD, Notice: 2 * time.Minute}
 	spot.ID = market.ID(spot)
@@ -43,7 +43,7 @@ func TestAForecastOfAGangCountsAllItsMachines(t *testing.T) {
 	for _, nodes := range []int{8, 2}[:lane.Pick(1, 2)] {
 		got := ask(nodes, 0)
 		for i := range got.Cost {
-			if each := got.Cost[i] / float64(nodes); math.Abs(each/one.Cost[i]-1) > 0.1 { // by what each saves and loses
+			if each := got.Cost[i] / float64(nodes); math.Abs(each/one.Cost[i]-1) > 0.1 { // apart from different saves and losses
 				t.Errorf("%d machines: quantile %d costs $%.4f each, one $%.4f", nodes, i, each, one.Cost[i])
 			}
 		}
@@ -61,8 +61,8 @@ func TestAForecastOfAGangCountsAllItsMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkALifeOfAGang is one simulated life of a job on one machine and on eight.
-func BenchmarkALifeOfAGang(b *testing.B) {
+// BenchmarkPlayGang simulates one life of a job on one machine and on eight.
+func BenchmarkPlayGang(b *testing.B) {
 	trace := gangMarket(2*time.Minute, 2*time.Hour, 3*time.Hour, 4*time.Hour, 7*time.Hour, 11*time.Hour, 12*time.Hour)
 	for _, nodes := range []int{1, 8} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {

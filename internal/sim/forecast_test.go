@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// longJob asks about work of that length on a machine at $3 an hour that cannot be interrupted.
+// longJob is a scenario of long work on an uninterruptible machine at $3 an hour.
 func longJob(work time.Duration) Scenario {
 	o := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.OnDemand, CPUs: 1,
 		Memory: size.GiB, Speed: 1, Currency: money.USD}
@@ -23,7 +23,7 @@ func longJob(work time.Duration) Scenario {
 		Quotes: []market.Quote{{Offer: o.ID, Rate: 3e12, Priced: true, Available: true, At: epoch}}}
 }
 
-// Reports and saves of long work are few: what is left is a posting an hour.
+// Long work reports and saves rarely; what remains is a posting an hour.
 func TestAsk_PlaysTenYearsOfWorkInFewEvents(t *testing.T) {
 	for _, work := range []time.Duration{30 * 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
 		q, thousands := longJob(work), 0
@@ -41,7 +41,7 @@ func TestAsk_PlaysTenYearsOfWorkInFewEvents(t *testing.T) {
 	}
 }
 
-func TestAsk_EndsWithoutAnAnswerWhenItIsHalted(t *testing.T) {
+func TestAsk_ReturnsNoAnswerWhenHalted(t *testing.T) {
 	q := longJob(10 * 365 * 24 * time.Hour)
 	q.Runs, q.Halt = 1000, func() bool { return true }
 	if f := Ask(q); !f.Halted || f.Runs != 0 {
@@ -49,7 +49,8 @@ func TestAsk_EndsWithoutAnAnswerWhenItIsHalted(t *testing.T) {
 	}
 }
 
-// A machine that is given back once its provider said that it takes it was interrupted too. The provider counts the same.
+// A machine that is terminated after its provider announced the interruption counts as interrupted. The provider's
+// count agrees.
 func TestAsk_CountsEachInterruption(t *testing.T) {
 	for _, notice := range []time.Duration{0, 2 * time.Minute} {
 		q := longJob(30 * time.Hour)

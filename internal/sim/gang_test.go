@@ -7,7 +7,7 @@ func (w *World) gangs() bool {
 	return w.extra != nil && !w.calm5() && !w.plain && w.seed%7 == 3 && !w.warm()
 }
 
-// drawGang makes a gang of a job, elastic or not, from a source of its own.
+// drawGang turns a job into a gang, elastic or not, from its own random source.
 func (w *World) drawGang(j *simJob) {
 	if w.gang == nil {
 		w.gang = rand.New(rand.NewPCG(w.seed, 0x6a46))

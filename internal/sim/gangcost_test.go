@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// gangMarket is spot at $1 with gaps, and on-demand at $3; each with four accelerators.
+// gangMarket sells spot at $1 with gaps, and on-demand at $3, each with four accelerators.
 func gangMarket(notice time.Duration, gaps ...time.Duration) market.Trace {
 	spot := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB,
 		Accelerator: "A10G", Accelerators: 4, Speed: 1, Currency: money.USD, Notice: notice}
@@ -44,10 +44,10 @@ func playGang(t *testing.T, terms core.Terms, trace market.Trace, rule policy.Ru
 		Planner: plan.NewPlanner(), Config: config})
 }
 
-// Machines that come and go together cost N times what one costs, under each rule and deadline,
-// and are done and interrupted alike, where they save as often as one does. What they differ by is the
-// seconds in which their agents hear of each other.
-func TestAGangCostsNTimesWhatOneMachineCosts(t *testing.T) {
+// Machines that come and go together cost N times one machine under each rule and deadline, with the same finish and
+// interruptions, if they save equally often. They may differ by the seconds that their agents need to learn about each
+// other.
+func TestPlay_GangCostsNTimesOneMachine(t *testing.T) {
 	for _, notice := range []time.Duration{0, 2 * time.Minute} {
 		trace := gangMarket(notice, 2*time.Hour, 3*time.Hour, 4*time.Hour, 7*time.Hour, 11*time.Hour, 12*time.Hour)
 		for _, rule := range []policy.Rule{policy.OnDemand, policy.Greedy, policy.UniformProgress, policy.Default} {
@@ -76,9 +76,9 @@ func TestAGangCostsNTimesWhatOneMachineCosts(t *testing.T) {
 	}
 }
 
-// A budget of N times as much ends N machines where it ends one, and one that does not pay for
-// the work is said to be short for both.
-func TestABudgetOfAGangEndsWhereThatOfOneMachineDoes(t *testing.T) {
+// A budget of N times as much ends N machines where it ends one. A budget that does not pay for the work is reported as
+// short for both.
+func TestPlay_BudgetOfGangEndsLikeOneMachine(t *testing.T) {
 	trace := gangMarket(2*time.Minute, 2*time.Hour, 3*time.Hour)
 	for _, dollars := range []int64{3, 9, 14} {
 		play := func(nodes int) Played {
@@ -101,8 +101,8 @@ func TestABudgetOfAGangEndsWhereThatOfOneMachineDoes(t *testing.T) {
 	}
 }
 
-// GPU-hours and the GPUs of a quota are counted on all machines: N times the hours last as long.
-func TestGPUHoursOfAGang(t *testing.T) {
+// GPU-hours and GPU quotas count all machines: N times the hours last as long.
+func TestPlay_GPUHoursCountAllMachinesOfGang(t *testing.T) {
 	play := func(nodes int) Played {
 		terms := gangTerms(nodes)
 		terms.Interval, terms.GPUHours = 10*time.Minute, float64(12*nodes) // three hours of four GPUs on each
@@ -116,17 +116,17 @@ func TestGPUHoursOfAGang(t *testing.T) {
 	}
 }
 
-// A deadline that one machine meets is met by a gang, also where a provider takes its time to
-// grant on-demand machines: the guard acts as much earlier for N as for one.
-func TestAGangIsInTimeWhereOneMachineIs(t *testing.T) {
-	trace := gangMarket(0, 2*time.Hour, 1000*time.Hour) // spot ends after two hours, for ever
+// A gang meets a deadline that one machine meets, even if a provider takes long to grant on-demand machines: the guard
+// allows the same extra time for N as for one.
+func TestPlay_GangMeetsDeadlineOfOneMachine(t *testing.T) {
+	trace := gangMarket(0, 2*time.Hour, 1000*time.Hour) // spot ends for good after two hours
 	for _, wait := range []time.Duration{0, 20 * time.Minute} {
 		cfg := core.DefaultConfig()
 		cfg.GrantWait = wait
 		for _, nodes := range []int{1, 2, 8} {
 			terms := gangTerms(nodes)
 			terms.Deadline = epoch.Add(13 * time.Hour)
-			got := playGang(t, terms, trace, policy.Greedy, cfg) // waits for as long as the guard lets it
+			got := playGang(t, terms, trace, policy.Greedy, cfg) // waits for as long as the guard allows
 			firm := got.Attempts[len(got.Attempts)-1]
 			early := terms.Deadline.Sub(got.Ended)
 			if !got.InTime || firm.Capacity() != market.OnDemand || firm.Nodes() != nodes || early < wait || early > wait+15*time.Minute {
@@ -137,9 +137,10 @@ func TestAGangIsInTimeWhereOneMachineIs(t *testing.T) {
 	}
 }
 
-// Of a range as few machines are taken as leave room before the deadline, and n of N take N/n as long.
-func TestAnElasticGangTakesWhatIsEnough(t *testing.T) {
-	// 80 machine-hours in half of the time, less a start: 30 h leave 14.95 h for 13.3 h on six; 9 h are too few for all.
+// An elastic gang takes the fewest machines that leave room before the deadline, and n of N machines take N/n as long.
+func TestPlay_ElasticGangTakesFewestMachines(t *testing.T) {
+	// 80 machine-hours in half of the time, less a restart: 30 h leave 14.95 h for 13.3 h on six; 9 h are too few even
+	// for all.
 	for hours, want := range map[int]int{0: 2, 9: 8, 22: 8, 30: 6, 45: 4, 100: 2} {
 		terms := gangTerms(8)
 		terms.LeastNodes, terms.Interval = 2, 10*time.Minute

@@ -11,10 +11,10 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// nodes is how many machines the job may have at once.
+// nodes returns the largest number of machines that the job may have at once.
 func (j *simJob) nodes() int { return max(1, j.terms.Nodes) }
 
-// rankName is what an agent is known by: its attempt, and its rank where that is not the first.
+// rankName returns the name of an agent: its attempt, followed by its rank unless that is 0.
 func rankName(attempt string, node int) string {
 	if node == 0 {
 		return attempt
@@ -22,7 +22,7 @@ func rankName(attempt string, node int) string {
 	return fmt.Sprintf("%s/%d", attempt, node)
 }
 
-// ranks are the agents of an attempt, by rank.
+// ranks returns the agents of an attempt, in rank order.
 func (w *World) ranks(attempt string) (list []*agent) {
 	for n := range 8 {
 		if a := w.agents[rankName(attempt, n)]; a != nil {
@@ -32,7 +32,7 @@ func (w *World) ranks(attempt string) (list []*agent) {
 	return list
 }
 
-// agentOn is the agent of an attempt on a machine, or nil.
+// agentOn returns the attempt's agent on the instance, or nil.
 func (w *World) agentOn(attempt, instance string) *agent {
 	for _, a := range w.ranks(attempt) {
 		if a.i.id == instance {
@@ -42,11 +42,11 @@ func (w *World) agentOn(attempt, instance string) *agent {
 	return nil
 }
 
-// several lets jobs of this world have several machines each.
+// several allows jobs with several machines in this world.
 func (w *World) several(seed uint64) { w.gang = rand.New(rand.NewPCG(seed, 0x6a46)) }
 
-// serves lets a machine that may be one of several ask for its task, and end what is to end,
-// as the real agent does, until its end. Where there are no faults it is told when to: see wakes.
+// serves polls for the machine's tasks until the machine ends, as the real agent does. In a world without faults, wakes
+// triggers each poll instead.
 func (w *World) serves(i *instance) {
 	if w.calm {
 		w.after(time.Second, func() { w.served(i) })
@@ -63,7 +63,7 @@ func (w *World) serves(i *instance) {
 	})
 }
 
-// wakes lets the machines look for what there is to do that a step concerns.
+// wakes polls for tasks on the machines that the facts of a step concern.
 func (w *World) wakes(facts []core.Fact) {
 	all := func(attempt string) {
 		a, ok := w.m.Attempt(attempt)
@@ -114,7 +114,7 @@ func (w *World) served(i *instance) {
 	}
 }
 
-// ranked begins a rank of an attempt.
+// ranked starts one rank of an attempt.
 func (w *World) ranked(i *instance, known *state.Instance, k *core.Task) {
 	t := k.Attempt()
 	job := w.jobOf(t.ID())
@@ -143,7 +143,7 @@ func (w *World) ranked(i *instance, known *state.Instance, k *core.Task) {
 	w.after(time.Second, b.claim)
 }
 
-// together lets a gang work once all of its programs have begun.
+// together starts the work of a gang once all of its programs have started.
 func (a *agent) together() {
 	ranks := a.w.ranks(a.attempt)
 	if len(ranks) < a.nodes || slices.ContainsFunc(ranks, func(r *agent) bool { return r.began.IsZero() || r.dead }) {
@@ -155,7 +155,7 @@ func (a *agent) together() {
 	lead.works()
 }
 
-// bereaved is said of a gang of which a machine is lost: its programs hang, or fail.
+// bereaved handles the loss of one machine of a gang: the other programs hang or fail.
 func (w *World) bereaved(i *instance) {
 	lost := i.agent
 	if lost == nil || lost.nodes < 2 || lost.over || lost.began.IsZero() {
@@ -186,7 +186,7 @@ func (w *World) failAfterLoss(r *agent) {
 	r.end("failed", 1, r.step(), false)
 }
 
-// completes lets the other ranks of a gang end with the first.
+// completes ends the other ranks of a gang after the first.
 func (a *agent) completes() {
 	for _, r := range a.w.ranks(a.attempt) {
 		if r == a {
@@ -205,7 +205,7 @@ func (a *agent) completes() {
 	}
 }
 
-// parts is how many machines of a launch are granted at once, and whether the others come at all.
+// grantedOf returns how many machines of a launch the provider grants at once, and whether the rest follow later.
 func (w *World) grantedOf(nodes int) (now int, rest bool) {
 	if w.gang == nil || nodes < 2 || w.gang.Float64() >= w.partly {
 		return nodes, false
@@ -214,7 +214,7 @@ func (w *World) grantedOf(nodes int) (now int, rest bool) {
 	return 1 + w.gang.IntN(nodes-1), w.gang.IntN(2) == 0
 }
 
-// asked is how many machines were asked for with a key at most.
+// asks records and returns the number of machines that a launch requests.
 func (w *World) asks(a core.Launch) int {
 	n := max(1, a.Nodes)
 	w.wanted[a.Allocation] = max(w.wanted[a.Allocation], n)

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// grants rents so many machines, or with the fault some of them now and others later or never.
+// grants rents the given number of machines. With the fault, some come at once and the others later or never.
 func (w *World) grants(a core.Launch, z *zone, spot bool, nodes int) {
 	now, rest := w.grantedOf(nodes)
 	for range now {
@@ -25,7 +25,7 @@ func (w *World) grants(a core.Launch, z *zone, spot bool, nodes int) {
 	}
 }
 
-// answerAll tells of all machines that a key rented.
+// answerAll reports all machines that were rented with a key.
 func (w *World) answerAll(key string) {
 	for _, i := range w.byKey[key] {
 		w.answer(i)
@@ -38,7 +38,7 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 		return
 	}
 	if len(w.byKey[a.Allocation]) >= w.wanted[a.Allocation] && w.fault != FaultNoKey {
-		w.answerAll(a.Allocation) // asked twice while it was pending
+		w.answerAll(a.Allocation) // repeated while it was pending
 		return
 	}
 	if !spot && w.gone(z) {
@@ -88,5 +88,5 @@ func (w *World) checkRented(i *instance, z *zone) {
 	}
 }
 
-// mostLag is how long a provider's list may lack a machine that runs.
+// mostLag bounds how long a provider's list may omit a running machine.
 const mostLag = 8 * time.Minute

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// happens does what a scenario lets happen at a time.
+// happens performs one scenario event.
 func (s *stage) happens(words []string, line string) error {
 	w := s.w
 	a := &args{values: map[string]string{}}
@@ -67,13 +67,13 @@ func (s *stage) happens(words []string, line string) error {
 		for range times {
 			w.script.refuse = append(w.script.refuse, a.text("reason", "no_capacity"))
 		}
-	case "pending": // pending 40m: launches are granted that late
+	case "pending": // pending 40m: launches are granted with this delay
 		d, err := time.ParseDuration(a.first())
 		if err != nil {
 			return err
 		}
 		w.script.pending = d
-	case "slow": // slow 10m: giving back takes that long
+	case "slow": // slow 10m: terminations take this long
 		d, err := time.ParseDuration(a.first())
 		if err != nil {
 			return err
@@ -117,24 +117,24 @@ func (s *stage) happens(words []string, line string) error {
 		s.line("user", "rerun %s as %s", old.id, again.id)
 		w.jobs = append(w.jobs, again)
 		s.submit(&w.jobs[len(w.jobs)-1])
-	case "cut", "heal": // cut i-1: no word of its agent reaches the server
+	case "cut", "heal": // cut i-1: its agent cannot reach the server
 		i := w.instances[a.first()]
 		if i == nil || i.agent == nil {
 			return fmt.Errorf("no such machine")
 		}
 		i.agent.cut = verb == "cut"
 		s.line("network", "%s %s", verb, i.id)
-	case "unlist", "list": // unlist i-1: the provider's inventory leaves it out
+	case "unlist", "list": // unlist i-1: the provider's inventory omits it
 		id := a.first()
 		w.script.unlisted[id] = verb == "unlist"
 		s.line("provider", "%ss %s", verb, id)
 	case "sweep":
 		w.sweep()
-	case "orphan": // orphan ZONE: a machine with our tag that nobody asked for
+	case "orphan": // orphan ZONE: a machine with our tag that no server requested
 		z := w.zone(a.first())
 		i := w.orphan(z)
 		s.line("provider", "rents %s, and nobody asked for it", i.id)
-	case "sleep": // sleep 3h: the laptop's lid is closed
+	case "sleep": // sleep 3h: the laptop sleeps
 		d, err := time.ParseDuration(a.first())
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (s *stage) opens(z *zone) {
 	s.w.quotes()
 }
 
-// report lets the program of a job say a metric of its own.
+// report makes a job's program report a metric of its own.
 func (s *stage) report(id, name, text string) error {
 	for _, i := range slices.Backward(s.w.order) {
 		if a := i.agent; a != nil && a.job.id == id && !a.dead && !a.over {
@@ -191,7 +191,7 @@ func (s *stage) report(id, name, text string) error {
 	return fmt.Errorf("no program of %s runs", id)
 }
 
-// event hands a recorded event to the core as it stands, with its own time.
+// event passes a recorded event to the core unchanged, with its own time.
 func (s *stage) event(line string) error {
 	_, text, _ := strings.Cut(line, "event")
 	var e core.Event

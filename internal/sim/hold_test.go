@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// tree is a study of pipelines of jobs that is generated, under limits of its team.
+// tree is a generated study of pipelines of jobs under limits of its team.
 type tree struct {
 	m      *core.Machine
 	rng    *rand.Rand
@@ -26,7 +26,7 @@ type tree struct {
 	owner  ledger.Owner
 	made   int
 	spent  money.Amount // by the postings
-	broken string       // the first property that did not hold
+	broken string       // the first violated property
 	seen   map[string]int
 }
 
@@ -73,13 +73,13 @@ func (t *tree) breaks(format string, a ...any) {
 	}
 }
 
-// open opens a hold, or is refused.
+// open opens a hold and reports whether the core accepted it.
 func (t *tree) open(name, parent string, dollars float64) bool {
 	t.step(core.GroupOpened{Group: name, Terms: core.GroupTerms{Owner: t.owner, Parent: parent, HasBudget: true, Budget: usd(dollars), AtOnce: 4, Grace: 9 * time.Minute}})
 	return t.m.State().Group(name) != nil
 }
 
-// spawn begins so many parts of a hold, and holds that they begin where there is room, and else none.
+// spawn submits n parts of a hold and verifies that all start if there is room, and none otherwise.
 func (t *tree) spawn(parent string, n int) {
 	b := core.Spawn{Parent: parent}
 	room, takes := t.room(parent), money.Amount{}
@@ -87,7 +87,7 @@ func (t *tree) spawn(parent string, n int) {
 		t.made++
 		one := core.JobSubmitted{Job: fmt.Sprint("j", t.made), Terms: core.Terms{Owner: t.owner, Parent: parent, Currency: money.USD, Saves: true, Grace: time.Minute,
 			Work: time.Duration(1+t.rng.IntN(90)) * time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}}}
-		if t.rng.IntN(3) > 0 { // else it gets one, of half again its work
+		if t.rng.IntN(3) > 0 { // otherwise it gets half again its work
 			one.Terms.Budget, one.Terms.HasBudget = usd(0.1+2*t.rng.Float64()), true
 			takes = takes.Add(one.Terms.Budget)
 		} else {
@@ -114,7 +114,7 @@ func (t *tree) spawn(parent string, n int) {
 	t.seen[fmt.Sprint("refused ", refused)]++
 }
 
-// takes sums a hold and all below it from its parts, one by one: what it has cost, and what it may.
+// takes sums a hold and everything below it over its parts: the cost so far, and the most that it may cost.
 func (t *tree) takes(name string, of map[string][]*core.Job) (spent, most money.Amount) {
 	for _, j := range of[name] {
 		s := j.Spent(t.now)
@@ -136,7 +136,7 @@ func (t *tree) takes(name string, of map[string][]*core.Job) (spent, most money.
 	return spent, most
 }
 
-// parts are the jobs by hold.
+// parts returns the jobs by hold.
 func (t *tree) parts() map[string][]*core.Job {
 	of := map[string][]*core.Job{}
 	for j := range t.m.Jobs() {
@@ -150,8 +150,8 @@ func (t *tree) room(hold string) money.Amount {
 	return t.m.State().Group(hold).Terms.Budget.Sub(most)
 }
 
-// check holds that the limit's sums are those of the tree: what it has cost, and of its worst
-// case the rest, once.
+// check verifies that the limit's sums equal those of the tree: the cost so far, and the rest of its worst case,
+// counted once.
 func (t *tree) check() {
 	b, _ := t.m.Books(t.now)
 	u, of := b.Use(b.Limits[0]), t.parts()
@@ -176,7 +176,7 @@ func (t *tree) check() {
 	}
 }
 
-// live lets the tree grow and its parts run until all are over.
+// live grows the tree and runs its parts until all have ended.
 func (t *tree) live(parts int) {
 	if !t.open(study, "", 30_000) {
 		t.breaks("room: the study is not opened")
@@ -202,7 +202,7 @@ func (t *tree) live(parts int) {
 				t.step(core.AttemptEnded{Attempt: a.ID(), Message: a.Heard() + 1, Reason: "completed"})
 			}
 		}
-		if t.made >= parts { // the rest is not waited for: a few end by themselves, the others are stopped
+		if t.made >= parts { // a few of the rest end by themselves; the others are stopped
 			for j := range t.m.Jobs() {
 				if !j.State().Over() && t.rng.IntN(4) == 0 {
 					t.step(core.JobEnded{Job: j.ID(), Save: j.State() != core.Running})
@@ -224,9 +224,9 @@ func (t *tree) live(parts int) {
 	}
 }
 
-// A generated tree of 10,000 jobs under one hold takes its worst case of the limit once, and
-// what is left of that, exactly, at any time; all parts of an event begin or none.
-func TestATreeOfPartsTakesFromOneHold(t *testing.T) {
+// A generated tree of 10,000 jobs under one hold takes its worst case from the limit once and exactly, at any time. All
+// parts of an event start, or none does.
+func TestHold_TreeOfPartsTakesFromOneHold(t *testing.T) {
 	f := newTree(1, core.Faults{})
 	f.live(10_000)
 	if f.broken != "" {
@@ -243,8 +243,8 @@ func TestATreeOfPartsTakesFromOneHold(t *testing.T) {
 	}
 }
 
-// Faults that are injected into the rules of holds are noticed.
-func TestFaultsOfHoldsAreNoticed(t *testing.T) {
+// The checks detect faults in the rules of holds.
+func TestHold_DetectsPlantedFaults(t *testing.T) {
 	for name, f := range map[string]core.Faults{
 		"a part is counted beside its hold":        {Twice: true},
 		"a hold that is closed keeps what it held": {Keeps: true},
@@ -264,9 +264,9 @@ func TestFaultsOfHoldsAreNoticed(t *testing.T) {
 	}
 }
 
-// A hold waits for approval where it asks for it; its parts ask for none. Nothing begins
-// before, nor in a hold that is another's or closed.
-func TestPartsInheritTheApprovalOfTheirHold(t *testing.T) {
+// A hold that needs approval waits for it; its parts need none. Nothing starts before the approval, nor in a hold that
+// is closed or belongs to another user.
+func TestHold_PartsInheritApproval(t *testing.T) {
 	f := newTree(1, core.Faults{})
 	ten := usd(10)
 	f.step(core.BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Total, Approve: &ten}}}})

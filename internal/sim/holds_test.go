@@ -13,21 +13,21 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// kept is a hold as it was granted, as the log says.
+// kept is a hold as granted in the log.
 type kept struct {
 	parent        string
 	budget, worst money.Amount
 	over          bool
 }
 
-// drawHolds opens holds that nest in some of the lives, and spawns parts of them among all
-// else that happens. It has chance of its own, so that the lives without are as they were.
+// drawHolds opens, in some lives, nested holds and spawns parts of them beside everything else. Its own random
+// source leaves the other lives unchanged.
 func (w *World) drawHolds(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0x401d5))
 	if w.calm5() || rng.IntN(4) > 0 {
 		return
 	}
-	for _, j := range w.jobs { // parts come before them, and their budget may do at no price of later
+	for _, j := range w.jobs { // parts come earlier, and no later price may suit their budget
 		w.after(72*time.Hour, func() { w.giveUp(j.id) })
 	}
 	owner := ledger.Owner{Team: "team0", Project: "p"}
@@ -46,7 +46,7 @@ func (w *World) drawHolds(gpus int) {
 	}
 }
 
-// drawParts draws parts of a hold that come together at a time, and what becomes of them.
+// drawParts draws parts of a hold that are submitted together, and their fates.
 func (w *World) drawParts(rng *rand.Rand, hold string, owner ledger.Owner, gpus int, at time.Duration) {
 	main := w.rng
 	w.rng = rng
@@ -77,21 +77,21 @@ func (w *World) drawParts(rng *rand.Rand, hold string, owner ledger.Owner, gpus 
 		case 2:
 			w.after(later, func() { w.insist(core.JobEnded{Job: id, Save: later%2 == 0}) })
 		}
-		w.after(at+72*time.Hour, func() { w.giveUp(id) }) // its budget may do at no price
+		w.after(at+72*time.Hour, func() { w.giveUp(id) }) // no price may suit its budget
 	}
 	w.coming++
 	w.after(at, func() { w.spawns(hold, parts) })
 }
 
-// spawns begins parts of a hold until there is an answer, and holds that all begin where there
-// is room for all, and else none.
+// spawns submits parts of a hold until there is an answer, and verifies that all start if there is room for all, and
+// none otherwise.
 func (w *World) spawns(hold string, parts []simJob) {
 	if !w.up {
 		w.after(time.Minute, func() { w.spawns(hold, parts) })
 		return
 	}
 	rules, _ := w.m.Rules()
-	exact := !slices.ContainsFunc(rules.Limits, func(l budget.Limit) bool { return l.GPUHours != nil }) // for which one may be too long
+	exact := !slices.ContainsFunc(rules.Limits, func(l budget.Limit) bool { return l.GPUHours != nil }) // one part may be too long for such a limit
 	b, takes, known := core.Spawn{Parent: hold}, money.Amount{}, len(w.jobs)
 	for _, j := range parts {
 		b.Parts = append(b.Parts, core.JobSubmitted{Job: j.id, Terms: j.terms, Spec: j.spec})
@@ -100,7 +100,7 @@ func (w *World) spawns(hold string, parts []simJob) {
 	fits := w.holdsOpen(hold) && takes.Cmp(w.roomIn(hold)) <= 0
 	w.jobs = append(w.jobs, parts...)
 	body := core.Body(b)
-	if len(parts) == 1 { // as a client submits a part by itself
+	if len(parts) == 1 { // as a client submits a single part
 		body = b.Parts[0]
 	}
 	before := w.m.Len()
@@ -132,7 +132,7 @@ func (w *World) spawns(hold string, parts []simJob) {
 	}
 }
 
-// rebudgets lets the user give a part more money, where its hold has it.
+// rebudgets makes the user raise a part's budget, if its hold has room.
 func (w *World) rebudgets(id string, more money.Amount) {
 	j, known := w.known(id)
 	if !w.up || !known || j.State().Over() {
@@ -151,7 +151,7 @@ func (w *World) rebudgets(id string, more money.Amount) {
 	}
 }
 
-// holdsOpen reports whether a hold and those that it takes from are open.
+// holdsOpen reports whether a hold and its ancestors are open.
 func (w *World) holdsOpen(name string) bool {
 	for name != "" {
 		h := w.m.State().Group(name)
@@ -163,7 +163,7 @@ func (w *World) holdsOpen(name string) bool {
 	return true
 }
 
-// roomIn is what a hold has left, its parts and the holds below it gone through one by one.
+// roomIn returns the rest of a hold's budget, counted part by part.
 func (w *World) roomIn(name string) money.Amount {
 	h := w.m.State().Group(name)
 	if h == nil {
@@ -172,7 +172,7 @@ func (w *World) roomIn(name string) money.Amount {
 	return h.Terms.Budget.Sub(w.takenOf(name, w.holds()))
 }
 
-// holds are the holds as the core has them.
+// holds returns the core's holds.
 func (w *World) holds() map[string]*kept {
 	all := map[string]*kept{}
 	for _, h := range w.m.State().Groups() {
@@ -181,8 +181,8 @@ func (w *World) holds() map[string]*kept {
 	return all
 }
 
-// takenOf is what has been taken of a hold: what its parts may cost, those that are over what
-// they have cost, and the worst case of each hold below it that is open.
+// takenOf returns what is taken from a hold: the most that its parts may cost, the actual cost of ended parts, and the
+// worst case of each open hold below it.
 func (w *World) takenOf(name string, all map[string]*kept) (taken money.Amount) {
 	for _, j := range w.allJobs() {
 		if j.Terms().Parent != name {
@@ -208,8 +208,7 @@ func (w *World) takenOf(name string, all map[string]*kept) (taken money.Amount) 
 	return taken
 }
 
-// nested holds that what is given of a hold never passes it, and that it gives nothing once
-// it is closed.
+// nested verifies that a hold never gives more than it has, and nothing after it is closed.
 func (t *twin) nested(e core.Event, out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
@@ -219,7 +218,7 @@ func (t *twin) nested(e core.Event, out core.Outcome) {
 			t.gives(g.Terms.Parent, f.Group)
 		case state.GroupEnded:
 			t.holds[f.Group].over = true
-		case state.GroupFinished: // of itself
+		case state.GroupFinished: // its own
 			t.holds[f.Group].over = true
 		case state.JobQueued:
 			if j, _ := t.w.known(f.Job); isNew(e.Body) {
@@ -242,7 +241,7 @@ func isNew(b core.Body) bool {
 	return false
 }
 
-// gives holds that a hold had what it has given to something.
+// gives verifies that a hold had what it gave.
 func (t *twin) gives(hold, to string) {
 	if hold == "" {
 		return
@@ -259,9 +258,8 @@ func (t *twin) gives(hold, to string) {
 	}
 }
 
-// checkHolds holds at the end of a life that no hold has cost more than it has, but for what its
-// parts went beyond their own budgets, and what was posted to parts that were over. The sums
-// are those of the postings.
+// checkHolds verifies at the end of a life that no hold cost more than its budget, apart from what its parts overspent
+// and what was posted to ended parts. The postings give the sums.
 func (w *World) checkHolds() {
 	holds := w.holds()
 	spent, room := map[string]money.Amount{}, map[string]money.Amount{}
@@ -296,7 +294,7 @@ func (w *World) checkHolds() {
 	}
 }
 
-// partsLeft reports whether parts are still to come.
+// partsLeft reports whether parts are still to be submitted.
 func (w *World) partsLeft() bool {
 	return w.coming > 0 || slices.ContainsFunc(w.m.State().Groups(), func(h *state.Group) bool { return h.Phase == state.GroupOpen })
 }

@@ -1,6 +1,6 @@
 package sim
 
-// boots has a machine that is rented run the image of its launch.
+// boots makes a rented machine run the image of its launch.
 func (w *World) boots(i *instance, image string) {
 	if w.fault == FaultNoImage {
 		image = ""
@@ -11,8 +11,7 @@ func (w *World) boots(i *instance, image string) {
 	i.image = image
 }
 
-// checkImage holds that a program begins where the image runs that its job names, and a program
-// without one where none does.
+// checkImage verifies that a program starts in the image that its job names, or in none if the job names none.
 func (a *agent) checkImage() {
 	w := a.w
 	t := w.attempt(a.attempt)

@@ -1,9 +1,9 @@
 package sim
 
-// images reports whether some machines of this life run images, which some of its jobs name.
+// images reports whether some machines of this life run images that some of its jobs name.
 func (w *World) images() bool { return w.extra != nil && !w.calm5() && !w.plain && w.seed/3%5 == 2 }
 
-// drawImages has the machines of the first zone, and of some others, run images.
+// drawImages enables images on the machines of the first zone and of some others.
 func (w *World) drawImages() {
 	for n, z := range w.zones {
 		z.offer.Images = w.images() && (n == 0 || (w.seed/15+uint64(n))%2 == 0)
@@ -11,7 +11,7 @@ func (w *World) drawImages() {
 	}
 }
 
-// namesImage gives the nth job the image that its program runs in, or none; an alternative may name another.
+// namesImage sets the image of the nth job's program, or none. A variant may name another.
 func (w *World) namesImage(n int) {
 	if !w.images() {
 		return

@@ -17,7 +17,7 @@ func (a *agent) complete() {
 	})
 }
 
-// drain ends the program, saves, and says so.
+// drain saves, ends the program and reports it.
 func (a *agent) drain(reason string) {
 	if a.dead || a.over {
 		return
@@ -41,7 +41,7 @@ func (a *agent) drain(reason string) {
 	}
 }
 
-// notice tells the agent that its machine goes away in d.
+// notice warns the agent that its machine will be interrupted in d.
 func (a *agent) notice(d time.Duration) {
 	if a.dead || d == 0 {
 		return

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Run lives the life that the seed draws and checks every property of it.
+// Run simulates the life of the seed and checks every property.
 func Run(seed uint64, plant Fault) *World {
 	w := drawn(seed, plant)
 	w.live()
@@ -30,7 +30,7 @@ func Run(seed uint64, plant Fault) *World {
 	return w
 }
 
-// drawn is the life of the seed before its first event.
+// drawn returns the life of the seed before its first event.
 func drawn(seed uint64, plant Fault) *World {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0x5c81)), epoch)
 	w.seed, w.fault = seed, plant
@@ -47,13 +47,13 @@ func (w *World) live() {
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning = 1 + w.rng.IntN(3)
 	cfg.Detect = detect
-	if w.seed%6 != 0 { // the tables of the default policy take their time
+	if w.seed%6 != 0 { // the tables of the default policy are slow to build
 		cfg.Policy = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.UniformProgress2, policy.OnDemand}[w.seed%6-1]
 	}
 	if w.faults.Lag > 0 && w.fault != FaultNoLag {
 		cfg.Consistency = mostLag
 	}
-	if w.seed/6%7 == 2 { // of each policy one life in seven
+	if w.seed/6%7 == 2 { // each policy runs one life in seven
 		w.mind.OnRequest()
 		w.m.Share(w.mind)
 	}
@@ -84,7 +84,7 @@ func (w *World) live() {
 	w.after(time.Minute, w.housekeeping)
 	end := horizon
 	if w.fault != FaultNone {
-		end = horizon / 6 // what is broken may never end
+		end = horizon / 6 // a faulty life may never end
 	}
 	for len(w.heap) > 0 && w.now.Sub(epoch) < end {
 		w.next()
@@ -97,7 +97,7 @@ func (w *World) live() {
 	}
 }
 
-// drawExtra draws the faults that were thought of later, from a source of their own.
+// drawExtra draws the faults that were added later, from their own source.
 func (w *World) drawExtra() {
 	w.extra = rand.New(rand.NewPCG(w.seed, 0xe87a))
 	if w.calm5() {
@@ -113,11 +113,11 @@ func (w *World) drawExtra() {
 	w.faults.Register = odds(0.3)
 }
 
-// detect is how long a loss can go unnoticed in a drawn life.
+// detect bounds how long a loss goes unnoticed in a drawn life.
 const detect = time.Minute
 
-// calm5: every fifth life has no fault but the market's and one job with a
-// deadline: what is promised of it is held there.
+// calm5 reports whether the life has no faults but the market's, and one job with a deadline. That is so for every
+// fifth seed; these lives check the deadline promise.
 func (w *World) calm5() bool { return w.seed%5 == 0 }
 
 // draw draws the market, the faults and the jobs.
@@ -189,7 +189,7 @@ func (w *World) draw() {
 	}
 }
 
-// drawWork draws a job that has nothing but its work to do.
+// drawWork draws a job with work and no limits.
 func (w *World) drawWork(id string) simJob {
 	work := time.Duration(30+w.rng.IntN(600)) * time.Minute
 	pace := 200 + 4000*w.rng.Float64()
@@ -210,7 +210,7 @@ func (w *World) drawCalm() simJob {
 	return j
 }
 
-// drawJob draws a job with limits of every kind and a program that does what programs do.
+// drawJob draws a job with limits of every kind, and a program with typical behaviour.
 func (w *World) drawJob(id string, gpus int) simJob {
 	j := w.drawWork(id)
 	t := &j.terms
@@ -264,11 +264,11 @@ func (w *World) drawJob(id string, gpus int) simJob {
 		if w.chance(0.3) {
 			t.RetryCodes = []int{137}
 		}
-		for range w.rng.IntN(4) { // a set-up fails before the first step
+		for range w.rng.IntN(4) { // a setup fails before the first step
 			if !w.chance(0.7) {
 				break
 			}
-			j.fails = append(j.fails, failure{exit: 2 + t.MaxRetries*len(j.fails)%2, setup: true}) // alike, or each as the one before the last
+			j.fails = append(j.fails, failure{exit: 2 + t.MaxRetries*len(j.fails)%2, setup: true}) // all alike, or each like the one before the previous
 		}
 		for range 1 + w.rng.IntN(3) {
 			j.fails = append(j.fails, failure{step: int64(within(0, 1) * float64(j.steps)), exit: []int{75, 75, 137, 1}[w.rng.IntN(4)]})
@@ -290,9 +290,9 @@ func (w *World) submitAll() {
 	for n := range w.jobs {
 		w.submit(w.jobs[n])
 		j, id := w.jobs[n], w.jobs[n].id
-		if j.terms.Need.MaxRate > 0 || !j.terms.Saves { // nothing may ever cost so little or stay for so long: its user gives up
+		if j.terms.Need.MaxRate > 0 || !j.terms.Saves { // no offer may ever be so cheap or last so long: the user gives up
 			w.after(72*time.Hour, func() { w.giveUp(id) })
-		} else if j.terms.HasBudget { // it waits for a price at which its budget would do, and none may come
+		} else if j.terms.HasBudget { // it waits for a price that suits its budget, which may never come
 			w.after(20*24*time.Hour, func() { w.giveUp(id) })
 		}
 		if w.calm5() || !w.chance(0.15) {
@@ -314,7 +314,7 @@ func (w *World) submitAll() {
 	}
 }
 
-// giveUp cancels the job, as soon as the server listens.
+// giveUp cancels the job as soon as the server answers.
 func (w *World) giveUp(job string) {
 	if !w.step(core.JobEnded{Job: job}) {
 		w.after(time.Minute, func() { w.giveUp(job) })
@@ -336,7 +336,7 @@ func (w *World) submit(j simJob) {
 	}
 }
 
-// housekeeping is what the shell does by the clock: sweeps, and silent agents.
+// housekeeping does what the shell does by the clock: it sweeps, and detects silent agents.
 func (w *World) housekeeping() {
 	w.sweepDue()
 	if w.up {

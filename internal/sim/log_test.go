@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files, and the kept log where there is none")
 
-// line is one event of a kept log with what was decided about it.
+// line is one event of a kept log with its facts and postings.
 type line struct {
 	Event    json.RawMessage  `json:"event"`
 	Facts    json.RawMessage  `json:"facts,omitempty"`
@@ -24,10 +24,10 @@ type line struct {
 
 const keptLog = "testdata/log-2.jsonl"
 
-// TestAKeptLogReplays applies recorded facts, whatever the policy of today would decide,
-// and compares the hash of the state and what became of the jobs.
-func TestAKeptLogReplays(t *testing.T) {
-	if _, err := os.Stat(keptLog); *update && err != nil { // one that is there is never written again
+// TestReplay_KeptLogGivesSameState applies recorded facts, independently of today's policy, and compares the hash of the state and
+// the outcome of the jobs.
+func TestReplay_KeptLogGivesSameState(t *testing.T) {
+	if _, err := os.Stat(keptLog); *update && err != nil { // an existing log is never overwritten
 		w := Run(6, FaultNone)
 		var b bytes.Buffer
 		for _, l := range w.log {

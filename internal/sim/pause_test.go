@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// drawPauses lets users pause, resume and change jobs in some of the lives, and take up
-// what is over. It has chance of its own, so that the lives without are as they were.
+// drawPauses makes users pause, resume and change jobs in some lives, and resume ended ones. Its own random source
+// leaves the other lives unchanged.
 func (w *World) drawPauses() {
 	rng := rand.New(rand.NewPCG(w.seed, 0x9a05e))
 	if w.calm5() || rng.IntN(4) > 0 {
@@ -38,7 +38,7 @@ func (w *World) drawPauses() {
 	}
 }
 
-// drawChanges are new terms: more of each limit, another deadline or priority.
+// drawChanges draws new terms: a higher limit of any kind, another deadline or priority.
 func (w *World) drawChanges(rng *rand.Rand, j *simJob) (c core.Changes) {
 	more := 1 + 3*rng.Float64()
 	if j.terms.HasBudget && rng.IntN(2) == 0 {
@@ -66,7 +66,7 @@ func (w *World) drawChanges(rng *rand.Rand, j *simJob) (c core.Changes) {
 	return c
 }
 
-// pauses lets the user pause the job, and resume it after a while.
+// pauses makes the user pause the job and resume it later.
 func (w *World) pauses(id string, back time.Duration) {
 	b := core.JobPaused{Job: id}
 	j, known := w.known(id)
@@ -82,7 +82,7 @@ func (w *World) pauses(id string, back time.Duration) {
 	}
 	w.after(back, func() { w.resumes(id) })
 	if !w.up {
-		return // it died after the event was durable
+		return // the server died after the event was durable
 	}
 	switch j, _ := w.known(id); {
 	case j.State() == core.Paused:
@@ -97,9 +97,9 @@ func (w *World) pauses(id string, back time.Duration) {
 
 func (w *World) resumes(id string) {
 	b := core.JobResumed{Job: id}
-	refused := w.up && w.m.Refuses(w.event(b)) != nil // as a limit says: it stays paused
+	refused := w.up && w.m.Refuses(w.event(b)) != nil // a limit refuses: the job stays paused
 	if j, known := w.known(id); w.up && known && j.State().Over() {
-		w.anew(id) // it ended before it was paused, and begins again
+		w.anew(id) // the job ended before it was paused, and starts again
 	}
 	if !w.step(b) {
 		w.after(time.Minute, func() { w.resumes(id) })
@@ -107,7 +107,7 @@ func (w *World) resumes(id string) {
 	}
 	if refused {
 		w.saw("not resumed, as a limit says")
-		w.after(24*time.Hour, func() { w.insist(core.JobEnded{Job: id}) }) // its user gives it up
+		w.after(24*time.Hour, func() { w.insist(core.JobEnded{Job: id}) }) // its user cancels it
 		return
 	}
 	w.altered[id] = w.now
@@ -116,7 +116,7 @@ func (w *World) resumes(id string) {
 	}
 }
 
-// changes lets the user change a job.
+// changes makes the user change a job.
 func (w *World) changes(b core.JobUpdated) {
 	j, known := w.known(b.Job)
 	if !w.up || !known || j.State().Over() {
@@ -124,10 +124,10 @@ func (w *World) changes(b core.JobUpdated) {
 	}
 	mine := w.job(b.Job)
 	asks := mine.asks
-	if j.State() == core.Held && b.Changes.Budget != nil { // no limit of these lives asks for approval: who submitted it did
+	if j.State() == core.Held && b.Changes.Budget != nil { // no limit of these lives requires approval; the submitter asked for it
 		mine.asks = 0
 	}
-	refused := w.m.Refuses(w.event(b)) != nil // as a limit says; its user is told, and the job stays as it is
+	refused := w.m.Refuses(w.event(b)) != nil // a limit refuses: the user learns it, and the job stays unchanged
 	if !w.step(b) || refused {
 		mine.asks = asks
 		return
@@ -139,13 +139,13 @@ func (w *World) changes(b core.JobUpdated) {
 	w.newTerms(b.Job, b.Changes)
 }
 
-// newTerms keeps what the user wants of a job from now on.
+// newTerms records the terms that the user wants from now on.
 func (w *World) newTerms(id string, c core.Changes) {
 	j := w.job(id)
 	j.terms = c.Apply(j.terms)
 }
 
-// reopens lets the user take up a job that is over, with more of what it has run out of.
+// reopens makes the user resume an ended job, with more of the limit that it exhausted.
 func (w *World) reopens(id string, rng *rand.Rand) {
 	j, known := w.known(id)
 	if !w.up || !known || !j.State().Over() || j.State() == core.Succeeded {
@@ -165,7 +165,7 @@ func (w *World) reopens(id string, rng *rand.Rand) {
 	if w.fault == FaultOldTerms {
 		b.Changes = core.Changes{}
 	}
-	w.anew(id) // whatever comes of it: the job is over
+	w.anew(id) // whatever the result, the job has ended
 	if !w.rehydrates(b) {
 		return // the server died
 	}
@@ -188,7 +188,7 @@ func deref(a *money.Amount) money.Amount {
 	return *a
 }
 
-// reopened forgets what the job's earlier life had come to.
+// reopened forgets the results of the job's earlier life.
 func (t *twin) reopened(id string) {
 	delete(t.seen, id)
 	delete(t.retries, id)
@@ -196,8 +196,7 @@ func (t *twin) reopened(id string) {
 	delete(t.refused, id)
 }
 
-// paused holds that a job which is paused is not launched, and that its program was asked
-// to save before: what it had done is published.
+// paused verifies that a paused job is not launched, and that its program saved before: its work is published.
 func (t *twin) paused(out core.Outcome) {
 	for _, a := range out.Actions {
 		if l, ok := a.(core.Launch); ok {
@@ -230,7 +229,7 @@ func (t *twin) paused(out core.Outcome) {
 	}
 }
 
-// anyPaused reports whether a job waits to be resumed.
+// anyPaused reports whether some job is paused.
 func (w *World) anyPaused() bool {
 	for _, j := range w.allJobs() {
 		if j.State() == core.Paused {
@@ -240,7 +239,8 @@ func (w *World) anyPaused() bool {
 	return false
 }
 
-// pause is pause JOB, and resume JOB [budget=$5] [deadline=9h] [wall_clock=3h] [priority=2], and update JOB with the same.
+// pause parses pause JOB, resume JOB [budget=$5] [deadline=9h] [wall_clock=3h] [priority=2], and update JOB with the
+// same fields.
 func (s *stage) pause(verb string, a *args) error {
 	id := a.first()
 	c, says := s.newTerms(a)

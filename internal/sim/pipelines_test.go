@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// drawPipelines submits two pipelines of one project in some of the lives without an array and a study. Some of their
-// stages make the same. It has chance of its own, so that the other lives are as they were.
+// drawPipelines submits, in some lives without an array or study, two pipelines of one project that share some stage
+// keys. Its own random source leaves the other lives unchanged.
 func (w *World) drawPipelines(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0xf10e))
 	if w.calm5() || w.array != nil || w.study != nil || rng.IntN(2) > 0 {
@@ -108,7 +108,8 @@ func (w *World) closesPipeline(name string, ends state.EndMembers) {
 	}
 }
 
-// looks answers a planner about the files of stages: what a stage makes is a function of its key, and some make nothing.
+// looks answers a planner's questions about stage files: a stage's outputs are a function of its key, and some stages
+// have none.
 func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 	for i := range moves {
 		v := &moves[i]
@@ -139,7 +140,7 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 		case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip, groups.Await:
 		}
 	}
-	// One of those that start, by chance: programs lie in a list whose last may be taken back.
+	// One of the starting stages, by chance: programs are in a list, and only the last can be removed again.
 	rng := rand.New(rand.NewPCG(w.seed, s.Base))
 	starts := 0
 	for _, v := range moves {
@@ -157,12 +158,12 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 	})
 }
 
-// flow is what the twin knows of pipelines, by the facts alone.
+// flow is what the twin knows about pipelines from the facts alone.
 type flow struct {
-	outs map[string]string // by stage: the digest of what it has made, or has reused
-	runs map[string]string // by key: the stage that runs
-	made map[string]bool   // keys whose outputs are there
-	keys map[string]string // by stage: the key with which it began
+	outs map[string]string // by stage: digest of its outputs, made or reused
+	runs map[string]string // by key: the running stage
+	made map[string]bool   // keys whose outputs exist
+	keys map[string]string // by stage: its key at its start
 }
 
 func newFlow() flow {
@@ -173,8 +174,9 @@ func (f flow) clone() flow {
 	return flow{maps.Clone(f.outs), maps.Clone(f.runs), maps.Clone(f.made), maps.Clone(f.keys)}
 }
 
-// pipelines holds that a stage begins after those that it needs, with what they have made; that the same is not made
-// twice at once; that nothing is reused that was not made; and that stages are given no more than their pipeline has.
+// pipelines verifies that a stage starts after its dependencies and with their outputs, that no two stages make the
+// same output at once, that only existing outputs are reused, and that stages together get no more than their
+// pipeline's budget.
 func (t *twin) pipelines(e core.Event, out core.Outcome) {
 	w := t.w
 	if w.stages == nil {
@@ -235,7 +237,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 	}
 }
 
-// stageBegins holds the beginning of a stage to what is known of those that it needs.
+// stageBegins compares the start of a stage with what is known about its dependencies.
 func (t *twin) stageBegins(g *state.Group, job string, moves []groups.Move) {
 	w := t.w
 	for _, v := range moves {

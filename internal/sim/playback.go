@@ -14,44 +14,43 @@ import (
 	"scrimp/internal/market"
 )
 
-// Playback asks what a job would have done on a market that is known.
+// Playback describes a job on a recorded market.
 type Playback struct {
 	Terms   core.Terms    // Steps and Work are known
 	Restart time.Duration // boot and restore
-	Save    time.Duration // what a save takes
+	Save    time.Duration // duration of a save
 	Trace   market.Trace
-	Opened  time.Time     // when the market opened, in market time
-	From    time.Duration // of the market, at which the job is submitted
+	Opened  time.Time     // market time at which the market opened
+	From    time.Duration // time since Opened at which the job is submitted
 	Policy  policy.Rule
-	Planner *plan.Planner // kept from one playback to the next; nil: a new one
-	Config  core.Config   // of the core that decides; zero: the default, with time enough to boot
+	Planner *plan.Planner // shared between playbacks; nil makes a new one
+	Config  core.Config   // of the deciding core; zero means the default, with enough time to boot
 
 	rhythm rhythm  // of its program
-	pace   float64 // steps an hour on speed 1, where the terms do not say it
+	pace   float64 // steps an hour at speed 1, unless the terms give it
 }
 
-// Played is what came of it.
+// Played is the result of a playback.
 type Played struct {
 	State         core.State
 	Why           string
 	Cost          money.Amount
-	Finish        time.Duration // after the submission
-	InTime        bool          // or without a deadline
+	Finish        time.Duration // since the submission
+	InTime        bool          // true without a deadline
 	Interruptions int
-	Moves         int          // to another region, each of which costs what the terms say
-	Lost          money.Amount // paid for work that was lost
+	Moves         int          // to another region, at the egress cost of the terms
+	Lost          money.Amount // paid for lost work
 	LostTime      time.Duration
 	Attempts      []*core.Attempt
 	Submitted     time.Time
 	Ended         time.Time
 }
 
-// playFor is when a job that is not done is given up.
+// playFor bounds a playback; a job that is not done by then is given up.
 const playFor = 400 * 24 * time.Hour
 
-// Play plays the job through the core on the trace: prices and interruptions come
-// when the trace says, machines boot and save in the given time, and nothing else
-// goes wrong. The same playback has the same outcome.
+// Play runs the job through the core on the trace. Prices and interruptions follow the trace, machines boot and save in
+// the given time, and nothing else goes wrong. Play is deterministic.
 func Play(p Playback) Played {
 	now := p.Opened.Add(p.From)
 	p.Trace = onMarketTime(p.Trace)
@@ -122,7 +121,7 @@ func played(j *core.Job, t core.Terms, submitted, end time.Time) Played {
 	return out
 }
 
-// stretched is a span of the wall in market time; a speed of 0 is 1.
+// stretched converts wall time to market time; a speed of 0 means 1.
 func stretched(d time.Duration, speed float64) time.Duration {
 	if speed <= 0 || speed == 1 {
 		return d
@@ -130,8 +129,8 @@ func stretched(d time.Duration, speed float64) time.Duration {
 	return time.Duration(float64(d) * speed)
 }
 
-// onMarketTime is t with its notices, which are given on the wall, in market time.
-// None is longer than its span.
+// onMarketTime returns t with its notices converted from wall time to market time. A notice is at most as long as its
+// period.
 func onMarketTime(t market.Trace) market.Trace {
 	if t.Speed <= 0 || t.Speed == 1 {
 		return t
@@ -150,7 +149,7 @@ func onMarketTime(t market.Trace) market.Trace {
 	return t
 }
 
-// sells puts one offer of the trace on sale and lets it follow the trace.
+// sells adds an offer of the trace to the market and makes it follow the trace.
 func (w *World) sells(p Playback, l market.TraceLine) {
 	z := &zone{name: string(l.Offer.ID)}
 	w.zones = append(w.zones, z)
@@ -164,8 +163,7 @@ func (w *World) sells(p Playback, l market.TraceLine) {
 	w.follow(z, p, l, p.From)
 }
 
-// follow waits for what the trace says next of the offer after a time since the
-// market opened: a notice, an end, a beginning, a price.
+// follow waits for the offer's next change in the trace: a notice, an end, a start or a price.
 func (w *World) follow(z *zone, p Playback, l market.TraceLine, at time.Duration) {
 	next, changes := p.Trace.Next(l, at)
 	if z.spot != "" && z.open {
@@ -175,7 +173,7 @@ func (w *World) follow(z *zone, p Playback, l market.TraceLine, at time.Duration
 				w.at(p.Opened.Add(warn), func() { w.follow(z, p, l, warn) })
 				return
 			}
-			// Told now; prices do not move in these last moments.
+			// The notice is given now. Prices do not change until the end.
 			w.shut(z, notice, end-at, func() { w.changed(z, p, l, end) })
 			return
 		}
@@ -185,18 +183,18 @@ func (w *World) follow(z *zone, p Playback, l market.TraceLine, at time.Duration
 	}
 }
 
-// plainOffer is o without a lifetime: that ends a machine and not the offer.
+// plainOffer returns o without its lifetime, which ends a machine and not the offer.
 func plainOffer(o market.Offer) market.Offer {
 	o.MaxLifetime = 0
 	return o
 }
 
-// changed brings the offer to what the trace says, and follows on.
+// changed applies the trace to the offer and waits for the next change.
 func (w *World) changed(z *zone, p Playback, l market.TraceLine, at time.Duration) {
 	q := p.Trace.Quote(l, at, p.Opened)
 	switch {
 	case z.firmOffer.Reserved.Count > 0:
-		return // it ends by itself
+		return // a reservation ends by itself
 	case z.firm != "":
 		z.firmRate = q.Rate
 		w.quotes()

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// A job played on a known market costs what can be counted by hand.
-func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
+// The cost of a job on a recorded market equals a count by hand.
+func TestPlay_CostEqualsTrace(t *testing.T) {
 	offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, Notice: 2 * time.Minute}
 	offer.ID = market.ID(offer)
 	firm := offer
@@ -28,8 +28,8 @@ func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
 		Restart: time.Minute, Save: 10 * time.Second, Trace: trace, Opened: epoch, Policy: policy.Greedy,
 	}
 	got := Play(p)
-	// An hour of the first machine, gone two minutes early less the save and given
-	// back; then the second one from 80 min on, its price doubled after ten minutes.
+	// An hour of the first machine, which is left two minutes early minus the save, and terminated. Then the second
+	// machine from 80 min on; its price doubles after ten minutes.
 	if got.State != core.Succeeded || got.Interruptions != 1 || !got.InTime {
 		t.Fatalf("%+v", got)
 	}
@@ -45,7 +45,7 @@ func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
 	if again := Play(p); again.Cost != got.Cost || again.Finish != got.Finish {
 		t.Errorf("played again it costs %v and takes %v", again.Cost, again.Finish)
 	}
-	// Submitted later, it is as if the trace began there; without notice work is lost.
+	// A later submission acts as if the trace began there. Without notice, work is lost.
 	late := p
 	late.From = 30 * time.Minute
 	late.Trace.Lines = append([]market.TraceLine(nil), trace.Lines...)
@@ -53,7 +53,7 @@ func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
 	if got := Play(late); got.LostTime <= 0 || got.Attempts[0].Until().Sub(epoch) < time.Hour {
 		t.Errorf("lost %v, the first machine until %v", got.LostTime, got.Attempts[0].Until())
 	}
-	// Nothing for sale: it never ends, and costs nothing.
+	// With nothing for sale, the job never ends and costs nothing.
 	none := p
 	none.Trace.Lines = []market.TraceLine{{Offer: offer, Price: []market.Price{{Rate: dollar}}, Available: []market.Span{}}}
 	if got := Play(none); got.State != core.Queued || !got.Cost.IsZero() || got.InTime {
@@ -61,9 +61,9 @@ func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
 	}
 }
 
-// A longest lifetime of a recorded market's offer is left in time: no work is lost,
-// though nobody gives notice.
-func TestALifetimeIsKnownInAdvanceOnARecordedMarket(t *testing.T) {
+// The maximum lifetime of a recorded offer is known in advance: the job leaves in time and loses no work, although
+// there is no notice.
+func TestPlay_LeavesBeforeMaximumLifetime(t *testing.T) {
 	offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, MaxLifetime: 2 * time.Hour}
 	offer.ID = market.ID(offer)
 	p := Playback{
@@ -82,9 +82,9 @@ func TestALifetimeIsKnownInAdvanceOnARecordedMarket(t *testing.T) {
 	}
 }
 
-// A machine of thrice the speed does six hours of work in two, and the job goes
-// where an hour of work costs least, not an hour of a machine.
-func TestAFasterMachineEndsTheWorkSooner(t *testing.T) {
+// A machine of three times the speed does six hours of work in two. The job chooses the cheapest hour of work, not the
+// cheapest hour of a machine.
+func TestPlay_FasterMachineFinishesSooner(t *testing.T) {
 	var lines []market.TraceLine
 	for _, m := range []struct {
 		name  string
@@ -109,9 +109,9 @@ func TestAFasterMachineEndsTheWorkSooner(t *testing.T) {
 	}
 }
 
-// A notice is given on the wall: on a market that runs fast it is long in market time,
-// and the work is saved in it; the same notice at speed 1 is too short.
-func TestANoticeIsOnTheWallOnAFastMarket(t *testing.T) {
+// Notices are in wall time. On a fast market a notice is long in market time, and the save fits; the same notice at
+// speed 1 is too short.
+func TestPlay_NoticeIsWallTimeOnFastMarket(t *testing.T) {
 	offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, Notice: 4 * time.Second}
 	offer.ID = market.ID(offer)
 	lost := map[float64]time.Duration{}
@@ -133,10 +133,9 @@ func TestANoticeIsOnTheWallOnAFastMarket(t *testing.T) {
 	}
 }
 
-// A checkpoint that has to be taken to another region makes a restart longer and costs
-// what the job says; one that stays in its region does neither, and what a move costs
-// keeps a job from a region that is a little cheaper.
-func TestAMoveToAnotherRegionTakesItsTimeAndCost(t *testing.T) {
+// A checkpoint transfer to another region makes a restart longer and costs the price in the job's terms. Within a
+// region it does neither. The cost of a move keeps a job away from a slightly cheaper region.
+func TestPlay_MoveToAnotherRegionTakesTimeAndMoney(t *testing.T) {
 	const dollar = money.Rate(1e12)
 	lines := func(region string, rate money.Rate) (list []market.TraceLine) {
 		for i, zone := range []string{"a", "b"} {
@@ -168,10 +167,10 @@ func TestAMoveToAnotherRegionTakesItsTimeAndCost(t *testing.T) {
 	if d := far.Finish - near.Finish; d < 19*time.Minute || d > 21*time.Minute {
 		t.Errorf("a move of 20 minutes makes it %v later", d)
 	}
-	if d := far.Cost.Float() - near.Cost.Float(); d < 3.3 || d > 3.5 { // and 20 minutes of the machine
+	if d := far.Cost.Float() - near.Cost.Float(); d < 3.3 || d > 3.5 { // plus 20 minutes of the machine
 		t.Errorf("a move of 3 dollars and 20 minutes makes it %v dearer", d)
 	}
-	// Half an hour of a move is longer than a machine may take to boot.
+	// Half an hour of transfer exceeds the boot limit of a machine.
 	if long := play("away", dollar*11/10, 30*time.Minute, money.Amount{}); len(long.Attempts) != 2 {
 		t.Errorf("the machine to which the checkpoint is taken was given up: %d attempts", len(long.Attempts))
 	}

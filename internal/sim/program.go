@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// simJob is a job with what nobody but its program knows.
+// simJob is a job together with the facts that only its program knows.
 type simJob struct {
 	id      string
 	terms   core.Terms
@@ -17,32 +17,32 @@ type simJob struct {
 	pace    float64 // steps an hour on a machine of speed 1
 	boot    time.Duration
 	save    time.Duration
-	outputs bool          // it leaves folders that are kept
-	asks    time.Duration // for approval, so long; 0: it needs none
-	by      string        // the user who submits it; "": who owns the data folder
-	secret  string        // value that the program was given; it never belongs into the log
+	outputs bool          // it writes outputs to keep
+	asks    time.Duration // how long it waits for approval; 0 if it needs none
+	by      string        // the submitting user; empty for the owner of the data folder
+	secret  string        // a secret value of the program, which must never reach the log
 	program
 }
 
-// program is how a job's program behaves. Steps count over the whole job; 0 is never.
+// program describes a job's program. Steps count over the whole job; 0 means never.
 type program struct {
-	fails  []failure // in this order, each once
-	flat   int64     // from here on its loss falls no more
-	dips   int64     // here, and only here, its loss is down at the target
-	nan    int64     // from here on its loss is no number
-	hangs  int64     // here it stops making steps, and its machine does nothing
+	fails  []failure // in this order, once each
+	flat   int64     // from this step on its loss no longer falls
+	dips   int64     // at this step alone its loss reaches the target
+	nan    int64     // from this step on its loss is NaN
+	hangs  int64     // at this step it stops, and its machine becomes idle
 	rhythm rhythm    // of its steps
-	deaf   bool      // it takes no notice of the signal to save and end, and is killed after the grace
+	deaf   bool      // it ignores the signal to save and end, and is killed after the grace period
 }
 
-// failure is an end of the program with a status other than 0.
+// failure is an exit with a status other than 0.
 type failure struct {
-	step  int64 // where it comes to it
+	step  int64 // at which it fails
 	exit  int
-	setup bool // the commands before the program failed
+	setup bool // the setup commands failed
 }
 
-// loss is what the program reports after that step, and whether it is a number.
+// loss returns the loss that the program reports after the step, and whether it is a number.
 func (j *simJob) loss(step int64) (float64, bool) {
 	if j.nan > 0 && step >= j.nan {
 		return 0, false
@@ -56,8 +56,8 @@ func (j *simJob) loss(step int64) (float64, bool) {
 	return 5 - float64(4*float64(step)/float64(max(j.steps, 1))), true
 }
 
-// speaks is what the program says of its loss up to a step, where its job is judged by
-// that: some values between two reports.
+// speaks returns the values of the loss that the program reports up to a step, if its metric decides the job. There may
+// be several between two progress reports.
 func (a *agent) speaks(step int64) policy.Values {
 	if a.job.terms.Metric.Name == "" {
 		return nil
@@ -88,7 +88,7 @@ func (a *agent) speaks(step int64) policy.Values {
 	return said
 }
 
-// progressed is the report of a step and of what the program said of its loss meanwhile.
+// progressed builds the report of a step with the loss values since the previous report.
 func (a *agent) progressed(message, step int64, said policy.Values) core.Body {
 	loss, number := a.job.loss(step)
 	b := core.Progressed{Attempt: a.attempt, Message: message, Step: step, Total: a.job.steps,
@@ -109,8 +109,7 @@ func (a *agent) progressed(message, step int64, said policy.Values) core.Body {
 	return b
 }
 
-// sleeps puts the machine that all of this runs on to sleep: programs make no
-// steps, timers fire late, and time passes all the same.
+// sleeps suspends the machine that runs this process: programs make no steps and timers fire late, but time passes.
 func (w *World) sleeps(d time.Duration) {
 	w.asleep = w.now.Add(d)
 	for _, i := range w.open {
@@ -122,20 +121,20 @@ func (w *World) sleeps(d time.Duration) {
 	}
 }
 
-// script says what a simulated run leaves to chance; a scenario sets it.
+// script replaces the chance of a simulated run; a scenario test sets it.
 type script struct {
-	refuse   []string        // reasons why the next launches are refused
-	unheard  int             // answers to launches that get lost
-	pending  time.Duration   // how long a launch is being granted
-	slow     time.Duration   // how long giving a machine back takes
-	unlisted map[string]bool // instances that the provider's inventory leaves out
-	dies     string          // kind of action before which the server dies next
-	away     time.Duration   // for how long it does, at least
-	still    bool            // nothing happens but the events that the scenario names
-	silent   time.Duration   // without word from an agent before the server says so; 0: never
+	refuse   []string        // reasons to refuse the next launches
+	unheard  int             // number of launch answers to lose
+	pending  time.Duration   // how long the provider takes to grant a launch
+	slow     time.Duration   // how long a termination takes
+	unlisted map[string]bool // instances to omit from the provider's inventory
+	dies     string          // the server crashes before the next action of this kind
+	away     time.Duration   // minimum downtime after the crash
+	still    bool            // only the scenario's own events happen
+	silent   time.Duration   // silence of an agent after which the server reports it; 0 means never
 }
 
-// unlisted reports whether the provider's inventory leaves the instance out.
+// unlisted reports whether the provider's inventory omits the instance.
 func (w *World) unlisted(i *instance) bool {
 	if w.script != nil {
 		return w.script.unlisted[i.id]
@@ -151,7 +150,7 @@ func (w *World) unlisted(i *instance) bool {
 	return false
 }
 
-// echo lets a message arrive a second time: at once, or after later ones.
+// echo delivers a message a second time: at once, or after later ones.
 func (a *agent) echo(b core.Body) {
 	again := b
 	if a.w.fault == FaultTwiceHeard {
@@ -172,7 +171,7 @@ func (a *agent) echo(b core.Body) {
 	}
 }
 
-// anew makes a message look like one that was not heard.
+// anew makes a repeated message look like a new one.
 func anew(b core.Body) core.Body {
 	if s, ok := b.(core.CheckpointSaved); ok {
 		s.Message += 1000

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// act does an action in the simulated world, with its faults.
+// act performs an action in the simulated world, with its faults.
 func (w *World) act(a core.Action) {
 	if w.script != nil && w.script.still {
 		return
@@ -83,7 +83,7 @@ func (w *World) drainSoon(a core.Drain) {
 	})
 }
 
-// terminate ends a machine, as soon as its provider answers.
+// terminate ends a machine as soon as its provider answers.
 func (w *World) terminate(a core.Terminate) {
 	i := w.instances[strings.TrimSuffix(a.Instance, "-again")]
 	if i == nil || !w.answers(&i.offer, func() { w.terminate(a) }) {
@@ -93,8 +93,7 @@ func (w *World) terminate(a core.Terminate) {
 	w.endTold(i)
 }
 
-// tells hands on what a provider answered, as long as the server lives that asked:
-// it waits for its store.
+// tells delivers a provider's answer while the requesting server lives, which may be waiting for its store.
 func (w *World) tells(life int, b core.Body) {
 	if w.step(b) || w.through == nil || life != w.lives {
 		return
@@ -102,7 +101,7 @@ func (w *World) tells(life int, b core.Body) {
 	w.after(5*time.Second, func() { w.tells(life, b) })
 }
 
-// builds hands on a table that was asked for.
+// builds builds the requested table and hands it to the core.
 func (w *World) builds(a core.BuildTable) {
 	if w.up {
 		t := plan.Build(a.Request)
@@ -111,7 +110,7 @@ func (w *World) builds(a core.BuildTable) {
 	}
 }
 
-// looked answers whether an offer can be had now, where somebody can say.
+// looked reports whether an offer is available now, if its provider can tell.
 func (w *World) looked(a core.Probe) {
 	if w.unheard {
 		return
@@ -133,7 +132,7 @@ func (w *World) looked(a core.Probe) {
 func (w *World) launch(a core.Launch) {
 	nodes := w.asks(a)
 	if len(w.byKey[a.Allocation]) > 0 && w.fault != FaultNoKey {
-		w.answerAll(a.Allocation) // the key rents once
+		w.answerAll(a.Allocation) // a key rents once
 		return
 	}
 	if w.queued[a.Allocation] || w.cancelled[a.Allocation] {
@@ -170,7 +169,7 @@ func (w *World) launch(a core.Launch) {
 	grant()
 }
 
-// refuses reports whether the provider refuses a launch in z, which is nil where nobody sells the offer, and why.
+// refuses reports whether the provider refuses a launch in z, and why. z is nil if nobody sells the offer.
 func (w *World) refuses(a core.Launch, z *zone, spot bool) (reason string, refused bool) {
 	reason = "no_capacity"
 	refused = z == nil || spot && !z.open || !spot && w.gone(z)
@@ -201,7 +200,7 @@ func (w *World) onDemandDelay(z *zone) time.Duration {
 	return delay
 }
 
-// zoneOf is the zone in which the offer is sold, and whether it is spot; nil: in none.
+// zoneOf returns the zone that sells the offer, or nil, and whether the offer is spot.
 func (w *World) zoneOf(offer market.OfferID) (z *zone, spot bool) {
 	for _, c := range w.zones {
 		if c.spot == offer || c.firm == offer {
@@ -211,7 +210,7 @@ func (w *World) zoneOf(offer market.OfferID) (z *zone, spot bool) {
 	return z, spot
 }
 
-// launchAgain asks with the same key, as the shell does of a provider that did not answer.
+// launchAgain repeats a launch with the same key, as the shell does if a provider does not answer.
 func (w *World) launchAgain(a core.Launch) {
 	if t, ok := w.m.Allocation(a.Allocation); ok && w.up && t.Phase() == state.Pending {
 		w.launch(a)
@@ -225,11 +224,10 @@ func rateOf(z *zone, spot bool) money.Rate {
 	return z.firmRate
 }
 
-// later reports whether a fault strikes that is drawn by itself.
+// later draws a fault from its own random source.
 func (w *World) later(odds float64) bool { return odds > 0 && w.extra.Float64() < odds }
 
-// queues puts a launch into the provider's queue, for minutes or hours. Then it is
-// granted, or has expired.
+// queues puts a launch into the provider's queue for minutes or hours. The launch is then granted or has expired.
 func (w *World) queues(a core.Launch, z *zone, spot bool, grant func()) {
 	w.saw("fault pending × launch")
 	w.queued[a.Allocation] = true
@@ -253,14 +251,14 @@ func (w *World) queues(a core.Launch, z *zone, spot bool, grant func()) {
 	w.after(time.Duration(1+w.extra.IntN(240))*time.Minute, answer)
 }
 
-// expired tells of a launch that the provider gave up until it is durable.
+// expired reports a launch that the provider gave up until the event is durable.
 func (w *World) expired(allocation string) {
 	if !w.step(core.LaunchExpired{Launch: allocation}) {
 		w.after(30*time.Second, func() { w.expired(allocation) })
 	}
 }
 
-// cancel gives a launch up, where it was not granted meanwhile.
+// cancel gives up a launch unless it was granted meanwhile.
 func (w *World) cancel(a core.Cancel) {
 	if s := w.sellerOf(&market.Offer{Provider: a.Provider}); s != nil && w.now.Before(s.away) {
 		w.at(s.away.Add(time.Second), func() { w.cancel(a) })
@@ -280,7 +278,7 @@ func (w *World) cancel(a core.Cancel) {
 	w.after(5*time.Second, func() { w.cancel(a) })
 }
 
-// ages takes a machine when its longest lifetime is over, with the offer's notice.
+// ages interrupts a machine at the end of its maximum lifetime, after the offer's notice.
 func (w *World) ages(i *instance) {
 	most, notice := i.offer.MaxLifetime, i.offer.Notice
 	if most <= 0 {
@@ -299,10 +297,10 @@ func (w *World) ages(i *instance) {
 	})
 }
 
-// slowestEnd is how long a machine takes to go at the most, where nothing fails.
+// slowestEnd bounds how long a termination takes without faults.
 const slowestEnd = 21 * time.Second
 
-// delay is a drawn number of seconds; the least of them in a scenario.
+// delay returns a random number of seconds, or the least in a scenario.
 func (w *World) delay(least, spread int) time.Duration {
 	if w.script != nil {
 		return time.Duration(least) * time.Second
@@ -314,7 +312,7 @@ func (w *World) delay(least, spread int) time.Duration {
 	return d
 }
 
-// answer tells the core that the launch was granted, unless the answer is lost.
+// answer reports a granted launch to the core, unless the answer is lost.
 func (w *World) answer(i *instance) {
 	if w.unheard {
 		return
@@ -347,8 +345,8 @@ func (w *World) answer(i *instance) {
 	})
 }
 
-// askAgain is what the shell does about a launch that is not answered: it looks
-// at what runs, and asks with the same key where that was not it.
+// askAgain handles an unanswered launch as the shell does: it compares the inventory and, if the machine is not in it,
+// repeats the launch with the same key.
 func (w *World) askAgain(i *instance) {
 	w.after(2*time.Minute, func() {
 		w.sweep()
@@ -359,7 +357,7 @@ func (w *World) askAgain(i *instance) {
 	})
 }
 
-// allTold reports whether nothing runs any more, and every end is told.
+// allTold reports whether no machine runs and every end is reported.
 func (w *World) allTold() bool {
 	for _, i := range w.open {
 		if i.running() || w.m.Awaits(i.id) || i.billing && !i.billed || w.unknown(i) {

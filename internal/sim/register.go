@@ -7,22 +7,22 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// registerFor is how long an agent tries to register before it switches its machine off.
+// registerFor bounds how long an agent tries to register before it switches its machine off.
 const registerFor = 10 * time.Minute
 
-// mishaps are what can befall a registration, beside a server that is away.
+// mishaps lists the faults of a registration, apart from an unreachable server.
 var mishaps = []string{
 	"answer lost", "twice", "another key later", "another key first", "another machine", "after the boot limit",
 	"after its end",
 }
 
-// registration is what an agent says of its machine.
+// registration builds the registration event of the agent's machine.
 func (a *agent) registration(key string) core.MachineRegistered {
 	return core.MachineRegistered{Instance: a.i.id, Allocation: a.i.key, Key: key, Version: "sim", Wire: 1, Boot: a.up,
 		CPUs: 4}
 }
 
-// registers makes the machine's key and tells the server: a token works once, whoever has it.
+// registers creates the machine's key and sends it to the server. A registration token works once, whoever holds it.
 func (a *agent) registers() {
 	w := a.w
 	a.key, a.up = "key of "+a.i.id, w.now
@@ -53,12 +53,12 @@ func (a *agent) registers() {
 	a.register()
 }
 
-// delayed is a number of seconds, drawn by itself.
+// delayed returns a random number of seconds, from its own random source.
 func (w *World) delayed(most int) time.Duration {
 	return time.Duration(w.extra.IntN(most)) * time.Second
 }
 
-// ended calls do some time after the end of a machine.
+// ended calls do at least ten minutes after the machine has ended.
 func (w *World) ended(i *instance, do func()) {
 	w.after(10*time.Minute, func() {
 		if i.running() || !w.up {
@@ -69,14 +69,14 @@ func (w *World) ended(i *instance, do func()) {
 	})
 }
 
-// strikes lets somebody register who is not the machine's agent, or too late.
+// strikes sends a registration that comes from somebody else or too late.
 func (a *agent) strikes(b core.MachineRegistered) {
 	a.w.saw("fault " + a.mishap + " × " + b.Kind())
 	a.w.step(b)
 }
 
-// register asks until there is an answer, as the shell answers: the agent then takes its
-// task, or switches its machine off.
+// register repeats the registration until the server answers, as the shell does. The agent then takes its task or
+// switches its machine off.
 func (a *agent) register() {
 	w := a.w
 	if a.dead || a.over {
@@ -97,13 +97,13 @@ func (a *agent) register() {
 	case key != "":
 		w.saw("a machine that another has registered")
 		a.off()
-	case !known && asked: // its launch is not answered yet
+	case !known && asked: // its launch is still unanswered
 		w.saw("a machine registers before its launch is answered")
 		if w.later(w.faults.Register) {
 			w.step(b)
 		}
 		again()
-	case !known || a.proposed: // it was too late, or the machine is given back
+	case !known || a.proposed: // it came too late, or the server is terminating the machine
 		w.saw("a machine is not registered any more")
 		a.off()
 	case !a.proposes(b):
@@ -113,7 +113,7 @@ func (a *agent) register() {
 	}
 }
 
-// proposes takes the registration to the server, and reports whether its answer came back.
+// proposes sends the registration to the server and reports whether the answer arrived.
 func (a *agent) proposes(b core.MachineRegistered) bool {
 	a.proposed = a.w.step(b)
 	if a.proposed && a.mishap == "answer lost" {
@@ -124,8 +124,8 @@ func (a *agent) proposes(b core.MachineRegistered) bool {
 	return a.proposed && a.w.up
 }
 
-// heard is what the server knows of the machine: the key that registered it, whether it was
-// granted, and whether its launch is not answered yet.
+// heard returns what the server knows about the machine: the key that registered it, whether it was granted, and
+// whether its launch is still unanswered.
 func (a *agent) heard() (key string, known, asked bool) {
 	if !a.w.up {
 		return "", false, false
@@ -138,7 +138,7 @@ func (a *agent) heard() (key string, known, asked bool) {
 	return key, known, asked
 }
 
-// registered goes on with the task of a machine that has registered.
+// registered continues with the task of a registered machine.
 func (a *agent) registered(b core.MachineRegistered) {
 	switch a.mishap {
 	case "twice":
@@ -163,7 +163,7 @@ func (a *agent) off() {
 	a.w.after(2*time.Second, func() { a.w.endTold(a.i) })
 }
 
-// hasTask reports whether the server gives the agent the task that the machine was rented for.
+// hasTask reports whether the server assigns the agent the task that its machine was rented for.
 func (a *agent) hasTask() bool {
 	i := a.w.m.State().Instance(a.i.id)
 	return a.w.fault == FaultNoRegister || i != nil &&

@@ -5,9 +5,9 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// keyed holds that a machine is owned by the key that was the first to register it, with the
-// token of its own allocation and while it booted, whatever is restarted and restored since; and
-// that no task begins on a machine which its agent does not own.
+// keyed verifies that the first key to register a machine owns it, with the token of the machine's own allocation and
+// within the boot limit, whatever restarts and restores happen since, and that no task starts on a machine that its
+// agent does not own.
 func (t *twin) keyed(e core.Event, out core.Outcome) {
 	w := t.w
 	for _, f := range out.Facts {
@@ -31,7 +31,7 @@ func (t *twin) keyed(e core.Event, out core.Outcome) {
 	}
 }
 
-// owns notes who registered a machine.
+// owns records who registered a machine.
 func (t *twin) owns(e core.Event, instance string) {
 	w, b := t.w, e.Body.(core.MachineRegistered)
 	w.saw("a machine is registered")

@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// However jobs come, are interrupted and end, no more of them run on what is reserved than it has
-// machines, none before it begins or after it ends, all are done, and what they were booked and what
-// was booked to nobody is what was paid by then, exactly. (The stage checks all of it.)
-func TestWhatIsReservedIsSharedAndAddsUp(t *testing.T) {
+// However jobs arrive, end and are interrupted, a reservation never runs more of them than it has machines, and none
+// before its start or after its end. All jobs end. The jobs' bookings plus the unused part equal exactly what was paid
+// by then. (The stage checks all of it.)
+func TestScenario_ReservedMachinesAreSharedAndAddUp(t *testing.T) {
 	moved, kept := 0, 0
 	for seed := range uint64(lane.Pick(4, 100)) {
 		rng := rand.New(rand.NewPCG(seed, 0x4e5))

@@ -14,22 +14,22 @@ import (
 	"scrimp/internal/market"
 )
 
-// logged is the durable part of the world: what a restart reads.
+// logged is one durable entry of the world's log, which a restart reads.
 type logged struct {
 	event    json.RawMessage
 	facts    json.RawMessage
 	postings []ledger.Posting
 	sample   bool
-	read     *readBack // by the first restart
+	read     *readBack // set by the first restart
 }
 
-// readBack is what a restart made of the bytes.
+// readBack is a decoded log entry.
 type readBack struct {
 	event core.Event
 	facts []core.Fact
 }
 
-// back reads what was written. A later restart reads the same bytes, so it is done once.
+// back decodes the entry. It caches the result, because a later restart reads the same bytes.
 func (l *logged) back() (*readBack, error) {
 	if l.read == nil {
 		var r readBack
@@ -45,7 +45,7 @@ func (l *logged) back() (*readBack, error) {
 	return l.read, nil
 }
 
-// crash kills the server; it comes back after that time from what is durable.
+// crash kills the server. After the given time, the server restarts from its durable log.
 func (w *World) crash(away time.Duration) {
 	before, err := w.m.Snapshot()
 	if err != nil {
@@ -63,10 +63,10 @@ func (w *World) crash(away time.Duration) {
 	w.after(away, func() { w.restart(before, durable) })
 }
 
-// replayed is the state that the log says, from a snapshot or from its beginning.
+// replayed returns the state of the log, read from a snapshot or from its beginning.
 func (w *World) replayed(from int, snap json.RawMessage) (s *state.State, err error) {
 	defer func() {
-		if why := recover(); why != nil { // facts that do not follow from each other
+		if why := recover(); why != nil { // inconsistent facts panic
 			err = fmt.Errorf("%v", why)
 		}
 	}()
@@ -91,8 +91,8 @@ func (w *World) replayed(from int, snap json.RawMessage) (s *state.State, err er
 	return s, nil
 }
 
-// restart builds the machine again from the snapshot and the log after it, and
-// does again what was asked for and is not answered.
+// restart rebuilds the machine from the snapshot and the rest of the log, and repeats the requests that have no answer
+// yet.
 func (w *World) restart(before json.RawMessage, durable bool) {
 	from, snap := 0, json.RawMessage(nil)
 	if w.snap != nil && w.chance(0.5) {
@@ -114,7 +114,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	w.breaksCore()
 	w.tell("server is back after %d events", len(w.log))
 	w.schedule(w.now)
-	if w.up && w.later(w.faults.Copied) && w.m.State().Incarnation() > 0 { // else its first event was lost
+	if w.up && w.later(w.faults.Copied) && w.m.State().Incarnation() > 0 { // otherwise its first event was lost
 		w.copied()
 	}
 	if w.up && w.cfg != nil {
@@ -129,7 +129,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	w.quotes()
 }
 
-// breaksCore plants the faults of the core's own rules.
+// breaksCore sets the faults of the core's own rules.
 func (w *World) breaksCore() {
 	f := core.Faults{
 		TwoKeys: w.fault == FaultTwoKeys, Unclean: w.fault == FaultUnclean, Anyone: w.fault == FaultAnyone,
@@ -146,8 +146,7 @@ func (w *World) breaksCore() {
 	w.m.Break(f)
 }
 
-// copied lets the server find that its log was restored: what runs is nobody's until
-// somebody decides.
+// copied tells the server that its log was restored. The running machines have no owner until a user decides.
 func (w *World) copied() {
 	w.saw("a restored copy")
 	w.undecided = map[string]bool{}
@@ -164,7 +163,7 @@ func (w *World) copied() {
 	w.decides(w.later(0.5))
 }
 
-// decides says, some time later, whose the machines are that run.
+// decides settles, some time later, who owns the running machines.
 func (w *World) decides(adopt bool) {
 	d := time.Duration(1+w.extra.IntN(60)) * time.Minute
 	w.away += d
@@ -184,7 +183,7 @@ func (w *World) decides(adopt bool) {
 			return
 		}
 		for _, i := range w.open {
-			if i.running() && disowned[i.id] { // it is another's from now on
+			if i.running() && disowned[i.id] { // from now on it belongs to another server
 				i.until, i.cause, i.told, i.billed = w.now.Add(w.skew), "released", true, true
 				if i.until.Before(w.m.Now()) {
 					i.until = w.m.Now()
@@ -196,8 +195,7 @@ func (w *World) decides(adopt bool) {
 	})
 }
 
-// sweep shows the core all that runs, where that is news to it, as the shell does: each
-// provider's by itself.
+// sweep shows the core the running machines if the list holds news, as the shell does, for each provider separately.
 func (w *World) sweep() {
 	if len(w.sellers) == 0 {
 		w.sweepOf(nil)
@@ -207,7 +205,7 @@ func (w *World) sweep() {
 	}
 }
 
-// sweepOf shows the core all that runs at a provider; nil where there is one only.
+// sweepOf shows the core the running machines of a provider; nil stands for the only one.
 func (w *World) sweepOf(s *seller) {
 	if w.fault == FaultNoSweep || s != nil && w.now.Before(s.away) {
 		return
@@ -223,7 +221,7 @@ func (w *World) sweepOf(s *seller) {
 	if !news {
 		return
 	}
-	if w.through != nil && w.chance(w.faults.Late) { // the list is of a while ago when it arrives
+	if w.through != nil && w.chance(w.faults.Late) { // the list is old when it arrives
 		w.saw("fault late × inventory")
 		w.after(w.delay(1, 60), func() { w.step(b) })
 		return
@@ -256,7 +254,7 @@ func (w *World) missing(provider string, shown map[string]bool) bool {
 	return false
 }
 
-// inventory is what a provider lists, by instance too, and whether the core knows nothing of some of it.
+// inventory returns a provider's list, also by instance, and whether the core does not know some of it.
 func (w *World) inventory(s *seller) (b core.InventorySeen, shown map[string]bool, news bool) {
 	b, shown = core.InventorySeen{Provider: w.provider(), AsOf: w.now}, map[string]bool{}
 	if s != nil {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// rhythm is how a program's time differs from steps at one pace, and how often it is heard of. The zero rhythm is that
-// pace alone, heard of as often as usual.
+// rhythm describes how a program's time differs from a constant pace, and how often it reports. The zero rhythm is the
+// constant pace with the usual reports.
 type rhythm struct {
-	first    time.Duration // before its first step, each time that it begins
-	every    int64         // steps between two pauses of its own, such as validations; 0: none
-	pause    time.Duration // one of them
-	sleeps   int64         // the step before which its machine sleeps; 0: never
+	first    time.Duration // before the first step of each start
+	every    int64         // steps between two pauses, for example validations; 0 for none
+	pause    time.Duration // length of a pause
+	sleeps   int64         // the step before which its machine sleeps; 0 for never
 	asleep   time.Duration
-	slower   int64         // from that step on a step takes three times as long; 0: never
-	reported time.Duration // between two reports; 0: reportEvery
-	saved    time.Duration // the least between two saves
+	slower   int64         // from this step on a step takes three times as long; 0 for never
+	reported time.Duration // time between two reports; 0 means reportEvery
+	saved    time.Duration // minimum time between two saves
 }
 
-// takes is how long the steps after from take up to to, on a machine that makes so many an hour.
+// takes returns the duration of the steps from..to on a machine with the given pace in steps an hour.
 func (r *rhythm) takes(from, to int64, pace float64) time.Duration {
 	d := r.first + time.Duration(float64(to-from)/pace*float64(time.Hour))
 	if r.every > 0 {
@@ -34,14 +34,14 @@ func (r *rhythm) takes(from, to int64, pace float64) time.Duration {
 	return d
 }
 
-// step is what the program has reached after such a time.
+// step returns the step that the program reaches in the given time.
 func (r *rhythm) step(from int64, t time.Duration, pace float64) int64 {
-	most := int64(max(0, t.Hours()*pace)) // without anything that holds it up
+	most := int64(max(0, t.Hours()*pace)) // without pauses
 	if *r == (rhythm{reported: r.reported, saved: r.saved}) {
 		return from + most
 	}
 	return from + int64(sort.Search(int(most), func(n int) bool { return r.takes(from, from+int64(n)+1, pace) > t }))
 }
 
-// reports is the time between two of its reports.
+// reports returns the time between two reports.
 func (r *rhythm) reports() time.Duration { return cmp.Or(r.reported, reportEvery) }

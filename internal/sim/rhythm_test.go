@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// calmTrace sells spot at a dollar and on-demand at 3.30, both always.
+// calmTrace always sells spot at $1 and on-demand at $3.30.
 func calmTrace() market.Trace {
 	spot := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1,
 		Currency: money.USD, Notice: 2 * time.Minute}
@@ -28,7 +28,7 @@ func calmTrace() market.Trace {
 		{Offer: firm, Price: []market.Price{{Rate: 33e11}}}}}
 }
 
-// people draws programs as users write them, by the hour of their work.
+// people draws programs as users write them, from a fifth of an hour to two hours of work.
 func people(rng *rand.Rand) (r rhythm, pace float64, steps int64) {
 	pace = math.Exp(4 + rng.Float64()*7) // 54 to 60,000 steps an hour
 	steps = max(20, int64(pace*(0.2+2*rng.Float64())))
@@ -44,10 +44,10 @@ func people(rng *rand.Rand) (r rhythm, pace float64, steps int64) {
 	return r, pace, steps
 }
 
-// Programs with a warm-up before the first step, validations, and a machine that sleeps for two minutes,
-// with half again of the time that they need: none is taken for late, so none is moved to on-demand
-// where spot is never interrupted, whether or not somebody said how long they take.
-func TestNobodyIsTakenForLateBecauseOfAWarmUpOrAPause(t *testing.T) {
+// Programs with a warm-up, validations, and a machine that sleeps for two minutes, with half again of the time that
+// they need. Whether or not their duration is known, none counts as late, so none moves to on-demand while spot is
+// never interrupted.
+func TestPlay_WarmUpAndPausesDoNotCountAsLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 4))
 	trace, mind := calmTrace(), plan.NewPlanner()
 	for n := range lane.Pick(10, 200) {
@@ -75,8 +75,8 @@ func TestNobodyIsTakenForLateBecauseOfAWarmUpOrAPause(t *testing.T) {
 	}
 }
 
-// A program that becomes three times as slow is helped in time.
-func TestAProgramThatBecomesSlowIsHelpedInTime(t *testing.T) {
+// A program that becomes three times as slow moves to a faster machine in time.
+func TestPlay_SlowingProgramMovesInTime(t *testing.T) {
 	trace := calmTrace()
 	trace.Lines[1].Offer.Speed = 3
 	trace.Lines[1].Offer.ID = market.ID(trace.Lines[1].Offer)

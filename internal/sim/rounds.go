@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// round begins a round, whose groups come when it is over: what happens meanwhile makes them
-// stale. A server that dies meanwhile never hears of it.
+// round runs a round of the reserved machines. Its groups arrive when it ends, so changes meanwhile make them stale. A
+// server that dies meanwhile never gets them.
 func (w *World) round() {
 	s := w.m.RoundInputs()
 	p := round.Plan(s)
@@ -23,7 +23,8 @@ func (w *World) round() {
 	})
 }
 
-// propose asks a planner what a group does next. Some of what it says is lost, and some comes late, after others.
+// propose asks a planner for the next moves of a group. Some proposals are lost, and some arrive late, after newer
+// ones.
 func (w *World) propose(a core.Propose) {
 	s, ok := w.m.GroupSnapshot(a.Group)
 	if !ok {
@@ -38,8 +39,8 @@ func (w *World) propose(a core.Propose) {
 			moves = unready(s, moves)
 		}
 	}
-	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // chance of its own, so that lives without groups are as they were
-	if s.Schedule != nil && rng.IntN(4) == 0 {   // a planner that errs begins what it should skip
+	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // a separate random source leaves lives without groups unchanged
+	if s.Schedule != nil && rng.IntN(4) == 0 {   // a wrong planner starts a run that it should skip
 		for i := range moves {
 			if moves[i].Do == groups.Skip {
 				moves[i].Do = groups.Start
@@ -50,7 +51,7 @@ func (w *World) propose(a core.Propose) {
 	switch after := time.Second; rng.IntN(20) {
 	case 0: // lost
 	case 1:
-		after = 20 * time.Minute // it was asked for again meanwhile
+		after = 20 * time.Minute // the core has asked again meanwhile
 		fallthrough
 	default:
 		w.after(after, func() {
@@ -66,7 +67,7 @@ func (w *World) propose(a core.Propose) {
 	}
 }
 
-// unready adds that a stage starts before those that it needs.
+// unready adds a move that starts a stage before its dependencies are done.
 func unready(s groups.Snapshot, moves []groups.Move) []groups.Move {
 	for n := range s.Stages {
 		if s.Stages[n].Phase == groups.Waiting && len(s.Pipeline.Stages[n].Needs) > 0 {

@@ -12,11 +12,11 @@ import (
 	"scrimp/internal/market"
 )
 
-// paid: in every fourth life some machines are paid for.
+// paid reports whether some machines of the life are prepaid: every fourth life.
 func (w *World) paid() bool { return w.seed%4 == 3 && !w.calm5() }
 
-// drawReserved draws what is paid for, from a source of its own: machines of one or two speeds, for
-// a part of the life, and how long rounds over them take.
+// drawReserved draws reservations from its own random source: machines of one or two speeds for a part of the life,
+// and the duration of their rounds.
 func (w *World) drawReserved() {
 	if !w.paid() {
 		return
@@ -31,7 +31,7 @@ func (w *World) drawReserved() {
 		z := &zone{name: o.Zone, firm: o.ID, firmOffer: o, firmRate: money.Rate(1+rng.Int64N(3)) * 1e12}
 		from := w.now.Add(minutes(0, 200))
 		r := market.Reservation{Count: 1 + rng.IntN(2), From: from, Until: from.Add(minutes(60, 2400))}
-		if w.seed%3 == uint64(n) { // a machine of one's own, whose terms have changed once
+		if w.seed%3 == uint64(n) { // an owned machine whose terms have changed once
 			r.Marginal, r.Before = z.firmRate/8, money.Picos(int64(w.seed%1000)*1e9)
 			w.saw("a marginal rate")
 		}
@@ -42,14 +42,14 @@ func (w *World) drawReserved() {
 	}
 }
 
-// roundTwin holds what rounds may do against how the jobs stood before each step.
+// roundTwin compares what rounds do with the jobs' states before each step.
 type roundTwin struct {
 	w      *World
-	moves  map[string]stood // by job: of the round that is being proposed
-	pinned map[string]int   // by job: the epoch that the guard has pinned
+	moves  map[string]stood // by job: of the proposed round
+	pinned map[string]int   // by job: the epoch pinned by the guard
 }
 
-// stood is how a job stood before a round was taken.
+// stood is a job's state before a round was applied.
 type stood struct {
 	epoch  int
 	on     market.OfferID
@@ -109,8 +109,8 @@ func (r *roundTwin) watch(e core.Event, out core.Outcome) {
 	r.seats()
 }
 
-// happened holds that a group happened whole or not at all, and only where its jobs stood as they
-// did when the round began, and were neither pinned nor resting.
+// happened verifies that a group was applied whole or not at all, and only if its jobs were unchanged since the round
+// began, unpinned, and not resting.
 func (r *roundTwin) happened(moves []round.Move, placed map[string]market.OfferID) {
 	w, n := r.w, 0
 	for _, m := range moves {
@@ -137,11 +137,11 @@ func (r *roundTwin) happened(moves []round.Move, placed map[string]market.OfferI
 	}
 }
 
-// requested holds that nobody asks for a machine that is kept for another job.
+// requested verifies that no job requests a machine that is kept for another.
 func (r *roundTwin) requested(e core.Event, f state.AllocationRequested) {
 	o := f.Machine.Offer
 	l := r.w.m.State().Listing(o)
-	if l == nil || l.Offer().Reserved.Count == 0 || f.Instance != "" { // a part of one takes no further machine
+	if l == nil || l.Offer().Reserved.Count == 0 || f.Instance != "" { // a part of a used machine takes no further machine
 		return
 	}
 	has, leave := r.count(o)
@@ -157,8 +157,8 @@ func (r *roundTwin) requested(e core.Event, f state.AllocationRequested) {
 	}
 }
 
-// count is how many machines of an offer tasks have or ask for, and how many of them are being left: by all
-// who have parts of them.
+// count returns how many machines of an offer tasks have or request, and how many of them all of their tasks are
+// leaving.
 func (r *roundTwin) count(o market.OfferID) (has, leave int) {
 	stays := map[string]bool{}
 	for a := range r.w.m.State().Attempts() {
@@ -181,7 +181,7 @@ func (r *roundTwin) count(o market.OfferID) (has, leave int) {
 	return has, leave
 }
 
-// seats holds that no offer has more tasks than machines.
+// seats verifies that no offer has more tasks than machines.
 func (r *roundTwin) seats() {
 	for _, z := range r.w.zones {
 		if n := z.firmOffer.Reserved.Count; n > 0 {

@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// drawRules lets jobs wait for approval and for quotas in some of the lives. It
-// has chance of its own, so that the lives without are as they were.
+// drawRules makes jobs wait for approval and for quotas in some lives. Its own random source leaves the other lives
+// unchanged.
 func (w *World) drawRules() {
 	rng := rand.New(rand.NewPCG(w.seed, 0xb0d9e7))
 	if w.calm5() || rng.IntN(5) > 1 {
@@ -32,7 +32,7 @@ func (w *World) drawRules() {
 		j.asks = minutes(30 * 60)
 		id, at := j.id, minutes(40*60)
 		switch rng.IntN(4) {
-		case 0: // nobody looks at it
+		case 0: // nobody reviews it
 		case 1:
 			w.after(at, func() { w.insist(core.JobReviewed{Job: id, Reason: "not now"}) })
 		default:
@@ -66,17 +66,17 @@ func (w *World) drawRules() {
 		other := set()
 		w.after(minutes(40*60), func() { w.insist(other) })
 	}
-	w.after(60*time.Hour, func() { w.insist(core.BudgetsSet{}) }) // else some job may wait for ever
+	w.after(60*time.Hour, func() { w.insist(core.BudgetsSet{}) }) // otherwise some job may wait forever
 }
 
-// insist tells the server, as soon as it listens.
+// insist repeats the event until it is durable.
 func (w *World) insist(b core.Body) {
 	if !w.step(b) {
 		w.after(time.Minute, func() { w.insist(b) })
 	}
 }
 
-// asking is what the job waits for, from now on.
+// asking returns the approval that the job needs, with the time from now.
 func (w *World) asking(j simJob) *budget.PendingApproval {
 	if j.asks == 0 || w.fault == FaultUnasked {
 		return nil
@@ -94,8 +94,8 @@ func (w *World) anyHeld() bool {
 	return false
 }
 
-// held holds that a job which waits for approval has nothing and takes nothing, and
-// ends when its time is over; and that what is launched is under no full quota.
+// held verifies that a job that waits for approval has and takes nothing, and ends when its time is over, and that no
+// launch exceeds a quota.
 func (t *twin) held(e core.Event, out core.Outcome) {
 	if b, ok := e.Body.(core.JobReviewed); ok {
 		if j, known := t.w.known(b.Job); known && j.Approval() != nil && j.Approval().At.Equal(t.w.m.Now()) {
@@ -122,7 +122,7 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 		}
 	}
 	rules, _ := t.w.m.Rules()
-	for _, f := range out.Facts { // a restart does again what was asked for before, whatever the limits are now
+	for _, f := range out.Facts { // a restart repeats earlier requests, whatever the limits are now
 		l, ok := f.(state.AllocationRequested)
 		if !ok {
 			continue
@@ -139,17 +139,17 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 	}
 }
 
-// quota holds that with j launched the limit is kept, counted in the plainest way.
+// quota verifies, counting in the plainest way, that the limit still holds with j launched.
 func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	running, gpus, hours := 0, 0, time.Duration(0)
-	adds := 0 // of the GPUs in use, those of the job that is launched
+	adds := 0 // GPUs in use by the launched job
 	now := t.w.m.Now()
 	for _, j := range t.w.allJobs() {
 		if !l.Scope.Holds(j.Terms().Owner, j.User()) {
 			continue
 		}
 		lives, all, before := false, time.Duration(0), gpus
-		if asked := j.Asked(); asked != nil { // it runs as soon as it is answered
+		if asked := j.Asked(); asked != nil { // it runs as soon as the launch is answered
 			lives = true
 			gpus += asked.Machine().GPUs
 		}
@@ -183,7 +183,7 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	switch {
 	case l.Running != nil && running > *l.Running:
 		t.w.breaks("quota: %s is launched by %s, and %d jobs run under %s of %d", launched.ID(), e.Body.Kind(), running, l.Name(), *l.Running)
-	case l.GPUs != nil && gpus > *l.GPUs && adds > 0: // a part of a machine may be without any
+	case l.GPUs != nil && gpus > *l.GPUs && adds > 0: // a part of a machine may have none
 		t.w.breaks("quota: %s is launched by %s, and %d GPUs are in use under %s of %d", launched.ID(), e.Body.Kind(), gpus, l.Name(), *l.GPUs)
 	case l.Wait && launched.Terms().GPUHours > 0 && hours > time.Duration(*l.GPUHours*float64(time.Hour)):
 		t.w.breaks("quota: %s is launched by %s, and %v of GPU time are used or held under %s of %g hours", launched.ID(), e.Body.Kind(), hours, l.Name(), *l.GPUHours)
@@ -192,7 +192,7 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	}
 }
 
-// rules is the limits of a scenario: limit SCOPE [running=2] [gpus=8] [gpu_hours=10 wait] [window=day], and unlimit SCOPE.
+// limit parses limit SCOPE [running=2] [gpus=8] [gpu_hours=10 wait] [window=day], and unlimit SCOPE.
 func (s *stage) limit(a *args) error {
 	scope, err := budget.ParseScope(a.first())
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *stage) limit(a *args) error {
 	return nil
 }
 
-// review is approve JOB [reason=WORD], and reject JOB reason=WORD.
+// review parses approve JOB [reason=WORD], and reject JOB reason=WORD.
 func (s *stage) review(verb string, a *args) error {
 	id := a.first()
 	s.line("user", "%ss %s", map[string]string{"approve": "approve", "reject": "reject"}[verb], id)
@@ -252,7 +252,7 @@ func (s *stage) review(verb string, a *args) error {
 	return nil
 }
 
-// waits prints which quota a job waits for, when that changes.
+// waits prints the quota that a job waits for, when it changes.
 func (s *stage) waits() {
 	for _, j := range s.w.allJobs() {
 		_, detail, _ := s.w.m.Waits(j)

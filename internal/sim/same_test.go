@@ -9,16 +9,16 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// shadow follows a life by its log alone: what was written, read back.
+// shadow follows a life by its log alone.
 type shadow struct {
 	t    *testing.T
-	s    *state.State // from the beginning
+	s    *state.State // from the beginning of the log
 	snap *state.State // from the newest snapshot
 	n    int
 }
 
-// follow applies a record and holds the three states to be one: that of the rules, that
-// of the log from its beginning, and that of a snapshot and what followed it.
+// follow applies a record and compares three states: the machine's own, that of the whole log, and that of a snapshot
+// and the rest of the log.
 func (h *shadow) follow(seed uint64, m *core.Machine, e core.Event, out core.Outcome) {
 	if out.Nothing {
 		return
@@ -57,13 +57,13 @@ func hash(t *testing.T, s *state.State) ledger.Hash {
 	return h
 }
 
-// At every event of a life the state is the same, whether the rules made it, or the
-// log's facts did without any rule, or a snapshot and the facts after it.
-func TestTheStateIsThatOfItsLogAtEveryEvent(t *testing.T) {
+// At every event of a life the state is the same, whether the rules made it, the log's facts alone, or a snapshot and
+// the facts after it.
+func TestState_EqualsItsLogAtEveryEvent(t *testing.T) {
 	events := 0
 	for seed := range uint64(lane.Pick(2, 50)) {
 		w := drawn(seed, FaultNone)
-		w.faults.Crash = 0 // what is written is what was stepped
+		w.faults.Crash = 0 // only durable steps happen
 		h := &shadow{t: t, s: state.New(), snap: state.New()}
 		w.watch = func(e core.Event, out core.Outcome) { h.follow(seed, w.m, e, out) }
 		w.live()

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// TestScenarios plays each file of testdata/scenario: commands above the line
-// of dashes, the story that they lead to below. -update writes the stories anew.
+// TestScenarios plays each file of testdata/scenario: commands above the line of dashes, the expected story below.
+// -update rewrites the stories.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenario/*.txt")
 	if err != nil || len(files) < 25 {
@@ -42,7 +42,7 @@ func TestScenarios(t *testing.T) {
 			for _, b := range broken {
 				t.Errorf("%s", b)
 			}
-			if *update { // else the file tells whether it is the same story each time
+			if *update { // otherwise the file detects a different story
 				if again, _, _ := tellStory(commands); again != got {
 					t.Fatal("the same scenario told two stories")
 				}
@@ -58,7 +58,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// diff shows the first line that is not as it was, with what stands around it.
+// diff shows the first difference with its surroundings.
 func diff(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	n := 0
@@ -69,7 +69,7 @@ func diff(want, got string) string {
 	return fmt.Sprintf("from line %d:\n%s\nwant:\n%s", n+1, part(b), part(a))
 }
 
-// tellStory plays the commands and returns what happened, and what should not have.
+// tellStory plays the commands and returns the story and the violations.
 func tellStory(commands string) (text string, broken []string, err error) {
 	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}, since: map[string]time.Time{}, quota: map[string]string{}}
 	s.w.script = &script{unlisted: map[string]bool{}, silent: 10 * time.Minute}
@@ -92,22 +92,22 @@ func tellStory(commands string) (text string, broken []string, err error) {
 	return s.b.String(), s.w.Broken, nil
 }
 
-// stage is a scenario as it is being played.
+// stage is a running scenario.
 type stage struct {
 	w     *World
 	b     bytes.Buffer
 	cfg   core.Config
 	ran   bool
-	said  map[string]string // last decision printed of each job
+	said  map[string]string // last printed decision of each job
 	saves map[string]int    // checkpoints not printed yet, by attempt
 	step  map[string]int64  // in the newest of them
-	live  map[string]bool   // instances that cost something
+	live  map[string]bool   // billed instances
 	since map[string]time.Time
-	quota map[string]string // that a job waits for, printed
+	quota map[string]string // printed quota that a job waits for
 	todo  int               // commands whose time has not come
 
 	minutes int
-	back    time.Time // when the server last came back: no agent is silent before it was there to listen
+	back    time.Time // the server's last restart: no agent counts as silent before it
 }
 
 func (s *stage) line(verb, format string, args ...any) {
@@ -134,13 +134,13 @@ func sortedKeys[V any](m map[string]V) []string {
 
 func clock(w *World) string { return hms(w.now.Sub(w.start)) }
 
-// hms is a span as 12h05m09s.
+// hms formats a duration as 12h05m09s.
 func hms(d time.Duration) string {
 	d = d.Round(time.Second)
 	return fmt.Sprintf("%2dh%02dm%02ds", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// run lets the world go on until everything is over, or for that long.
+// run runs the world until everything has ended, or up to the limit.
 func (s *stage) run(limit time.Duration) {
 	w := s.w
 	if !s.ran {
@@ -160,7 +160,7 @@ func (s *stage) run(limit time.Duration) {
 	}
 }
 
-// looks is what the shell does by the clock: sweeps, and agents that say nothing.
+// looks does what the shell does by the clock: it sweeps, and detects silent agents.
 func (s *stage) looks() {
 	w := s.w
 	s.minutes++
@@ -182,9 +182,8 @@ func (s *stage) looks() {
 	w.after(time.Minute, s.looks)
 }
 
-// keepLife writes a drawn life as a scenario: its events as the core took them,
-// fed to a core around which nothing happens by itself. It tells the same story
-// as long as the core does, whatever later becomes of how lives are drawn.
+// keepLife writes a drawn life as a scenario: its events as the core got them, for a core around which nothing happens
+// by itself. The story depends only on the core, not on later changes to how lives are drawn.
 func keepLife(t *testing.T, w *World, name string) {
 	t.Helper()
 	var b bytes.Buffer

@@ -11,13 +11,13 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-// runName is the part of a stage's name that says of which run it is.
+// runName matches the part of a stage's ID that names its run.
 var runName = regexp.MustCompile(`\.r[0-9]+\.`)
 
-// stageDrawn is the name under which the program of a stage was drawn: those of all runs of a schedule are the same.
+// stageDrawn returns the ID under which a stage's program was drawn: all runs of a schedule share it.
 func stageDrawn(id string) string { return runName.ReplaceAllString(id, ".") }
 
-// scheduled makes a pipeline run by the clock.
+// scheduled turns a pipeline into a schedule.
 func scheduled(b core.GroupOpened, rng *rand.Rand) core.GroupOpened {
 	run := b.Terms
 	b.Terms.Kind, b.Terms.Run, b.Terms.Pipeline, b.Terms.Stages = groups.Schedule, &run, nil, nil
@@ -27,8 +27,8 @@ func scheduled(b core.GroupOpened, rng *rand.Rand) core.GroupOpened {
 	return b
 }
 
-// schedules holds that runs begin when they are due, one at a time and no more than there may be, and that all of them
-// cost no more than their schedule has.
+// schedules verifies that runs start when they are due, one at a time and no more than allowed, and that together they
+// cost no more than their schedule's budget.
 func (t *twin) schedules(b core.Proposed, out core.Outcome) {
 	w := t.w
 	for _, f := range out.Facts {
@@ -66,7 +66,7 @@ func (t *twin) schedules(b core.Proposed, out core.Outcome) {
 	}
 }
 
-// runs are how many runs of a schedule are not over.
+// runs returns the number of open runs of a schedule.
 func (t *twin) runs(g *state.Group) (open int) {
 	w := t.w
 	claims := money.Amount{}

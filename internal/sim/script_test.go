@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// command does one line of a scenario. docs/scenarios.md lists them.
+// command runs one line of a scenario. docs/scenarios.md lists the commands.
 func (s *stage) command(line string) error {
 	words := strings.Fields(line)
 	a := &args{values: map[string]string{}}
@@ -52,7 +52,7 @@ func (s *stage) command(line string) error {
 			}
 		})
 		return nil
-	case "still": // nothing happens but the events that the scenario names
+	case "still": // only the scenario's own events happen
 		s.w.script.still = true
 		do = func() error { return nil }
 	case "run":
@@ -75,7 +75,7 @@ func (s *stage) command(line string) error {
 	return a.done()
 }
 
-// args are the words after a command; a field that nobody asks for is an error.
+// args holds the words after a command; an unused field is an error.
 type args struct {
 	plain  []string
 	values map[string]string
@@ -132,7 +132,7 @@ func (a *args) has(word string) bool {
 	return false
 }
 
-// first takes the first plain word.
+// first removes and returns the first plain word.
 func (a *args) first() string {
 	if len(a.plain) == 0 {
 		a.err = fmt.Errorf("a word is missing")
@@ -169,7 +169,7 @@ func (s *stage) config(a *args) error {
 	return nil
 }
 
-// market opens a zone that sells spot and on-demand, or one of them.
+// market opens a zone that sells spot, on-demand, or both.
 func (s *stage) market(a *args) error {
 	z := s.w.zone(a.first())
 	z.open = !a.has("closed")
@@ -202,7 +202,7 @@ func (s *stage) market(a *args) error {
 	return nil
 }
 
-// job submits a job at its time.
+// job schedules the submission of a job.
 func (s *stage) job(a *args) error {
 	j := simJob{
 		id: a.first(), pace: a.number("pace", 60), boot: a.span("boot", time.Minute), save: a.span("save", 10*time.Second),
@@ -276,8 +276,7 @@ func (s *stage) job(a *args) error {
 	return nil
 }
 
-// alternatives reads variants=NAME:CPUS:THROUGHPUT,… and
-// ladder=CAPACITY[/ZONE][@VARIANT][:FAILURES][:FOR],….
+// alternatives parses variants=NAME:CPUS:THROUGHPUT,… and ladder=CAPACITY[/ZONE][@VARIANT][:FAILURES][:FOR],….
 func alternatives(a *args, n *plan.Need) error {
 	list := func(key string) []string {
 		return strings.FieldsFunc(a.text(key, ""), func(r rune) bool { return r == ',' })

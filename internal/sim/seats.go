@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// seats is how many tasks machines of this life may have at once; 0: one.
+// seats returns how many tasks a machine of this life may run at once; 0 means one.
 func (w *World) seats() int {
 	if !w.warm() || w.seed%2 == 0 {
 		return 0
@@ -16,7 +16,7 @@ func (w *World) seats() int {
 	return 2 + int(w.seed/3%3)
 }
 
-// all are the agents of the tasks that the machine has, or had last.
+// all returns the agents of the machine's current or last tasks.
 func (i *instance) all() []*agent {
 	if i.agent == nil {
 		return nil
@@ -24,7 +24,7 @@ func (i *instance) all() []*agent {
 	return append([]*agent{i.agent}, i.beside...)
 }
 
-// noticed tells all agents that the machine goes away in d, and the core, when it polls next.
+// noticed warns all agents that the machine will be interrupted in d. The core learns it with its next poll.
 func (w *World) noticed(i *instance, d time.Duration) {
 	if d > 0 {
 		i.announced = true
@@ -35,7 +35,7 @@ func (w *World) noticed(i *instance, d time.Duration) {
 	}
 }
 
-// announce tells the core that the provider will interrupt a machine, until it is heard or the machine has ended.
+// announce reports a coming interruption to the core until the event is durable or the machine has ended.
 func (w *World) announce(i *instance, at time.Time) {
 	w.after(time.Second, func() {
 		if !i.running() || !w.answers(&i.offer, func() { w.announce(i, at) }) {
@@ -47,15 +47,15 @@ func (w *World) announce(i *instance, at time.Time) {
 	})
 }
 
-// kills ends all that runs on the machine.
+// kills ends all programs on the machine.
 func (i *instance) kills() {
 	for _, a := range i.all() {
 		a.dead = true
 	}
 }
 
-// pullsOn lets a machine that may have several tasks ask for more while one runs, as the real
-// agent does, until its end.
+// pullsOn makes a machine with several seats poll for more tasks while one runs, as the real agent does, until the
+// machine ends.
 func (w *World) pullsOn(i *instance) {
 	if w.seats() == 0 {
 		return
@@ -71,7 +71,7 @@ func (w *World) pullsOn(i *instance) {
 	})
 }
 
-// pulled ends the tasks whose seats were taken from them, and begins those that are new.
+// pulled ends the tasks that lost their seats and starts the new ones.
 func (w *World) pulled(i *instance) {
 	known := w.m.State().Instance(i.id)
 	if known == nil || !w.m.Stays(known) {
@@ -99,11 +99,11 @@ func (w *World) pulled(i *instance) {
 	}
 }
 
-// evicts ends a task whose seat was taken from it, and tells the server.
+// evicts ends a task that lost its seat, and reports it.
 func (w *World) evicts(attempt string, node int) {
 	a := w.agents[rankName(attempt, node)]
 	switch {
-	case a == nil: // it never came to it
+	case a == nil: // the task never started
 	case a.deaf:
 		return
 	case !a.dead && w.later(0.1):
@@ -122,7 +122,7 @@ func (w *World) evicts(attempt string, node int) {
 	}
 }
 
-// joins begins a task beside others.
+// joins starts a task beside others.
 func (w *World) joins(i *instance, known *state.Instance, t *core.Attempt) {
 	job := w.jobOf(t.ID())
 	if job == nil {
@@ -145,7 +145,7 @@ func (w *World) joins(i *instance, known *state.Instance, t *core.Attempt) {
 	w.after(time.Second, b.claim)
 }
 
-// checkSeats holds that the parts of a machine are no more than the machine.
+// checkSeats verifies that the parts in use do not exceed the machine.
 func (w *World) checkSeats(i *instance, known *state.Instance) {
 	cpus, devices := 0, map[int]string{}
 	for _, s := range known.Seats() {

@@ -6,18 +6,17 @@ import (
 	"scrimp/internal/market"
 )
 
-// seller is a provider of a world that has several: each behaves in its own way, and is
-// swept at its own pace.
+// seller is one of several providers of a world. Each has its own delays and its own sweeps.
 type seller struct {
 	name  string
-	lag   time.Duration // how long its list may lack a machine that runs
-	grant time.Duration // how long it takes to grant a machine on-demand, besides what all take
+	lag   time.Duration // how long its list may omit a running machine
+	grant time.Duration // extra time that it takes to grant an on-demand machine
 	every time.Duration // between two sweeps
-	next  time.Time     // of them
-	away  time.Time     // until then it answers nothing
+	next  time.Time     // time of the next sweep
+	away  time.Time     // until then it does not answer
 }
 
-// sellerOf is the provider of an offer; nil where there is one only.
+// sellerOf returns the provider of an offer, or nil if the world has only one.
 func (w *World) sellerOf(o *market.Offer) *seller {
 	for _, s := range w.sellers {
 		if s.name == o.Provider {
@@ -27,7 +26,7 @@ func (w *World) sellerOf(o *market.Offer) *seller {
 	return nil
 }
 
-// answers reports whether the offer's provider does; else do follows once it may.
+// answers reports whether the offer's provider answers now. If not, do runs as soon as it may.
 func (w *World) answers(o *market.Offer, do func()) bool {
 	s := w.sellerOf(o)
 	if s == nil || !w.now.Before(s.away) {

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// drawSellers gives every second zone to a provider of its own.
+// drawSellers moves every second zone to a provider of its own.
 func (w *World) drawSellers() {
 	calm := w.calm5()
 	rng := w.extra
@@ -23,7 +23,7 @@ func (w *World) drawSellers() {
 		{name: "sim", lag: minutes(1, 5), every: 5 * time.Minute},
 		{name: "sim2", lag: minutes(4, 10), every: minutes(5, 20), grant: minutes(1, 40)},
 	}
-	if calm { // what is promised has to hold where nothing is granted soon
+	if calm { // the promise must hold even if launches are granted slowly
 		w.sellers[0].grant = minutes(15, 30)
 	}
 	for n, z := range w.zones {
@@ -34,7 +34,7 @@ func (w *World) drawSellers() {
 			o.Provider = "sim2"
 			o.ID = market.ID(*o)
 		}
-		z.spot, z.firm, z.firmRate = z.offer.ID, z.firmOffer.ID, z.firmRate*19/20 // slower, and cheaper
+		z.spot, z.firm, z.firmRate = z.offer.ID, z.firmOffer.ID, z.firmRate*19/20 // slower and cheaper
 	}
 	if !calm && rng.Float64() < 0.5 {
 		s, from := w.sellers[rng.IntN(2)], minutes(10, 300)
@@ -43,12 +43,12 @@ func (w *World) drawSellers() {
 			w.tell("%s answers nothing", s.name)
 			d := minutes(1, 90)
 			s.away = w.now.Add(d)
-			w.away += d // what only it could do waits meanwhile
+			w.away += d // its own tasks wait meanwhile
 		})
 	}
 }
 
-// timings are those of the sellers, as the server is told.
+// timings adds the sellers' timings to the server's configuration.
 func (w *World) timings(cfg *core.Config) {
 	if len(w.sellers) == 0 {
 		return
@@ -61,13 +61,13 @@ func (w *World) timings(cfg *core.Config) {
 			t.Consistency = s.lag
 		}
 		if t.GrantWait = s.grant; s.grant > 0 {
-			t.GrantWait += 5 * time.Minute // what all take, and an answer that is late
+			t.GrantWait += 5 * time.Minute // the usual delay, and a late answer
 		}
 		cfg.Providers[s.name] = t
 	}
 }
 
-// longestGrant is the longest that a provider takes to grant what it has.
+// longestGrant returns the longest time that a provider takes to grant a launch.
 func (w *World) longestGrant() (d time.Duration) {
 	for _, s := range w.sellers {
 		d = max(d, s.grant)
@@ -75,7 +75,7 @@ func (w *World) longestGrant() (d time.Duration) {
 	return d
 }
 
-// sweepDue sweeps the providers whose turn it is.
+// sweepDue sweeps the providers that are due.
 func (w *World) sweepDue() {
 	if len(w.sellers) == 0 {
 		w.sweep()

@@ -20,10 +20,10 @@ var (
 	keep  = flag.String("keep", "", "write the life to testdata/scenario/NAME.txt: its events, and what the core made of them")
 )
 
-// actions are all that the core can ask for.
+// actions lists all actions of the core.
 var actions = []string{"launch", "cancel", "terminate", "drain", "look", "build_table", "run_round", "notify"}
 
-// faults that a life can meet, by the action or message they strike.
+// strikes lists the faults of a life, by the action or message that they affect.
 var strikes = []string{
 	"refused × launch", "answer lost × launch", "answer lost × look", "crash before act × look", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
@@ -34,13 +34,13 @@ var strikes = []string{
 	"not cleaned × machine", "never ends × seat", "crash before write × machine_cleaned", "in part × launch",
 }
 
-// ends are the reasons for which a job can be over.
+// ends lists the reasons why a job can end.
 var ends = []string{
 	"completed", "target_reached", "budget_spent", "budget_short", "gpu_hours_spent", "wall_clock", "plateau", "diverged", "machine_idle",
 	"cancelled_by_user", "stopped_by_user", "exit", "setup_failed", core.Rejected, core.ApprovalExpired,
 }
 
-// moments are what else every run of the seeds must have met.
+// moments lists other situations that the seeds together must cover.
 var moments = []string{
 	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "values between two reports", "stopped with a checkpoint",
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
@@ -81,7 +81,7 @@ func TestInvariants(t *testing.T) {
 		}
 	})
 	if *seeds < 300 {
-		return // too few to meet everything
+		return // too few to cover everything
 	}
 	var table strings.Builder
 	need := func(what string) {
@@ -90,7 +90,7 @@ func TestInvariants(t *testing.T) {
 			t.Errorf("in %d lives there was no %q: the seeds prove nothing about it", *seeds, what)
 		}
 	}
-	// what decides nothing, which the agent's tests have, and what the tests of holds have
+	// Covered elsewhere: an event that decides nothing, by the agent's tests; reviews of groups, by the tests of holds.
 	elsewhere := []string{"checkpoint_refused", "group_reviewed"}
 	for _, k := range core.Kinds {
 		if !slices.Contains(elsewhere, k) {
@@ -108,13 +108,13 @@ func TestInvariants(t *testing.T) {
 	t.Logf("what %d lives met:\n%s", *seeds, table.String())
 }
 
-// lived is a life, and whether it was another when it was lived again.
+// lived is a life, and whether a repetition differed.
 type lived struct {
 	w       *World
 	differs bool
 }
 
-// liveTwice lives life n, and again where n divides by every or something broke.
+// liveTwice runs life n, and runs it again if n is a multiple of every or a property failed.
 func liveTwice(n, every int, life func(uint64, Fault) *World) (l lived) {
 	seed := uint64(*first + n)
 	l.w = life(seed, FaultNone)
@@ -124,10 +124,10 @@ func liveTwice(n, every int, life func(uint64, Fault) *World) (l lived) {
 	return l
 }
 
-// inOrder lives n lives, as many at a time as there are processors, and shows them in their order.
+// inOrder runs n lives, one per processor at a time, and passes them on in order.
 func inOrder(n int, live func(int) lived, see func(int, lived)) {
 	done := make([]chan lived, n)
-	free := make(chan struct{}, 2*runtime.GOMAXPROCS(0)) // lives that nobody has seen yet
+	free := make(chan struct{}, 2*runtime.GOMAXPROCS(0)) // lives that see has not taken yet
 	for i := range done {
 		done[i] = make(chan lived, 1)
 	}
@@ -158,15 +158,15 @@ func inOrder(n int, live func(int) lived, see func(int, lived)) {
 	}
 }
 
-// plant is what notices a planted fault: the names of properties with | between them, and the seed from which lives are
-// searched for one that shows it.
+// plant describes how a fault is detected: the properties that may detect it, separated by |, and the seed at which to
+// start the search for such a life.
 type plant struct {
 	properties string
 	from       uint64
 }
 
-// plants names for each planted fault the properties of which one must notice,
-// and a seed near one that does, so that the search is short.
+// plants holds, for each planted fault, the properties of which one must detect it, and a seed close to a life that
+// does, which keeps the search short.
 var plants = map[Fault]plant{
 	FaultNoKey:       {"rented twice", 7},
 	FaultNoSweep:     {"leaked|money|unfinished", 13},
@@ -227,8 +227,8 @@ var plants = map[Fault]plant{
 	FaultArchiveForged: {"archive", 1},
 }
 
-// TestPlantedFaultsAreCaught breaks one thing at a time and names the property that notices.
-func TestPlantedFaultsAreCaught(t *testing.T) {
+// TestPlantedFaults_AreCaught plants one fault at a time and checks that an expected property detects it.
+func TestPlantedFaults_AreCaught(t *testing.T) {
 	const lives = 400
 	for _, plant := range slices.Sorted(maps.Keys(plants)) {
 		t.Run(string(plant), func(t *testing.T) {
@@ -253,9 +253,9 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 	}
 }
 
-// A life in which fewer quotas are set while a job that holds a machine waits in a
-// pile to be tried again: the core counted it under quotas that were no more.
-func TestFewerQuotasWhileAJobIsToBeTriedAgain(t *testing.T) {
+// A quota is removed while a job that holds a machine waits for its retry. The core once counted the job under the
+// removed quota.
+func TestRun_RemovedQuotaWhileJobAwaitsRetry(t *testing.T) {
 	if w := Run(0x547, ""); len(w.Broken) > 0 {
 		t.Error(w.Broken)
 	}

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// tell prints what a step came from and what it led to.
+// tell prints a step's event and its results.
 func (s *stage) tell(e core.Event, out core.Outcome) {
 	if s.stale(e.Body) {
 		return
@@ -94,7 +94,7 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 	s.waits()
 }
 
-// lasted is for how long an instance was rented, where that is known.
+// lasted returns how long an instance was rented, if known.
 func (s *stage) lasted(b core.InstanceEnded) string {
 	from, ok := s.since[b.Instance]
 	if i := s.w.instances[b.Instance]; i != nil {
@@ -106,7 +106,7 @@ func (s *stage) lasted(b core.InstanceEnded) string {
 	return strings.TrimSpace(hms(b.Until.Sub(from)))
 }
 
-// rented prints what is new and what is missing among the machines that cost something.
+// rented prints the changes among the billed machines.
 func (s *stage) rented(b core.Body) {
 	now := map[string]bool{}
 	for _, a := range s.w.m.Live() {
@@ -132,7 +132,7 @@ func (s *stage) rented(b core.Body) {
 	s.live = now
 }
 
-// stale prints messages that nobody listens to any more.
+// stale prints messages of ended attempts.
 func (s *stage) stale(b core.Body) bool {
 	attempt := ""
 	switch b := b.(type) {
@@ -179,7 +179,7 @@ func (s *stage) decision(f state.Decided) {
 	s.line("decide", "%s", text)
 }
 
-// posted prints what the ledger says of an instance that is gone.
+// posted prints the ledger's postings for an ended instance.
 func (s *stage) posted(instance string) {
 	parts, whose := s.byUse(func(o ledger.Owner) bool { return o.Instance == instance })
 	if whose == "" {
@@ -214,7 +214,7 @@ func (s *stage) byUse(mine func(ledger.Owner) bool) (text, whose string) {
 	return strings.Join(parts, ", "), whose
 }
 
-// receipts prints what became of each job, and holds the properties of a life that has ended.
+// receipts prints the outcome of each job, and checks the properties of an ended life.
 func (s *stage) receipts() {
 	w := s.w
 	over := true

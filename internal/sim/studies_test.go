@@ -13,8 +13,8 @@ import (
 	search "scrimp/internal/work/study"
 )
 
-// drawStudies submits a study in some of the lives without an array. It has chance of its own, so that the other lives
-// are as they were.
+// drawStudies submits a study in some lives without an array. Its own random source leaves the other lives
+// unchanged.
 func (w *World) drawStudies(gpus int) {
 	rng := rand.New(rand.NewPCG(w.seed, 0x57d7))
 	if w.calm5() || w.array != nil || rng.IntN(3) > 0 {
@@ -65,9 +65,9 @@ func (w *World) closesStudy(ends state.EndMembers) {
 	}
 }
 
-// studies holds that no configuration begins twice, that trials are given no more than their study has, that no more
-// train than may at once, that none goes on once it is trained in full, and that a paused trial has no machine and goes
-// on only by its search.
+// studies verifies that no configuration starts twice, that trials together get no more than their study's budget, that
+// no more of them train at once than allowed, that a fully trained trial stops, and that a paused trial has no machine
+// and continues only on a decision of its search.
 func (t *twin) studies(e core.Event, out core.Outcome) {
 	w := t.w
 	g := w.m.State().Group("search")
@@ -84,7 +84,7 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 			}
 			if f.Why == core.ResumedFor {
 				if one := w.jobNamed(f.Job); one != nil {
-					one.terms = *j.Terms() // it has another share of the budget
+					one.terms = *j.Terms() // its share of the budget differs
 				}
 				w.saw("a trial is resumed")
 				continue
@@ -138,7 +138,7 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 	}
 }
 
-// begins reports whether a step lets a trial begin or go on.
+// begins reports whether a step starts or resumes a trial.
 func begins(out core.Outcome) bool {
 	for _, f := range out.Facts {
 		if _, is := f.(state.JobQueued); is {

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// admit names the job of a wish, and says what its budget will be where it has none.
+// admit names the job of a wish and sets its budget if it has none.
 func (t *tenants) admit(x *wish) (no string) {
 	w := t.w
 	book := t.server()
@@ -46,13 +46,13 @@ func (t *tenants) admit(x *wish) (no string) {
 	return ""
 }
 
-// limitsNow are the limits in force.
+// limitsNow returns the limits in force.
 func (t *tenants) limitsNow() []budget.Limit {
 	r, _ := t.w.m.Rules()
 	return r.Limits
 }
 
-// refuses says why the core does not let a group of events in; "": it does.
+// refuses returns why the core refuses a group of events, or "".
 func (t *tenants) refuses(group []core.Event) string {
 	t.breaks()
 	err := t.w.m.Admit(group)
@@ -68,7 +68,7 @@ func (t *tenants) refuses(group []core.Event) string {
 	return string(no.Limit.Why)
 }
 
-// breaks injects the fault into the machine that there is now.
+// breaks plants the fault in the current machine.
 func (t *tenants) breaks() {
 	money := []budget.Reason{budget.Dollars, budget.GPUHours}
 	w, n := t.w, 0
@@ -109,7 +109,7 @@ func (t *tenants) budgetJob(id, user string, terms *core.Terms) budget.Job {
 	}
 }
 
-// cost is what a posting adds to what was spent.
+// cost returns the amount that a posting adds to the costs.
 func cost(p ledger.Posting) (part money.Amount) {
 	if isCost(p.To) {
 		part = part.Add(p.Amount)
@@ -120,7 +120,7 @@ func cost(p ledger.Posting) (part money.Amount) {
 	return part
 }
 
-// payer is the user of a posting: of its job, or of the job before where a machine waited.
+// payer returns the user of a posting: of its job, or of the previous job if the machine was idle.
 func (t *tenants) payer(p ledger.Posting) string {
 	if !p.Idles() {
 		return t.by[p.Owner.Job]
@@ -135,13 +135,13 @@ func (t *tenants) payer(p ledger.Posting) string {
 	return ""
 }
 
-// before is the user of the job after which a machine waits.
+// before returns the user of the job after which a machine is idle.
 func (t *tenants) before(idle *state.Idle) string {
 	job, _, _ := strings.Cut(idle.After, ".")
 	return t.by[job]
 }
 
-// books sums what is spent and held by now, as the server does.
+// books sums spent and held amounts by now, as the server does.
 func (t *tenants) books(r budget.Rules) budget.Accounts {
 	w, limits := t.w, r.Limits
 	b := budget.Accounts{Limits: limits, Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
@@ -220,13 +220,12 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 	return b
 }
 
-// isClosed reports whether a job can cost nothing any more: a launch of it that was given up
-// may still be granted.
+// isClosed reports whether a job can no longer cost anything: a cancelled launch of it may still be granted.
 func isClosed(j *core.Job) bool {
 	return j.State().Over() && j.Asked() == nil && len(j.Cancelling()) == 0 && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
-// guard looks at the budgets and warns. What runs where one is spent the core stops.
+// guard checks the budgets and sends warnings. The core stops the jobs of a spent budget.
 func (t *tenants) guard() {
 	w := t.w
 	w.after(look, t.guard)
@@ -257,12 +256,12 @@ func (t *tenants) guard() {
 			}
 			t.told[key]++
 			w.saw("a warning")
-			t.noted[key] = w.fault == FaultNoWarning || !w.chance(t.v.odds*6) // else the server died before it noted it
+			t.noted[key] = w.fault == FaultNoWarning || !w.chance(t.v.odds*6) // otherwise the server died before it recorded the warning
 		}
 	}
 }
 
-// sameSums holds that the core knows exactly what its limits have spent and hold.
+// sameSums verifies that the core knows exactly what its limits have spent and hold.
 func (t *tenants) sameSums(all budget.Accounts) {
 	now := t.w.m.Now()
 	if t.w.now.After(now) {
@@ -277,7 +276,7 @@ func (t *tenants) sameSums(all budget.Accounts) {
 	}
 }
 
-// allStop holds that the jobs of a limit which is spent are being stopped.
+// allStop verifies that the core stops the jobs of a spent limit.
 func (t *tenants) allStop(l budget.Limit) {
 	if t.spent == nil {
 		t.spent = map[string]int{}
@@ -287,7 +286,7 @@ func (t *tenants) allStop(l budget.Limit) {
 		goes := lives(j) && !j.State().Over() && j.Ending() == "" && l.Scope.Holds(j.Terms().Owner, t.by[j.ID()])
 		if !goes {
 			delete(t.spent, key)
-		} else if t.spent[key]++; t.spent[key] == 5 { // the server may have been away meanwhile
+		} else if t.spent[key]++; t.spent[key] == 5 { // the server may have been down meanwhile
 			t.w.breaks("limit: all of %s is spent, and %s goes on", l.Name(), j.ID())
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// ask submits every wish in its time, some in batches.
+// ask submits every wish at its time, some in batches.
 func (t *tenants) ask() {
 	w := t.w
 	for n := 0; n < len(t.wishes); {
@@ -25,7 +25,7 @@ func (t *tenants) ask() {
 	}
 }
 
-// submit asks for a batch until there is an answer: all of it is let in, or none.
+// submit submits a batch until there is an answer: the server accepts all of it or nothing.
 func (t *tenants) submit(batch []*wish) {
 	w := t.w
 	again := func() { w.after(time.Minute, func() { t.submit(batch) }) }
@@ -49,7 +49,7 @@ func (t *tenants) submit(batch []*wish) {
 		asked = append(asked, x)
 		e := core.Event{Key: x.key, Body: core.JobSubmitted{Job: x.id, Terms: x.asked(), Spec: x.job.spec}}
 		group = append(group, e)
-		if w.fault != FaultNoAudit { // each with its line, as the server does
+		if w.fault != FaultNoAudit { // one line each, as the server does
 			group = append(group, body(core.Audited{Act: identity.Act{At: w.now, Who: x.user, Route: "POST /v1/jobs", Object: x.id, Outcome: "done"}}))
 		}
 		for n := range group {
@@ -79,12 +79,12 @@ func (t *tenants) submit(batch []*wish) {
 			w.saw("a job waits for approval")
 		}
 	}
-	if w.chance(w.faults.Twice) { // a client that did not hear the answer
+	if w.chance(w.faults.Twice) { // the client missed the answer
 		again()
 	}
 }
 
-// notIn tells everybody of a batch that it is not let in.
+// notIn tells the users of a batch that it was refused.
 func (t *tenants) notIn(batch []*wish, who, why string) {
 	w := t.w
 	w.saw("let in: no, " + why)
@@ -97,14 +97,14 @@ func (t *tenants) notIn(batch []*wish, who, why string) {
 	}
 }
 
-// asked are the terms that a wish is submitted with.
+// asked returns the terms with which a wish is submitted.
 func (x *wish) asked() core.Terms {
 	t := x.asks
 	t.Name = x.id
 	return t
 }
 
-// accepted is a wish whose job is there; its user may end it, or another may try.
+// accepted handles a wish whose job exists; its user may end it, or another may try to.
 func (t *tenants) accepted(x *wish, id string) {
 	w := t.w
 	if x.acked {
@@ -115,7 +115,7 @@ func (t *tenants) accepted(x *wish, id string) {
 	if x.tries > 1 {
 		w.saw("let in later")
 	}
-	for range 1 + w.rng.IntN(2) { // some look at what waits for approval
+	for range 1 + w.rng.IntN(2) { // some list the jobs that wait for approval
 		by := t.users[w.rng.IntN(len(t.users))]
 		if w.chance(0.4) {
 			by = t.users[0] // an admin
@@ -129,13 +129,13 @@ func (t *tenants) accepted(x *wish, id string) {
 	if w.chance(0.4) {
 		w.after(time.Duration(w.rng.IntN(600))*time.Minute, func() { t.end(x, who, save) })
 	}
-	waits := x.job.terms.HasBudget                                                    // for a price at which its budget would do
+	waits := x.job.terms.HasBudget                                                    // for a price that suits its budget
 	if x.job.terms.Need.MaxRate > 0 || !x.job.terms.Saves || waits || w.chance(0.2) { // some give up
 		w.after(72*time.Hour, func() { t.end(x, "owner", false) })
 	}
 }
 
-// end asks for a job's end until there is an answer.
+// end requests a job's end until there is an answer.
 func (t *tenants) end(x *wish, who string, save bool) {
 	w := t.w
 	w.until(func() bool {
@@ -161,8 +161,8 @@ func (t *tenants) end(x *wish, who string, save bool) {
 	})
 }
 
-// review approves or rejects a job that waits for it, or tries to: what is
-// approved is weighed again, for it has held nothing.
+// review approves or rejects a job that waits for it, or tries to. An approved job is admitted again, because it held
+// nothing.
 func (t *tenants) review(x *wish, who string, yes bool) {
 	w := t.w
 	w.until(func() bool {
@@ -190,16 +190,17 @@ func (t *tenants) review(x *wish, who string, yes bool) {
 	})
 }
 
-// asStated is a span of the wall in these lives: the market's own.
+// asStated converts wall time to market time; in these lives they are equal.
 func asStated(d time.Duration) time.Duration { return d }
 
-// mayReview: operators of the job's team, but not of their own jobs; admins always.
+// mayReview reports whether the caller may review the job: operators of the job's team, except for their own jobs, and
+// admins always.
 func (t *tenants) mayReview(c identity.Caller, j *core.Job) bool {
 	role := c.Role(j.Terms().Owner.Team)
 	return role >= identity.Admin || role >= identity.Operator && c.User != t.by[j.ID()]
 }
 
-// refused is a wish that was not let in: it is asked for again later, alone, or given up.
+// refused handles a refused wish: it is submitted again later, alone, or given up.
 func (t *tenants) refused(x *wish, why string) {
 	w := t.w
 	if x.over {

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// server returns the book of who may do what, as the leader of now has read it.
+// server returns the permissions as the current leader has read them.
 func (t *tenants) server() *identity.Book {
 	if t.book != nil && t.epoch == t.v.epoch && t.w.fault == FaultStaleRoles {
 		return t.book
@@ -38,7 +38,7 @@ func (t *tenants) caller(book *identity.Book, user string) identity.Caller {
 	return identity.Caller{User: user, Grants: u.Grants}
 }
 
-// rules are the limits and tags that the server goes by.
+// rules returns the limits and tags that the server uses.
 func (t *tenants) rules() budget.Rules {
 	r, _ := t.w.m.Rules()
 	if t.w.fault == FaultRulesGone && t.v.epoch > 0 {
@@ -63,7 +63,7 @@ func (t *tenants) setRules(object string, change func(*budget.Rules)) {
 	})
 }
 
-// based are rules with what their limits have spent, of all that is durable.
+// based returns the rules with what their limits have spent, over everything durable.
 func (t *tenants) based(r budget.Rules) core.BudgetsSet {
 	b := core.BudgetsSet{Rules: r, Base: map[string]state.Spent{}, AsOf: uint64(len(t.w.log))}
 	for _, l := range r.Limits {

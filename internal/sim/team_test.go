@@ -14,31 +14,31 @@ import (
 	"scrimp/internal/market"
 )
 
-// The faults that can be planted in a server that several teams share.
+// Faults of a server that several teams share.
 const (
-	FaultNoHold     Fault = "no-hold"            // what is set aside for jobs that are let in is not counted
-	FaultOneBook    Fault = "one-book"           // jobs that come together are each weighed as if alone
-	FaultNoGuard    Fault = "no-budget-guard"    // what runs is not stopped where a budget is spent
-	FaultSpares     Fault = "limit-spares-a-job" // one job goes on where a budget is spent
-	FaultRulesGone  Fault = "rules-forgotten"    // a server that takes over does not know the limits
-	FaultNoSeen     Fault = "keys-forgotten"     // a server that takes over does not know the keys of submissions
-	FaultNoAudit    Fault = "no-audit"           // some acts leave no line
+	FaultNoHold     Fault = "no-hold"            // holds of accepted jobs do not count
+	FaultOneBook    Fault = "one-book"           // the jobs of a batch are each admitted as if alone
+	FaultNoGuard    Fault = "no-budget-guard"    // a spent budget stops no running job
+	FaultSpares     Fault = "limit-spares-a-job" // one job continues after a budget is spent
+	FaultRulesGone  Fault = "rules-forgotten"    // a new leader does not know the limits
+	FaultNoSeen     Fault = "keys-forgotten"     // a new leader does not know the idempotency keys
+	FaultNoAudit    Fault = "no-audit"           // some acts leave no audit line
 	FaultNoRole     Fault = "no-role"            // everybody may do everything
-	FaultNoTags     Fault = "no-tags"            // jobs are let in without the tags that they need
-	FaultNoWarning  Fault = "warned-before-told" // a warning is noted before the webhook has heard it
-	FaultNoAsking   Fault = "no-approval"        // jobs that can cost much begin without anybody's approval
-	FaultOwnWord    Fault = "own-approval"       // everybody may approve what they submitted
-	FaultStaleRoles Fault = "roles-of-before"    // a server knows the roles that were when it began
+	FaultNoTags     Fault = "no-tags"            // jobs are accepted without required tags
+	FaultNoWarning  Fault = "warned-before-told" // a warning is recorded before the webhook has received it
+	FaultNoAsking   Fault = "no-approval"        // expensive jobs start without approval
+	FaultOwnWord    Fault = "own-approval"       // everybody may approve their own jobs
+	FaultStaleRoles Fault = "roles-of-before"    // a server uses outdated roles
 )
 
-// cheap are policies whose tables take no time.
+// cheap lists the policies whose tables take no time.
 var cheap = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy}
 
-// look is how often budgets are looked at in a drawn life.
+// look is the time between two budget checks in a drawn life.
 const look = 3 * time.Minute
 
-// tenants are the users of a shared server, and what the server does for them
-// beside the core: who may do what, budgets, and the audit trail.
+// tenants holds the users of a shared server, and what the server does for them outside the core: permissions, budgets,
+// and the audit trail.
 type tenants struct {
 	w      *World
 	v      *vault
@@ -47,24 +47,24 @@ type tenants struct {
 	wishes []*wish
 	gpus   int
 
-	book  *identity.Book // of the server, read by the leader of epoch
+	book  *identity.Book // the server's, read by the leader of epoch
 	epoch int
-	told  map[string]int // warnings that a webhook has heard
+	told  map[string]int // warnings that a webhook has received
 	noted map[string]bool
-	spent map[string]int // looks at which a job went on whose limit was spent
-	waits map[string]int // looks at which a warning was due and nobody had heard it
+	spent map[string]int // budget checks that found a job running on a spent limit
+	waits map[string]int // budget checks that found a due warning that nobody had received
 
 	tallied int
 	sums    map[string]tallied
 
 	// What the checks know from the log alone.
 	truth  *identity.Book
-	by     map[string]string // who submitted the job
+	by     map[string]string // the submitter, by job
 	closed map[string]bool
 	limits []*limited
-	asking map[string]bool         // it waits for approval
-	over   map[string]money.Amount // by how much the job has passed its budget
-	acts   map[string]int          // acts that were answered, by who, what and how it ended
+	asking map[string]bool         // waits for approval
+	over   map[string]money.Amount // how much the job exceeded its budget
+	acts   map[string]int          // acknowledged acts, by user, action and result
 }
 
 type tallied struct {
@@ -72,18 +72,17 @@ type tallied struct {
 	spent money.Amount
 }
 
-// wish is a job that somebody wants.
+// wish is a job that a user wants.
 type wish struct {
 	key, user, id       string
 	name, project, team string
 	job                 simJob
-	asks                core.Terms // as they are submitted: the job may get a budget
+	asks                core.Terms // terms as submitted: the job may get a budget
 	tries               int
 	acked, over         bool
 }
 
-// RunTeams lives a life of several teams on a server that fails and follows
-// itself, and checks every property of it.
+// RunTeams simulates several teams on a server that fails and is replaced, and checks every property.
 func RunTeams(seed uint64, plant Fault) *World {
 	w, v, t := drawnTeams(seed, plant)
 	t.live()
@@ -146,7 +145,7 @@ func (t *tenants) draw() {
 	for n := range 4 + w.rng.IntN(7) {
 		x := &wish{key: fmt.Sprintf("key-%d", n), user: t.users[w.rng.IntN(len(t.users))], team: t.teams[w.rng.IntN(len(t.teams))], project: []string{"p", "q"}[w.rng.IntN(2)]}
 		x.job = w.drawJob(fmt.Sprintf("j%d", n), t.gpus)
-		if w.chance(0.6) { // else with the one before
+		if w.chance(0.6) { // otherwise together with the previous one
 			at = time.Duration(w.rng.IntN(1200)) * time.Minute
 		}
 		o := ledger.Owner{Team: x.team, Project: x.project, Tags: map[string]string{}}
@@ -164,7 +163,7 @@ func (t *tenants) draw() {
 		if !x.job.terms.Deadline.IsZero() {
 			x.job.terms.Deadline = x.job.terms.Deadline.Add(at)
 		}
-		if x.name = x.job.id; n > 0 && w.chance(0.2) { // two want the same name
+		if x.name = x.job.id; n > 0 && w.chance(0.2) { // two users want the same name
 			x.name = t.wishes[n-1].name
 		}
 		x.asks = x.job.terms
@@ -222,20 +221,20 @@ func (t *tenants) live() {
 	}
 }
 
-// until does something again until it is done.
+// until repeats do every minute until it succeeds.
 func (w *World) until(do func() bool) {
 	if !do() {
 		w.after(time.Minute, func() { w.until(do) })
 	}
 }
 
-// content reports whether everybody has what they wanted, or was told no.
+// content reports whether every wish has been accepted or refused for good.
 func (t *tenants) content() bool {
 	return !slices.ContainsFunc(t.wishes, func(x *wish) bool { return !x.over })
 }
 
-// act takes the events of one act and its line of the audit trail, in one
-// transaction. It reports whether who asks is told so.
+// act writes the events of one act and its audit line in one transaction. It reports whether the requester gets an
+// answer.
 func (t *tenants) act(who, route, object, outcome string, bodies ...core.Event) bool {
 	w := t.w
 	if !t.v.idle() {
@@ -261,7 +260,7 @@ func (t *tenants) act(who, route, object, outcome string, bodies ...core.Event) 
 
 func body(b core.Body) core.Event { return core.Event{Body: b} }
 
-// found makes the teams and the users.
+// found creates the teams and the users.
 func (t *tenants) found() bool {
 	w := t.w
 	var events []core.Event
@@ -284,7 +283,7 @@ func (t *tenants) found() bool {
 	return t.act("owner", "PUT /v1/users", "all", "done", events...)
 }
 
-// changeRoles takes a user's roles away, or gives other ones.
+// changeRoles removes or replaces a user's roles.
 func (t *tenants) changeRoles() {
 	w := t.w
 	u, _ := t.truth.User(t.users[1+w.rng.IntN(len(t.users)-1)])
@@ -294,7 +293,7 @@ func (t *tenants) changeRoles() {
 	})
 }
 
-// drawZone adds a spot market that turns by itself.
+// drawZone adds a spot market that opens and closes by itself.
 func (w *World) drawZone(gpus int) {
 	name := fmt.Sprintf("z%d", len(w.zones))
 	z := &zone{

@@ -14,23 +14,23 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// limited is a limit while it is in force, with what it cannot hold.
+// limited is a limit in force, with the amounts that it cannot bound.
 type limited struct {
 	limit   budget.Limit
 	from    time.Time
-	until   time.Time    // zero: it is in force
+	until   time.Time    // zero while it is in force
 	spent   money.Amount // in its window when it was set
-	room    money.Amount // spent and held when it was set, where that is more than the limit
-	jobs    int          // that were not over when it was set, where that is more than the limit
-	running int          // that had a machine when it was set
+	room    money.Amount // spent and held when it was set, if more than the limit
+	jobs    int          // open jobs when it was set, if more than the limit
+	running int          // jobs with a machine when it was set
 	gpus    float64
-	open    bool                       // nobody knew then what all of its jobs could cost
-	late    money.Amount               // bills that came for jobs that were over, and orphans
-	credit  money.Amount               // given back
+	open    bool                       // the maximum cost of its jobs was unknown when it was set
+	late    money.Amount               // bills for ended jobs, and orphans
+	credit  money.Amount               // credits
 	carry   map[time.Time]money.Amount // not booked yet when the window began
 }
 
-// landed is shown each event that is durable.
+// landed sees each durable event.
 func (t *tenants) landed(e core.Event, out core.Outcome) {
 	w := t.w
 	user, isUser := strings.CutPrefix(e.Actor, "user:")
@@ -101,7 +101,7 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 	}
 }
 
-// mayAct holds that nobody did what their role did not let them do then.
+// mayAct verifies that users did only what their roles allowed at the time.
 func (t *tenants) mayAct(user, team, what string) {
 	if user == "owner" {
 		return
@@ -112,7 +112,7 @@ func (t *tenants) mayAct(user, team, what string) {
 	}
 }
 
-// limitsAsk holds that a job that can cost more than a limit lets begin is asked about.
+// limitsAsk verifies that a job above an approval threshold waits for approval.
 func (w *World) limitsAsk(r budget.Rules, j budget.Job, asks bool) {
 	if _, must := budget.Approval(r.Limits, j, w.now, asStated); must && !asks {
 		w.breaks("approval: %s was let in and nobody is asked", j.ID)
@@ -129,15 +129,15 @@ func (t *tenants) under(l *limited, counts func(*core.Job) bool) (n int) {
 	return n
 }
 
-// lives reports whether a job counts among those at a time: it is not over and waits for no approval.
+// lives reports whether a job counts under a limit of concurrent jobs: it is open and waits for no approval.
 func lives(j *core.Job) bool { return !isClosed(j) && j.State() != core.Held }
 
-// works reports whether a job has a machine, or asks for one.
+// works reports whether a job has or requests a machine.
 func works(j *core.Job) bool {
 	return j.Asked() != nil || slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
-// count holds the limits of jobs at a time when a job has come.
+// count checks the limits of concurrent jobs after a submission.
 func (t *tenants) count(job string) {
 	j, _ := t.w.m.Job(job)
 	for _, l := range t.limits {
@@ -150,7 +150,7 @@ func (t *tenants) count(job string) {
 	}
 }
 
-// countRunning holds the limits of jobs that run at once when one is launched.
+// countRunning checks the limits of running jobs after a launch.
 func (t *tenants) countRunning(job string) {
 	j, _ := t.w.m.Job(job)
 	for _, l := range t.limits {
@@ -186,7 +186,7 @@ func (t *tenants) rulesSet(r budget.Rules) {
 	}
 }
 
-// midnight notes what is not booked yet when a window ends: it counts in the next one.
+// midnight records what is not booked yet when a window ends: it counts in the next window.
 func (t *tenants) midnight() {
 	w := t.w
 	w.after(24*time.Hour, t.midnight)
@@ -210,7 +210,7 @@ func (t *tenants) midnight() {
 	}
 }
 
-// check holds at the end of a life what several teams were promised.
+// check verifies at the end of a life what the server promises to several teams.
 func (t *tenants) check() {
 	t.checkAnswers()
 	t.checkAudit()
@@ -225,7 +225,7 @@ func (t *tenants) check() {
 	}
 }
 
-// checkAnswers holds that whatever was answered has happened.
+// checkAnswers verifies that everything acknowledged has happened.
 func (t *tenants) checkAnswers() {
 	w := t.w
 	for _, x := range t.wishes {
@@ -238,8 +238,8 @@ func (t *tenants) checkAnswers() {
 	}
 }
 
-// checkAudit holds that each act that was answered has its line, and each act in
-// the log has one right behind it.
+// checkAudit verifies that each acknowledged act has its audit line, and that a line directly follows each act in the
+// log.
 func (t *tenants) checkAudit() {
 	w := t.w
 	lines := map[string]int{}
@@ -294,8 +294,8 @@ func (t *tenants) checkAudit() {
 	}
 }
 
-// checkOwners holds that the ledger and the provider's bills give the same sums
-// for every project, user and tag, exactly. Teams are held elsewhere.
+// checkOwners verifies that the ledger and the provider's bills have exactly the same sums for every project, user and
+// tag. checkMoney covers teams.
 func (t *tenants) checkOwners() {
 	w := t.w
 	posted, billed := map[string]money.Amount{}, map[string]money.Amount{}
@@ -304,8 +304,8 @@ func (t *tenants) checkOwners() {
 			sums[of] = sums[of].Add(part)
 		}
 	}
-	owned := map[string]bool{}  // else nobody's, and booked as such
-	shared := map[string]bool{} // among jobs of other projects too: checkMoney holds what each cost in all
+	owned := map[string]bool{}  // others belong to nobody and are booked as such
+	shared := map[string]bool{} // among jobs of other projects too: checkMoney checks the total of each
 	for _, i := range w.m.State().Instances() {
 		shared[i.ID()] = i.Shared()
 	}

@@ -7,11 +7,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// checkLimit holds that no window of a limit has spent more than it, but for what
-// a limit cannot hold: what its jobs passed their budgets by (that is held by
-// itself), spans that were booked in the next window, bills that come late, and
-// credits, which make room once more. A limit that was set when nobody knew what
-// its jobs could cost stops them: for it holds burn rate × the time a stop takes.
+// checkLimit verifies that no window of a limit spent more than the limit, except for what a limit cannot bound:
+// amounts by which its jobs exceeded their budgets (checked separately), periods that were booked in the next window,
+// late bills, and credits, which make room again. A limit that was set while the maximum cost of its jobs was unknown
+// stops them, so it may be exceeded by burn rate × the time of a stop.
 func (t *tenants) checkLimit(l *limited) {
 	w := t.w
 	booked := map[time.Time]money.Amount{}
@@ -56,7 +55,7 @@ func (t *tenants) checkLimit(l *limited) {
 	t.checkHours(l)
 }
 
-// stopping is what all machines cost at most while a stop takes effect.
+// stopping returns the maximum cost of all machines while a stop takes effect.
 func (t *tenants) stopping() money.Amount {
 	most := firmRate
 	for _, i := range t.w.order {
@@ -72,7 +71,7 @@ func (t *tenants) stopping() money.Amount {
 	return all
 }
 
-// checkHours holds limits of GPU-hours that are for all time.
+// checkHours verifies limits of GPU-hours without a window.
 func (t *tenants) checkHours(l *limited) {
 	w := t.w
 	if l.limit.GPUHours == nil || l.limit.Window != budget.Total || !l.until.IsZero() || !l.late.IsZero() {

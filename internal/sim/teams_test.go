@@ -13,18 +13,18 @@ import (
 
 var teamSeeds = flag.Int("teams", lane.Pick(100, 3_000), "how many lives of several teams to simulate")
 
-// reasons are why a job is not let in.
+// reasons lists why a job can be refused.
 var reasons = []string{"role", "tags", "no_budget", "other_open", "dollars", "no_gpu_hours", "gpu_hours", "jobs"}
 
-// teamMoments are what else the lives of teams must have met.
+// teamMoments lists other situations that the lives of teams must cover.
 var teamMoments = []string{
 	"the same key again", "a batch", "let in later", "a budget from the work", "an end is refused", "a webhook is away", "a warning", "stopped at a limit",
 	"a late write is fenced", "a backup in the middle", "a limit over jobs without a budget", "a limit more than half spent", "orphan", "interruption", "given up, then billed",
 	"a machine is registered", "a machine that another has registered", "a machine is not registered any more",
 }
 
-// TestTeams lives lives of several teams, on servers that follow each other and
-// a store that fails in every way it can, at every kind of write.
+// TestTeams simulates several teams on successive servers and a store that fails in every possible way, at every kind
+// of write.
 func TestTeams(t *testing.T) {
 	seen := map[string]int{}
 	inOrder(*teamSeeds, func(n int) lived { return liveTwice(n, 8, RunTeams) }, func(n int, l lived) {
@@ -44,7 +44,7 @@ func TestTeams(t *testing.T) {
 		}
 	})
 	if *teamSeeds < 400 {
-		return // too few to meet everything
+		return // too few to cover everything
 	}
 	var table strings.Builder
 	need := func(what string) {
@@ -53,8 +53,8 @@ func TestTeams(t *testing.T) {
 			t.Errorf("in %d lives there was no %q: the seeds prove nothing about it", *teamSeeds, what)
 		}
 	}
-	// In these lives launches are answered at once, tables built at once and nothing is paid for:
-	// TestInvariants has those that are pending, tables that are asked for, and rounds.
+	// In these lives the provider answers launches at once, tables are ready at once, and nothing is reserved.
+	// TestInvariants covers pending launches, requested tables, and rounds.
 	elsewhere := []string{"cancel", "build_table", "run_round"}
 	actions := slices.DeleteFunc(slices.Clone(actions), func(a string) bool { return slices.Contains(elsewhere, a) })
 	for _, fate := range fates {
@@ -81,8 +81,7 @@ func TestTeams(t *testing.T) {
 	t.Logf("what %d lives met:\n%s", *teamSeeds, table.String())
 }
 
-// teamPlants names for each fault that is planted in the store or the server the
-// properties of which one must notice.
+// teamPlants holds, for each fault planted in the store or the server, the properties of which one must detect it.
 var teamPlants = map[Fault]plant{
 	FaultAckEarly:   {"lost|audit", 0},
 	FaultNoEpoch:    {"fence", 6},
@@ -109,8 +108,8 @@ var teamPlants = map[Fault]plant{
 	FaultLostFact:   {"replay", 0},
 }
 
-// TestFaultsPlantedAmongTeamsAreCaught breaks one thing at a time and names the property that notices.
-func TestFaultsPlantedAmongTeamsAreCaught(t *testing.T) {
+// TestPlantedTeamFaults_AreCaught plants one fault at a time and checks that an expected property detects it.
+func TestPlantedTeamFaults_AreCaught(t *testing.T) {
 	const lives = 400
 	for _, plant := range slices.Sorted(maps.Keys(teamPlants)) {
 		t.Run(string(plant), func(t *testing.T) {

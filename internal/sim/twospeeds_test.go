@@ -15,12 +15,12 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// twoSpeeds draws a market of two machines, spot and on-demand, of which one is faster
-// and does the work for less; spot comes and goes in heavy-tailed periods.
+// twoSpeeds draws a market of two machines, spot and on-demand. One is faster and does the work for less; spot periods
+// are heavy-tailed.
 func twoSpeeds(seed uint64) market.Trace {
 	r := rand.New(rand.NewPCG(seed, 3))
 	speed := 1.5 + 2.5*r.Float64()
-	cost := 0.45 + 0.4*r.Float64() // of the work on the fast one, the slow one's is 1
+	cost := 0.45 + 0.4*r.Float64() // of the work on the fast one; on the slow one it is 1
 	t := market.Trace{Name: "two speeds", Currency: money.USD, Speed: 1}
 	for _, m := range []struct {
 		name    string
@@ -51,7 +51,7 @@ func twoSpeeds(seed uint64) market.Trace {
 	return t
 }
 
-func TestAJobGoesToAFasterMachineThatCostsLessForTheWork(t *testing.T) {
+func TestPlay_PrefersFasterMachineWithCheaperWork(t *testing.T) {
 	sum := map[policy.Rule]float64{}
 	mind := plan.NewPlanner()
 	for seed := range uint64(lane.Pick(12, 100)) {
@@ -64,8 +64,8 @@ func TestAJobGoesToAFasterMachineThatCostsLessForTheWork(t *testing.T) {
 				},
 				Restart: 3 * time.Minute, Save: 10 * time.Second, Trace: trace, Opened: epoch, Policy: rule, Planner: mind,
 			})
-			// The work is known in whole steps of half a minute, which greedy, always at the
-			// guard, has no margin for.
+			// The work is known in whole steps of half a minute. Greedy always runs at the guard's limit and has no
+			// margin for that.
 			late := !got.InTime && (rule == policy.Default || got.Finish > 12*time.Hour+2*time.Minute)
 			if got.State != core.Succeeded || late {
 				t.Errorf("seed %d, %s: %s after %v", seed, rule, got.State, got.Finish)
@@ -75,7 +75,7 @@ func TestAJobGoesToAFasterMachineThatCostsLessForTheWork(t *testing.T) {
 	}
 	t.Logf("dollars of 30 runs: %v", sum)
 	for _, rule := range []policy.Rule{policy.Greedy, policy.UniformProgress} {
-		if sum[policy.Default] > 0.9*sum[rule] { // what stays on the slow one costs what the others cost
+		if sum[policy.Default] > 0.9*sum[rule] { // a policy that stays on the slow machine costs as much as the others
 			t.Errorf("the default costs %.2f dollars, %s %.2f", sum[policy.Default], rule, sum[rule])
 		}
 	}

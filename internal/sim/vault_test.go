@@ -8,37 +8,37 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// The faults that can be planted in the store and in the servers that share it.
+// Faults of the store and of the servers that share it.
 const (
-	FaultAckEarly   Fault = "answered-before-written" // who asks is told that it is done before it is durable
-	FaultNoEpoch    Fault = "no-epoch"                // the store takes writes of a leader that was replaced
-	FaultBlindRetry Fault = "sent-again-unasked"      // a write whose answer was lost is sent again, and nobody asks whether it came through
-	FaultActEarly   Fault = "done-before-written"     // what an event leads to is done before the event is durable
-	FaultTorn       Fault = "backup-without-its-end"  // a backup lacks the last event of its moment
+	FaultAckEarly   Fault = "answered-before-written" // the server answers before the event is durable
+	FaultNoEpoch    Fault = "no-epoch"                // the store accepts writes of a replaced leader
+	FaultBlindRetry Fault = "sent-again-unasked"      // a write whose answer was lost is repeated without checking whether it succeeded
+	FaultActEarly   Fault = "done-before-written"     // the actions of an event run before the event is durable
+	FaultTorn       Fault = "backup-without-its-end"  // a backup lacks its last event
 )
 
-// vault is a store that fails, and the servers that share it. It takes writes of
-// the newest leader only, as the stores do; what becomes of a write is drawn.
+// vault is a store that fails, and the servers that share it. Like the real stores, it accepts writes only from the
+// newest leader. The fate of each write is random.
 type vault struct {
 	w      *World
-	odds   float64 // that something befalls a report; thirty times as likely where somebody asks or something is to be done
+	odds   float64 // that a report fails; thirty times as likely for a request or an event with actions
 	epoch  int
-	epochs []int             // of each record of the log
-	asked  map[string]bool   // by key: a durable event asks for the action
-	keys   map[string]string // the job that was submitted with the key
-	queue  *[]group          // stepped while a write is under way, in whose transaction or after it they come; nil: none is
+	epochs []int             // of each log record
+	asked  map[string]bool   // by key: a durable event requests the action
+	keys   map[string]string // the job submitted with the key
+	queue  *[]group          // groups stepped during a write, which share its transaction or follow it; nil without a write
 	twin   *twin
 	moment *backedUp
-	each   func(core.Event, core.Outcome) // is shown what is durable
+	each   func(core.Event, core.Outcome) // sees each durable event
 }
 
-// backedUp is what a backup of that moment has to restore to.
+// backedUp is the state that a backup must restore.
 type backedUp struct {
 	events int
 	state  json.RawMessage
 }
 
-// group is what is written in one transaction.
+// group is one transaction.
 type group struct {
 	events []core.Event
 	outs   []core.Outcome
@@ -51,8 +51,8 @@ func (g group) acts() (acts []core.Action) {
 	return acts
 }
 
-// fates are what can befall a write. While one is held up the core goes on, and
-// what it takes meanwhile comes through with it, or is lost with it.
+// fates lists what can happen to a write. While a write is delayed, the core continues, and the events that it takes
+// meanwhile succeed or fail with the write.
 var fates = []string{
 	"is held up", "is held up, and fails", "is overtaken", "is cut off, and was written", "is cut off, and sent again", "is given up, and was written",
 	"is given up, and was not written", "is refused", "waits for the database to restart", "finds its leader frozen", "leaves its leader frozen", "is handed over",
@@ -62,11 +62,11 @@ func newVault(w *World) *vault {
 	v := &vault{w: w, asked: map[string]bool{}, keys: map[string]string{}}
 	v.odds = []float64{0, 0.001, 0.004, 0.01}[w.rng.IntN(4)]
 	w.through = v.through
-	w.faults.Crash = 0 // here servers die of what befalls their writes
+	w.faults.Crash = 0 // here servers die from the fate of their writes
 	return v
 }
 
-// through writes a group of events in one transaction and does what they lead to.
+// through writes a group of events in one transaction and performs its actions.
 func (v *vault) through(events ...core.Event) bool {
 	w := v.w
 	if !w.up {
@@ -136,7 +136,7 @@ func (v *vault) through(events ...core.Event) bool {
 		dies(within(1, 9))
 		w.after(within(0, 120), func() { v.lateActs(g.acts()) })
 		w.after(within(10, 300), func() { v.late(old, epoch, group{}) })
-	case "is handed over": // it was answered, and what is to be done is left to the next
+	case "is handed over": // it was acknowledged, and its actions are left to the next leader
 		v.watch(g)
 		v.written(g)
 		dies(100 * time.Millisecond)
@@ -145,11 +145,10 @@ func (v *vault) through(events ...core.Event) bool {
 	return false
 }
 
-// idle reports whether a server leads and all that it was told is durable: who
-// asks for more than a report waits for that.
+// idle reports whether a server leads and all its events are durable. Requests other than reports wait for that.
 func (v *vault) idle() bool { return v.w.up && v.queue == nil }
 
-// watch shows a step to the twin, right after it was made.
+// watch shows a step to the twin right after it was made.
 func (v *vault) watch(g group) {
 	for n, e := range g.events {
 		v.w.watch(e, g.outs[n])
@@ -170,7 +169,7 @@ func (v *vault) written(groups ...group) {
 	}
 }
 
-// land makes groups durable and does what they lead to.
+// land makes groups durable and performs their actions.
 func (v *vault) land(groups ...group) {
 	v.written(groups...)
 	for _, g := range groups {
@@ -178,8 +177,8 @@ func (v *vault) land(groups ...group) {
 	}
 }
 
-// later lets a write come through when nobody waits for it any more, and with it
-// what the core has taken meanwhile.
+// later completes a write after its requester has stopped waiting, together with the events that the core has taken
+// meanwhile.
 func (v *vault) later(d time.Duration, g group) {
 	v.watch(g)
 	v.queue = &[]group{}
@@ -191,7 +190,7 @@ func (v *vault) later(d time.Duration, g group) {
 	})
 }
 
-// draw says what befalls a write; "": nothing.
+// draw returns the fate of a write, or "" if it succeeds.
 func (v *vault) draw(g group) string {
 	w, odds, acts := v.w, v.odds, g.acts()
 	switch kind := class(g.events[0].Body); {
@@ -217,7 +216,7 @@ func (v *vault) draw(g group) string {
 	return fate
 }
 
-// class is what a coverage table calls an event.
+// class returns the name of an event in the coverage table.
 func class(b core.Body) string {
 	switch b.(type) {
 	case core.JobSubmitted, core.JobEnded, core.JobReviewed, core.BudgetsSet, core.IdentityChanged:
@@ -245,7 +244,7 @@ func (v *vault) commit(e core.Event, out core.Outcome, epoch int) {
 	v.w.commit(e, out)
 }
 
-// act does what durable events ask for.
+// act performs the actions of durable events.
 func (v *vault) act(actions []core.Action) {
 	for _, a := range actions {
 		v.w.saw("action " + a.Kind())
@@ -256,8 +255,8 @@ func (v *vault) act(actions []core.Action) {
 	}
 }
 
-// lateActs lets a leader that was frozen do, when it thaws, what it was about to
-// do. It had asked whether it leads before; nobody hears its answers.
+// lateActs makes a frozen leader perform its next actions when it thaws. It had checked its leadership before; its
+// answers are lost.
 func (v *vault) lateActs(actions []core.Action) {
 	for _, a := range actions {
 		v.w.saw("fault done late × " + a.Kind())
@@ -268,8 +267,7 @@ func (v *vault) lateActs(actions []core.Action) {
 	}
 }
 
-// late lets a leader that was replaced write, what it had in hand or that time
-// passed. The store does not take it, and the leader ends.
+// late makes a replaced leader write its last group, or a tick. The store refuses the write, and the leader ends.
 func (v *vault) late(m *core.Machine, epoch int, g group) {
 	if len(g.events) == 0 {
 		e := core.Event{At: v.w.now, Schema: core.Schema, Tenant: "default", Body: core.Tick{}}
@@ -288,7 +286,7 @@ func (v *vault) late(m *core.Machine, epoch int, g group) {
 	}
 }
 
-// note notes what a backup of now would have to restore to.
+// note records what a backup made now must restore.
 func (v *vault) note() {
 	if !v.w.up || uint64(len(v.w.log)) != v.w.m.Seq() {
 		v.w.after(time.Minute, v.note)
@@ -302,9 +300,8 @@ func (v *vault) note() {
 	v.w.saw("a backup in the middle")
 }
 
-// check holds what a log must be at the end of a life: of one leader after the
-// other, and replayed it gives the same state, byte for byte, at the moment of
-// the backup and at the end.
+// check verifies the log at the end of a life: its epochs never decrease, and a replay gives the same state, byte for
+// byte, at the time of the backup and at the end.
 func (v *vault) check() {
 	w := v.w
 	for n := 1; n < len(v.epochs); n++ {

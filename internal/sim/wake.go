@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// schedule has the core look again when it asks for that.
+// schedule arranges the core's next tick at the time that the core asks for.
 func (w *World) schedule(wake time.Time) {
 	if wake.IsZero() || !w.tick.IsZero() && !wake.Before(w.tick) && w.tick.After(w.now) {
 		return
@@ -28,16 +28,16 @@ func (w *World) schedule(wake time.Time) {
 	})
 }
 
-// ticksASecond is how often the core may be asked to look again within a second: after a restart all is due at once.
+// ticksASecond bounds the ticks that the core may request within a second. After a restart many are due at once.
 const ticksASecond = 20_000
 
-// rests holds that the core does not look at the same thing again and again.
+// rests verifies that the core does not request ticks in a loop.
 func (w *World) rests() {
 	if w.now.Sub(w.ticked) >= time.Second {
 		w.ticked, w.ticks = w.now, 0
 	}
 	if w.ticks++; w.ticks == ticksASecond {
 		w.breaks("restless: the core asked %d times to look again, within a second", w.ticks)
-		w.heap = nil // it would go on for ever
+		w.heap = nil // it would never end
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// warm reports whether machines of this life may wait for the next job.
+// warm reports whether idle machines of this life may wait for the next job.
 func (w *World) warm() bool { return w.extra != nil && w.seed%3 == 1 && w.seed%5 != 0 }
 
-// rests lets a machine whose task is over clean up and ask for another, as the real agent does.
+// rests cleans up a machine whose task has ended and asks for another task, as the real agent does.
 func (a *agent) rests() {
 	w := a.w
 	if w.seats() == 0 && a.mayRest() {
@@ -19,10 +19,10 @@ func (a *agent) rests() {
 	}
 }
 
-// mayRest reports whether the machine of a task may wait for another.
+// mayRest reports whether the task's machine may wait for another task.
 func (a *agent) mayRest() bool { return a.w.warm() && !a.i.pulls && a.i.agent == a && a.i.running() }
 
-// cleans cleans the machine up, and asks for another task.
+// cleans cleans up the machine and asks for another task.
 func (a *agent) cleans() {
 	w := a.w
 	a.i.pulls = true
@@ -37,8 +37,8 @@ func (a *agent) cleans() {
 	w.after(time.Duration(1+w.extra.IntN(90))*time.Second, func() { a.pull(true) })
 }
 
-// pull asks for a task of a machine that has none, until it has one or is given back. A task
-// is only begun where nothing of the last one is left, and by the same user.
+// pull polls for a task on an idle machine until it gets one or the machine is terminated. A task starts only on a
+// clean machine, and only if the same user owns it.
 func (a *agent) pull(clean bool) {
 	w, i := a.w, a.i
 	again := func() { w.after(10*time.Second, func() { a.pull(clean) }) }
@@ -56,10 +56,10 @@ func (a *agent) pull(clean bool) {
 	a.answered = w.now
 	known := w.m.State().Instance(i.id)
 	if known == nil || !w.m.Stays(known) {
-		return // it is being given back
+		return // the server is terminating it
 	}
 	if clean && w.m.Cleans(i.id) {
-		i.clean = true // whether or not the answer comes
+		i.clean = true // even if the answer is lost
 		w.step(core.MachineCleaned{Instance: i.id})
 		again()
 		return
@@ -73,7 +73,7 @@ func (a *agent) pull(clean bool) {
 	again()
 }
 
-// userOf is who submitted a job, as its client knows it, or as the server does.
+// userOf returns the job's submitter as its client knows it, or as the server knows it.
 func (w *World) userOf(j *simJob) string {
 	if known, ok := w.known(j.id); ok && j.by == "" {
 		return known.User()
@@ -81,7 +81,7 @@ func (w *World) userOf(j *simJob) string {
 	return j.by
 }
 
-// next begins another task on the machine.
+// next starts another task on the machine.
 func (a *agent) next(t *core.Attempt) {
 	w, i := a.w, a.i
 	job := w.jobOf(t.ID())

@@ -7,11 +7,11 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// mostAfter is how long giving a machine back takes at most, with the delays of the faults.
+// mostAfter bounds the duration of a termination, including the delays of the faults.
 const mostAfter = 30 * time.Minute
 
-// checkIdle holds the spans in which machines had no task against their postings, and every
-// machine's parts against its whole. It returns what such spans cost each team.
+// checkIdle compares the idle times of machines with their postings, and every machine's parts with the whole. It
+// returns the idle cost by team.
 func (w *World) checkIdle() map[string]money.Amount {
 	teams, posted := map[string]money.Amount{}, map[string]money.Amount{}
 	for _, p := range w.postings {

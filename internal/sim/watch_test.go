@@ -13,24 +13,23 @@ import (
 	"scrimp/internal/market"
 )
 
-// twin knows what the core is not told (where a loss goes flat, what a program
-// really ended with, what a job was submitted with), and says at each step what
-// must come of it, in the plainest way.
+// twin knows what the core does not (where a loss goes flat, the real exit status of a program, the terms of a
+// submission) and checks each step against its required result, in the plainest way.
 type twin struct {
 	w       *World
 	heard   map[string]int64 // newest message of each attempt
-	told    map[string]int   // values of the metric that its job is judged by, by attempt
+	told    map[string]int   // values of the metric that decides its job, by attempt
 	seen    map[string]*best
-	looked  map[string]bool // a decision was taken about the job
+	looked  map[string]bool // the core has taken a decision about the job
 	retries map[string]int
 	setups  map[string][]int
 	refused map[string]int
-	keys    map[string]string // that were the first to register a machine
+	keys    map[string]string // that first registered a machine
 	holds   map[string]*kept
-	given   map[string]time.Time // when machines were first given back
+	given   map[string]time.Time // first termination of each machine
 	limits  bool
-	began   int               // members of the array
-	configs map[int]bool      // of the study that have begun
+	began   int               // started members of the array
+	configs map[int]bool      // started configurations of the study
 	overAs  map[string]ending // how jobs and groups ended
 	flow    flow
 }
@@ -45,7 +44,7 @@ func newTwin(w *World) *twin {
 		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[int]bool{}, flow: newFlow()}
 }
 
-// clone is the twin as it is now.
+// clone returns a copy of the twin.
 func (t *twin) clone() *twin {
 	c := *t
 	c.configs, c.flow = maps.Clone(t.configs), t.flow.clone()
@@ -109,7 +108,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	}
 }
 
-// seated holds that no seat is left while the program of its task runs.
+// seated verifies that no seat is freed while its program runs.
 func (t *twin) seated(out core.Outcome) {
 	for _, f := range out.Facts {
 		f, is := f.(state.SeatLeft)
@@ -127,7 +126,7 @@ func left(out core.Outcome) bool {
 	return slices.ContainsFunc(out.Facts, func(f core.Fact) bool { _, is := f.(state.SeatLeft); return is })
 }
 
-// fresh reports whether the message is new and comes from an attempt that lives.
+// fresh reports whether the message is new and comes from a live attempt.
 func (t *twin) fresh(attempt string, message int64) bool {
 	if message <= t.heard[attempt] {
 		return false
@@ -143,8 +142,8 @@ func (t *twin) fresh(attempt string, message int64) bool {
 	return live
 }
 
-// progressed holds the guards on a metric: the step that hears of what they
-// guard against ends the run, by any value that the program said.
+// progressed checks the guards on a metric: the step that receives the offending value ends the run, for any reported
+// value.
 func (t *twin) progressed(b core.Progressed) {
 	a, _ := t.w.m.Attempt(b.Attempt)
 	j, _ := t.w.known(a.Job())
@@ -169,15 +168,15 @@ func (t *twin) progressed(b core.Progressed) {
 	}
 }
 
-// values are what the program has said since the report before, and holds that the
-// report has all of it, in order.
+// values returns what the program has reported since the previous report, and verifies that the report contains all of
+// it, in order.
 func (t *twin) values(b core.Progressed) policy.Values {
 	ag := t.w.agents[b.Attempt]
 	if ag == nil || ag.upTo == nil || ag.job.terms.Metric.Name == "" {
 		return policy.Values{{Step: b.Step}}
 	}
 	from, upTo := t.told[b.Attempt], ag.upTo[b.Message]
-	if upTo == 0 { // a scenario's own report
+	if upTo == 0 { // reported by a scenario
 		return policy.Values{{Step: b.Step}}
 	}
 	t.told[b.Attempt] = upTo
@@ -210,7 +209,7 @@ func (t *twin) verdict(j *simJob, step int64) policy.Stop {
 	return ""
 }
 
-// ended holds the retry rules by what the program really ended with, and that its outputs are known.
+// ended checks the retry rules against the program's real exit status, and that the path of its outputs is known.
 func (t *twin) ended(b core.AttemptEnded) {
 	ag := t.w.agents[b.Attempt]
 	a := t.w.m.State().AttemptOf(b.Attempt)
@@ -225,7 +224,7 @@ func (t *twin) ended(b core.AttemptEnded) {
 		}
 	}
 	f := ag.failed
-	newest := j.Attempt() // it may have begun with the same event, on a machine that was there
+	newest := j.Attempt() // it may have started with the same event, on a machine that was free
 	if f == nil || t.w.job(j.ID()).nodes() > 1 || newest.ID() != a.ID() && newest.Requested().Before(t.w.m.Now()) || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}
@@ -246,14 +245,14 @@ func (t *twin) ended(b core.AttemptEnded) {
 	default:
 		t.w.saw("not tried again")
 	}
-	if failed := j.State() == core.Failed; failed == again && (!f.setup || !failed) { // other attempts that made no step count with set-ups
+	if failed := j.State() == core.Failed; failed == again && (!f.setup || !failed) { // other attempts without a step count with setups
 		t.w.breaks("retry: %s ended with status %d and the job is %s", b.Attempt, f.exit, j.State())
 	}
 }
 
-// order holds that no job is launched before a more urgent one was looked at.
+// order verifies that no job is launched before the core has considered every more urgent one.
 func (t *twin) order(e core.Event, out core.Outcome) {
-	launched, moved := false, map[string]bool{} // a job that asks elsewhere keeps the place that it has
+	launched, moved := false, map[string]bool{} // a job that relaunches elsewhere keeps its place
 	for _, f := range out.Facts {
 		switch f := f.(type) {
 		case state.AllocationCancelling:
@@ -293,7 +292,7 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 	}
 }
 
-// inTurn holds that no more urgent job waits that nobody has looked at.
+// inTurn verifies that no more urgent job waits unconsidered.
 func (t *twin) inTurn(f state.AllocationRequested) {
 	for _, other := range t.w.jobs {
 		if other.id == f.Job || other.terms.Priority <= t.w.job(f.Job).terms.Priority || t.looked[other.id] {
@@ -306,19 +305,19 @@ func (t *twin) inTurn(f state.AllocationRequested) {
 	}
 }
 
-// limited reports whether quotas are in force, or were: under them the less urgent may
-// pass, and who came then is not looked at where the market has nothing for the like of it.
+// limited reports whether quotas are or were in force. Under a quota a less urgent job may go first, and the core skips
+// new jobs whose class has no offer.
 func (t *twin) limited() bool {
 	rules, _ := t.w.m.Rules()
 	t.limits = t.limits || len(rules.Limits) > 0
 	return t.limits
 }
 
-// ladder holds that the second rung is not used before the job had no machine for
-// the time that the first one is tried, or failed there as often as it allows.
+// ladder verifies that the second rung is used only after the job had no machine for the first rung's time, or failed
+// there as often as allowed.
 func (t *twin) ladder(f state.AllocationRequested) {
 	j, ok := t.w.known(f.Job)
-	if !ok || !j.Terms().Deadline.IsZero() || j.Last().Mode == policy.Certain { // what is in time is allowed whatever the ladder says
+	if !ok || !j.Terms().Deadline.IsZero() || j.Last().Mode == policy.Certain { // the ladder does not bind a job that must meet its deadline
 		return
 	}
 	need := t.w.job(f.Job).terms.Need
@@ -329,7 +328,7 @@ func (t *twin) ladder(f state.AllocationRequested) {
 	since, failures := j.Submitted(), t.refused[j.ID()]
 	for _, before := range j.Attempts() {
 		if before.Live() && before.Capacity() != market.Spot {
-			return // it is still there
+			return // it still runs
 		}
 		if before.Partial() > 0 {
 			continue // it never ran
@@ -341,7 +340,7 @@ func (t *twin) ladder(f state.AllocationRequested) {
 		if !before.Until().IsZero() {
 			since = before.Until()
 		}
-		for _, k := range before.Tasks() { // the first of a gang that is lost, or given back: that takes seconds
+		for _, k := range before.Tasks() { // when the first machine of a gang was lost or terminated: the rest takes seconds
 			if !k.Until().IsZero() && k.Until().Before(since) {
 				since = k.Until()
 			}
@@ -362,14 +361,14 @@ func (t *twin) ladder(f state.AllocationRequested) {
 	}
 }
 
-// incomplete reports whether a is a gang that has lost a machine: the others have nothing that could be saved.
+// incomplete reports whether a is a gang that has lost a machine: the others have nothing to save.
 func incomplete(a *core.Attempt) bool {
 	gone := func(k *core.Task) bool { return !k.Live() || k.Leaving() != "" }
 	return a.Nodes() > 1 && slices.ContainsFunc(a.Tasks(), gone)
 }
 
-// givenBack holds that no machine whose program works is given back before it
-// was asked to save, unless the user cancels or nobody hears of it any more.
+// givenBack verifies that no machine with a working program is terminated before the program was asked to save, unless
+// the user cancels or the agent is silent.
 func (t *twin) givenBack(a core.Terminate) {
 	if _, again := t.given[a.Instance]; again {
 		return // repeated after a restore: the program may have started since
@@ -393,7 +392,7 @@ func (t *twin) givenBack(a core.Terminate) {
 		if g := t.w.m.State().Group(j.Terms().Group); g == nil || g.Ends != state.CancelMembers {
 			t.w.breaks("guard: the machine of %s was given back for %s, and its group is not cancelled", a.Attempt, a.Why)
 		}
-	case "paused_by_user", core.PausedBySearch: // the program began after that
+	case "paused_by_user", core.PausedBySearch: // the program started after the pause
 	case "seat_not_left":
 		for _, other := range t.w.m.State().SeatedAll(t.w.m.State().Instance(a.Instance)) {
 			if other.Task() == core.TaskRunning && !other.Draining() && other.Leaving() == "" {
@@ -403,7 +402,7 @@ func (t *twin) givenBack(a core.Terminate) {
 	default:
 		g := t.w.m.State().Group(t.w.m.State().Job(live.Job()).Terms().Group)
 		if g != nil && g.Ends == state.CancelMembers && a.Why == g.Why {
-			return // cancelled, as all of its group
+			return // cancelled with the whole group
 		}
 		if incomplete(live) {
 			t.w.saw("what is left of a gang is ended")

@@ -1,6 +1,5 @@
-// Package sim drives the core virtually: a heap of events, a simulated market,
-// provider and agents, and every fault that the live world knows. One seed
-// draws the job, the market, the faults and the configuration.
+// Package sim drives the core in virtual time: a heap of events, a simulated market, provider and agents, and every
+// fault of the live world. One seed draws the job, the market, the faults and the configuration.
 package sim
 
 import (
@@ -21,136 +20,135 @@ import (
 	"scrimp/internal/work/propose"
 )
 
-// World is one simulated run of a job or a few.
+// World is one simulated run of one job or a few.
 type World struct {
 	seed   uint64
 	rng    *rand.Rand
-	extra  *rand.Rand // of the faults that were thought of later; nil: none of them
-	gang   *rand.Rand // of what concerns gangs; nil: there are none
-	partly float64    // odds that a launch of several is granted in part
+	extra  *rand.Rand // chance of faults that were added later; nil disables them
+	gang   *rand.Rand // chance of everything about gangs; nil disables gangs
+	partly float64    // odds that a launch of several machines is granted in part
 	fault  Fault
 	now    time.Time
 	heap   agenda
 	count  uint64
 
 	m       *core.Machine
-	mind    *plan.Planner // kept over a restart, for its tables are dear and change nothing
+	mind    *plan.Planner // survives a restart: its tables are slow to build and affect no result
 	log     []logged
-	archive map[string]json.RawMessage // records of archived jobs, by name
-	// unarchived holds jobs that were read from their records: to read one takes as long as many events.
+	archive map[string]json.RawMessage // records of archived jobs, by ID
+	// unarchived caches jobs that were read from their records: reading one takes as long as many events.
 	unarchived map[string]*core.Job
 	snap       json.RawMessage // newest snapshot
-	snapAt     int             // how much of the log it holds
+	snapAt     int             // number of log entries that snap covers
 	postings   []ledger.Posting
 	up         bool
 	tick       time.Time // when the next tick is scheduled
-	ticks      int       // that were asked for since ticked, which is less than a second ago
+	ticks      int       // requested since ticked, which is less than a second ago
 	ticked     time.Time
 
 	zones     []*zone
-	sellers   []*seller // where there are several providers
+	sellers   []*seller // if there are several providers
 	instances map[string]*instance
 	byKey     map[string][]*instance
-	wanted    map[string]int    // machines that a key asked for at most
+	wanted    map[string]int    // largest number of machines requested with a key
 	agents    map[string]*agent // by attempt and rank: see rankName
 	queued    map[string]bool   // launches in the provider's queue
-	granting  map[string]func() // by launch in the queue: what its answer is, now
-	cancelled map[string]bool   // launches that it has given up
-	cfg       *core.Config      // that the server begins with; nil: it was set once
-	undecided map[string]bool   // machines of which nobody has decided whose they are
-	order     []*instance       // all that were ever rented
-	open      []*instance       // those that run, or whose end is not told yet
+	granting  map[string]func() // grants the launch, by key in the provider's queue
+	cancelled map[string]bool   // launches that the provider has given up
+	cfg       *core.Config      // configuration at the server's start; nil if it was set once
+	undecided map[string]bool   // machines whose owner nobody has decided yet
+	order     []*instance       // all machines that were ever rented
+	open      []*instance       // running machines, and those whose end is not reported yet
 	blobs     map[string]int64  // newest published step by job
-	saver     map[string]int    // epoch of the attempt that published it
-	claims    map[string]int    // epoch of the newest attempt that began
-	outputs   map[string]string // where the newest outputs are kept, by job
-	failed    map[string]int    // how many of its failures the job's program has come to
+	saver     map[string]int    // epoch of the attempt that published blobs
+	claims    map[string]int    // epoch of the newest attempt that started
+	outputs   map[string]string // path of the newest stored outputs, by job
+	failed    map[string]int    // number of the program's failures so far, by job
 	faults    faults
-	script    *script // nil: drawn
+	script    *script // nil in a run drawn from the seed
 	launchN   int
-	leave     time.Duration // an agent without a server for so long leaves; 0: never
-	asleep    time.Time     // until then timers do not fire
+	leave     time.Duration // an agent without a server for this long switches off; 0 for never
+	asleep    time.Time     // until then no timer fires
 	skew      time.Duration // how far the server's clock is ahead
-	untried   bool          // nobody knows whether spot can be had before somebody looks
-	firmDelay time.Duration // how long a machine on-demand is being granted
+	untried   bool          // nobody knows whether spot is available before a probe
+	firmDelay time.Duration // how long an on-demand machine takes to be granted
 
-	slowRounds int           // how many times as long rounds take; 0: once
-	away       time.Duration // how long the server was away, in all
+	slowRounds int           // factor on the duration of rounds; 0 means 1
+	away       time.Duration // total time without a server
 
-	parts, coming int     // of holds: that were drawn, and that are still to come
-	array         *simJob // what the members of the array do; nil: there is none
-	// members takes a step in which members of a group may begin, where it is set.
+	parts, coming int     // of holds: drawn, and not yet submitted
+	array         *simJob // behaviour of the array's members; nil without an array
+	// members, if set, wraps a step in which members of a group may start.
 	members func(group string, moves []groups.Move, step func() bool)
 	planner propose.Planner
-	study   *simJob            // what the trials of the study do; nil: there is none
-	stages  map[string]*simJob // what the stages of pipelines do, by the names of their jobs; nil: there are none
-	// look answers a planner about the files of a pipeline, where it is set.
+	study   *simJob            // behaviour of the study's trials; nil without a study
+	stages  map[string]*simJob // behaviour of pipeline stages, by job name; nil without pipelines
+	// look, if set, answers a planner's questions about the files of a pipeline.
 	look func(groups.Snapshot, []groups.Move) []groups.Move
 
-	altered map[string]time.Time // by job: when its user last resumed it
-	// anew is told of a job that was over and is taken up again, where it is set.
+	altered map[string]time.Time // when its user last resumed it, by job
+	// anew, if set, is called when an ended job resumes.
 	anew func(job string)
 
-	// before is shown each event before its step, where it is set.
+	// before, if set, sees each event before its step.
 	before func(core.Event)
-	// watch is shown each step, where it is set.
+	// watch, if set, sees each step.
 	watch func(core.Event, core.Outcome)
-	// note is shown what no event tells, where it is set.
+	// note, if set, receives what no event reports.
 	note func(verb, text string)
 
-	// Seen counts what occurred: kinds of events and actions, and actions × faults.
+	// Seen counts the kinds of events and actions, and each action × fault.
 	Seen map[string]int
-	// Story is what happened, a line each: two runs of one seed tell the same.
+	// Story has a line per occurrence. Two runs of one seed have the same story.
 	Story bytes.Buffer
-	// Broken lists the properties that did not hold.
+	// Broken lists the violated properties.
 	Broken []string
 	jobs   []simJob
 
-	// through takes what is to be written where the store can fail; nil: it never does.
+	// through, if set, writes events to a store that can fail.
 	through func(...core.Event) (durable bool)
-	lives   int  // servers that have died
-	unheard bool // who acts now has been replaced: nobody hears what comes of it
+	lives   int  // number of servers that have died
+	unheard bool // a newer server has replaced the one that acts now, so its results are lost
 
-	plain bool    // a year of many jobs: nothing is told, and no agent is silent
-	brisk float64 // what a provider takes to answer, over what it usually does; 0: 1
-	calm  bool    // no faults, exponential spans: a forecast
-	keeps bool    // keeps the log, so that a restart can read it
+	plain bool    // a year of many jobs: no story and no silent agents
+	brisk float64 // factor on the provider's answer times; 0 means 1
+	calm  bool    // a forecast: no faults, exponential periods
+	keeps bool    // keeps the log for a restart
 	start time.Time
 	first plan.Decision
 }
 
-// faults are the odds of each fault, drawn by the seed.
+// faults holds the odds of each fault, drawn from the seed.
 type faults struct {
 	Refuse, LoseAnswer, Late, Twice, Crash, Silent, TermFail, Unlisted float64
-	// LateBill: a bill comes up to two days after the end. Pending: a launch waits in the
-	// provider's queue, for hours. Lag: a list lacks a new machine for minutes.
-	// Copied: a server that comes back is a restored copy of the log.
+	// LateBill: a bill arrives up to two days after the end. Pending: a launch waits in the provider's queue for hours.
+	// Lag: a list omits a new machine for minutes. Copied: a restarted server runs on a restored copy of the log.
 	LateBill, Pending, Lag, Copied float64
-	Register                       float64 // something befalls a registration
+	Register                       float64 // a registration suffers a mishap
 	onDemandFails                  bool
 }
 
 type instance struct {
 	id, key   string
 	offer     market.Offer
-	image     string // that it runs; "": its provider's own
+	image     string // image that it runs; empty for the provider's own
 	from      time.Time
 	until     time.Time
 	cause     string
 	notice    time.Duration
-	announced bool // its provider said that it will be interrupted
+	announced bool // its provider has announced an interruption
 	segments  []market.Segment
-	agent     *agent   // of its task, or of the first of several
-	beside    []*agent // of the others
+	agent     *agent   // agent of its task, or of the first of several tasks
+	beside    []*agent // agents of the other tasks
 	bill      []core.BillLine
-	omitted   map[time.Time]bool // lists of its provider that lack it, by when they were taken
-	lag       time.Duration      // after its launch in which the provider's list lacks it
+	omitted   map[time.Time]bool // provider lists that omit it, by their times
+	lag       time.Duration      // time after its launch during which the provider's list omits it
 	told      bool               // its end is durable
 	billing   bool               // its bill is on its way
-	billed    bool               // it is durable
-	billedAt  time.Time          // since then
+	billed    bool               // its bill is durable
+	billedAt  time.Time          // when the bill became durable
 	clean     bool               // nothing of its last task is left
-	pulls     bool               // its task is over, and it asks for another
+	pulls     bool               // its task has ended, and it polls for another
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
@@ -186,10 +184,10 @@ func (w *World) at(t time.Time, do func()) {
 	heap.Push(&w.heap, entry{at: t, n: w.count, do: do})
 }
 
-// horizon is when a simulated run is cut off, unless its work is longer; every job is over long before.
+// horizon bounds a simulated run, unless its work is longer. Every job ends long before it.
 const horizon = 60 * 24 * time.Hour
 
-// newWorld returns a world before anything has happened in it.
+// newWorld returns a world before its first event.
 func newWorld(rng *rand.Rand, at time.Time) *World {
 	mind := plan.NewPlanner()
 	return &World{
@@ -204,7 +202,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 	}
 }
 
-// next lets the next thing happen; false: nothing will ever happen again.
+// next runs the next entry of the heap; it returns false if the heap is empty.
 func (w *World) next() bool {
 	if len(w.heap) == 0 {
 		return false
@@ -235,9 +233,8 @@ func (w *World) saw(what string) { w.Seen[what]++ }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// step hands an event to the core as the shell does: step, write, act. With the
-// crash fault the server dies before the write, or after it and before the act.
-// It reports whether the event is durable.
+// step passes an event to the core as the shell does: step, write, act. With the crash fault the server dies before the
+// write, or between the write and the actions. step reports whether the event is durable.
 func (w *World) step(b core.Body) bool {
 	if !w.up {
 		return false
@@ -293,7 +290,7 @@ func (w *World) acts(actions []core.Action) (crash bool) {
 	return crash
 }
 
-// event is what happens now, by the server's clock.
+// event returns b as an event at the server's current time.
 func (w *World) event(b core.Body) core.Event {
 	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: ledger.DefaultTenant, Body: b}
 	if s, ok := b.(core.JobSubmitted); ok {
@@ -301,7 +298,7 @@ func (w *World) event(b core.Body) core.Event {
 			e.Actor = "user:" + j.by
 		}
 	}
-	if e.At.Before(w.m.Now()) { // as the shell does with a clock that was set back
+	if e.At.Before(w.m.Now()) { // as the shell does after a clock was set back
 		e.At = w.m.Now()
 	}
 	return e
@@ -329,7 +326,7 @@ func (w *World) commit(e core.Event, out core.Outcome) {
 	w.schedule(out.Wake)
 }
 
-// write appends to the log.
+// write appends the step to the log.
 func (w *World) write(e core.Event, out core.Outcome) {
 	if !w.keeps {
 		return
@@ -357,7 +354,7 @@ func (w *World) provider() string {
 	return "sim"
 }
 
-// quotes shows the core the market.
+// quotes sends the core the market.
 func (w *World) quotes() {
 	var b core.MarketSeen
 	for _, z := range w.zones {
@@ -375,5 +372,5 @@ func (w *World) quotes() {
 	w.step(b)
 }
 
-// firmRate is what an hour on-demand costs in a drawn market.
+// firmRate is the on-demand price of an hour in a drawn market.
 const firmRate = money.Rate(3_060_000_000_000)

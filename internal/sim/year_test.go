@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// year is a year of a team: so many jobs of 1 to 72 hours, submitted at any time
-// of it, on eight zones of spot and on-demand, fifty at once at most.
+// year returns a year of a team: the given number of jobs of 1 to 72 hours, submitted at random times, on eight zones
+// of spot and on-demand, with at most fifty at once.
 func year(jobs int) *World {
 	w := newWorld(rand.New(rand.NewPCG(1, 0x7ea)), epoch)
 	w.keeps, w.plain = false, true
@@ -58,8 +58,8 @@ func year(jobs int) *World {
 	return w
 }
 
-// A year of a team of 1,000 jobs must take less than a minute; the benchmark
-// says how long it takes, and what it did.
+// BenchmarkAYearOfATeam runs a year with 1,000 jobs, which must take less than a minute. It reports the time and the
+// outcome.
 func BenchmarkAYearOfATeam(b *testing.B) {
 	for b.Loop() {
 		w := year(1000)

@@ -8,23 +8,22 @@ import (
 	"scrimp/internal/market"
 )
 
-// zone is a spot market with its spans of availability, and what is sold beside
-// it on-demand.
+// zone is a spot market with its periods of availability, and the on-demand offer beside it.
 type zone struct {
 	name             string
-	spot, firm       market.OfferID // "": not for sale there
+	spot, firm       market.OfferID // empty if not for sale
 	offer, firmOffer market.Offer
 	rate, firmRate   money.Rate
 	open             bool
-	unpriced         bool      // the price of spot is unknown, or
-	firmUnpriced     bool      // of what is sold beside it
-	from, until      time.Time // of what is reserved
-	opens            time.Time // when others leave a machine of it; zero: it is free
+	unpriced         bool      // the spot price is unknown
+	firmUnpriced     bool      // the on-demand price is unknown
+	from, until      time.Time // the time of a reservation
+	opens            time.Time // when others release a reserved machine; zero if it is free
 	notice           time.Duration
-	up, down         time.Duration // mean spans of a forecast
+	up, down         time.Duration // mean periods of a forecast
 }
 
-// zone returns the zone of that name, new where there is none.
+// zone returns the zone with the given name, and creates it if necessary.
 func (w *World) zone(name string) *zone {
 	for _, z := range w.zones {
 		if z.name == name {
@@ -36,7 +35,7 @@ func (w *World) zone(name string) *zone {
 	return z
 }
 
-// turn opens or closes a zone, again and again.
+// turn opens or closes a zone, and schedules its next turn.
 func (w *World) turn(z *zone) {
 	if z.open {
 		notice := time.Duration(0)
@@ -63,7 +62,7 @@ func (w *World) turn(z *zone) {
 	w.after(w.spanOf(z, 90), func() { w.turn(z) })
 }
 
-// reprice sets the price of spot, also for the machines that run.
+// reprice sets the spot price, also for running machines.
 func (w *World) reprice(z *zone, rate money.Rate) {
 	z.rate = rate
 	for _, i := range w.open {
@@ -73,8 +72,8 @@ func (w *World) reprice(z *zone, rate money.Rate) {
 	}
 }
 
-// shut lets no more spot be had in the zone and takes its machines: they are told
-// that it will be after notice, and it is after taken.
+// shut closes the zone to spot and interrupts its machines. The agents get the notice at once; the interruption follows
+// after taken.
 func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 	z.notice = min(notice, taken)
 	for _, i := range w.open {
@@ -97,7 +96,7 @@ func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 	})
 }
 
-// orphan is a machine with our tag that nobody asked for, as of a server whose folder was lost.
+// orphan creates a machine with our tag that no server requested, as if a server's data folder was lost.
 func (w *World) orphan(z *zone) *instance {
 	w.saw("orphan")
 	w.launchN++
@@ -108,8 +107,8 @@ func (w *World) orphan(z *zone) *instance {
 	return i
 }
 
-// lost takes a machine and checks the promise on work: none is lost after a
-// notice that is long enough for the save, else at most one checkpoint interval.
+// lost interrupts a machine and checks the promise about work: with a notice long enough for a save no work is lost,
+// otherwise at most one checkpoint interval.
 func (w *World) lost(i *instance) {
 	w.saw("interruption")
 	for _, a := range i.all() {
@@ -119,7 +118,7 @@ func (w *World) lost(i *instance) {
 	w.after(2*time.Second, func() { w.endTold(i) })
 }
 
-// checkLoss holds what a task lost with its machine against what was promised.
+// checkLoss compares a task's lost work with the promise.
 func (w *World) checkLoss(i *instance, a *agent) {
 	switch {
 	case a.dead || a.began.IsZero() || a.ended || !a.job.terms.Saves || !a.holds() || a.job.deaf:
@@ -135,7 +134,7 @@ func (w *World) checkLoss(i *instance, a *agent) {
 	}
 }
 
-// spanOf draws how long the zone stays as it is.
+// spanOf draws how long the zone stays open or closed.
 func (w *World) spanOf(z *zone, median float64) time.Duration {
 	if w.calm {
 		return w.exponential(z.up, z.down, z.open)
@@ -151,15 +150,15 @@ func (w *World) exponential(up, down time.Duration, open bool) time.Duration {
 	return time.Duration(w.rng.ExpFloat64()*float64(mean)) + time.Second
 }
 
-// span draws a heavy-tailed span with that median in minutes.
+// span draws a heavy-tailed duration with the given median in minutes.
 func (w *World) span(median float64) time.Duration {
 	u := max(1e-3, w.rng.Float64())
 	m := median * (1/u - 0.6) // Pareto-like
 	return time.Duration(min(m, 1440) * float64(time.Minute))
 }
 
-// gone reports whether what is reserved in the zone is not to be had any more, or not yet, or is
-// in use by machines that the server was right to give up for lost.
+// gone reports whether a reservation of the zone is unavailable: over, not started, or used by machines that the server
+// rightly wrote off as lost.
 func (w *World) gone(z *zone) bool {
 	r := z.firmOffer.Reserved
 	if r.Count == 0 {
@@ -177,7 +176,7 @@ func (w *World) gone(z *zone) bool {
 	return w.now.Before(z.from) || !w.now.Before(r.Until)
 }
 
-// reserves opens what is reserved in the zone for its time; then its machines end.
+// reserves opens the zone's reservation for its time; then its machines end.
 func (w *World) reserves(z *zone) {
 	r := z.firmOffer.Reserved
 	if r.Count == 0 {

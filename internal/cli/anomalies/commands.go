@@ -1,4 +1,4 @@
-// Package anomalies holds the commands that find what is unusual in spend and in series.
+// Package anomalies holds the commands that find unusual spend and unusual values in series.
 package anomalies
 
 import (
@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := a.listCmd()

@@ -17,10 +17,10 @@ import (
 	"scrimp/internal/decide/anomaly"
 )
 
-// Scored is a row with its score, as --json writes it.
+// Scored is a row with its score, as printed by --json.
 type Scored struct {
-	Timestamp string   `json:"timestamp"` // as the file has it
-	Score     *float64 `json:"score"`     // 0 to 1; null where the value is missing
+	Timestamp string   `json:"timestamp"` // as in the file
+	Score     *float64 `json:"score"`     // 0 to 1; null for a missing value
 }
 
 func (a *app) scoreCmd() *cobra.Command {
@@ -54,7 +54,7 @@ func (a *app) scoreCmd() *cobra.Command {
 	return cmd
 }
 
-// mostNotes is how many odd rows are named.
+// mostNotes bounds the number of odd rows that are listed.
 const mostNotes = 20
 
 func (a *app) score(ctx context.Context, name string, in io.Reader) (err error) {

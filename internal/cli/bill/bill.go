@@ -1,4 +1,4 @@
-// Package bill holds the commands that read bills of providers.
+// Package bill holds the commands that read providers' bills.
 package bill
 
 import (
@@ -17,10 +17,10 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{Use: "bill", Short: "Read bills of providers", Args: command.Takes(),
@@ -66,10 +66,10 @@ func (a *app) showCmd() *cobra.Command {
 	return cmd
 }
 
-// shown is how many problems people are shown.
+// shown bounds the number of problems that the table shows.
 const shown = 20
 
-// show prints what one file holds, and reports whether every row was read.
+// show prints the contents of one file and reports whether every row was readable.
 func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 	return s.Problems == 0, err
 }
 
-// open opens a bill in the form that the file has.
+// open opens a bill in the file's format.
 func open(file string, in *os.File) (*bill.Reader, error) {
 	r, err := bill.New(file, in, bill.Default())
 	if !errors.Is(err, bill.ErrParquet) {
@@ -124,7 +124,7 @@ func open(file string, in *os.File) (*bill.Reader, error) {
 	return bill.Table(file, header, next, bill.Default())
 }
 
-// problems writes the object of a file, whose problems may be millions: it holds none of them.
+// problems writes the JSON object of a file. It streams the problems, because a file may have millions of them.
 type problems struct {
 	out io.Writer
 	n   int
@@ -159,11 +159,11 @@ func (l *problems) end(s *bill.Summary) error {
 	return l.err
 }
 
-// encoded is JSON as App.Print writes it, without the end of the line.
+// encoded returns the JSON that App.Print writes, without the newline.
 func encoded(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // texts and numbers only, so that it never fails
+	_ = e.Encode(v) // texts and numbers only, so it cannot fail
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -34,7 +34,7 @@ func shows(t *testing.T, name string, b []byte) (out map[string]any, text string
 	return out, printed.String(), err
 }
 
-func TestShow_EndsWithOneWhereARowIsNotRead(t *testing.T) {
+func TestShow_ExitsWithOneOnUnreadableRow(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "testdata", "faults.csv"))
 	if err != nil {
 		t.Fatal(err)

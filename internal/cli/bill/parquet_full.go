@@ -18,18 +18,18 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// batch is how many rows are read at once.
+// batch is the number of rows per read.
 const batch = 100
 
 // leaf is a column of the file that holds values.
 type leaf struct {
-	column int    // of the table that is given out
+	column int    // in the resulting table
 	name   string // within a list or a map
 	list   bool
 	text   func(parquet.Value) string
 }
 
-// tableOf gives the rows of a Parquet file as text.
+// tableOf reads the rows of a Parquet file as text.
 type tableOf struct {
 	header []string
 	leaves []leaf
@@ -39,7 +39,7 @@ type tableOf struct {
 	ready  [][]string
 }
 
-// readParquet returns the columns of a file, and what reads its rows. A map or a list is one column, as JSON.
+// readParquet returns the columns of a file and a function that reads its rows. A map or a list is one column, in JSON.
 func readParquet(in *os.File) (header []string, next func() ([]string, error), err error) {
 	defer guard(&err)
 	at, err := in.Stat()
@@ -55,14 +55,14 @@ func readParquet(in *os.File) (header []string, next func() ([]string, error), e
 	return t.header, t.next, nil
 }
 
-// guard turns a panic of the library into an error: a damaged file must not end the program.
+// guard turns a panic of the library into an error: a damaged file must not crash the program.
 func guard(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the Parquet file is damaged: %v", p)
 	}
 }
 
-// add adds the columns below one, in the order in which rows hold their values.
+// add adds the leaf columns below c, in the order of the values in rows.
 func (t *tableOf) add(c *parquet.Column) {
 	for _, sub := range c.Columns() {
 		switch path := sub.Path(); {
@@ -108,11 +108,11 @@ func (t *tableOf) next() (row []string, err error) {
 	return row, nil
 }
 
-// fields are the texts of a row's columns.
+// fields returns the texts of a row's columns.
 func (t *tableOf) fields(r parquet.Row) []string {
 	fields := make([]string, len(t.header))
 	lists := map[int][]map[string]string{}
-	seen := map[int]int{} // values of each leaf in a list
+	seen := map[int]int{} // values so far of each leaf in a list
 	for _, v := range r {
 		l := t.leaves[v.Column()]
 		switch {
@@ -136,7 +136,7 @@ func (t *tableOf) fields(r parquet.Row) []string {
 	return fields
 }
 
-// asJSON writes the entries of a map as an object, and those of a list as a list.
+// asJSON encodes the entries of a map as an object, and those of a list as a list.
 func asJSON(list []map[string]string) string {
 	object := map[string]string{}
 	for _, entry := range list {
@@ -152,11 +152,11 @@ func asJSON(list []map[string]string) string {
 	if object != nil {
 		v = object
 	}
-	b, _ := json.Marshal(v) // texts, so that it never fails
+	b, _ := json.Marshal(v) // texts, so it cannot fail
 	return string(b)
 }
 
-// textOf says how a value of a type is written. A binary fraction is written with as many digits as tell it apart.
+// textOf returns the formatter of a type's values. It writes a binary fraction with as many digits as identify it.
 func textOf(t parquet.Type) func(parquet.Value) string {
 	if of := t.LogicalType(); of != nil {
 		switch of := of.Value.(type) {
@@ -187,13 +187,13 @@ func textOf(t parquet.Type) func(parquet.Value) string {
 			const epoch = 2440588 // Julian day of 1970-01-01
 			n := v.Int96()
 			return time.Unix((int64(n[2])-epoch)*86400, int64(n[1])<<32|int64(n[0])).UTC().Format(time.RFC3339Nano)
-		default: // written as it is
+		default: // printed unchanged
 		}
 		return v.String()
 	}
 }
 
-// decimalText writes a whole number of 10^-scale.
+// decimalText formats an integer times 10^-scale.
 func decimalText(v parquet.Value, scale int) string {
 	n := new(big.Int)
 	switch v.Kind() {
@@ -201,7 +201,7 @@ func decimalText(v parquet.Value, scale int) string {
 		n.SetInt64(int64(v.Int32()))
 	case parquet.Int64:
 		n.SetInt64(v.Int64())
-	default: // bytes in two's complement, the highest first
+	default: // bytes in two's complement, big-endian
 		b := v.ByteArray()
 		if n.SetBytes(b); len(b) > 0 && b[0]&0x80 != 0 {
 			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))

@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// cur is a row of CUR 2.0 as AWS writes it to Parquet: costs in binary fractions, times of their own, tags in a map.
+// cur is a row of CUR 2.0 as AWS writes it to Parquet: costs as binary fractions, native timestamps, tags in a map.
 type cur struct {
 	Currency string            `parquet:"line_item_currency_code"`
 	Type     string            `parquet:"line_item_line_item_type"`
@@ -103,8 +103,8 @@ func TestShow_ReadsParquet(t *testing.T) {
 	}
 }
 
-// A Parquet file that is damaged anywhere is an error or a problem, and never ends the program.
-func TestShow_OfDamagedParquet(t *testing.T) {
+// Damage anywhere in a Parquet file leads to an error or a problem, and never ends the program.
+func TestShow_SurvivesDamagedParquet(t *testing.T) {
 	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
 	row := cur{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 1.5, nil, 1, "BoxUsage", nil}
 	whole := written(t, []cur{row, row, row})

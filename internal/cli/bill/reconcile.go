@@ -66,13 +66,13 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 	}
 	since, err := time.Parse("2006-01", month)
 	if err != nil {
-		return v, 0, fmt.Errorf("--month %.40q is no month: write one such as 2026-10", month)
+		return v, 0, fmt.Errorf("--month %.40q is not a month: write one such as 2026-10", month)
 	}
 	b := reconcile.New(since, charge.NextMonth(since))
 	q := url.Values{"since": {month}, "until": {charge.NextMonth(since).Format("2006-01")}}
 	r, err := c.Request(ctx, http.MethodGet, "/v1/export/costs?"+q.Encode())
 	switch p, is := errors.AsType[*api.Problem](err); {
-	case is && p.Status == http.StatusNotFound: // nothing was spent, and a bill may say something else
+	case is && p.Status == http.StatusNotFound: // the server spent nothing, but a bill may differ
 	case err != nil:
 		return v, 0, err
 	default:
@@ -90,7 +90,7 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 	return b.Finish(), unread, nil
 }
 
-// readInto reads a bill, and counts the rows that could not be read.
+// readInto reads a bill and counts its unreadable rows.
 func readInto(ctx context.Context, file string, b *reconcile.Books) (unread int, err error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -118,7 +118,7 @@ func readInto(ctx context.Context, file string, b *reconcile.Books) (unread int,
 	}
 }
 
-// owned reads the table of costs that the server sends, and calls f with each cost of a machine.
+// owned reads the server's table of costs and calls f with each machine's costs.
 func owned(in io.Reader, f func(reconcile.Machine)) error {
 	r := csv.NewReader(in)
 	r.ReuseRecord = true
@@ -140,7 +140,7 @@ func owned(in io.Reader, f func(reconcile.Machine)) error {
 		m := reconcile.Machine{Instance: text("instance"), Job: text("job"), Attempt: text("attempt"),
 			Type: text("machine"), Region: text("region"), Currency: money.Currency(text("currency"))}
 		if m.Instance == "" {
-			continue // no machine's: a disk, a fee
+			continue // a cost without a machine: a disk, a fee
 		}
 		cost, err := decimal.Parse(text("cost"))
 		if err != nil {

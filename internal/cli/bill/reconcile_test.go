@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/work/reconcile"
 )
 
-// The server's table and a bill meet: hours, price and names come through, and the gap is what the bill says more.
-func TestReconcile_ReadsTheServersTableAndABill(t *testing.T) {
+// reconcile matches the server's table with a bill: hours, price and names arrive, and the gap is the bill's excess.
+func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 	begin := time.Date(2026, 10, 2, 0, 0, 0, 0, time.UTC)
 	two, _ := money.ParseRate("2")
 	cost, _ := money.Parse("20")

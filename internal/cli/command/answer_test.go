@@ -14,7 +14,7 @@ import (
 	api "scrimp/client"
 )
 
-// answers is a server that says nothing so many times, and then what it is.
+// answers is a server that fails the given number of times and then describes itself.
 type answers struct {
 	silent int
 	fails  error
@@ -32,8 +32,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(`{"build": "b"}`)), Request: r}, nil
 }
 
-// A server that is busy for some seconds is asked again: it was taken for one of another build and told to leave.
-func TestABusyServerIsAskedAgain(t *testing.T) {
+// A busy server is retried for some seconds. It used to count as one of another build and was told to exit.
+func TestAnswer_RetriesBusyServer(t *testing.T) {
 	of := func(a *answers) *Client {
 		return &Client{Dir: "folder", Base: "http://scrimp", Client: api.New("http://scrimp", "", &http.Client{Transport: a})}
 	}

@@ -1,5 +1,5 @@
-// Package command holds what commands share: the terminal, the way to the server, words of help, and
-// what a shell completes.
+// Package command holds what commands share: the terminal, the client of the server, the help format, and shell
+// completion.
 package command
 
 import (
@@ -17,20 +17,20 @@ import (
 	"scrimp/internal/cli/show"
 )
 
-// Exit is an error that has been told already and ends the program with that status.
+// Exit is an error that has already been printed. It ends the program with its status.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// Exit statuses. A plan that is not feasible is no error of the program.
+// Exit statuses. An infeasible plan is not an error of the program.
 const (
-	Failed     Exit = 1   // an error, which stderr says
+	Failed     Exit = 1   // an error, described on stderr
 	Infeasible Exit = 2   // a plan, a check or a simulation is not feasible, or offers finds no matching offers
 	JobFailed  Exit = 3   // the job failed or was stopped
-	TimedOut   Exit = 124 // the time that was given is over, as timeout(1) has it
+	TimedOut   Exit = 124 // a given time limit is over, as in timeout(1)
 )
 
-// Verdict is an error that ends the program with a status of its own.
+// Verdict is an error that ends the program with its own status.
 type Verdict struct {
 	Exit Exit
 	Err  error
@@ -39,7 +39,7 @@ type Verdict struct {
 func (v *Verdict) Error() string { return v.Err.Error() }
 func (v *Verdict) Unwrap() error { return v.Err }
 
-// Status is the program's exit status after err.
+// Status returns the program's exit status after err.
 func Status(err error) Exit {
 	if v, ok := errors.AsType[*Verdict](err); ok {
 		return v.Exit
@@ -47,7 +47,7 @@ func Status(err error) Exit {
 	return Failed
 }
 
-// App is what every command is given.
+// App is the environment of every command.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -55,9 +55,9 @@ type App struct {
 	JSON     bool
 	Now      func() time.Time
 	Version  string
-	Counting bool // a line of progress stands on the terminal
-	Ends     bool // a server that is begun is to give all machines back
-	// Unwritten is why something that was asked for was not written; nil: all was.
+	Counting bool // a progress line is on the terminal
+	Ends     bool // a newly started server terminates all machines
+	// Unwritten is the error of a failed write to Out; nil if all output was written.
 	Unwritten error
 }
 
@@ -68,11 +68,11 @@ func (a *App) Print(v any) error {
 	return e.Encode(v)
 }
 
-// Fault writes an error to stderr; a program reads which job it is about, "": of none.
+// Fault writes an error to stderr. With --json it includes the job that it is about; job may be empty.
 func (a *App) Fault(job string, err error) {
 	text := strings.TrimSpace(err.Error())
 	if !a.JSON {
-		fmt.Fprintln(a.Err, "scrimp: "+show.Lines(text)) // some of it is what a server says
+		fmt.Fprintln(a.Err, "scrimp: "+show.Lines(text)) // parts of it come from a server
 		return
 	}
 	said := map[string]string{"error": text}
@@ -82,7 +82,7 @@ func (a *App) Fault(job string, err error) {
 	_ = json.NewEncoder(a.Err).Encode(said)
 }
 
-// Each does something for each job, says of each where it failed, and goes on. One job alone fails as it is.
+// Each calls do for each job, reports every failure, and continues. With a single job it returns that job's error.
 func (a *App) Each(ctx context.Context, jobs []string, do func(job string) error) error {
 	if len(jobs) == 1 {
 		return do(jobs[0])
@@ -106,7 +106,7 @@ func (a *App) Each(ctx context.Context, jobs []string, do func(job string) error
 	return nil
 }
 
-// Printf writes what was asked for. Where that fails, as on a full disk, Unwritten is why.
+// Printf writes to the command's output. A failed write, for example to a full disk, sets Unwritten.
 func (a *App) Printf(format string, args ...any) {
 	if _, err := fmt.Fprintf(a.Out, format, harmless(args)...); err != nil && a.Unwritten == nil {
 		a.Unwritten = err
@@ -116,8 +116,8 @@ func (a *App) Printf(format string, args ...any) {
 // Notef writes progress and notes to stderr.
 func (a *App) Notef(format string, args ...any) { fmt.Fprintf(a.Err, format, harmless(args)...) }
 
-// harmless is what is printed without all that would steer a terminal: servers, the
-// programs of others and files write some of it. Formats are our own.
+// harmless removes terminal control sequences from the printed values, because servers, other users' programs and files
+// may provide them. Formats are our own.
 func harmless(args []any) []any {
 	list := slices.Clone(args)
 	for i, arg := range list {
@@ -130,8 +130,8 @@ func harmless(args []any) []any {
 	return list
 }
 
-// Place is where tables go: as wide as the terminal; what is piped keeps all
-// its columns and has times that a program can read.
+// Place returns the layout of tables: as wide as the terminal. Piped tables keep all columns and have machine-readable
+// times.
 func (a *App) Place() show.Place {
 	width, people := Terminal(a.Out)
 	if !people {
@@ -140,8 +140,8 @@ func (a *App) Place() show.Place {
 	return show.Place{Width: width, Now: a.Now()}
 }
 
-// Line is where a line of progress goes: a terminal's last column stays free,
-// since some of them break the line there.
+// Line returns the layout of a progress line. It leaves the terminal's last column free, because some terminals wrap
+// the line there.
 func (a *App) Line() show.Place {
 	width, people := Terminal(a.Err)
 	if !people {
@@ -150,7 +150,7 @@ func (a *App) Line() show.Place {
 	return show.Place{Width: width - 1, Now: a.Now()}
 }
 
-// Terminal reports whether w is one, and how wide it is.
+// Terminal reports whether w is a terminal, and its width.
 func Terminal(w io.Writer) (width int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile {

@@ -30,15 +30,15 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// Client talks to the server of a data folder, or to the one that was logged in to.
+// Client talks to the server of a data folder, or to the one that the user logged in to.
 type Client struct {
 	*api.Client
 	Base string // address of the server; http://scrimp stands for the folder's socket
 	Dir  string
-	Far  bool // logged in: the server may be another machine
+	Far  bool // after a login: the server may run on another machine
 }
 
-// ErrNoServer says that none answers.
+// ErrNoServer reports that no server answers.
 var ErrNoServer = errors.New("no server answers")
 
 // Open returns a client of the folder's server, or ErrNoServer.
@@ -69,8 +69,8 @@ func (a *App) Open(ctx context.Context) (*Client, error) {
 	return c, nil
 }
 
-// Ensure returns a client of the folder's server and starts one if none answers.
-// A server of another build is asked to hand over: its jobs run on.
+// Ensure returns a client of the folder's server and starts one if none answers. It asks a server of another build to
+// hand over; the server's jobs keep running.
 func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	c, err := a.Open(ctx)
 	var v api.Server
@@ -89,7 +89,7 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	}
 	log := filepath.Join(a.Data, server.LogName)
 	why, before := "the server did not start within 20 s: see "+log, sizeOf(log)
-	// another takes over, or somebody has to start one
+	// Another server takes over, or one must be started.
 	if _, err := os.Stat(filepath.Join(a.Data, server.ElsewhereName)); err == nil {
 		why = "no server of this folder answered within 20 s, and its log lies in PostgreSQL: start scrimp serve --db"
 	} else if err := a.spawn(market); err != nil {
@@ -98,10 +98,10 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	return a.begun(ctx, log, before, why)
 }
 
-// answer is who answers. A server of this folder that is busy is asked again, for a quarter of a minute: it is neither
-// of another build nor gone. One that has just left is ErrNoServer.
+// answer returns the server's description. It retries a busy server of this folder for a quarter of a minute, because a
+// busy server is neither of another build nor gone. A server that has just exited gives ErrNoServer.
 func (c *Client) answer(ctx context.Context) (v api.Server, err error) {
-	for range 5 { // of 3 s each
+	for range 5 { // attempts of 3 s each
 		v, err = c.Server(ctx)
 		if err == nil || c.Far || ctx.Err() != nil {
 			return v, err
@@ -118,7 +118,7 @@ func (c *Client) answer(ctx context.Context) (v api.Server, err error) {
 	return v, fmt.Errorf("the server in %s runs and does not answer: %w", c.Dir, err)
 }
 
-// hasMarket refuses a market file that is not the server's.
+// hasMarket refuses a market file that differs from the server's market.
 func hasMarket(v api.Server, file string) error {
 	if file == "" {
 		return nil
@@ -130,7 +130,7 @@ func hasMarket(v api.Server, file string) error {
 	return err
 }
 
-// handOver ends a server of another build.
+// handOver stops a server of another build.
 func (a *App) handOver(ctx context.Context, c *Client, pid int) error {
 	a.Notef("The server in %s is of another build: it hands over.\n", a.Data)
 	if err := c.Do(ctx, http.MethodPost, "/v1/server/stop", api.StopServer{}, nil); err != nil {
@@ -139,8 +139,8 @@ func (a *App) handOver(ctx context.Context, c *Client, pid int) error {
 	return Gone(ctx, pid, server.Leaves)
 }
 
-// begun returns a client of the server that begins, once it answers. Where it complains in its log,
-// after the byte before, that is why it did not, else what why says.
+// begun waits for a starting server and returns its client. If the server does not start, the error is its last
+// complaint in the log after the byte before, or why.
 func (a *App) begun(ctx context.Context, log string, before int64, why string) (*Client, error) {
 	said := time.Time{}
 	for begun := a.Now(); ; {
@@ -152,7 +152,7 @@ func (a *App) begun(ctx context.Context, log string, before int64, why string) (
 		if complains != "" && said.IsZero() {
 			said = a.Now()
 		}
-		switch { // of two that are started at once one complains, and the other answers
+		switch { // if two servers start at once, one complains and the other answers
 		case !said.IsZero() && a.Now().Sub(said) > 2*time.Second:
 			return nil, errors.New("the server did not start: " + complains)
 		case a.Now().Sub(begun) > 20*time.Second:
@@ -164,7 +164,7 @@ func (a *App) begun(ctx context.Context, log string, before int64, why string) (
 	}
 }
 
-// sizeOf is a file's size in bytes, 0 where there is none.
+// sizeOf returns a file's size in bytes, or 0 if it does not exist.
 func sizeOf(file string) int64 {
 	if info, err := os.Stat(file); err == nil {
 		return info.Size()
@@ -172,8 +172,7 @@ func sizeOf(file string) int64 {
 	return 0
 }
 
-// complaint is the newest error that a server which ended wrote into its log, after
-// the byte from. Empty: none.
+// complaint returns the newest error that an exited server wrote to its log after the byte from, or "".
 func complaint(log string, from int64) (said string) {
 	b, err := os.ReadFile(log)
 	if err != nil || int64(len(b)) < from {
@@ -187,7 +186,7 @@ func complaint(log string, from int64) (said string) {
 	return said
 }
 
-// spawn starts a server in a session of its own.
+// spawn starts a server in its own session.
 func (a *App) spawn(market string) error {
 	dir, err := filepath.Abs(a.Data)
 	if err != nil {
@@ -218,11 +217,11 @@ func (a *App) spawn(market string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	go func() { _ = cmd.Wait() }() // ends with one of the two; a server that ends first is no zombie
+	go func() { _ = cmd.Wait() }() // ends with either process; reaps a server that exits first
 	return nil
 }
 
-// Gone waits until the process has ended, no longer than patience. A zombie has ended.
+// Gone waits until the process has ended, at most for patience. A zombie counts as ended.
 func Gone(ctx context.Context, pid int, patience time.Duration) error {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if !procs.Runs(pid) {
@@ -235,8 +234,8 @@ func Gone(ctx context.Context, pid int, patience time.Duration) error {
 	return fmt.Errorf("the old server (process %d) has not left after %v: its log says what it waits for", pid, patience)
 }
 
-// runsThis reports whether a process runs the same file as this one, so that a command need not read and hash the whole
-// program, which would take most of its time. It is false also where the system does not tell.
+// runsThis reports whether a process runs the same file as this one. It saves the command from reading and hashing the
+// whole program, which would take most of its time. It returns false if the system does not tell.
 func runsThis(pid int) bool {
 	own, err := os.Stat("/proc/self/exe")
 	if err != nil {
@@ -246,7 +245,7 @@ func runsThis(pid int) bool {
 	return err == nil && os.SameFile(own, theirs)
 }
 
-// Build is the hash of this program.
+// Build returns the hash of this program.
 func Build() string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -264,7 +263,7 @@ func Build() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// Server is who answers.
+// Server returns the server's description.
 func (c *Client) Server(ctx context.Context) (api.Server, error) {
 	var v api.Server
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -273,31 +272,31 @@ func (c *Client) Server(ctx context.Context) (api.Server, error) {
 	return v, err
 }
 
-// Job is how the job is.
+// Job returns the job's state.
 func (c *Client) Job(ctx context.Context, id string) (api.Job, error) {
 	var j api.Job
 	err := c.Do(ctx, http.MethodGet, OfJob(id, ""), nil, &j)
 	return j, err
 }
 
-// Do sends in as JSON and reads the answer into out; either may be nil.
+// Do sends in as JSON and decodes the response into out; either may be nil.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	return c.Said(ctx, c.Client.Do(ctx, method, path, in, out))
 }
 
-// Submit submits a job once, also where its answer is lost on the way.
+// Submit submits a job exactly once, even if the response is lost.
 func (c *Client) Submit(ctx context.Context, s api.Submission) (api.Job, error) {
 	j, err := c.Client.Submit(ctx, s)
 	return j, c.Said(ctx, err)
 }
 
-// Request asks without a body and returns the answer, whose body the caller closes.
+// Request sends a request without a body and returns the response. The caller closes its body.
 func (c *Client) Request(ctx context.Context, method, path string) (*http.Response, error) {
 	r, err := c.Open(ctx, method, path, "", nil)
 	return r, c.Said(ctx, err)
 }
 
-// Said is an error of the server or of the way to it, as people are told it.
+// Said rewrites an error of the server or of the connection for people.
 func (c *Client) Said(ctx context.Context, err error) error {
 	var problem *api.Problem
 	var status *api.StatusError
@@ -316,7 +315,7 @@ func (c *Client) Said(ctx context.Context, err error) error {
 	return err
 }
 
-// unanswered says why a server elsewhere gave no answer.
+// unanswered explains why a remote server did not answer.
 func (c *Client) unanswered(at *url.Error) error {
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(at, &untrusted) {
@@ -326,22 +325,22 @@ func (c *Client) unanswered(at *url.Error) error {
 	return fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.Base, at.Err)
 }
 
-// OfJob is the path of something of a job.
+// OfJob returns an API path below a job.
 func OfJob(id, rest string) string { return "/v1/jobs/" + url.PathEscape(id) + rest }
 
-// JobsPage is one page of jobs, and where the next one begins; "": there is none.
+// JobsPage returns one page of jobs and the start of the next page, or "" if there is none.
 func (c *Client) JobsPage(ctx context.Context, q url.Values) (list []api.Job, next string, err error) {
 	list, next, err = c.Client.JobsPage(ctx, q)
 	return list, next, c.Said(ctx, err)
 }
 
-// Receipt is the account of the job.
+// Receipt returns the job's receipt.
 func (c *Client) Receipt(ctx context.Context, id string) (receipt.Receipt, error) {
 	v, err := c.Client.Receipt(ctx, id)
 	return convert.To[receipt.Receipt](v), c.Said(ctx, err)
 }
 
-// With runs f against the folder's server.
+// With wraps f in a command that runs it against the folder's server.
 func (a *App) With(f func(ctx context.Context, c *Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := a.Ensure(cmd.Context(), "")
@@ -352,7 +351,7 @@ func (a *App) With(f func(ctx context.Context, c *Client, args []string) error) 
 	}
 }
 
-// Waiting says on stderr that machines wait for a decision.
+// Waiting notes on stderr that machines wait for a decision about their owner.
 func (a *App) Waiting(ctx context.Context, c *Client) {
 	if v, err := c.Server(ctx); err == nil && v.Undecided > 0 {
 		a.Notef("%s.\n", show.Waiting(v.Undecided))

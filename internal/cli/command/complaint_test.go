@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
+func TestComplaint_NamesWhyServerDidNotStart(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "server.log")
 	if got := complaint(log, sizeOf(log)); got != "" {
 		t.Errorf("no log: %q", got)

@@ -10,13 +10,13 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Every is of all jobs: it says, as Live does, which a shell offers.
+// Every selects all jobs for shell completion.
 func Every(api.Job) bool { return true }
 
-// Live is of jobs that are not closed.
+// Live selects the jobs that are not closed.
 func Live(j api.Job) bool { return !j.Closed }
 
-// CompleteJob offers the ids of the jobs in keep as the first argument.
+// CompleteJob completes the first argument with the IDs of the jobs that keep selects.
 func (a *App) CompleteJob(keep func(api.Job) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -29,8 +29,8 @@ func (a *App) CompleteJob(keep func(api.Job) bool) cobra.CompletionFunc {
 	}
 }
 
-// CompleteJobs offers the ids of the jobs in keep that are no arguments yet. It asks a server
-// that runs and starts none: a key in a shell must cost nothing.
+// CompleteJobs completes arguments with the IDs of further jobs that keep selects. It uses a running server and starts
+// none, because pressing a key in a shell must cost nothing.
 func (a *App) CompleteJobs(keep func(api.Job) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		c, err := a.Open(cmd.Context())
@@ -51,17 +51,17 @@ func (a *App) CompleteJobs(keep func(api.Job) bool) cobra.CompletionFunc {
 	}
 }
 
-// Files offers files with these endings.
+// Files completes files with the given extensions.
 func Files(endings ...cobra.Completion) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return endings, cobra.ShellCompDirectiveFilterFileExt
 	}
 }
 
-// CompleteJobFile offers YAML files, and any file after --.
+// CompleteJobFile completes YAML files, and any file after --.
 func CompleteJobFile(cmd *cobra.Command, args []string, part string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch dash := cmd.ArgsLenAtDash(); {
-	case dash >= 0 && dash < len(args): // while completing, a -- is put behind what is there
+	case dash >= 0 && dash < len(args): // during completion, -- follows the existing words
 		return nil, cobra.ShellCompDirectiveDefault
 	case len(args) > 0:
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -69,22 +69,22 @@ func CompleteJobFile(cmd *cobra.Command, args []string, part string) ([]cobra.Co
 	return Files("yaml", "yml")(cmd, args, part)
 }
 
-// CompleteFolder offers folders.
+// CompleteFolder completes folders.
 func CompleteFolder(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// CompleteMarket offers the built-in markets beside files.
+// CompleteMarket completes the built-in markets and files.
 func CompleteMarket(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"calm", "stormy"}, cobra.ShellCompDirectiveDefault
 }
 
-// Words offers these words.
+// Words completes the given words.
 func Words(list ...cobra.Completion) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// CompleteAccelerator offers the kinds of accelerators that the catalogue knows.
+// CompleteAccelerator completes the accelerators of the catalogue.
 func CompleteAccelerator(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	for _, a := range catalog.Accelerators() {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Confirmed asks, and takes y and yes for yes, and Enter for what is usual. Ctrl-C is a no, at once.
+// Confirmed asks a question. y and yes confirm, and Enter gives the usual answer. Ctrl-C declines at once.
 func (a *App) Confirmed(ctx context.Context, question string, usual bool) bool {
 	a.Notef("%s", question)
 	said := make(chan bool, 1)
-	go func() { // ends with its line, or with the process
+	go func() { // ends after a line, or with the process
 		line, err := bufio.NewReader(a.In).ReadString('\n')
 		s := strings.ToLower(strings.TrimSpace(line))
 		said <- err == nil && (s == "" && usual || s == "y" || s == "yes")

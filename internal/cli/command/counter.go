@@ -2,7 +2,7 @@ package command
 
 import "time"
 
-// Counter shows how far a long computation is, on stderr, at most twice a second.
+// Counter returns a function that shows the progress of a long computation on stderr, at most twice a second.
 func (a *App) Counter() func(name string, done, of int) {
 	_, tty := Terminal(a.Err)
 	last := time.Time{}

@@ -19,11 +19,11 @@ import (
 	serverapi "scrimp/internal/wire/api"
 )
 
-// SendFolder uploads a work folder to a server that does not see this machine's files.
+// SendFolder uploads a work folder to a server that cannot read this machine's files.
 func (c *Client) SendFolder(ctx context.Context, folder string) (work string, err error) {
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
-	go func() { // ends when the request has read or dropped the pipe
+	go func() { // ends when the request has read or closed the pipe
 		err := workdir.Pack(w, folder, c.Dir)
 		_ = w.CloseWithError(err)
 		packed <- err
@@ -40,8 +40,7 @@ func (c *Client) SendFolder(ctx context.Context, folder string) (work string, er
 	return work, nil
 }
 
-// FetchOutputs copies what a machine of a job has kept of its outputs to an empty folder,
-// each file checked against its hash.
+// FetchOutputs copies the stored outputs of a job's machine to an empty folder. It verifies each file's hash.
 func (c *Client) FetchOutputs(ctx context.Context, job string, node int, to string) error {
 	if c.Far {
 		return c.unpack(ctx, OfJob(job, "/outputs?node=")+strconv.Itoa(node), to)
@@ -60,7 +59,7 @@ func (c *Client) FetchCheckpoint(ctx context.Context, job, name, to string) erro
 	return c.unpack(ctx, OfJob(job, "/checkpoints/")+url.PathEscape(name), to)
 }
 
-// unpack writes the files that the server answers with to an empty folder.
+// unpack writes the files in the server's response to an empty folder.
 func (c *Client) unpack(ctx context.Context, path, to string) error {
 	r, err := c.Request(ctx, http.MethodGet, path)
 	if err != nil {
@@ -70,13 +69,13 @@ func (c *Client) unpack(ctx context.Context, path, to string) error {
 	return workdir.Unpack(r.Body, to)
 }
 
-// FillFolder lets fill write to an empty folder, and moves what it wrote to a folder that may
-// hold something: files of the same path are replaced, once all is here, and others stay.
+// FillFolder makes fill write to an empty folder and then moves the files to a folder that may have contents. Files
+// with the same path are replaced, once all files are complete; others stay.
 func FillFolder(to string, fill func(dir string) error) (err error) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(to) }() // where it is empty
+	defer func() { _ = os.Remove(to) }() // succeeds only if it is empty
 	stage, err := os.MkdirTemp(to, ".scrimp-get-")
 	if err != nil {
 		return err
@@ -85,7 +84,7 @@ func FillFolder(to string, fill func(dir string) error) (err error) {
 	if err := fill(stage); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(to) // what lies there may have links
+	root, err := os.OpenRoot(to) // the folder may contain links
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func FillFolder(to string, fill func(dir string) error) (err error) {
 	return moveAll(root, filepath.Base(stage), ".")
 }
 
-// moveAll moves what is in a folder into another one of the same root.
+// moveAll moves the contents of a folder into another folder of the same root.
 func moveAll(root *os.Root, from, to string) error {
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(from))
 	if err != nil {

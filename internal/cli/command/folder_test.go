@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What is fetched replaces what is there of the same path, and nothing else; nothing is left of
-// a fetch that fails, and no link that lies there leads out.
-func TestAFolderIsFilledAgain(t *testing.T) {
+// Fetched files replace files with the same path and nothing else. A failed fetch leaves nothing, and writes do not
+// follow links out of the folder.
+func TestFillFolder_ReplacesOnlySamePaths(t *testing.T) {
 	top := t.TempDir()
 	to, outside := filepath.Join(top, "to"), filepath.Join(top, "outside")
 	write := func(path, text string) {

@@ -13,10 +13,9 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// A server elsewhere that does not answer is named by its address, with what can
-// be done, and not by what the program asked of it.
-func TestAServerThatIsAwayIsNamed(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once: nobody listens there then
+// The error about an unreachable remote server has its address and the fix, not the failed request.
+func TestSaid_NamesUnreachableServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once, so nobody listens there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +30,8 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 	}
 }
 
-// Who asks a server of TLS without it, or does not trust its certificate, hears what to write.
-func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
+// A client without TLS, or without trust in the server's certificate, gets an error with the fix.
+func TestSaid_NamesFixForTLSServer(t *testing.T) {
 	site := httptest.NewUnstartedServer(http.NotFoundHandler())
 	site.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	site.StartTLS()
@@ -46,8 +45,8 @@ func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
 	}
 }
 
-// A container often has no init that collects the processes whose parent has ended.
-func TestGone_AZombieHasEnded(t *testing.T) {
+// A container often has no init process that reaps orphaned processes.
+func TestGone_ZombieCountsAsEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

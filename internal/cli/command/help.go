@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// The groups of commands in scrimp --help.
+// Groups of commands in scrimp --help.
 const (
 	GroupRun   = "run"
 	GroupLook  = "look"
@@ -21,14 +21,13 @@ const (
 	GroupRest  = "rest"
 )
 
-// PlainExit ends the help of a command that has no status of its own.
+// PlainExit ends the help of commands without exit statuses of their own.
 const PlainExit = "\n\nExit status: 0 done, 1 error."
 
-// HelpWidth is how wide help is, in columns.
+// HelpWidth is the width of help texts in columns.
 const HelpWidth = 80
 
-// Help sets what every command's help has in common. A text in Long has its
-// paragraphs apart; they are broken into lines here.
+// Help sets up the help of all commands. It wraps the paragraphs of each Long text.
 func Help(root *cobra.Command) {
 	root.AddGroup(
 		&cobra.Group{ID: GroupRun, Title: "Run:"}, &cobra.Group{ID: GroupLook, Title: "Watch:"},
@@ -36,7 +35,7 @@ func Help(root *cobra.Command) {
 		&cobra.Group{ID: GroupRest, Title: "The rest:"},
 	)
 	root.SetHelpCommandGroupID(GroupRest)
-	root.CompletionOptions.DisableDefaultCmd = true // ours says less and needs less
+	root.CompletionOptions.DisableDefaultCmd = true // our own command is shorter
 	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d ", HelpWidth)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", wrapped))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -56,7 +55,7 @@ func Help(root *cobra.Command) {
 	each(root)
 }
 
-// plainFlag says in plain words what is wrong with the number of a flag.
+// plainFlag rewrites the error of a numeric flag in plain words.
 func plainFlag(err error) error {
 	bad, is := errors.AsType[*pflag.InvalidValueError](err)
 	number, isNumber := errors.AsType[*strconv.NumError](err)
@@ -78,9 +77,8 @@ func plainFlag(err error) error {
 	return fmt.Errorf("--%s %q %s", flag.Name, bad.GetValue(), cause)
 }
 
-// Takes checks a command's arguments against their names: [NAME] may be left
-// out, [NAME ...] may be any number. Its errors name the argument that is
-// missing or too many.
+// Takes checks a command's arguments against their names: [NAME] is optional, [NAME ...] may repeat. Its errors name
+// the missing or superfluous argument.
 func Takes(names ...string) cobra.PositionalArgs {
 	least, most := 0, len(names)
 	for _, n := range names {
@@ -102,7 +100,7 @@ func Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// TakesJob is a job file, or a command after --.
+// TakesJob checks for a job file, or a command after --.
 func TakesJob(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case len(args) == 0:

@@ -13,17 +13,17 @@ import (
 	api "scrimp/client"
 )
 
-// LoginName is the file of the data folder that says which server commands use.
+// LoginName is the file of the data folder that names the server of all commands.
 const LoginName = "login.json"
 
-// Login is what it holds.
+// Login is the contents of that file.
 type Login struct {
 	Server string `json:"server"`
 	Token  string `json:"token"`
-	CA     string `json:"ca,omitempty"` // certificates in PEM, beside the system's
+	CA     string `json:"ca,omitempty"` // PEM certificates to trust besides the system's
 }
 
-// Far returns a client of the server that was logged in to; nil where none was.
+// Far returns a client of the server that the user logged in to, or nil.
 func Far(dir string) (*Client, error) {
 	text, err := os.ReadFile(filepath.Join(dir, LoginName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -39,7 +39,7 @@ func Far(dir string) (*Client, error) {
 	return l.Client(dir)
 }
 
-// Client talks to the server with the token.
+// Client returns a client that uses the token.
 func (l Login) Client(dir string) (*Client, error) {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if l.CA != "" {
@@ -53,7 +53,7 @@ func (l Login) Client(dir string) (*Client, error) {
 		t.TLSClientConfig.RootCAs = pool
 	}
 	return &Client{Base: l.Server, Dir: dir, Far: true, Client: api.New(l.Server, l.Token, &http.Client{Transport: t,
-		// the token goes nowhere else
+		// Redirects must not forward the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})}, nil
 }

@@ -6,19 +6,19 @@ import (
 	"golang.org/x/term"
 )
 
-// terminalWidth asks the terminal behind f for its width.
+// terminalWidth returns the width of the terminal behind f.
 func terminalWidth(f *os.File) (width int, ok bool) {
 	width, _, ok = TerminalSize(f)
 	return width, ok
 }
 
-// TerminalSize is how large the terminal behind f is, in cells.
+// TerminalSize returns the size of the terminal behind f, in cells.
 func TerminalSize(f *os.File) (width, height int, ok bool) {
 	width, height, err := term.GetSize(int(f.Fd()))
 	switch {
 	case err != nil:
 		return 80, 24, false
-	case width == 0: // it does not say
+	case width == 0: // the terminal does not tell
 		return 80, 24, true
 	}
 	return width, height, true

@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{
@@ -34,7 +34,7 @@ of any type. Hours follow each other without a gap: they are numbers from 0, or 
 	return []*cobra.Command{cmd}
 }
 
-// flags are those that say what is bought, and against what it is insured.
+// flags holds the flags about the purchase and the insured fall of demand.
 type flags struct {
 	demand, start, insure, fall string
 	years                       int
@@ -54,7 +54,7 @@ func (f *flags) add(cmd *cobra.Command) {
 // defaultStart is the first day of the public benchmark, whose file numbers its hours.
 const defaultStart = "2021-02-01"
 
-// policy returns the policy but for its price.
+// policy returns the policy without its price.
 func (f *flags) policy() (p commit.Policy, err error) {
 	if f.years != 1 && f.years != 3 {
 		return p, fmt.Errorf("--years %d: terms are sold for 1 and 3 years", f.years)
@@ -70,7 +70,7 @@ func (f *flags) policy() (p commit.Policy, err error) {
 	return commit.Policy{Months: 12 * f.years, Insure: float64(insure) / commit.One, Fall: fall}, nil
 }
 
-// price returns what a committed hour costs of one on demand, in ten thousandths.
+// price returns the price of a committed hour relative to on-demand, in ten thousandths.
 func price(discount string) (int64, error) {
 	d, err := commit.ParseShare(discount, 1, commit.One-1)
 	if err != nil {
@@ -83,7 +83,7 @@ func price(discount string) (int64, error) {
 func (a *app) read(cmd *cobra.Command, f flags) (d commit.Demand, err error) {
 	zero, err := time.Parse(time.DateOnly, f.start)
 	if err != nil || zero.Year() < 1970 || zero.Year() > 9000 {
-		return d, fmt.Errorf("--start %q is no day: write one such as %s", f.start, defaultStart)
+		return d, fmt.Errorf("--start %q is not a day: write one such as %s", f.start, defaultStart)
 	}
 	in, err := os.Open(f.demand)
 	if err != nil {

@@ -29,10 +29,10 @@ waited for a job does not.` +
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			span, err := spec.ParseDuration(since)
 			if err != nil || span < time.Hour {
-				return fmt.Errorf("--since %q is no span of an hour or more, such as 400d", since)
+				return fmt.Errorf("--since %q is not a span of an hour or more, such as 400d", since)
 			}
 			if capacity != "all" && capacity != "on-demand" && capacity != "spot" && capacity != "reserved" {
-				return fmt.Errorf("--capacity %q is none of on-demand, spot, reserved, all", capacity)
+				return fmt.Errorf("--capacity %q is not one of on-demand, spot, reserved, all", capacity)
 			}
 			return a.history(cmd.Context(), span, capacity)
 		},
@@ -59,7 +59,7 @@ func (a *app) history(ctx context.Context, span time.Duration, capacity string) 
 		if err != nil {
 			return err
 		}
-		// Only where the market's clock is the real one do both times compare.
+		// The two times compare only if the market's clock is real time.
 		if v.Market.Speed == 1 && j.Finished != nil && j.Finished.Before(from) {
 			continue
 		}
@@ -86,7 +86,7 @@ func (a *app) history(ctx context.Context, span time.Duration, capacity string) 
 	return a.write(d)
 }
 
-// staysOf returns the stays of a job's machines. One without an end is still in use.
+// staysOf returns the stays of a job's machines. A stay without an end is still in use.
 func staysOf(r api.Receipt, capacity string, now time.Time) (list []commit.Stay) {
 	for _, t := range r.Tries {
 		if capacity != "all" && t.Capacity != capacity || t.From.IsZero() {
@@ -107,7 +107,7 @@ func staysOf(r api.Receipt, capacity string, now time.Time) (list []commit.Stay)
 	return list
 }
 
-// write writes a demand file, or with --json one object for each region.
+// write writes a demand file, or with --json one object per region.
 func (a *app) write(d commit.Demand) error {
 	head := "hour"
 	for _, r := range d.Regions {

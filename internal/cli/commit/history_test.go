@@ -7,8 +7,8 @@ import (
 	api "scrimp/client"
 )
 
-// A receipt's machines are counted by their own spans, those in use until now; other capacity is left out.
-func TestStays_AreThoseOfEachMachine(t *testing.T) {
+// The machines of a receipt count with their own periods, those in use until now. Other capacity does not count.
+func TestStaysOf_CountsEachMachine(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	hour := func(h int) time.Time { return now.Add(time.Duration(h-12) * time.Hour) }
 	r := api.Receipt{Tries: []api.Try{

@@ -18,10 +18,10 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// shown are the falls of demand that a plan shows, in ten thousandths.
+// shown lists the falls of demand in a plan, in ten thousandths.
 var shown = []int64{1000, 2500, 5000, 7500, 10_000}
 
-// planFlags are those of scrimp commit plan.
+// planFlags holds the flags of scrimp commit plan.
 type planFlags struct {
 	flags
 	discount, terms, term string
@@ -103,7 +103,7 @@ func (a *app) plan(cmd *cobra.Command, f planFlags) error {
 	return nil
 }
 
-// costOf is the expected cost of a plan; one that is unknown comes last.
+// costOf returns the expected cost of a plan; unknown costs sort last.
 func costOf(v purchase.Plan) float64 {
 	if v.Year.Cost == nil {
 		return 1e9
@@ -133,10 +133,10 @@ func (a *app) show(list []purchase.Plan, further bool) error {
 	return nil
 }
 
-// maxTerms bounds the file of prices.
+// maxTerms bounds the price file, in bytes.
 const maxTerms = 1<<20 + 1
 
-// offers are what may be bought; terms are nil where no price is known.
+// offers returns what can be bought; terms is nil if no price is known.
 func (f planFlags) offers() (*commit.Terms, []commit.Offer, error) {
 	if f.terms == "" {
 		if f.term != "" {
@@ -175,10 +175,10 @@ func (f planFlags) offers() (*commit.Terms, []commit.Offer, error) {
 	return nil, nil, fmt.Errorf("--term %q is none of %s", f.term, strings.Join(names, ", "))
 }
 
-// maxHeld bounds what --held may say.
+// maxHeld bounds the number of units in --held.
 const maxHeld = 1000
 
-// holdings reads --held by region.
+// holdings parses --held, by region.
 func (f planFlags) holdings(d commit.Demand) (map[string][]commit.Purchase, error) {
 	out := map[string][]commit.Purchase{}
 	for i, text := range f.held {

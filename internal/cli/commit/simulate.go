@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// insured are the points of the curve: chances of a fall within twelve months.
+// insured holds the points of the curve: probabilities of a fall within twelve months.
 var insured = []float64{0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5}
 
 func (a *app) simulateCmd() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// ask reads the flags, and the run that a measurement stands for.
+// ask converts the flags to a request, and a measurement to a run.
 func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []estimate.Row, err error) {
 	q = estimate.Request{
 		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero,
@@ -57,7 +57,7 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []est
 	return q, nil, err
 }
 
-// counts reads the flags that are numbers.
+// counts checks and reads the numeric flags.
 func (f *estimateFlags) counts(q *estimate.Request) (err error) {
 	for _, n := range []struct {
 		flag string
@@ -81,12 +81,12 @@ func (f *estimateFlags) counts(q *estimate.Request) (err error) {
 	return nil
 }
 
-// tuning reads how the model is trained: what is kept, what is trained, in which format.
+// tuning reads the training method: recomputation, tuned weights and their format.
 func (f *estimateFlags) tuning(q *estimate.Request) error {
 	var ok bool
 	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome,
 		"full": estimate.KeepEnds}[f.checkpointing]; !ok {
-		return fmt.Errorf("--checkpointing %q is none of none, selective, full", f.checkpointing)
+		return fmt.Errorf("--checkpointing %q is not one of none, selective, full", f.checkpointing)
 	}
 	switch {
 	case f.lora && f.qlora:
@@ -97,18 +97,17 @@ func (f *estimateFlags) tuning(q *estimate.Request) error {
 		q.Tuning = shape.QLoRA
 	}
 	if !slices.Contains(formats, strings.ToLower(f.precision)) {
-		return fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
+		return fmt.Errorf("--precision %q is not one of %s", f.precision, strings.Join(formats, ", "))
 	}
 	return nil
 }
 
-// accelerator reads --gpu: a name, or one that is sold in several forms, which is all
-// of them, and how many.
+// accelerator parses --gpu: a name with an optional count. A name that is sold in several forms selects all of them.
 func (f *estimateFlags) accelerator(q *estimate.Request, chips estimate.Chips) (err error) {
 	name, count, counted := strings.Cut(f.gpu, ":")
 	if counted {
 		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
-			return fmt.Errorf("--gpu %q: %q is no number of accelerators", f.gpu, count)
+			return fmt.Errorf("--gpu %q: %q is not a number of accelerators", f.gpu, count)
 		}
 	}
 	if name == "" {

@@ -18,7 +18,7 @@ import (
 // formats are the precisions that --precision takes.
 var formats = []string{"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "bf16-true", "fp16-true", "mxfp8", "nvfp4", "amp"}
 
-// estimateFlags state a run.
+// estimateFlags describe a run.
 type estimateFlags struct {
 	model, gpu, precision, checkpointing, resize, program string
 	tokens, rows                                          string
@@ -26,8 +26,8 @@ type estimateFlags struct {
 	tp, pp, price, features                               float64
 	decoded, models                                       bool
 	zero                                                  int
-	kinds                                                 []string // that --gpu may mean, where it is several
-	counted                                               bool     // --gpu says how many
+	kinds                                                 []string // the forms of --gpu, if there are several
+	counted                                               bool     // --gpu has a count
 	lora, qlora                                           bool
 
 	batch     string
@@ -154,7 +154,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 		return err
 	}
 	if q.Program == "" {
-		q.Program = measured.Own // the stack of the user's own runs, where there are any
+		q.Program = measured.Own // the stack of the user's own runs, if there are any
 	}
 	e := estimate.New(chips, prices, append(learned, own...))
 	runs, err := f.weekly()
@@ -242,7 +242,7 @@ func (a *app) one(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 	return nil
 }
 
-// help says which flags would make a run fit.
+// help prints the flags that would make a run fit.
 func (a *app) help(e *estimate.Estimator, q estimate.Request, f estimateFlags) {
 	list := knobs(e, q, f.kinds, 0)
 	if len(list) == 0 && q.Model.Text() {

@@ -10,8 +10,7 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// options are the accelerators that hold the run, the cheapest first: of those kinds,
-// or all that have a price.
+// options returns the accelerators that hold the run, cheapest first, among the given kinds or all with a price.
 func options(e *estimate.Estimator, q estimate.Request, kinds []string) ([]estimate.Option, error) {
 	if len(kinds) == 0 {
 		return e.Options(q)
@@ -44,23 +43,22 @@ func options(e *estimate.Estimator, q estimate.Request, kinds []string) ([]estim
 	return list, nil
 }
 
-// knob is a flag, or several, that changes how a run is trained.
+// knob is a flag or a combination of flags that changes the training method.
 type knob struct {
 	flag string
 	on   bool // it changes something
 	set  func(*estimate.Request)
 }
 
-// Changes of a run that a knob makes.
+// Changes that knobs make.
 func share(x *estimate.Request)     { x.Zero = 3 }
 func recompute(x *estimate.Request) { x.Keep = estimate.KeepEnds }
 func lora(x *estimate.Request)      { x.Tuning = shape.LoRA }
 func qlora(x *estimate.Request)     { x.Tuning = shape.QLoRA }
 
-// knobs are the flags by which a transformer would fit, or cost less than least dollars
-// (0: whatever it costs), each with the cheapest that it leads to. Of small matrices beside frozen
-// weights, in 16 bits and in 4, the first of their ways that would do is proposed: by itself, with
-// activations computed again, and with the weights shared out too.
+// knobs returns the flags that would make a transformer fit, or cost less than least dollars (0 for any cost), each
+// with its cheapest option. For LoRA and QLoRA it proposes the first variant that works: alone, with recomputed
+// activations, and also with sharded weights.
 func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least float64) []sizing.Knob {
 	if !q.Model.Text() {
 		return nil
@@ -97,7 +95,7 @@ func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least floa
 	return list
 }
 
-// turned is the cheapest that a knob leads to, and false where it holds the run nowhere, or costs no less.
+// turned returns the cheapest option with a knob, and false if the run then fits nowhere or costs no less.
 func turned(e *estimate.Estimator, q estimate.Request, kinds []string, k knob, least float64) (o estimate.Option,
 	ok bool) {
 	x := q
@@ -105,7 +103,7 @@ func turned(e *estimate.Estimator, q estimate.Request, kinds []string, k knob, l
 	if x.Chip != "" {
 		one, err := e.Answer(x)
 		o, ok = one, err == nil && (one.Fits == nil || *one.Fits)
-	} else if found, err := options(e, x, kinds); err == nil && len(found) > 0 { // what is no run at all is no proposal
+	} else if found, err := options(e, x, kinds); err == nil && len(found) > 0 { // an invalid run is no proposal
 		o, ok = found[0], true
 	}
 	return o, ok && (least == 0 || o.Cost != nil && o.Cost.Value <= 0.98*least)

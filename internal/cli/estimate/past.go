@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/estimate"
 )
 
-// past shows what runs have measured, or how wrong was what had been expected of them.
+// past shows what runs have measured, or the errors of their estimates.
 func (a *app) past(ctx context.Context, f estimateFlags) error {
 	runs, err := learn.Ran(ctx, a.App, "", true)
 	if err != nil {

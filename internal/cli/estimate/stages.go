@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/estimate"
 )
 
-// stages reads 128:0.5,224:0.5.
+// stages parses lists such as 128:0.5,224:0.5.
 func stages(s string) ([]estimate.Stage, error) {
 	if s == "" {
 		return nil, nil
@@ -30,14 +30,14 @@ func stages(s string) ([]estimate.Stage, error) {
 	return out, nil
 }
 
-// weekly is how many runs a week the programme has.
+// weekly returns the number of runs a week.
 func (f *estimateFlags) weekly() (float64, error) {
 	k, ok := map[string]float64{"day": 7, "week": 1, "month": 12.0 / 52, "year": 1.0 / 52}[f.per]
 	if !ok {
-		return 0, fmt.Errorf("--per %q is none of day, week, month, year", f.per)
+		return 0, fmt.Errorf("--per %q is not one of day, week, month, year", f.per)
 	}
 	if !(f.runs >= 0 && f.runs <= 1e9) {
-		return 0, fmt.Errorf("--runs %g is no number of runs", f.runs)
+		return 0, fmt.Errorf("--runs %g is not a number of runs", f.runs)
 	}
 	return f.runs * k, nil
 }

@@ -1,4 +1,4 @@
-// Package export holds the commands that write costs and prices to files of other tools.
+// Package export holds the commands that write costs and prices to files for other tools.
 package export
 
 import (
@@ -13,16 +13,16 @@ import (
 	"scrimp/internal/decide/focus"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// flags are those that every export has.
+// flags holds the flags of all exports.
 type flags struct {
 	since, until, to string
 	force            bool
 }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{Use: "export", Short: "Write costs and prices to files of other tools",
@@ -85,7 +85,7 @@ func (a *app) focusCmd() *cobra.Command {
 	return cmd
 }
 
-// versionOf reads the flag --version, which has a default and so is empty only where somebody wrote that.
+// versionOf parses --version. The flag has a default, so it is empty only if the user wrote that.
 func versionOf(text string) (focus.Version, error) {
 	if text == "" {
 		return 0, errors.New("--version is empty: write " + focus.Versions)
@@ -109,7 +109,7 @@ func (a *app) csvCmd() *cobra.Command {
 	return cmd
 }
 
-// fetch writes a CSV file that the server sends; columns are those of one that may be Parquet.
+// fetch writes a CSV file from the server; columns is nil if Parquet is not supported.
 func (a *app) fetch(ctx context.Context, c *command.Client, f *flags, path string, columns []column) error {
 	to, err := a.target(f, columns)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// rows are n rows of FOCUS, with nothing, text and numbers of every size.
+// rows returns n rows of FOCUS with empty values, text, and numbers of every size.
 func rows(n int) string {
 	var b strings.Builder
 	w, out := focus.NewWriter(focus.V14), csv.NewWriter(&b)
@@ -48,7 +48,7 @@ func rows(n int) string {
 	return b.String()
 }
 
-// runs runs scrimp export against a server that answers so, and returns what it printed.
+// runs runs scrimp export against a server with the given answer, and returns its output.
 func runs(t *testing.T, answer http.HandlerFunc, args ...string) (out string, err error) {
 	t.Helper()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,8 +93,8 @@ func left(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Each form has every row with every value, exactly.
-func TestExport_EachFormHasEveryRow(t *testing.T) {
+// Each format has every row with every value, exactly.
+func TestExport_EachFormatHasEveryRow(t *testing.T) {
 	text := rows(300)
 	want, _ := csv.NewReader(strings.NewReader(text)).ReadAll()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func checkParquet(t *testing.T, b []byte, want [][]string) {
 	}
 }
 
-// An answer that breaks off, a problem and a form that nobody knows leave nothing, and what was there stays.
+// A truncated answer, a problem and an unknown format leave no file and keep an existing one.
 func TestExport_LeavesNoHalfFile(t *testing.T) {
 	text := rows(50)
 	cut := func(w http.ResponseWriter, _ *http.Request) {
@@ -221,8 +221,8 @@ func TestExport_LeavesNoHalfFile(t *testing.T) {
 	}
 }
 
-// A file that comes while another is written is not replaced.
-func TestExport_ReplacesNothingThatCameMeanwhile(t *testing.T) {
+// A file that appears during the export is not replaced.
+func TestExport_KeepsFileCreatedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	text := rows(3)
 	_, err := runs(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -260,14 +260,14 @@ func TestExport_NamesTheFix(t *testing.T) {
 	}
 }
 
-// A version that is given must be one.
+// A given version must be valid.
 func TestFocus_RefusesAnEmptyVersion(t *testing.T) {
 	if _, err := versionOf(""); err == nil || !strings.Contains(err.Error(), "--version") {
 		t.Error(err)
 	}
 }
 
-// The sheet has every offer, its price where that is known, and the on-demand price as the list price.
+// The sheet has every offer, its price if known, and the on-demand price as the list price.
 func TestPrices_UnknownIsEmpty(t *testing.T) {
 	offer := func(capacity api.Capacity, rate money.Rate, priced bool) api.Listing {
 		return api.Listing{Offer: api.Offer{ID: "x/" + string(capacity), Provider: "x", Region: "r", Zone: "z", Machine: "m", Capacity: capacity,
@@ -285,7 +285,7 @@ func TestPrices_UnknownIsEmpty(t *testing.T) {
 	}
 }
 
-// The sheet names what is bought as the rows of FOCUS do, whatever its name.
+// The sheet uses the same price IDs as the rows of FOCUS, whatever the names.
 func TestPrices_JoinRowsOfFOCUS(t *testing.T) {
 	for _, name := range []string{"a", "007", "1e5", "-r", "=cmd()", "mar-1", "null"} {
 		b, err := io.ReadAll(sheetOf(api.Market{Offers: []api.Listing{{Offer: api.Offer{ID: name, Provider: name, Region: name, Zone: name, Machine: name,

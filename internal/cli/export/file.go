@@ -18,14 +18,14 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// column is one of a file that may be Parquet.
+// column is a column of a file that may be Parquet.
 type column struct {
 	name string
 	kind focus.Kind
 	null bool
 }
 
-// target is a file that is to be written.
+// target is an output file.
 type target struct {
 	*app
 	path    string
@@ -40,7 +40,7 @@ const (
 	endParquet = ".parquet"
 )
 
-// target checks where a file is to go before anything is asked.
+// target checks the output path before the command requests anything.
 func (a *app) target(f *flags, columns []column) (*target, error) {
 	t := &target{a, f.to, f.force, columns}
 	forms := "end its name with .csv or .csv.gz"
@@ -67,7 +67,7 @@ func (a *app) target(f *flags, columns []column) (*target, error) {
 	return t, nil
 }
 
-// free checks that the folder is there, and that the file may be written.
+// free verifies that the folder exists and that the file may be written.
 func (t *target) free() error {
 	dir := filepath.Dir(t.path)
 	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func (t *target) free() error {
 	if at, err := os.Stat(t.path); err == nil && at.IsDir() {
 		return errors.New("it is a folder: name a file in it")
 	}
-	if _, err := os.Lstat(t.path); err == nil && !t.force { // also a link to nothing
+	if _, err := os.Lstat(t.path); err == nil && !t.force { // also a dangling link
 		return errTaken
 	}
 	return nil
@@ -86,7 +86,7 @@ func (t *target) free() error {
 
 var errTaken = errors.New("there is one: --force replaces it, or name another file")
 
-// write writes CSV that is read from somewhere, in the form of the target.
+// write writes CSV in the target's format.
 func (t *target) write(ctx context.Context, from io.Reader) error {
 	if t.path == stdout {
 		_, err := io.Copy(t.Out, from)
@@ -116,19 +116,19 @@ func (t *target) write(ctx context.Context, from io.Reader) error {
 	return nil
 }
 
-// replace fills a file beside the target and gives it the target's name once it is whole and on the disk.
+// replace writes a temporary file beside the target and renames it once it is complete and synced.
 func (t *target) replace(fill func(io.Writer) error) (size int64, err error) {
 	dir, name := filepath.Split(t.path)
 	part := filepath.Join(dir, "."+name+"."+rand.Text()[:8]+".part")
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // as open as the user's files are
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // with the usual permissions of the user's files
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return 0, at.Err // nobody knows the name of the part
+		return 0, at.Err // the user does not know the temporary name
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
-		_ = f.Close() // a second time does nothing
+		_ = f.Close() // a second close does nothing
 		_ = os.Remove(part)
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
@@ -148,8 +148,8 @@ func (t *target) replace(fill func(io.Writer) error) (size int64, err error) {
 	return at.Size(), errors.Join(t.name(part), durable.Folder(filepath.Dir(t.path)))
 }
 
-// name gives a file that is whole its name. Without force it replaces none that came meanwhile; a file system without
-// hard links is asked beforehand.
+// name gives the complete file its name. Without force it does not replace a file that appeared meanwhile. On a file
+// system without hard links it checks for one first.
 func (t *target) name(part string) error {
 	if t.force {
 		return os.Rename(part, t.path)
@@ -167,7 +167,7 @@ func (t *target) name(part string) error {
 	return os.Rename(part, t.path)
 }
 
-// answer is the body of an answer, whose early end says what to do.
+// answer wraps a response body; if it ends early, the error names the fix.
 type answer struct{ from io.Reader }
 
 func (a *answer) Read(p []byte) (n int, err error) {

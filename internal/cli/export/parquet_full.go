@@ -21,12 +21,12 @@ import (
 func parquetHere() error { return nil }
 
 const (
-	rowGroup     = 20_000 // rows that are in memory at once
+	rowGroup     = 20_000 // rows in memory at once
 	decimalPlace = 18     // decimals of a DECIMAL(38, 18)
-	decimalWidth = 16     // its bytes
+	decimalWidth = 16     // in bytes
 )
 
-// node is the type of a column: exact decimals, times in UTC to the microsecond, texts.
+// node returns the Parquet type of a column: exact decimals, UTC times in microseconds, or text.
 func (c column) node() parquet.Node {
 	n := parquet.String()
 	switch c.kind {
@@ -42,7 +42,7 @@ func (c column) node() parquet.Node {
 	return n
 }
 
-// writeParquet writes rows of CSV, whose first names the columns.
+// writeParquet converts CSV with a header to Parquet.
 func writeParquet(ctx context.Context, w io.Writer, columns []column, from *csv.Reader) error {
 	from.ReuseRecord = true
 	head, err := from.Read()
@@ -57,7 +57,7 @@ func writeParquet(ctx context.Context, w io.Writer, columns []column, from *csv.
 		group[c.name] = c.node()
 	}
 	schema := parquet.NewSchema("CostAndUsage", group)
-	order := make([]int, len(columns)) // place of each column in the schema, which has them by name
+	order := make([]int, len(columns)) // position of each column in the schema, which sorts them by name
 	for place, path := range schema.Columns() {
 		order[slices.IndexFunc(columns, func(c column) bool { return c.name == path[0] })] = place
 	}
@@ -114,7 +114,7 @@ func (c column) value(text string) (v parquet.Value, err error) {
 	return parquet.ByteArrayValue([]byte(text)), nil
 }
 
-// fixed is a decimal as a count of 1e-18 in two's complement, the highest byte first.
+// fixed encodes a decimal as a count of 1e-18 in two's complement, big-endian.
 func fixed(text string) ([]byte, error) {
 	whole, part, _ := strings.Cut(text, ".")
 	n, ok := new(big.Int).SetString(whole+part+strings.Repeat("0", max(0, decimalPlace-len(part))), 10)

@@ -38,13 +38,13 @@ func (a *app) pricesCmd() *cobra.Command {
 	return cmd
 }
 
-// offer is a line of the sheet.
+// offer is a row of the sheet.
 type offer struct {
 	client.Listing
 	list string // price of an on-demand machine of the same type in the region
 }
 
-// sheet is the columns of a price sheet.
+// sheet lists the columns of a price sheet.
 var sheet = []struct {
 	column
 	of func(*offer) string
@@ -87,7 +87,7 @@ func (o *offer) price() string {
 
 func count(n int) string {
 	if n == 0 {
-		return "" // unknown, or none
+		return "" // unknown or none
 	}
 	return strconv.Itoa(n)
 }
@@ -106,10 +106,10 @@ func sheetColumns() (list []column) {
 	return list
 }
 
-// sheetOf is the market as CSV.
+// sheetOf returns the market as CSV.
 func sheetOf(v client.Market) io.Reader {
 	type machine struct{ provider, region, name string }
-	list := map[machine]string{} // the lowest on-demand price of each
+	list := map[machine]string{} // lowest on-demand price of each machine
 	least := map[machine]client.Quote{}
 	for _, l := range v.Offers {
 		k := machine{l.Offer.Provider, l.Offer.Region, l.Offer.Machine}
@@ -118,7 +118,7 @@ func sheetOf(v client.Market) io.Reader {
 		}
 	}
 	var text bytes.Buffer
-	out := csv.NewWriter(&text) // which writes to memory, and so never fails
+	out := csv.NewWriter(&text) // writes to memory, so it cannot fail
 	var row []string
 	for _, c := range sheet {
 		row = append(row, c.name)

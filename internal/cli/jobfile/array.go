@@ -11,22 +11,22 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// AddArray gives a command the flag for arrays.
+// AddArray adds the --array flag to a command.
 func (f *Flags) AddArray(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Array, "array", "", "the job once for each of these `indexes`, as 0-99, every second "+
 		"as 0-98:2, or 0-99%8 for at most 8 at once (default: one job)")
 	_ = cmd.RegisterFlagCompletionFunc("array", cobra.NoFileCompletions)
 }
 
-// Array is the array that the flags ask for.
+// Array is an array requested with --array.
 type Array struct {
 	groups.Indexes
 	AtOnce int
-	Budget *money.Amount // of all members together; nil: none
+	Budget *money.Amount // of all members together; nil for none
 }
 
-// Member is a member of the array that the flags ask for: the job with its share of the budget. Without such a flag it
-// is the job, of no array.
+// Member returns the job of one array member, with its share of the budget, and the array. Without --array it returns
+// the job and no array.
 func (f *Flags) Member(j spec.Job) (member spec.Job, a *Array, err error) {
 	if f.Array == "" {
 		return j, nil, nil

@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/job/check"
 )
 
-// foundPatience is how long a Python may take to say what it is.
+// foundPatience bounds how long a Python may take to describe itself.
 const foundPatience = 5 * time.Second
 
-// Found is what the program of a command would find of this shell; "" is no command.
+// Found returns what the program of a command would find in this shell; command may be empty.
 func Found(ctx context.Context, command string, far bool) *check.Found {
 	if far {
 		return &check.Found{Elsewhere: true}
@@ -29,7 +29,7 @@ func Found(ctx context.Context, command string, far bool) *check.Found {
 		f.Python = at
 		say := exec.CommandContext(ctx, at, "-c", "import sys; print(sys.executable, '(%d.%d.%d)' % sys.version_info[:3])")
 		if out, err := say.Output(); err == nil {
-			f.Python = strings.TrimSpace(string(out)) // what stands behind a shim
+			f.Python = strings.TrimSpace(string(out)) // the interpreter behind a shim
 		}
 	}
 	if name := programOf(command); name != "" {
@@ -46,8 +46,8 @@ var (
 	programForm = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 )
 
-// programOf is the first program that a command line starts; "" where that is not plain, or a file of
-// the work folder.
+// programOf returns the first program that a command line starts, or "" if that is unclear or it is a file of the work
+// folder.
 func programOf(command string) string {
 	for _, word := range strings.Fields(command) {
 		switch {

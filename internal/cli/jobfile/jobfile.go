@@ -1,4 +1,4 @@
-// Package jobfile reads the job that a command names: from a file, or the command after --.
+// Package jobfile reads a command's job: from a file, or from the words after --.
 package jobfile
 
 import (
@@ -19,17 +19,17 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Flags are what commands that read a job file share.
+// Flags holds the flags that commands with a job file share.
 type Flags struct {
 	Env    []string
 	Market string
-	Array  string // the indexes of an array; "": one job
+	Array  string // the indexes of an array; empty for one job
 	Terms  Terms
-	Text   []byte         // the job file, where another file has it; nil: the file is read
-	Fields []spec.Setting // further fields that are set
+	Text   []byte         // the job file's text, if another file contains it; nil to read the file
+	Fields []spec.Setting // further fields to set
 }
 
-// Add gives a command the flags.
+// Add adds the flags to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
 	cmd.Flags().StringVar(&f.Market, "market", "", "market `file`, or calm or stormy, for a data folder that has none "+
@@ -37,7 +37,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 }
 
-// Load reads the job file for what use says, or makes a job of the command after --.
+// Load reads the job file for the given use, or makes a job from the command after --.
 func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec.Job, folder string,
 	notes []spec.Note, err error) {
 	settings := append(f.Terms.settings(), f.Fields...)
@@ -55,7 +55,7 @@ func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec
 	if j, err = j.WithEnv(f.Env); err != nil {
 		return j, "", nil, err
 	}
-	if steps, ok := j.Env["STEPS"]; ok && j.Work.Steps > 0 { // the work is what the program is told
+	if steps, ok := j.Env["STEPS"]; ok && j.Work.Steps > 0 { // STEPS tells the program its work, so it wins
 		if j.Work.Steps, err = strconv.ParseInt(steps, 10, 64); err != nil || j.Work.Steps <= 0 {
 			return j, "", nil, fmt.Errorf("set STEPS in the environment: %q is not a number of steps", steps)
 		}
@@ -63,7 +63,7 @@ func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec
 	return j, folder, notes, nil
 }
 
-// fromCommand makes a job of a command, with what its script lets guess, which the notes say.
+// fromCommand makes a job from a command. It guesses fields from the command's script and lists them in the notes.
 func fromCommand(use spec.Use, args []string, now time.Time, settings []spec.Setting) (spec.Job, []spec.Note, error) {
 	plain := spec.FromCommand(args)
 	guessed, guesses := scaffold.Command(os.DirFS("."), plain)
@@ -74,11 +74,11 @@ func fromCommand(use spec.Use, args []string, now time.Time, settings []spec.Set
 		}
 		return j, notes, nil
 	}
-	j, err := plain.Set(use, now, settings...) // what nobody wrote is no reason to refuse it
+	j, err := plain.Set(use, now, settings...) // a wrong guess must not refuse the job
 	return j, nil, err
 }
 
-// readJob reads a job file; its work folder is the file's own, or as it says.
+// readJob reads a job file. Its work folder is the file's folder, unless the file names another.
 func readJob(use spec.Use, file string, text []byte, now time.Time, settings []spec.Setting) (j spec.Job, folder string,
 	notes []spec.Note, err error) {
 	if text == nil {
@@ -105,14 +105,14 @@ func readJob(use spec.Use, file string, text []byte, now time.Time, settings []s
 	return j, filepath.Join(folder, j.Workdir), notes, nil
 }
 
-// Note says on stderr what to know of the file.
+// Note prints the notes about the file on stderr.
 func Note(a *command.App, list []spec.Note) {
 	for _, n := range list {
 		a.Notef("note: `%s` %s\n", n.Field, n.Text)
 	}
 }
 
-// Secrets takes the values of the names from the environment: they stand in no file.
+// Secrets reads the values of the names from the environment; no file contains them.
 func Secrets(names []string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, name := range names {
@@ -125,8 +125,8 @@ func Secrets(names []string) (map[string]string, error) {
 	return values, nil
 }
 
-// Shell is what a job gets of this shell: where programs and Python are found, and what its file
-// names under inherit. A server that is far from here gets none of it.
+// Shell returns what a job inherits from this shell: the search paths of programs and Python, and the variables under
+// inherit. A remote server inherits nothing.
 func Shell(j spec.Job, far bool) (map[string]string, error) {
 	if far {
 		if len(j.Inherit) > 0 {
@@ -152,9 +152,9 @@ func Shell(j spec.Job, far bool) (map[string]string, error) {
 	return values, nil
 }
 
-// Key is one that no other submission has.
+// Key returns a random idempotency key.
 func Key() string {
 	b := make([]byte, 12)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // cannot fail
 	return hex.EncodeToString(b)
 }

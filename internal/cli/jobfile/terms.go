@@ -7,13 +7,13 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// Terms are the fields of a job file that a command line may set.
+// Terms holds the fields of a job file that flags can set.
 type Terms struct {
 	name, image, deadline, budget, gpu, priority, retry string
 	anyGPU, spot, onDemand                              bool
 }
 
-// AddTerms gives a command the flags that set fields of its job.
+// AddTerms adds the flags that set fields of the job.
 func (f *Flags) AddTerms(cmd *cobra.Command) {
 	t, flags := &f.Terms, cmd.Flags()
 	const asFile = " (default: as the job file says)"
@@ -39,7 +39,7 @@ func (f *Flags) AddTerms(cmd *cobra.Command) {
 	}
 }
 
-// settings are the fields that were set.
+// settings returns the fields that flags set.
 func (t Terms) settings() (list []spec.Setting) {
 	add := func(flag, field, text string) {
 		if text != "" {

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// abFlags are those of scrimp ab.
+// abFlags holds the flags of scrimp ab.
 type abFlags struct {
 	job                           jobfile.Flags
 	set                           []string
@@ -94,7 +94,7 @@ run failed.`,
 	return cmd
 }
 
-// abShow shows a comparison that was submitted before, or says that a baseline needs a change.
+// abShow shows an earlier comparison, or explains that a baseline needs a change.
 func (a *app) abShow(cmd *cobra.Command, args []string, f abFlags) error {
 	if _, err := os.Stat(args[0]); err == nil || isFile(args[0]) || f.tolerance != "" || f.plan {
 		return fmt.Errorf("ab: say what changes: scrimp ab %s --set FIELD=VALUE, such as --set env.PRECISION=bf16", args[0])
@@ -104,21 +104,21 @@ func (a *app) abShow(cmd *cobra.Command, args []string, f abFlags) error {
 	})(cmd, args)
 }
 
-// isFile reports whether a name is that of a file and no job's.
+// isFile reports whether a name denotes a file and not a job.
 func isFile(name string) bool {
 	return strings.ContainsRune(name, filepath.Separator) ||
 		slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// baseline is where the job of a comparison comes from.
+// baseline is the source of a comparison's job.
 type baseline struct {
 	text   []byte
-	file   string // "": it is a job that was submitted before
+	file   string // empty for an earlier job
 	job    string
 	folder string
 }
 
-// readBaseline reads the job file, or that of a job that was submitted before.
+// readBaseline reads the job file, or the file of an earlier job.
 func (a *app) readBaseline(ctx context.Context, name string, f abFlags) (b baseline, err error) {
 	b.text, err = os.ReadFile(name)
 	if err == nil {
@@ -140,7 +140,7 @@ func (a *app) readBaseline(ctx context.Context, name string, f abFlags) (b basel
 	if err != nil {
 		return b, err
 	}
-	j.Deadline = spec.Deadline{} // it may be over
+	j.Deadline = spec.Deadline{} // it may be in the past
 	b.job = name
 	b.text, err = j.Encode()
 	return b, err
@@ -152,13 +152,13 @@ type arm struct {
 	job  spec.Job
 }
 
-// The names of the arms.
+// Names of the arms.
 const (
 	baselineArm = "baseline"
 	changeArm   = "change"
 )
 
-// arms reads both variants. now is the time of the market.
+// arms reads both variants. now is in market time.
 func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Note, err error) {
 	load := func(text []byte) (spec.Job, []spec.Note, error) {
 		jf := f.job
@@ -188,7 +188,7 @@ func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Not
 		}
 	}
 	if list[1].job, _, err = load(text); err != nil {
-		if problems, ok := errors.AsType[spec.Problems](err); ok { // its lines are those of no file
+		if problems, ok := errors.AsType[spec.Problems](err); ok { // the line numbers belong to no file
 			for i := range problems {
 				problems[i].File, problems[i].Line, problems[i].Column = "", 0, 0
 			}
@@ -212,7 +212,8 @@ func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Not
 	return list, notes, nil
 }
 
-// setOnce refuses a field that --set has set already, alone or with what it is a part of: one would replace the other.
+// setOnce refuses a field that an earlier --set has set, directly or through a parent or child field: one would replace
+// the other.
 func setOnce(before []string, field string) error {
 	for _, other := range before {
 		if field == other {
@@ -225,7 +226,7 @@ func setOnce(before []string, field string) error {
 	return nil
 }
 
-// seedLeftAlone refuses a change of the seed, and one of the alternatives, which would replace that of each pair.
+// seedLeftAlone refuses a change of the seed or of the alternatives, which would override the seed of each pair.
 func seedLeftAlone(list [2]arm, fields []string) error {
 	base, change := list[0].job, list[1].job
 	before, had := base.Env[spec.SeedVariable]
@@ -242,7 +243,7 @@ func seedLeftAlone(list [2]arm, fields []string) error {
 	return nil
 }
 
-// stageOf is what both runs of a comparison have of a job: without what the comparison as a whole has.
+// stageOf returns the part of a job that each run of a comparison has, without the fields of the whole comparison.
 func stageOf(j spec.Job) spec.Job {
 	j.Name, j.Team, j.Project, j.Tags, j.Environment, j.ModelVersion = "", "", "", nil, "", ""
 	j.Secrets, j.Inherit, j.Outputs, j.Workdir = nil, nil, nil, ""
@@ -250,7 +251,7 @@ func stageOf(j spec.Job) spec.Job {
 	return j
 }
 
-// wholeOf is the job file of the comparison as a whole.
+// wholeOf returns the job file of the whole comparison.
 func wholeOf(j spec.Job, name string, budget money.Amount) (w spec.Job) {
 	w.Name, w.Team, w.Project, w.Tags = name, j.Team, j.Project, j.Tags
 	w.Environment, w.ModelVersion = j.Environment, j.ModelVersion
@@ -259,7 +260,7 @@ func wholeOf(j spec.Job, name string, budget money.Amount) (w spec.Job) {
 	return w
 }
 
-// design is what the flags and the baseline ask to be shown.
+// design returns the experiment design from the flags and the baseline.
 func (f *abFlags) design(j spec.Job) (d ab.Design, err error) {
 	d = ab.Design{Pairs: f.seeds, First: f.first, Set: f.set}
 	if f.tolerance == "" && f.goal != "" {
@@ -289,7 +290,7 @@ func (f *abFlags) design(j spec.Job) (d ab.Design, err error) {
 	return d, nil
 }
 
-// maximize reports whether more of a metric is better.
+// maximize reports whether a higher value of a metric is better.
 func (f *abFlags) maximize(metric string, j spec.Job) (bool, error) {
 	guess, known := ab.Goal(metric)
 	said := ""

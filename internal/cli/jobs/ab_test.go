@@ -11,9 +11,9 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// The commands that scrimp diagnose names (diagnose.TestTry_NamesACommandWhereAFieldTriesTheChange) are ones of
-// scrimp ab, and what they set is a valid field.
-func TestAB_TakesWhatDiagnoseNames(t *testing.T) {
+// The commands that scrimp diagnose names (diagnose.TestTry_NamesACommandWhereAFieldTriesTheChange) exist, and the
+// fields that they set are valid.
+func TestAB_AcceptsCommandsOfDiagnose(t *testing.T) {
 	for _, line := range []string{
 		"scrimp ab train --set env.OMP_NUM_THREADS=16 --set env.MKL_NUM_THREADS=16",
 		"scrimp ab train --set resources.cpus=4", "scrimp ab train --set resources.memory=13GiB",
@@ -38,8 +38,8 @@ func TestAB_TakesWhatDiagnoseNames(t *testing.T) {
 	}
 }
 
-// A change that no run would see, or one that replaces another, is refused in each way that it can be written.
-func TestAB_RefusesWhatNoRunSees(t *testing.T) {
+// A change that no run would see, or that replaces another, is refused in every spelling.
+func TestAB_RefusesChangeThatNoRunSees(t *testing.T) {
 	for _, c := range []struct {
 		file, set, want string
 	}{
@@ -63,8 +63,8 @@ func TestAB_RefusesWhatNoRunSees(t *testing.T) {
 	}
 }
 
-// A run whose last value is nan has no value, also where an earlier one was a number.
-func TestNoNumber_IsOfTheLastValue(t *testing.T) {
+// A run whose last value is NaN has no value, even if an earlier value was a number.
+func TestNoNumber_ConsidersLastValue(t *testing.T) {
 	one, nan := api.MetricValue{Value: new(0.5)}, api.MetricValue{}
 	for _, c := range []struct {
 		metric string
@@ -78,7 +78,7 @@ func TestNoNumber_IsOfTheLastValue(t *testing.T) {
 	}
 }
 
-func TestStageOf_LeavesOutWhatTheComparisonHas(t *testing.T) {
+func TestStageOf_OmitsFieldsOfComparison(t *testing.T) {
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("name: a\ncommand: b\nteam: c\ntags: {d: e}\nsecrets: [F]\n"+
 		"inherit: [G]\noutputs: [h]\nworkdir: i\ndeadline: in 6h\nbudget: $3\nenv: {J: k}\n"), "a", time.Now())
 	if err != nil {

@@ -22,20 +22,20 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// abParam is the parameter of each run by which a pipeline is known to be a comparison, and that has its design.
+// abParam is the parameter of each run that marks a pipeline as a comparison and holds its design.
 const abParam = "ab"
 
-// abKept is what is kept of a comparison with each of its runs.
+// abKept is the record of a comparison in each of its runs.
 type abKept struct {
 	ab.Design
 	Baseline string `json:"baseline"`
-	Shown    string `json:"shown,omitempty"` // the metric that is shown, judged or not
+	Shown    string `json:"shown,omitempty"` // the displayed metric, judged or not
 	Arm      string `json:"arm"`
 	Seed     int    `json:"seed"`
-	Key      string `json:"key"` // of this comparison alone, so no run is taken from another one
+	Key      string `json:"key"` // unique to this comparison, so it reuses no run of another one
 }
 
-// ab compares a job with a change of it.
+// ab compares a job with a changed version of it.
 func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	b, err := a.readBaseline(ctx, name, f)
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *baseline) designed(f abFlags, now time.Time) (arms [2]arm, d ab.Design,
 	return arms, d, notes, err
 }
 
-// abPlan is what a comparison would cost and what it can tell, and its budget; nil: nobody gave one.
+// abPlan returns a comparison's expected cost and power, and its budget; nil without a budget.
 func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms [2]arm, d ab.Design, f abFlags) (
 	p show.ABPlan, budget *money.Amount, err error) {
 	base := arms[0].job
@@ -142,8 +142,8 @@ func (f abFlags) budgetOf(base spec.Job, d ab.Design) (*money.Amount, error) {
 	return nil, nil
 }
 
-// freeName is the name of a new comparison. One that a pipeline or comparison of the same user has is refused where the
-// user gave it, and else gets a number: scrimp ab status would not show the older one any more.
+// freeName returns the name of a new comparison. If a pipeline or comparison of the same user has the name, freeName
+// refuses a name that the user gave and numbers any other: scrimp ab status would no longer show the older one.
 func freeName(ctx context.Context, c *command.Client, name string, given bool) (string, error) {
 	var me api.Me
 	if err := c.Do(ctx, http.MethodGet, "/v1/me", nil, &me); err != nil {
@@ -170,7 +170,7 @@ func freeName(ctx context.Context, c *command.Client, name string, given bool) (
 	return free, nil
 }
 
-// abNotes are what a user should know of a comparison before it spends money.
+// abNotes lists what a user should know before a comparison spends money.
 func abNotes(j spec.Job, d ab.Design) (list []string) {
 	program := j.Command + strings.Join(j.Args, " ")
 	list = append(list, "the program has to take its random seed, and the order of its data, from SCRIMP_SEED")

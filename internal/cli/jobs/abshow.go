@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// abStatus shows the newest comparison of a name.
+// abStatus shows the newest comparison with the given name.
 func (a *app) abStatus(ctx context.Context, c *command.Client, name string) error {
 	g, _, err := runOf(ctx, c, name, false)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *app) abPrint(v show.AB) error {
 	return nil
 }
 
-// abFollow shows the progress of a comparison, cancels what is left of it once it is decided, and prints it at its end.
+// abFollow shows the progress of a comparison, cancels the remaining runs once it is decided, and prints the result.
 func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error {
 	over, shown, ended := map[string]show.ABRun{}, "", false
 	for failed := 0; ; {
@@ -77,7 +77,7 @@ func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error 
 	}
 }
 
-// abOver prints a comparison that is over. Its verdict is the exit status.
+// abOver prints an ended comparison. The verdict determines the exit status.
 func (a *app) abOver(v show.AB) error {
 	if err := a.abPrint(v); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *app) abOver(v show.AB) error {
 	return nil
 }
 
-// abReport is how a comparison stands. What runs that are over have come to is kept in over, by job.
+// abReport returns the state of a comparison. It caches the results of ended runs in over, by job.
 func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over map[string]show.ABRun) (
 	v show.AB, err error) {
 	v = show.AB{Group: g.ID, State: g.State, Closed: g.Closed, Currency: g.Currency, Spent: g.Spent,
@@ -119,7 +119,7 @@ func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over
 	return v, nil
 }
 
-// abRun is what a run has come to.
+// abRun returns the state and result of a run.
 func abRun(ctx context.Context, c *command.Client, s api.StageState, metric string) (r show.ABRun, err error) {
 	r = show.ABRun{Job: s.Job, State: s.State, Why: s.Why, Cost: s.Cost}
 	if s.Job == "" {
@@ -148,7 +148,7 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 	if run := secondsRun(receipt); run > 0 {
 		r.Times[show.PerRun] = run
 	}
-	if values, err := c.Metric(ctx, s.Job); err == nil { // of an older server it may not be there
+	if values, err := c.Metric(ctx, s.Job); err == nil { // an older server may not have it
 		pace(r.Times, values.Values)
 		if r.NoNumber = noNumber(values, metric); r.NoNumber {
 			r.Value = nil
@@ -181,13 +181,13 @@ func peaks(t api.Telemetry) map[string]float64 {
 	return memory
 }
 
-// noNumber reports whether the last value of a metric is known to be nan or infinite.
+// noNumber reports whether the last value of a metric is NaN or infinite.
 func noNumber(v api.MetricValues, metric string) bool {
 	n := len(v.Values)
 	return n > 0 && v.Metric == metric && v.Values[n-1].Value == nil
 }
 
-// pace adds how long an epoch and a step took from the first value of the newest attempt to its last.
+// pace adds the durations of an epoch and a step, measured from the first to the last value of the newest attempt.
 func pace(times map[string]float64, list []api.MetricValue) {
 	if len(list) == 0 {
 		return

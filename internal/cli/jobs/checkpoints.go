@@ -82,7 +82,7 @@ func (a *app) checkpointsRmCmd() *cobra.Command {
 // newest names a job's newest checkpoint.
 const newest = "latest"
 
-// cutCheckpoint cuts JOB@CHECKPOINT; without a name it is the newest.
+// cutCheckpoint splits JOB@CHECKPOINT; without a name it returns the newest.
 func cutCheckpoint(text string) (job, name string) {
 	job, name, found := strings.Cut(text, "@")
 	if !found || name == "" {

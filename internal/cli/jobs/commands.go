@@ -1,4 +1,4 @@
-// Package jobs holds the commands about jobs: to run them, to see them, and to change and end them.
+// Package jobs holds the commands that run, show, change and end jobs.
 package jobs
 
 import (
@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{

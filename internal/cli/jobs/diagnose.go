@@ -27,13 +27,13 @@ import (
 	"scrimp/internal/work/diagnose/profile"
 )
 
-// What is read of a job at most, and of how many jobs of a team.
+// Bounds on the output read of a job, and on the jobs of a team.
 const (
 	mostOutput    = 5000 // lines
 	mostDiagnosed = 200
 )
 
-// diagnoseFlags choose what is diagnosed.
+// diagnoseFlags select what to diagnose.
 type diagnoseFlags struct {
 	team, since string
 	profiles    []string
@@ -88,7 +88,7 @@ func (a *app) diagnoseCmd() *cobra.Command {
 	return cmd
 }
 
-// readProfiles reads files of profilers.
+// readProfiles reads profiler files.
 func readProfiles(names []string) (list []profile.Profile, err error) {
 	for _, name := range names {
 		p, err := readProfile(name)
@@ -131,7 +131,7 @@ func (a *app) diagnoseJob(ctx context.Context, c *command.Client, j api.Job, pro
 	return nil
 }
 
-// diagnoseTeam goes through the newest jobs of a team.
+// diagnoseTeam diagnoses the newest jobs of a team.
 func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFlags) error {
 	since, err := moment(f.since, a.Now())
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFla
 	return nil
 }
 
-// evidence is what the server knows of a job.
+// evidence collects what the server knows about a job.
 func (a *app) evidence(ctx context.Context, c *command.Client, j api.Job) (in diagnose.Input, err error) {
 	in = diagnose.Input{Job: j.ID, Live: !j.Closed, Metrics: j.Metrics}
 	t, err := topFlags{}.measured(ctx, c, j.ID)
@@ -191,7 +191,7 @@ func (a *app) evidence(ctx context.Context, c *command.Client, j api.Job) (in di
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/spec"), nil, &raw); err != nil {
 		return in, err
 	}
-	if s, _, err := spec.ParseJSON(spec.Read, raw, "", a.Now()); err == nil { // of an older release it may not be read
+	if s, _, err := spec.ParseJSON(spec.Read, raw, "", a.Now()); err == nil { // an older release's may be unreadable
 		in.Account.Requested = int64(s.Resources.Memory.Min)
 		texts = append(texts, s.Command, s.Setup, strings.Join(s.Args, " "))
 	}
@@ -199,7 +199,7 @@ func (a *app) evidence(ctx context.Context, c *command.Client, j api.Job) (in di
 	return in, nil
 }
 
-// nodeOf is what a machine was measured to do.
+// nodeOf converts a machine's telemetry.
 func nodeOf(n api.TelemetryNode) diagnose.Node {
 	out := diagnose.Node{Rank: n.Node, Head: telemetry.Head{Driver: n.Driver}}
 	if n.Cores != nil {
@@ -222,7 +222,7 @@ func nodeOf(n api.TelemetryNode) diagnose.Node {
 		one := telemetry.Bucket{Start: b.At.Unix(), Width: int64(b.Width), Covered: b.Covered}
 		for name, values := range b.Mean {
 			m, known := telemetry.Named(name)
-			if !known { // of a later release
+			if !known { // from a later release
 				continue
 			}
 			for i, v := range values {
@@ -244,7 +244,7 @@ func valueOf(mean *float64, peaks []*float64, i int) telemetry.Value {
 	return telemetry.Exactly(*mean)
 }
 
-// accountOf is what a receipt says: what an hour of the job cost while it held machines.
+// accountOf returns the job's costs from its receipt, including the cost of an hour with machines.
 func accountOf(r receipt.Receipt) (out diagnose.Account) {
 	out.Step, out.Checkpoints, out.SaveSeconds = r.Step, r.Checkpoints, r.SaveSeconds
 	if r.Total != nil {
@@ -253,7 +253,7 @@ func accountOf(r receipt.Receipt) (out diagnose.Account) {
 	cost, hours := 0.0, 0.0
 	for _, t := range r.Tries {
 		span, spent := t.Until.Sub(t.From).Hours(), t.Cost.Float()
-		if t.Rate > 0 { // a minimum charge is not what an hour costs
+		if t.Rate > 0 { // a minimum charge is not an hourly price
 			spent = min(spent, t.Rate.Float()*span)
 		}
 		cost, hours = cost+spent, hours+span
@@ -264,7 +264,7 @@ func accountOf(r receipt.Receipt) (out diagnose.Account) {
 	return out
 }
 
-// output is the end of what a job has printed, with its times.
+// output returns the last lines of a job's output with their times.
 func output(ctx context.Context, c *command.Client, job string) (list []diagnose.Line, err error) {
 	r, err := c.Request(ctx, http.MethodGet, command.OfJob(job, "/log")+"?"+url.Values{"format": {"json"},
 		"tail": {fmt.Sprint(mostOutput)}}.Encode())

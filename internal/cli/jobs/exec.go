@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// execFlags say where a command runs, and what it is given.
+// execFlags say where a command runs and what input it gets.
 type execFlags struct {
 	input, terminal bool
 	node            int
@@ -59,7 +59,7 @@ func (a *app) execCmd() *cobra.Command {
 	return cmd
 }
 
-// execute runs a command and prints what it wrote.
+// execute runs a command and prints its output.
 func (a *app) execute(ctx context.Context, c *command.Client, job string, e api.Exec) error {
 	var result api.ExecResult
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/exec"), e, &result); err != nil {
@@ -78,7 +78,7 @@ func (a *app) execute(ctx context.Context, c *command.Client, job string, e api.
 	return ended(e, result.Exit, result.Error)
 }
 
-// ended is what becomes of this command when the other has ended so.
+// ended converts the result of the remote command to the result of this one.
 func ended(e api.Exec, exit int, failed string) error {
 	switch {
 	case failed != "":
@@ -89,7 +89,7 @@ func ended(e api.Exec, exit int, failed string) error {
 	return nil
 }
 
-// session runs a command that takes input, until it ends.
+// session runs an interactive command until it ends.
 func (a *app) session(ctx context.Context, c *command.Client, job string, e api.Exec, terminal bool) error {
 	if a.JSON {
 		return errors.New("a session has no --json: leave it out, or -i and -t")
@@ -98,7 +98,7 @@ func (a *app) session(ctx context.Context, c *command.Client, job string, e api.
 	keys, _ := a.In.(*os.File)
 	if terminal {
 		if keys == nil || !term.IsTerminal(int(keys.Fd())) {
-			return errors.New("-t needs a terminal, and the input here is none: leave it out")
+			return errors.New("-t needs a terminal, and the input is not one: leave it out")
 		}
 		e.Terminal = sizeOf(keys)
 		e.Terminal.Kind = os.Getenv("TERM")
@@ -126,14 +126,14 @@ func (a *app) session(ctx context.Context, c *command.Client, job string, e api.
 	typing, stop := context.WithCancel(ctx)
 	defer stop()
 	typed := typist{c: c, path: path}
-	go typed.keys(typing, a) // ends with its next line, or with the process
+	go typed.keys(typing, a) // ends after the next line, or with the process
 	if terminal {
 		go typed.sizes(typing, keys)
 	}
 	return a.printed(ctx, e, json.NewDecoder(r.Body))
 }
 
-// printed prints what a session prints, until it ends.
+// printed prints the output of a session until it ends.
 func (a *app) printed(ctx context.Context, e api.Exec, from *json.Decoder) error {
 	for {
 		var o api.ExecOutput
@@ -152,13 +152,13 @@ func (a *app) printed(ctx context.Context, e api.Exec, from *json.Decoder) error
 	}
 }
 
-// typist sends what is typed here to a session.
+// typist sends the local input to a session.
 type typist struct {
 	c    *command.Client
 	path string
 }
 
-// send sends it again while the command does not read what came before.
+// send retries while the command has not read the previous input.
 func (t typist) send(ctx context.Context, in api.ExecInput) error {
 	for {
 		err := t.c.Do(ctx, http.MethodPost, t.path, in, nil)
@@ -172,7 +172,7 @@ func (t typist) send(ctx context.Context, in api.ExecInput) error {
 	}
 }
 
-// keys sends the input until it ends, or the session does.
+// keys sends the input until the input or the session ends.
 func (t typist) keys(ctx context.Context, a *app) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -181,7 +181,7 @@ func (t typist) keys(ctx context.Context, a *app) {
 			return
 		}
 		if err != nil {
-			_ = t.send(ctx, api.ExecInput{End: true}) // the session's end is told by its output
+			_ = t.send(ctx, api.ExecInput{End: true}) // the session's output reports its end
 			return
 		}
 	}
@@ -197,7 +197,7 @@ func (t typist) sizes(ctx context.Context, terminal *os.File) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			_ = t.send(ctx, api.ExecInput{Terminal: sizeOf(terminal)}) // the next change says it again
+			_ = t.send(ctx, api.ExecInput{Terminal: sizeOf(terminal)}) // the next change repeats it
 		}
 	}
 }

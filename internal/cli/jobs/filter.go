@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// filterFlags choose jobs of a list, and order them.
+// filterFlags select and order jobs.
 type filterFlags struct {
 	status, tags                  []string
 	user, team, name, since, sort string
@@ -52,7 +52,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// query is the filter as the server takes it.
+// query returns the filter as query parameters.
 func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Time) (url.Values, error) {
 	if _, ok := orders[f.sort]; !ok && f.sort != "" {
 		return nil, fmt.Errorf("--sort %.40q: it is one of %s", f.sort, strings.Join(sortKeys(), ", "))
@@ -91,7 +91,7 @@ func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Tim
 	return q, nil
 }
 
-// moment reads a time that is past: a span before now, or a time with its zone.
+// moment parses a past time: a duration before now, or a time with its zone.
 func moment(text string, now time.Time) (time.Time, error) {
 	if span, err := spec.ParseDuration(text); err == nil {
 		return now.Add(-span), nil
@@ -111,7 +111,7 @@ func statesText() string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// orders are the ways in which jobs are sorted. What a job does not have comes last.
+// orders holds the sort orders of jobs. Missing values sort last.
 var orders = map[string]func(a, b api.Job) int{
 	"cost":      func(a, b api.Job) int { return b.Spent.Cmp(a.Spent) },
 	"deadline":  func(a, b api.Job) int { return missingLast(a.Deadline, b.Deadline, time.Time.Compare) },
@@ -127,7 +127,7 @@ func sortKeys() []string { return slices.Sorted(maps.Keys(orders)) }
 
 func newestFirst(a, b time.Time) int { return b.Compare(a) }
 
-// rankOf is where a job's state stands in the life of a job.
+// rankOf returns the position of a job's state in a job's life.
 func rankOf(j api.Job) int { return slices.Index(core.States, core.State(j.State)) }
 
 func missingLast(a, b *time.Time, compare func(a, b time.Time) int) int {
@@ -142,5 +142,5 @@ func missingLast(a, b *time.Time, compare func(a, b time.Time) int) int {
 	return compare(*a, *b)
 }
 
-// sortJobs orders jobs; those that are equal stay as they are.
+// sortJobs sorts jobs stably.
 func sortJobs(list []api.Job, key string) { slices.SortStableFunc(list, orders[key]) }

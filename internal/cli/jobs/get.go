@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// getFlags say what is copied, and where to.
+// getFlags say what to copy, and where to.
 type getFlags struct {
 	to, node   string
 	checkpoint bool
@@ -69,10 +69,10 @@ func (a *app) get(ctx context.Context, c *command.Client, arg string, f getFlags
 	return a.getCheckpoint(ctx, c, job, name, f.to)
 }
 
-// everyNode asks for the outputs of all machines.
+// everyNode selects the outputs of all machines.
 const everyNode = "all"
 
-// getOutputs copies the outputs of a machine of a job, or of all.
+// getOutputs copies the outputs of one machine of a job, or of all.
 func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f getFlags) error {
 	j, err := c.Job(ctx, job)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 		return err
 	}
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/checkpoints"), nil, &k.Checkpoints); err != nil {
-		a.Notef("note: its checkpoints were not listed: %v\n", err) // they may lie in another store
+		a.Notef("note: its checkpoints were not listed: %v\n", err) // they may be in another store
 	}
 	wanted, err := k.Of(f.node)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/checkpoints"), nil, &list); err != nil {
 		return err
 	}
-	if name == newest { // by its name: another may be published meanwhile
+	if name == newest { // use its name, because a newer one may be published meanwhile
 		if n := slices.IndexFunc(list, func(l api.Checkpoint) bool { return l.Newest }); n >= 0 {
 			name = list[n].Name
 		}
@@ -164,13 +164,13 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 	return nil
 }
 
-// there reports whether something of that name is here.
+// there reports whether a file with the name exists.
 func there(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
-// mark keeps a folder that get has made, and named itself, out of what later runs copy to machines.
+// mark excludes a folder that get has created and named itself from the work folders of later runs.
 func mark(folder string, ours bool) error {
 	if !ours {
 		return nil

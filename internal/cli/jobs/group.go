@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// together holds the flags that tie a job to others.
+// together holds the flags that make a job depend on others.
 type together struct{ after []string }
 
 func (t *together) add(cmd *cobra.Command) {
@@ -37,7 +37,7 @@ func (t *together) valid(cmd *cobra.Command) error {
 	return nil
 }
 
-// orGroup calls do where err says that no job has the name and a group has it. Otherwise it returns err.
+// orGroup calls do if err reports an unknown job and a group has the name. Otherwise it returns err.
 func orGroup(ctx context.Context, c *command.Client, id string, err error, do func(api.Group) error) error {
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.JobUnknown {
 		return err
@@ -74,12 +74,12 @@ func (a *app) groupsCmd() *cobra.Command {
 		})}
 }
 
-// failed reports whether a group that is over has not done what it was for.
+// failed reports whether an ended group missed its purpose.
 func failed(g api.Group) bool {
 	switch {
 	case g.Study != nil:
 		return g.Study.Best == nil
-	case g.Pipeline != nil: // a gate that skips stages is what was asked for
+	case g.Pipeline != nil: // a gate may skip stages by design
 		return slices.ContainsFunc(g.Pipeline.Stages, func(s api.StageState) bool {
 			return s.State != "done" && s.State != "reused" && s.State != "skipped"
 		})
@@ -154,7 +154,7 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 			if failed++; failed > 20 {
 				return fmt.Errorf("follow %s: %w", id, err)
 			}
-			if failed%4 == 0 { // another takes over
+			if failed%4 == 0 { // another server takes over
 				if another, err := a.Ensure(ctx, ""); err == nil {
 					c = another
 				}

@@ -66,7 +66,7 @@ func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
 		})}
 }
 
-// severalJobs is what the help of a command says that takes several.
+// severalJobs is a help sentence of commands with several jobs.
 const severalJobs = " Of several jobs each is done, what fails is said, and the others go on."
 
 // end ends a job.

@@ -16,24 +16,24 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// shownJobs is how many jobs a table has where nobody says: about a screen.
+// shownJobs is the default number of jobs in a table: about a screen.
 const shownJobs = 50
 
-// jobsOfPage is how many are asked for at once at most.
+// jobsOfPage is the largest number of jobs per request.
 const jobsOfPage = 1000
 
-// listing says which jobs are listed.
+// listing selects the jobs of a list.
 type listing struct {
-	open   bool // those that wait or run, the oldest first; else all, and the newest where not all are shown
-	limit  int  // 0: all
+	open   bool // queued and running jobs, oldest first; otherwise all, or the newest up to the limit
+	limit  int  // 0 for all
 	filter url.Values
-	sort   string // "": in order of submission
+	sort   string // empty for the order of submission
 }
 
-// back reports whether pages are read from the newest job backwards.
+// back reports whether to read pages from the newest job backwards.
 func (l listing) back() bool { return !l.open && l.limit > 0 && l.sort == "" }
 
-// most is how many jobs are asked for: what is sorted is read whole before it is cut.
+// most returns the number of jobs to request: a sorted list is read whole before it is cut.
 func (l listing) most() int {
 	if l.sort != "" {
 		return 0
@@ -41,7 +41,7 @@ func (l listing) most() int {
 	return l.limit
 }
 
-// query asks for the page at a place, after what was shown.
+// query returns the request for the next page, at a position and after a number of shown jobs.
 func (l listing) query(shown int, at string) url.Values {
 	size := jobsOfPage
 	if most := l.most(); most > 0 {
@@ -60,7 +60,7 @@ func (l listing) query(shown int, at string) url.Values {
 	return q
 }
 
-// list prints jobs, which are asked for a page at a time, and says how many it left out.
+// list prints jobs page by page and reports how many it left out.
 func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 	a.Waiting(ctx, c)
 	all, shown, more, err := a.readPages(ctx, c, l)
@@ -122,14 +122,14 @@ func (a *app) printJobs(list []api.Job) error {
 	return nil
 }
 
-// leftOut says how many jobs are not shown.
+// leftOut reports how many jobs are not shown.
 func (a *app) leftOut(ctx context.Context, c *command.Client, l listing, shown int) {
 	if len(l.filter) > 0 || l.sort != "" {
 		a.Notef("These are %d of the jobs that match; --all lists them all, --limit more or fewer.\n", shown)
 		return
 	}
 	var s api.Server
-	if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &s); err != nil { // the list is there all the same
+	if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &s); err != nil { // the list is already printed
 		a.Notef("There are more jobs; --all lists them.\n")
 		return
 	}
@@ -140,7 +140,7 @@ func (a *app) leftOut(ctx context.Context, c *command.Client, l listing, shown i
 	a.Notef("These are the %s %d of %s; --all lists them all, --limit more or fewer.\n", which, shown, of)
 }
 
-// listCmd gives a listing its flags. A program gets all, where it does not say.
+// listCmd adds the flags of a listing. With --json the default is all jobs.
 func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 	limit, every := shownJobs, false
 	var f filterFlags

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// logFlags say which output is printed, and how.
+// logFlags say what output to print, and how.
 type logFlags struct {
 	follow, timestamps bool
 	node, since        string
@@ -71,7 +71,7 @@ func (a *app) logsCmd() *cobra.Command {
 	return cmd
 }
 
-// query is what is wanted as the server takes it.
+// query returns the flags as query parameters.
 func (f *logFlags) query(now time.Time, lines bool) (url.Values, error) {
 	q := url.Values{"node": {f.node}, "attempts": {"1"}}
 	switch {
@@ -99,13 +99,13 @@ func (f *logFlags) query(now time.Time, lines bool) (url.Values, error) {
 	return q, nil
 }
 
-// logLine is a line of a job's output for a program.
+// logLine is a line of a job's output in JSON.
 type logLine struct {
 	Job string `json:"job"`
 	api.LogLine
 }
 
-// lines prints each line of a job's output as an object, as soon as it is whole.
+// lines prints each line of a job's output as an object, as soon as it is complete.
 func (a *app) lines(job string, from io.Reader) error {
 	for d := json.NewDecoder(from); ; {
 		line := logLine{Job: job}

@@ -14,11 +14,10 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// lastOutput is how long the end of a job's output is waited for once the job is closed.
+// lastOutput bounds how long to wait for the rest of a job's output after the job is closed.
 const lastOutput = 10 * time.Second
 
-// followOutput shows what a job prints, and on stderr what becomes of it, until it is
-// closed; and then its receipt.
+// followOutput prints a job's output, and its state changes on stderr, until the job is closed, and then its receipt.
 func (a *app) followOutput(ctx context.Context, c *command.Client, id string) error {
 	streaming, end := context.WithCancel(ctx)
 	printed := make(chan struct{})
@@ -43,12 +42,12 @@ func (a *app) followOutput(ctx context.Context, c *command.Client, id string) er
 	return a.over(ctx, c, id, final, err)
 }
 
-// stream prints the output of a job until it is closed. A server that goes away is waited for.
+// stream prints the output of a job until it is closed. It waits for an unreachable server.
 func (a *app) stream(ctx context.Context, c *command.Client, id string) {
 	for offset := int64(0); ; {
 		r, err := c.Request(ctx, http.MethodGet, command.OfJob(id, "/log?follow=1&offset=")+strconv.FormatInt(offset, 10))
 		if err == nil {
-			n, _ := io.Copy(a.Out, r.Body) // where it breaks off, the rest is asked for
+			n, _ := io.Copy(a.Out, r.Body) // after an interruption, the next request continues
 			_ = r.Body.Close()
 			offset += n
 			if j, err := c.Job(ctx, id); err == nil && j.Closed {
@@ -64,13 +63,13 @@ func (a *app) stream(ctx context.Context, c *command.Client, id string) {
 	}
 }
 
-// saysKept names the command that fetches what a job has kept.
+// saysKept names the command that copies a job's stored outputs.
 func (a *app) saysKept(ctx context.Context, c *command.Client, j api.Job) {
 	var list []api.Outputs
 	if j.Outputs == "" || c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/kept"), nil, &list) != nil {
 		return
 	}
-	if !slices.ContainsFunc(list, func(o api.Outputs) bool { return o.Files > 0 }) { // of none there is nothing to copy
+	if !slices.ContainsFunc(list, func(o api.Outputs) bool { return o.Files > 0 }) { // nothing to copy
 		return
 	}
 	a.Notef("\n%s", show.HasKept(j, list, a.Line()))

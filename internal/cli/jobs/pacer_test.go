@@ -7,9 +7,8 @@ import (
 	api "scrimp/client"
 )
 
-// Where progress goes into a file, a job that waits says so once a minute, and
-// at once what is new.
-func TestProgressInAFileRepeatsNoWaiting(t *testing.T) {
+// If progress goes to a file, a waiting job gets a line a minute, and a change gets a line at once.
+func TestPacer_DoesNotRepeatWaitingInFile(t *testing.T) {
 	var p pacer
 	now := time.Unix(0, 0)
 	lines := func(j api.Job, span time.Duration) (n int) {

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/decide/receipt"
 )
 
-// mayWrite reports whether the page of a receipt may be written there: as a new file in an existing folder, or in place
-// of an earlier receipt. With force it replaces any file. A pipe or a device has nothing to lose.
+// mayWrite returns an error unless a receipt page may be written to path: as a new file in an existing folder, or in
+// place of an earlier receipt. force allows replacing any file. A pipe or a device is always allowed.
 func mayWrite(path string, force bool) error {
 	dir := filepath.Dir(path)
 	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +41,7 @@ func mayWrite(path string, force bool) error {
 	defer func() { _ = f.Close() }()
 	begin := make([]byte, len(receipt.PageBegin))
 	if _, err := io.ReadFull(f, begin); err != nil || string(begin) != receipt.PageBegin {
-		return errors.New("there is a file that is no receipt: --force replaces it, or name another file")
+		return errors.New("the existing file is not a receipt: --force replaces it, or name another file")
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/receipt"
 )
 
-// A page replaces an earlier receipt and nothing else, and makes no folder.
+// A page replaces only an earlier receipt, and creates no folder.
 func TestReceiptPage_ReplacesOnlyReceipts(t *testing.T) {
 	dir := t.TempDir()
 	page, err := receipt.Receipt{Job: "lm-1"}.HTML()

@@ -47,7 +47,7 @@ func (a *app) pause(ctx context.Context, c *command.Client, job string, b api.Pa
 	return nil
 }
 
-// termFlags are new terms of a job.
+// termFlags holds new terms of a job.
 type termFlags struct{ deadline, budget, gpuHours, wallClock, priority string }
 
 func (f *termFlags) add(cmd *cobra.Command) {
@@ -64,7 +64,7 @@ func (f *termFlags) add(cmd *cobra.Command) {
 		cobra.ShellCompDirectiveNoFileComp))
 }
 
-// changes are the terms that were given.
+// changes returns the terms that were given.
 func (f *termFlags) changes() (c api.Changes) {
 	for _, v := range []struct {
 		text string
@@ -137,7 +137,7 @@ func (a *app) resumeCmd() *cobra.Command {
 	return cmd
 }
 
-// resume takes a job up again, on the terms and with the variables in b.
+// resume resumes a job with the terms and variables in b.
 func resume(ctx context.Context, c *command.Client, job string, b api.Resume) (j api.Job, err error) {
 	was, err := c.Job(ctx, job)
 	if err != nil {
@@ -156,7 +156,7 @@ func resumable(j api.Job) bool {
 	return j.State == "paused" || j.State == "stopped" || j.State == "failed" || j.State == "cancelled"
 }
 
-// ofShell adds the values of the secrets, and of the shell's variables, that a job's file names.
+// ofShell adds the values of the secrets and shell variables that a job's file names.
 func ofShell(ctx context.Context, c *command.Client, job string, b *api.Resume) error {
 	j, err := specOf(ctx, c, job)
 	if err == nil {
@@ -172,7 +172,7 @@ func ofShell(ctx context.Context, c *command.Client, job string, b *api.Resume) 
 	return err
 }
 
-// specOf is a job's file as it was validated.
+// specOf returns a job's validated file.
 func specOf(ctx context.Context, c *command.Client, job string) (spec.Job, error) {
 	var raw json.RawMessage
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/spec"), nil, &raw); err != nil {

@@ -22,13 +22,13 @@ import (
 	"scrimp/internal/work/pipelinefile"
 )
 
-// pipelineFlags are those of scrimp pipeline run.
+// pipelineFlags holds the flags of scrimp pipeline run.
 type pipelineFlags struct {
 	job                   jobfile.Flags
 	name, budget          string
 	cron, zone, total     string
 	runs                  int
-	scheduled             bool // the pipeline runs by the clock
+	scheduled             bool // the pipeline runs on a schedule
 	yes, detach, force    bool
 	nameGiven, costsGiven bool
 }
@@ -93,7 +93,7 @@ func (f *pipelineFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// pipelineFile is the file that a command is given, or the usual one of this folder.
+// pipelineFile returns the given file, or the default file of this folder.
 func pipelineFile(args []string) (string, error) {
 	if len(args) > 0 {
 		return args[0], nil
@@ -106,7 +106,7 @@ func pipelineFile(args []string) (string, error) {
 	return "", errors.New("there is no pipeline.yaml and no dvc.yaml in this folder: name the file")
 }
 
-// readPipeline reads a pipeline file with those that it names, and its folder.
+// readPipeline reads a pipeline file and the files that it names. It also returns the file's folder.
 func readPipeline(file string, now time.Time) (p *pipelinefile.File, folder string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -201,14 +201,14 @@ func (a *app) agreedPipeline(ctx context.Context, p preparedPipeline, yes bool) 
 	return a.ask(ctx, question, yes)
 }
 
-// preparedPipeline is a pipeline that was read, with its stages as the server needs them.
+// preparedPipeline is a parsed pipeline with its stages in the API's form.
 type preparedPipeline struct {
 	file   *pipelinefile.File
 	folder string
 	wire   api.Pipeline
 }
 
-// prepare reads a pipeline with what the flags say.
+// prepare reads a pipeline and applies the flags.
 func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err error) {
 	if p.file, p.folder, err = readPipeline(file, a.Now()); err != nil {
 		return p, err
@@ -259,11 +259,11 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 	return p, nil
 }
 
-// mostKinds is how many stages that ask for different machines are held against the market before they run.
+// mostKinds bounds how many different machine requirements of stages are checked against the market.
 const mostKinds = 30
 
-// fit refuses a pipeline with a stage that nothing on the market can ever run. Other stages would be paid for without
-// result.
+// fit refuses a pipeline if nothing on the market can ever run one of its stages: the other stages would cost money
+// without a result.
 func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, v api.Server, force bool) error {
 	seen := map[string]bool{}
 	for i, s := range f.Spec.Stages {

@@ -19,7 +19,7 @@ import (
 	"scrimp/money"
 )
 
-// graphOf is the stages of a file, as they are drawn.
+// graphOf returns the stages of a file for drawing.
 func graphOf(f *pipelinefile.File) []group.GraphStage {
 	var list []group.GraphStage
 	for _, s := range f.Spec.Stages {
@@ -37,7 +37,7 @@ func graphOf(f *pipelinefile.File) []group.GraphStage {
 	return group.Layered(list)
 }
 
-// stateOf is what a line of progress tells of.
+// stateOf returns the states of all stages, to detect changes.
 func stateOf(p *api.PipelineState) (text string) {
 	for i := range p.Stages {
 		text += p.Stages[i].State + " "
@@ -45,7 +45,7 @@ func stateOf(p *api.PipelineState) (text string) {
 	return text
 }
 
-// stageNews says which stages stand otherwise than before.
+// stageNews prints the stages whose state differs from before.
 func (a *app) stageNews(g api.Group, before map[string]string) {
 	wide := 0
 	for _, s := range g.Pipeline.Stages {
@@ -59,7 +59,7 @@ func (a *app) stageNews(g api.Group, before map[string]string) {
 	}
 }
 
-// pipelineCost shows what each stage has cost.
+// pipelineCost shows the cost of each stage.
 func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) error {
 	r, err := c.GroupReceipt(ctx, id)
 	if err != nil {
@@ -78,8 +78,8 @@ func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) er
 	return nil
 }
 
-// runOf is the newest run of a pipeline by its name, or the run of that id, and all runs. With schedules it may also be
-// the schedule of that id.
+// runOf returns the newest run of the pipeline with the given name, or the run with the given ID, and all runs. With
+// schedules it also accepts the ID of a schedule.
 func runOf(ctx context.Context, c *command.Client, name string, schedules bool) (g api.Group, all []api.Group,
 	err error) {
 	list, err := c.Groups(ctx)
@@ -104,12 +104,12 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 		id = name
 	}
 	if g, err = c.Group(ctx, id); err == nil && g.Pipeline == nil {
-		err = fmt.Errorf("%s is no pipeline: scrimp groups lists what it is", id)
+		err = fmt.Errorf("%s is not a pipeline: scrimp groups shows what it is", id)
 	}
 	return g, all, err
 }
 
-// pipelineShows is a command that shows the newest run of a pipeline.
+// pipelineShows returns a command that shows the newest run of a pipeline.
 func (a *app) pipelineShows(use, short string,
 	do func(context.Context, *command.Client, api.Group) error) *cobra.Command {
 	return &cobra.Command{Use: use + " PIPELINE", Short: short, Args: command.Takes("PIPELINE"),
@@ -154,7 +154,7 @@ func (a *app) pipelineGraphCmd() *cobra.Command {
 		}}
 }
 
-// drawn shows the stages of a pipeline.
+// drawn prints the stages of a pipeline.
 func (a *app) drawn(list []group.GraphStage, c money.Currency) error {
 	if !a.JSON {
 		a.Printf("%s", group.DrawGraph(list, c, a.Place()))

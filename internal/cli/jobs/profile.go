@@ -18,13 +18,13 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// profiled is what a short run says of the long one.
+// profiled is what a short run predicts for the long one.
 type profiled struct {
 	Job          string   `json:"job"`
 	StepsPerHour float64  `json:"steps_per_hour"` // on a machine of speed 1
-	Spread       *float64 `json:"spread"`         // from minute to minute, a share; null: one minute was seen
-	Steps        int64    `json:"steps"`          // of the whole work; 0: unknown
-	WorkS        *float64 `json:"work_s"`         // market seconds that it takes on speed 1; null: its steps are unknown
+	Spread       *float64 `json:"spread"`         // relative spread from minute to minute; null after a single minute
+	Steps        int64    `json:"steps"`          // of the whole work; 0 if unknown
+	WorkS        *float64 `json:"work_s"`         // market seconds at speed 1; null if the steps are unknown
 	Cost         string   `json:"cost"`
 }
 
@@ -54,7 +54,7 @@ time. It costs what it costs: the receipt stays. Ctrl-C ends the run.` + command
 }
 
 func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Flags, length time.Duration) error {
-	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
+	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before starting a server for it
 		return err
 	}
 	c, v, err := a.connect(ctx, f.Market)
@@ -115,7 +115,7 @@ func profiledOf(final api.Job, steps int64) profiled {
 	return p
 }
 
-// endProfile ends a run whose measure nobody waits for any more: it would cost for nothing.
+// endProfile ends a run that nobody waits for any more, so that it stops costing money.
 func (a *app) endProfile(ctx context.Context, c *command.Client, job string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

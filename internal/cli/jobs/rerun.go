@@ -59,9 +59,9 @@ func (a *app) rerunCmd() *cobra.Command {
 	return cmd
 }
 
-// again is a submission of the job as it was, with other variables.
+// again returns a submission of an earlier job with other variables.
 func (a *app) again(ctx context.Context, c *command.Client, job string, env []string) (s api.Submission, err error) {
-	s = api.Submission{Key: jobfile.Key(), Rerun: job, AcceptUnproven: true} // it was let in once
+	s = api.Submission{Key: jobfile.Key(), Rerun: job, AcceptUnproven: true} // the server accepted it once
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/spec"), nil, &s.Spec); err != nil {
 		return s, err
 	}

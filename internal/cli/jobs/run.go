@@ -156,7 +156,7 @@ func proven(ctx context.Context, c *command.Client, j spec.Job, speed float64) e
 	return cliplan.Proven(ctx, c, j)
 }
 
-// foretell shows what the job would cost; without force it refuses one that nothing fits.
+// foretell shows what the job would cost. Without force it refuses a job that no offer can run.
 func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string, args []string,
 	dash int, f jobfile.Flags, force bool) (planning.Plan, error) {
 	member, array, err := f.Member(j)
@@ -182,7 +182,7 @@ func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api
 			"what could be rented); with --force the job waits until something has it", filepath.Base(args[0]),
 			j.Resources.Accelerator)
 	}
-	if !force && never(p) && a.JSON && len(p.Reasons) > 0 { // nobody has seen the plan
+	if !force && never(p) && a.JSON && len(p.Reasons) > 0 { // the plan was not printed
 		return p, errors.New("not run: " + p.Reasons[0] + "; with --force it waits until something fits")
 	}
 	if !force && never(p) {
@@ -192,8 +192,8 @@ func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api
 	return p, nil
 }
 
-// agreed asks before money is spent, where somebody is there to be asked. A plan that is not feasible goes ahead
-// only where they say so, or with --force.
+// agreed asks for confirmation before money is spent, if there is a terminal. An infeasible plan continues only after a
+// confirmation or with force.
 func (a *app) agreed(ctx context.Context, p planning.Plan, yes, force bool) error {
 	_, asks := command.Terminal(a.Err)
 	asks = asks && !yes && !a.JSON
@@ -215,7 +215,7 @@ func (a *app) agreed(ctx context.Context, p planning.Plan, yes, force bool) erro
 	return nil
 }
 
-// detached shows a job that nobody waits for.
+// detached prints a job that the command does not wait for.
 func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error {
 	a.Waiting(ctx, c)
 	if a.JSON {
@@ -230,8 +230,8 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 	return nil
 }
 
-// never reports whether nothing on the market can ever do for the job: a price
-// may change, what a machine is does not. An empty market may still fill.
+// never reports whether no machine on the market can ever run the job: prices change, machine types do not. An empty
+// market may still fill.
 func never(p planning.Plan) bool {
 	changes := func(r planning.Rejected) bool {
 		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.DoesNotFit, plan.TooLarge, plan.TooFew, plan.ShortLived,
@@ -240,8 +240,8 @@ func never(p planning.Plan) bool {
 	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }
 
-// follow shows a job's progress until it is closed, and then its receipt. The
-// progress is for people and goes where errors go; the receipt is the output.
+// follow shows a job's progress until it is closed, and then its receipt. The progress goes to stderr; the receipt is
+// the output.
 func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 	_, isTerminal := command.Terminal(a.Err)
 	var paper pacer
@@ -267,7 +267,7 @@ func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 	return a.over(ctx, c, id, final, err)
 }
 
-// over shows what became of a job that was followed, or that it goes on.
+// over prints the result of a followed job, or reports that it continues.
 func (a *app) over(ctx context.Context, c *command.Client, id string, final api.Job, err error) error {
 	if err != nil {
 		if ctx.Err() != nil {
@@ -287,7 +287,7 @@ func (a *app) over(ctx context.Context, c *command.Client, id string, final api.
 	return nil
 }
 
-// closed shows the receipt of a job that is over, and why it failed or was refused.
+// closed prints the receipt of an ended job, and why it failed or was refused.
 func (a *app) closed(ctx context.Context, c *command.Client, final api.Job) error {
 	r, err := c.Receipt(ctx, final.ID)
 	if err != nil {
@@ -307,15 +307,14 @@ func (a *app) closed(ctx context.Context, c *command.Client, final api.Job) erro
 	return nil
 }
 
-// pacer decides which progress is worth a line where the lines before it stay.
+// pacer selects the progress worth a line where earlier lines stay visible.
 type pacer struct {
 	state string
 	last  time.Time
 }
 
-// worth reports whether j is worth a line now: something else happens than
-// before, or it got on for three seconds. One that waits for the same reason
-// as before says nothing new for a minute.
+// worth reports whether j deserves a line now: its state has changed, or three seconds have passed. A job that keeps
+// waiting for the same reason gets a line a minute.
 func (p *pacer) worth(j api.Job, now time.Time) bool {
 	state, pause := j.State+j.Machine+j.Phase, 3*time.Second
 	if j.State == "queued" || j.State == "held" || j.State == "paused" {
@@ -328,7 +327,7 @@ func (p *pacer) worth(j api.Job, now time.Time) bool {
 	return true
 }
 
-// lastLines are the last n lines of a job's output, none where they cannot be had.
+// lastLines returns the last n lines of a job's output, or none if the output is unavailable.
 func (a *app) lastLines(ctx context.Context, c *command.Client, id string, n int) []string {
 	r, err := c.Request(ctx, http.MethodGet, command.OfJob(id, "/log"))
 	if err != nil {
@@ -350,8 +349,8 @@ func (a *app) lastLines(ctx context.Context, c *command.Client, id string, n int
 	}
 }
 
-// watch calls show with the job at each change until it is closed. A server
-// that goes away is waited for: another takes over.
+// watch calls show on each change of the job until it is closed. It waits for an unreachable server, because another
+// one may take over.
 func (a *app) watch(ctx context.Context, c *command.Client, id string, show func(api.Job)) (api.Job, error) {
 	var j api.Job
 	for failed := 0; ; {

@@ -9,14 +9,14 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
+func TestConfirmed_EndsWithLineOrCtrlC(t *testing.T) {
 	for text, want := range map[string]bool{"\n": true, "y\n": true, " YES \n": true, "n\n": false, "what\n": false, "": false, "y": false} {
 		a := &app{&command.App{In: strings.NewReader(text), Err: io.Discard}}
 		if got := a.Confirmed(t.Context(), "?", true); got != want {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
-	in, out := io.Pipe() // somebody who types nothing
+	in, out := io.Pipe() // a user who types nothing
 	defer func() { _ = out.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

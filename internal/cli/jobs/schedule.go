@@ -51,7 +51,7 @@ scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule
 	return cmd
 }
 
-// alone reports that no schedule of that name is open: two would both spend.
+// alone returns an error if an open schedule has the name: both would spend money.
 func alone(ctx context.Context, c *command.Client, name string) error {
 	list, err := c.Groups(ctx)
 	for _, g := range list {
@@ -62,7 +62,7 @@ func alone(ctx context.Context, c *command.Client, name string) error {
 	return err
 }
 
-// schedules adds when the pipeline runs to what is sent.
+// schedules adds the schedule to the request.
 func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 	var y schedule.Spec
 	if p.file.Schedule != nil {
@@ -82,7 +82,7 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 			"--cron '0 3 * * *'")
 	}
 	dated := y
-	dated.Until = time.Time{} // a time of the market: the server holds it against its clock
+	dated.Until = time.Time{} // market time: the server checks it against its clock
 	if err := dated.Check(now); err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
@@ -90,7 +90,7 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 	if f.total != "" {
 		amount, err := spec.ParseAmount(f.total)
 		if err != nil || amount.Sign() <= 0 {
-			return fmt.Errorf("--total %q is no amount above zero: write --total '$200'", f.total)
+			return fmt.Errorf("--total %q is not an amount above zero: write --total '$200'", f.total)
 		}
 		total = &amount
 	}

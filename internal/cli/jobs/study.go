@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/work/studyfile"
 )
 
-// Tune is the command that runs searches, with those that show them.
+// Tune returns the command that runs searches, with its subcommands that show them.
 func Tune(shared *command.App) *cobra.Command {
 	a := &app{shared}
 	var f jobfile.Flags
@@ -85,7 +85,7 @@ func (a *app) showPlan(p group.StudyPlan) error {
 	return nil
 }
 
-// tuneShows is a command that shows a study.
+// tuneShows returns a command that shows a study.
 func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) string) *cobra.Command {
 	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
 		Long: short + "." + command.PlainExit,
@@ -104,7 +104,7 @@ func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) stri
 		})}
 }
 
-// trialsCmd is a command that lists the trials of a study.
+// trialsCmd returns a command that lists the trials of a study.
 func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) string) *cobra.Command {
 	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
 		Long: short + "." + command.PlainExit,
@@ -130,7 +130,7 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 		})}
 }
 
-// searched is a group that is a study.
+// searched returns the study with the given ID.
 func searched(ctx context.Context, c *command.Client, id string) (api.Group, error) {
 	g, err := c.Group(ctx, id)
 	if err == nil && g.Study == nil {
@@ -139,7 +139,7 @@ func searched(ctx context.Context, c *command.Client, id string) (api.Group, err
 	return g, err
 }
 
-// prepared is a study that was read, with its job as the server needs it.
+// prepared is a parsed study with its job in the API's form.
 type prepared struct {
 	client *command.Client
 	job    spec.Job
@@ -185,7 +185,7 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 		}
 	}
 	f.Fields = fields(read)
-	j, _, _, err := jobfile.Load(spec.Run, []string{path}, -1, f, a.Now()) // before a server is started for it
+	j, _, _, err := jobfile.Load(spec.Run, []string{path}, -1, f, a.Now()) // before starting a server for it
 	if err != nil {
 		return s, err
 	}
@@ -233,7 +233,7 @@ func withoutPauses(file string, read *studyfile.File) error {
 	return nil
 }
 
-// fields are what a study sets in its job file.
+// fields returns the settings of a study for its job file.
 func fields(read *studyfile.File) (list []spec.Setting) {
 	set := func(flag, field, text string) {
 		list = append(list, spec.Setting{Flag: flag, Field: field, Text: text})
@@ -255,7 +255,7 @@ func fields(read *studyfile.File) (list []spec.Setting) {
 	return list
 }
 
-// onWire is a study as the server gets it.
+// onWire converts a study to the API's form.
 func onWire(read *studyfile.File) api.Study {
 	st := read.Study
 	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
@@ -270,10 +270,10 @@ func onWire(read *studyfile.File) api.Study {
 	return b
 }
 
-// another is the budget that a plan says the worth of, beyond the study's own.
+// another is an additional budget, in dollars, whose benefit a plan shows.
 const another = 20
 
-// planned is what a study would do, where p is the plan of one configuration in full.
+// planned returns what a study would do; p is the plan of one full configuration.
 func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan {
 	st, budget := &read.Study, read.Budget.Float()
 	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// submit sends the job, as submission makes it.
+// submit submits the job.
 func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
 	job api.Job, err error) {
 	if s, err = a.submission(ctx, c, s, j, folder); err != nil {
@@ -23,8 +23,8 @@ func (a *app) submit(ctx context.Context, c *command.Client, s api.Submission, j
 	return c.Submit(ctx, s)
 }
 
-// submission is what is sent of the job, with its folder where the server is elsewhere; s says what is accepted. The
-// job has what its folder says of its model (learn.Modelled).
+// submission builds the request for the job. For a remote server it uploads the folder. s holds the accepted warnings.
+// The job includes the model found in its folder (learn.Modelled).
 func (a *app) submission(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (
 	api.Submission, error) {
 	var err error

@@ -20,10 +20,10 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// topEvery is how often a terminal is drawn anew: agents measure every five seconds.
+// topEvery is the time between two redraws; agents measure every five seconds.
 const topEvery = 2 * time.Second
 
-// topFlags say what is shown.
+// topFlags say what to show.
 type topFlags struct {
 	last    time.Duration
 	attempt int
@@ -63,7 +63,7 @@ func (a *app) topCmd() *cobra.Command {
 	return cmd
 }
 
-// read reads flags.
+// read parses the flags.
 func (f *topFlags) read(last string) (err error) {
 	if f.attempt < 0 {
 		return errors.New("top: --attempt is below 1: write which attempt is shown, counted from 1")
@@ -77,7 +77,7 @@ func (f *topFlags) read(last string) (err error) {
 	return nil
 }
 
-// measured is what the machines of an attempt did.
+// measured returns the telemetry of an attempt's machines.
 func (f topFlags) measured(ctx context.Context, c *command.Client, job string) (t api.Telemetry, err error) {
 	q := url.Values{}
 	if f.last > 0 {
@@ -133,7 +133,7 @@ func (a *app) topAll(ctx context.Context, c *command.Client, once bool) error {
 	})
 }
 
-// redraw prints a page, in a terminal again and again in the same place, until it is said to be the last.
+// redraw prints a page. On a terminal it redraws the page in place until the last one.
 func (a *app) redraw(ctx context.Context, once bool, page func() (text string, more bool, err error)) error {
 	_, isTerminal := command.Terminal(a.Out)
 	for lines := 0; ; {
@@ -148,7 +148,7 @@ func (a *app) redraw(ctx context.Context, once bool, page func() (text string, m
 		case lines == 0:
 		case lines < a.height():
 			a.Printf("\x1b[%dA\x1b[J", lines)
-		default: // its first lines have left the screen
+		default: // its first lines have scrolled off the screen
 			a.Printf("\x1b[2J\x1b[H")
 		}
 		a.Printf("%s", text)
@@ -159,7 +159,7 @@ func (a *app) redraw(ctx context.Context, once bool, page func() (text string, m
 	}
 }
 
-// height is how many lines the terminal has.
+// height returns the number of lines of the terminal.
 func (a *app) height() int {
 	if f, ok := a.Out.(*os.File); ok {
 		if _, height, ok := command.TerminalSize(f); ok {
@@ -169,7 +169,7 @@ func (a *app) height() int {
 	return 24
 }
 
-// useOf is what the machines of a job do, for its page. Its page is shown without where that is not known.
+// useOf returns the utilization of a job's machines, for the job's page, or "" if it is unknown.
 func (a *app) useOf(ctx context.Context, c *command.Client, job string) string {
 	t, err := topFlags{last: time.Minute}.measured(ctx, c, job)
 	if err != nil {

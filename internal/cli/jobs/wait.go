@@ -34,7 +34,7 @@ func (a *app) waitCmd() *cobra.Command {
 			if timeout != "" {
 				var err error
 				if left, err = spec.ParseDuration(timeout); err != nil || left <= 0 {
-					return fmt.Errorf("--timeout %.40q is no span above zero, such as 90s or 6h", timeout)
+					return fmt.Errorf("--timeout %.40q is not a span above zero, such as 90s or 6h", timeout)
 				}
 			}
 			return a.wait(ctx, c, args, left)
@@ -45,7 +45,7 @@ func (a *app) waitCmd() *cobra.Command {
 	return cmd
 }
 
-// wait waits for jobs to be over, for at most a time; 0 is any.
+// wait waits until the jobs have ended, at most for the given time; 0 means any time.
 func (a *app) wait(ctx context.Context, c *command.Client, names []string, most time.Duration) error {
 	patient, stop := ctx, func() {}
 	if most > 0 {
@@ -53,7 +53,7 @@ func (a *app) wait(ctx context.Context, c *command.Client, names []string, most 
 	}
 	defer stop()
 	w := waiting{a: a, c: c, shown: map[string]string{}, follows: map[string]*show.Follow{}}
-	for _, name := range names { // one that is not known is said before anything is waited for
+	for _, name := range names { // report an unknown job before waiting
 		j, err := c.Job(ctx, name)
 		if err != nil {
 			err = orGroup(ctx, c, name, err, func(g api.Group) error { j.ID = g.ID; return nil })
@@ -80,17 +80,17 @@ func (a *app) wait(ctx context.Context, c *command.Client, names []string, most 
 	return err
 }
 
-// waiting is which jobs are not over yet.
+// waiting holds the jobs that have not ended yet.
 type waiting struct {
 	a       *app
 	c       *command.Client
 	left    []string
-	shown   map[string]string // what was said of each last
+	shown   map[string]string // the last line about each
 	follows map[string]*show.Follow
-	bad     bool // one of them did not succeed
+	bad     bool // a job did not succeed
 }
 
-// all polls the jobs until all are over. A server that goes away is waited for.
+// all polls the jobs until all have ended. It waits for an unreachable server.
 func (w *waiting) all(ctx context.Context) error {
 	for failed := 0; ; {
 		err := w.round(ctx)
@@ -108,7 +108,7 @@ func (w *waiting) all(ctx context.Context) error {
 			if failed++; failed > 20 {
 				return fmt.Errorf("wait for %s: %w", strings.Join(w.left, ", "), err)
 			}
-			if failed%4 == 0 { // another takes over
+			if failed%4 == 0 { // another server takes over
 				if c, err := w.a.Ensure(ctx, ""); err == nil {
 					w.c = c
 				}
@@ -121,7 +121,7 @@ func (w *waiting) all(ctx context.Context) error {
 	}
 }
 
-// before is what was shown of a job.
+// before returns what was last shown of a job.
 func (w *waiting) before(id string) *show.Follow {
 	if w.follows[id] == nil {
 		w.follows[id] = &show.Follow{}
@@ -129,7 +129,7 @@ func (w *waiting) before(id string) *show.Follow {
 	return w.follows[id]
 }
 
-// round asks how each job is, and shows what has changed.
+// round polls each job and prints changes.
 func (w *waiting) round(ctx context.Context) error {
 	for _, id := range slices.Clone(w.left) {
 		j, err := w.c.Job(ctx, id)
@@ -157,7 +157,7 @@ func (w *waiting) round(ctx context.Context) error {
 	return nil
 }
 
-// group shows what has changed of a group.
+// group prints the changes of a group.
 func (w *waiting) group(g api.Group) error {
 	if !g.Closed {
 		if line := group.Progress(g, w.a.Line()); line != w.shown[g.ID] {
@@ -175,7 +175,7 @@ func (w *waiting) group(g api.Group) error {
 	return w.a.Print(g)
 }
 
-// outstanding says which jobs are not over.
+// outstanding names the jobs that have not ended.
 func (w *waiting) outstanding() string {
 	if len(w.left) == 1 {
 		return w.left[0] + " is not over"

@@ -1,4 +1,4 @@
-// Package learn reads what earlier runs have measured, which estimates and plans learn from.
+// Package learn reads the measurements of earlier runs for estimates and plans.
 package learn
 
 import (
@@ -24,11 +24,11 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// mostMeasured is how many runs an estimate learns from.
+// mostMeasured bounds the number of runs that an estimate learns from.
 const mostMeasured = 1000
 
-// Runs returns what earlier runs of a job's name have measured, newest first;
-// of all jobs where it is "". What they were expected to cost takes the whole log.
+// Runs returns the measurements of earlier runs of a job name, newest first; an empty name selects all jobs. Their
+// expected costs require reading the whole log.
 func Runs(ctx context.Context, c *command.Client, name string, expected bool) ([]measured.Run, error) {
 	var list []api.Run
 	q := url.Values{"limit": {fmt.Sprint(mostMeasured)}}
@@ -42,8 +42,7 @@ func Runs(ctx context.Context, c *command.Client, name string, expected bool) ([
 	return convert.To[[]measured.Run](list), err
 }
 
-// Ran is Runs of whatever server the data folder has. A folder in which nothing
-// has ever run starts none.
+// Ran is Runs with the server of the data folder. It starts no server in a folder without earlier runs.
 func Ran(ctx context.Context, a *command.App, name string, expected bool) ([]measured.Run, error) {
 	c, err := a.Open(ctx)
 	if errors.Is(err, command.ErrNoServer) {
@@ -61,8 +60,8 @@ func Ran(ctx context.Context, a *command.App, name string, expected bool) ([]mea
 	return Runs(ctx, c, name, expected)
 }
 
-// Fill fills in how much work a job is from its measured runs, where its file
-// does not say, and from what that is known. It tells where the file and they disagree.
+// Fill sets the job's work from its measured runs if its file does not state it, and returns the source. It notes
+// differences between the file and the runs.
 func Fill(a *command.App, j spec.Job, runs []measured.Run) (filled spec.Job, from string) {
 	k, ok := measured.Next(runs, j)
 	if !ok {
@@ -79,7 +78,7 @@ func Fill(a *command.App, j spec.Job, runs []measured.Run) (filled spec.Job, fro
 	return j, ""
 }
 
-// From is Fill with the runs that a server knows; without them it says why.
+// From is Fill with the server's runs. It notes if they are unavailable.
 func From(ctx context.Context, a *command.App, c *command.Client, j spec.Job) (filled spec.Job, from string) {
 	runs, err := Runs(ctx, c, j.Name, false)
 	if err != nil {
@@ -88,32 +87,31 @@ func From(ctx context.Context, a *command.App, c *command.Client, j spec.Job) (f
 	return Fill(a, j, runs)
 }
 
-// Given is the job with a word that its folder brings a checkpoint, where it does: it begins
-// from that, and measures only what comes after it.
+// Given marks the job if its folder contains a checkpoint: the job continues from it and measures only the rest.
 func Given(j spec.Job, folder string) spec.Job {
 	dir := j.Checkpoint.Dir
-	if filepath.IsAbs(dir) { // on this machine; what another one has there is not known
+	if filepath.IsAbs(dir) { // on this machine; other machines' folders are unknown
 		folder, dir = dir, "."
 	}
 	j.Checkpoint.Given = j.Checkpoint.Given || dir != "" && workdir.Holds(folder, dir)
 	return j
 }
 
-// mostModel is the largest file that is looked into at a submission, in bytes.
+// mostModel bounds the model files read at a submission, in bytes.
 const mostModel = 256 << 20
 
-// Divided is the job with what its command, and the files that it names, say of how the run is
-// divided over accelerators. Where they say otherwise than the job file does it is an error.
+// Divided adds the job's parallelism over accelerators, as stated by its command and the files that the command names.
+// A conflict with the job file is an error.
 func Divided(j spec.Job, folder string) (spec.Job, error) {
 	s := j.Launcher()
-	root, err := os.OpenRoot(folder) // nothing outside the work folder is read
+	root, err := os.OpenRoot(folder) // restricts reading to the work folder
 	if err == nil {
 		defer func() { _ = root.Close() }()
 		for i := 0; i < len(s.Files) && i < mostFiles; i++ {
 			name := s.Files[i]
 			info, err := root.Stat(name)
 			if err != nil || !info.Mode().IsRegular() || info.Size() > mostFile {
-				continue // it comes with the machine, or the set-up writes it
+				continue // it is part of the machine, or the setup writes it
 			}
 			text, err := root.ReadFile(name)
 			if err != nil {
@@ -135,15 +133,14 @@ func Divided(j spec.Job, folder string) (spec.Job, error) {
 	return divided, nil
 }
 
-// How many files of a launcher are read, and how large they may be, in bytes.
+// Bounds of the launcher files: their number, and their size in bytes.
 const (
 	mostFiles = 4
 	mostFile  = 1 << 20
 )
 
-// Modelled is the job with what its folder says of its model: its shape, and how the run is divided over
-// accelerators. So much is sent with it, and machines are chosen by it; a model that nothing says is an error,
-// since any machine would do for it.
+// Modelled adds what the job's folder states about its model: the shape, and the parallelism over accelerators. They
+// select the machines. A model without a statement is an error, since any machine would match it.
 func Modelled(j spec.Job, folder string) (spec.Job, error) {
 	divided, err := Divided(j, folder)
 	if err != nil {
@@ -152,13 +149,13 @@ func Modelled(j spec.Job, folder string) (spec.Job, error) {
 	if !j.Model.Named() {
 		return Shaped(j, folder), nil
 	}
-	j = Shaped(divided, folder) // what is measured of it teaches estimates of runs that are divided so
+	j = Shaped(divided, folder) // its measurements teach estimates of runs with the same parallelism
 	if _, known := measured.Shape(j.Name, j.Model); !known {
 		m, err := Model(j, folder)
 		if err != nil {
 			return j, fmt.Errorf("model.config: %w", err)
 		}
-		if line, ok := modelfile.Line(m); ok { // of a file that is too large for Shaped
+		if line, ok := modelfile.Line(m); ok { // of a file too large for Shaped
 			j.Model.Shape = line
 		}
 	}
@@ -168,7 +165,7 @@ func Modelled(j spec.Job, folder string) (spec.Job, error) {
 	return j, nil
 }
 
-// Model is the model that a job names: in a file of its folder, by published name, in a line or in numbers.
+// Model returns the model of a job: from a file of its folder, by published name, from a line, or from numbers.
 func Model(j spec.Job, folder string) (shape.Model, error) {
 	m, known := measured.Shape(j.Name, j.Model)
 	name := j.Model.Config
@@ -184,12 +181,12 @@ func Model(j spec.Job, folder string) (shape.Model, error) {
 		return m, nil
 	}
 	m, err = ModelOf(name)
-	m.Name = j.Name // as its measured runs are called
+	m.Name = j.Name // the name of its measured runs
 	return m, err
 }
 
-// Shaped is the job with the shape of its model in a line, where its file says only
-// in which file that stands: the log keeps no files, and later estimates learn from it.
+// Shaped adds the shape of the job's model as a line if its file names only a model file: the log keeps no files, and
+// later estimates learn from the shape.
 func Shaped(j spec.Job, folder string) spec.Job {
 	file := filepath.Join(folder, j.Model.Config)
 	if j.Model.Config == "" || j.Model.Shape != "" {

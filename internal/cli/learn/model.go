@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// largestModel is what a file of a model can have: what protobuf, and so ONNX, allows.
+// largestModel bounds a model file, in bytes; protobuf, and therefore ONNX, allows no more.
 const largestModel = 2 << 30
 
 // ModelOf finds a model by published name, in a file, or from a line.

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// A model that nobody can reckon with is refused, and with the reason: any machine would do for it.
-func TestAModelThatSaysNothingIsRefused(t *testing.T) {
+// A model that cannot be computed is refused with the reason, because any machine would match it.
+func TestModelled_RefusesUnusableModel(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"config.json": `{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}`,
@@ -23,7 +23,7 @@ func TestAModelThatSaysNothingIsRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		model spec.Model
-		want  string // "": it is taken
+		want  string // empty if accepted
 	}{
 		"none":                  {spec.Model{}, ""},
 		"how it is divided":     {spec.Model{Sharding: "fsdp"}, ""},

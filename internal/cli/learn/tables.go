@@ -13,12 +13,10 @@ import (
 	"scrimp/internal/estimate"
 )
 
-// TableName is the table of measured runs in the data folder, which every
-// estimate learns from.
+// TableName is the file in the data folder with measured runs that every estimate learns from.
 const TableName = "measured.csv"
 
-// Rows reads what there is to learn from: tables, and the runs of the data
-// folder, which count as one more.
+// Rows reads the rows to learn from: the tables, and the runs of the data folder as one more table.
 func Rows(ctx context.Context, a *command.App, calibrate []string) ([]estimate.Row, error) {
 	rows, err := Tables(a, calibrate)
 	if err != nil {
@@ -70,7 +68,7 @@ func ReadTable(name string) ([]estimate.Row, error) {
 	return rows, nil
 }
 
-// sound is the rows without an odd cell; what is passed over is counted and shown.
+// sound returns the rows without an odd cell. It counts and reports the others.
 func sound(a *command.App, name string, rows []estimate.Row) (list []estimate.Row) {
 	var first *estimate.BadCell
 	for _, r := range rows {

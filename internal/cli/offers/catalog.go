@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/market/feed"
 )
 
-// The most that is read of one page, in bytes: an AWS price list is read as a stream.
+// Bounds of one page, in bytes; AWS price lists are streamed.
 const (
 	mostPage   = 64 << 20
 	mostStream = 2 << 30
@@ -111,11 +111,11 @@ func (a *app) catalogUpdateCmd() *cobra.Command {
 	return cmd
 }
 
-// fetch updates sources one after the other; one that fails does not keep the others.
+// fetch updates sources one after the other. A failed source does not stop the others.
 func (a *app) fetch(ctx context.Context, sources []string, with func(source string) feed.Updater) error {
 	failed := 0
 	for _, source := range sources {
-		known, _, err := feed.Published(a.Data) // with what the source before has brought
+		known, _, err := feed.Published(a.Data) // with the results of the previous source
 		if err != nil {
 			a.Notef("note: %v\n", err)
 			known = catalog.Builtin()
@@ -181,8 +181,7 @@ func (a *app) catalogImportCmd() *cobra.Command {
 	return cmd
 }
 
-// readPages reads files that are all of one form, the one that is given or the first's,
-// and dates them as the oldest.
+// readPages reads files of the same form, either the given one or the first file's. It dates them like the oldest.
 func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.Form, error) {
 	var pages [][]byte
 	for i, name := range files {
@@ -207,7 +206,7 @@ func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.For
 	return pages, form, nil
 }
 
-// nothingImported says why no row of the files is an offer.
+// nothingImported explains why no row of the files is an offer.
 func nothingImported(files []string, form feed.Form, f listing.Fetched) error {
 	if f.Summary == "" && form == feed.AWSAdvisor {
 		return fmt.Errorf("import %s: it says how often spot machines are interrupted, and none of the catalogue's is among "+
@@ -255,7 +254,7 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	if provider != "" {
 		name += "-" + provider
 	}
-	if form == feed.Kubernetes || form == feed.Slurm { // what is gone from a cluster is not for sale any more
+	if form == feed.Kubernetes || form == feed.Slurm { // machines that left a cluster are no longer for sale
 		f.Kept, err = f.Offers, feed.Save(a.Data, name, c)
 	} else {
 		f.Kept, err = feed.Keep(a.Data, name, c)
@@ -266,7 +265,7 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	return a.tell(f)
 }
 
-// readPage reads a file and when it was written.
+// readPage reads a file and its modification time.
 func readPage(name string) ([]byte, time.Time, error) {
 	f, err := os.Open(name)
 	if err != nil {

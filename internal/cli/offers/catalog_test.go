@@ -26,13 +26,13 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// testApp is the program without its flags.
+// testApp returns the program without its flags.
 func testApp(dir string) (*app, *bytes.Buffer, *bytes.Buffer) {
 	var o, e bytes.Buffer
 	return &app{&command.App{In: strings.NewReader(""), Out: &o, Err: &e, Data: dir, Now: time.Now}}, &o, &e
 }
 
-func TestASourceThatFailsLeavesItsCopyAndTheOthersGoOn(t *testing.T) {
+func TestFetch_FailedSourceKeepsCopyAndOthersContinue(t *testing.T) {
 	good := true
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !good && strings.HasPrefix(r.URL.Path, "/azure") {

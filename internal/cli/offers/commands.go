@@ -1,4 +1,4 @@
-// Package offers holds the commands about what can be rented: offers, the catalogue and markets.
+// Package offers holds the commands about rentable machines: offers, the catalogue and markets.
 package offers
 
 import (
@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{
@@ -18,7 +18,7 @@ func Commands(shared *command.App) []*cobra.Command {
 	}
 }
 
-// Market is the command market; serve is the process that a local market is.
+// Market returns the command market; serve runs the process of a local market.
 func Market(shared *command.App, serve *cobra.Command) *cobra.Command {
 	cmd := (&app{shared}).marketCmd()
 	cmd.AddCommand(serve)

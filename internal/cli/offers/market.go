@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// published is what the catalogue has of each spot offer's interruptions: of its
-// machine type in its region, else in all that are listed.
+// published returns the catalogue's interruption rate of each spot offer: that of its machine type in its region, or
+// else in all listed regions.
 func published(m api.Market, c catalog.Catalog) map[market.OfferID]listing.Share {
 	all := map[market.OfferID]listing.Share{}
 	for _, l := range m.Offers {
@@ -73,7 +73,7 @@ func (a *app) marketCmd() *cobra.Command {
 	return cmd
 }
 
-// writeMarket prints a market file, or writes it where out names a file.
+// writeMarket prints a market file, or writes it to out.
 func (a *app) writeMarket(t market.Trace, note, out string) error {
 	if a.JSON {
 		return a.Print(t)

@@ -21,10 +21,10 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// shownOffers is how many offers a terminal is given.
+// shownOffers is the number of offers shown on a terminal.
 const shownOffers = 30
 
-// offerFlags say which offers are wanted.
+// offerFlags select offers.
 type offerFlags struct {
 	gpu, memory, ram, maxPrice, age string
 	cpus                            int
@@ -56,7 +56,7 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 	s.StringVar(&f.age, "max-age", "", "`age` from which a price is marked: 24h, 7d (default 7d, spot 1h, reserved 90d)")
 }
 
-// filter reads the flags.
+// filter converts the flags to a filter.
 func (f *offerFlags) filter() (catalog.Filter, listing.Limits, error) {
 	want := catalog.Filter{CPUs: f.cpus, Regions: f.regions, Providers: f.providers, Machines: f.machines,
 		Zones: f.zones, Terms: f.terms, Platforms: f.platforms}
@@ -100,7 +100,7 @@ func (f *offerFlags) filter() (catalog.Filter, listing.Limits, error) {
 	return want, limits, want.Check()
 }
 
-// least reads the sizes that a machine must have.
+// least parses the minimum sizes of a machine.
 func (f *offerFlags) least(want *catalog.Filter) error {
 	for _, m := range []struct {
 		name, text string
@@ -121,7 +121,7 @@ func (f *offerFlags) least(want *catalog.Filter) error {
 	return nil
 }
 
-// days reads a span that may be in days.
+// days parses a duration that may be in days.
 func days(s string) (time.Duration, error) {
 	if n, ok := strings.CutSuffix(s, "d"); ok {
 		d, err := time.ParseDuration(n + "h")
@@ -130,7 +130,7 @@ func days(s string) (time.Duration, error) {
 	return time.ParseDuration(s)
 }
 
-// LoadCatalog reads the catalogue of the data folder, and says what was skipped.
+// LoadCatalog reads the catalogue of the data folder and notes skipped rows.
 func LoadCatalog(a *command.App) (catalog.Catalog, []feed.Copy, error) {
 	c, copies, err := feed.Load(a.Data)
 	if err != nil {
@@ -142,8 +142,7 @@ func LoadCatalog(a *command.App) (catalog.Catalog, []feed.Copy, error) {
 	return c, copies, nil
 }
 
-// Seen is what the data folder's server has seen of spot machines being interrupted, by
-// offer; nothing where no server runs.
+// Seen returns the hazards that the data folder's server has observed, by spot offer. It is empty if no server runs.
 func Seen(ctx context.Context, a *command.App) map[market.OfferID]policy.Hazard {
 	all := map[market.OfferID]policy.Hazard{}
 	c, err := a.Open(ctx)

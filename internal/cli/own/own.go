@@ -1,4 +1,4 @@
-// Package own holds the commands that say what it costs to own a model, and what a change returns.
+// Package own holds the commands that compute the cost of ownership of a model and the return of a change.
 package own
 
 import (
@@ -15,16 +15,16 @@ import (
 	"scrimp/internal/work/own"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{a.tcoCmd(), a.roiCmd()}
 }
 
-// maxFile bounds what is read of a file; a longer one is refused.
+// maxFile bounds the files that are read; a longer one is refused.
 const maxFile = 1<<20 + 1
 
 func read(file string) ([]byte, error) {

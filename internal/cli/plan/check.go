@@ -36,7 +36,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// mostRuns is how many runs of the same name a check looks at.
+// mostRuns is how many runs of the same name a check examines.
 const mostRuns = 5
 
 func (a *app) checkCmd() *cobra.Command {
@@ -108,7 +108,7 @@ func (a *app) checkCmd() *cobra.Command {
 	return cmd
 }
 
-// expect adds what the model's estimate says of the machine that a plan would take.
+// expect adds the model's estimate for the machine that a plan would take.
 func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
 	q, _, err := a.question(ctx, c.Job, c.WorkFrom, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
 	if err != nil {
@@ -136,7 +136,7 @@ func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
 	return nil
 }
 
-// readFacts reads what the user states, from a file and from flags.
+// readFacts reads the user's facts from a file and from flags.
 func readFacts(file string, flags []string) (map[string]string, error) {
 	facts := map[string]string{}
 	var all []string
@@ -164,13 +164,13 @@ func readFacts(file string, flags []string) (map[string]string, error) {
 	return facts, nil
 }
 
-// mostProgram is the largest program that is read, in bytes.
+// mostProgram bounds the program files that are read, in bytes.
 const mostProgram = 1 << 20
 
 // programs reads the files of the work folder that the command names.
 func programs(j spec.Job, folder string) []check.Text {
 	words := strings.FieldsFunc(j.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`=,", r) })
-	root, err := os.OpenRoot(folder) // nothing outside the work folder is read
+	root, err := os.OpenRoot(folder) // restricts reading to the work folder
 	if err != nil {
 		return nil
 	}
@@ -195,8 +195,7 @@ func programs(j spec.Job, folder string) []check.Text {
 	return list
 }
 
-// history adds what the data folder knows of earlier runs of the same name, and
-// what its market sells.
+// history adds the data folder's earlier runs of the same name, and the offers of its market.
 func (a *app) history(ctx context.Context, c *check.Case) error {
 	if _, err := os.Stat(filepath.Join(a.Data, server.TokenName)); errors.Is(err, os.ErrNotExist) {
 		return nil // nothing has ever run here
@@ -219,20 +218,19 @@ func (a *app) history(ctx context.Context, c *check.Case) error {
 	return err
 }
 
-// earlierRuns returns what the receipts of the newest runs of a name say, its profiles
-// among them.
+// earlierRuns returns the results of the newest runs of a name, from their receipts, including profiles.
 func earlierRuns(ctx context.Context, cl *command.Client, name string) ([]check.Run, error) {
 	jobs, err := newestOf(ctx, cl, name)
 	if err != nil {
 		return nil, err
 	}
-	used := map[string]float64{} // of the processors of machines without accelerators
+	used := map[string]float64{} // of the processors, on machines without accelerators
 	list, err := learn.Runs(ctx, cl, name, false)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range list {
-		if r.Cores != nil && r.CPUs > 1 && r.Accelerator == "" { // one processor cannot be fewer
+		if r.Cores != nil && r.CPUs > 1 && r.Accelerator == "" { // a machine has at least one processor
 			used[r.Job] = min(1, *r.Cores/float64(r.CPUs))
 		}
 	}
@@ -252,13 +250,13 @@ func earlierRuns(ctx context.Context, cl *command.Client, name string) ([]check.
 	return runs, nil
 }
 
-// How far back runs of a name are looked for: so many pages of so many jobs.
+// Bounds of the search for earlier runs: pages, and jobs per page.
 const (
 	mostPages  = 20
 	jobsOfPage = 1000
 )
 
-// newestOf returns the newest runs of a name that are closed, newest first.
+// newestOf returns the newest closed runs of a name, newest first.
 func newestOf(ctx context.Context, cl *command.Client, name string) ([]api.Job, error) {
 	var found []api.Job
 	before := ""
@@ -281,7 +279,7 @@ func newestOf(ctx context.Context, cl *command.Client, name string) ([]api.Job, 
 	return found, nil
 }
 
-// Proven refuses a long run on spot whose checkpoints no earlier run has shown to work.
+// Proven refuses a long spot run unless an earlier run has shown that its checkpoints work.
 func Proven(ctx context.Context, cl *command.Client, j spec.Job) error {
 	if time.Duration(j.Work.Time) <= check.LongRun {
 		return nil
@@ -298,7 +296,7 @@ func Proven(ctx context.Context, cl *command.Client, j spec.Job) error {
 	return nil
 }
 
-// earlier is what a receipt says to a check.
+// earlier converts a receipt for a check.
 func earlier(r receipt.Receipt) check.Run {
 	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints,
 		Interruptions: r.Interrupted}
@@ -313,7 +311,7 @@ func earlier(r receipt.Receipt) check.Run {
 			continue
 		}
 		run.Worked += t.Until.Sub(*t.Begun)
-		if t.Restored != "" && t.Last > t.First { // it went on, and came further; on the wall, as a program starts
+		if t.Restored != "" && t.Last > t.First { // it restored and made progress; in wall time, as a program starts
 			run.Resumes = append(run.Resumes, time.Duration(float64(t.Begun.Sub(t.From))/max(1, r.MarketSpeed)))
 		}
 	}
@@ -332,11 +330,11 @@ func earlier(r receipt.Receipt) check.Run {
 	return run
 }
 
-// enoughMeasured is for how many seconds machines are measured before their use says something of a job.
+// enoughMeasured is the minimum measured time, in seconds, for the use of machines to be meaningful.
 const enoughMeasured = 60
 
-// inUse is the share of what was paid for that a job was measured to use: of its GPUs, or of the processors of a
-// machine that has none. One processor cannot be fewer.
+// inUse returns the share of the paid GPUs that a job used, or of the processors of a machine without GPUs. A machine
+// with one processor has no share: it cannot have fewer.
 func inUse(t *receipt.Telemetry) (float64, bool) {
 	if t == nil || t.Seconds < enoughMeasured {
 		return 0, false

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-func TestAReceiptSaysWhatWasProven(t *testing.T) {
+func TestEarlier_ReadsProofFromReceipt(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	begun, again, idle := at.Add(2*time.Minute), at.Add(time.Hour+4*time.Minute), at.Add(3*time.Hour)
 	r := receipt.Receipt{
@@ -29,8 +29,8 @@ func TestAReceiptSaysWhatWasProven(t *testing.T) {
 	}
 }
 
-// A check counts what a run was measured to use; what the program itself has reported goes before it.
-func TestEarlier_CountsWhatWasMeasured(t *testing.T) {
+// A check uses a run's measured utilization; the program's own report has precedence.
+func TestEarlier_UsesMeasuredUtilization(t *testing.T) {
 	figure := func(name string, v float64) map[string]receipt.Figure {
 		return map[string]receipt.Figure{name: {Average: v}}
 	}

@@ -65,7 +65,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 // plan simulates a job on the server's market.
 func (a *app) plan(ctx context.Context, args []string, dash int, f jobfile.Flags) error {
 	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil {
-		return err // before a server is started for it
+		return err // before starting a server for it
 	}
 	c, err := a.Ensure(ctx, f.Market)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package plan holds the commands that say what becomes of a job before money is spent: plan and check.
+// Package plan holds the commands that predict a job before it spends money: plan and check.
 package plan
 
 import (
@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{

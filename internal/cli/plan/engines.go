@@ -17,22 +17,22 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// outlook is a job with the market that it is played forward on.
+// outlook is a job and the market on which to simulate it.
 type outlook struct {
 	sim.Scenario
-	inUse map[market.OfferID]int // machines that jobs have, of what is reserved
-	// closed is what is never interrupted, cannot be had now, and nobody knows until when.
+	inUse map[market.OfferID]int // machines in use, by reserved offer
+	// closed holds uninterruptible offers that are unavailable for an unknown time.
 	closed []sold
 	away   []api.AwayEngine
 }
 
-// sold is something for sale.
+// sold is an offer with its quote.
 type sold struct {
 	offer market.Offer
 	quote market.Quote
 }
 
-// sells adds what is for sale. A machine that other jobs have is for sale once they are expected to be done.
+// sells adds the market's offers. A machine that other jobs use becomes available when they are expected to end.
 func (q *outlook) sells(m api.Market) {
 	q.Opens, q.inUse = map[market.OfferID]time.Time{}, map[market.OfferID]int{}
 	q.away = m.Away
@@ -46,7 +46,7 @@ func (q *outlook) sells(m api.Market) {
 			if open = quote.Available; !open && known && l.InUse > 0 {
 				q.Opens[o.ID], open = at, true
 			}
-			open = open || q.Terms.Fewest() > r.Count // it is played, and never does
+			open = open || q.Terms.Fewest() > r.Count // simulated, but never sufficient
 		}
 		if open {
 			q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, quote)
@@ -56,7 +56,7 @@ func (q *outlook) sells(m api.Market) {
 	}
 }
 
-// sale is all that is for sale, now or at some time.
+// sale returns all offers, available now or later.
 func (q *outlook) sale() []sold {
 	list := slices.Clone(q.closed)
 	for i, o := range q.Offers {
@@ -65,8 +65,8 @@ func (q *outlook) sale() []sold {
 	return list
 }
 
-// ask plays the job forward. Where nothing would ever do but what cannot be had now, and nobody knows until when, it
-// is played as if it began there now: waits is then what it waits for.
+// ask simulates the job. If only offers that are unavailable for an unknown time would do, ask simulates the job as if
+// it started there now and returns the offer as waits.
 func (q *outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration) {
 	f = sim.Ask(q.Scenario)
 	if f.First.Take != "" {
@@ -85,14 +85,14 @@ func (q *outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration
 	}
 	played := sim.Ask(again)
 	if played.First.Take == "" {
-		return f, "", nil // it would not do either
+		return f, "", nil // it would not do, either
 	}
 	waits = played.First.Take
 	played.First.Take, played.First.Why = "", plan.NoCapacity
 	return played, waits, nil
 }
 
-// waiting says in p for which of one's own machines the job waits before it begins, and for how long.
+// waiting records in p which own machines the job waits for before it starts, and how long.
 func (q *outlook) waiting(p *planning.Plan, waits market.OfferID, at *time.Duration) {
 	if waits == "" {
 		return
@@ -110,7 +110,7 @@ func (q *outlook) waiting(p *planning.Plan, waits market.OfferID, at *time.Durat
 	p.Reasons = append(p.Reasons, note)
 }
 
-// compare plays the job forward on each engine by itself, where several would do.
+// compare simulates the job on each engine separately, if several would do.
 func (q *outlook) compare(j spec.Job) (list []planning.EnginePlan) {
 	places := q.places(j)
 	if len(places) < 2 {
@@ -130,7 +130,7 @@ func (q *outlook) compare(j spec.Job) (list []planning.EnginePlan) {
 	return list
 }
 
-// on is how the job goes on one engine.
+// on simulates the job on one engine.
 func (q *outlook) on(place string) planning.EnginePlan {
 	f, waits, at := q.ask()
 	v := planning.EnginePlan{Engine: place, Why: string(f.First.Why), WaitsFor: string(waits)}
@@ -154,7 +154,7 @@ func (q *outlook) on(place string) planning.EnginePlan {
 	return v
 }
 
-// places are the engines, or zones of them, that the job names; where it names none those that sell what it needs.
+// places returns the engines or zones that the job names, or else those that sell what it needs.
 func (q *outlook) places(j spec.Job) (list []string) {
 	for _, v := range j.AnyOf {
 		if v.Engine != "" {
@@ -177,13 +177,13 @@ func inSeconds(spans [3]time.Duration) *[3]float64 {
 	return &[3]float64{spans[0].Seconds(), spans[1].Seconds(), spans[2].Seconds()}
 }
 
-// tooLate says why a job that is not done in time is not.
+// tooLate explains why a job does not end in time.
 func tooLate(q sim.Scenario, f sim.Forecast) string {
 	share, what := f.Done, "done"
 	if q.Terms.HasBudget {
 		what = "done within budget"
 	}
-	if f.Done >= 0.5 { // the deadline is what fails
+	if f.Done >= 0.5 { // the deadline fails
 		share, what = f.InTime, "done in time"
 	}
 	text := fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100, draw.Span(q.Terms.Work))

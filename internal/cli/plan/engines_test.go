@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// ofOwn are machines of one's own that cost 0.80 an hour, 0.12 of it only when they are used.
+// ofOwn returns own machines at $0.80 an hour, of which $0.12 is marginal.
 func ofOwn(count, inUse int, frees ...time.Duration) api.Listing {
 	const term = 1000 * time.Hour
 	o := api.Offer{ID: "lab/own/cpu4-8g/reserved", Provider: "lab", Region: "lab", Zone: "own", Machine: "cpu4-8g",
@@ -30,15 +30,15 @@ func ofOwn(count, inUse int, frees ...time.Duration) api.Listing {
 	return l
 }
 
-// onDemand is a machine of an engine's zone, as fast.
+// onDemand returns a machine in an engine's zone with the same speed.
 func onDemand(engine, zone string, rate money.Rate) api.Listing {
 	o := api.Offer{ID: engine + "/" + zone + "/m/on-demand", Provider: engine, Region: engine, Zone: zone, Machine: "m",
 		Capacity: api.OnDemand, CPUs: 4, Memory: 8 << 30, Speed: 1, Currency: "USD"}
 	return api.Listing{Offer: o, Quote: api.Quote{Offer: o.ID, Rate: rate, Priced: true, Available: true, At: now}}
 }
 
-// testRuns is how many runs a plan simulates in tests. Prices and availability stay as they are there, so that a few runs
-// show what many do.
+// testRuns is the number of simulated runs of a plan in tests. Prices and availability are constant there, so a few
+// runs suffice.
 func testRuns() int { return lane.Pick(10, forecastRuns) }
 
 func plannedOn(t *testing.T, text string, sale ...api.Listing) planning.Plan {
@@ -61,7 +61,7 @@ func plannedOn(t *testing.T, text string, sale ...api.Listing) planning.Plan {
 	return p
 }
 
-// near reports whether a figure is what it is by hand, to the cent.
+// near verifies a figure against the computation by hand, to the cent.
 func near(t *testing.T, what string, got *[3]float64, want float64) {
 	t.Helper()
 	if got == nil || math.Abs(got[1]-want) > 0.01 {
@@ -69,9 +69,9 @@ func near(t *testing.T, what string, got *[3]float64, want float64) {
 	}
 }
 
-// What a plan says of own machines and of others is what rates times hours are: in full the rate, marginal what is
-// saved when the machine is idle; and the job begins where the marginal cost is least.
-func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
+// The costs in a plan are rates times hours: the full rate, and the marginal cost that an idle machine saves. The job
+// starts where the marginal cost is lowest.
+func TestPlan_ComparesFullAndMarginalCost(t *testing.T) {
 	t.Parallel()
 	gpu, cheap := onDemand("hpc", "gpu", 300_000_000_000), onDemand("hpc", "cheap", 100_000_000_000)
 	unpriced := cheap
@@ -110,8 +110,8 @@ func TestAPlanComparesFullAndMarginalCost(t *testing.T) {
 	}
 }
 
-// An engine that does not answer is named as what it is, and not as one that has nothing.
-func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
+// A plan distinguishes an engine that does not answer from one without offers.
+func TestPlan_NamesUnresponsiveEngines(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {time: 1h}\nany_of: [lab, hpc/gpu]\n"), "", now)
 	if err != nil {
@@ -127,14 +127,14 @@ func TestAPlanNamesTheEnginesThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// Where others have the machines a job begins once one is expected to be free, costs what it costs from then on, and is
-// feasible unless its deadline is before that.
-func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
+// If others use the machines, a job starts once one is expected to be free, costs money from then on, and is feasible
+// unless its deadline is earlier.
+func TestPlan_WaitsForMachinesInUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text     string
 		own      api.Listing
-		wait     time.Duration // negative: nobody knows
+		wait     time.Duration // negative if unknown
 		feasible bool
 	}{
 		{"", ofOwn(1, 1, 3*time.Hour), 3 * time.Hour, true},
@@ -171,9 +171,9 @@ func TestAPlanWaitsForMachinesThatAreInUse(t *testing.T) {
 	}
 }
 
-// A machine that is in use is left alone where something else does at once, and is waited for by nobody who needs more
-// of them than there are.
-func TestMachinesInUseAreNotWaitedForWhereThatHelpsNobody(t *testing.T) {
+// A job does not wait for a machine in use if another offer is available at once, or if it needs more of them than
+// exist.
+func TestPlan_DoesNotWaitForMachinesInUseNeedlessly(t *testing.T) {
 	t.Parallel()
 	p := plannedOn(t, "", ofOwn(1, 1), onDemand("hpc", "gpu", 1_000_000_000_000))
 	if p.Take != "hpc/gpu/m/on-demand" || p.WaitsFor != "" {

@@ -8,7 +8,8 @@ import (
 	"scrimp/internal/sim"
 )
 
-// shortLived says that machines would do but for their lifetime, and what would help; "": it is something else.
+// shortLived explains that only the machines' lifetime rules them out, and names a fix; it returns "" if that is not
+// so.
 func shortLived(f sim.Forecast) string {
 	for _, r := range f.First.Rejected {
 		if r.Why == plan.ShortLived {
@@ -19,7 +20,8 @@ func shortLived(f sim.Forecast) string {
 	return ""
 }
 
-// noImages says that machines would do if they ran the job's image, and what would help; "": it is something else.
+// noImages explains that machines would do if they ran the job's image, and names a fix; it returns "" if that is not
+// so.
 func noImages(f sim.Forecast, j spec.Job) string {
 	lacks := func(r plan.Rejection) bool { return r.Why == plan.NoImages }
 	if !slices.ContainsFunc(f.First.Rejected, lacks) {
@@ -33,7 +35,8 @@ func noImages(f sim.Forecast, j spec.Job) string {
 		"Kubernetes engine (scrimp engine add)"
 }
 
-// tooSmall says that nothing for sale holds the job's model, and what would help; "": it is something else.
+// tooSmall explains that no offer has enough memory for the job's model, and names a fix; it returns "" if that is not
+// so.
 func tooSmall(sale []sold, n *plan.Need) string {
 	holds := func(s sold) bool { return n.Holds(&s.offer) }
 	accelerated := func(s sold) bool { return n.Accelerated(&s.offer) }

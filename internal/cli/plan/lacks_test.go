@@ -9,8 +9,9 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// A job with an image begins on the dearer machine that runs it; where none does the plan says so, with the fix.
-func TestAPlanOfAJobWithAnImage(t *testing.T) {
+// A job with an image starts on the dearer machine that supports images. If none does, the plan reports it with the
+// fix.
+func TestPlan_JobWithImageNeedsSupport(t *testing.T) {
 	bare, box := onDemand("hpc", "bare", 100_000_000_000), onDemand("k8s", "box", 300_000_000_000)
 	box.Offer.Images = true
 	if p := plannedOn(t, "image: pytorch/pytorch:2.4.0\n", bare, box); p.Take != box.Offer.ID || !p.Feasible {

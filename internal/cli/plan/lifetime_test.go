@@ -12,17 +12,16 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// lasting is an on-demand machine that its provider takes after six hours.
+// lasting returns an on-demand machine with a maximum lifetime.
 func lasting(zone string, life time.Duration) api.Listing {
 	l := onDemand("hpc", zone, 100_000_000_000)
 	l.Offer.MaxLifetime = life
 	return l
 }
 
-// Ten hours of work are done on machines that live six where the program saves, two of them one after the other; where
-// it saves nothing they are passed over for a dearer machine that lives long enough, and without one the plan says what
-// is wrong and no figure.
-func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
+// A program that saves does ten hours of work on two machines with a lifetime of six, one after the other. One that
+// does not save gets a dearer machine that lasts long enough; without one the plan gives the reason and no figures.
+func TestPlan_MachinesWithMaximumLifetime(t *testing.T) {
 	t.Parallel()
 	const saving, unsaving = "checkpoint: {dir: c}\n", ""
 	dear := onDemand("hpc", "gpu", 300_000_000_000)
@@ -62,8 +61,8 @@ func TestAPlanOnMachinesWithALongestLifetime(t *testing.T) {
 	}
 }
 
-// A job of five machines at once is not planned on four, and is on five; on two to five it is on both.
-func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
+// A job of five machines is not planned on four, only on five. A job of two to five is planned on both.
+func TestPlan_NeedsAllMachinesOfJob(t *testing.T) {
 	t.Parallel()
 	four, five := onDemand("hpc", "four", 100_000_000_000), onDemand("hpc", "five", 300_000_000_000)
 	four.Offer.Machines, five.Offer.Machines = 4, 5
@@ -88,8 +87,8 @@ func TestAPlanOnFewerMachinesThanTheJobNeeds(t *testing.T) {
 	}
 }
 
-// Of work that nobody knows nothing says that it takes too long.
-func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
+// Unknown work never counts as too long.
+func TestPlan_UnknownWorkIgnoresLifetime(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"), "", now)
 	if err != nil {
@@ -103,8 +102,8 @@ func TestAPlanOfUnknownWorkMindsNoLifetime(t *testing.T) {
 	}
 }
 
-// Where machines may be interrupted, a plan says of a job that saves nothing what an interruption costs it.
-func TestPlan_SaysWhatAnInterruptionCostsAJobThatSavesNothing(t *testing.T) {
+// If machines may be interrupted, the plan of a job that does not save states the cost of an interruption.
+func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 	t.Parallel()
 	spot := onDemand("hpc", "gpu", 100_000_000_000)
 	spot.Offer.Capacity, spot.Offer.ID = api.Spot, strings.Replace(spot.Offer.ID, "on-demand", "spot", 1)

@@ -27,10 +27,10 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// forecastRuns is how many runs of a job a plan simulates: the odds are then known to about 3 %.
+// forecastRuns is the number of simulated runs of a plan; it gives the odds to about 3 %.
 const forecastRuns = 200
 
-// Predict asks the server what is for sale and plays the job forward on it.
+// Predict requests the server's market and simulates the job on it.
 func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan, error) {
 	p, _, err := predict(ctx, a, c, j, v)
 	return p, err
@@ -46,7 +46,7 @@ func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 		if told(m, v) || a.Now().Sub(begun) >= firstPolls {
 			break
 		}
-		if err := wait.For(ctx, 100*time.Millisecond); err != nil { // a server that has just begun
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil { // the server has just started
 			return planning.Plan{}, nil, err
 		}
 		if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &v); err != nil {
@@ -60,16 +60,16 @@ func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 	return p, q, ctx.Err()
 }
 
-// firstPolls is how long a plan waits for engines that a server, which has just begun, has not polled yet.
+// firstPolls bounds how long a plan waits for engines that a new server has not polled yet.
 const firstPolls = 5 * time.Second
 
-// told reports whether each engine has said what it sells, or that it does not answer.
+// told reports whether each engine has sent its offers or failed to answer.
 func told(m api.Market, v api.Server) bool {
 	return len(m.Offers)+len(m.Away) > 0 &&
 		!slices.ContainsFunc(v.Engines, func(e api.Engine) bool { return e.State == forecast.NotAsked })
 }
 
-// unknown says which engines the job names that the server has not, or zones of them.
+// unknown returns an error if the job names engines or zones that the server does not have.
 func unknown(j spec.Job, m api.Market, v api.Server) error {
 	var engines []string
 	for _, e := range v.Engines {
@@ -87,9 +87,9 @@ func unknown(j spec.Job, m api.Market, v api.Server) error {
 	return nil
 }
 
-// shows prints a plan, and says by its error whether it can be kept.
+// shows prints a plan. It returns an error if the plan is infeasible.
 func (a *app) shows(ctx context.Context, p planning.Plan) (err error) {
-	if err := ctx.Err(); err != nil { // it was not simulated to its end
+	if err := ctx.Err(); err != nil { // the simulation is incomplete
 		return err
 	}
 	if a.JSON {
@@ -103,7 +103,7 @@ func (a *app) shows(ctx context.Context, p planning.Plan) (err error) {
 	return err
 }
 
-// foresee plays the job forward on the market, in so many simulated runs. Once ctx is done it returns nothing of use.
+// foresee simulates the job on the market the given number of times. Its result is meaningless once ctx is done.
 func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs int) (planning.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
@@ -179,13 +179,13 @@ func (q *outlook) decidesOnce() {
 	}
 }
 
-// runsOf is how many runs of such work are simulated: fewer of work for more than three months, which take long, and no
-// fewer than 20.
+// runsOf returns how many runs to simulate: fewer for work of more than three months, which takes long, but at least
+// 20.
 func runsOf(work time.Duration, runs int) int {
 	return min(runs, max(20, int(float64(runs)*(2000/work.Hours()))))
 }
 
-// priced adds what an hour of the offer that is taken costs, and whether spot is for sale.
+// priced adds the hourly price of the chosen offer, and whether spot is for sale.
 func priced(p *planning.Plan, m api.Market) {
 	for _, l := range m.Offers {
 		p.Spot = p.Spot || l.Offer.Capacity == api.Spot
@@ -196,9 +196,9 @@ func priced(p *planning.Plan, m api.Market) {
 	}
 }
 
-// expect writes what came of the runs, where it is known how much there is to do.
+// expect adds the results of the runs, if the amount of work is known.
 func expect(p *planning.Plan, q sim.Scenario, f sim.Forecast) {
-	if f.Endless < 0.1 { // else what they cost until the play was cut off is no cost of the work
+	if f.Endless < 0.1 { // otherwise their cost until the cut-off is not the cost of the work
 		p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
 		p.FinishS = inSeconds(f.Finish)
 	}
@@ -209,7 +209,7 @@ func expect(p *planning.Plan, q sim.Scenario, f sim.Forecast) {
 		p.InTime = &f.InTime
 	}
 	if f.First.Take == "" && f.First.Why == plan.NoOffer {
-		return // which is said already: neither a later deadline nor more money changes it
+		return // already reported: neither a later deadline nor more money changes it
 	}
 	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
 		p.Feasible = false
@@ -218,11 +218,10 @@ func expect(p *planning.Plan, q sim.Scenario, f sim.Forecast) {
 	p.Reasons = append(p.Reasons, conflicts(q, f)...)
 }
 
-// alternatives is how many runs of each of the two ways out of a conflict are simulated.
+// alternatives is the number of simulated runs for each way out of a conflict.
 const alternatives = 60
 
-// conflicts says, before anything is spent, where deadline, promise and budget
-// cannot all hold, and which one gives way.
+// conflicts reports, before anything is spent, whether deadline, promise and budget conflict, and which one gives way.
 func conflicts(q sim.Scenario, f sim.Forecast) []string {
 	var list []string
 	t := q.Terms
@@ -246,9 +245,8 @@ func conflicts(q sim.Scenario, f sim.Forecast) []string {
 	return list
 }
 
-// apart plays a job whose deadline and budget may not both hold once without each
-// of them, and says what finishes when for how much, which of the two gives way, and
-// the nearest deadline and budget that would do.
+// apart simulates a job with conflicting deadline and budget once without each of them. It reports when each variant
+// ends and its cost, which of the two gives way, and the nearest deadline and budget that would do.
 func apart(q sim.Scenario, f sim.Forecast) []string {
 	t := q.Terms
 	q.Runs = alternatives
@@ -266,7 +264,7 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 		list[0] = fmt.Sprintf("it may cost %s, more than the budget of %s; %s", roundedUp(f.Cost[2]),
 			money.Short(t.Budget, money.USD), first)
 	}
-	if a.InTime < 0.1 && b.Done >= 0.9 && !t.DeadlineFirst { // money is not what it lacks
+	if a.InTime < 0.1 && b.Done >= 0.9 && !t.DeadlineFirst { // money is not the problem
 		list[0] = "the deadline is too soon for any budget: the job finishes as early as its budget allows, and late"
 	}
 	allowed := t.Deadline.Sub(q.Now)
@@ -294,7 +292,7 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 	return list
 }
 
-// roundedUp writes dollars rounded up, so that a budget of what is written does.
+// roundedUp formats dollars rounded up, so that the printed budget suffices.
 func roundedUp(usd float64) string {
 	if usd < 1 {
 		return fmt.Sprintf("$%.4f", math.Ceil(usd*1e4)/1e4)
@@ -302,7 +300,7 @@ func roundedUp(usd float64) string {
 	return fmt.Sprintf("$%.2f", math.Ceil(usd*100)/100)
 }
 
-// drawn writes a drawing of the frontier into a file.
+// drawn writes a drawing of the frontier to a file.
 func (a *app) drawn(file, svg string) error {
 	if svg == "" {
 		a.Notef("note: no plan has a cost and a time to draw: %s is not written\n", file)

@@ -28,18 +28,18 @@ import (
 	"scrimp/internal/sim"
 )
 
-// What a plan over the catalogue takes for granted where nothing was measured.
+// Assumptions of a plan over the catalogue without measurements.
 const (
 	assumedStart  = 5 * time.Minute
 	assumedResume = 5 * time.Minute
 	assumedSave   = 30 * time.Second
-	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the runs that are simulated
-	assumedShare  = 0.8              // of the steps, where a plateau ends a run
-	statedSpread  = 1.2              // factor to each side of a time that the job states
+	assumedGap    = 24 * time.Minute // a tenth of a spot machine's life, as in the simulated runs
+	assumedShare  = 0.8              // of the steps, when a plateau ends a run
+	statedSpread  = 1.2              // factor to each side of a time stated by the job
 	otherSpread   = 1.5              // the same on another accelerator of the same name
 )
 
-// sells reports whether a server runs whose market has such an accelerator.
+// sells reports whether a running server's market has the accelerator.
 func (a *app) sells(ctx context.Context, accelerator string) bool {
 	kind, _, _ := strings.Cut(accelerator, ":")
 	c, err := a.Open(ctx)
@@ -91,8 +91,8 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	return err
 }
 
-// playPlan plays a plan forward through the code that would run it: its offer, and
-// the on-demand offer that it falls back to, at the middle of the estimate.
+// playPlan simulates a plan with the code that would run it: on the plan's offer and its on-demand fallback, at the
+// middle of the estimate.
 func playPlan(j spec.Job, q rank.Request, p rank.Plan) *planning.Played {
 	work := time.Duration(p.WorkHours * float64(time.Hour))
 	t := jobterms.Of(j, q.Now, func(d time.Duration) time.Duration { return d })
@@ -120,8 +120,7 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *planning.Played {
 	return &v
 }
 
-// question is what a job asks of the catalogue; from says from where its work is
-// known, "" its file.
+// question converts a job to a request to rank the catalogue. from is the source of the job's work; empty for its file.
 func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog,
 	now time.Time) (rank.Request, planning.Ranking, error) {
 	v := planning.Ranking{Name: j.Name, Assumed: []string{}}
@@ -166,8 +165,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	return q, v, err
 }
 
-// brings says where the job's data lies, and what its provider and others take for
-// moving and keeping gigabytes.
+// brings adds the location of the job's data, and the providers' prices for transferring and storing it.
 func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *planning.Ranking) {
 	for _, d := range j.Data {
 		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
@@ -204,7 +202,7 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *planning.Ranking)
 	}
 }
 
-// alternative is what an alternative of the job asks of a machine: what the job does where it does not say.
+// alternative returns a variant's requirements on a machine. A variant without resources has the job's.
 func alternative(v spec.Variant, j spec.Job) catalog.Filter {
 	if reflect.ValueOf(v.Resources).IsZero() {
 		return asks(j.Resources, j)
@@ -212,7 +210,7 @@ func alternative(v spec.Variant, j spec.Job) catalog.Filter {
 	return asks(v.Resources, j)
 }
 
-// asks is what resources ask of a machine.
+// asks converts resources to a filter of the catalogue.
 func asks(r spec.Resources, j spec.Job) catalog.Filter {
 	f := catalog.Filter{CPUs: r.CPUs.Min, MostCPUs: r.CPUs.Max, RAM: r.Memory.Min, MostRAM: r.Memory.Max, Regions: r.Zones,
 		MaxRate: j.MaxPrice}
@@ -235,10 +233,10 @@ func asks(r spec.Resources, j spec.Job) catalog.Filter {
 	return f
 }
 
-// byTime takes the time that the job states, or that was measured, on the least machine that it asks for.
+// byTime uses the stated or measured time, on the smallest machine that the job accepts.
 func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 	hours := time.Duration(j.Work.Time).Hours()
-	q.Work = 3600 // so that a rate is one over hours
+	q.Work = 3600 // so that a rate is 1/hours
 	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
 	q.Variants = []rank.Variant{{Name: ""}}
 	filters := []catalog.Filter{q.Requirements}
@@ -276,7 +274,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 				source += ", and by the dense rate of " + s.Accelerator
 			}
 		}
-		fits := true // the job says so by asking for it
+		fits := true // the job's request implies it
 		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits,
 			Source: source}, true
 	}
@@ -292,7 +290,7 @@ func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
 	return n * math.Pow(0.985, math.Log2(n)), fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
 }
 
-// slower is the dense rate of a kind against the fastest that is asked for by name.
+// slower returns the dense throughput of kind relative to the fastest accelerator that matches asked.
 func slower(asked, kind string) float64 {
 	best, own := 0.0, 0.0
 	for _, a := range catalog.Accelerators() {

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// byModel estimates the run on every shape.
+// byModel estimates the run on every machine shape.
 func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *planning.Ranking) error {
 	ask, err := askOf(j, folder)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 	return nil
 }
 
-// askOf is what a job with a model asks the estimator.
+// askOf converts a job with a model to a request to the estimator.
 func askOf(j spec.Job, folder string) (estimate.Request, error) {
 	if err := measured.Sound(j.Model); err != nil {
 		return estimate.Request{}, err
@@ -78,7 +78,7 @@ func askOf(j spec.Job, folder string) (estimate.Request, error) {
 	return ask, nil
 }
 
-// dividedAs says how the run is divided over accelerators, as the job file or its launcher has it.
+// dividedAs describes the run's parallelism over accelerators.
 func dividedAs(ask estimate.Request) string {
 	var parts []string
 	if ask.Zero > 0 {
@@ -99,7 +99,7 @@ func dividedAs(ask estimate.Request) string {
 	return "the run is divided as its file or its launcher says: " + strings.Join(parts, ", ")
 }
 
-// workOf says how much is trained.
+// workOf describes the amount of training.
 func workOf(ask estimate.Request) string {
 	if ask.Tokens > 0 {
 		return fmt.Sprintf(", %s tokens", draw.Short(int64(ask.Tokens)))
@@ -111,8 +111,8 @@ func workOf(ask estimate.Request) string {
 	return fmt.Sprintf(", %s samples, %s", draw.Short(int64(ask.Rows)), again)
 }
 
-// estimateBy answers for a shape of machine and a way to train; a variant above the
-// ways changes the work, not the way.
+// estimateBy returns a function that estimates a machine shape and a way to train. A variant beyond the ways changes
+// the work, not the way.
 func estimateBy(e *estimate.Estimator, ask estimate.Request, ways []way) func(rank.Shape, int) (rank.Estimate, bool) {
 	return func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		x := ask
@@ -141,14 +141,13 @@ func estimateBy(e *estimate.Estimator, ask estimate.Request, ways []way) func(ra
 	}
 }
 
-// hostOf is the machines of a shape.
+// hostOf returns the machines of a shape.
 func hostOf(s rank.Shape) *estimate.Machine {
 	return &estimate.Machine{Count: float64(s.Machines), Each: float64(s.Each), CPUs: float64(s.CPUs), Network: s.Network,
 		Link: s.Link}
 }
 
-// cannot is why an accelerator trains nothing, or not in the format that is asked for; "" where that
-// is not what is wrong.
+// cannot returns why an accelerator cannot train at all or not in the requested format, or "" for another error.
 func cannot(err error) rank.Reason {
 	switch {
 	case errors.Is(err, estimate.ErrInferenceOnly):

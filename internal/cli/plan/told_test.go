@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/server/forecast"
 )
 
-// A plan waits for an engine that was not polled yet, though another one sells already, and not for one that does
-// not answer.
-func TestAPlanWaitsForEachEngine(t *testing.T) {
+// A plan waits for an engine that was not polled yet, even if another one has offers, but not for one that does not
+// answer.
+func TestTold_WaitsForEachEngine(t *testing.T) {
 	sells := api.Market{Offers: []api.Listing{onDemand("local", "a", 1)}}
 	away := api.Market{Away: []api.AwayEngine{{Name: "lab", Error: "no route to host"}}}
 	for _, c := range []struct {

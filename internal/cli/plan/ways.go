@@ -13,19 +13,19 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// way is a way to train that the estimator can tell from others.
+// way is a method of training that the estimator distinguishes.
 type way struct {
 	rank.Variant
 	set func(*estimate.Request)
 }
 
-// wayList gathers ways; base is what all of them do first.
+// wayList collects ways; base applies to all of them first.
 type wayList struct {
 	list []way
 	base func(*estimate.Request)
 }
 
-// propose adds a way that is not the one the job states.
+// propose adds a way that differs from the job's own.
 func (l *wayList) propose(name, what string, set func(*estimate.Request)) {
 	l.list = append(l.list, way{rank.Variant{Name: name, Recommendation: what}, func(x *estimate.Request) {
 		l.base(x)
@@ -33,8 +33,8 @@ func (l *wayList) propose(name, what string, set func(*estimate.Request)) {
 	}})
 }
 
-// ways are how the job may be run, the way it is stated first, and what could be
-// proposed: on less memory, in less time, on other machines.
+// ways returns how the job may be trained: the job's own way first, then proposals that need less memory, less time, or
+// other machines.
 func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) []way {
 	l := &wayList{base: precisionOf(j, texts, now)}
 	stated := func(x *estimate.Request) { l.base(x) }
@@ -77,7 +77,7 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 	return l.list
 }
 
-// precisionOf sets the precision that the programs train in where the job states none.
+// precisionOf sets the precision that the programs use, if the job states none.
 func precisionOf(j spec.Job, texts []check.Text, now time.Time) func(*estimate.Request) {
 	for _, f := range check.Check(check.Case{Job: j, Texts: texts, Now: now}).Findings {
 		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn &&
@@ -88,7 +88,7 @@ func precisionOf(j spec.Job, texts []check.Text, now time.Time) func(*estimate.R
 	return func(*estimate.Request) {}
 }
 
-// proposeText adds what holds a model that reads text in less memory.
+// proposeText adds ways that train a text model in less memory.
 func (l *wayList) proposeText(ask estimate.Request) {
 	l.propose("checkpointing", "activation checkpointing", func(x *estimate.Request) { x.Keep = estimate.KeepEnds })
 	share := func(x *estimate.Request) { x.Zero = 3 }
@@ -114,7 +114,7 @@ func (l *wayList) proposeText(ask estimate.Request) {
 	}
 }
 
-// proposeBatch adds other batches than the one that is stated.
+// proposeBatch adds other batch sizes than the job's.
 func (l *wayList) proposeBatch(n float64) {
 	if n <= 0 {
 		return
@@ -128,10 +128,10 @@ func (l *wayList) proposeBatch(n float64) {
 	}
 }
 
-// half is a model of half the layers, and so of about half the parameters and operations.
+// half returns a model with half the layers, and therefore about half the parameters and operations.
 func half(m shape.Model) shape.Model {
 	m.Layers, m.Params, m.Active, m.GMACs, m.Acts = m.Layers/2, m.Params/2, m.Active/2, m.GMACs/2, m.Acts/2
-	if m.Layers > 0 && m.Vocab > 0 { // the embedding is not halved
+	if m.Layers > 0 && m.Vocab > 0 { // the embedding keeps its size
 		table := m.Vocab * m.Dim / 2
 		m.Params += table
 		if m.Active > 0 {

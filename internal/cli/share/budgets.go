@@ -54,7 +54,7 @@ func (a *app) putBudget(ctx context.Context, c *command.Client, b api.SetBudget,
 	return nil
 }
 
-// window are the flags of which one is given.
+// window holds the flags that name a scope and a window.
 type window struct {
 	scope                    string
 	team, project, user, tag string
@@ -74,7 +74,7 @@ func (w *window) flags(cmd *cobra.Command) {
 	f.BoolVar(&w.ever, "total", false, "in all (default: a month)")
 }
 
-// limit is that of the flags, which name one scope and one window.
+// limit returns the limit that the flags name: one scope and one window.
 func (w *window) limit(cmd *cobra.Command) (budget.Limit, error) {
 	l := budget.Limit{Window: budget.Month}
 	for _, names := range [][]string{{"day", "week", "month", "total"}, {"scope", "team", "project", "user", "tag"}} {
@@ -96,7 +96,7 @@ func (w *window) limit(cmd *cobra.Command) (budget.Limit, error) {
 	case w.ever:
 		l.Window = budget.Total
 	}
-	// of which one is given
+	// At most one of them is set.
 	for kind, name := range map[string]string{"team": w.team, "project": w.project, "user": w.user, "tag": w.tag} {
 		if name != "" {
 			w.scope = kind + ":" + name
@@ -107,7 +107,7 @@ func (w *window) limit(cmd *cobra.Command) (budget.Limit, error) {
 	return l, err
 }
 
-// limitFlags are what a limit may be set to.
+// limitFlags holds the values of a limit.
 type limitFlags struct {
 	dollars, approve, notify string
 	gpuHours, within         string
@@ -168,7 +168,7 @@ func (x *limitFlags) flags(cmd *cobra.Command) {
 		"(default: the server's log only)")
 }
 
-// fill puts what was given into a limit; the rest is not limited.
+// fill sets the given values of a limit; the others stay unlimited.
 func (x *limitFlags) fill(l *budget.Limit, changed func(flag string) bool) error {
 	for _, v := range []struct {
 		flag, text string

@@ -62,7 +62,7 @@ func (a *app) chargebackCmd() *cobra.Command {
 	return cmd
 }
 
-// writeCSV writes a table in which no name is a formula.
+// writeCSV writes a table in which a spreadsheet reads no name as a formula.
 func writeCSV(a *app, v api.Chargeback) error {
 	out := csv.NewWriter(a.Out)
 	for i, row := range v.Table() {
@@ -79,10 +79,10 @@ func writeCSV(a *app, v api.Chargeback) error {
 	return out.Error()
 }
 
-// mostShares bounds the file of a fixed rule.
+// mostShares bounds the file of a fixed rule, in bytes.
 const mostShares = 1 << 20
 
-// ruleOf reads a rule, and the file of a fixed one.
+// ruleOf parses a rule and reads the file of a fixed one.
 func ruleOf(text string) (kind string, shares []string, err error) {
 	kind, file, named := strings.Cut(text, ":")
 	switch {
@@ -107,7 +107,7 @@ func ruleOf(text string) (kind string, shares []string, err error) {
 	for _, team := range slices.Sorted(maps.Keys(weights)) {
 		n := weights[team]
 		if n.Kind != yaml.ScalarNode {
-			return "", nil, fmt.Errorf("%s:%d: the share of %s is no number: write one, as in \"vision: 60\"", file, n.Line,
+			return "", nil, fmt.Errorf("%s:%d: the share of %s is not a number: write one, as in \"vision: 60\"", file, n.Line,
 				team)
 		}
 		shares = append(shares, team+"="+n.Value)

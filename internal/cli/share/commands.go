@@ -1,4 +1,4 @@
-// Package share holds the commands of those who share a server: users, tokens, limits and whose machines are.
+// Package share holds the commands for shared servers: users, tokens, limits, and the ownership of machines.
 package share
 
 import (
@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{

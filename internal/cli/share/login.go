@@ -62,7 +62,7 @@ func (a *app) loginCmd() *cobra.Command {
 	return cmd
 }
 
-// login keeps what the server has shown to be good.
+// login stores a login after the server has accepted it.
 func (a *app) login(ctx context.Context, l command.Login) error {
 	dir, err := filepath.Abs(a.Data)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) login(ctx context.Context, l command.Login) error {
 		return fmt.Errorf("make data folder: %w: give another with --data", err)
 	}
 	path := filepath.Join(dir, command.LoginName)
-	_ = os.Remove(path) // one that others could read would stay so
+	_ = os.Remove(path) // the new file must not keep an old one's permissions
 	if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("keep the token: %w", err)
 	}
@@ -103,7 +103,7 @@ func (a *app) logoutCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := command.Far(a.Data)
 			if c == nil && err == nil {
-				return errors.New("nobody is logged in: scrimp login URL does that")
+				return errors.New("nobody is logged in: use scrimp login URL")
 			}
 			revoked := false
 			if c != nil {

@@ -36,7 +36,7 @@ func (a *app) openCmd() *cobra.Command {
 					return err
 				}
 			}
-			link := c.Base + path // a shared server: its address is known
+			link := c.Base + path // a shared server has a known address
 			if !c.Far {
 				var at api.Dashboard
 				if err := c.Do(ctx, http.MethodPost, "/v1/dashboard", nil, &at); err != nil {
@@ -63,7 +63,7 @@ func (a *app) openCmd() *cobra.Command {
 	return cmd
 }
 
-// pageOf is the path of the page of a job, or of a group of that name.
+// pageOf returns the path of the page of a job, or of a group with the name.
 func pageOf(ctx context.Context, c *command.Client, id string) (string, error) {
 	var j api.Job
 	err := c.Do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id), nil, &j)
@@ -76,8 +76,8 @@ func pageOf(ctx context.Context, c *command.Client, id string) (string, error) {
 	return "", err
 }
 
-// browse opens a link where there is a display, by a file that leads to it: other users of this machine see the
-// arguments of programs, and the link works for whoever is first. It does not wait for the browser.
+// browse opens a link if there is a display. It passes the link in a file, because other users can see the arguments of
+// programs and the first use of the link wins. It does not wait for the browser.
 func browse(dir, link string) {
 	name := "xdg-open"
 	switch {
@@ -87,7 +87,7 @@ func browse(dir, link string) {
 		return
 	}
 	file := filepath.Join(dir, "open.html")
-	_ = os.Remove(file) // one that others could read would stay so
+	_ = os.Remove(file) // the new file must not keep an old one's permissions
 	text := `<!doctype html><meta http-equiv="refresh" content="0;url=` + html.EscapeString(link) + `">`
 	path, err := exec.LookPath(name)
 	if err != nil || os.WriteFile(file, []byte(text), 0o600) != nil {

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/cli/show"
 )
 
-// aboutIncarnations is what both commands are about.
+// aboutIncarnations is a help paragraph of both commands.
 const aboutIncarnations = "A log that was restored from a backup or copied begins a new incarnation. Machines that " +
 	"the incarnation " +
 	"before it rented may still be used by the server that it was taken from, so this server neither ends nor " +
@@ -42,7 +42,7 @@ func (a *app) releaseCmd() *cobra.Command {
 	return a.decides(cmd, false)
 }
 
-// decides makes a command decide so about the machines that it names.
+// decides makes a command decide about the machines that it names.
 func (a *app) decides(cmd *cobra.Command, adopt bool) *cobra.Command {
 	var all bool
 	cmd.Flags().BoolVar(&all, "all", false, "all machines that wait (default: the one that is named)")
@@ -63,7 +63,7 @@ func (a *app) decides(cmd *cobra.Command, adopt bool) *cobra.Command {
 	return cmd
 }
 
-// undecided lists the machines that wait.
+// undecided lists the machines that wait for a decision.
 func (a *app) undecided(ctx context.Context, c *command.Client) error {
 	var list []api.Undecided
 	if err := c.Do(ctx, http.MethodGet, "/v1/instances/undecided", nil, &list); err != nil {

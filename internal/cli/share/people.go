@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// lined prints a list: one JSON object a line, or a table.
+// lined prints a list: one JSON object per line, or a table.
 func lined[T any](a *app, list []T, table func([]T, show.Place) string) error {
 	if !a.JSON {
 		a.Printf("%s", table(list, a.Place()))
@@ -131,7 +131,7 @@ func (a *app) teamsCmd() *cobra.Command {
 	return cmd
 }
 
-// diskLimit reads a team's limit; 0 is none.
+// diskLimit parses a team's limit; 0 means none.
 func diskLimit(text string) (int64, error) {
 	if text == "none" {
 		return 0, nil

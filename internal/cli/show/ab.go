@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// What a time of a run is of, the best first.
+// Units of a run's time, the most precise first.
 const (
 	PerEpoch = "s/epoch"
 	PerStep  = "s/step"
 	PerRun   = "s/run"
 )
 
-// Whose memory is shown, the first that was measured: that of the GPU, or of the program's processes.
+// Memory series of a run, the preferred one first: of the GPU, or of the program's processes.
 const (
 	OfGPU     = "gpu_memory_used_bytes"
 	OfProgram = "task_memory_bytes"
@@ -28,20 +28,20 @@ const (
 // ABRun is a run of a comparison.
 type ABRun struct {
 	Seed   int          `json:"seed"`
-	Job    string       `json:"job,omitempty"` // "": it has not begun
+	Job    string       `json:"job,omitempty"` // empty before the run starts
 	State  string       `json:"state"`
 	Why    string       `json:"why,omitempty"`
-	Value  *float64     `json:"value"` // of the metric at its end; null: it reported none, or is not over
+	Value  *float64     `json:"value"` // of the metric at its end; null if it is open or reported none
 	Cost   money.Amount `json:"cost"`
 	Closed bool         `json:"closed"`
 
-	NoNumber bool               `json:"-"` // its last value of the metric is nan or infinite
-	Reported []string           `json:"-"` // the metrics that it has reported
+	NoNumber bool               `json:"-"` // its last value of the metric is NaN or infinite
+	Reported []string           `json:"-"` // reported metrics
 	Times    map[string]float64 `json:"times,omitempty"`
 	Memory   map[string]float64 `json:"peak_memory_bytes,omitempty"`
 }
 
-// ABArm is one of the two variants. Means are of the pairs that are complete; null: unknown.
+// ABArm is one of the two variants. Means are over the complete pairs; null means unknown.
 type ABArm struct {
 	Name     string        `json:"name"`
 	Runs     []ABRun       `json:"runs"`
@@ -50,16 +50,16 @@ type ABArm struct {
 	Most     *float64      `json:"most"`
 	Time     *float64      `json:"time"`
 	TimeUnit string        `json:"time_unit,omitempty"`
-	Memory   *float64      `json:"peak_memory_bytes"` // highest mean of ten seconds
+	Memory   *float64      `json:"peak_memory_bytes"` // highest ten-second mean
 	MemoryOf string        `json:"memory_of,omitempty"`
-	Cost     *money.Amount `json:"cost"` // of a run
+	Cost     *money.Amount `json:"cost"` // per run
 }
 
-// AB is how a comparison stands.
+// AB is the state of a comparison.
 type AB struct {
 	Group    string         `json:"group"`
 	Baseline string         `json:"baseline"`
-	Metric   string         `json:"metric,omitempty"` // that is shown, where none is judged too
+	Metric   string         `json:"metric,omitempty"` // the displayed metric, even if none is judged
 	Design   ab.Design      `json:"design"`
 	State    string         `json:"state"`
 	Closed   bool           `json:"closed"`
@@ -69,17 +69,17 @@ type AB struct {
 	Spent    money.Amount   `json:"spent"`
 
 	Pairs      int         `json:"judged_pairs"`
-	Difference *float64    `json:"difference"` // the change less the baseline
-	Low        *float64    `json:"low"`        // of its interval; null: the pairs bound it on no side
+	Difference *float64    `json:"difference"` // the change minus the baseline
+	Low        *float64    `json:"low"`        // of its interval; null if the pairs do not bound it
 	High       *float64    `json:"high"`
 	Allowed    *float64    `json:"allowed"` // how much worse the change may be, in units of the metric
-	Error      float64     `json:"error"`   // of a false verdict, at most
-	Verdict    *ab.Verdict `json:"verdict"` // null: quality is not judged
+	Error      float64     `json:"error"`   // maximum probability of a false verdict
+	Verdict    *ab.Verdict `json:"verdict"` // null if quality is not judged
 	Why        string      `json:"why"`
-	// Decided says that further runs are of no use; Failed, that a run was, or lacks the metric.
+	// Decided means that further runs are useless; Failed, that a run failed or lacks the metric.
 	Decided bool `json:"decided"`
 	Failed  bool `json:"failed"`
-	// MorePairs would probably tell, as a comparison of their own; null: nobody knows.
+	// MorePairs would probably decide, in a new comparison; null if unknown.
 	MorePairs *int          `json:"more_pairs"`
 	MoreCost  *money.Amount `json:"more_cost"`
 
@@ -87,7 +87,7 @@ type AB struct {
 	Saving1000 *money.Amount `json:"saving_per_1000_runs"`
 }
 
-// Sum fills in what the runs come to.
+// Sum computes the results from the runs.
 func (v *AB) Sum() {
 	base, change := &v.Arms[0], &v.Arms[1]
 	done, pairs := v.done()
@@ -139,8 +139,8 @@ func (v *AB) done() (done [2][]ABRun, pairs []ab.Pair) {
 // succeeded reports whether a run is over and succeeded.
 func (r *ABRun) succeeded() bool { return r.Closed && r.State == "succeeded" }
 
-// broken says which run has failed, or has not reported the metric. Without it a comparison has no verdict: runs that
-// fail are no chance.
+// broken reports a run that failed or did not report the metric. Such a comparison has no verdict, because failures are
+// not chance.
 func (v *AB) broken() {
 	if v.Verdict != nil && *v.Verdict != ab.CannotTell {
 		return
@@ -178,7 +178,7 @@ func (r *ABRun) unreported(metric string) string {
 	return none + "none at all, or nan"
 }
 
-// sum fills in an arm of the runs of complete pairs.
+// sum computes an arm's figures from the runs of complete pairs.
 func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 	if len(runs) == 0 {
 		return
@@ -195,7 +195,7 @@ func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 	if x.Cost = new(cost.Over(len(runs))); known {
 		x.Mean, x.Least, x.Most = new(sum/n), &least, &most
 	}
-	all := slices.Concat(base, change) // both arms are shown in one unit
+	all := slices.Concat(base, change) // both arms use one unit
 	for _, unit := range []string{PerEpoch, PerStep, PerRun} {
 		if !slices.ContainsFunc(all, func(r ABRun) bool { return r.Times[unit] == 0 }) {
 			mean := 0.0
@@ -218,7 +218,7 @@ func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 	}
 }
 
-// Progress is a comparison in one line.
+// Progress formats a comparison as one line.
 func (v AB) Progress() string {
 	over := 0
 	for i := range v.Arms {
@@ -239,7 +239,7 @@ func (v AB) Progress() string {
 	return line
 }
 
-// Text is a comparison for people.
+// Text formats a comparison for people.
 func (v AB) Text(p Place) string {
 	var b strings.Builder
 	d := v.Design
@@ -281,7 +281,7 @@ func (v AB) Text(p Place) string {
 	return b.String()
 }
 
-// more says what would probably tell.
+// more writes how many more pairs would probably decide.
 func (v AB) more(b *strings.Builder, p Place) {
 	cost, n := "", *v.MorePairs
 	if v.MoreCost != nil {
@@ -296,7 +296,7 @@ func (v AB) more(b *strings.Builder, p Place) {
 		v.Design.First+v.Design.Pairs)
 }
 
-// table has a line for each arm.
+// table has a row for each arm.
 func (v AB) table(p Place) string {
 	quality := "QUALITY"
 	if v.Metric != "" {
@@ -324,7 +324,7 @@ func (v AB) table(p Place) string {
 		rows, p.Columns())
 }
 
-// allowed writes how much worse the change may be.
+// allowed formats how much worse the change may be.
 func allowed(d ab.Design, mean float64) string {
 	way := "more"
 	if d.Maximize {
@@ -337,5 +337,5 @@ func allowed(d ab.Design, mean float64) string {
 	return text
 }
 
-// figure writes a measured value with at most five digits.
+// figure formats a measured value with at most five digits.
 func figure(v float64) string { return fmt.Sprintf("%.5g", v) }

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// compared is a comparison of that many pairs, the first of them complete, with these gains.
+// compared returns a comparison with the pairs of the design. The first pairs are complete, with the given gains.
 func compared(d ab.Design, gains ...float64) show.AB {
 	v := show.AB{Group: "train-ab", Baseline: "train", Metric: d.Metric, Design: d, State: "over", Closed: true, Currency: money.USD,
 		Arms: [2]show.ABArm{{Name: "baseline"}, {Name: "change"}}}

@@ -10,24 +10,25 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// ABPlan is what a comparison would cost and what its pairs can tell, before it spends anything. null: not known.
+// ABPlan holds the expected cost of a comparison and the power of its pairs, before it spends anything. null means
+// unknown.
 type ABPlan struct {
 	Name     string         `json:"name"`
 	Baseline string         `json:"baseline"`
 	Design   ab.Design      `json:"design"`
 	Runs     int            `json:"runs"`
-	Each     [2]*[3]float64 `json:"run_usd"`   // of a run of the baseline and of the change: 10 %, median, 90 %
-	AllUSD   *float64       `json:"all_usd"`   // the medians of all runs together
-	Budget   *string        `json:"budget"`    // of all runs together; null: none was given
-	PaidFor  *int           `json:"paid_for"`  // pairs that the budget pays for
-	CanTell  *bool          `json:"can_tell"`  // whether so many pairs can give a verdict; null: none is asked for
-	Scatter  *float64       `json:"scatter"`   // of differences, as a share of the tolerance, at which 80 % tell
-	MinPairs int            `json:"min_pairs"` // that can give a verdict
+	Each     [2]*[3]float64 `json:"run_usd"`   // per run of the baseline and of the change: 10 %, median, 90 %
+	AllUSD   *float64       `json:"all_usd"`   // sum of the medians of all runs
+	Budget   *string        `json:"budget"`    // for all runs; null if none was given
+	PaidFor  *int           `json:"paid_for"`  // number of pairs that the budget pays for
+	CanTell  *bool          `json:"can_tell"`  // of differences, relative to the tolerance, at which 80 % decide
+	Scatter  *float64       `json:"scatter"`   // smallest number with a verdict
+	MinPairs int            `json:"min_pairs"` // smallest number that can give a verdict
 	Unfit    string         `json:"unfit,omitempty"`
 	Notes    []string       `json:"notes,omitempty"`
 }
 
-// Total fills in what all runs come to, where both arms have an estimate, and what the pairs can tell.
+// Total computes the cost of all runs, if both arms have an estimate, and the power of the pairs.
 func (v *ABPlan) Total(budget *money.Amount) {
 	v.MinPairs = ab.MinPairs
 	if v.Each[0] != nil && v.Each[1] != nil {
@@ -46,7 +47,7 @@ func (v *ABPlan) Total(budget *money.Amount) {
 	}
 }
 
-// never says that so few pairs never tell.
+// never returns the sentence for too few pairs.
 func never(pairs int) string {
 	if pairs == 1 {
 		return "1 pair never tells"
@@ -54,7 +55,7 @@ func never(pairs int) string {
 	return fmt.Sprintf("%d pairs never tell", pairs)
 }
 
-// Text is the plan for people.
+// Text formats the plan for people.
 func (v ABPlan) Text(p Place) string {
 	var b strings.Builder
 	d := v.Design

@@ -10,10 +10,10 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// mostServices is how many services of a bill people are shown.
+// mostServices bounds how many services of a bill a table shows.
 const mostServices = 20
 
-// Bill says what a bill holds: its kind, what could not be read, and what it asks for.
+// Bill formats the contents of a bill: its kind, its unreadable rows, and its totals.
 func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", Clean(fmt.Sprintf("%s: %s", s.File, s.Kind)), p.Columns()))
@@ -56,7 +56,7 @@ func notRead(s *bill.Summary, first int) string {
 	return text + ":"
 }
 
-// billTotal says what a bill asks for in one currency.
+// billTotal writes a bill's total in one currency.
 func billTotal(b *strings.Builder, t *bill.Total, p Place) {
 	whole := fmt.Sprintf("%s %s", exact(t.File), currencyName(t.Currency))
 	if t.Unread.Sign() != 0 {
@@ -117,7 +117,8 @@ func partsOf(head string, parts []bill.Part, c money.Currency, p Place) string {
 		rows, p.Columns())
 }
 
-// billed writes an amount of a bill for people; what is beyond any ledger is written in full, up to 30 digits.
+// billed formats an amount of a bill for people. An amount too large for the ledger is written in full, up to 30
+// digits.
 func billed(d decimal.Decimal, c money.Currency) string {
 	a, ok := d.Amount()
 	if !ok {
@@ -129,7 +130,7 @@ func billed(d decimal.Decimal, c money.Currency) string {
 	return money.Short(a, c)
 }
 
-// exact writes every digit of an amount, up to 60.
+// exact formats every digit of an amount, up to 60.
 func exact(d decimal.Decimal) string { return draw.Cut(d.String(), 60) }
 
 func currencyName(c money.Currency) string {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-func TestBudgetsArePrintedWithWhatIsLeft(t *testing.T) {
+func TestBudgets_ShowRemainder(t *testing.T) {
 	v := api.Budgets{Currency: money.USD, Tags: map[string][]string{"env": {"dev", "prod"}, "ticket": nil}, Limits: []api.BudgetLine{
 		{Limit: api.Limit{Scope: "team:vision", Window: "month", Dollars: ptr(amount("500")), GPUHours: ptr(200.0), Warn: []float64{0.8}},
 			Use: api.LimitUse{Spent: amount("410.5"), Held: amount("60"), GPUSpent: 120.25, GPUHeld: 8, Jobs: 3}, Burn: 3e12, Breach: ptr(now.Add(30 * time.Hour)), AtRate: ptr(now.Add(20 * time.Hour)),

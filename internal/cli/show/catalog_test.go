@@ -20,7 +20,7 @@ func contents(t *testing.T) listing.Contents {
 	return c
 }
 
-func TestTheCatalogueShowsItsLayersAndWhatWasSkipped(t *testing.T) {
+func TestContents_ShowLayersAndSkippedRows(t *testing.T) {
 	fetched := []listing.Fetched{
 		{Source: "aws", Offers: 812, Kept: 1600, Summary: "8123 other_use, 1 zero_price", Skipped: []catalog.Skip{}},
 		{Source: "skypilot/lambda", Offers: 24, Kept: 24, Skipped: []catalog.Skip{}},

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Chargeback is the text of a month's statements.
+// Chargeback formats a month's statements.
 func Chargeback(v api.Chargeback, p Place) string {
 	var s strings.Builder
 	until := "."
@@ -64,7 +64,7 @@ func Chargeback(v api.Chargeback, p Place) string {
 	return s.String()
 }
 
-// methods says how each pool was divided.
+// methods lists how each pool was divided.
 func methods(v api.Chargeback, p Place) string {
 	var text strings.Builder
 	for i, l := range v.Pools {
@@ -81,7 +81,7 @@ func methods(v api.Chargeback, p Place) string {
 	return text.String()
 }
 
-// Fees is the table of shared costs that no machine has.
+// Fees formats the table of shared costs without a machine.
 func Fees(list []api.Fee, p Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No fees.", p.Columns())

@@ -8,9 +8,8 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// Checklist is a report of scrimp check for people. What passed is listed too: its evidence is what
-// the verdict rests on. Of the stages after training that nobody has said anything about, all says whether
-// they are listed.
+// Checklist formats a report of scrimp check. It lists passed items, too: their evidence supports the verdict. all
+// lists the stages after training even if nothing is known about them.
 func Checklist(r check.Report, all bool, p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %d pass, %d warn, %d fail, %d unknown", r.Job, r.Counts[check.Pass],
@@ -43,7 +42,7 @@ func Checklist(r check.Report, all bool, p Place) string {
 	return b.String()
 }
 
-// silent counts the items of a stage after training where nothing is known of any of them.
+// silent counts the items of a stage after training if nothing is known about any of them.
 func silent(r check.Report, s check.Stage) (n int) {
 	if s != check.Deployment && s != check.Production {
 		return 0
@@ -58,7 +57,7 @@ func silent(r check.Report, s check.Stage) (n int) {
 	return n
 }
 
-// Facts lists what the user may state with --fact.
+// Facts lists the facts that --fact accepts.
 func Facts(p Place) string {
 	var b strings.Builder
 	for _, f := range check.Facts {

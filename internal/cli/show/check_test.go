@@ -23,7 +23,7 @@ func report(t *testing.T) check.Report {
 	})
 }
 
-func TestAChecklistIsPrintedWithEvidenceAndMend(t *testing.T) {
+func TestChecklist_ShowsEvidenceAndFix(t *testing.T) {
 	r := report(t)
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 		golden.Check(t, "check."+width+".txt", show.Checklist(r, true, p))

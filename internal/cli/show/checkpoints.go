@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Checkpoints lists those that a job has kept, newest first.
+// Checkpoints lists a job's checkpoints, newest first.
 func Checkpoints(job string, list []api.Checkpoint, p Place) string {
 	if len(list) == 0 {
 		return Clean(job) + " has kept no checkpoint.\n"

@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// Clean replaces control characters, so that the text of another user cannot steer a terminal.
+// Clean replaces control characters, so that text from another user cannot steer a terminal.
 func Clean(s string) string { return strings.Map(harmless, s) }
 
-// Lines is clean for a text of several lines: newlines and tabs stay.
+// Lines is Clean for several lines: it keeps newlines and tabs.
 func Lines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -66,8 +66,8 @@ func commitPlans(t *testing.T, shape string) (list []purchase.Plan) {
 	return list
 }
 
-// Commitments and ownership are printed as people and programs read them; no line is wider than the terminal.
-func TestCommitmentsAndOwnershipArePrinted(t *testing.T) {
+// Commitments and ownership print for people and programs; no line exceeds the terminal's width.
+func TestCommit_MatchesGolden(t *testing.T) {
 	read := func(name string) []byte {
 		b, err := os.ReadFile("../../../docs/own.md")
 		if err != nil {
@@ -107,7 +107,7 @@ func TestCommitmentsAndOwnershipArePrinted(t *testing.T) {
 	}
 }
 
-// By hand (docs/commit.md): 100 machines that always run, $4.00 an hour on demand, $2.88 committed for a year.
+// By hand (docs/commit.md): 100 machines that always run, at $4.00 an hour on-demand and $2.88 committed for a year.
 func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/commit.md")
 	if err != nil {
@@ -132,9 +132,9 @@ func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 	}
 }
 
-// The hourly payment does not contain what is paid at once: with 100 units at $1 an hour and $26,280 each at once over three
-// years, $5,256,000 are owed. A term that is paid at once has no hourly payment.
-func TestCommitPlan_SaysWhenWhatIsOwedIsPaid(t *testing.T) {
+// The hourly payment excludes the upfront part: 100 units at $1 an hour and $26,280 upfront each over three years owe
+// $5,256,000. A term that is paid upfront has no hourly payment.
+func TestCommitPlan_SplitsOwedIntoUpfrontAndHourly(t *testing.T) {
 	v := commitPlans(t, "flat")[1]
 	if v.Owed.String() != "5256000" || v.Upfront.String() != "2628000" || v.AnHour.String() != "100" {
 		t.Errorf("owed %s, %s of it at once, %s an hour", v.Owed, v.Upfront, v.AnHour)
@@ -149,8 +149,9 @@ func TestCommitPlan_SaysWhenWhatIsOwedIsPaid(t *testing.T) {
 	}
 }
 
-// What is lost if all demand goes is never more than what is owed, also at a discount that is no round percentage: 1.50 of 3.06.
-func TestCommitPlan_RegretIsNoMoreThanIsOwed(t *testing.T) {
+// The loss if all demand disappears never exceeds the amount owed, even at a discount without a round percentage: 1.50
+// of 3.06.
+func TestCommitPlan_RegretDoesNotExceedOwed(t *testing.T) {
 	terms, err := commit.ReadTerms("terms.yaml", []byte("on_demand: {price: 3.06, source: example}\nterms:\n"+
 		"  - {name: a, kind: savings-plan, years: 3, hourly: 1.50, source: example}\n"))
 	if err != nil {
@@ -167,8 +168,8 @@ func TestCommitPlan_RegretIsNoMoreThanIsOwed(t *testing.T) {
 	}
 }
 
-// No option is lost at 80 columns, however long its name is and however many there are; a line says what costs less than what,
-// one for each option; options that cost the same are both the cheapest.
+// At 80 columns no option is omitted, however many there are and however long their names. There is one line per option
+// about what costs less than what. Options with equal costs are both the cheapest.
 func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
 	text := "name: n\nmonths: 12\noptions:\n"
 	for i := range 6 {
@@ -184,7 +185,7 @@ func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
 			t.Errorf("option %d, %s, is missing", i, total)
 		}
 	}
-	if n := strings.Count(got, "costs less in all than"); n != 5 { // those but the dearest
+	if n := strings.Count(got, "costs less in all than"); n != 5 { // all but the dearest
 		t.Errorf("%d lines say what costs less", n)
 	}
 	if !strings.Contains(strings.ReplaceAll(got, "\n", " "), "Cheapest: a-way-to-run-the-model-whose-name-is-long-number-0 and "+
@@ -201,7 +202,7 @@ func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
 	}
 }
 
-// A change that is paid back exactly at the end neither pays nor loses.
+// A change that breaks even exactly at the end neither pays nor loses.
 func TestROI_SaysThatItBreaksEven(t *testing.T) {
 	for text, says := range map[string]string{
 		"before: [{what: a, monthly: 3}]\nafter: []\ninvestment: [{what: b, once: 36}]": "It breaks even:",
@@ -219,8 +220,8 @@ func TestROI_SaysThatItBreaksEven(t *testing.T) {
 	}
 }
 
-// Below the table of a simulation stands what the row of means is.
-func TestCommitSimulate_SaysWhatTheMeanIs(t *testing.T) {
+// The table of a simulation is followed by an explanation of the row of means.
+func TestCommitSimulate_ExplainsMean(t *testing.T) {
 	v := replayed(t)
 	if got := v.Text(show.Place{}); !strings.Contains(got, "mean gives each region the same weight") {
 		t.Errorf("%s", got)

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-func TestCostsArePrintedWithTheirSum(t *testing.T) {
+func TestCosts_ShowSum(t *testing.T) {
 	v := api.Costs{By: "team", Until: now, Lines: []api.CostLine{
 		{Name: "vision", Currency: money.USD, Spent: amount("1234.567"), Jobs: 40, Live: 2,
 			Uses:      map[api.Use]money.Amount{api.Useful: amount("1100"), api.Lost: amount("50.5"), api.StartUp: amount("30"), api.Idle: amount("4.067"), api.Open: amount("50")},

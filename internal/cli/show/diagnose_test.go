@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/work/diagnose/profile"
 )
 
-// diagnosed is a report with a priced cause, one that nobody can price, and operators.
+// diagnosed is a report with a priced cause, an unpriced one, and operators.
 func diagnosed() diagnose.Report {
 	change, effort, risk := diagnose.Words(diagnose.DataLoading, diagnose.PyTorch)
 	return diagnose.Report{Job: "train-lm", Measured: 745, HourlyUSD: new(3.2), Phases: diagnose.Phases{SetUp: 31, Work: 700, After: 14},

@@ -8,20 +8,20 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// Engine is an engine as scrimp engine list prints it.
+// Engine is an engine as printed by scrimp engine list.
 type Engine struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
 	State    string `json:"state"`
 	Machines int    `json:"machines"`
 	Error    string `json:"error,omitempty"`
-	// Away are its machines that do not answer
+	// Away lists its machines that do not answer.
 	Away []api.AwayEngine `json:"away,omitempty"`
-	// Joined are its machines that connect to the server by themselves
+	// Joined lists its machines that connect to the server.
 	Joined []api.JoinedMachine `json:"joined,omitempty"`
 }
 
-// Engines are those of the file as the server has them. One that is in neither's list of the other is said to be so.
+// Engines adds the server's state to the engines of the file. It marks engines that only one of the two has.
 func Engines(file []Engine, server []api.Engine) []Engine {
 	for n := range file {
 		at := slices.IndexFunc(server, func(e api.Engine) bool { return e.Name == file[n].Name })
@@ -41,7 +41,7 @@ func Engines(file []Engine, server []api.Engine) []Engine {
 	return file
 }
 
-// EngineList prints engines, and below them why one does not answer.
+// EngineList formats engines, followed by the reasons why some do not answer.
 func EngineList(list []Engine, p Place) string {
 	rows := make([][]string, len(list))
 	for n, e := range list {

@@ -67,7 +67,7 @@ func estimates(p show.Place) map[string]string {
 	}
 }
 
-func TestEstimatesArePrinted(t *testing.T) {
+func TestEstimates_MatchGolden(t *testing.T) {
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 		for name, text := range estimates(p) {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -75,7 +75,7 @@ func TestEstimatesArePrinted(t *testing.T) {
 	}
 }
 
-func TestMeasuredRunsAndPastErrorsAreReadByPrograms(t *testing.T) {
+func TestHistory_ForPrograms(t *testing.T) {
 	within := 0.8
 	golden.JSON(t, "json/measured-run.json", measured.Run{
 		Job: "llama-ft-3", Name: "llama-ft", Kind: "experiment", State: "succeeded", Submitted: now, Finished: now, Offer: "aws/us-east-1/p5.48xlarge/on-demand", Machine: "p5.48xlarge", Accelerator: "H100-SXM-80GB", Accelerators: 8, Speed: 1,
@@ -86,7 +86,7 @@ func TestMeasuredRunsAndPastErrorsAreReadByPrograms(t *testing.T) {
 	golden.JSON(t, "json/measured-pair.json", measured.Pair{Job: "llama-ft-3", Name: "llama-ft", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5})
 }
 
-func TestNoLineOfAnEstimateIsWiderThanItsTerminal(t *testing.T) {
+func TestEstimates_FitTerminal(t *testing.T) {
 	for _, width := range []int{60, 80, 100} {
 		for name, text := range estimates(show.Place{Width: width, Now: now}) {
 			for line := range strings.Lines(text) {

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// What a job has spent never falls on a screen without a word why.
-func TestFollow_SaysWhyWhatIsSpentFalls(t *testing.T) {
+// A job's cost never decreases on the screen without an explanation.
+func TestFollow_ExplainsDecreasingCost(t *testing.T) {
 	var f show.Follow
 	j := api.Job{ID: "j", State: "running", Currency: money.USD}
 	for _, c := range []struct{ spent, want string }{{"0.008771", "$0.008771"},
@@ -24,8 +24,8 @@ func TestFollow_SaysWhyWhatIsSpentFalls(t *testing.T) {
 	}
 }
 
-// The page of a job on a simulated clock says so, and all its times are real ones: the deadline is in a minute where the
-// market's clock has two hours to it. People read their own zone, programs RFC 3339.
+// The page of a job on a simulated clock says so and has only real times: the deadline is in a minute of real time, two
+// hours of market time. People get their own zone, programs RFC 3339.
 func TestJob_HasOneClock(t *testing.T) {
 	zone := time.FixedZone("CET", 3600)
 	at := now.In(zone)

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// GC lists what was removed, or would be.
+// GC lists what was or would be removed.
 func GC(v api.GCDone, p Place) string {
 	if len(v.Items) == 0 {
 		return draw.Wrap("", "Nothing is old enough to go.", p.Columns())

@@ -7,8 +7,8 @@ import (
 	api "scrimp/client"
 )
 
-// What a program and its submitter say of a job is text on the screen of who looks at it.
-func TestNothingThatAJobSaysSteersATerminal(t *testing.T) {
+// Text from a job's program and its submitter cannot steer a terminal.
+func TestJob_TextCannotSteerTerminal(t *testing.T) {
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"
 	j := api.Job{ID: "a", Name: "a", State: "running", Why: steers, Detail: steers, Phase: steers, Machine: steers, Offer: steers, Team: steers, Project: steers, User: steers,
 		Outputs: steers, Tags: map[string]string{steers: steers}, Metrics: map[string]float64{steers: 1, "loss": 1}, Step: 1}

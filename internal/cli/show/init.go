@@ -8,13 +8,13 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// Written is a job file that was written, as --json has it.
+// Written is a new job file, for --json.
 type Written struct {
 	File    string           `json:"file"`
 	Guesses []scaffold.Guess `json:"guesses,omitempty"`
 }
 
-// Text says what was guessed, and from what.
+// Text lists the guesses and their sources.
 func (w Written) Text(p Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. scrimp plan %s says what it would cost.", w.File, w.File),

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Job is the page of one job.
+// Job formats the page of one job.
 func Job(j api.Job, p Place) string {
 	var b strings.Builder
 	jobHead(&b, j, p)
@@ -32,7 +32,7 @@ func Job(j api.Job, p Place) string {
 	return b.String()
 }
 
-// jobHead writes the state, and why it is this one.
+// jobHead writes the state and its reason.
 func jobHead(b *strings.Builder, j api.Job, p Place) {
 	head := j.ID + ": " + j.State
 	if j.Why != "" {
@@ -50,7 +50,7 @@ func jobHead(b *strings.Builder, j api.Job, p Place) {
 	}
 }
 
-// jobSteps writes how far the program is, and what it measures.
+// jobSteps writes the program's progress and metrics.
 func jobSteps(b *strings.Builder, j api.Job, p Place) {
 	step := fmt.Sprint(j.Step)
 	if j.Total != nil && *j.Total > 0 {
@@ -70,7 +70,7 @@ func jobSteps(b *strings.Builder, j api.Job, p Place) {
 	}
 }
 
-// jobMachine writes what the job has spent, and on what it spends now.
+// jobMachine writes the job's cost and its current machine.
 func jobMachine(b *strings.Builder, j api.Job, p Place) {
 	spent := spentOf(j, 4)
 	if j.Rate != nil && held(j) {
@@ -100,7 +100,8 @@ func jobMachine(b *strings.Builder, j api.Job, p Place) {
 	p.Fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
 }
 
-// realLeft is the time to the deadline of a job in seconds of real time, as its other times are. It has one.
+// realLeft returns the time to the job's deadline in seconds of real time, like its other times. The job must have a
+// deadline.
 func realLeft(j api.Job) float64 {
 	if j.Speed > 0 {
 		return *j.TimeLeft / j.Speed
@@ -142,11 +143,11 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	}
 }
 
-// took is how long a job that is over took from its submission, on the wall.
+// took returns the wall time of an ended job since its submission.
 func took(j api.Job) string { return draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)) }
 
-// metDeadline says whether a job that is over met its deadline; "" where it has none, or ended before
-// it without its work being done.
+// metDeadline describes whether an ended job met its deadline. It returns "" if the job has none, or ended early
+// without completing its work.
 func metDeadline(j api.Job) string {
 	switch {
 	case j.TimeLeft == nil || j.Finished == nil:
@@ -159,7 +160,7 @@ func metDeadline(j api.Job) string {
 	return ""
 }
 
-// Ended is a job that is over in one line: how it ended, after how long, and what it cost.
+// Ended formats an ended job as one line: its result, duration and cost.
 func Ended(j api.Job, p Place) string {
 	text := j.ID + " " + j.State
 	if j.State != "succeeded" && j.Why != "" {
@@ -175,8 +176,7 @@ func Ended(j api.Job, p Place) string {
 	return draw.Wrap("", Clean(text), p.Columns())
 }
 
-// jobOwner writes who submitted the job, for which team and project. The owner of the
-// data folder, who works alone, is not named.
+// jobOwner writes the submitter, team and project. It omits the owner of the data folder, who works alone.
 func jobOwner(b *strings.Builder, j api.Job, p Place) {
 	of := strings.Trim(j.Team+"/"+j.Project, "/")
 	switch other := j.User != "" && j.User != "owner"; {
@@ -205,7 +205,7 @@ func jobApproval(b *strings.Builder, v *api.Approval, p Place) {
 	p.Fact(b, "approval", "%s", text)
 }
 
-// exitCode writes a program's exit code, with what shells mean by it.
+// exitCode formats a program's exit code with its usual meaning.
 func exitCode(code int) string {
 	switch {
 	case code == 126:

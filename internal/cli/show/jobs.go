@@ -12,13 +12,13 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Jobs is the table of jobs and queue.
+// Jobs formats the table of jobs and queue.
 func Jobs(list []api.Job, p Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No jobs. scrimp run job.yaml runs one, scrimp init writes the file.", p.Columns())
 	}
 	var rows [][]string
-	// Whose they are is said where they are not all the same person's.
+	// The owner is shown only if the jobs have several.
 	several := slices.ContainsFunc(list, func(j api.Job) bool { return j.User != list[0].User || j.Team != list[0].Team })
 	for _, j := range list {
 		step, budget, left, odds := draw.Short(j.Step), "-", "-", "-"
@@ -52,7 +52,7 @@ func Jobs(list []api.Job, p Place) string {
 	return draw.Grid(columns, rows, p.Columns())
 }
 
-// Held is the table of jobs that wait for approval.
+// Held formats the table of jobs that wait for approval.
 func Held(list []api.Job, p Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No job waits for approval.", p.Columns())
@@ -82,8 +82,8 @@ func Held(list []api.Job, p Place) string {
 	}, rows, p.Columns())
 }
 
-// spent writes what a job has spent, with so many decimals; less than a cent has
-// six, where no budget of dollars says that cents are nothing.
+// spent formats a job's cost with the given number of decimals. Less than a cent gets six decimals, unless a budget of
+// a dollar or more makes cents negligible.
 func spent(j api.Job, places int) string {
 	if f := j.Spent.Float(); f > 0 && f < 0.01 && (j.Budget == nil || j.Budget.Float() < 1) {
 		places = 6
@@ -91,8 +91,7 @@ func spent(j api.Job, places int) string {
 	return money.Format(j.Spent, j.Currency, places)
 }
 
-// phase is what the machine of a running job is doing, for people; "" where it
-// does what it is rented for.
+// phase describes what the machine of a running job does, or returns "" while the program runs.
 func phase(j api.Job) string {
 	switch j.Phase {
 	case "", string(state.StageRunning):
@@ -107,18 +106,18 @@ func phase(j api.Job) string {
 	return Words(j.Phase)
 }
 
-// held reports whether the job has a machine now. The machine of the last
-// attempt stays on the wire, for status; it is not shown as held.
+// held reports whether the job has a machine now. The API keeps the machine of the last attempt for status; it does not
+// count.
 func held(j api.Job) bool { return j.Offer != "" && j.Finished == nil && j.State == "running" }
 
-// Follow is what was shown of a job before: what it has spent falls where its machine is found to have ended earlier,
-// and then the line says so.
+// Follow holds the last shown line of a job. A job's cost decreases when its machine turns out to have ended earlier,
+// and the next line then explains that.
 type Follow struct {
 	spent money.Amount
 	text  string
 }
 
-// Progress is the next line that is shown of a job. A line that is not shown must not be asked for.
+// Progress returns the next line about a job. Call it only for lines that are shown.
 func (f *Follow) Progress(j api.Job, p Place) string {
 	text, why := spent(j, 3), ""
 	if j.Spent.Cmp(f.spent) < 0 && text != f.text {
@@ -128,8 +127,7 @@ func (f *Follow) Progress(j api.Job, p Place) string {
 	return progress(j, p, why)
 }
 
-// Progress is a job in one line of at most the width: an item that does not
-// fit is left out whole.
+// Progress formats a job as one line of at most the width. It omits whole items that do not fit.
 func Progress(j api.Job, p Place) string { return progress(j, p, "") }
 
 func progress(j api.Job, p Place, why string) string {
@@ -146,7 +144,7 @@ func progress(j api.Job, p Place, why string) string {
 	return Clean(line)
 }
 
-// progressItems is what a progress line says, the most important first.
+// progressItems returns the items of a progress line, the most important first.
 func progressItems(j api.Job, why string) []string {
 	items := []string{progressHead(j)}
 	if j.Total != nil {
@@ -180,12 +178,12 @@ func progressItems(j api.Job, why string) []string {
 	return items
 }
 
-// progressHead names the job, and its state where the rest of the line does not say it.
+// progressHead returns the job's ID, with its state unless the rest of the line shows it.
 func progressHead(j api.Job) string {
 	switch w := phase(j); {
 	case j.State == "running" && w != "":
 		return j.ID + " " + w
-	case j.State == "running" && j.Step > 0: // the step says so
+	case j.State == "running" && j.Step > 0: // the step shows it
 		return j.ID
 	case (j.State == "queued" || j.State == "held" || j.State == "paused") && j.Why != "":
 		return j.ID + " " + j.State + " (" + Words(j.Why) + ")"
@@ -193,7 +191,7 @@ func progressHead(j api.Job) string {
 	return j.ID + " " + j.State
 }
 
-// spentOf is what a job has spent, of its budget where it has one.
+// spentOf formats a job's cost, with its budget if it has one.
 func spentOf(j api.Job, decimals int) string {
 	text := spent(j, decimals)
 	if j.Budget != nil {
@@ -232,7 +230,7 @@ func Failed(j api.Job, last []string, p Place) string {
 	return b.String()
 }
 
-// Next names the commands that are useful for a job that was just submitted.
+// Next lists the commands that are useful right after a submission.
 func Next(id string) string {
 	var b strings.Builder
 	for _, line := range [][2]string{{"attach ", "its progress; Ctrl-C detaches"}, {"logs -f ", "its output"},

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// Kept is what a job has kept, and what of that was copied.
+// Kept lists a job's stored outputs and checkpoints, and the copied ones.
 type Kept struct {
 	Job         string
 	Outputs     []api.Outputs    // by node
@@ -18,13 +18,13 @@ type Kept struct {
 	Copied      []Copied
 }
 
-// Copied are outputs that lie in a folder here.
+// Copied is a set of outputs in a local folder.
 type Copied struct {
 	api.Outputs
 	Folder string
 }
 
-// KeptLine is what is printed of copied outputs for a program.
+// KeptLine is the JSON line for copied outputs.
 type KeptLine struct {
 	Job         string        `json:"job"`
 	Folder      string        `json:"folder"`
@@ -32,16 +32,16 @@ type KeptLine struct {
 	Files       int           `json:"files"`
 	Bytes       int64         `json:"bytes"`
 	Outputs     []api.Outputs `json:"outputs"`     // of all nodes
-	Checkpoints int           `json:"checkpoints"` // that the job has kept
+	Checkpoints int           `json:"checkpoints"` // number of stored checkpoints
 }
 
-// Line is one of those lines.
+// Line returns the JSON line for c.
 func (k Kept) Line(c Copied) KeptLine {
 	return KeptLine{Job: k.Job, Folder: c.Folder, Node: c.Node, Files: c.Files, Bytes: c.Bytes, Outputs: k.Outputs,
 		Checkpoints: len(k.Checkpoints)}
 }
 
-// Of are the outputs of a node, "" being 0, or of all; an error says that there are none, and what there is.
+// Of returns the outputs of one node ("" is 0), or of all. If there are none, the error lists what exists.
 func (k Kept) Of(node string) ([]api.Outputs, error) {
 	if len(k.Outputs) == 0 {
 		if len(k.Checkpoints) > 0 {
@@ -55,7 +55,7 @@ func (k Kept) Of(node string) ([]api.Outputs, error) {
 	}
 	n, err := strconv.Atoi(node)
 	if node != "" && (err != nil || n < 0) {
-		return nil, fmt.Errorf("--node %.20s is no number of a machine: give one from 0, or all", node)
+		return nil, fmt.Errorf("--node %.20s is not the number of a machine: give one from 0, or all", node)
 	}
 	for _, o := range k.Outputs {
 		if o.Node == n {
@@ -66,7 +66,7 @@ func (k Kept) Of(node string) ([]api.Outputs, error) {
 		k.Job, nodesText(k.Outputs))
 }
 
-// Text says what was copied where, and what else is kept.
+// Text lists what was copied where, and what else is stored.
 func (k Kept) Text(p Place) string {
 	var b strings.Builder
 	for _, c := range k.Copied {
@@ -93,7 +93,7 @@ func (k Kept) Text(p Place) string {
 	return b.String()
 }
 
-// checkpoints says how many there are, and how to get the newest.
+// checkpoints formats the number of checkpoints, and how to get the newest.
 func (k Kept) checkpoints() string {
 	count := draw.Count(len(k.Checkpoints), "checkpoint")
 	for _, c := range k.Checkpoints {
@@ -107,7 +107,7 @@ func (k Kept) checkpoints() string {
 	return count + ": scrimp get " + k.Job + " --checkpoint"
 }
 
-// nodesText lists nodes: "node 1", "nodes 1 and 2", "nodes 1 to 7".
+// nodesText formats nodes: "node 1", "nodes 1 and 2", "nodes 1 to 7".
 func nodesText(list []api.Outputs) string {
 	first, last := list[0].Node, list[len(list)-1].Node
 	switch {
@@ -123,7 +123,7 @@ func nodesText(list []api.Outputs) string {
 	return fmt.Sprintf("nodes %s and %d", strings.Join(names, ", "), last)
 }
 
-// HasKept says what outputs a job has, and how to get them.
+// HasKept lists a job's stored outputs and the command that copies them.
 func HasKept(j api.Job, list []api.Outputs, p Place) string {
 	files, bytes, flag := 0, int64(0), ""
 	for _, o := range list {
@@ -140,8 +140,8 @@ func HasKept(j api.Job, list []api.Outputs, p Place) string {
 	return draw.Wrap("", Clean(text), p.Columns())
 }
 
-// Ending says that a job was told to end, and what goes on from there. keeps says that its
-// file names a folder of checkpoints.
+// Ending reports a requested end of a job, and what can continue from there. keeps means that the job file names a
+// checkpoint folder.
 func Ending(j api.Job, save, keeps bool, p Place) string {
 	id := Clean(j.ID)
 	switch {
@@ -157,7 +157,7 @@ func Ending(j api.Job, save, keeps bool, p Place) string {
 		"on from there.", id, id, id), p.Columns())
 }
 
-// GoesOn names the command by which a job goes on that was ended.
+// GoesOn names the command that resumes an ended job.
 func GoesOn(j api.Job, p Place) string {
 	id := Clean(j.ID)
 	if j.SavedStep > 0 {
@@ -167,7 +167,7 @@ func GoesOn(j api.Job, p Place) string {
 	return draw.Wrap("", fmt.Sprintf("scrimp resume %s takes it up again.", id), p.Columns())
 }
 
-// GotCheckpoint is a checkpoint whose files lie in a folder here.
+// GotCheckpoint is a checkpoint copied to a local folder.
 type GotCheckpoint struct {
 	Job        string `json:"job"`
 	Checkpoint string `json:"checkpoint"`

@@ -7,9 +7,8 @@ import (
 	api "scrimp/client"
 )
 
-// What is not copied is named with the command that does it, and what is not there is an error
-// that says what is.
-func TestGetSaysWhatIsKeptWhere(t *testing.T) {
+// The output names the commands that copy the rest. A request for missing outputs is an error that lists what exists.
+func TestKept_ListsStoredOutputs(t *testing.T) {
 	at := time.Date(2026, 11, 22, 21, 50, 0, 0, time.UTC)
 	of := func(nodes ...int) (list []api.Outputs) {
 		for _, n := range nodes {
@@ -32,7 +31,7 @@ func TestGetSaysWhatIsKeptWhere(t *testing.T) {
 		{Kept{}, "", "j has kept no outputs: name folders in outputs of its job file"},
 		{Kept{Checkpoints: saves}, "", "j has kept no outputs: name folders in outputs of its job file; it has kept 2 checkpoints, the newest of step 40: scrimp get j --checkpoint"},
 		{Kept{Outputs: of(1, 3)}, "", "node 0 of j has kept no outputs: scrimp get j --node all copies those of nodes 1 and 3"},
-		{Kept{Outputs: of(0)}, "x", "--node x is no number of a machine: give one from 0, or all"},
+		{Kept{Outputs: of(0)}, "x", "--node x is not the number of a machine: give one from 0, or all"},
 	} {
 		c.k.Job = "j"
 		got := ""
@@ -51,8 +50,8 @@ func TestGetSaysWhatIsKeptWhere(t *testing.T) {
 	}
 }
 
-// Who ends a job is told what goes on from there.
-func TestEndingAJobNamesWhatGoesOn(t *testing.T) {
+// The output of an end names the command that continues the job.
+func TestEnding_NamesCommandThatContinues(t *testing.T) {
 	for want, got := range map[string]string{
 		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               Ending(api.Job{ID: "j", State: "running"}, true, true, Place{}),
 		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": Ending(api.Job{ID: "j", State: "running"}, true, false, Place{}),

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// jobsOf is the job of a machine, and how many have parts of it too.
+// jobsOf formats the job of a machine, and the number of other jobs on it.
 func jobsOf(m api.Machine) string {
 	if n := len(m.Beside); n > 0 {
 		return fmt.Sprintf("%s +%d", m.Job, n)
@@ -19,7 +19,7 @@ func jobsOf(m api.Machine) string {
 	return m.Job
 }
 
-// Machines is the table of what is rented now.
+// Machines formats the table of rented machines.
 func Machines(list []api.Machine, p Place) string {
 	if len(list) == 0 {
 		return "No machine is rented.\n"

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-func TestMachinesAreListed(t *testing.T) {
+func TestMachines_MatchGolden(t *testing.T) {
 	at := func(m int) time.Time { return now.Add(time.Duration(m) * time.Minute) }
 	idle := amount("0.0125")
 	list := []api.Machine{

@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// At 80 and 120 columns no line is too wide and each row still says which it is, whole: with names of 40
-// letters, and with letters that take two columns each.
-func TestTablesKeepWhatIdentifiesARow(t *testing.T) {
+// At 80 and 120 columns no line is too wide, and each row keeps its whole name, also with names of 40 letters and
+// letters of two columns.
+func TestTables_KeepRowNames(t *testing.T) {
 	long, wide := "finetune-a-language-model-on-many-pages-2", strings.Repeat("訓練", 10)
 	offer := "aws/us-east-1a/p4de.24xlarge/on-demand-x"
 	usd, cents := money.USD, amount("1241.5")

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// listings has one of each kind: dated and undated, spot with a risk, of another
-// currency, without a price, a user's own machine, a part of an accelerator.
+// listings has one of each kind: dated and undated, spot with a risk, in another currency, without a price, a user's
+// own machine, and a part of an accelerator.
 const listings = `provider,region,zone,machine,capacity,accelerator,accelerators,accelerator_memory_gb,cpus,memory_gib,disk_gb,network_gbps,price,currency,at,source,risk_low,risk_high
 aws,us-east-1,,p5.48xlarge,on-demand,H100-SXM-80GB,8,,192,2048,30400,3200,55.04,USD,2026-02-27,price list of 2026-02-27,,
 aws,us-east-1,us-east-1a,p5.48xlarge,spot,H100-SXM-80GB,8,,192,2048,30400,3200,19.2512,USD,2026-03-01T11:40:00Z,"spot prices, DescribeSpotPriceHistory",0.05,0.1
@@ -33,7 +33,7 @@ aws,*,p5*,on-demand,,,25%,,,,,
 slurm,cluster,h100-node,reserved,9.60,USD,,H100-SXM-80GB,8,128,1024,
 `
 
-// seen is what a server has seen of the spot offer.
+// seen is a server's observation of the spot offer.
 var seen = map[market.OfferID]policy.Hazard{"aws/us-east-1a/p5.48xlarge/spot": {Lost: 3, Served: 40 * time.Hour}}
 
 func offers(t *testing.T) catalog.Catalog {
@@ -63,7 +63,7 @@ func offerPages(t *testing.T, p show.Place) map[string]string {
 	}
 }
 
-func TestOffersAreTablesThatFit(t *testing.T) {
+func TestOffers_FitTerminal(t *testing.T) {
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 		for name, text := range offerPages(t, p) {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -85,7 +85,7 @@ func TestOffersAreTablesThatFit(t *testing.T) {
 	}
 }
 
-func TestOffersAreInTheOrderThatIsAskedFor(t *testing.T) {
+func TestSortOffers_UsesRequestedOrder(t *testing.T) {
 	for order, want := range map[string]string{
 		"price":     "t3.medium g6f.large h100-node p5.48xlarge/spot gpu_8x_h100_sxm5 p5.48xlarge Standard_ND96isr_H100_v5 a3-highgpu-8g h100x8",
 		"value":     "h100-node p5.48xlarge/spot gpu_8x_h100_sxm5 p5.48xlarge Standard_ND96isr_H100_v5 t3.medium g6f.large a3-highgpu-8g h100x8",
@@ -113,7 +113,7 @@ func TestOffersAreInTheOrderThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
+func TestOffers_MarkStalePrices(t *testing.T) {
 	want := map[string]bool{"price list": false, "spot prices": false, "billing": true, "retail": true, "a table": true, "prices.csv": false}
 	for _, l := range offers(t).Listings {
 		for source, stale := range want {
@@ -129,7 +129,7 @@ func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTheWayOfAWishIsSaid(t *testing.T) {
+func TestNearly_NamesFilterInTheWay(t *testing.T) {
 	c := catalog.Builtin()
 	want := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"}}
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Waiting says that so many machines wait for a decision.
+// Waiting says that n machines wait for a decision.
 func Waiting(n int) string {
 	what := fmt.Sprintf("%d machines of an earlier incarnation of the log wait", n)
 	if n == 1 {
@@ -37,7 +37,7 @@ func Undecided(list []api.Undecided, p Place) string {
 	}, rows, p.Columns())
 }
 
-// Decided says what became of them.
+// Decided lists the results of a decision.
 func Decided(list []api.Undecided, adopt bool, p Place) string {
 	if len(list) == 0 {
 		return Undecided(list, p)

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-func TestMachinesThatWaitForADecisionAreListed(t *testing.T) {
+func TestUndecided_ListsMachines(t *testing.T) {
 	cost, more := amount("1.377"), amount("40.1")
 	list := []api.Undecided{
 		{Instance: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Job: "train-lm", Since: now.Add(-90 * time.Minute),

@@ -39,7 +39,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-func TestAnAuditLineDoesNotSteerTheTerminal(t *testing.T) {
+func TestAudit_CannotSteerTerminal(t *testing.T) {
 	a := api.Act{At: now, Who: "eve", Route: "PUT /v1/users/{id}", Object: "\x1b[2J\u202egone", Outcome: "refused", Detail: "a\nb\x07"}
 	text := account.Audit([]api.Act{a}, show.Place{})
 	if strings.ContainsAny(text, "\x1b\x07\u202e") || strings.Count(text, "\n") != 2 {

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// retrained is a run of a pipeline in its middle: two stages are reused, one is done, one runs and others wait.
+// retrained is a running pipeline: two stages are reused, one is done, one runs, and others wait.
 func retrained() api.Group {
 	at := func(minutes int) *time.Time { return ptr(now.Add(time.Duration(minutes) * time.Minute)) }
 	content := func(path, digest string) []api.StageContent { return []api.StageContent{{Path: path, Digest: digest}} }
@@ -53,7 +53,7 @@ func earlier() api.Group {
 	return g
 }
 
-func TestPipelinesArePrinted(t *testing.T) {
+func TestPipelines_MatchGolden(t *testing.T) {
 	g := retrained()
 	file := group.Layered([]group.GraphStage{{Name: "fetch"}, {Name: "clean", Needs: []string{"fetch"}}, {Name: "train", Needs: []string{"clean"}},
 		{Name: "deploy", Needs: []string{"train"}, Gate: "train.accuracy at least 0.90"}, {Name: "look", Needs: []string{"fetch"}}})
@@ -105,7 +105,7 @@ func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	}
 }
 
-// A page and a plan of thousands of stages show what needs attention.
+// A page and a plan of thousands of stages show the important ones.
 func TestPipelines_LargeOnesFitAPage(t *testing.T) {
 	g := retrained()
 	var graph []group.GraphStage
@@ -123,7 +123,7 @@ func TestPipelines_LargeOnesFitAPage(t *testing.T) {
 }
 
 // The line about the largest stage agrees with the receipt.
-func TestPipelineCost_SaysWhatWouldLowerIt(t *testing.T) {
+func TestPipelineCost_SuggestsLowerCost(t *testing.T) {
 	for want, change := range map[string]func(*api.GroupMember, *api.StageState){
 		"it was tried 5 times":        func(m *api.GroupMember, _ *api.StageState) { m.Attempts = 5 },
 		"it lost its machine 2 times": func(*api.GroupMember, *api.StageState) {},
@@ -144,7 +144,7 @@ func TestPipelineCost_SaysWhatWouldLowerIt(t *testing.T) {
 	}
 }
 
-func TestPipelineWhy_NamesStagesThatAreThere(t *testing.T) {
+func TestPipelineWhy_NamesExistingStages(t *testing.T) {
 	if _, err := group.WhyOf(retrained(), nil, "trian"); err == nil || !strings.Contains(err.Error(), "it has fetch, clean@us-east") {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// rankings are a feasible wish with recommendations, and one that nothing fulfils.
+// rankings holds a feasible request with recommendations, and an infeasible one.
 func rankings(t *testing.T) map[string]planning.Ranking {
 	q := rank.Request{
 		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
@@ -42,7 +42,7 @@ func rankings(t *testing.T) map[string]planning.Ranking {
 	return all
 }
 
-func TestARankingIsPrintedAndDrawn(t *testing.T) {
+func TestRanking_MatchesGolden(t *testing.T) {
 	for name, v := range rankings(t) {
 		for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 			text := v.Text(p)
@@ -61,7 +61,7 @@ func TestARankingIsPrintedAndDrawn(t *testing.T) {
 			}
 			continue
 		}
-		if !strings.Contains(svg, "<style>") { // a file of its own has no page that gives it colours
+		if !strings.Contains(svg, "<style>") { // a separate file gets no colours from a page
 			t.Errorf("%s: %s", name, svg)
 		}
 		for _, f := range v.Answer.Frontier {
@@ -80,7 +80,7 @@ func TestARankingIsPrintedAndDrawn(t *testing.T) {
 	}
 }
 
-func TestAWishThatIsCalledEnoughIsEnoughAsItIsWritten(t *testing.T) {
+func TestRanking_PrintedBudgetSuffices(t *testing.T) {
 	v := rankings(t)["infeasible"]
 	v.Answer.Nearest = []rank.Nearest{{Wish: "both", Cost: 12.3401, Hours: 1.5003}, {Wish: "deadline", Hours: 72.01}, {Wish: "budget", Cost: 12.34}, {Wish: "deadline", Hours: 0.5}}
 	text := v.Text(show.Place{Width: 120, Now: now})

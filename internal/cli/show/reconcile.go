@@ -10,10 +10,10 @@ import (
 	"scrimp/internal/work/reconcile"
 )
 
-// mostGaps is how many lines of each list people are shown; --json has more.
+// mostGaps bounds how many lines of each list a table shows; --json has all.
 const mostGaps = 20
 
-// Reconcile says how a bill differs from what scrimp accounted for.
+// Reconcile formats the differences between a bill and scrimp's accounts.
 func Reconcile(v reconcile.Answer, p Place) string {
 	var s strings.Builder
 	for i, t := range v.Totals {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-func TestSchedulesArePrinted(t *testing.T) {
+func TestSchedules_MatchGolden(t *testing.T) {
 	run := func(hours int, r api.ScheduleRun) api.ScheduleRun {
 		r.Due = now.Add(time.Duration(hours) * time.Hour)
 		r.DueMarket = r.Due

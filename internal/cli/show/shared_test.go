@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// several are jobs of two teams, one of which waits for approval.
+// several returns jobs of two teams; one waits for approval.
 func several() []api.Job {
 	list := jobs()
 	list[0].User, list[0].Team, list[0].Project = "ann", "vision", "lanes"
@@ -30,7 +30,7 @@ func acts() []api.Act {
 	}
 }
 
-// shared are the pages of a server that several people use.
+// shared returns the pages of a shared server.
 func shared(p show.Place) map[string]string {
 	users := []api.User{
 		{Name: "ann", Made: now.Add(-time.Hour), Grants: []api.Grant{{Team: "vision", Role: api.Submitter}, {Team: "language-models", Role: api.Viewer}}},

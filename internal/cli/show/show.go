@@ -1,6 +1,5 @@
-// Package show writes what people read: values of the wire become aligned text
-// that fits a terminal. Each function is given all that it prints, the width and
-// the time included, so that golden files hold every table.
+// Package show formats API values as aligned text that fits a terminal. Each function gets all inputs as arguments,
+// including the width and the time, so golden files can cover every table.
 package show
 
 import (
@@ -14,17 +13,17 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// narrowest is the least width that tables are laid out for, in columns.
+// narrowest is the smallest width of a table, in columns.
 const narrowest = 60
 
-// Place is where text is shown. A zero Place is a file or a program: nothing is
-// cut or left out for want of room, and times are RFC 3339.
+// Place describes where text is shown. The zero Place is a file or a program: it cuts and omits nothing, and its times
+// are RFC 3339.
 type Place struct {
-	Width int // columns; 0: any number
+	Width int // columns; 0 for any number
 	Now   time.Time
 }
 
-// Columns is how many columns a table may take; 0 means any number.
+// Columns returns the maximum width of a table in columns; 0 means any.
 func (p Place) Columns() int {
 	if p.Width == 0 {
 		return 0
@@ -32,7 +31,7 @@ func (p Place) Columns() int {
 	return max(narrowest, p.Width)
 }
 
-// When writes a time in the past: "2h ago" for people, RFC 3339 for programs.
+// When formats a past time: "2h ago" for people, RFC 3339 for programs.
 func (p Place) When(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
@@ -40,14 +39,14 @@ func (p Place) When(t time.Time) string {
 	return draw.Ago(t, p.Now)
 }
 
-// Fact writes one line of a page of facts: a name of at most 14 columns, and its value.
+// Fact writes a line of a page: a name of at most 14 columns, and its value.
 func (p Place) Fact(b *strings.Builder, name, format string, args ...any) {
-	// The value may hold what programs and other users wrote.
+	// The value may contain text from programs and other users.
 	text := Clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), text, p.Columns()))
 }
 
-// Clock writes the time of a market's clock, and how fast a simulated one runs.
+// Clock formats the market's time, and the speed of a simulated clock.
 func (p Place) Clock(speed float64, now time.Time) string {
 	if speed == 1 {
 		return p.Moment(now)
@@ -55,7 +54,7 @@ func (p Place) Clock(speed float64, now time.Time) string {
 	return draw.SimulatedClock(speed) + ", now " + p.Moment(now)
 }
 
-// Moment writes a date and time with its zone. People get their own zone, programs UTC.
+// Moment formats a date and time with its zone: the local zone for people, UTC for programs.
 func (p Place) Moment(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
@@ -63,7 +62,7 @@ func (p Place) Moment(t time.Time) string {
 	return t.In(p.Now.Location()).Format("2006-01-02 15:04:05 MST")
 }
 
-// Until writes a time in the future: "in 2h" for people, RFC 3339 for programs.
+// Until formats a future time: "in 2h" for people, RFC 3339 for programs.
 func (p Place) Until(t time.Time) string {
 	switch {
 	case p.Now.IsZero():
@@ -74,7 +73,7 @@ func (p Place) Until(t time.Time) string {
 	return "in " + draw.Span(t.Sub(p.Now))
 }
 
-// MarketTime writes a time on the clock of the market, which may be simulated, in UTC.
+// MarketTime formats a time of the market's clock, which may be simulated, in UTC.
 func (p Place) MarketTime(t time.Time) string {
 	if p.Now.IsZero() {
 		return t.UTC().Format(time.RFC3339)
@@ -82,10 +81,10 @@ func (p Place) MarketTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04")
 }
 
-// Server says who serves the data folder.
+// Server describes the server of the data folder.
 func Server(v api.Server, p Place) string {
 	var b strings.Builder
-	if v.PID == 0 { // of a server elsewhere, neither its process nor its folder is anybody's business
+	if v.PID == 0 { // the process and folder of a remote server do not matter to its users
 		fmt.Fprintf(&b, "Server %s, started %s\n", v.Version, p.When(v.Started))
 	} else {
 		fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.When(v.Started))
@@ -108,7 +107,7 @@ func Server(v api.Server, p Place) string {
 	return b.String()
 }
 
-// engineLine says how an engine stands: its name, kind, speed, and whether it answers.
+// engineLine describes an engine: its name, kind and speed, and whether it answers.
 func engineLine(e *api.Engine) string {
 	machines := draw.Count(e.Machines, "machine")
 	switch e.State {
@@ -124,24 +123,24 @@ func engineLine(e *api.Engine) string {
 	return fmt.Sprintf("%s (%s): answers, %s", e.Name, e.Kind, machines)
 }
 
-// Check is a line of scrimp doctor.
+// Check is a finding of scrimp doctor.
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	Text string `json:"text"` // what was found, and what fixes it
+	Text string `json:"text"` // the finding and its fix
 	Use  []Use  `json:"use,omitempty"`
 }
 
-// Use is what a kind of thing takes of the disk.
+// Use is the disk space of one kind of data.
 type Use struct {
 	Kind  string `json:"kind"`
 	Bytes int64  `json:"bytes"`
 }
 
-// mostName is how wide the names of checks may make their column.
+// mostName bounds the width of the column of check names.
 const mostName = 20
 
-// Doctor lists what was checked. A file that belongs to a finding, which is copied, follows the list.
+// Doctor lists the findings. The files that belong to findings follow, ready to copy.
 func Doctor(checks []Check, p Place) string {
 	var b, files strings.Builder
 	width := 12
@@ -163,7 +162,7 @@ func Doctor(checks []Check, p Place) string {
 	return b.String() + files.String()
 }
 
-// Verified says what a replay of the log has proved.
+// Verified reports the result of a log replay.
 func Verified(v api.Verified, p Place) string {
 	var b strings.Builder
 	if !v.OK {
@@ -183,15 +182,14 @@ func Verified(v api.Verified, p Place) string {
 	return b.String()
 }
 
-// Executed is what a command on a job's machine has printed, as --json has it:
-// text, where the wire carries bytes.
+// Executed is the output of a command on a job's machine, for --json. It is text, unlike the bytes of the API.
 type Executed struct {
-	Output string `json:"output"` // what is no text is replaced
+	Output string `json:"output"` // invalid UTF-8 is replaced
 	Exit   int    `json:"exit"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Exec is the result of scrimp exec for a program.
+// Exec converts the result of scrimp exec for --json.
 func Exec(r api.ExecResult) Executed {
 	return Executed{strings.ToValidUTF8(string(r.Output), "\uFFFD"), r.Exit, r.Error}
 }

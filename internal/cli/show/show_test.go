@@ -44,8 +44,8 @@ func price(s string) money.Rate {
 
 func ptr[T any](v T) *T { return &v }
 
-// jobs are one of each kind: running late in its life, asking for its first
-// machine, queued with a long name, done, and stopped by its budget.
+// jobs returns one of each kind: running and almost done, requesting its first machine, queued with a long name,
+// succeeded, and stopped by its budget.
 func jobs() []api.Job {
 	return []api.Job{
 		{
@@ -171,7 +171,7 @@ func scores() []replay.Score {
 	}
 }
 
-// pages is everything that is printed, by name.
+// pages returns all printed pages by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
 		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": listing.Sale{Market: sale(), Published: map[market.OfferID]listing.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": listing.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),
@@ -192,7 +192,7 @@ func pages(p show.Place) map[string]string {
 	return out
 }
 
-func TestWhatIsPrinted(t *testing.T) {
+func TestPages_MatchGolden(t *testing.T) {
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
 		for name, text := range pages(p) {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -200,7 +200,7 @@ func TestWhatIsPrinted(t *testing.T) {
 	}
 }
 
-func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
+func TestPages_FitTerminal(t *testing.T) {
 	for _, width := range []int{60, 72, 80, 100, 120, 200} {
 		for name, text := range pages(show.Place{Width: width, Now: now}) {
 			for line := range strings.Lines(text) {
@@ -216,7 +216,7 @@ func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramReads(t *testing.T) {
+func TestPages_ForPrograms(t *testing.T) {
 	for name, v := range map[string]any{
 		"job": jobs()[0], "job-new": jobs()[1], "job-done": jobs()[3], "market": sale(), "decision": decisions()[0], "decision-waits": decisions()[1],
 		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "score": scores()[1], "init": written(), "check": checks()[1], "ledger": verified(),

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// trained is what two machines did of which the second has not said anything yet.
+// trained returns the telemetry of two machines; the second has not reported yet.
 func trained() api.Telemetry {
 	cores, memory, gpu, until := 4, int64(16<<30), int64(23034<<20), now.Add(-3*time.Second)
 	n := api.TelemetryNode{Node: 0, Instance: "i-1\x1b[2J", Cores: &cores, Memory: &memory, Until: &until, Seconds: 600,
@@ -38,7 +38,7 @@ func trained() api.Telemetry {
 		Nodes: []api.TelemetryNode{n, {Node: 1, Instance: "i-2"}}}
 }
 
-func TestWhatMachinesDoIsShown(t *testing.T) {
+func TestTelemetry_MatchesGolden(t *testing.T) {
 	over := trained()
 	over.Live, over.State, over.Nodes = false, "succeeded", over.Nodes[:1]
 	list := []api.JobTelemetry{

@@ -20,7 +20,7 @@ aws,eu-west-1,,ml.p5.48xlarge,on-demand,H100-SXM-80GB,8,192,2048,70,USD,2026-02-
 gcp,us-central1,,a3-highgpu-8g,spot,H100-SXM-80GB,8,208,1872,30.1,USD,2026-02-28,billing catalogue,preemptible,,,
 `
 
-func TestTermsAndPlatformsStandBesideTheRawMachine(t *testing.T) {
+func TestOffers_CompareTermsAndPlatformsWithRawMachine(t *testing.T) {
 	c, err := catalog.Read("test", sold)
 	if err != nil || len(c.Skipped) > 0 {
 		t.Fatal(err, c.Skipped)
@@ -28,7 +28,7 @@ func TestTermsAndPlatformsStandBesideTheRawMachine(t *testing.T) {
 	list := c.Beside(c.Listings)
 	text := listing.Offers(list, nil, nil, 0, listing.Limits{}, now, show.Place{Now: now})
 	for _, want := range []string{
-		"reserved-1y-partial-upfront, $122640.00 now, $15.0000/h", // which is 29 an hour in all
+		"reserved-1y-partial-upfront, $122640.00 now, $15.0000/h", // which is $29 an hour in all
 		"savings-plan-1y-no-upfront, paid by the hour",
 		"sagemaker, raw $51.0000 +24.0 %", // 63.24 / 51
 		"sagemaker, raw price unknown", "preemptible, at most 24h",

@@ -13,15 +13,15 @@ import (
 // Words turns a machine-readable reason into words.
 func Words[S ~string](reason S) string { return Clean(strings.ReplaceAll(string(reason), "_", " ")) }
 
-// PerHour writes the price of an hour.
+// PerHour formats an hourly price.
 func PerHour(r money.Rate, c money.Currency) string {
 	return money.Format(money.Picos(int64(r)), c, 4) + "/h"
 }
 
-// Seconds writes a span that is given in seconds.
+// Seconds formats a duration given in seconds.
 func Seconds(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
 
-// MachinesOf writes n machines of an offer: "4 × p5.48xlarge".
+// MachinesOf formats n machines of an offer: "4 × p5.48xlarge".
 func MachinesOf(n int, offer string) string {
 	if n < 2 {
 		return offer
@@ -29,10 +29,10 @@ func MachinesOf(n int, offer string) string {
 	return fmt.Sprintf("%d × %s", n, offer)
 }
 
-// USD writes an estimated amount.
+// USD formats an estimated amount.
 func USD(v float64) string { return money.ShortFloat(v, money.USD) }
 
-// OrDash returns s, or "-" for an empty cell of a table.
+// OrDash returns s, or "-" if s is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -40,7 +40,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Digits writes a number with three significant digits, and millions as flags take them: 2.77M, 25.3B.
+// Digits formats a number with three significant digits, and millions as flags take them: 2.77M, 25.3B.
 func Digits(v float64) string {
 	switch {
 	case v == 0 || math.IsNaN(v) || math.IsInf(v, 0):
@@ -56,7 +56,7 @@ func Digits(v float64) string {
 	return fmt.Sprintf("%.*f", digits, v)
 }
 
-// Bytes writes a size with three significant digits.
+// Bytes formats a size with three significant digits.
 func Bytes(bytes int64) string {
 	v, unit := float64(bytes), 0
 	for ; v >= 1000 && unit < 4; unit++ {
@@ -65,7 +65,7 @@ func Bytes(bytes int64) string {
 	return fmt.Sprintf("%.3g%s", v, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-// Named returns the name of a line, or "(none)".
+// Named returns name, or "(none)" if it is empty.
 func Named(name string) string {
 	if name == "" {
 		return "(none)"

@@ -22,7 +22,7 @@ func line(name, before, after string, parts ...string) api.WhyLine {
 	return l
 }
 
-func TestWhy_IsAWaterfallOfEightyColumns(t *testing.T) {
+func TestWhy_WaterfallFitsEightyColumns(t *testing.T) {
 	v := api.Why{By: "team", Causes: causes,
 		Totals: []api.WhyLine{line("", "1200", "1814.5", "volume", "400", "price", "-100.5", "mix", "250", "efficiency", "-35", "failures", "99.99", "waiting", "0.01")},
 		Lines: []api.WhyLine{line("vision", "1000", "1700", "volume", "500", "price", "-100.5", "mix", "250", "efficiency", "-35", "failures", "85.5"),
@@ -39,9 +39,9 @@ func TestWhy_IsAWaterfallOfEightyColumns(t *testing.T) {
 	}
 }
 
-// A part too small to be seen beside the cost has no bar and no column, and the difference between the totals and the
-// lines is a row of its own.
-func TestWhy_ShowsWhatCanBeSeen(t *testing.T) {
+// A part too small to see beside the cost has no bar and no column, and the difference between the totals and the lines
+// is a row of its own.
+func TestWhy_OmitsInvisibleParts(t *testing.T) {
 	v := api.Why{By: "project", Causes: causes, Totals: []api.WhyLine{line("", "10", "12", "volume", "1.5", "waiting", "0.499999999999", "price", "0.000000000001")},
 		Lines:   []api.WhyLine{line("a", "10", "12", "volume", "2.5", "waiting", "-0.500000000001", "price", "0.000000000001")},
 		Between: []api.WhyLine{line("", "0", "0", "volume", "-1", "waiting", "1")}}
@@ -55,7 +55,7 @@ func TestWhy_ShowsWhatCanBeSeen(t *testing.T) {
 	}
 }
 
-// The bars of two spans have different names, a long title wraps, and jobs are listed once.
+// The bars of two periods have different names, a long title wraps, and jobs are listed once.
 func TestWhy_NamesItsBarsAndWraps(t *testing.T) {
 	v := api.Why{By: "job", Causes: causes, Totals: []api.WhyLine{line("", "10", "12", "volume", "2")},
 		Lines: []api.WhyLine{line("lm-1", "10", "12", "volume", "2")},

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/sim"
 )
 
-// What was played in time could be had: the optimum is never above it. What was late or not done says nothing.
-func TestTheOptimumIsNotAboveWhatWasPlayedInTime(t *testing.T) {
+// The optimum never exceeds a run that was played in time. Late or unfinished runs do not count.
+func TestLeasts_OptimumIsNotAboveRunInTime(t *testing.T) {
 	cost := func(picos int64, state core.State, inTime bool) sim.Played {
 		return sim.Played{Cost: money.Picos(picos), State: state, InTime: inTime, Finish: time.Hour}
 	}

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/sim/queue"
 )
 
-// traceFlags name the files of jobs and machines, and how many jobs count.
+// traceFlags name the files of jobs and machines, and the number of jobs to use.
 type traceFlags struct {
 	trace, catalog string
 	columns        queue.Columns
@@ -121,7 +121,7 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 	return cmd
 }
 
-// named returns the policies asked for, in the order of the table.
+// named returns the selected policies in table order.
 func named(asked []string) ([]string, error) {
 	for _, p := range asked {
 		if !slices.Contains(pack.Names, p) {

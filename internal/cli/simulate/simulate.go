@@ -45,7 +45,7 @@ Exit status: 0 done, 2 no policy can meet the deadline, 1 error.`,
 	return cmd
 }
 
-// policyFlag adds --policy and returns the names asked for, in the order of the table.
+// policyFlag adds --policy and returns a function for the selected names, in table order.
 func policyFlag(cmd *cobra.Command) func() ([]string, error) {
 	var asked []string
 	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(replay.Names, ", ")+
@@ -63,7 +63,7 @@ func policyFlag(cmd *cobra.Command) func() ([]string, error) {
 	}
 }
 
-// gangFlags say on how many machines the job of a benchmark runs, and how they are lost.
+// gangFlags set the number of machines of a benchmark's job, and how they are lost.
 type gangFlags struct {
 	nodes int
 	alone bool
@@ -86,7 +86,7 @@ func (f *gangFlags) check() error {
 	return nil
 }
 
-// says is what stands above the table of a job on several machines.
+// says returns the caption of the table for a job on several machines.
 func (f *gangFlags) says(width int) string {
 	lost := "all of them when the files say so of one"
 	switch {
@@ -153,7 +153,7 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 	return cmd
 }
 
-// scores prints the table of a benchmark; left is how many pairs of group and window it lacks.
+// scores prints a benchmark's table; left is the number of omitted pairs of group and window.
 func (a *app) scores(scores []replay.Score, left int, gang gangFlags) error {
 	if a.JSON {
 		return a.Print(struct {

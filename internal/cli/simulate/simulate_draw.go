@@ -29,10 +29,10 @@ func pieces(p sim.Played) []simPiece {
 	return list
 }
 
-// laneJSON is how many characters a lane has where nobody says how wide the screen is.
+// laneJSON is the width of a lane in characters if the screen width is unknown.
 const laneJSON = 48
 
-// longest is how long the longest of the first runs took.
+// longest returns the longest duration among the first runs.
 func longest(rows []simulated) time.Duration {
 	d := time.Duration(0)
 	for _, r := range rows {
@@ -41,8 +41,7 @@ func longest(rows []simulated) time.Duration {
 	return d
 }
 
-// timeline draws what was held: = spot, # on-demand or reserved, . nothing, and
-// x where a machine was interrupted.
+// timeline draws the held machines: = for spot, # for on-demand or reserved, . for none, and x for an interruption.
 func timeline(list []simPiece, whole time.Duration, width int) string {
 	if whole <= 0 {
 		return ""
@@ -80,11 +79,11 @@ func simulatedTable(rows []simulated, s *stage, width int) string {
 			of = fmt.Sprintf("%.0f %%", 100**r.OfOnDemand)
 		}
 		if r.OverOptimum != nil && r.Policy != replay.Optimum {
-			over = fmt.Sprintf("%.1f %%", math.Round(1000**r.OverOptimum)/10+0) // +0: there is no minus zero
+			over = fmt.Sprintf("%.1f %%", math.Round(1000**r.OverOptimum)/10+0) // +0 avoids a negative zero
 		}
 		cost := cents(r.MeanUSD)
 		if r.Unfinished > 0 {
-			cost = "-" // what is not done has no cost: a note says why
+			cost = "-" // unfinished work has no cost: a note explains why
 		}
 		line := []string{r.Policy, cost, of, over}
 		seconds := func(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
@@ -108,9 +107,9 @@ func simulatedTable(rows []simulated, s *stage, width int) string {
 	return out
 }
 
-// lanes draws the first runs below each other, with the deadline where the screen has room for it.
+// lanes draws the first runs below each other, with the deadline if the screen has room.
 func lanes(rows []simulated, s *stage, width int) string {
-	const name = 20 // columns of a policy's name
+	const name = 20 // columns for a policy's name
 	whole, wide := longest(rows), laneJSON
 	if width > 0 { // 0 is any width
 		wide = max(10, min(width-name-1, 100))
@@ -148,7 +147,7 @@ func signed(usd float64) string {
 	return fmt.Sprintf("$%.4f", usd)
 }
 
-// cents shows small amounts to the tenth of a cent.
+// cents formats dollars, and small amounts to the tenth of a cent.
 func cents(usd float64) string {
 	if usd < 10 {
 		return fmt.Sprintf("$%.3f", usd)

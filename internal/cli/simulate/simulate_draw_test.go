@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// The lanes of a simulation fit the screen, and the deadline stands below itself.
-func TestTheLanesOfASimulationFitTheScreen(t *testing.T) {
+// The lanes of a simulation fit the screen, and the deadline's label is at its mark.
+func TestLanes_FitScreen(t *testing.T) {
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := &stage{trace: market.Trace{Name: "m"}, opened: opened, seeds: 1, terms: core.Terms{Deadline: opened.Add(8 * time.Hour)}}
 	early := simulated{Policy: "uniform-progress-2", finish: 4 * time.Hour, first: []simPiece{{to: time.Hour, spot: true, lost: true}, {from: 2 * time.Hour, to: 4 * time.Hour}}}

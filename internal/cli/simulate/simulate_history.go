@@ -21,33 +21,33 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// pastPolicy is a line of what another policy would have made of the jobs so far.
+// pastPolicy is a row: what a policy would have made of the past jobs.
 type pastPolicy struct {
 	Policy     string   `json:"policy"`
 	TotalUSD   float64  `json:"total_usd"`
-	SavedUSD   *float64 `json:"saved_usd"` // against what was paid
+	SavedUSD   *float64 `json:"saved_usd"` // relative to the actual cost
 	Misses     int      `json:"misses"`
 	Jobs       int      `json:"jobs"`
-	Unfinished int      `json:"unfinished"` // within their budget, on the market as it was seen
+	Unfinished int      `json:"unfinished"` // within their budget, on the recorded market
 }
 
-// pastRun is what the server's past jobs are played with.
+// pastRun holds the server's past jobs and how to play them.
 type pastRun struct {
 	api.History
-	trace  market.Trace // of the history
-	now    time.Time    // of the market
+	trace  market.Trace // the recorded market
+	now    time.Time    // market time
 	config core.Config
-	jobs   []api.PastJob // that are played
-	paid   float64       // for them, in dollars
-	// left out: their work was not measured; submitted before --since
+	jobs   []api.PastJob // jobs to play
+	paid   float64       // their actual cost in dollars
+	// Omitted jobs: without measured work, and submitted before --since.
 	unknown, earlier int
 	mind             *plan.Planner
 	notes            []string
-	unended          map[string]bool // jobs that would still run now, under some policy
+	unended          map[string]bool // jobs that would still run now under some policy
 	least            leasts
 }
 
-// simulateHistory plays the server's jobs again under each policy.
+// simulateHistory plays the server's past jobs under each policy.
 func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	names, err := f.policies()
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	return nil
 }
 
-// pastJobs asks the server for its history, and takes the jobs of it that can be played.
+// pastJobs requests the server's history and selects the jobs that can be played.
 func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 	c, err := a.Ensure(ctx, "")
 	if err != nil {
@@ -126,8 +126,8 @@ func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 	return nil, fmt.Errorf("no job has succeeded whose work was measured%s: run some, then ask again", why)
 }
 
-// play plays all jobs under a policy. It is not ok where the policy has no line: the
-// optimum of a job without an end.
+// play plays all jobs under a policy. It returns false if the policy has no row: the optimum of a job without a
+// deadline.
 func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, int)) (pastPolicy, bool, error) {
 	row := pastPolicy{Policy: name}
 	for n, j := range p.jobs {
@@ -155,11 +155,11 @@ func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, 
 	return row, true, nil
 }
 
-// playJob adds to a policy's line what it would have made of a job.
+// playJob adds the result of one job to a policy's row.
 func (p *pastRun) playJob(n int, j api.PastJob, name string, row *pastPolicy) {
 	terms := convert.To[core.Terms](j.Terms)
 	if name == string(policy.OnDemand) {
-		terms.Need.Ladder = nil // which may begin with spot
+		terms.Need.Ladder = nil // it may start with spot
 	}
 	played := sim.Play(sim.Playback{
 		Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: p.trace,
@@ -178,7 +178,7 @@ func (p *pastRun) playJob(n int, j api.PastJob, name string, row *pastPolicy) {
 	}
 }
 
-// noteLeftOut says which jobs were not played, and which not to their end.
+// noteLeftOut notes which jobs were not played, or not to their end.
 func (p *pastRun) noteLeftOut() {
 	for _, n := range []struct {
 		n    int
@@ -196,12 +196,12 @@ func (p *pastRun) noteLeftOut() {
 	}
 }
 
-// printPast prints a line a policy, the best one, and the notes.
+// printPast prints a row for each policy, the best policy, and the notes.
 func (a *app) printPast(p *pastRun, rows []pastPolicy) {
 	width := a.Place().Width
 	table := [][]string{}
 	for _, r := range rows {
-		saved := "-" // what is not done has saved nothing
+		saved := "-" // unfinished work has saved nothing
 		if r.SavedUSD != nil {
 			saved = signed(*r.SavedUSD)
 		}
@@ -227,19 +227,19 @@ func (a *app) printPast(p *pastRun, rows []pastPolicy) {
 	}
 }
 
-// begin is the market time from which on jobs are played again.
+// begin returns the market time from which jobs are played.
 func (f *simulateFlags) begin(now time.Time) (time.Time, error) {
 	if f.since == "" {
 		return time.Time{}, nil
 	}
 	d, err := spec.ParseDuration(f.since)
 	if err != nil || d <= 0 {
-		return time.Time{}, fmt.Errorf("--since %q is no span above zero, such as 30d", f.since)
+		return time.Time{}, fmt.Errorf("--since %q is not a span above zero, such as 30d", f.since)
 	}
 	return now.Add(-d), nil
 }
 
-// hindsight is the least that a past job could have cost.
+// hindsight returns the least possible cost of a past job.
 func hindsight(t market.Trace, j api.PastJob, from time.Duration, c core.Config) (money.Amount, error) {
 	if j.Terms.Deadline.IsZero() {
 		return money.Amount{}, errNoEnd
@@ -249,13 +249,13 @@ func hindsight(t market.Trace, j api.PastJob, from time.Duration, c core.Config)
 		j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted), max(j.Restart, time.Second))
 }
 
-// thriftiest is the policy that would have cost least of those with the fewest late jobs.
+// thriftiest returns the cheapest policy among those with the fewest late jobs.
 func thriftiest(rows []pastPolicy) (best pastPolicy, ok bool) {
 	for _, r := range rows {
 		if r.Policy == replay.Optimum || r.Unfinished > 0 {
 			continue
 		}
-		// of equals the default, which is the last
+		// Among equals it prefers the default, which comes last.
 		if !ok || r.Misses < best.Misses || r.Misses == best.Misses && r.TotalUSD <= best.TotalUSD {
 			best, ok = r, true
 		}

@@ -17,27 +17,27 @@ import (
 	jobterms "scrimp/internal/server/terms"
 )
 
-// simulated is one policy's line of `scrimp simulate`.
+// simulated is one policy's row of `scrimp simulate`.
 type simulated struct {
 	Policy        string        `json:"policy"`
 	MeanUSD       float64       `json:"mean_usd"`
 	OverOptimum   *float64      `json:"over_optimum,omitempty"` // a fraction
-	OfOnDemand    *float64      `json:"of_on_demand,omitempty"` // share of what on-demand costs
+	OfOnDemand    *float64      `json:"of_on_demand,omitempty"` // relative to the cost of on-demand
 	Misses        int           `json:"misses"`
 	Runs          int           `json:"runs"`
-	Unfinished    int           `json:"unfinished"`    // of them; they are misses too, and no cost of the work
-	Why           string        `json:"why,omitempty"` // of the first that was not done
-	FinishS       float64       `json:"finish_s"`      // mean of those that were done, market seconds
+	Unfinished    int           `json:"unfinished"`    // of Runs; also misses, and excluded from the costs
+	Why           string        `json:"why,omitempty"` // of the first unfinished run
+	FinishS       float64       `json:"finish_s"`      // mean of the finished runs, in market seconds
 	Interruptions float64       `json:"interruptions"`
-	Moves         float64       `json:"moves"`  // mean, to another region
-	LostS         float64       `json:"lost_s"` // mean time of work that was paid for and lost
+	Moves         float64       `json:"moves"`  // mean number of moves to another region
+	LostS         float64       `json:"lost_s"` // mean time of paid work that was lost
 	LostUSD       float64       `json:"lost_usd"`
 	Timeline      string        `json:"timeline,omitempty"` // of the first run
 	first         []simPiece    // of the first run
 	finish        time.Duration // of the first run
 }
 
-// simPiece is a time in which a machine was held.
+// simPiece is a period in which a machine was held.
 type simPiece struct {
 	from, to time.Duration
 	spot     bool
@@ -116,7 +116,7 @@ func by(t core.Terms, opened time.Time) string {
 	return " by a deadline in " + draw.Span(t.Deadline.Sub(opened))
 }
 
-// errNoMarket says which file is missing.
+// errNoMarket reports a missing market file.
 var errNoMarket = errors.New("--market: missing: name a market file, or calm or stormy; docs/market-file.md " +
 	"describes the form")
 
@@ -140,7 +140,7 @@ func (f *simulateFlags) check(args []string, changed func(flag string) bool) err
 	return f.checkJob()
 }
 
-// checkJob says what is missing to play a job.
+// checkJob returns an error if a job cannot be played.
 func (f *simulateFlags) checkJob() error {
 	switch {
 	case f.job.Market == "":

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-// stage is a job on a market, and what is to be said of the two.
+// stage is a job on a market, with notes about the two.
 type stage struct {
 	trace         market.Trace
 	terms         core.Terms
@@ -31,13 +31,13 @@ type stage struct {
 	seeds         int
 
 	fits   tick.Fits
-	steady bool          // something fits that is not preemptible
-	known  time.Duration // how far the market is known; 0: it repeats, or never changes
-	late   bool          // nothing meets the deadline
+	steady bool          // an uninterruptible offer fits
+	known  time.Duration // how far the market is recorded; 0 if it repeats or never changes
+	late   bool          // no choice meets the deadline
 	notes  []string
 }
 
-// span is the time from a submission to its deadline; 0: there is none.
+// span returns the time from a submission to its deadline, or 0 without one.
 func (s *stage) span() time.Duration {
 	if s.terms.Deadline.IsZero() {
 		return 0
@@ -49,7 +49,7 @@ func (s *stage) notef(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// survey finds out what of the market fits the job, and refuses a market of which nothing does.
+// survey finds the offers that fit the job, and refuses a market without any.
 func (s *stage) survey(file string) error {
 	if s.trace.Currency != money.USD {
 		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your "+
@@ -75,7 +75,7 @@ func (s *stage) survey(file string) error {
 	images := func(l market.TraceLine) bool { return s.terms.Need.Imaged(&l.Offer) }
 	switch {
 	case fastest <= 0 && !slices.ContainsFunc(s.trace.Lines, images):
-		return fmt.Errorf("%s: image: the machines of market %s are no containers: --image none plays the job without",
+		return fmt.Errorf("%s: image: the machines of market %s are not containers: --image none simulates the job without",
 			file, s.trace.Name)
 	case fastest <= 0:
 		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file,
@@ -115,9 +115,9 @@ func lastKnown(t market.Trace) (last time.Duration) {
 	return last
 }
 
-// fitsOf says on which offers a job may run, and how fast it does; c says whose machines jobs share.
+// fitsOf returns which offers can run a job, and at what speed; c says whose machines are shared.
 func fitsOf(need plan.Need, c core.Config) tick.Fits {
-	need.Ladder = nil // what comes later may come
+	need.Ladder = nil // later rungs may be reached
 	return func(o market.Offer, rate money.Rate) (float64, bool) {
 		q := market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}
 		sold := plan.Listings{Shared: func(provider string) bool { return c.TimingOf(provider).Seats > 1 }}
@@ -127,11 +127,11 @@ func fitsOf(need plan.Need, c core.Config) tick.Fits {
 	}
 }
 
-// errNoEnd says why a job without a deadline has no optimum.
+// errNoEnd explains why a job without a deadline has no optimum.
 var errNoEnd = errors.New("without a deadline the job could wait for ever")
 
-// starts spreads the submissions over the market; where it does not repeat, such
-// that the deadlines lie in what is known of it, if they can.
+// starts spreads the submissions over the market. If the market does not repeat, their deadlines lie within its
+// recorded time, if possible.
 func (s *stage) starts() []time.Duration {
 	length := cmp.Or(s.trace.Repeat, max(0, s.known-max(s.span(), s.terms.Work+s.restart)))
 	list := make([]time.Duration, s.seeds)
@@ -174,17 +174,17 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 	return rows, nil
 }
 
-// played is what all runs of all policies have in common.
+// played holds what the runs of all policies share.
 type played struct {
 	*stage
 	mind    *plan.Planner
 	runs    int
-	past    int // of them, that went on after the market is known
+	past    int // of runs, those that continued after the recorded market
 	least   leasts
-	prepaid bool // one of them used reserved machines
+	prepaid bool // a run used reserved machines
 }
 
-// policy plays all runs of a policy; the row has none where there is no line of it.
+// policy plays all runs of a policy. The row has no runs if the policy has no row.
 func (p *played) policy(ctx context.Context, name string, tell func(string, int, int)) (simulated, error) {
 	row := simulated{Policy: name}
 	for n, from := range p.starts() {
@@ -217,7 +217,7 @@ func (p *played) policy(ctx context.Context, name string, tell func(string, int,
 	return row, nil
 }
 
-// note says what the figures of the runs are not.
+// note adds the caveats of the figures.
 func (p *played) note() {
 	if at := p.starts(); p.seeds > 1 && at[p.seeds-1] == 0 {
 		p.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same",
@@ -239,7 +239,7 @@ func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Planner) s
 		terms.Deadline = s.opened.Add(from + span)
 	}
 	if rule == policy.OnDemand {
-		terms.Need.Ladder = nil // which may begin with spot
+		terms.Need.Ladder = nil // it may start with spot
 	}
 	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened,
 		From: from, Policy: rule, Planner: mind})
@@ -271,7 +271,7 @@ func (r *simulated) add(p sim.Played, first bool) {
 	}
 }
 
-// mean turns sums into means.
+// mean converts sums to means.
 func (r *simulated) mean() {
 	runs := float64(r.Runs)
 	for _, v := range []*float64{&r.MeanUSD, &r.Interruptions, &r.Moves, &r.LostS, &r.LostUSD} {
@@ -282,7 +282,7 @@ func (r *simulated) mean() {
 	}
 }
 
-// undone says why a run was not done.
+// undone explains why a run was not finished.
 func undone(why string) string {
 	switch why {
 	case string(plan.OutOfMoney), string(policy.BudgetSpent), string(plan.BudgetGone), string(plan.BudgetWait):
@@ -293,7 +293,7 @@ func undone(why string) string {
 	return cmp.Or(why, "it did not say why")
 }
 
-// compare sets the rows beside the optimum and on-demand. What was not done is compared with nothing.
+// compare relates the rows to the optimum and to on-demand, except for unfinished ones.
 func compare(rows []simulated) {
 	for i := range rows {
 		for _, o := range rows {
@@ -313,7 +313,7 @@ func compare(rows []simulated) {
 	}
 }
 
-// optimum is what the job would cost with the trace known in advance.
+// optimum returns the job's cost if the trace is known in advance.
 func (s *stage) optimum(from time.Duration) (money.Amount, error) {
 	span := s.span()
 	switch {

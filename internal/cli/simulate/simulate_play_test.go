@@ -13,10 +13,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// No policy costs less than the optimum, but for what its ticks round, and who is in
-// time costs no more than on-demand and the restarts; on drawn markets, one of them
-// with a machine of twice the speed.
-func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
+// No policy costs less than the optimum, apart from the rounding of ticks, and a policy that is in time costs at most
+// on-demand plus the restarts. The markets are drawn, one of them with a machine of twice the speed.
+func TestPlay_NoPolicyBeatsOptimum(t *testing.T) {
 	t.Parallel()
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mind := plan.NewPlanner()
@@ -68,9 +67,9 @@ func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
 	}
 }
 
-// The optimum and all costs of a gang are those of all its machines: no policy beats the optimum, on-demand
-// costs what so many hours of the machines do, and shares are those of one machine.
-func TestASimulationOfAGangCountsAllItsMachines(t *testing.T) {
+// The optimum and all costs of a gang count all of its machines: no policy beats the optimum, on-demand costs the
+// machines' hours, and shares are those of one machine.
+func TestPlay_GangCountsAllMachines(t *testing.T) {
 	t.Parallel()
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mind := plan.NewPlanner()

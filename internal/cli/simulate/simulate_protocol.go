@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-// playProtocol plays a benchmark by the rules of a file.
+// playProtocol plays a benchmark by the rules of a protocol file.
 func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) error {
 	text, err := os.ReadFile(f.protocol)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) er
 	return nil
 }
 
-// protocolNotes says what is not played as the files have it.
+// protocolNotes notes deviations from the files.
 func (a *app) protocolNotes(p *tick.Protocol, windows []tick.ZoneWindow, list []tick.Setting, without int) {
 	if unknown := p.Ungrouped(windows); len(unknown) > 0 {
 		a.Notef("nothing runs on %s: the protocol has no group with them\n", strings.Join(unknown, ", "))
@@ -74,11 +74,12 @@ func (a *app) protocolNotes(p *tick.Protocol, windows []tick.ZoneWindow, list []
 	}
 }
 
-// settingOptima are the optima of the runs, of so many machines. What a policy sees does not count for them.
+// settingOptima returns the optima of the runs for the given number of machines. They do not depend on what a policy
+// sees.
 func (a *app) settingOptima(ctx context.Context, list []tick.Setting, nodes int,
 	tell func(string, int, int)) ([][]money.Amount, error) {
 	var runs []tick.ZoneRun
-	first := make([]int, len(list)) // where the optima of a setting begin
+	first := make([]int, len(list)) // index of a setting's first optimum
 	for i, s := range list {
 		if i > 0 && s.SameButSight(&list[i-1]) {
 			first[i] = first[i-1]
@@ -100,10 +101,10 @@ func (a *app) settingOptima(ctx context.Context, list []tick.Setting, nodes int,
 	return out, nil
 }
 
-// A settingResult is one setting of the JSON.
+// A settingResult is the JSON of one setting.
 type settingResult struct {
 	Zones         []string       `json:"zones"`
-	WorkHours     float64        `json:"work_hours"` // as the protocol has it
+	WorkHours     float64        `json:"work_hours"` // as in the protocol
 	PlayedHours   float64        `json:"played_work_hours"`
 	DeadlineHours float64        `json:"deadline_hours"`
 	RestartHours  float64        `json:"restart_hours"`
@@ -112,7 +113,7 @@ type settingResult struct {
 	Policies      []policyResult `json:"policies"`
 }
 
-// A policyResult is one policy of a setting. Dollars are statistics: means of exact sums.
+// A policyResult is the JSON of one policy in a setting. Dollars are statistics: means of exact sums.
 type policyResult struct {
 	Name          string   `json:"name"`
 	MeanUSD       float64  `json:"mean_usd"`

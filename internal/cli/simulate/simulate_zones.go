@@ -63,7 +63,7 @@ Exit status: 0 done, 1 a file is missing or not in its form.`,
 	return cmd
 }
 
-// zonesFlags are the flags of simulate zones.
+// zonesFlags holds the flags of simulate zones.
 type zonesFlags struct {
 	availability, prices, protocol string
 	forms                          []string
@@ -95,7 +95,7 @@ func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) erro
 			return err
 		}
 	}
-	for i := range optima { // those are of one machine, and kept
+	for i := range optima { // the stored ones are for one machine
 		optima[i] = tick.Times(optima[i], f.gang.nodes)
 	}
 	for i := range rows {
@@ -108,8 +108,8 @@ func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) erro
 	return a.scores(scores, without, f.gang)
 }
 
-// zoneWindows reads the files of availability and prices. Where availability is counted, spot is there for the
-// machines of the job or it is not.
+// zoneWindows reads the availability and price files. If the files count machines, spot is up where there are enough
+// for the job.
 func (a *app) zoneWindows(f *zonesFlags) ([]tick.ZoneWindow, error) {
 	windows, err := readZones(f.availability, f.prices)
 	if err != nil {
@@ -122,8 +122,7 @@ func (a *app) zoneWindows(f *zonesFlags) ([]tick.ZoneWindow, error) {
 	return windows, nil
 }
 
-// zoneRows are the runs of each form, and how many pairs of group and window the files
-// lack a zone of.
+// zoneRows returns the runs of each form, and the number of pairs of group and window that the files lack a zone for.
 func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay.ZoneRow, without int, err error) {
 	for _, f := range forms {
 		if slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }) {
@@ -142,7 +141,7 @@ func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay
 	return rows, without, nil
 }
 
-// zoneOptima takes minutes once; it is kept in the user's cache folder.
+// zoneOptima returns the optima. The first computation takes minutes; the result is stored in the user's cache folder.
 func (a *app) zoneOptima(ctx context.Context, runs []tick.ZoneRun,
 	tell func(string, int, int)) ([]money.Amount, error) {
 	cache := ""

@@ -35,7 +35,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags) error {
 	return nil
 }
 
-// play returns the results by table, searcher and seed. It takes all processors.
+// play returns the results by table, searcher and seed. It uses all processors.
 func play(ctx context.Context, tables []*replay.Table, f simulateFlags,
 	tell func(name string, done, of int)) ([]replay.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -77,11 +77,11 @@ func play(ctx context.Context, tables []*replay.Table, f simulateFlags,
 	return results, nil
 }
 
-// mean is the figures of several searches.
+// mean holds the mean figures of several searches.
 type mean struct {
 	replay.Result
 	stop   replay.Stopped
-	aucVar float64 // of the mean of auc
+	aucVar float64 // variance of the mean AUC
 	n      int
 }
 
@@ -109,7 +109,7 @@ func meanOf(results []replay.Result) (m mean) {
 	return m
 }
 
-// table prints the means of each table and searcher, and those over all tables.
+// table prints the means of each table and searcher, and the means over all tables.
 func (a *app) table(results []replay.Result, f simulateFlags) string {
 	columns := []draw.Column{{Name: "TABLE"}, {Name: "SEARCHER"}}
 	for _, name := range []string{"R10", "R25", "R50", "R100", "AUC", "± S.E.", "TO1", "OVERSHOOT"} {
@@ -148,7 +148,7 @@ func (a *app) table(results []replay.Result, f simulateFlags) string {
 		"smaller is better. S.E. is the standard error of AUC.", draw.Count(f.seeds, "seed")), a.Place().Width) + "\n"
 }
 
-// over is the mean of the tables' means: each table counts the same.
+// over returns the mean over the tables, each with the same weight.
 func (f *simulateFlags) over(of func(table int) mean) mean {
 	var list []replay.Result
 	variance, n := 0.0, float64(len(f.tables))

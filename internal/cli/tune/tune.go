@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// app is what every command is given, for the commands of this package.
+// app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands are those of this package, below the command that runs searches.
+// Commands adds this package's commands to the command that runs searches.
 func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
 	a := &app{shared}
 	tune.AddCommand(a.simulateCmd())
@@ -27,7 +27,7 @@ func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
 // maxSeeds bounds --seeds.
 const maxSeeds = 10_000
 
-// simulateFlags are those of scrimp tune simulate.
+// simulateFlags holds the flags of scrimp tune simulate.
 type simulateFlags struct {
 	tables    []string
 	searchers []string
@@ -74,7 +74,7 @@ Exit status: 0 done, 1 a table cannot be read.`,
 	return cmd
 }
 
-// check sorts the arguments into tables and searchers, and refuses what cannot be played.
+// check splits the arguments into tables and searchers, and refuses what cannot be played.
 func (f *simulateFlags) check(args []string) error {
 	for _, arg := range args {
 		if slices.Contains(replay.Names(), arg) {
@@ -93,7 +93,7 @@ func (f *simulateFlags) check(args []string) error {
 	}
 	for _, s := range f.searchers {
 		if !slices.Contains(replay.Names(), s) {
-			return fmt.Errorf("--searcher %q is none of %s", s, strings.Join(replay.Names(), ", "))
+			return fmt.Errorf("--searcher %q is not one of %s", s, strings.Join(replay.Names(), ", "))
 		}
 	}
 	if len(f.searchers) == 0 {
@@ -103,7 +103,7 @@ func (f *simulateFlags) check(args []string) error {
 	return nil
 }
 
-// unique is a list without what it has before.
+// unique returns the list without duplicates.
 func unique(list []string) (out []string) {
 	for _, s := range list {
 		if !slices.Contains(out, s) {
@@ -118,7 +118,7 @@ func read(folder string) (*replay.Table, error) {
 	var files [3]*os.File
 	defer func() {
 		for _, f := range files {
-			_ = f.Close() // of those that were not opened it is an error
+			_ = f.Close() // closing an unopened file is an error, too
 		}
 	}()
 	for i, name := range []string{"space.json", "configs.csv", "curves.csv"} {

@@ -41,7 +41,7 @@ func folder(t *testing.T, name string) string {
 	return dir
 }
 
-// run runs scrimp tune with these arguments.
+// run runs scrimp tune with the given arguments.
 func run(ctx context.Context, json bool, args ...string) (string, error) {
 	var out bytes.Buffer
 	app := &command.App{Out: &out, Err: &bytes.Buffer{}, Now: func() time.Time { return time.Time{} }, JSON: json}
@@ -105,15 +105,15 @@ func TestSimulate_PrintsATableForPeople(t *testing.T) {
 	}
 }
 
-func TestSimulate_RefusesWhatItCannotPlay(t *testing.T) {
+func TestSimulate_RefusesInvalidArguments(t *testing.T) {
 	dir := folder(t, "one")
 	for want, args := range map[string][]string{
-		"give --table FOLDER":             nil,
-		"--seeds 0: give 1 to 10000":      {"--table", dir, "--seeds", "0"},
-		"--point-value -1: give 0 to":     {"--table", dir, "--point-value", "-1"},
-		"--point-value NaN: give 0 to":    {"--table", dir, "--point-value", "nan"},
-		"--searcher \"grid\" is none of ": {"--table", dir, "--searcher", "grid"},
-		"read --table: open ":             {"--table", dir + "x"},
+		"give --table FOLDER":                nil,
+		"--seeds 0: give 1 to 10000":         {"--table", dir, "--seeds", "0"},
+		"--point-value -1: give 0 to":        {"--table", dir, "--point-value", "-1"},
+		"--point-value NaN: give 0 to":       {"--table", dir, "--point-value", "nan"},
+		"--searcher \"grid\" is not one of ": {"--table", dir, "--searcher", "grid"},
+		"read --table: open ":                {"--table", dir + "x"},
 	} {
 		if _, err := run(t.Context(), false, args...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
@@ -121,7 +121,7 @@ func TestSimulate_RefusesWhatItCannotPlay(t *testing.T) {
 	}
 }
 
-func TestSimulate_EndsWhenItIsInterrupted(t *testing.T) {
+func TestSimulate_StopsWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := run(ctx, false, folder(t, "one"), "--seeds", "10000"); !errors.Is(err, context.Canceled) {

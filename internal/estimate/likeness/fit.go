@@ -2,15 +2,14 @@ package likeness
 
 import "math"
 
-// Leaving is a way to ask runs that are known: each group is foretold from all
-// that are in none of its points, and Weight is what one point's error counts.
+// Leaving is a way to test known runs: each group is predicted from the runs outside of it, and Weight is the weight of
+// one point's error.
 type Leaving struct {
 	Groups [][]int
 	Weight float64
 }
 
-// Slope is by how much a loss changes with the logarithm of each setting, and
-// with each measured value.
+// Slope is the gradient of a loss with respect to the logarithm of each setting, and to each measured value.
 type Slope struct {
 	SD    []float64       // by term
 	Reach [][Nums]float64 // by term
@@ -18,15 +17,14 @@ type Slope struct {
 	Y     []float64
 }
 
-// Loss is how ill the points are foretold with groups left out, and its slope.
-// blocks must be such that every group of every leaving lies within one of them.
+// Loss returns how badly the points are predicted with groups left out, and its gradient. Every group of every leaving
+// must lie within one of blocks.
 //
-// An error r with standard error s costs ln s + 5/2·ln(1 + r²/4s²), Student's
-// distribution with four degrees of freedom: a run that nothing explains costs
-// its logarithm only. It reports false where the likeness is none.
+// An error r with standard error s costs ln s + 5/2·ln(1 + r²/4s²), from Student's distribution with four degrees of
+// freedom: an unexplained run costs only its logarithm. Loss returns false if the kernel is not positive definite.
 //
-// The slope is worked backwards through error(G) = C·(P·y)[G], C = P[G,G]⁻¹,
-// P = K⁻¹, so that all settings together cost as much as two inverses.
+// The gradient is propagated backwards through error(G) = C·(P·y)[G], C = P[G,G]⁻¹, P = K⁻¹, so that all settings
+// together cost as much as two inverses.
 func (k *Kernel) Loss(seen []Point, blocks [][]int, by []Leaving) (loss float64, s Slope, ok bool) {
 	x, ok := k.Examine(seen)
 	if !ok {
@@ -34,7 +32,7 @@ func (k *Kernel) Loss(seen []Point, blocks [][]int, by []Leaving) (loss float64,
 	}
 	n := len(seen)
 	alphaBar := make([]float64, n)
-	at := make([]int, n) // the place of a point in its block
+	at := make([]int, n) // index of a point in its block
 	in := make([]int, n)
 	bars := make([]square, len(blocks))
 	for b, g := range blocks {
@@ -55,7 +53,7 @@ func (k *Kernel) Loss(seen []Point, blocks [][]int, by []Leaving) (loss float64,
 	return loss, k.slope(seen, x, blocks, bars, alphaBar), true
 }
 
-// back adds the loss of a group to what it owes to P and to P·y.
+// back adds the loss of a group to the gradients of P and of P·y.
 func (e Examined) back(g []int, weight float64, alphaBar []float64, bar square, at []int) (loss float64, ok bool) {
 	n := len(g)
 	b, rhs := newSquare(n), make([]float64, n)
@@ -101,7 +99,7 @@ func (k *Kernel) slope(seen []Point, x Examined, blocks [][]int, bars []square, 
 	for i := range n {
 		s.Y[i] = dot(x.inv.row(i), alphaBar)
 	}
-	// half = P·Bars, one block of columns after another; then kBar = -half·P - y's part.
+	// half = P·Bars, one block of columns after another; then kBar = -half·P minus y's part.
 	half := newSquare(n)
 	for b, g := range blocks {
 		for i := range n {
@@ -130,7 +128,7 @@ func (k *Kernel) slope(seen []Point, x Examined, blocks [][]int, bars []square, 
 	return s
 }
 
-// used is the terms that ready keeps, in its order.
+// used returns the indices of the terms that ready keeps, in its order.
 func (k *Kernel) used() (list []int) {
 	for i := range k.Terms {
 		if k.Terms[i].SD != 0 {

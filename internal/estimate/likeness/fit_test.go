@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The slope that is worked backwards is the one that moving a setting shows.
-func TestTheSlopeOfTheLossIsWhatMovingASettingChanges(t *testing.T) {
+// The computed gradient equals the change of the loss when a setting moves.
+func TestLoss_GradientMatchesDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	var seen []Point
 	for i := range 24 {

@@ -1,7 +1,5 @@
-// Package likeness learns a correction from runs that were measured: a Gaussian
-// process whose covariance is a sum of terms, each counting where two runs have
-// names in common and numbers near each other. It knows nothing of what the names
-// and numbers mean.
+// Package likeness learns a correction from measured runs: a Gaussian process whose covariance is a sum of terms, each
+// counting if two runs have names in common and close numbers. It does not know the meaning of the names and numbers.
 package likeness
 
 import (
@@ -9,31 +7,31 @@ import (
 	"sort"
 )
 
-// Names and Nums are how many names and numbers a run is described by at most.
+// Names and Nums bound the names and numbers that describe a run.
 const (
 	Names = 13
 	Nums  = 10
 )
 
-// Point is a run: its names by number, 0 equal to nothing, and its numbers.
+// Point is a run: its names by number, where 0 equals nothing, and its numbers.
 type Point struct {
 	Name [Names]int32
 	Num  [Nums]float64
-	// Base is ln of the physical estimate, Y is ln(measured / physical); NaN: not measured.
+	// Base is ln of the physical estimate, and Y is ln(measured / physical); NaN if not measured.
 	Base, Y float64
 }
 
-// Term is one part of the likeness of two runs: it counts where all its names
-// are equal, the more the nearer its numbers are.
+// Term is one part of the likeness of two runs: it counts if all its names are equal, and more the closer its numbers
+// are.
 type Term struct {
 	Label string        // for a reader
 	Names uint32        // names that must be equal
 	SD    float64       // how far, in ln, this part moves a run: its share of the prior
-	Reach [Nums]float64 // distance, in ln, at which likeness falls to 61 %; zero: any
-	Slope int           // 1 + the number it is linear in; zero: none
+	Reach [Nums]float64 // distance, in ln, at which the likeness falls to 61 %; zero for any
+	Slope int           // 1 + the index of the number in which it is linear; zero for none
 }
 
-// Same is the set of names that must be equal.
+// Same returns the set of names that must be equal.
 func Same(list ...int) uint32 {
 	var b uint32
 	for _, i := range list {
@@ -45,28 +43,27 @@ func Same(list ...int) uint32 {
 // Kernel is the likeness of all terms together.
 type Kernel struct {
 	Terms  []Term
-	Noise  float64       // what repeats of one run differ by, in ln
+	Noise  float64       // difference of repeated runs, in ln
 	Centre [Nums]float64 // where a linear term is neutral
-	// Width is what a standard error is multiplied by for an interval that holds four
-	// of five, where too few runs were seen to learn it.
+	// Width is the factor on a standard error that makes an interval hold four of five, if too few runs exist to learn
+	// it.
 	Width float64
-	// Stack and Source are the names that groups are left out by to learn how wide
-	// an interval must be, for runs of a program that was seen and of one that was
-	// not; Family is the name for which widths are kept apart.
+	// Stack and Source are the names by which groups are left out to learn the width of intervals, for runs of a known
+	// and of an unknown program. Family is the name with separate widths.
 	Stack, Source []int
 	Family        int
 }
 
-// part is a term made ready to be counted often.
+// part is a term prepared for repeated evaluation.
 type part struct {
 	names  uint32
 	v      float64 // variance
 	slope  int
-	reach  [3]int8 // the numbers it is near in, -1 at the end
+	reach  [3]int8 // indices of its numbers, terminated by -1
 	shrink [3]float64
 }
 
-// ready is the parts of a kernel; a term is near in at most three numbers.
+// ready returns the parts of a kernel; a term compares at most three numbers.
 func (k *Kernel) ready() []part {
 	var out []part
 	for i := range k.Terms {
@@ -87,7 +84,7 @@ func (k *Kernel) ready() []part {
 	return out
 }
 
-// like is how much two runs share: the covariance of their corrections.
+// like returns the covariance of the corrections of two runs.
 func like(parts []part, centre *[Nums]float64, a, b *Point) float64 {
 	var same uint32
 	for i := range a.Name {
@@ -128,17 +125,17 @@ func like(parts []part, centre *[Nums]float64, a, b *Point) float64 {
 	return sum
 }
 
-// Learned is a kernel with the runs it has seen.
+// Learned is a kernel with the runs that it learned from.
 type Learned struct {
 	k      *Kernel
 	parts  []part
 	Seen   []Point
 	factor square
 	alpha  []float64
-	// Near and Afar are what a standard error is multiplied by so that the interval
-	// holds four of five: by the runs' own error with groups, and sources, left out.
+	// Near and Afar are the factors on a standard error that make the interval hold four of five, from the runs' own
+	// errors with groups (Near) and sources (Afar) left out.
 	Near, Afar Widths
-	// Once is the same where one run of the group is known.
+	// Once is Near when one run of the group is known.
 	Once Widths
 }
 
@@ -166,7 +163,7 @@ func (k *Kernel) Learn(points []Point) *Learned {
 	return l
 }
 
-// few is how many runs a quantile of their errors must have.
+// few is the smallest number of runs for a quantile of their errors.
 const few = 15
 
 func (l *Learned) calibrate(y []float64) {
@@ -187,7 +184,7 @@ func (l *Learned) calibrate(y []float64) {
 		l.Once = l.Near
 	}
 	l.Afar = l.held(x, l.Grouped(l.k.Source...), false)
-	// A family that was seen in one or two sources tells little of the next one.
+	// A family from one or two sources tells little about the next source.
 	for f, v := range l.Afar {
 		if f > 0 {
 			l.Afar[f] = math.Max(v, l.Afar[0])
@@ -195,11 +192,11 @@ func (l *Learned) calibrate(y []float64) {
 	}
 }
 
-// Widths is by how much a standard error is multiplied, by family of models; 0 is
-// the family of all, and -1 what holds where too few runs were seen.
+// Widths holds the factors on a standard error by family of models; 0 is all families, and -1 the default with too few
+// runs.
 type Widths map[int32]float64
 
-// Of is the width for a family, or that of all where it has too few runs.
+// Of returns the factor of a family, or that of all families if it has too few runs.
 func (w Widths) Of(family int32) float64 {
 	if v, ok := w[family]; ok && family > 0 {
 		return v
@@ -210,10 +207,9 @@ func (w Widths) Of(family int32) float64 {
 	return w[-1]
 }
 
-// held is the 80 % quantile of |error| over its standard error with groups left
-// out, for all runs and for each family that has enough of them. Runs of a group
-// err alike, so the quantile allows for as few groups as there are, of a family only
-// where unsure is set: most families have one source or two.
+// held returns the 80 % quantile of |error| over its standard error with groups left out, for all runs and for each
+// family with enough of them. The runs of a group have similar errors, so the quantile allows for the number of groups;
+// for a family only if unsure is set, because most families have one or two sources.
 func (l *Learned) held(x Examined, groups [][]int, unsure bool) Widths {
 	mean, sd := x.LeftOut(groups)
 	z := map[int32][]float64{}
@@ -249,7 +245,7 @@ func (l *Learned) held(x Examined, groups [][]int, unsure bool) Widths {
 	return w
 }
 
-// Grouped is the seen points that are alike in all the names.
+// Grouped returns the learned points in groups that agree in all the given names.
 func (l *Learned) Grouped(by ...int) (groups [][]int) {
 	at := map[[Names]int32]int{}
 	for i, p := range l.Seen {
@@ -286,10 +282,10 @@ func (k *Kernel) matrix(seen []Point, jitter float64) square {
 // Guess is the correction of a point.
 type Guess struct {
 	Mean, SD float64 // in ln, with its standard error
-	Nearest  int     // the seen point that is most like it; -1: none was seen
+	Nearest  int     // the most similar learned point; -1 if there is none
 }
 
-// Guess is the correction ln(measured / physical) of a point.
+// Guess returns the correction ln(measured / physical) of a point.
 func (l *Learned) Guess(p *Point) Guess {
 	q := make([]float64, len(l.Seen))
 	for i := range l.Seen {
@@ -307,16 +303,15 @@ func (l *Learned) Guess(p *Point) Guess {
 	return g
 }
 
-// Examined is the seen points with the inverse of their likeness, from which the
-// error of any group left out follows without fitting again.
+// Examined holds the learned points with the inverse of their covariance, which gives the error of any omitted group
+// without fitting again.
 type Examined struct {
 	Y     []float64
 	alpha []float64
 	inv   square
 }
 
-// Examine prepares the points for leaving groups out. It reports false where the
-// likeness is none: not positive definite.
+// Examine prepares the points for leaving groups out. It returns false if the covariance is not positive definite.
 func (k *Kernel) Examine(seen []Point) (Examined, bool) {
 	f := k.matrix(seen, k.Noise*k.Noise)
 	if !f.cholesky() {
@@ -330,9 +325,8 @@ func (k *Kernel) Examine(seen []Point) (Examined, bool) {
 	return e, true
 }
 
-// LeftOut is what each group's points would have been estimated as had the
-// group not been measured, in closed form: for a group G of points,
-// error(G) = (K⁻¹[G,G])⁻¹ · (K⁻¹·y)[G].
+// LeftOut returns the estimates of each group's points as if the group had not been measured, in closed form: for a
+// group G of points, error(G) = (K⁻¹[G,G])⁻¹ · (K⁻¹·y)[G].
 func (e Examined) LeftOut(groups [][]int) (mean, sd []float64) {
 	mean, sd = make([]float64, len(e.Y)), make([]float64, len(e.Y))
 	for i := range mean {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// some is points of two names and two numbers, measured with a known correction.
+// some returns points of two names and two numbers, measured with a known correction.
 func some(seed uint64, n int) []Point {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var out []Point
@@ -28,9 +28,8 @@ func plain() *Kernel {
 	}}
 }
 
-// The closed form by which groups are left out must be what leaving them out and
-// learning again gives.
-func TestLeavingAGroupOutIsLearningWithoutIt(t *testing.T) {
+// The closed form for leaving groups out equals learning again without them.
+func TestLeftOut_EqualsLearningWithoutGroup(t *testing.T) {
 	k, points := plain(), some(7, 60)
 	x, ok := k.Examine(points)
 	if !ok {
@@ -60,7 +59,7 @@ func TestLeavingAGroupOutIsLearningWithoutIt(t *testing.T) {
 	}
 }
 
-func TestWidthsHoldFourOfFive(t *testing.T) {
+func TestWidths_HoldFourOfFive(t *testing.T) {
 	k, points := plain(), some(3, 200)
 	l := k.Learn(points)
 	x, _ := k.Examine(points)
@@ -79,7 +78,7 @@ func TestWidthsHoldFourOfFive(t *testing.T) {
 	}
 }
 
-func TestWhatIsLikeNothingIsGuessedAsThePriorSays(t *testing.T) {
+func TestGuess_UnknownPointGetsPrior(t *testing.T) {
 	l := plain().Learn(some(5, 50))
 	far := Point{Name: [Names]int32{99, 99}, Num: [Nums]float64{1e3, 1e3}}
 	near := l.Seen[0]
@@ -96,8 +95,8 @@ func TestWhatIsLikeNothingIsGuessedAsThePriorSays(t *testing.T) {
 	}
 }
 
-// A name of 0 is unknown, and equals nothing but itself.
-func TestAnUnknownNameIsLikeNoOther(t *testing.T) {
+// The name 0 is unknown and equals only itself.
+func TestLike_UnknownNameMatchesNothing(t *testing.T) {
 	k := plain()
 	var a, b Point
 	parts := k.ready()

@@ -4,70 +4,66 @@ import (
 	"math"
 )
 
-// most is how many runs an interval is told from: those that stand best for all.
-// What the others add is nearly nothing, and the time of a guess grows with them.
+// most bounds the runs that determine an interval: those that represent all best. The others add almost nothing, and
+// the time of a guess grows with them.
 const most = 192
 
 const (
 	step  = 0.125 // between two knots, in ln
 	knots = 512   // of a table
 	first = -128  // the lowest knot, in steps: exp(-16)
-	// kept is how many tables and how many sets of names are kept before all are forgotten.
+	// kept bounds the cached tables and the cached sets of names; beyond it the cache is cleared.
 	kept = 1 << 12
 )
 
-// Quick guesses as Learned does, some hundred times as fast. What a run shares with
-// those that were seen is a sum of parts that each depend on names and on one number
-// at most, so for given names it is a sum of functions of one number, which are
-// tabulated where they are asked and straight between two knots. It is not safe for
-// concurrent use.
+// Quick guesses like Learned, about a hundred times faster. The covariance of a run with the learned ones is a sum of
+// parts that depend on names and on at most one number. So for given names it is a sum of functions of one number,
+// which are tabulated on demand with linear interpolation between knots. It is not safe for concurrent use.
 //
-// The mean is that of all runs. The standard error is that of most of them
-// (Snelson and Ghahramani 2006, Sparse Gaussian Processes using Pseudo-inputs, the
-// inputs being runs), and so a little too wide where there are more.
+// The mean uses all runs. The standard error uses at most most of them (Snelson and Ghahramani 2006, Sparse Gaussian
+// Processes using Pseudo-inputs, with runs as inputs), so it is slightly too wide if there are more.
 type Quick struct {
 	l        *Learned
-	known    [Names]map[int32]bool // names that were seen
+	known    [Names]map[int32]bool // names of the learned runs
 	parts    []part
-	chosen   []int     // the runs that intervals are told from
-	weights  []float64 // for each of them what its likeness adds to the square root of what is known
+	chosen   []int     // the runs that determine intervals
+	weights  []float64 // for each chosen run, what its likeness adds to the square root of the known variance
 	channels []channel
-	prior    float64       // variance of a point before anything is seen, its slopes apart
-	slopes   [Nums]float64 // variance by the square of a number's distance from its centre
+	prior    float64       // variance of a point before anything is known, without its slopes
+	slopes   [Nums]float64 // variance per square of a number's distance from its centre
 	tables   map[place]*table
 	rooms    map[[Names]int32]*room
 	scratch  []float64
 	rows     []int
-	shares   []float64 // by the names that two points have in common, what they share; NaN: not asked yet
+	shares   []float64 // covariance by the set of common names; NaN if not computed yet
 }
 
-// channel is the parts of the same names that are near in the same number and
-// linear in the same one; -1: none.
+// channel is the set of parts with the same names, the same compared number and the same linear number; -1 for none.
 type channel struct {
 	near, slope int
 	names       uint32
 	parts       []int
 }
 
-// place is a channel for certain names.
+// place is a channel with specific names.
 type place struct {
 	channel int
 	names   [Names]int32
 }
 
-// table is a channel's function, where it was asked.
+// table is a channel's function, as far as it was evaluated.
 type table struct {
 	channel
-	rows  []int // the seen runs that have the names
+	rows  []int // the learned runs with the names
 	knots [knots][]float64
 }
 
-// room is all functions for runs of the same names.
+// room holds all functions for runs with the same names.
 type room struct {
-	base   []float64 // of no number
+	base   []float64 // independent of any number
 	lines  []line
 	tables []*table
-	like   []int // the seen runs that share most, best first
+	like   []int // the learned runs with the largest covariance, best first
 }
 
 type line struct {
@@ -75,8 +71,7 @@ type line struct {
 	sum   []float64
 }
 
-// Quick prepares guesses. It reports false where the kernel is no sum of functions
-// of one number.
+// Quick prepares guesses. It returns false if the kernel is not a sum of functions of one number.
 func (l *Learned) Quick() (*Quick, bool) {
 	q := &Quick{l: l, parts: l.parts, tables: map[place]*table{}, rooms: map[[Names]int32]*room{}}
 	type kind struct {
@@ -112,15 +107,15 @@ func (l *Learned) Quick() (*Quick, bool) {
 	return q, true
 }
 
-// Fork is another for the same runs, for use beside this one.
+// Fork returns another Quick for the same runs, for concurrent use.
 func (q *Quick) Fork() *Quick {
 	f := *q
 	f.rooms, f.tables = map[[Names]int32]*room{}, map[place]*table{}
 	return &f
 }
 
-// choose takes the runs that intervals are told from and weighs them: the variance
-// that is left is prior - |Σ likeness(chosen)·weights|².
+// choose selects and weighs the runs that determine intervals: the remaining variance is prior - |Σ
+// likeness(chosen)·weights|².
 func (q *Quick) choose() {
 	n := len(q.l.Seen)
 	if n <= most {
@@ -136,13 +131,13 @@ func (q *Quick) choose() {
 	}
 	rows, left := q.pivots()
 	m := len(q.chosen)
-	lower := newSquare(m) // of the chosen among themselves
+	lower := newSquare(m) // among the chosen runs
 	for i, c := range q.chosen {
 		for j := range i + 1 {
 			lower.row(i)[j] = rows[j][c]
 		}
 	}
-	// B = I + C·Cᵀ with C the projections over the root of what they leave and the noise.
+	// B = I + C·Cᵀ, where C are the projections divided by the root of their remainder plus the noise.
 	noise := q.l.k.Noise * q.l.k.Noise
 	b := newSquare(m)
 	scaled := make([][]float64, m)
@@ -182,9 +177,8 @@ func (q *Quick) choose() {
 	}
 }
 
-// pivots chooses the runs that the others follow from best, each the one of which
-// least is known given those before (pivoted Cholesky), and returns the projections
-// of all runs on them and the variance that is left of each.
+// pivots chooses the runs that predict the others best, each time the one with the largest remaining variance (pivoted
+// Cholesky). It returns the projections of all runs on them, and the remaining variance of each.
 func (q *Quick) pivots() (rows [][]float64, left []float64) {
 	seen := q.l.Seen
 	n := len(seen)
@@ -224,7 +218,7 @@ func (q *Quick) pivots() (rows [][]float64, left []float64) {
 	return rows, left
 }
 
-// Guess is the correction of a point. Its Nearest is not looked for.
+// Guess returns the correction of a point, without Nearest.
 func (q *Quick) Guess(p *Point) Guess {
 	if len(q.l.Seen) == 0 {
 		return q.l.Guess(p)
@@ -263,8 +257,7 @@ func (q *Quick) Guess(p *Point) Guess {
 	return Guess{Mean: to[0], SD: math.Sqrt(math.Max(v-dot(to[1:], to[1:]), 1e-6)), Nearest: -1}
 }
 
-// Nearest is the seen run most like a point of those that have most names in common
-// with it; -1: none was seen.
+// Nearest returns the most similar learned run among those with the most names in common, or -1.
 func (q *Quick) Nearest(p *Point) int {
 	best, most := -1, 0.0
 	if len(q.l.Seen) == 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// room is the functions for the names of a point. A name that was never seen is like none.
+// room returns the functions for the names of a point. An unknown name equals nothing.
 func (q *Quick) room(p *Point) *room {
 	names := p.Name
 	for i, n := range names {
@@ -47,7 +47,7 @@ func (q *Quick) room(p *Point) *room {
 	return r
 }
 
-// most is the three seen runs that share most by their names alone, best first.
+// most returns the three learned runs with the largest covariance by names alone, best first.
 func (q *Quick) most(names [Names]int32) (list []int) {
 	if q.scratch == nil {
 		q.scratch = make([]float64, len(q.l.Seen))
@@ -76,7 +76,7 @@ func (q *Quick) most(names [Names]int32) (list []int) {
 	return list
 }
 
-// share is what two points with those names in common share by them alone.
+// share returns the covariance of two points that comes from the given common names alone.
 func (q *Quick) share(same uint32) float64 {
 	if q.shares == nil {
 		q.shares = slices.Repeat([]float64{math.NaN()}, 1<<Names)
@@ -94,7 +94,7 @@ func (q *Quick) share(same uint32) float64 {
 	return v
 }
 
-// table is a channel's function for names, of which only those count that it asks for.
+// table returns a channel's function for names; only the names that the channel compares count.
 func (q *Quick) table(channel int, names [Names]int32) *table {
 	c := q.channels[channel]
 	for i := range names {
@@ -114,7 +114,7 @@ func (q *Quick) table(channel int, names [Names]int32) *table {
 		if c.names&(1<<j) == 0 {
 			continue
 		}
-		if asked = append(asked, j); n == 0 { // like none
+		if asked = append(asked, j); n == 0 { // an unknown name matches nothing
 			seen = nil
 		}
 	}
@@ -133,7 +133,7 @@ next:
 	return t
 }
 
-// knot is what a table gives at a knot: first to the mean, then by weights.
+// knot returns a table's values at a knot: first the part of the mean, then by weights.
 func (q *Quick) knot(t *table, at int) []float64 {
 	if k := t.knots[at]; k != nil {
 		return k

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// several is a kernel of all that a quick guess knows: names, a number that is near,
-// a slope, and both.
+// several is a kernel with every feature that Quick supports: names, a compared number, a slope, and both.
 func several() *Kernel {
 	return &Kernel{Noise: 0.05, Centre: [Nums]float64{2: 1}, Terms: []Term{
 		{SD: 0.1}, {SD: 0.3, Names: Same(0)}, {SD: 0.2, Names: Same(0, 1)},
@@ -28,9 +27,9 @@ func runs(n int, rng *rand.Rand) (seen []Point) {
 	return seen
 }
 
-// A quick guess is the slow one: the mean always, the standard error where few runs
-// were seen, and where many were not narrower and little wider.
-func TestAQuickGuessIsTheSlowOne(t *testing.T) {
+// A quick guess agrees with the slow one: the mean always, the standard error for few runs; for many runs it is not
+// narrower and only slightly wider.
+func TestQuick_AgreesWithSlowGuess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	for _, n := range []int{0, 1, 40, 400} {
 		l := several().Learn(runs(n, rng))
@@ -41,7 +40,7 @@ func TestAQuickGuessIsTheSlowOne(t *testing.T) {
 		widest := 0.0
 		for i, p := range runs(200, rng) {
 			if i%4 == 0 {
-				p.Name[0] = 99 // a name that was never seen
+				p.Name[0] = 99 // an unknown name
 			}
 			slow, quick := l.Guess(&p), q.Guess(&p)
 			if math.Abs(slow.Mean-quick.Mean) > 0.01 {
@@ -57,15 +56,15 @@ func TestAQuickGuessIsTheSlowOne(t *testing.T) {
 	}
 }
 
-// What was asked before does not change an answer.
-func TestAQuickGuessDependsOnNothingAskedBefore(t *testing.T) {
+// Earlier guesses do not change an answer.
+func TestQuick_IsIndependentOfEarlierGuesses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	l := several().Learn(runs(60, rng))
 	a, _ := l.Quick()
 	b := a.Fork()
 	ask := runs(3000, rng)
 	for i := range ask {
-		ask[i].Name[2] = int32(i) // never seen: no table of its own
+		ask[i].Name[2] = int32(i) // unknown, so it gets no table of its own
 		b.Guess(&ask[len(ask)-1-i])
 	}
 	for i := range ask {
@@ -78,7 +77,7 @@ func TestAQuickGuessDependsOnNothingAskedBefore(t *testing.T) {
 	}
 }
 
-func TestAKernelOfTwoNumbersTogetherIsNotGuessedQuickly(t *testing.T) {
+func TestQuick_RefusesTermOfTwoNumbers(t *testing.T) {
 	k := several()
 	k.Terms = append(k.Terms, Term{SD: 0.1, Reach: [Nums]float64{0: 1, 1: 1}})
 	if _, ok := k.Learn(runs(10, rand.New(rand.NewPCG(1, 1)))).Quick(); ok {

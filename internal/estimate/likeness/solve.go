@@ -2,7 +2,7 @@ package likeness
 
 import "math"
 
-// square is a symmetric matrix, row by row.
+// square is a symmetric matrix, stored by rows.
 type square struct {
 	n int
 	a []float64
@@ -28,8 +28,7 @@ func dot(a, b []float64) float64 {
 	return s0 + s1 + s2 + s3
 }
 
-// cholesky turns s into its lower factor in place, L·Lᵀ = s. It reports false
-// where s is not positive definite.
+// cholesky replaces s by its lower factor, L·Lᵀ = s. It returns false if s is not positive definite.
 func (s square) cholesky() bool {
 	for i := range s.n {
 		ri := s.row(i)
@@ -50,7 +49,7 @@ func (s square) cholesky() bool {
 	return true
 }
 
-// solve is x with L·Lᵀ·x = b, for a factor L.
+// solve returns x with L·Lᵀ·x = b, for a factor L.
 func (s square) solve(b []float64) []float64 {
 	x := append([]float64(nil), b...)
 	for i := range s.n {
@@ -67,7 +66,7 @@ func (s square) solve(b []float64) []float64 {
 	return x
 }
 
-// forward is x with L·x = b, in place.
+// forward solves L·x = b in place.
 func (s square) forward(b []float64) {
 	for i := range s.n {
 		r := s.row(i)
@@ -75,7 +74,7 @@ func (s square) forward(b []float64) {
 	}
 }
 
-// inverse is (L·Lᵀ)⁻¹ for a factor L.
+// inverse returns (L·Lᵀ)⁻¹ for a factor L.
 func (s square) inverse() square {
 	n := s.n
 	// u holds the columns of L⁻¹ as rows: u[j][i] = (L⁻¹)[i][j] for i ≥ j.

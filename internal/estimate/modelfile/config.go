@@ -9,15 +9,15 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// config is a config.json as it is read: values by key, and what was wrong first.
+// config is a config.json being read: values by key, and the first error.
 type config struct {
 	name   string
 	value  map[string]any
 	wrong  *Bad
-	called map[string]string // what the file calls a field of a line
+	called map[string]string // the file's name for each field of a line
 }
 
-// num is the first of these keys that is there and not null, and zero where none is.
+// num returns the first of these keys that exists and is not null, or zero.
 func (c *config) num(what string, keys ...string) float64 {
 	if c.called[what] == "" {
 		c.called[what] = keys[0]
@@ -58,13 +58,13 @@ func (c *config) flag(key string, other bool) bool {
 	return other
 }
 
-// part is a nested config, such as that of the part that reads.
+// part returns a nested config, such as that of the text part.
 func (c *config) part(key string) (*config, bool) {
 	v, ok := c.value[key].(map[string]any)
 	return &config{name: c.name, value: v, called: map[string]string{}}, ok
 }
 
-// Config reads a config.json in the form of Hugging Face's transformers.
+// Config reads a config.json in the format of Hugging Face's transformers.
 func Config(name string, content []byte) (shape.Model, error) {
 	c := &config{name: name, called: map[string]string{}}
 	if err := json.Unmarshal(content, &c.value); err != nil {
@@ -108,7 +108,7 @@ func (c *config) bad(field, why, fix string) *Bad {
 	return &Bad{File: c.name, Field: field, Why: why, Fix: fix}
 }
 
-// unfit says why a config is of no model that can be described, and nil where nothing is against it.
+// unfit returns why a config cannot be described as a model, or nil.
 func (c *config) unfit() *Bad {
 	if why := c.foreign(c.text("model_type")); why != "" {
 		return c.bad("model_type", why,
@@ -126,8 +126,8 @@ func (c *config) unfit() *Bad {
 		"give the config.json of "+base+", with --lora")
 }
 
-// reading is the kind of the part that reads, whose shape models that see and read keep below:
-// it is laid under what the config states itself.
+// reading returns the kind of the text part. Multimodal models nest its shape; reading adds it below the config's own
+// values.
 func (c *config) reading() (kind string, sees bool) {
 	kind = c.text("model_type")
 	reads, sees := c.part("text_config")
@@ -145,14 +145,14 @@ func (c *config) reading() (kind string, sees bool) {
 	return kind, true
 }
 
-// count counts the parameters of the part that reads.
+// count counts the parameters of the text part.
 func (c *config) count(m *shape.Model, x experts) {
 	switch {
 	case x.each > 1:
 		c.withExperts(m, x)
 	case c.num("decoder layers", "decoder_layers", "num_decoder_layers") > 0 || c.flag("is_encoder_decoder", false):
 		c.encodes(m)
-	case c.num("groups", "num_hidden_groups") > 0: // ALBERT: few layers, each passed through several times
+	case c.num("groups", "num_hidden_groups") > 0: // ALBERT: few layers, each applied several times
 		layers := m.Layers
 		_, m.Active = m.Count(1)
 		m.Layers = c.num("groups", "num_hidden_groups")
@@ -161,7 +161,7 @@ func (c *config) count(m *shape.Model, x experts) {
 	default:
 		m.Params, m.Active = m.Count(1)
 	}
-	// a narrow table, and a matrix from it to the width
+	// A narrow embedding table, and a matrix from it to the model's width.
 	if e := c.num("embedding", "embedding_size", "word_embed_proj_dim"); e > 0 && e < m.Dim {
 		less := (m.Vocab*(m.Dim-e) - e*m.Dim)
 		if !m.Tied {
@@ -171,10 +171,10 @@ func (c *config) count(m *shape.Model, x experts) {
 	}
 }
 
-// images adds what a model that takes images has: patches, and a part that sees.
+// images adds the image parts of a model: patches, and a vision tower.
 func (c *config) images(m *shape.Model) {
 	if px, patch := c.num("pixels", "image_size"), c.num("patch", "patch_size"); px > 0 && patch > 0 && m.Vocab == 0 {
-		m.Most, m.Image = (px/patch)*(px/patch)+1, true // patches, and the token that stands for the image
+		m.Most, m.Image = (px/patch)*(px/patch)+1, true // the patches, and the token that stands for the image
 	}
 	if m.Vocab == 0 && !m.Image {
 		m.Note = "vocab_size is not stated, so memory and time leave out what is done with words"
@@ -188,7 +188,7 @@ func (c *config) images(m *shape.Model) {
 		eye.FF = 4 * eye.Dim
 	}
 	more, _ := eye.Count(1)
-	m.Params += more // its weights are held; most of the tokens do not pass it
+	m.Params += more // it holds these weights, although most tokens do not pass through them
 	if m.Note = "tokens of images count as tokens"; more == 0 {
 		m.Note += ", and the part that sees is left out: its config states no layers or no width"
 	}
@@ -197,7 +197,7 @@ func (c *config) images(m *shape.Model) {
 	}
 }
 
-// torn says in words why a content is no JSON object.
+// torn explains why a content is not a JSON object.
 func torn(err error) string {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -209,8 +209,7 @@ func torn(err error) string {
 	return "is no JSON object, or is torn: " + err.Error()
 }
 
-// stack is the shape of one stack of layers, by all the names that the families
-// have for its numbers.
+// stack returns the shape of one stack of layers, from all names that the families use for its numbers.
 func (c *config) stack(kind string) shape.Model {
 	m := shape.Model{
 		Kind:   shape.Transformer,
@@ -230,7 +229,7 @@ func (c *config) stack(kind string) shape.Model {
 	act := c.text("hidden_act", "hidden_activation", "feed_forward_proj")
 	m.Gated = act == "silu" || act == "swish" || matches(kind, gatedKinds) || strings.Contains(act, "glu") ||
 		strings.HasPrefix(act, "gated")
-	// What transformers leaves out of the file is shared, but in the newer families.
+	// If transformers omits the field, the embedding is tied, except in the newer families.
 	m.Tied = c.flag("tie_word_embeddings", matches(kind, sharesHead) || !m.Gated && !matches(kind, ownHead))
 	if use, ok := c.value["use_sliding_window"].(bool); ok && !use {
 		m.Window = 0
@@ -244,18 +243,18 @@ func (c *config) stack(kind string) shape.Model {
 	return m
 }
 
-// longest is the longest sequence that the model takes, and zero where it does not say.
+// longest returns the model's longest sequence, or zero if it is not stated.
 func (c *config) longest() float64 {
 	return max(c.num("most", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length",
 		"seq_length"),
 		c.num("most heard", "max_source_positions"))
 }
 
-// encodes counts a model of two stacks. A sample is --seq tokens in and as many out, and a
-// token of throughput is one of either side, so it passes through both stacks.
+// encodes counts a model of two stacks. A sample has --seq input tokens and as many output tokens, and throughput
+// counts tokens of either side, so a token passes through both stacks.
 //
-// Worked: T5-base, 12 and 12 layers of 768, 3072 wide between, 32128 words in one table:
-// 12·(4·768² + 2·768·3072) + 12·(8·768² + 2·768·3072) + 32128·768 = 223e6.
+// Example: T5-base, 12 and 12 layers of width 768, 3072 in the feed-forward, 32128 words in one table: 12·(4·768² +
+// 2·768·3072) + 12·(8·768² + 2·768·3072) + 32128·768 = 223e6.
 func (c *config) encodes(m *shape.Model) {
 	in, out := *m, *m
 	in.Layers = max(m.Layers, c.num("layers", "encoder_layers"))
@@ -269,7 +268,7 @@ func (c *config) encodes(m *shape.Model) {
 	out.Vocab = 0
 	first, _ := in.Count(1)
 	second, _ := out.Count(1)
-	across := out.Layers * 4 * m.Dim * m.HeadsWidth() // it looks back on what was taken in, too
+	across := out.Layers * 4 * m.Dim * m.HeadsWidth() // cross-attention to the input
 	m.Params = first + second + across
 	m.Active = m.Params
 	m.Layers = in.Layers + out.Layers

@@ -8,29 +8,29 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// The families by their model_type in transformers, where what a config.json leaves out
-// follows from it: its class fills in what is not written. A name matches what begins with it
-// up to an underscore or a digit: llama is llama4_text too.
+// Model families by their model_type in transformers. What a config.json omits follows from the family, because its
+// class has defaults. A name matches types that start with it up to an underscore or a digit: llama matches
+// llama4_text.
 var (
-	// gatedKinds have a feed-forward of three matrices, and a head of their own.
+	// gatedKinds have a feed-forward of three matrices, and a separate head.
 	gatedKinds = []string{"llama", "mistral", "mixtral", "ministral", "qwen", "gemma", "phi3", "phimoe", "olmo",
 		"deepseek", "granite", "glm", "chatglm", "internlm", "baichuan", "yi", "stablelm", "exaone", "minicpm",
 		"smollm", "cohere", "dbrx", "gpt_oss"}
-	// ownHead have a head of their own and a plain feed-forward.
+	// ownHead have a separate head and a plain feed-forward.
 	ownHead = []string{"gpt_neox", "gptj", "codegen", "phi", "persimmon", "nemotron"}
-	// sharesHead are among the gated, and tie head and embedding all the same.
+	// sharesHead are gated families that tie head and embedding all the same.
 	sharesHead = []string{"gemma", "cohere"}
-	// carried are no transformers: a state goes from token to token.
+	// carried are not transformers: they carry a state from token to token.
 	carried = []string{"mamba", "falcon_mamba", "rwkv", "jamba", "zamba", "bamba", "recurrent_gemma", "xlstm",
 		"nemotron_h", "lfm"}
-	// towers have two stacks of their own and no one sequence.
+	// towers have two separate stacks, and not one common sequence.
 	towers = []string{"clip", "siglip", "align", "blip", "flava", "owlvit", "chinese_clip"}
-	// stages change their width on the way.
+	// stages change their width from stage to stage.
 	stages = []string{"resnet", "regnet", "convnext", "mobilenet", "efficientnet", "swin", "segformer", "pvt", "levit",
 		"poolformer", "van", "focalnet", "cvt", "unet"}
 )
 
-// matches says whether a model_type is one of those families.
+// matches reports whether a model_type belongs to one of the families.
 func matches(kind string, families []string) bool {
 	kind = strings.ToLower(kind)
 	return slices.ContainsFunc(families, func(f string) bool {
@@ -40,7 +40,7 @@ func matches(kind string, families []string) bool {
 	})
 }
 
-// foreign is why a config is of no transformer, and "" where it may be one.
+// foreign returns why a config is not a transformer, or "" if it may be one.
 func (c *config) foreign(kind string) string {
 	switch {
 	case matches(kind, carried), c.value["ssm_cfg"] != nil, c.value["state_size"] != nil, c.value["mamba_d_state"] != nil:
@@ -53,16 +53,16 @@ func (c *config) foreign(kind string) string {
 	return ""
 }
 
-// experts is how many there are in a layer, and what stands beside them.
+// experts describes a model's routing.
 type experts struct {
-	each   float64 // that are chosen from
-	shared float64 // that all tokens pass
-	width  float64 // of those that all tokens pass, together, where it is said
-	first  float64 // layers at the start without any
-	plain  float64 // width of the feed-forward in those
+	each   float64 // routed experts
+	shared float64 // shared experts, which all tokens pass through
+	width  float64 // total width of the shared experts, if stated
+	first  float64 // leading layers without experts
+	plain  float64 // width of the feed-forward in those layers
 }
 
-// experts reads how a model routes; fewer than two are none.
+// experts reads a model's routing; fewer than two experts count as none.
 func (c *config) experts(m *shape.Model) (experts, error) {
 	x := experts{
 		each:   c.num("experts", "num_local_experts", "n_routed_experts", "num_experts"),
@@ -96,15 +96,15 @@ func (c *config) experts(m *shape.Model) (experts, error) {
 	return x, nil
 }
 
-// withExperts counts all parameters and those a token passes.
+// withExperts counts all parameters, and those that a token passes through.
 //
-// Worked: DeepSeek-V3, 61 layers of 7168, the first 3 of 18432, then 256 of 2048 and one that
-// is shared, 8 a token, attention of 187e6 a layer through narrow queries, keys and values:
-// 58·257·3·7168·2048 + 3·3·7168·18432 + 61·187e6 + 2·129280·7168 = 671e9, and 37.6e9 a token.
+// Example: DeepSeek-V3, 61 layers of width 7168, the first 3 with 18432, then 256 experts of 2048 and a shared one, 8
+// per token, attention of 187e6 per layer through narrow queries, keys and values: 58·257·3·7168·2048 + 3·3·7168·18432
+// + 61·187e6 + 2·129280·7168 = 671e9, and 37.6e9 per token.
 func (c *config) withExperts(m *shape.Model, x experts) {
-	attention := 0.0 // besides what Count has, a layer
+	attention := 0.0 // in addition to Count, per layer
 	if kv := c.num("kv rank", "kv_lora_rank"); kv > 0 {
-		// Queries, keys and values go through narrow matrices, and keys have a part that turns.
+		// Queries, keys and values pass through narrow matrices, and keys have a rotary part.
 		d, h := m.Dim, m.Heads
 		still, turned, v := c.num("still", "qk_nope_head_dim"), c.num("turned", "qk_rope_head_dim"),
 			c.num("value", "v_head_dim")
@@ -115,7 +115,7 @@ func (c *config) withExperts(m *shape.Model, x experts) {
 		own := query + d*(kv+turned) + kv*h*(still+v) + h*v*d
 		m.Head, m.KV = 0, m.Heads
 		attention = own - 4*d*m.HeadsWidth()
-		defer func() { m.Head = (still + turned + v) / 2 }() // for the pairs: keys and values differ in width
+		defer func() { m.Head = (still + turned + v) / 2 }() // for the attention pairs: keys and values differ in width
 	}
 	one := 3 * m.Dim * m.FF
 	beside := x.shared * one

@@ -1,6 +1,5 @@
-// Package modelfile reads the shape of a model from what people have of it: a
-// config.json in the form of Hugging Face, an ONNX file, or a line of their own.
-// It takes bytes and reads no file.
+// Package modelfile reads the shape of a model from a Hugging Face config.json, an ONNX file, or a line of text. It
+// takes bytes and reads no file.
 package modelfile
 
 import (
@@ -14,7 +13,7 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Bad is a model that cannot be read: which file, which field, and how to fix it.
+// Bad is an unreadable model: the file, the field, and the fix.
 type Bad struct{ File, Field, Why, Fix string }
 
 func (e *Bad) Error() string {
@@ -29,7 +28,7 @@ func (e *Bad) Error() string {
 	return s
 }
 
-// Read tells a config.json from an ONNX file by its content.
+// Read distinguishes a config.json from an ONNX file by its content.
 func Read(name string, content []byte) (shape.Model, error) {
 	trimmed := bytes.TrimLeft(content, "\ufeff \t\r\n")
 	switch {
@@ -44,12 +43,12 @@ func Read(name string, content []byte) (shape.Model, error) {
 const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model " +
 	"(scrimp estimate --models lists them), or a line such as \"transformer layers=32 dim=4096 vocab=32000\""
 
-// kinds are the words a line may begin with.
+// kinds lists the words that a line may start with.
 var kinds = map[string]shape.Kind{
 	"transformer": shape.Transformer, "moe": shape.Experts, "cnn": shape.Conv, "trees": shape.Trees,
 }
 
-// Spec reads a line: what kind of model, then its numbers.
+// Spec parses a line: the kind of model, followed by its numbers.
 //
 //	transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1
 //	moe params=46.7e9 active=12.9e9 layers=32 dim=4096 ff=14336 topk=2
@@ -106,8 +105,8 @@ func Spec(line string) (shape.Model, error) {
 	return settle(fmt.Sprintf("model %q", line), m, nil)
 }
 
-// Line writes a model as Spec reads it. It is false for a kind that has no such
-// line, and for a shape that Spec would not take.
+// Line formats a model for Spec. It returns false for a kind without a line form, and for a shape that Spec would
+// refuse.
 func Line(m shape.Model) (string, bool) {
 	line := ""
 	for word, k := range kinds {
@@ -142,7 +141,7 @@ func Line(m shape.Model) (string, bool) {
 	return line, err == nil
 }
 
-// number reads 4096, 7e9, 7B, 350M, 4k.
+// number parses 4096, 7e9, 7B, 350M, 4k.
 func number(s string) (float64, error) {
 	scale := 1.0
 	if s != "" {
@@ -165,11 +164,11 @@ func number(s string) (float64, error) {
 	return v, nil
 }
 
-// Number reads a count as people write it: 2B, 350M, 1e9.
+// Number parses a count as people write it: 2B, 350M, 1e9.
 func Number(s string) (float64, error) { return number(s) }
 
-// settle counts what follows from the rest, and refuses shapes that no model has.
-// called is what the file calls a field, where that is not what a line calls it.
+// settle computes derived numbers, and refuses impossible shapes. called maps fields of a line to the names in the
+// file.
 func settle(file string, m shape.Model, called map[string]string) (shape.Model, error) {
 	field, why, fix := bounded(m)
 	if why == "" {
@@ -198,7 +197,7 @@ func settle(file string, m shape.Model, called map[string]string) (shape.Model, 
 	return m, nil
 }
 
-// bounded says which number is larger than any model has; why is "" where none is.
+// bounded returns the first number beyond that of any model; why is "" if there is none.
 func bounded(m shape.Model) (field, why, fix string) {
 	for _, f := range []struct {
 		name, what string
@@ -220,8 +219,8 @@ func bounded(m shape.Model) (field, why, fix string) {
 	return "", "", ""
 }
 
-// layered says what of a transformer's shape cannot be; why is "" where all can. head is what the
-// file calls the width of a head.
+// layered returns an impossible part of a transformer's shape; why is "" if there is none. head is the file's name for
+// the width of a head.
 func layered(m shape.Model, head string) (field, why, fix string) {
 	if m.Params == 0 && (m.Layers == 0 || m.Dim == 0) {
 		return "layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim"

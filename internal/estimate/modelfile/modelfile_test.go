@@ -21,7 +21,7 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-func TestConfigsOfTheFamiliesGiveTheirPublishedSizes(t *testing.T) {
+func TestConfig_FamiliesHavePublishedSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		text        string
 		all, active float64
@@ -62,7 +62,7 @@ func TestConfigsOfTheFamiliesGiveTheirPublishedSizes(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoModelIsRefusedWithFileFieldAndMend(t *testing.T) {
+func TestRead_RefusesInvalidModelWithFileFieldAndFix(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty": {"", "is empty"},
 		"torn":  {`{"hidden_size": 4096`, "no JSON object, or is torn"},
@@ -133,7 +133,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// The few messages of protobuf that an ONNX file is made of, written by hand.
+// The few protobuf messages of an ONNX file, written by hand.
 
 func varint(v uint64) []byte { return binary.AppendUvarint(nil, v) }
 
@@ -191,7 +191,7 @@ func node(op string, in, out []string, attributes ...[]byte) []byte {
 	return message(1, append(b, join(attributes...)...))
 }
 
-// small is the first layers of ResNet-50 and a head.
+// small returns the first layers of ResNet-50 and a head.
 func small(batch int) []byte {
 	return message(7, join(
 		text(2, "small"), value(11, "x", batch, 3, 224, 224),
@@ -206,7 +206,7 @@ func small(batch int) []byte {
 	))
 }
 
-func TestONNXCountsProductsParametersAndActivations(t *testing.T) {
+func TestONNX_CountsProductsParametersAndActivations(t *testing.T) {
 	for _, batch := range []int{1, 8, -1} {
 		m, err := modelfile.Read("small.onnx", small(batch))
 		if err != nil {
@@ -218,7 +218,7 @@ func TestONNXCountsProductsParametersAndActivations(t *testing.T) {
 	}
 }
 
-func TestONNXWithoutSizesSaysWhatMendsIt(t *testing.T) {
+func TestONNX_WithoutSizesNamesFix(t *testing.T) {
 	_, err := modelfile.Read("m.onnx",
 		message(7, join(text(2, "g"), value(11, "x", -1, 3, -1, -1), weight("w", 64, 3, 7, 7),
 			node("Conv", []string{"x", "w"}, []string{"y"}))))
@@ -227,7 +227,7 @@ func TestONNXWithoutSizesSaysWhatMendsIt(t *testing.T) {
 	}
 }
 
-// Whatever the file holds, reading it ends, and gives a shape or an error with its name.
+// Reading any file terminates, with a shape or an error that names the file.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(llama))
 	f.Add(small(1))
@@ -247,7 +247,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func TestALineSaysAllThatAnEstimateDependsOn(t *testing.T) {
+func TestLine_HoldsAllThatEstimateNeeds(t *testing.T) {
 	c, err := modelfile.Read("config.json", []byte(llama))
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestALineSaysAllThatAnEstimateDependsOn(t *testing.T) {
 			t.Errorf("%s: %q %v %v", m.Name, line, ok, err)
 			continue
 		}
-		back.Name, back.Source, back.FF = m.Name, m.Source, m.FF // what is not stated is filled in
+		back.Name, back.Source, back.FF = m.Name, m.Source, m.FF // unstated values are filled in
 		if back != m {
 			t.Errorf("%s:\n%+v\n%+v\n%s", m.Name, m, back, line)
 		}

@@ -8,9 +8,8 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// ONNX reads parameters, multiply-accumulates and written activations of a sample
-// from a model in ONNX form. Only shapes are read, never the weights, so a file
-// whose weights lie beside it is enough.
+// ONNX reads a sample's parameters, multiply-accumulates and written activations from an ONNX model. It reads only
+// shapes and never the weights, so a file with external weights suffices.
 func ONNX(name string, content []byte) (shape.Model, error) {
 	bad := func(field, why, fix string) (shape.Model, error) {
 		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Fix: fix}
@@ -98,7 +97,7 @@ type node struct {
 type graph struct {
 	name   string
 	nodes  []node
-	shape  map[string][]int64 // of values; -1 is not known, the first dimension is 1 where it is
+	shape  map[string][]int64 // of values; -1 is unknown; an unknown first dimension is 1
 	weight map[string]bool
 	params float64
 }
@@ -219,7 +218,7 @@ func (g *graph) tensor(b []byte) error {
 	return nil
 }
 
-// value reads the shape of an input, an output or a value between.
+// value reads the shape of an input, an output or an intermediate value.
 func (g *graph) value(b []byte) error {
 	var name string
 	var dims []int64

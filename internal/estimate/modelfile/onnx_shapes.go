@@ -7,8 +7,8 @@ import (
 
 type totals struct{ params, macs, acts, convs, deep float64 }
 
-// walk adds up the work of a sample; shapes that the file does not state are
-// inferred for the operators that convolutional models are made of.
+// walk adds up the work of a sample. For the operators of convolutional models it infers shapes that the file does not
+// state.
 func (g *graph) walk() (totals, error) {
 	t := totals{params: g.params}
 	for _, n := range g.nodes {
@@ -39,7 +39,7 @@ func (g *graph) walk() (totals, error) {
 	return t, nil
 }
 
-// products is the products per value that is written.
+// products returns the products per written value.
 func (g *graph) products(n node, out []int64) (float64, error) {
 	w, in := g.at(n, 1), g.at(n, 0)
 	v, ok := volume(w)
@@ -68,13 +68,13 @@ func (g *graph) products(n node, out []int64) (float64, error) {
 	return float64(k), nil
 }
 
-// depthwise reports whether each channel of a convolution is a group of its own.
+// depthwise reports whether each channel of a convolution is its own group.
 func (g *graph) depthwise(n node) bool {
 	w := g.at(n, 1)
 	return len(n.ints["group"]) == 1 && n.ints["group"][0] == w[0] && w[0] > 1
 }
 
-// at is the shape of what a node takes in as its i-th, and nil where that is not known.
+// at returns the shape of a node's i-th input, or nil if it is unknown.
 func (g *graph) at(n node, i int) []int64 {
 	if i < len(n.in) {
 		return g.shape[n.in[i]]
@@ -82,7 +82,7 @@ func (g *graph) at(n node, i int) []int64 {
 	return nil
 }
 
-// one is the i-th number of an attribute, and other where it has none.
+// one returns the i-th number of an attribute, or other if it has none.
 func (n node) one(name string, i int, other int64) int64 {
 	if l := n.ints[name]; i < len(l) {
 		return l[i]
@@ -101,7 +101,7 @@ func volume(dims []int64) (float64, bool) {
 	return v, len(dims) > 0
 }
 
-// infer is the shape of what a node writes first: as stated, or worked out.
+// infer returns the shape of a node's first output, as stated or inferred.
 func (g *graph) infer(n node) []int64 {
 	if s, ok := g.shape[n.out[0]]; ok {
 		if _, whole := volume(s); whole {
@@ -115,7 +115,7 @@ func (g *graph) infer(n node) []int64 {
 	return s
 }
 
-// shapeOf works out what a node writes from what it takes in; nil is not known.
+// shapeOf infers the shape of a node's output from its inputs; nil is unknown.
 func (g *graph) shapeOf(n node) []int64 {
 	if f := shapes[n.op]; f != nil {
 		return f(g, n, g.at(n, 0))
@@ -126,7 +126,7 @@ func (g *graph) shapeOf(n node) []int64 {
 	return nil
 }
 
-// shapes are the operators whose result has another shape than what they take in.
+// shapes maps operators whose output differs in shape from their input.
 var shapes = map[string]func(g *graph, n node, in []int64) []int64{
 	"Conv": convolved, "MaxPool": pooled, "AveragePool": pooled,
 	"GlobalAveragePool": pooledWhole, "GlobalMaxPool": pooledWhole,
@@ -134,7 +134,7 @@ var shapes = map[string]func(g *graph, n node, in []int64) []int64{
 	"Add": largest, "Sub": largest, "Mul": largest, "Div": largest, "Sum": largest, "Max": largest, "Min": largest,
 }
 
-// sameSize are operators that write as much as they read.
+// sameSize lists operators whose output has the shape of their input.
 const sameSize = " Relu LeakyRelu Clip Sigmoid Tanh Erf HardSwish HardSigmoid Elu Selu Softmax LogSoftmax " +
 	"BatchNormalization InstanceNormalization LayerNormalization GroupNormalization Dropout Identity Cast PRelu " +
 	"Softplus Mish Gelu Sqrt Exp Neg Abs Pow LRN "
@@ -154,7 +154,7 @@ func pooled(_ *graph, n node, in []int64) []int64 {
 	return slide(n, in, in[1], func(i int) int64 { return n.one("kernel_shape", i, 0) })
 }
 
-// slide is what a window that moves over the last dimensions writes.
+// slide returns the output shape of a window that moves over the last dimensions.
 func slide(n node, in []int64, channels int64, kernel func(int) int64) []int64 {
 	if len(in) < 3 || channels <= 0 {
 		return nil
@@ -209,7 +209,7 @@ func product(g *graph, n node, in []int64) []int64 {
 	return nil
 }
 
-// largest is the largest of what is taken in: the others are spread over it.
+// largest returns the largest input shape; the others are broadcast to it.
 func largest(g *graph, n node, best []int64) []int64 {
 	for i := range n.in {
 		s := g.at(n, i)

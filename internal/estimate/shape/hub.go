@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// hub is what models are called at huggingface.co, by the name of their shape here. Tuned forms of
-// a model (-Instruct, -chat, -it) have its shape, and are found without standing here.
+// hub lists the names at huggingface.co of each shape here. Tuned forms of a model (-Instruct, -chat, -it) have its
+// shape, and are found without an entry.
 var hub = map[string][]string{
 	"llama-7b":     {"huggyllama/llama-7b"},
 	"llama-13b":    {"huggyllama/llama-13b"},
@@ -117,7 +117,7 @@ var hub = map[string][]string{
 	"mobilenet-v2":           {"google/mobilenet_v2_1.0_224"},
 }
 
-// hubs finds the name of a shape by a name at the hub, with its owner and without.
+// hubs maps the names at the hub, with and without owner, to shapes.
 var hubs = func() map[string]string {
 	m := map[string]string{}
 	for name, list := range hub {
@@ -129,16 +129,16 @@ var hubs = func() map[string]string {
 	return m
 }()
 
-// tuned are endings of names that change weights and no shape: how a model was tuned, when, and
-// in which format it is kept.
+// tuned matches endings of names that change the weights but not the shape: how and when a model was tuned, and its
+// storage format.
 var tuned = regexp.MustCompile(`(?i)[-_](instruct|chat|it|base|hf|sft|dpo|v[0-9.]+|[0-9]{4}|` +
 	`(un)?cased|bnb-4bit|unsloth|awq|gptq|fp8|bf16)$`)
 
-// Hub is what a published model is called at huggingface.co; empty where it is not there.
+// Hub returns a published model's names at huggingface.co, or none.
 func Hub(name string) []string { return hub[name] }
 
-// Named is the published model of a name: its own, that at the hub, or that of a tuned form of it
-// at the hub, whoever keeps the copy: unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit is llama-3.1-8b.
+// Named returns the published model of a name: its own, its name at the hub, or that of a tuned form at the hub by any
+// owner: unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit is llama-3.1-8b.
 func Named(name string) (Model, bool) {
 	if m, ok := Published(name); ok {
 		return m, true

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestModelsAreKnownByTheirHubNames(t *testing.T) {
+func TestNamed_FindsHubNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"meta-llama/Meta-Llama-3-8B":                  "llama-3-8b",
 		"meta-llama/Llama-3.1-8B-Instruct":            "llama-3.1-8b",
@@ -38,7 +38,7 @@ func TestModelsAreKnownByTheirHubNames(t *testing.T) {
 	}
 }
 
-func TestEveryHubNameIsOfAShapeAndFindsIt(t *testing.T) {
+func TestHub_EveryNameFindsItsShape(t *testing.T) {
 	for name, list := range hub {
 		if m, ok := Published(name); !ok || m.Name != name {
 			t.Errorf("%s has no shape", name)
@@ -51,8 +51,8 @@ func TestEveryHubNameIsOfAShapeAndFindsIt(t *testing.T) {
 	}
 }
 
-// The parameters that are stated are those that the shape has.
-func TestTheParametersOfModelsAtTheHubFollowFromTheirShapes(t *testing.T) {
+// The stated parameters equal those of the shape.
+func TestHub_ParametersFollowFromShapes(t *testing.T) {
 	for _, m := range Models() {
 		if m.Kind != Transformer || !m.Gated || len(Hub(m.Name)) == 0 {
 			continue

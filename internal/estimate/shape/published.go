@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// The public shapes of models, each with its source. Nothing here was fitted.
+// Sources of the public shapes. Nothing here was fitted.
 const (
 	hf   = "the model's config.json at huggingface.co"
 	timm = "timm, results/benchmark tables (GMACs and activations at the training resolution)"
@@ -12,13 +12,13 @@ const (
 	dle  = "NVIDIA DeepLearningExamples, model configuration of the README"
 )
 
-// llama is a dense transformer with grouped queries and a gated feed-forward.
+// llama returns a dense transformer with grouped queries and a gated feed-forward.
 func llama(name string, params, l, d, h, kv, ff, v float64) Model {
 	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: kv, FF: ff,
 		Vocab: v, Gated: true, Source: hf}
 }
 
-// gpt is a dense transformer with a plain feed-forward of four widths.
+// gpt returns a dense transformer with a plain feed-forward of four widths.
 func gpt(name string, params, l, d, h, v float64, tied bool, source string) Model {
 	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: h, FF: 4 * d,
 		Vocab: v, Tied: tied, Source: source}
@@ -176,7 +176,7 @@ var published = []Model{
 		Source: dle + " (products of the dense part)"},
 }
 
-// shapes finds a published model by plain name.
+// shapes maps plain names to published models.
 var shapes = func() map[string]Model {
 	m := map[string]Model{}
 	for _, p := range published {
@@ -193,20 +193,20 @@ var shapes = func() map[string]Model {
 	return m
 }()
 
-// Published is the shape of a public model by any usual spelling of its name.
+// Published returns the shape of a public model by any usual spelling of its name.
 func Published(name string) (Model, bool) {
 	p := Key(name)
 	m, ok := shapes[p]
 	if !ok && strings.HasPrefix(p, "bloomcand") {
-		// Candidates of one project: the vocabulary was settled, the shape was not.
+		// Candidates of one project: they share the vocabulary, but not the shape.
 		return Model{Name: name, Kind: Transformer, Vocab: 250880, Tied: true,
 			Source: "bigscience-workshop, tokenizer of tr11-176B-ml"}, true
 	}
 	return m, ok
 }
 
-// Variant is the published model of which name is a variant: the longest name
-// that it begins with and that is not cut inside a number.
+// Variant returns the published model that name is a variant of: the longest published name that starts it without
+// ending inside a number.
 func Variant(name string) (Model, bool) {
 	if m, ok := Published(name); ok {
 		return m, true
@@ -220,8 +220,8 @@ func Variant(name string) (Model, bool) {
 	return Model{}, false
 }
 
-// Typical is the operations a unit, in training, of a model of a family of which
-// nothing is known: those of BERT-Base a token, of ResNet-50 an image, and so on.
+// Typical returns the training operations per unit of an unknown model of a family: those of BERT-Base per token, of
+// ResNet-50 per image, and so on.
 func Typical(k Kind) float64 {
 	switch k {
 	case Transformer, Experts, Segments:
@@ -239,10 +239,10 @@ func Typical(k Kind) float64 {
 	return 1e10
 }
 
-// Models is every published shape, in the order of the table.
+// Models returns every published shape in table order.
 func Models() []Model { return append([]Model(nil), published...) }
 
-// Key drops what spellings of one name differ in.
+// Key removes the differences between spellings of one name.
 func Key(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package shape holds what a model is as far as its cost depends on it: the
-// numbers of its shape, what follows from them, and the public shapes by name.
+// Package shape holds the properties of a model that its cost depends on: the numbers of its shape, the values derived
+// from them, and the public shapes by name.
 package shape
 
 import (
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Kind is a family of models whose cost follows one set of formulas.
+// Kind is a family of models with a common set of formulas.
 type Kind string
 
-// The kinds that have formulas. A row of measurements may name others
-// (rnn, gnn, recsys, diffusion): they count operations by parameters.
+// The kinds with formulas. Measurements may name others (rnn, gnn, recsys, diffusion): their operations follow from the
+// parameters.
 const (
 	Transformer Kind = "transformer-dense"
 	Experts     Kind = "transformer-moe"
@@ -23,47 +23,45 @@ const (
 	Trees       Kind = "gbdt"
 )
 
-// Model is the shape of a model: what its cost is computed from. Zero means
-// unknown throughout, never none.
+// Model is the shape of a model, from which its cost is computed. Zero always means unknown, never none.
 type Model struct {
 	Name    string
 	Kind    Kind
 	Params  float64 // all parameters
-	Active  float64 // parameters a token passes through; Params where the model has no experts
+	Active  float64 // parameters a token passes through; equals Params without experts
 	Layers  float64
 	Dim     float64 // width of the residual stream
 	Heads   float64
 	KV      float64 // key and value heads
-	Head    float64 // width of a head; Dim/Heads where zero
+	Head    float64 // width of a head; zero for Dim/Heads
 	FF      float64 // width of the feed-forward layer (of one expert)
 	Vocab   float64
 	TopK    float64 // experts a token passes through
 	Tied    bool    // input embedding and output head are one matrix
 	Gated   bool    // feed-forward of three matrices (SwiGLU, GeGLU)
-	Window  float64 // tokens a layer looks back on at most, averaged over the layers; zero: all
-	GMACs   float64 // forward multiply-accumulates a sample, in 1e9
-	Acts    float64 // activations a sample that the layers write, in 1e6
-	Depth   bool    // its convolutions are depthwise in the main
+	Window  float64 // tokens a layer looks back on at most, averaged over the layers; zero for all
+	GMACs   float64 // forward multiply-accumulates per sample, in 1e9
+	Acts    float64 // activations per sample that the layers write, in 1e6
+	Depth   bool    // most of its convolutions are depthwise
 	Groups  bool    // its convolutions are in many small groups (ResNeXt)
-	Regions bool    // it proposes regions first and looks at each: many small steps an image
-	Most    float64 // tokens of the longest sequence that it takes; zero: not said
-	Columns float64 // of the table that boosted trees are grown on
-	Image   bool    // a transformer that takes in an image as Most tokens
+	Regions bool    // it proposes regions first and processes each: many small steps per image
+	Most    float64 // tokens of the longest sequence; zero if not stated
+	Columns float64 // of the boosted trees' table
+	Image   bool    // a transformer that takes an image as Most tokens
 	Source  string  // where the shape was published
-	Note    string  // what a reader of its estimate must know of how it was read
+	Note    string  // what a reader of its estimate must know about how it was read
 }
 
-// usual is the tokens a sample where nobody says.
+// usual is the default number of tokens per sample.
 const usual = 2048
 
-// Text reports whether the model reads tokens in sequences.
+// Text reports whether the model reads sequences of tokens.
 func (m Model) Text() bool { return m.Kind == Transformer || m.Kind == Experts }
 
-// Photographs reports whether a sample is an image, which is decoded before it is taken in.
+// Photographs reports whether a sample is an image, which must be decoded.
 func (m Model) Photographs() bool { return m.Kind == Conv || m.Kind == Detect || m.Image }
 
-// Seq is the tokens a sample of a transformer where nobody says: 2048, or all that it takes
-// where those are fewer.
+// Seq returns the default number of tokens per sample of a transformer: 2048, or the model's maximum if that is lower.
 func (m Model) Seq() float64 {
 	if m.Most > 0 && (m.Most < usual || m.Image) {
 		return m.Most
@@ -71,7 +69,7 @@ func (m Model) Seq() float64 {
 	return usual
 }
 
-// Pass is the parameters a token passes through.
+// Pass returns the parameters that a token passes through.
 func (m Model) Pass() float64 {
 	if m.Active > 0 {
 		return m.Active
@@ -79,12 +77,12 @@ func (m Model) Pass() float64 {
 	return m.Params
 }
 
-// Tokens says whether a unit of throughput counts tokens; all others count samples.
+// Tokens reports whether a unit of throughput counts tokens; all others count samples.
 func (m Model) Tokens(unit string) bool {
 	return strings.Contains(strings.ToLower(unit), "tok")
 }
 
-// HeadsWidth is the total width of the attention heads.
+// HeadsWidth returns the total width of the attention heads.
 func (m Model) HeadsWidth() float64 {
 	if m.Head > 0 && m.Heads > 0 {
 		return m.Head * m.Heads
@@ -92,8 +90,8 @@ func (m Model) HeadsWidth() float64 {
 	return m.Wide()
 }
 
-// Deep is the layers. Deep and Wide guess a shape that was not stated from the parameters:
-// N = 12·L·d² with d = 128·L, the proportions of GPT-3.
+// Deep returns the number of layers. Deep and Wide guess an unstated shape from the parameters: N = 12·L·d² with d =
+// 128·L, the proportions of GPT-3.
 func (m Model) Deep() float64 {
 	if m.Layers > 0 {
 		return m.Layers
@@ -104,7 +102,7 @@ func (m Model) Deep() float64 {
 	return math.Cbrt(m.Params / (12 * 128 * 128))
 }
 
-// Wide is the width of the residual stream.
+// Wide returns the width of the residual stream.
 func (m Model) Wide() float64 {
 	if m.Dim > 0 {
 		return m.Dim
@@ -115,8 +113,8 @@ func (m Model) Wide() float64 {
 	return 128 * m.Deep()
 }
 
-// Products is the parameters that are multiplied with each token: all but an
-// input embedding that is only looked up.
+// Products returns the parameters that are multiplied with each token: all except an input embedding that is only
+// looked up.
 func (m Model) Products() float64 {
 	n := m.Pass()
 	if !m.Tied && n > m.Vocab*m.Wide() {
@@ -125,21 +123,20 @@ func (m Model) Products() float64 {
 	return n
 }
 
-// Tuning is which parameters a run changes.
+// Tuning selects the parameters that a run changes.
 type Tuning int
 
-// The ways to train.
+// Ways to train.
 const (
 	Full      Tuning = iota
 	LoRA             // small matrices beside frozen 16-bit weights
 	QLoRA            // small matrices beside frozen 4-bit weights
 	Adapter          // a learned prefix in the upper layers
-	AdapterV2        // and a scale and bias on every linear layer
+	AdapterV2        // plus a scale and bias on every linear layer
 )
 
-// Ops is floating-point operations a token (a sample where the model has no
-// tokens) of a training step, forward and backward, without recomputation: the
-// one convention inside.
+// Ops returns the floating-point operations per token (per sample for models without tokens) of a training step,
+// forward and backward, without recomputation. This is the only convention inside scrimp.
 //
 //	transformer: 6·M + 6·L·w·s   M parameters multiplied, w width of the heads,
 //	                             s tokens looked back on, causal: half of them
@@ -175,18 +172,18 @@ func (m Model) Ops(s float64, tuning Tuning, causal bool) (float64, bool) {
 	return ops, true
 }
 
-// Convention is a way to count operations that a publisher states rates in.
+// Convention is a publisher's way to count operations.
 type Convention string
 
-// The published conventions that rows are converted from.
+// The published conventions from which rows are converted.
 const (
 	Mosaic   Convention = "mosaic"   // 6N + 12·L·d·s
 	Megatron Convention = "megatron" // 6(N - V·d) + 6·L·d·s, LoRA 4(N - V·d)
 	Plain    Convention = "6N"       // 6N
 )
 
-// OpsBy is operations a token in a publisher's convention. They differ by up to
-// an eighth, so a published rate is never compared with Ops directly.
+// OpsBy returns the operations per token in a publisher's convention. The conventions differ by up to an eighth, so a
+// published rate is never compared with Ops directly.
 func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
 	n, l, d := m.Pass(), m.Deep(), m.Wide()
 	switch c {
@@ -203,11 +200,11 @@ func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
 	return 6 * n
 }
 
-// Count is the parameters of a transformer of this shape, all of them and those a
-// token passes through, where each feed-forward is one of that many experts.
+// Count returns the parameters of a transformer of this shape: all of them, and those that a token passes through, if
+// each feed-forward is one of the given number of experts.
 //
-// Worked: Llama-3-8B: 32 layers of 4096·4096·2 + 4096·1024·2 + 3·4096·14336, and
-// 2·128256·4096 for the vocabulary: 8.03e9.
+// Example: Llama-3-8B: 32 layers of 4096·4096·2 + 4096·1024·2 + 3·4096·14336, and 2·128256·4096 for the vocabulary:
+// 8.03e9.
 func (m Model) Count(experts float64) (all, active float64) {
 	d, w := m.Dim, m.HeadsWidth()
 	kv := w

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestConventionsDifferByUpToAnEighth(t *testing.T) {
+func TestOpsBy_ConventionsDifferByUpToEighth(t *testing.T) {
 	m, ok := Published("llama-3-8b")
 	if !ok {
 		t.Fatal("llama-3-8b is not published")
@@ -27,7 +27,7 @@ func TestConventionsDifferByUpToAnEighth(t *testing.T) {
 	}
 }
 
-func TestCountedParametersAreThePublishedOnes(t *testing.T) {
+func TestCount_MatchesPublishedParameters(t *testing.T) {
 	n := 0
 	for _, m := range Models() {
 		if m.Kind != Transformer || m.FF == 0 || m.Vocab == 0 || !m.Gated {
@@ -56,7 +56,7 @@ func TestCountedParametersAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-func TestEveryShapeNamesItsSource(t *testing.T) {
+func TestModels_HaveSources(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range Models() {
 		if m.Source == "" || m.Name == "" {

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// used is the mean utilisation of the newest runs of which it is known, 0 to 1.
+// used returns the mean utilization, 0 to 1, of the newest runs with a known one.
 func (c *Case) used() (float64, bool) {
 	if s := c.Facts["utilisation"]; s != "" {
 		text, percent := strings.CutSuffix(s, "%")
@@ -108,7 +108,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// stated judges what only the user can say.
+// stated judges an item that only the user can know.
 func stated(c *Case, fact, fix string) (Verdict, string, string, bool) {
 	yes, ok := c.said(fact)
 	switch {
@@ -122,8 +122,7 @@ func stated(c *Case, fact, fix string) (Verdict, string, string, bool) {
 	return Warn, "you say no", fix, true
 }
 
-// deployed judges an item of deployment by what the user says, then by what the
-// serving program mentions.
+// deployed judges an item of deployment by the user's statement, or else by what the serving program mentions.
 func deployed(c *Case, fact, nothing, fix string, find func() (mention, bool)) (Verdict, string, string) {
 	if v, evidence, fix, ok := stated(c, fact, fix); ok {
 		return v, evidence, fix
@@ -182,7 +181,7 @@ func predictionCost(c *Case) (Verdict, string, string) {
 		usd(l.Quote.Rate.Float()/3600/rate*1e6), rate, hourly(l)), ""
 }
 
-// live says of items of production that the job is none.
+// live qualifies the evidence of a production item if the job is not in production.
 func (c *Case) live(text string) string {
 	if c.serves() {
 		return text

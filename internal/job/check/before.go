@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// price returns what the run would cost, in dollars, and from where that is known.
+// price returns the run's expected cost in dollars and the source.
 func (c *Case) price() (low, high float64, how string, ok bool) {
 	if e := c.Estimate; e != nil && e.CostHigh > 0 {
 		return e.CostLow, e.CostHigh, cmp.Or(e.Source, "the estimate"), true
@@ -57,13 +57,13 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 	return low, high, how, true
 }
 
-// paid is what so much work costs on an offer, in dollars: the machine's start is paid too, and a minimum charge.
+// paid returns the cost of the work on an offer in dollars, including the machine's start and a minimum charge.
 func (c *Case) paid(l catalog.Listing, work time.Duration) float64 {
 	span := max(work+l.Offer.Boot, l.Offer.Billing.Minimum)
 	return l.Quote.Rate.Float() * span.Hours() * float64(c.Job.MostNodes())
 }
 
-// spent is what the newest earlier run has cost that went through, scaled to the steps of this one.
+// spent returns the cost of the newest successful run, scaled to this job's steps.
 func (c *Case) spent() (cost float64, how string, ok bool) {
 	for _, r := range c.Runs {
 		if r.State != "succeeded" || !r.CostUSD.OK {
@@ -89,7 +89,7 @@ func dollars(low, high float64) string {
 	return a + " to " + b
 }
 
-// usd writes an estimate.
+// usd formats an estimate.
 func usd(v float64) string { return money.ShortFloat(v, money.USD) }
 
 func cost(c *Case) (Verdict, string, string) {
@@ -128,12 +128,12 @@ func machine(c *Case) (Verdict, string, string) {
 	return Pass, fmt.Sprintf("%s; %d of %d machine types of its kind cost more", hourly(take), all-below, all), ""
 }
 
-// alternatives reports whether an accelerator is asked for in several counts.
+// alternatives reports whether an accelerator request allows several counts.
 func alternatives(accelerator string, f catalog.Filter) bool {
 	return f.Most == 0 && f.Least > 0 && strings.Contains(accelerator, "+") || f.Most > f.Least
 }
 
-// peak is the memory that an estimate says is needed on each accelerator; 0 is unknown.
+// peak returns the estimated memory per accelerator; 0 if unknown.
 func (c *Case) peak() size.Bytes {
 	if c.Estimate == nil {
 		return 0
@@ -141,7 +141,7 @@ func (c *Case) peak() size.Bytes {
 	return c.Estimate.PeakMemory
 }
 
-// holds judges the machine by the memory that an estimate says is needed on each accelerator.
+// holds judges the machine by the estimated memory per accelerator.
 func (c *Case) holds(peak size.Bytes, take catalog.Listing, f catalog.Filter) (Verdict, string, string) {
 	name := hourly(take)
 	if peak > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
@@ -165,7 +165,7 @@ func listPriced(l *catalog.Listing) bool {
 	return l.Offer.Capacity == market.OnDemand && l.Plain() && l.Quote.Priced && l.Offer.Currency == money.USD
 }
 
-// rank counts the machine types with or without accelerators, as l has, and those that are cheaper.
+// rank returns how many machine types, with or without accelerators like l, are cheaper than l, and how many there are.
 func (c *Case) rank(l catalog.Listing) (below, all int) {
 	price := l.Quote.Rate
 	for _, o := range c.Offers { // on-demand prices are compared with each other
@@ -216,7 +216,7 @@ func precision(c *Case) (Verdict, string, string) {
 	return Unknown, "neither command nor program names a precision", supply("precision")
 }
 
-// fits judges a precision on the accelerator that the job asks for.
+// fits judges a precision on the requested accelerator.
 func (c *Case) fits(format, evidence string) (Verdict, string, string) {
 	format = strings.ToLower(format)
 	switch {
@@ -314,7 +314,7 @@ func (c *Case) shortNotice() (catalog.Listing, bool) {
 	return catalog.Listing{}, false
 }
 
-// mostResume is how long it may take until a program goes on.
+// mostResume is the longest acceptable time until a program continues.
 const mostResume = 5 * time.Minute
 
 func resume(c *Case) (Verdict, string, string) {

@@ -83,7 +83,7 @@ var cases = []struct {
 	}},
 	{"machine", check.Unknown, "no machine like that", func(c *check.Case) { c.Job.Resources.Accelerator = "B300:64" }},
 
-	{"cost", check.Pass, "about $0.00167: 2.0s on aws/us-east-1/c/on-demand at $0.1/h, billed for 1m 00s at least", func(c *check.Case) { // what costs little is not free
+	{"cost", check.Pass, "about $0.00167: 2.0s on aws/us-east-1/c/on-demand at $0.1/h, billed for 1m 00s at least", func(c *check.Case) { // a small cost is not free
 		c.Job.Work.Time = spec.Duration(2 * time.Second)
 	}},
 	{"cost", check.Pass, "about $0.11: 1h 00m on aws/us-east-1/c/on-demand at $0.1/h, and 6m 00s to start", func(c *check.Case) {
@@ -169,7 +169,7 @@ var cases = []struct {
 		c.Job.Checkpoint.Dir = "ck"
 		c.Texts = []check.Text{{"t.sh", "s=0; [ -f ckpt/s ] && s=$(cat ckpt/s)\n"}}
 	}},
-	{"checkpoints", check.Pass, "j-1 has kept 7", func(c *check.Case) { // it has shown that it goes on from one
+	{"checkpoints", check.Pass, "j-1 has kept 7", func(c *check.Case) { // it has resumed from one
 		c.Job.Checkpoint.Dir, c.Texts = "ck", []check.Text{{"t.py", "torch.save(m, 'ck/m.pt')\n"}}
 		c.Runs = []check.Run{{Job: "j-1", Checkpoints: 7, Resumes: []time.Duration{time.Second}}}
 	}},
@@ -250,7 +250,7 @@ var cases = []struct {
 		c.Job.Budget.WallClock, c.Job.MaxPrice = spec.Duration(10*time.Hour), rate("2")
 	}},
 
-	{"cost", check.Pass, "lab/z/own", func(c *check.Case) { // what the job would run on counts, though another costs less
+	{"cost", check.Pass, "lab/z/own", func(c *check.Case) { // only the offers that the job would use count, even if another is cheaper
 		hours(c, 10)
 		c.Job.Resources.Accelerator = ""
 		own := catalog.Listing{Offer: market.Offer{ID: "lab/z/own", Machine: "own", CPUs: 2, Capacity: market.OnDemand,

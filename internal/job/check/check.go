@@ -1,7 +1,6 @@
-// Package check holds the checklists of the trade as judgements over a job: before
-// training, during, before deployment, in production. Each item says pass, warn,
-// fail or unknown, on what evidence, and how to fix it. What neither the job, its
-// history, the catalogue nor the user says is unknown, never passed.
+// Package check judges a job by the usual checklists: before training, during it, before deployment, in production.
+// Each item gets pass, warn, fail or unknown, with its evidence and a fix. An item that neither the job, its history,
+// the catalogue nor the user settles is unknown, and never passes.
 package check
 
 import (
@@ -17,7 +16,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Verdict is what an item comes to.
+// Verdict is the result of an item.
 type Verdict string
 
 // The verdicts. Only Fail makes a report fail.
@@ -25,13 +24,13 @@ const (
 	Pass    Verdict = "pass"
 	Warn    Verdict = "warn"
 	Fail    Verdict = "fail"
-	Unknown Verdict = "unknown" // cannot be judged: the fix says what to supply
+	Unknown Verdict = "unknown" // cannot be judged: the fix names the missing input
 )
 
 // Stage is a checklist.
 type Stage string
 
-// The checklists, in their order.
+// The checklists, in order.
 const (
 	Before     Stage = "before training"
 	During     Stage = "during training"
@@ -39,10 +38,10 @@ const (
 	Production Stage = "in production"
 )
 
-// Stages are all checklists.
+// Stages lists all checklists.
 var Stages = []Stage{Before, During, Deployment, Production}
 
-// Finding is an item as judged.
+// Finding is a judged item.
 type Finding struct {
 	ID       string  `json:"id"`
 	Stage    Stage   `json:"stage"`
@@ -52,7 +51,7 @@ type Finding struct {
 	Fix      string  `json:"fix"`
 }
 
-// Report is all items as judged. It is OK when nothing fails.
+// Report holds all judged items. It is OK if none fails.
 type Report struct {
 	Job      string          `json:"job"`
 	OK       bool            `json:"ok"`
@@ -60,7 +59,7 @@ type Report struct {
 	Findings []Finding       `json:"findings"`
 }
 
-// Run is an earlier run of the job, as far as its receipt says.
+// Run is an earlier run of the job, as far as its receipt is known.
 type Run struct {
 	Job           string
 	State         string // succeeded, failed, stopped, cancelled
@@ -69,19 +68,19 @@ type Run struct {
 	Worked        time.Duration // market time in which the program ran
 	Checkpoints   int
 	Interruptions int
-	// Resumes are the times from a machine to a program that went on from a checkpoint.
+	// Resumes holds the times from a machine to a program that continued from a checkpoint.
 	Resumes []time.Duration
-	// Utilisation of the accelerators, or of the processors of a machine without, 0 to 1.
+	// Utilisation of the accelerators, or of the processors of a machine without accelerators, 0 to 1.
 	Utilisation catalog.Figure
-	Profile     bool // a short run that was ended as meant
+	Profile     bool // a short run that ended on purpose
 	Finished    time.Time
 }
 
-// Estimate is what is expected of the run before it starts, in dollars and hours.
+// Estimate is the prediction of the run, in dollars and hours.
 type Estimate struct {
 	CostLow, Cost, CostHigh float64
 	Time                    time.Duration
-	// PeakMemory is of one accelerator; 0 is unknown.
+	// PeakMemory is per accelerator; 0 if unknown.
 	PeakMemory size.Bytes
 	Source     string
 }
@@ -89,21 +88,21 @@ type Estimate struct {
 // Text is a file of the job's work folder.
 type Text struct{ Name, Body string }
 
-// Case is all that is known of a job. Only Job and Now are needed.
+// Case holds everything known about a job. Only Job and Now are required.
 type Case struct {
 	Job      spec.Job
 	Now      time.Time
 	Runs     []Run // newest first
 	Offers   []catalog.Listing
-	Here     []catalog.Listing // those of them that the job would run on; none is known: all
+	Here     []catalog.Listing // the offers on which the job would run; all of them if none is known
 	Estimate *Estimate
 	Texts    []Text
-	Facts    map[string]string // what the user states, by the names of Facts
-	Force    bool              // a long run on spot goes without proven checkpoints
-	WorkFrom string            // what says how long the job takes; "": its file
-	Found    *Found            // what the program finds where it runs; nil: not checked
+	Facts    map[string]string // the user's statements, by the names of Facts
+	Force    bool              // allows a long run on spot without proven checkpoints
+	WorkFrom string            // source of the job's duration; empty for its file
+	Found    *Found            // what the program finds where it runs; nil if not checked
 
-	places []place // all texts by line, filled by Check
+	places []place // all texts by line, set by Check
 }
 
 type item struct {
@@ -113,7 +112,7 @@ type item struct {
 	judge func(*Case) (v Verdict, evidence, fix string)
 }
 
-// items are all checklists. Their names never change: they are an interface.
+// items lists all checklists. Their names are an interface and never change.
 var items = []item{
 	{"cost", Before, "cost estimated", cost},
 	{"machine", Before, "machine not simply the largest", machine},
@@ -144,7 +143,7 @@ var items = []item{
 	{"production-tags", Production, "tags in production", productionTags},
 }
 
-// Items returns name, checklist and title of every item.
+// Items returns the name, checklist and title of every item.
 func Items() []Finding {
 	var list []Finding
 	for _, i := range items {
@@ -166,7 +165,7 @@ func Check(c Case) Report {
 	return r
 }
 
-// Fact is something that the user may state where nothing else says it.
+// Fact is a statement that the user may make if there is no other source.
 type Fact struct {
 	Name, Doc, Example string
 	form               *regexp.Regexp
@@ -174,7 +173,7 @@ type Fact struct {
 
 var (
 	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
-	// What is no format that anybody computes in says nothing, so it is no fact.
+	// Only number formats used for computation count as a fact.
 	trained = regexp.MustCompile(
 		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
 			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
@@ -188,7 +187,7 @@ var (
 	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// Facts are all that may be stated.
+// Facts lists all facts that a user may state.
 var Facts = []Fact{
 	{"precision", "number format of the matrix products (fp32, tf32, fp16, bf16, fp8, …)", "bf16", trained},
 	{"accumulation", "micro-batches a step", "4", number},
@@ -210,7 +209,7 @@ var Facts = []Fact{
 	{"production_tags", "whether what serves it is tagged with its owner", "yes", yesNo},
 }
 
-// ParseFact reads name=value.
+// ParseFact parses name=value.
 func ParseFact(s string) (name, value string, err error) {
 	name, value, ok := strings.Cut(s, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
@@ -220,7 +219,7 @@ func ParseFact(s string) (name, value string, err error) {
 		for _, f := range Facts {
 			names = append(names, f.Name)
 		}
-		return "", "", fmt.Errorf("%q is no fact: there are %s", name, strings.Join(names, ", "))
+		return "", "", fmt.Errorf("%q is not a fact: use one of %s", name, strings.Join(names, ", "))
 	}
 	if !ok || !Facts[i].form.MatchString(value) {
 		return "", "", fmt.Errorf("fact %s is %q: it is %s, such as %s=%s", name, value, Facts[i].Doc, name, Facts[i].Example)
@@ -228,7 +227,7 @@ func ParseFact(s string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// said returns what the user states of a yes or no.
+// said returns the user's answer to a yes-or-no fact.
 func (c *Case) said(name string) (yes, ok bool) {
 	switch strings.ToLower(c.Facts[name]) {
 	case "":
@@ -260,10 +259,10 @@ func (c *Case) onSpot() bool {
 	return len(kinds) == 0 || slices.Contains(kinds, spec.AnyCapacity) || slices.Contains(kinds, string(market.Spot))
 }
 
-// LongRun is from when on a run is long: repeating it costs more than proving its checkpoints.
+// LongRun is the length from which a run counts as long: repeating it costs more than proving its checkpoints.
 const LongRun = 2 * time.Hour
 
-// length returns how long the run takes at most, as far as anything says so.
+// length returns the longest expected duration of the run, if known.
 func (c *Case) length() (time.Duration, bool) {
 	switch {
 	case c.Job.Work.Time > 0:
@@ -281,7 +280,7 @@ func (c *Case) length() (time.Duration, bool) {
 	return 0, false
 }
 
-// wanted is what the job asks of a machine.
+// wanted returns the job's requirements on a machine.
 func (c *Case) wanted() catalog.Filter {
 	r := c.Job.Resources
 	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: c.Job.MaxPrice,
@@ -299,16 +298,16 @@ func (c *Case) wanted() catalog.Filter {
 	return f
 }
 
-// hourly names an offer with its price.
+// hourly formats an offer with its price.
 func hourly(l catalog.Listing) string { return fmt.Sprintf("%s at $%s/h", l.Offer.ID, l.Quote.Rate) }
 
-// cheapest returns the offer of the lowest price in dollars that f takes and, where
-// memory is above 0, whose accelerators have that much.
+// cheapest returns the cheapest offer in dollars that f accepts. With memory above 0, its accelerators have at least
+// that much.
 func (c *Case) cheapest(f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
 	return cheapestOf(c.Offers, f, memory)
 }
 
-// here is cheapest of what the job would run on, where that is known and fits.
+// here is cheapest among the offers on which the job would run, if they are known and one fits.
 func (c *Case) here(f catalog.Filter) (catalog.Listing, bool) {
 	if l, ok := cheapestOf(c.Here, f, 0); ok {
 		return l, true

@@ -69,12 +69,12 @@ func verdict(t interface{ Fatalf(string, ...any) }, c check.Case, id string) che
 	return check.Finding{}
 }
 
-// bare is a job that says nothing but what to run.
+// bare is a job with only a command.
 func bare() check.Case {
 	return check.Case{Job: spec.Job{Name: "j", Command: "exec ./train"}, Now: now, Offers: offers()}
 }
 
-// hours makes a job of that length.
+// hours sets the job's duration.
 func hours(c *check.Case, h float64) {
 	c.Job.Work.Time = spec.Duration(h * float64(time.Hour))
 }
@@ -88,7 +88,7 @@ func offer(c *check.Case, machine string) catalog.Listing {
 	panic(machine)
 }
 
-func TestEachItemIsJudgedByWhatIsKnown(t *testing.T) {
+func TestCheck_JudgesEachItem(t *testing.T) {
 	reached := map[string]bool{}
 	for _, x := range cases {
 		c := bare()
@@ -106,9 +106,9 @@ func TestEachItemIsJudgedByWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatNobodySaysIsUnknown names the items that a job which says nothing but
-// its command may pass, each since it is settled by that.
-func TestWhatNobodySaysIsUnknown(t *testing.T) {
+// TestCheck_UnstatedItemsAreUnknown lists the items that a job with only a command may pass, because the command settles
+// them.
+func TestCheck_UnstatedItemsAreUnknown(t *testing.T) {
 	settled := map[string]string{"machine": "the cheapest is taken", "precision": "no accelerator",
 		"accumulation": "no accelerator"}
 	c := bare()
@@ -126,7 +126,7 @@ func TestWhatNobodySaysIsUnknown(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotPassSaysOnWhatEvidenceAndWhatMendsIt(t *testing.T) {
+func TestCheck_FailuresHaveEvidenceAndFix(t *testing.T) {
 	for _, x := range cases {
 		c := bare()
 		x.set(&c)
@@ -146,8 +146,8 @@ func TestWhatDoesNotPassSaysOnWhatEvidenceAndWhatMendsIt(t *testing.T) {
 	}
 }
 
-// A verdict may not depend on the order of offers, or on anything but its input.
-func TestAReportFollowsFromItsCase(t *testing.T) {
+// A verdict depends on nothing but its input, and not on the order of offers.
+func TestCheck_IsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := bare()
 		for range rapid.IntRange(0, 8).Draw(t, "settings") {
@@ -161,7 +161,7 @@ func TestAReportFollowsFromItsCase(t *testing.T) {
 	})
 }
 
-func TestAnOfferWithoutAPriceOrOfAnotherCurrencyCostsNothingToNobody(t *testing.T) {
+func TestCheck_IgnoresOffersWithoutDollarPrice(t *testing.T) {
 	c := bare()
 	hours(&c, 10)
 	c.Job.Resources.Accelerator = "L4"
@@ -180,7 +180,7 @@ func TestAnOfferWithoutAPriceOrOfAnotherCurrencyCostsNothingToNobody(t *testing.
 	}
 }
 
-func TestFactsAreReadAndMistakesNameWhatThereIs(t *testing.T) {
+func TestParseFact_ErrorListsFacts(t *testing.T) {
 	for _, f := range check.Facts {
 		if name, value, err := check.ParseFact(f.Name + "=" + f.Example); err != nil || name != f.Name || value != f.Example {
 			t.Errorf("%s: %v", f.Name, err)
@@ -195,7 +195,7 @@ func TestFactsAreReadAndMistakesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestThePageNamesEveryItemAndEveryFact(t *testing.T) {
+func TestDocs_NameEveryItemAndFact(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/check.md")
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestThePageNamesEveryItemAndEveryFact(t *testing.T) {
 	}
 }
 
-func FuzzAProgramIsReadWhateverItHolds(f *testing.F) {
+func FuzzCheck_ReadsAnyProgram(f *testing.F) {
 	f.Add("with torch.autocast('cuda'):", "python t.py --bf16")
 	f.Add("p.add_argument('--grad_accum', type=int)", "")
 	f.Add("minReplicas: 99999999999999999999", "\x00\xff")

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Found is what a program would find where jobs run, as far as this shell shows it.
+// Found describes what a program would find where jobs run, as far as this shell shows it.
 type Found struct {
-	Elsewhere   bool     // the server is another machine's
-	Python      string   // which python3, with its version; "": none is on PATH
-	Environment string   // virtual or Conda environment that is active; "": none
+	Elsewhere   bool     // the server runs on another machine
+	Python      string   // python3 with its version; empty if PATH has none
+	Environment string   // active virtual or Conda environment; empty for none
 	Path        []string // folders of PATH
-	Missing     string   // program of the job's command that is not on PATH; "": none is known to be
+	Missing     string   // the command's program if it is not on PATH; empty if none is missing
 }
 
-// Folders of PATH that are named: those that decide come first.
+// namedFolders bounds how many folders of PATH are named, the first ones first.
 const namedFolders = 3
 
-// Text says it to people. What a job brings by its set-up is not in it.
+// Text formats it for people. It excludes what the job's setup installs.
 func (f *Found) Text() string {
 	if f.Elsewhere {
 		return "the server is elsewhere: programs find the PATH and the Python of their machine, and nothing of this shell"

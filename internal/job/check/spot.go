@@ -19,8 +19,8 @@ var restoreForm = regexp.MustCompile(`(?i)(load_state_dict|torch\.load\(|load_ch
 	`(ckpt|check_?point|SCRIMP_CHECKPOINT_DIR|state)\w*["')\]}]*.*` +
 	`\b(load|read|read_text|exists|isfile|is_file|glob|listdir|iterdir)\b)`)
 
-// restores reports whether a line of the job or of its programs reads a checkpoint, and false for known where
-// there is no program to look into.
+// restores reports whether a line of the job or its programs reads a checkpoint. known is false without a program to
+// examine.
 func (c *Case) restores() (where string, yes, known bool) {
 	if found, ok := c.find(restoreForm); ok && !found.only && !found.off {
 		return found.where, true, true
@@ -28,8 +28,8 @@ func (c *Case) restores() (where string, yes, known bool) {
 	return "", false, slices.ContainsFunc(c.places, func(p place) bool { return p.file })
 }
 
-// unread judges a job that names a folder for checkpoints, of which no run has gone on from one: whether anything
-// in its programs reads what they save. ok is false where nothing is to be said.
+// unread judges whether any program reads the saved checkpoints, for a job with a checkpoint folder that has never
+// resumed. ok is false if there is nothing to report.
 func (c *Case) unread() (v Verdict, evidence, fix string, ok bool) {
 	if _, said := c.Facts["resume"]; said {
 		return v, "", "", false
@@ -47,11 +47,11 @@ func (c *Case) unread() (v Verdict, evidence, fix string, ok bool) {
 		"(SCRIMP_CHECKPOINT_DIR, docs/programs.md), or " + supply("resume") + " where the program does", true
 }
 
-// What is no candidate for spot: work that an interruption repeats nearly all of for little money, and work of
-// which each start is a large part.
+// Limits of candidates for spot: an interruption of short work repeats nearly all of it at little cost, and frequent
+// starts are expensive if each takes a large part of the run.
 const (
 	shortRun   = 10 * time.Minute
-	dearStart  = 0.1 // of the run, that one start takes
+	dearStart  = 0.1 // share of the run that one start takes
 	startLimit = 10 * time.Minute
 )
 
@@ -79,7 +79,7 @@ func candidate(c *Case) (Verdict, string, string) {
 	return Unknown, "its duration is unknown", "give work.time, or let scrimp profile measure it"
 }
 
-// start is the longest time that a start took, from a machine to the next step; 0 where none was seen or said.
+// start returns the longest observed or stated time from a machine to the next step; 0 if unknown.
 func (c *Case) start() (longest time.Duration, where string) {
 	if d, err := time.ParseDuration(c.Facts["resume"]); err == nil {
 		return d, "you say that it"

@@ -15,7 +15,7 @@ type place struct {
 	file bool
 }
 
-// lines are what a program is told, then the programs.
+// lines returns the program's command and settings, followed by the programs' lines.
 func (c *Case) lines() []place {
 	var list []place
 	add := func(name, text string) {
@@ -53,8 +53,8 @@ func (c *Case) lines() []place {
 type mention struct {
 	where string // "train.py:12 `autocast`"
 	value string // the pattern's last group
-	off   bool   // it is switched off there
-	only  bool   // a program knows such a flag, nobody passes it
+	off   bool   // it is disabled there
+	only  bool   // a program has such a flag, but the command does not pass it
 }
 
 var (
@@ -62,8 +62,8 @@ var (
 	flagForm = regexp.MustCompile(`add_argument\(|click\.option|flags?\.(Bool|String|Int|DEFINE)|DEFINE_`)
 )
 
-// find returns the best mention of a pattern: one that is passed before one in a
-// program, one that is on before one that is off, and those before a mere flag.
+// find returns the best mention of a pattern. A passed setting beats one in a program, an enabled one beats a disabled
+// one, and both beat a mere flag.
 func (c *Case) find(re *regexp.Regexp) (mention, bool) {
 	var best mention
 	found := false
@@ -101,7 +101,7 @@ func clip(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// What programs and their flags call things.
+// Names that programs and their flags use.
 var (
 	precisionForm = regexp.MustCompile(
 		`(?i)(\bbf16(?:-mixed|-true)?\b|\bfp16\b|\bfp8\b|\bnvfp4\b|bfloat16|float16|\b16-mixed\b|autocast|` +

@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// draft collects what the job file will say.
+// draft collects the fields of the job file.
 type draft struct {
 	name      string
 	command   string // for sh -c
-	script    string // for bash -c, where sh would not understand it
+	script    string // for bash -c, if sh would not understand it
 	args      []string
 	setup     string
 	workdir   string
@@ -26,8 +26,8 @@ type draft struct {
 	secrets   []string
 	resources *yaml.Node
 	choices   []choice // the job may run on any of them
-	kinds     []string // accelerators that will do for a choice that names none
-	ordered   bool     // the choices, or the kinds, are in order of preference
+	kinds     []string // accelerators that suit a choice without one
+	ordered   bool     // the choices or the kinds are in order of preference
 	nodes     string
 	maxPrice  string
 	wallClock string
@@ -44,15 +44,15 @@ type draft struct {
 	lost      []Lost
 }
 
-// A choice is one of several sets of resources that a file lets its tool take.
+// A choice is one of several sets of resources that a file allows.
 type choice struct {
 	resources *yaml.Node
 	kinds     []string // accelerators; the job needs one of them
 }
 
-// alternatives returns the resources of the first choice as the job's own, and the others as alternatives: the job's
-// own count as one, so that without an accelerator there the job would run on machines that have none. An alternative
-// stands instead of the job's resources, so that each repeats what holds for all.
+// alternatives returns the resources of the first choice as the job's own, and the others as alternatives. The job's
+// own resources count as a choice, so they must name an accelerator, or the job could run on machines without one. An
+// alternative replaces the job's resources, so each repeats the common ones.
 func (d *draft) alternatives() (resources *yaml.Node, others, rungs []*yaml.Node) {
 	choices := d.choices
 	if len(choices) == 0 {
@@ -103,21 +103,21 @@ func (d *draft) lose(n *yaml.Node, field, why string) {
 	d.lost = append(d.lost, Lost{Field: field, Why: why, Line: n.Line})
 }
 
-// noDisk is why the size of a disk is lost.
+// noDisk explains why the size of a disk is lost.
 const noDisk = "disks are not rented by size: a machine has the disk that its engine gives it"
 
-// onEach is why a number of machines is lost where a script runs on the first one.
+// onEach explains why the number of machines is lost for a script that runs on the first one.
 const onEach = "scrimp runs the command on each machine and has no srun: write nodes where it may run on each, as " +
 	"torchrun does"
 
-// onNodes takes the number of machines, on each of which the commands run.
+// onNodes sets the number of machines that each run the commands.
 func (d *draft) onNodes(n string) {
 	if n != "1" {
 		d.nodes = n
 	}
 }
 
-// inImage sets the container image of the program, where it is one.
+// inImage sets the container image of the program, if the text is one.
 func (d *draft) inImage(image string) bool {
 	if !spec.IsImage(image) {
 		return false
@@ -128,11 +128,11 @@ func (d *draft) inImage(image string) bool {
 	return true
 }
 
-// bashOnly is what a plain sh does not understand.
+// bashOnly matches text that plain sh does not understand.
 var bashOnly = regexp.MustCompile(
 	`(?m)\[\[|^\s*source\s|<\(|\bpipefail\b|\bdeclare\s|\bconda activate\b|\w=\(|\$\{\w+(\[|//|\^|,,)|\bfunction\s|&>`)
 
-// run sets the program. Text that only bash understands is given to bash.
+// run sets the program. It uses bash for text that only bash understands.
 func (d *draft) run(text string) {
 	text = strings.TrimRight(text, "\n ")
 	if bashOnly.MatchString(text) {
@@ -142,7 +142,7 @@ func (d *draft) run(text string) {
 	}
 }
 
-// prepare adds set-up, which runs under sh.
+// prepare adds setup commands, which run under sh.
 func (d *draft) prepare(text string) {
 	text = strings.TrimRight(text, "\n ")
 	if bashOnly.MatchString(text) {
@@ -151,7 +151,7 @@ func (d *draft) prepare(text string) {
 	d.setup = text
 }
 
-// aliases looks for variables of the other system that scrimp does not set.
+// aliases reports variables of the other system that scrimp does not set.
 func (d *draft) aliases(n *yaml.Node, prefix string, set ...string) {
 	text := d.command + d.script + d.setup + strings.Join(d.args, " ")
 	found := regexp.MustCompile(prefix+`_\w+`).FindAllString(text, -1)
@@ -191,7 +191,7 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// fields is the job file as a map of what is not empty, in the order of the reference.
+// fields returns the non-empty fields of the job file, in the order of the reference.
 func (d *draft) fields() *yaml.Node {
 	root := object()
 	put := func(key string, v *yaml.Node) {
@@ -255,7 +255,7 @@ func text(s string) *yaml.Node {
 	return n
 }
 
-// plain reports whether a number or the like may stand without quotes: it is read by its text.
+// plain reports whether a value such as a number needs no quotes, because it is read as text.
 func plain(s string) bool {
 	return regexp.MustCompile(`^[0-9][0-9A-Za-z.+$]*$`).MatchString(s) || s == "true" || s == "false"
 }
@@ -290,7 +290,7 @@ func pairs(m map[string]string) []*yaml.Node {
 // set adds a field to a map of the draft.
 func set(m *yaml.Node, key string, v *yaml.Node) { m.Content = append(m.Content, text(key), v) }
 
-// find returns the value of a key of a map, or nil.
+// find returns the value of a key in a map, or nil.
 func find(m *yaml.Node, key string) *yaml.Node {
 	if m == nil || m.Kind != yaml.MappingNode {
 		return nil
@@ -320,7 +320,7 @@ func each(m *yaml.Node, f func(key *yaml.Node, v *yaml.Node)) {
 	}
 }
 
-// items returns the values of a list, or a single value as a list of one.
+// items returns the values of a list; a single value counts as a list of one.
 func items(n *yaml.Node) []*yaml.Node {
 	switch {
 	case n == nil || n.Tag == "!!null":

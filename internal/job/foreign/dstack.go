@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// What a dstack task may say that scrimp has no field for.
+// dstackLost explains the fields of a dstack task that scrimp does not have.
 var dstackLost = map[string]string{
 	"python":              "Python is not installed: put what the program needs into setup",
 	"nvcc":                "CUDA is not installed: put what the program needs into setup",
@@ -65,15 +65,15 @@ func (d *draft) dstack(root *yaml.Node) error {
 	return nil
 }
 
-// dstackTask is what the fields of a task add up to.
+// dstackTask collects the fields of a task that belong together.
 type dstackTask struct {
 	cd, commands string
 	bash         bool
 }
 
-// dstackFields read the fields that scrimp has something like.
+// dstackFields converts the fields that scrimp has an equivalent of.
 var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
-	"type":     func(*draft, *dstackTask, *yaml.Node, *yaml.Node) {}, // it was read
+	"type":     func(*draft, *dstackTask, *yaml.Node, *yaml.Node) {}, // already read
 	"name":     func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.name = spec.Label(v.Value) },
 	"commands": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.commands = chain(v) },
 	"shell": func(d *draft, t *dstackTask, key, v *yaml.Node) {
@@ -123,7 +123,7 @@ func dstackZones(d *draft, _ *dstackTask, _, v *yaml.Node) {
 	set(d.resources, "zones", flow(list(texts(values(v))...)))
 }
 
-// chain joins the commands, each of which ends the job when it fails.
+// chain joins the commands; each failure ends the job.
 func chain(v *yaml.Node) string {
 	lines := values(v)
 	if len(lines) > 1 {
@@ -132,7 +132,7 @@ func chain(v *yaml.Node) string {
 	return strings.Join(lines, "")
 }
 
-// quote protects a path from the shell where it needs to.
+// quote quotes a path for the shell if necessary.
 func quote(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
 		return s
@@ -148,7 +148,7 @@ func values(v *yaml.Node) []string {
 	return list
 }
 
-// span reads a span as dstack writes it: 2h, 1d, 1w, or seconds without a unit; off is none.
+// span parses a dstack duration: 2h, 1d, 1w, or seconds without a unit; off means none.
 func (d *draft) span(key, v *yaml.Node) string {
 	s := v.Value
 	switch {
@@ -168,7 +168,7 @@ func (d *draft) span(key, v *yaml.Node) string {
 	return s
 }
 
-// dstackResource carries one field of resources over. dstack's ranges are 4.., ..8 and 4..8.
+// dstackResource converts one field of resources. dstack's ranges are 4.., ..8 and 4..8.
 func (d *draft) dstackResource(key, v *yaml.Node) {
 	field := "resources." + key.Value
 	switch key.Value {
@@ -213,7 +213,7 @@ func binary(s string) string {
 	})
 }
 
-// ranged carries over a range; least stands for a lower end that is not said.
+// ranged converts a range; least replaces a missing lower end.
 func (d *draft) ranged(to, s, least string, unit func(string) string) {
 	low, high, isRange := strings.Cut(s, "..")
 	low, high = strings.TrimSpace(low), strings.TrimSpace(high)
@@ -239,7 +239,7 @@ func join(name, count string) string {
 
 func (d *draft) dstackRetry(key, v *yaml.Node) {
 	if v.Kind == yaml.ScalarNode {
-		return // a job always goes on after an interruption
+		return // a job always continues after an interruption
 	}
 	each(v, func(k, value *yaml.Node) {
 		field := key.Value + "." + k.Value

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// dstackGPU reads 2, H100, H100:8, A100:80GB:4..8, nvidia:24GB, and the same as a map.
+// dstackGPU parses 2, H100, H100:8, A100:80GB:4..8, nvidia:24GB, and the same as a map.
 func (d *draft) dstackGPU(key, v *yaml.Node) {
 	asks := dstackAccelerator(v)
 	for _, what := range asks.lost {
@@ -41,14 +41,14 @@ func (d *draft) dstackGPU(key, v *yaml.Node) {
 	}
 }
 
-// dstackVendors are words that say whose accelerators they are.
+// dstackVendors lists the words that name an accelerator's vendor.
 var dstackVendors = []string{"nvidia", "amd", "google", "tenstorrent", "intel"}
 
-// gpuAsks is what a task wants of its accelerators.
+// gpuAsks is a task's accelerator request.
 type gpuAsks struct {
 	names         []string
 	count, memory string
-	lost          []string // what else is there
+	lost          []string // the other parts
 }
 
 var (
@@ -56,7 +56,7 @@ var (
 	gpuMemory = regexp.MustCompile(`(?i)^(\.\.)?[0-9.]+[gmt]i?b`)
 )
 
-// dstackAccelerator takes apart what an accelerator is asked for by.
+// dstackAccelerator splits an accelerator request.
 func dstackAccelerator(v *yaml.Node) (a gpuAsks) {
 	if v.Kind == yaml.MappingNode {
 		each(v, func(k, value *yaml.Node) {
@@ -88,8 +88,8 @@ func dstackAccelerator(v *yaml.Node) (a gpuAsks) {
 	return a
 }
 
-// ofMemory narrows the kinds to those with the memory that is asked for: A100 with 80GB is A100-80GB. A kind that
-// has no other size keeps its name, and where nothing is known to have it the memory is lost.
+// ofMemory narrows the kinds to those with the requested memory: A100 with 80GB is A100-80GB. A kind with only one size
+// keeps its name, and if no kind is known to have the memory, the request is lost.
 func (d *draft) ofMemory(key *yaml.Node, a gpuAsks) (names []string) {
 	if a.memory == "" {
 		return a.names
@@ -111,7 +111,7 @@ func (d *draft) ofMemory(key *yaml.Node, a gpuAsks) (names []string) {
 	return names
 }
 
-// narrowed are the shortest names that stand for the accelerators of a kind that fit, and for no other.
+// narrowed returns the shortest names that match the fitting accelerators of a kind, and no others.
 func narrowed(kind string, fits func(size.Bytes) bool) (names []string) {
 	var in, out []catalog.Accelerator
 	for _, a := range catalog.Accelerators() {
@@ -140,8 +140,8 @@ func narrowed(kind string, fits func(size.Bytes) bool) (names []string) {
 	return names
 }
 
-// memoryRange reads 80GB, 40GB..80GB, 40GB.. and ..80GB. What is sold as 80GB may have a little more or less; GiB is
-// what some write for the same.
+// memoryRange parses 80GB, 40GB..80GB, 40GB.. and ..80GB. A single size allows a small deviation, because 80GB is
+// nominal and some write GiB for it.
 func memoryRange(s string) (fits func(size.Bytes) bool, ok bool) {
 	tolerance := 0.0
 	ends := func(s string) (float64, bool) {

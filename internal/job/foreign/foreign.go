@@ -1,6 +1,5 @@
-// Package foreign turns job files of other systems into scrimp's own: SkyPilot
-// tasks, dstack tasks and sbatch scripts. What has no counterpart is listed,
-// with the reason, and never dropped in silence.
+// Package foreign converts job files of other systems to scrimp's own: SkyPilot tasks, dstack tasks and sbatch scripts.
+// It lists every field without an equivalent, with the reason.
 package foreign
 
 import (
@@ -17,10 +16,10 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// System is whose file it was.
+// System is the system that a file belongs to.
 type System string
 
-// The systems whose files are read.
+// The supported systems.
 const (
 	SkyPilot System = "SkyPilot"
 	Dstack   System = "dstack"
@@ -30,22 +29,22 @@ const (
 // Result is a converted file.
 type Result struct {
 	System System
-	YAML   []byte   // a job file that spec.Parse takes, with comments
-	Job    spec.Job // what it says
-	Lost   []Lost   // in the order of the lines
+	YAML   []byte   // a job file that spec.Parse accepts, with comments
+	Job    spec.Job // the job in YAML
+	Lost   []Lost   // in line order
 }
 
-// Lost is something that could not be carried over.
+// Lost is a field that could not be converted.
 type Lost struct {
-	Field string `json:"field"` // as the file calls it: resources.image_id, --array
+	Field string `json:"field"` // the file's own name: resources.image_id, --array
 	Why   string `json:"why"`
-	Line  int    `json:"line"` // of the file that was read, from 1
+	Line  int    `json:"line"` // line in the source file, from 1
 }
 
 func (l Lost) String() string { return fmt.Sprintf("line %d: `%s`: %s", l.Line, l.Field, l.Why) }
 
-// Convert reads a job file of another system, which it finds out by itself. A
-// file that it cannot tell, or that holds no single job, is an error.
+// Convert converts a job file of another system, which it detects. A file that it cannot identify, or that does not
+// hold exactly one job, is an error.
 func Convert(file string, text []byte) (Result, error) {
 	base := path.Base(file)
 	stem := strings.TrimSuffix(strings.TrimSuffix(base, path.Ext(base)), ".dstack")
@@ -62,7 +61,7 @@ func Convert(file string, text []byte) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("convert %s: %w", base, err)
 	}
-	// The time matters to a deadline only, and nothing writes one.
+	// The time matters only for deadlines, and no draft has one.
 	j, _, err := spec.Parse(spec.Run, "job.yaml", out, stem, time.Time{})
 	if err != nil {
 		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: correct it there: %w", base, err)
@@ -70,7 +69,7 @@ func Convert(file string, text []byte) (Result, error) {
 	return Result{System: system, YAML: out, Job: j, Lost: d.lost}, nil
 }
 
-// read finds out whose file it is and reads it into the draft.
+// read detects the system of the file and reads it into the draft.
 func (d *draft) read(base, text string) (System, error) {
 	if isScript(text) {
 		return Slurm, d.slurm(base, text)
@@ -94,7 +93,7 @@ func (d *draft) read(base, text string) (System, error) {
 		"script (#SBATCH)")
 }
 
-// mapping returns the one map of a YAML file.
+// mapping returns the only map of a YAML file.
 func mapping(text string) (*yaml.Node, error) {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	var docs []*yaml.Node

@@ -57,7 +57,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeConvertedSaysWhy(t *testing.T) {
+func TestConvert_ErrorStatesReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "convert f.yaml: it is empty",
 		"a: b": "convert f.yaml: it is neither a SkyPilot task (run:), nor a dstack " +
@@ -97,9 +97,9 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-// The memory that dstack asks for of an accelerator is kept in its name where that tells kinds apart, is left out
-// where a kind has no other, and is told where nothing has it.
-func TestTheMemoryOfAnAcceleratorIsKept(t *testing.T) {
+// The memory in dstack's accelerator request becomes part of the name if it distinguishes kinds, disappears for a kind
+// with one size, and is reported if no kind has it.
+func TestConvert_KeepsMemoryOfAccelerator(t *testing.T) {
 	for gpu, want := range map[string]string{
 		"A100:80GB:8": "A100-80GB:8", "nvidia:A100:80GB:8": "A100-80GB:8", "A100:40GB..:4": "A100:4",
 		"A100:40GB": "A100-40GB", "A100:..40GB:2": "A100-40GB:2", "A100:41GB..80GB:1..8": "A100-80GB:1..8",
@@ -132,7 +132,7 @@ func TestTheMemoryOfAnAcceleratorIsKept(t *testing.T) {
 	}
 }
 
-// FuzzConvert holds that whatever is converted is a job file, and that nothing panics.
+// FuzzConvert verifies that every conversion is a valid job file, and that nothing panics.
 func FuzzConvert(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*")
 	for _, file := range files {

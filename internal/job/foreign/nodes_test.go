@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// Where the other system runs the commands on each machine, so does scrimp. A batch script runs
-// on the first alone, so that its number of machines is named as lost.
-func TestTheNumberOfMachinesIsCarriedOver(t *testing.T) {
+// If the other system runs the commands on each machine, so does scrimp. A batch script runs only on the first one, so
+// its number of machines is reported as lost.
+func TestConvert_KeepsNumberOfMachines(t *testing.T) {
 	four := spec.Range{Min: 4, Max: 4}
 	for name, c := range map[string]struct {
 		text  string

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// What a SkyPilot task may say that scrimp has no field for.
+// skyLost explains the fields of a SkyPilot task that scrimp does not have.
 var skyLost = map[string]string{
 	"service":    "scrimp runs jobs to their end, not services",
 	"pool":       "scrimp rents a machine for each attempt",
@@ -76,7 +76,7 @@ func why(reason string) string {
 	return reason
 }
 
-// folder sets the work folder, which is relative to the job file.
+// folder sets the work folder, relative to the job file.
 func (d *draft) folder(key *yaml.Node, dir string) {
 	switch {
 	case dir == "." || dir == "":
@@ -87,7 +87,7 @@ func (d *draft) folder(key *yaml.Node, dir string) {
 	}
 }
 
-// variables reads env: a name without a value, or one that refers to secrets, is a secret.
+// variables converts env. A name without a value, or with a reference to secrets, becomes a secret.
 func (d *draft) variables(v *yaml.Node, field, reference string) {
 	add := func(at *yaml.Node, name, value string, given bool) {
 		switch {
@@ -181,7 +181,7 @@ func skyPlace(infra string) (string, bool) {
 	return place, len(parts) > 1 && place != "*" && !cluster
 }
 
-// skyResource carries one field of resources over to r, or to kinds where it names several accelerators.
+// skyResource converts one field of resources into r, or into kinds if it names several accelerators.
 func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, prefix string) {
 	switch k := key.Value; k {
 	case "cpus":
@@ -219,8 +219,8 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	}
 }
 
-// skyAccelerators reads H100:8, {H100: 8}, and lists of them. The job needs one; a list of strings is in order of
-// preference.
+// skyAccelerators parses H100:8, {H100: 8}, and lists of them. The job needs one of them; a list of strings is in order
+// of preference.
 func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 	var all []string
 	each(v, func(name, count *yaml.Node) {
@@ -265,7 +265,7 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 		}
 	})
 	if find(d.retry, "codes") != nil {
-		for i, l := range d.lost { // the listed statuses are what is tried again
+		for i, l := range d.lost { // the listed statuses are the retried ones
 			if l.Field == "resources.job_recovery.max_restarts_on_errors" {
 				d.lost = append(d.lost[:i], d.lost[i+1:]...)
 				break
@@ -276,7 +276,7 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 
 var bareNumber = regexp.MustCompile(`^([0-9.]+)(\+?)$`)
 
-// gib gives a number without a unit SkyPilot's, and one that it writes as 32GB the binary one that it means.
+// gib adds SkyPilot's unit to a number without one, and writes 32GB as the binary unit that SkyPilot means.
 func gib(s string) string {
 	if m := bareNumber.FindStringSubmatch(s); m != nil {
 		return m[1] + "GiB" + m[2]

@@ -17,13 +17,13 @@ func isScript(s string) bool {
 	return strings.HasPrefix(s, "#!") || regexp.MustCompile(`(?m)^#SBATCH\s`).MatchString(s)
 }
 
-// slurmSet are the variables that programs of scrimp find, as those of Slurm do (docs/agent.md).
+// slurmSet lists the variables that scrimp's programs have in common with Slurm's (docs/agent.md).
 var slurmSet = []string{
 	"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID",
 	"SLURM_LOCALID", "SLURM_JOB_NODELIST", "SLURM_GPUS_ON_NODE",
 }
 
-// What sbatch may say that scrimp has no field for, by its long name.
+// slurmLost explains the options of sbatch that scrimp does not have, by long name.
 var slurmLost = map[string]string{
 	"partition":           "offers are chosen by price and deadline; zones and capacity narrow them",
 	"qos":                 "see priority",
@@ -68,10 +68,10 @@ var shortNames = map[byte]string{
 	'b': "begin", 'L': "licenses", 'm': "distribution", 's': "oversubscribe", 'i': "input",
 }
 
-// sbatch is what the directives add up to.
+// sbatch collects the directives that belong together.
 type sbatch struct {
 	nodes, tasks, perNode, cpus int
-	memory, perCPU              int64 // MiB; a node's, a processor's
+	memory, perCPU              int64 // MiB per node, and per processor
 	gpu, gpuKind                string
 	gpusInAll                   bool
 }
@@ -105,7 +105,7 @@ func (d *draft) slurm(base, whole string) error {
 	return nil
 }
 
-// shell gives the script to the shell that its first line names; base is the file's own name.
+// shell sets the script and the shell of its first line; base is the file's name.
 func (d *draft) shell(shell, base, script string) {
 	fields := strings.Fields(shell)
 	name := ""
@@ -133,7 +133,7 @@ func (d *draft) shell(shell, base, script string) {
 	}
 }
 
-// line takes out of a line of the script what only a Slurm cluster has.
+// line removes from a script line what only a Slurm cluster has.
 func (d *draft) line(at *yaml.Node, line string) string {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -159,7 +159,7 @@ func (d *draft) line(at *yaml.Node, line string) string {
 	return line
 }
 
-// withoutOptions returns a command without the options that stand before it.
+// withoutOptions splits the leading options from a command.
 func withoutOptions(s string) (rest, options string) {
 	took := s
 	for strings.HasPrefix(took, "-") {
@@ -173,7 +173,7 @@ func withoutOptions(s string) (rest, options string) {
 	return took, strings.TrimSpace(strings.TrimSuffix(s, took))
 }
 
-// options reads a line of options: --name=value, --name value, -n value, -n4.
+// options parses a line of options: --name=value, --name value, -n value, -n4.
 func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
 	if before, _, ok := strings.Cut(text, " #"); ok {
 		text = before
@@ -200,7 +200,7 @@ func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
 	}
 }
 
-// given is an option of sbatch as it stands in the script.
+// given is an option of sbatch as written in the script.
 type given struct {
 	at           *yaml.Node
 	field, value string
@@ -214,7 +214,7 @@ func (d *draft) option(at *yaml.Node, name, value string, s *sbatch) {
 	d.lose(at, "--"+name, why(slurmLost[name]))
 }
 
-// slurmOptions read the options that scrimp has something like.
+// slurmOptions converts the options that scrimp has an equivalent of.
 var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"job-name": func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
 	"nodes": func(d *draft, s *sbatch, o given) {
@@ -256,7 +256,7 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"requeue": func(*draft, *sbatch, given) {}, // always
 }
 
-// number reads a count into to: of --nodes=2-4, at least 2.
+// number parses a count into to; --nodes=2-4 gives 2.
 func (d *draft) number(o given, to *int) {
 	low, _, _ := strings.Cut(o.value, "-")
 	n, err := strconv.Atoi(low)

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mebibytes reads a size as Slurm writes it: 16G, 4000M, or MiB without a unit.
+// mebibytes parses a Slurm size: 16G, 4000M, or MiB without a unit.
 func (d *draft) mebibytes(at *yaml.Node, field, value string) int64 {
 	m := regexp.MustCompile(`(?i)^([0-9]{1,12})([kmgt]?)b?$`).FindStringSubmatch(value)
 	if m == nil {
@@ -43,7 +43,7 @@ func mib(n int64) string {
 	return fmt.Sprintf("%dMiB", n)
 }
 
-// gpus reads gpu:a100:4, a100:4 and 4.
+// gpus parses gpu:a100:4, a100:4 and 4.
 func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
 	if strings.Contains(value, ",") {
 		d.lose(at, field, "only the first kind of "+value+" is kept")
@@ -70,7 +70,7 @@ func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
 	s.gpuKind = strings.ToUpper(kind)
 }
 
-// machine turns what is asked for in all into what one machine must have.
+// machine converts the totals to the requirements on one machine.
 func (d *draft) machine(s *sbatch) {
 	perNode := max(1, s.perNode)
 	if s.perNode == 0 && s.tasks > 0 {
@@ -96,8 +96,8 @@ func (d *draft) machine(s *sbatch) {
 	}
 }
 
-// slurmTime reads minutes, minutes:seconds, hours:minutes:seconds, days-hours,
-// days-hours:minutes and days-hours:minutes:seconds. 0 is no limit.
+// slurmTime parses minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes and
+// days-hours:minutes:seconds. 0 means no limit.
 func slurmTime(s string) (time.Duration, bool) {
 	if u := strings.ToUpper(s); u == "UNLIMITED" || u == "INFINITE" {
 		return 0, true
@@ -133,7 +133,7 @@ func slurmTime(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// short writes a span without units that are zero.
+// short formats a duration without zero units.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -147,7 +147,7 @@ func short(d time.Duration) string {
 
 var signalNumbers = map[string]string{"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
 
-// sbatchSignal reads [R][B]:USR1@90; the time is in seconds, 60 unless said.
+// sbatchSignal parses [R][B]:USR1@90; the time is in seconds, 60 by default.
 func (d *draft) sbatchSignal(at *yaml.Node, field, value string) {
 	text := regexp.MustCompile(`^[RB]+:`).ReplaceAllString(value, "")
 	name, lead, ok := strings.Cut(text, "@")

@@ -15,10 +15,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Trees of a few names, and lines made of few pieces, so that most lines match
-// something. What git does with an empty segment, a protected slash and a set
-// with a slash in it is not documented, and is not held; nor is a**/, which
-// git reads against its documentation where plain text stands before it.
+// Trees with few names, and lines from few pieces, so that most lines match something. Undocumented behaviour of git is
+// not tested: empty segments, quoted slashes, sets with a slash, and a**/, where git contradicts its documentation
+// after plain text.
 var (
 	folders = []string{"a", "a/b", "a/b/c", "a/b/c/b", "b", "b/a", "[x]", "a b"}
 	files   = []string{"x", "a.o", "a/x", "a/b/x", "a/b/c/x", "a/b/c/b/a.o", "b/x", "b/a/a.o", "[x]/x", "a b/x ", "#x",
@@ -29,8 +28,8 @@ var (
 
 var quirk = regexp.MustCompile(`[^/\n*]\*\*+/`)
 
-// TestGitAgrees holds Excludes against git itself, on random files of patterns.
-func TestGitAgrees(t *testing.T) {
+// TestExcludes_AgreesWithGit compares Excludes with git itself on random pattern files.
+func TestExcludes_AgreesWithGit(t *testing.T) {
 	lane.Component(t, "host")
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -100,7 +99,7 @@ func TestGitAgrees(t *testing.T) {
 	}
 }
 
-// slowGlob is glob written as its definition.
+// slowGlob is glob written like its definition.
 func slowGlob(pattern, s string) bool {
 	if pattern == "" {
 		return s == ""
@@ -122,7 +121,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add("[[:digit:]-z]*[!^]", "7--")
 	f.Fuzz(func(t *testing.T, pattern, s string) {
 		if len(pattern) > 12 || len(s) > 12 {
-			t.Skip() // the slow twin takes a product of choices
+			t.Skip() // the slow twin tries a product of choices
 		}
 		if got, want := glob(pattern, s), slowGlob(pattern, s); got != want {
 			t.Fatalf("glob(%q, %q) = %v, want %v", pattern, s, got, want)

@@ -1,8 +1,7 @@
 package ignore
 
-// glob matches one segment of a path, byte by byte: * is anything, ? any
-// character, [a-z] one of a set, \ takes the next character as it is. A pattern
-// that is cut off within a set or after a backslash matches nothing.
+// glob matches one segment of a path, byte by byte: * matches any text, ? any character, [a-z] one of a set, and \
+// quotes the next character. A pattern that ends within a set or after a backslash matches nothing.
 func glob(pattern, s string) bool {
 	p, i := 0, 0
 	starred, resume := -1, 0
@@ -27,8 +26,7 @@ func glob(pattern, s string) bool {
 	return true
 }
 
-// one matches the character c against the part of pattern that begins at p, and
-// returns where the next part begins.
+// one matches the character c against the part of pattern at p, and returns where the next part begins.
 func one(pattern string, p int, c byte) (ok bool, next int) {
 	switch pattern[p] {
 	case '?':
@@ -43,8 +41,7 @@ func one(pattern string, p int, c byte) (ok bool, next int) {
 	return pattern[p] == c, p + 1
 }
 
-// set matches c against the set that begins behind its bracket at p. A ] that
-// comes first is a member.
+// set matches c against the set after its bracket at p. A leading ] is a member.
 func set(pattern string, p int, c byte) (ok bool, next int) {
 	negated := p < len(pattern) && (pattern[p] == '!' || pattern[p] == '^')
 	if negated {
@@ -74,7 +71,7 @@ func set(pattern string, p int, c byte) (ok bool, next int) {
 	}
 }
 
-// span returns the characters at p, one or those of a range such as a-z, and where they end.
+// span returns the character or range (such as a-z) at p, and its end.
 func span(pattern string, p int) (low, high byte, next int) {
 	low, next = member(pattern, p)
 	if next+1 < len(pattern) && pattern[next] == '-' && pattern[next+1] != ']' {
@@ -84,8 +81,8 @@ func span(pattern string, p int) (low, high byte, next int) {
 	return low, low, next
 }
 
-// member returns the character at p, which a backslash may protect, and where it
-// ends: behind the pattern's end where it is cut off.
+// member returns the character at p, which a backslash may quote, and its end. The end is beyond the pattern if the
+// pattern is cut off.
 func member(pattern string, p int) (c byte, next int) {
 	if pattern[p] == '\\' {
 		p++
@@ -96,7 +93,7 @@ func member(pattern string, p int) (c byte, next int) {
 	return pattern[p], p + 1
 }
 
-// class returns the name of a class such as [:digit:] at p, and where it ends; 0 if there is none.
+// class returns the name of a class such as [:digit:] at p, and its end, or 0 if there is none.
 func class(pattern string, p int) (name string, end int) {
 	if p+1 >= len(pattern) || pattern[p] != '[' || pattern[p+1] != ':' {
 		return "", 0

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Patterns are the lines of an ignore file. The last that matches decides.
+// Patterns holds the lines of an ignore file. The last matching line decides.
 type Patterns []pattern
 
 type pattern struct {
 	segments []string
-	negated  bool // !keep: takes a path back in
+	negated  bool // !keep: includes the path again
 	folder   bool // ends with /: folders only
-	anchored bool // holds a / before its end: from the root; otherwise at any depth
+	anchored bool // has a / before its end: relative to the root; otherwise at any depth
 }
 
-// Parse reads the lines of an ignore file. As in git no line is an error: one
-// that makes no sense matches nothing.
+// Parse reads the lines of an ignore file. As in git, no line is an error: an invalid one matches nothing.
 //
 //	# comment        \#name is a file of that name
 //	*.pt             at any depth; * and ? and [a-z] do not match a slash
@@ -49,9 +48,9 @@ func Parse(text string) Patterns {
 	return list
 }
 
-// trimSpaces drops spaces at the end, up to one that a backslash protects.
+// trimSpaces removes trailing spaces, up to one that a backslash quotes.
 func trimSpaces(line string) string {
-	end := 0 // behind the last character that stays
+	end := 0 // after the last character to keep
 	for i := 0; i < len(line); i++ {
 		if line[i] == '\\' && i+1 < len(line) {
 			i++
@@ -63,10 +62,9 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// Match reports whether the patterns leave the path out, by itself. The path has
-// slashes and is relative to the ignore file's folder. Whoever walks a tree does
-// not enter a folder that is left out, so that nothing below it can be taken
-// back in; Excludes gives the same answer without a walk.
+// Match reports whether the patterns exclude the path itself. The path uses slashes and is relative to the ignore
+// file's folder. A caller that walks a tree must not enter an excluded folder, so nothing below it can be included
+// again. Excludes gives the same result without a walk.
 func (l Patterns) Match(name string, folder bool) bool {
 	parts := strings.Split(name, "/")
 	for i := len(l) - 1; i >= 0; i-- {
@@ -85,7 +83,7 @@ func (l Patterns) Match(name string, folder bool) bool {
 	return false
 }
 
-// Excludes reports whether the path or a folder that it lies in is left out.
+// Excludes reports whether the path or one of its parent folders is excluded.
 func (l Patterns) Excludes(name string, folder bool) bool {
 	for i := range len(name) {
 		if name[i] == '/' && l.Match(name[:i], true) {
@@ -95,9 +93,9 @@ func (l Patterns) Excludes(name string, folder bool) bool {
 	return l.Match(name, folder)
 }
 
-// match matches segment by segment; ** is any number of them, at the end one at
-// least. Where it fails behind a **, that one takes a segment more: only the
-// last needs to be tried again, so the work is at most the product of the lengths.
+// match matches segment by segment; ** matches any number of segments, but at the end at least one. After a mismatch
+// the last ** takes one more segment. Only the last one must be retried, so the work is at most the product of the
+// lengths.
 func match(pattern, parts []string) bool {
 	p, s := 0, 0
 	starred, resume := -1, 0

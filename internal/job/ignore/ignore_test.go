@@ -2,7 +2,7 @@ package ignore
 
 import "testing"
 
-func TestMatchAsGitDocumentsIt(t *testing.T) {
+func TestMatch_FollowsGitDocumentation(t *testing.T) {
 	for _, c := range []struct {
 		patterns, name string
 		folder, want   bool

@@ -10,12 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File takes in a configuration file that the command names: accelerate's, in YAML, or DeepSpeed's,
-// in JSON. What a flag says goes before it, as these programs have it. It returns the file that it
-// names in its turn, "" none.
+// File reads a configuration file that the command names: accelerate's, in YAML, or DeepSpeed's, in JSON. Flags take
+// precedence over it, as in these programs. File returns the file that it names in turn, or "".
 func (s *Settings) File(name string, content []byte) (next string, err error) {
 	var top map[string]any
-	if err := yaml.Unmarshal(content, &top); err != nil { // JSON is YAML too
+	if err := yaml.Unmarshal(content, &top); err != nil { // JSON is valid YAML
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
 	var f Settings
@@ -51,8 +50,7 @@ func (s *Settings) File(name string, content []byte) (next string, err error) {
 	return next, nil
 }
 
-// flat is the settings of a file as if they were flags: those of accelerate's fsdp_config and
-// DeepSpeed's tensor_parallel.
+// flat returns the settings of a file as flags, including accelerate's fsdp_config and DeepSpeed's tensor_parallel.
 func flat(top map[string]any) map[string]string {
 	all := map[string]string{}
 	for _, group := range []string{"fsdp_config", "tensor_parallel"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A configuration of a launcher is read or refused, aliases that multiply included.
+// A launcher's configuration file is read or refused, including one with multiplying aliases.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{"distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: FULL_SHARD}\n",
 		`{"zero_optimization":{"stage":3},"tensor_parallel":{"autotp_size":8}}`, "distributed_type: DEEPSPEED\ndeepspeed_config: " +

@@ -1,7 +1,7 @@
-// Package launcher reads from the command of a training run, and from the configuration files that
-// it names, how the run is divided over accelerators: sharding (ZeRO, FSDP), tensor and pipeline
-// parallelism, activation checkpointing. It knows the flags of accelerate, DeepSpeed, Hugging Face's
-// Trainer, Lightning, Megatron-LM, torchtitan and torchtune, and reads no file itself.
+// Package launcher reads a training run's parallelism from its command and from the configuration files that the
+// command names: sharding (ZeRO, FSDP), tensor and pipeline parallelism, and activation checkpointing. It knows the
+// flags of accelerate, DeepSpeed, Hugging Face's Trainer, Lightning, Megatron-LM, torchtitan and torchtune. It does not
+// read files itself.
 package launcher
 
 import (
@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Ways to share out what replicas hold: none, the optimiser (ZeRO 1), gradients too (2), weights too
-// (3, and FSDP).
+// Values of Sharding: none; the optimizer state (ZeRO 1); also gradients (2); also weights (3, and FSDP).
 const (
 	None  = "none"
 	Zero1 = "zero1"
@@ -20,27 +19,27 @@ const (
 	FSDP  = "fsdp"
 )
 
-// What activation checkpointing keeps for the way back.
+// Modes of activation checkpointing.
 const (
 	Selective = "selective"
 	Full      = "full"
 )
 
-// Said is a setting, and the flag or file that says it. The zero value says nothing.
+// Said is a setting and its source, a flag or a file. The zero value is unset.
 type Said struct{ Value, Where string }
 
-// Settings are how a run is divided.
+// Settings holds a run's parallelism.
 type Settings struct {
 	Sharding  Said // None, Zero1, Zero2, Zero3 or FSDP
 	Tensor    Said // tensor parallel degree, a number
 	Pipeline  Said // pipeline stages, a number
 	Recompute Said // activation checkpointing: None, Selective or Full
 	Files     []string
-	// a sharding that a switch stands for (--use_deepspeed) where nothing says which
+	// usual is the sharding of a switch (--use_deepspeed) unless something else sets it.
 	usual Said
 }
 
-// Settled is s with what its switches stand for, once all files are read.
+// Settled returns s with the defaults of its switches; call it after reading all files.
 func (s Settings) Settled() Settings {
 	if s.Sharding.Value == "" {
 		s.Sharding = s.usual
@@ -48,7 +47,7 @@ func (s Settings) Settled() Settings {
 	return s
 }
 
-// Stage is the stage of ZeRO that a sharding is: FSDP shares out what stage 3 does.
+// Stage returns the ZeRO stage of a sharding: FSDP counts as stage 3.
 func Stage(sharding string) int {
 	switch sharding {
 	case Zero1:
@@ -61,7 +60,7 @@ func Stage(sharding string) int {
 	return 0
 }
 
-// Words splits a command as a shell does, without expanding anything.
+// Words splits a command as a shell does, without expansions.
 func Words(command string) (words []string) {
 	var b strings.Builder
 	quote, begun := rune(0), false
@@ -91,8 +90,7 @@ func Words(command string) (words []string) {
 	return words
 }
 
-// Read is what the words of a command say. Of two flags that say the same the last counts, as
-// programs have it.
+// Read reads the settings from the words of a command. As in the programs, the last of several equal flags wins.
 func Read(words []string) (s Settings) {
 	for i, w := range words {
 		name, value, joined := strings.Cut(w, "=")
@@ -115,8 +113,8 @@ func Read(words []string) (s Settings) {
 	return s
 }
 
-// plain is the name of a flag without dashes before it and groups: --parallelism.tensor_parallel_degree
-// is tensor-parallel-degree.
+// plain returns the name of a flag without leading dashes and groups: --parallelism.tensor_parallel_degree is
+// tensor-parallel-degree.
 func plain(flag string) string {
 	flag = strings.ToLower(strings.TrimLeft(flag, "-"))
 	if i := strings.LastIndexByte(flag, '.'); i >= 0 {
@@ -128,15 +126,15 @@ func plain(flag string) string {
 	return strings.ReplaceAll(flag, "_", "-")
 }
 
-// degrees are the flags that cut a model, by what they cut: layers, or the row of layers.
-var degrees = map[string]bool{ // true: tensor parallel
+// degrees lists the flags of model parallelism.
+var degrees = map[string]bool{ // true: tensor parallel; false: pipeline parallel
 	"tp": true, "tp-size": true, "tp-degree": true, "tensor-parallel": true, "tensor-parallel-size": true,
 	"tensor-parallel-degree": true, "tensor-model-parallel-size": true, "autotp-size": true,
 	"pp": false, "pp-size": false, "pp-degree": false, "pipeline-parallel": false, "pipeline-parallel-size": false,
 	"pipeline-parallel-degree": false, "pipeline-model-parallel-size": false,
 }
 
-// flag takes in one flag.
+// flag reads one flag.
 func (s *Settings) flag(name, value, where string) {
 	if tensor, ok := degrees[name]; ok {
 		if n, err := strconv.Atoi(value); err == nil && n >= 1 && n <= 10000 {
@@ -160,7 +158,7 @@ func (s *Settings) flag(name, value, where string) {
 	}
 }
 
-// strategies are what programs call a sharding.
+// strategies maps programs' names to shardings.
 var strategies = map[string]string{
 	"full-shard": FSDP, "hybrid-shard": FSDP, "1": FSDP, "4": FSDP, "fsdp": FSDP, "fsdp2": FSDP, "true": FSDP, "": FSDP,
 	"shard-grad-op": Zero2, "hybrid-shard-zero2": Zero2, "2": Zero2, "5": Zero2,
@@ -169,10 +167,10 @@ var strategies = map[string]string{
 	"deepspeed-stage-2-offload": Zero2, "deepspeed-stage-3-offload": Zero3,
 }
 
-// stages are ZeRO's by number.
+// stages maps the numbers of ZeRO stages to shardings.
 var stages = map[string]string{"0": None, "1": Zero1, "2": Zero2, "3": Zero3}
 
-// sharding takes in a flag that says what is shared out.
+// sharding reads a flag about sharding.
 func (s *Settings) sharding(name, value, where string) {
 	set := func(v string, ok bool) {
 		if ok {
@@ -186,7 +184,7 @@ func (s *Settings) sharding(name, value, where string) {
 		set(v, ok)
 	case "fsdp-sharding-strategy", "fsdp":
 		v, ok := strategies[word]
-		if !ok && name == "fsdp" { // a switch, and a word of something else behind it
+		if !ok && name == "fsdp" { // a switch followed by an unrelated word
 			v, ok = FSDP, true
 		}
 		set(v, ok)
@@ -200,7 +198,7 @@ func (s *Settings) sharding(name, value, where string) {
 		if word != "false" {
 			s.usual = Said{FSDP, where}
 		}
-	case "use-deepspeed": // accelerate's plugin takes stage 2 where nothing says another
+	case "use-deepspeed": // accelerate's plugin uses stage 2 by default
 		if word != "false" {
 			s.usual = Said{Zero2, where}
 		}
@@ -211,7 +209,7 @@ func (s *Settings) sharding(name, value, where string) {
 	}
 }
 
-// recompute takes in a flag that says what is computed again.
+// recompute reads a flag about activation checkpointing.
 func (s *Settings) recompute(name, value, where string) {
 	word := strings.ToLower(value)
 	switch name {

@@ -2,7 +2,7 @@ package launcher
 
 import "testing"
 
-func TestCommandsOfLaunchersSayHowARunIsDivided(t *testing.T) {
+func TestRead_ParallelismOfLaunchers(t *testing.T) {
 	for command, want := range map[string][4]string{
 		"python train.py": {},
 		"accelerate launch --use_fsdp --fsdp_sharding_strategy FULL_SHARD train.py":                   {FSDP},
@@ -32,7 +32,7 @@ func TestCommandsOfLaunchersSayHowARunIsDivided(t *testing.T) {
 	}
 }
 
-func TestFilesSayItWhereNoFlagDoes(t *testing.T) {
+func TestFile_FillsWhatNoFlagSets(t *testing.T) {
 	for _, c := range []struct{ command, file, text, want, next string }{
 		{"deepspeed train.py --deepspeed ds.json", "ds.json", `{"zero_optimization": {"stage": 3}, "tensor_parallel": {"autotp_size": 4}}`, Zero3, ""},
 		{"deepspeed train.py --deepspeed_config ds.json --zero_stage 2", "ds.json", `{"zero_optimization": {"stage": 3}}`, Zero2, ""},
@@ -60,7 +60,7 @@ func TestFilesSayItWhereNoFlagDoes(t *testing.T) {
 	}
 }
 
-func FuzzWordsAndFlagsAreTotal(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add("a --fsdp '", "x: [")
 	f.Fuzz(func(t *testing.T, command, text string) {
 		s := Read(Words(command))

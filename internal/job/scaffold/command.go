@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// Command fills what the job of a command leaves open with what a first job file would guess from the same script: how
-// it shows its progress, how many steps it takes, where it saves. The command stays as it is.
+// Command fills a command's open fields with what a first job file would guess from the same script: its progress
+// lines, its number of steps, and its checkpoint folder. It does not change the command.
 func Command(fsys fs.FS, j spec.Job) (spec.Job, []Guess) {
 	f, file := folder{fsys}, ""
 	for _, arg := range j.Args {
@@ -40,7 +40,7 @@ func Command(fsys fs.FS, j spec.Job) (spec.Job, []Guess) {
 		guess("progress.saved", p.saved, "it prints so when a save is complete")
 	}
 	if steps, why := s.work(p, command); steps != "" {
-		j.Work.Steps, _ = strconv.ParseInt(steps, 10, 64) // digits; of too many of them nothing is known
+		j.Work.Steps, _ = strconv.ParseInt(steps, 10, 64) // digits; unknown if there are too many
 		guess("work.steps", steps, why)
 	}
 	return j, list

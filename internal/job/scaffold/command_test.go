@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// A command has what a first job file of the same script would have, and what the command says itself counts more.
-func TestCommand_HasTheGuessesOfAFirstJobFile(t *testing.T) {
+// A command gets the guesses of a first job file for the same script; the command's own values take precedence.
+func TestCommand_GetsGuessesOfFirstJobFile(t *testing.T) {
 	script := `p.add_argument("--steps", type=int, default=400)
 p.add_argument("--output_dir", default="./ckpts")
 for step in range(args.steps):

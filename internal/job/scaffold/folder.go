@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// mostText is the most that is read of one file, in bytes.
+// mostText bounds the bytes that are read of one file.
 const mostText = 1 << 20
 
-// folder is what is looked at.
+// folder is the scanned folder.
 type folder struct{ fs.FS }
 
 func (f folder) has(name string) bool {
@@ -25,7 +25,7 @@ func (f folder) hasDir(name string) bool {
 	return err == nil && st.IsDir()
 }
 
-// read is the text of a file, "" where it cannot be read or is too long.
+// read returns the text of a file, or "" if it is unreadable or too long.
 func (f folder) read(name string) string {
 	st, err := fs.Stat(f, name)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > mostText {
@@ -38,7 +38,7 @@ func (f folder) read(name string) string {
 	return strings.ToValidUTF8(string(b), "?")
 }
 
-// first is the first of names that is there, or "".
+// first returns the first existing name, or "".
 func (f folder) first(names ...string) string {
 	for _, n := range names {
 		if f.has(n) {
@@ -48,11 +48,11 @@ func (f folder) first(names ...string) string {
 	return ""
 }
 
-// environment is how the program's packages come to a machine.
+// environment describes how the program's packages get to a machine.
 type environment struct {
 	setup, why string
-	python     string // what starts Python within it
-	runner     string // what stands before another program to run it within
+	python     string // the command that starts Python within it
+	runner     string // the prefix that runs another program within it
 }
 
 func (f folder) environment() environment {
@@ -88,41 +88,41 @@ func (f folder) environment() environment {
 	return none
 }
 
-// program is what the job would run.
+// program is the program that the job would run.
 type program struct {
-	file  string // "" where nothing was found
+	file  string // empty if none was found
 	why   string
-	fixed string   // the whole command, where it is not made of the file
+	fixed string   // the whole command, if it does not use the file
 	notes []string // comments for the job file
 }
 
-// mains are programs by name, the likeliest first.
+// mains lists usual program names, likeliest first.
 var mains = []string{"train.py", "main.py", "run.py", "finetune.py", "pretrain.py", "fit.py"}
 
-// frameworks are the packages that training programs import.
+// frameworks matches imports of training packages.
 var frameworks = regexp.MustCompile(
 	`(?m)^\s*(?:import|from)\s+(torch|lightning|pytorch_lightning|transformers|accelerate|deepspeed|tensorflow|` +
 		`keras|jax|flax|sklearn|xgboost|lightgbm|mlx)\b`)
 
 var trains = regexp.MustCompile(`\.backward\(|\.fit\(|\.train\(|value_and_grad|GradientTape`)
 
-// program is the likeliest thing to run.
+// program returns the likeliest program.
 func (f folder) program() program {
 	var names []string
 	for _, pattern := range []string{"*.py", "src/*.py", "scripts/*.py", "*/train.py"} {
-		found, _ := fs.Glob(f, pattern) // the patterns are fine
+		found, _ := fs.Glob(f, pattern) // the patterns are valid
 		names = append(names, found...)
 	}
 	slices.Sort(names)
 	var best program
-	most := 14 // what is less likely is not taken
+	most := 14 // the minimum score
 	for _, name := range slices.Compact(names) {
 		if score, why := f.likely(name); score > most {
 			most, best = score, program{file: name, why: name + " because " + strings.Join(why, ", ")}
 		}
 	}
 	shell := f.first("train.sh", "run.sh")
-	books, _ := fs.Glob(f, "*.ipynb") // the pattern is fine
+	books, _ := fs.Glob(f, "*.ipynb") // the pattern is valid
 	switch {
 	case best.file != "":
 		return best
@@ -140,7 +140,7 @@ func (f folder) program() program {
 	return program{why: "nothing to run was found: put your program here", fixed: "echo replace this with your program"}
 }
 
-// likely says how much speaks for a Python file to be the program, and what.
+// likely scores how likely a Python file is the program, with the reasons.
 func (f folder) likely(name string) (score int, why []string) {
 	text, base := f.read(name), path.Base(name)
 	if strings.HasPrefix(base, "test_") || base == "setup.py" || base == "conftest.py" {
@@ -168,8 +168,8 @@ func (f folder) likely(name string) (score int, why []string) {
 	return score, why
 }
 
-// notebook runs a notebook as a script: Jupyter itself would write nothing
-// until the last cell is done, and would not pass on a signal.
+// notebook runs a notebook as a script: Jupyter itself would write nothing until the last cell is done, and would not
+// pass on signals.
 func (f folder) notebook(name string) program {
 	script := strings.TrimSuffix(name, ".ipynb") + ".py"
 	p := program{file: name, why: name + " is the notebook here; it is turned into a script, which prints as it goes",
@@ -186,7 +186,7 @@ func (f folder) notebook(name string) program {
 	return p
 }
 
-// shellWord is a word as a shell reads it.
+// shellWord quotes a word for the shell if necessary.
 func shellWord(s string) string {
 	if regexp.MustCompile(`^[\w@%+=:,./-]+$`).MatchString(s) {
 		return s
@@ -194,8 +194,8 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// command is how the program is started: as the folder's own documents do, or
-// else with the launcher that its imports ask for.
+// command returns the command that starts the program: as the folder's own documents do, or else with the launcher that
+// its imports need.
 func (p program) command(env environment, s script) (command, why string) {
 	if p.fixed != "" {
 		return p.fixed, p.why

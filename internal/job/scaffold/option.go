@@ -7,16 +7,16 @@ import (
 	"scrimp/internal/job/scaffold/pycall"
 )
 
-// option is an option of the command line, or an argument by its place.
+// option is an option or a positional argument of the command line.
 type option struct {
-	name       string // --output_dir; an argument by its place has no dashes
-	value      string // default, or the folder that it begins with; "" where it has none, or it is not known
+	name       string // --output_dir; a positional argument has no dashes
+	value      string // default, or the leading folder of it; empty if there is none or it is unknown
 	required   bool
 	positional bool
-	loads      bool // its help says that something is read from there
+	loads      bool // its help text says that something is read from there
 }
 
-// words are the name with its dashes, where it stands before a value.
+// words returns the option with a value as words of a command.
 func (o option) words(value string) string {
 	if o.positional {
 		return value
@@ -24,7 +24,7 @@ func (o option) words(value string) string {
 	return o.name + " " + value
 }
 
-// options reads the options that argparse or click are told of, and those that HfArgumentParser makes of dataclasses.
+// options returns the options declared with argparse or click, and those of HfArgumentParser's dataclasses.
 func (v values) options() []option {
 	var list []option
 	for _, call := range pycall.Calls(v.text, "add_argument", "option", "argument") {
@@ -43,7 +43,7 @@ var (
 )
 
 func (v values) option(c pycall.Call) (o option) {
-	var fallback bool // it may be left out
+	var fallback bool // the option is not required
 	for _, arg := range c.Args {
 		arg = comments.ReplaceAllString(arg, "")
 		m := keyword.FindStringSubmatch(strings.ReplaceAll(arg, "\n", " "))
@@ -64,7 +64,7 @@ func (v values) option(c pycall.Call) (o option) {
 		}
 	}
 	o.positional = o.name != "" && !strings.HasPrefix(o.name, "-")
-	if c.Name == "option" && o.positional { // no option of click has such a name
+	if c.Name == "option" && o.positional { // click options have no such names
 		return option{}
 	}
 	if o.positional {
@@ -73,7 +73,7 @@ func (v values) option(c pycall.Call) (o option) {
 	return o
 }
 
-// called takes a name: the long one, and of several the one for a folder.
+// called adds a name. The long name wins, and among several the one for a folder.
 func (o *option) called(name string) {
 	name, _, _ = strings.Cut(name, "/") // --save/--no-save of click
 	long := strings.HasPrefix(name, "--")
@@ -92,7 +92,7 @@ var (
 	trainerArgs = regexp.MustCompile(`(?:TrainingArguments|(?:SFT|DPO|PPO|GRPO|Reward|KTO|ORPO)Config)$`)
 )
 
-// dataclasses are the options of the dataclasses that HfArgumentParser is given. Those of the Trainer need a folder.
+// dataclasses returns the options of the dataclasses given to HfArgumentParser. The Trainer's need a folder.
 func (v values) dataclasses() (list []option) {
 	m := hfParser.FindStringSubmatch(v.text)
 	if m == nil {
@@ -121,7 +121,7 @@ func (v values) dataclasses() (list []option) {
 	return list
 }
 
-// members are the fields of a dataclass: one without a default must be given.
+// members returns the fields of a dataclass; fields without a default are required.
 func (v values) members(body string) (list []option) {
 	for _, at := range member.FindAllStringSubmatchIndex(body, -1) {
 		o := option{name: "--" + body[at[2]:at[3]]}

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// What Python writes for a path is read as far as the script says it.
-func TestValuesOfPython(t *testing.T) {
+// Python's path expressions are evaluated as far as the script determines them.
+func TestValues_EvaluatesPythonPaths(t *testing.T) {
 	text := "ROOT = 'out'\nRUN: str = ROOT + '/run'  # of today\nHERE = os.path.dirname(os.path.abspath(__file__))\n" +
 		"BASE = Path(__file__).resolve().parent\nLOOP = LOOP\n"
 	type known struct {
@@ -59,8 +59,8 @@ def main():
     Trainer(args=args).train(resume_from_checkpoint=True)
 `
 
-// The program that init starts saves into the folder that it writes as checkpoint.dir, and starts.
-func TestTheCommandLeadsToTheCheckpointFolder(t *testing.T) {
+// The command of init starts the program, and the program saves into the folder of checkpoint.dir.
+func TestScan_CommandSavesIntoCheckpointFolder(t *testing.T) {
 	for what, c := range map[string]struct {
 		code, readme, command, dir string
 		besides                    []string // files that are there

@@ -8,14 +8,14 @@ import (
 	"scrimp/internal/job/scaffold/pycall"
 )
 
-// progress is how the program shows how far it is.
+// progress describes how the program prints its progress.
 type progress struct {
 	pattern, saved string
 	why            string
 	epochs         bool // its steps are epochs
 }
 
-// progress reads what the script prints.
+// progress finds the progress output in the script's print calls.
 func (s script) progress() progress {
 	var best, saved progress
 	most := 0
@@ -24,7 +24,7 @@ func (s script) progress() progress {
 		switch {
 		case p.score == 0:
 		case regexp.MustCompile(`(?i)\bsaved\b`).MatchString(p.fixed):
-			if saved.pattern == "" && p.score < 8 { // a line of progress may also speak of a save
+			if saved.pattern == "" && p.score < 8 { // a progress line may also mention a save
 				saved.pattern = p.pattern
 			}
 		case p.score > most:
@@ -48,16 +48,16 @@ func (s script) progress() progress {
 	return best
 }
 
-// line is a printed line as a pattern.
+// line is a printed line and its pattern.
 type line struct {
 	pattern string
 	fixed   string // its fixed text
 	sample  string // for people
-	score   int    // 0: it shows no progress
+	score   int    // 0 if it shows no progress
 	epochs  bool
 }
 
-// found are the words by which an expression, or the text before it, is known.
+// Words that identify an expression, or the text before it.
 var (
 	isEpoch = regexp.MustCompile(`(?i)epoch|\bep\b`)
 	isStep  = regexp.MustCompile(
@@ -66,11 +66,11 @@ var (
 	isLoss  = regexp.MustCompile(`(?i)loss`)
 	isValid = regexp.MustCompile(`(?i)val|eval|test|dev`)
 	isOther = regexp.MustCompile(`(?i)\b(acc|accuracy|ppl|perplexity|lr|f1|auc|reward|bleu|rouge|error)`)
-	// a variable, perhaps one more
+	// A variable, possibly plus one.
 	plainly = regexp.MustCompile(`(?i)^(?:int\()?[\w.]+(?:\[["']\w+["']\])?\)?(?:\s*\+\s*1)?$`)
 )
 
-// printed makes a pattern of a call that prints.
+// printed returns the pattern of a print call.
 func printed(c pycall.Call) line {
 	var list []pycall.Part
 	for i, arg := range c.Args {
@@ -82,7 +82,7 @@ func printed(c pycall.Call) line {
 		}
 		p := pycall.Parts(arg, c.Args[i+1:])
 		list = append(list, p...)
-		// a logger's arguments are in it
+		// A logger's arguments are part of its format.
 		if i == 0 && len(c.Args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") {
 			break
 		}
@@ -90,8 +90,8 @@ func printed(c pycall.Call) line {
 	return pattern(list)
 }
 
-// pattern makes a line's pattern: what is known by its words is a group, the
-// rest is skipped. It ends with the last group.
+// pattern builds a line's pattern: known expressions become groups, other text is skipped. The pattern ends with the
+// last group.
 func pattern(list []pycall.Part) line {
 	w := writing{taken: map[string]bool{}}
 	for _, p := range list {
@@ -109,36 +109,36 @@ func pattern(list []pycall.Part) line {
 	switch {
 	case w.taken["step"]:
 		l.pattern = strings.Replace(l.pattern, "(?P<epochs>", "(?:", 1)
-	case w.taken["epoch"]: // a count that rises is what is needed
+	case w.taken["epoch"]: // it needs an increasing count
 		l.pattern, l.epochs = epochsAreSteps.Replace(l.pattern), true
 	}
 	if _, err := regexp.Compile(l.pattern); err != nil || !printable(l.pattern) {
 		l.score = 0
 	}
 	if strings.HasPrefix(strings.TrimPrefix(l.pattern, "*"), "(?") || strings.HasPrefix(l.pattern, `\S*`) {
-		l.score = 0 // any number would do
+		l.score = 0 // it would match any number
 	}
 	return l
 }
 
 var epochsAreSteps = strings.NewReplacer("(?P<epoch>", "(?P<step>", "(?P<epochs>", "(?P<total>")
 
-// writing is a pattern that is being written, part by part.
+// writing is a pattern under construction.
 type writing struct {
 	b, sample    strings.Builder
 	fixed        string
-	epochs       bool            // an expression speaks of epochs
-	taken        map[string]bool // groups that are there
+	epochs       bool            // an expression mentions epochs
+	taken        map[string]bool // groups so far
 	end          int             // of the last group
-	before, last string          // the text since the last expression, and its group
+	before, last string          // the text since the last expression, and that expression's group
 }
 
-// text adds fixed text, and says whether the line goes on after it.
+// text adds fixed text, and reports whether the line continues after it.
 func (w *writing) text(text string) bool {
 	w.fixed += text
 	w.sample.WriteString(text)
 	if k := strings.LastIndexByte(text, '\n'); k >= 0 {
-		if len(w.taken) > 0 { // what follows is another line
+		if len(w.taken) > 0 { // the rest is another line
 			return false
 		}
 		w.b.Reset()
@@ -149,7 +149,7 @@ func (w *writing) text(text string) bool {
 	return true
 }
 
-// expression adds what is printed of an expression: a group where it is known.
+// expression adds a printed expression, as a group if it is known.
 func (w *writing) expression(p pycall.Part) {
 	name := named(p.Text, w.before, w.last, w.epochs)
 	if w.taken[name] {
@@ -173,7 +173,7 @@ func (w *writing) expression(p pycall.Part) {
 	w.last, w.before = name, ""
 }
 
-// score says how much of a run's progress the groups show; 0 is none.
+// score rates how much progress the groups show; 0 means none.
 func (w *writing) score() int {
 	if !w.taken["step"] && !w.taken["epoch"] {
 		return 0
@@ -187,12 +187,12 @@ func (w *writing) score() int {
 	return score
 }
 
-// named is the name of the group for an expression, "" for what is skipped:
-// before is the text before it, last the group before that.
+// named returns the group of an expression, or "" to skip it. before is the text before it, and last the previous
+// group.
 func named(expr, before, last string, epochs bool) string {
 	word := strings.TrimRight(before, " :=\t([")
 	if strings.HasSuffix(word, "/") || regexp.MustCompile(`(?i)\bof$`).MatchString(word) {
-		return map[string]string{"step": "total", "epoch": "epochs"}[last] // the total, where the steps are epochs
+		return map[string]string{"step": "total", "epoch": "epochs"}[last] // the total, in epochs if the steps are epochs
 	}
 	lead := regexp.MustCompile(`[\w ]*$`).FindString(word)
 	says := func(form *regexp.Regexp) bool { return form.MatchString(expr) || form.MatchString(lead) }
@@ -218,12 +218,12 @@ func named(expr, before, last string, epochs bool) string {
 	return ""
 }
 
-// unescape reads what a string literal writes with a backslash.
+// unescape decodes the escapes of a string literal.
 func unescape(s string) string {
 	return strings.NewReplacer(`\t`, "\t", `\n`, "\n", `\r`, "", `\'`, "'", `\"`, `"`, `\\`, `\`).Replace(s)
 }
 
-// spaces lets any space stand where there is more than one.
+// spaces replaces several spaces by a pattern that matches any space.
 func spaces(s string) string {
 	return regexp.MustCompile(`\s{2,}|[\t\r\n]`).ReplaceAllString(s, `\s+`)
 }

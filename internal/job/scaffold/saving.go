@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// saving are the names of the folder for checkpoints, the surest first.
+// saving matches names of a checkpoint folder, surest first.
 var saving = regexp.MustCompile(
 	`^-*(?:(?:checkpoints?|ckpts?)(?:[_-]?(?:dir|path|folder|root))?|save[_-]?(?:dir|path|folder|to)|(?:output|out|` +
 		`log|logging|work|model|results?)[_-]?(?:dir|folder)|default_root_dir|dirpath|exp_?dir|output_path)$`)
 
-// folders are those of them that stand for a folder, and never for a file to read.
+// folders matches the names that denote a folder to write, and never a file to read.
 var folders = regexp.MustCompile(
 	`^-*(?:(?:checkpoints?|ckpts?)[_-]?(?:dir|folder|root)|save[_-]?(?:dir|folder|to)|(?:output|out|work|results?)[_-]?` +
 		`(?:dir|folder)|default_root_dir|exp_?dir|output_path)$`)
 
-// assigned finds NAME = "text", name: str = "text" and name="text".
+// assigned matches NAME = "text", name: str = "text" and name="text".
 var assigned = regexp.MustCompile(
 	`(?mi)\b([a-z_][a-z_0-9]*)\s*(?::[^=\n,()]+)?=\s*(?:os\.environ\.get\([^,()]+,\s*)?["']([^"'\n]+)["']`)
 
-// computed finds NAME = and what follows, where that is no plain text.
+// computed matches NAME = followed by an expression other than plain text.
 var computed = regexp.MustCompile(
 	`(?mi)\b([a-z_][a-z_0-9]*)\s*=\s*((?:f["']|Path\(|pathlib\.Path\(|os\.path\.join\()[^\n#]*)`)
 
 var torchSave = regexp.MustCompile(
 	`(?:torch\.save|\.save_pretrained|\.save_checkpoint|\.save_weights|joblib\.dump)\([^"'\n]*f?["']([^"'{}\n]*/)`)
 
-// below is a folder below the work folder as it stands in a job file, or "".
+// below returns the folder as written in a job file if it is below the work folder, or "".
 func below(dir string) string {
 	if strings.ContainsAny(dir, "{}%$*\\ :,[]#'\"") || !printable(dir) || strings.HasPrefix(dir, "/") ||
 		strings.HasPrefix(dir, "~") {
@@ -45,13 +45,13 @@ func below(dir string) string {
 	return dir
 }
 
-// place is a folder that a script saves to, by which name, and why.
+// place is a folder that a script saves to, with the name and the reason.
 type place struct {
 	name, dir, why string
-	flag           *option // the program saves there only where the command says so; nil: it does so by itself
+	flag           *option // the program saves there only if the command says so; nil if it does anyway
 }
 
-// checkpoints is the folder that the script saves to when it is started with the command, else one that is there,
+// checkpoints returns the folder that the script saves to when started with the command, or else an existing folder, or
 // else a new one.
 func (s script) checkpoints(command string) place {
 	if strings.Contains(s.text, "SCRIMP_CHECKPOINT_DIR") {
@@ -72,7 +72,7 @@ func (s script) checkpoints(command string) place {
 		"SCRIMP_CHECKPOINT_DIR"}
 }
 
-// given is what the command says behind a flag.
+// given returns the value of a flag in the command.
 func given(command, flag string) (value string, ok bool) {
 	words := strings.Fields(command)
 	for i, w := range words {
@@ -89,7 +89,7 @@ func given(command, flag string) (value string, ok bool) {
 	return "", false
 }
 
-// told are the folders that the command itself names.
+// told returns the folders that the command itself names.
 func (s script) told(command string) (found []place) {
 	for w := range strings.FieldsSeq(command) {
 		name, _, _ := strings.Cut(w, "=")
@@ -99,14 +99,14 @@ func (s script) told(command string) (found []place) {
 		value, _ := given(command, name)
 		if d := below(value); d != "" {
 			found = append(found, place{name, d, "the command says " + name + " " + value, nil})
-		} else if folders.MatchString(strings.ToLower(name)) { // out of what is kept
+		} else if folders.MatchString(strings.ToLower(name)) { // outside the work folder
 			found = append(found, place{name, "checkpoints", "it is new, and " + name + " leads there", &option{name: name}})
 		}
 	}
 	return found
 }
 
-// mustBeTold are the options for a folder that lead nowhere by themselves, or out of the work folder.
+// mustBeTold returns the folder options without a default, or with one outside the work folder.
 func (s script) mustBeTold(command string) (found []place) {
 	for _, o := range s.options {
 		if _, said := given(command, o.name); said || below(o.value) != "" || o.loads ||
@@ -118,7 +118,7 @@ func (s script) mustBeTold(command string) (found []place) {
 	return found
 }
 
-// savesTo are the folders to which the script says that it saves, where the command says nothing else.
+// savesTo returns the folders that the script saves to unless the command overrides them.
 func (s script) savesTo(command string) []place {
 	var found []place
 	for _, o := range s.options {
@@ -160,7 +160,7 @@ func (s script) assigns() (found []place) {
 	return found
 }
 
-// surer orders names of folders: one for checkpoints, to save, for all output, for logs.
+// surer orders folder names: for checkpoints, for saves, for all output, for logs.
 func surer(name string) int {
 	for i, word := range []string{"ck", "check", "save", "default_root", "dirpath", "out"} {
 		if strings.Contains(strings.ToLower(name), word) {
@@ -170,8 +170,8 @@ func surer(name string) int {
 	return 9
 }
 
-// complete adds to a command what the program needs: the flag that leads it to the folder that it saves to, and
-// what is required where the folder shows a value for it. unknown are those that stay without one.
+// complete adds what the program needs to a command: the flag for its checkpoint folder, and required arguments whose
+// values the folder shows. unknown holds the required arguments without a value.
 func (s script) complete(command string, saves place) (whole string, unknown []string) {
 	var flags []string
 	add := func(o option, value string) {
@@ -182,7 +182,7 @@ func (s script) complete(command string, saves place) (whole string, unknown []s
 			flags = append(flags, o.words(value))
 		}
 	}
-	order := true // arguments by their place are known so far
+	order := true // all positional arguments so far have values
 	for _, o := range s.options {
 		_, said := given(command, o.name)
 		value := ""
@@ -209,13 +209,13 @@ func (s script) complete(command string, saves place) (whole string, unknown []s
 	return strings.Join(append([]string{command}, flags...), " "), unknown
 }
 
-// replaced is the command with another value behind a flag.
+// replaced returns the command with another value of a flag.
 func replaced(command, flag, value string) string {
 	form := regexp.MustCompile(`(^|\s)` + regexp.QuoteMeta(flag) + `(?:=\S*|\s+[^\s-]\S*)?(\s|$)`)
 	return form.ReplaceAllString(command, "${1}"+flag+" "+value+"${2}")
 }
 
-// fileIn is the folder, or a file in it where the program writes to the option's value itself.
+// fileIn returns the folder, or a file in it if the program writes to the option's value itself.
 func (s script) fileIn(dir string, o option) string {
 	field := strings.ReplaceAll(strings.TrimLeft(o.name, "-"), "-", "_")
 	writes := regexp.MustCompile(`(?:torch\.save|joblib\.dump)\([^\n]*\b` + regexp.QuoteMeta(field) + `\s*\)`)
@@ -227,7 +227,7 @@ func (s script) fileIn(dir string, o option) string {
 
 var ofPath = regexp.MustCompile(`[_-](?:dir|path|folder|root|file)$`)
 
-// shown is what a required option is given by a folder or file of its name, "" where there is none.
+// shown returns a file or folder with the name of a required option, or "".
 func (s script) shown(o option) string {
 	stem := strings.ToLower(ofPath.ReplaceAllString(strings.TrimLeft(o.name, "-"), ""))
 	if stem == "" || !name.MatchString(stem) {

@@ -1,6 +1,5 @@
-// Package scaffold writes a first job file by looking at a folder: how its
-// program is started, where it saves, how it shows its progress. It reads and
-// never runs what it finds; each guess says what it was made of.
+// Package scaffold writes a first job file for a folder: how to start its program, where it saves, how it shows its
+// progress. It reads files and never runs them. Each guess states its source.
 package scaffold
 
 import (
@@ -12,7 +11,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// Guess is a line of the job file that was made of something found.
+// Guess is a guessed line of the job file.
 type Guess struct {
 	Field string `json:"field"`
 	Value string `json:"value"`
@@ -25,7 +24,7 @@ type Draft struct {
 	Guesses []Guess
 }
 
-// Scan makes a job file for the folder fsys, called name.
+// Scan makes a job file with the given name for the folder fsys.
 func Scan(fsys fs.FS, name string) Draft {
 	f := folder{fsys}
 	d := &draft{}
@@ -62,7 +61,7 @@ func Scan(fsys fs.FS, name string) Draft {
 	return Draft{[]byte(strings.Join(d.lines, "\n") + "\n"), d.guesses}
 }
 
-// draft collects the lines of a job file and what was guessed.
+// draft collects the lines of a job file and its guesses.
 type draft struct {
 	lines   []string
 	guesses []Guess
@@ -73,17 +72,17 @@ func (d *draft) line(format string, args ...any) {
 		if unicode.IsPrint(r) {
 			return r
 		}
-		return ' ' // what is quoted from a script may hold anything
+		return ' ' // text quoted from a script may contain anything
 	}, fmt.Sprintf(format, args...)))
 }
 
-// printable reports whether s can stand in a job file as it is.
+// printable reports whether s has only printable characters.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// guess writes a field that was guessed, its reason above it. A field such as
-// checkpoint.dir is written below its parent, which the caller has written.
+// guess writes a guessed field below its reason. A field such as checkpoint.dir goes below its parent, which the caller
+// has written.
 func (d *draft) guess(field, value, why string) {
 	indent, key := "", field
 	if i := strings.LastIndexByte(field, '.'); i >= 0 {
@@ -94,7 +93,7 @@ func (d *draft) guess(field, value, why string) {
 	d.guesses = append(d.guesses, Guess{field, unquote(value), why})
 }
 
-// machine says what the program must run on.
+// machine writes the requirements on the machine.
 func (d *draft) machine(s script) {
 	if s.file == "" {
 		return
@@ -117,7 +116,7 @@ func (d *draft) machine(s script) {
 	}
 }
 
-// saves says where checkpoints and outputs are.
+// saves writes the folders of checkpoints and outputs.
 func (d *draft) saves(s script, to place) {
 	dir, why := to.dir, to.why
 	outputs, whyOutputs := s.outputs(dir)
@@ -136,7 +135,7 @@ func (d *draft) saves(s script, to place) {
 	}
 }
 
-// shows says how progress and the amount of work are known.
+// shows writes the progress pattern and the amount of work.
 func (d *draft) shows(s script, command string) {
 	p := s.progress()
 	if p.pattern == "" {
@@ -162,7 +161,7 @@ func (d *draft) shows(s script, command string) {
 	}
 }
 
-// quote writes a value for YAML, in quotes where it needs them.
+// quote formats a value for YAML, quoted if necessary.
 func quote(s string) string {
 	plain := s != "" && !strings.ContainsAny(s[:1], " -?:,[]{}#&*!|>'\"%@`") && !strings.Contains(s, ": ") &&
 		!strings.Contains(s, " #") &&
@@ -175,7 +174,7 @@ func quote(s string) string {
 
 func single(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// unquote is what was quoted.
+// unquote reverses quote.
 func unquote(s string) string {
 	if len(s) >= 2 && s[0] == '\'' {
 		return strings.ReplaceAll(s[1:len(s)-1], "''", "'")

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// dir is a folder of files with these texts.
+// dir returns a folder with the given files.
 func dir(files map[string]string) fstest.MapFS {
 	fsys := fstest.MapFS{}
 	for name, text := range files {
@@ -23,9 +23,8 @@ func dir(files map[string]string) fstest.MapFS {
 
 const plainMain = "if __name__ == \"__main__\":\n    main()\n"
 
-// Every folder gives a job file that is read without a problem, and every guess
-// in it says what it was made of.
-func TestWhatIsWrittenIsAJobFile(t *testing.T) {
+// Every folder gives a valid job file, and every guess in it states its source.
+func TestScan_WritesValidJobFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  []string
@@ -158,8 +157,8 @@ func TestWhatIsWrittenIsAJobFile(t *testing.T) {
 	}
 }
 
-// What a script prints is matched by the pattern that is read from its print.
-func TestThePatternReadsWhatTheScriptPrints(t *testing.T) {
+// The pattern that is derived from a print call matches the script's output.
+func TestProgress_PatternMatchesOutput(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, line string
 		want       map[string]string
@@ -225,7 +224,7 @@ func TestThePatternReadsWhatTheScriptPrints(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoProgressIsNotTakenForIt(t *testing.T) {
+func TestProgress_IgnoresOtherOutput(t *testing.T) {
 	for _, code := range []string{
 		`print("hello")`, `print(f"{x}")`, `print(step)`, `print(f"batch {i}")`, `# print(f"step {step} loss {loss}")`,
 		`def print(step): pass`, `print(f"loss {loss}")`, `print(f"step {step`, `print("saved", path)`,
@@ -236,7 +235,7 @@ func TestWhatIsNoProgressIsNotTakenForIt(t *testing.T) {
 	}
 }
 
-func TestASaveThatIsToldIsWaitedFor(t *testing.T) {
+func TestProgress_FindsSavedLine(t *testing.T) {
 	s := folder{dir(map[string]string{"train.py": "print(f'step {step} loss {loss}')\nprint(f'saved checkpoint at " +
 		"step {step}')\n"})}.script("train.py")
 	if p := s.progress(); p.saved != `saved checkpoint at step (?P<step>\d+)` {
@@ -244,8 +243,8 @@ func TestASaveThatIsToldIsWaitedFor(t *testing.T) {
 	}
 }
 
-// However a script is cut or bent, a look at it ends and gives a job file.
-func FuzzLook(f *testing.F) {
+// Scan terminates with a job file for every script, however malformed.
+func FuzzScan(f *testing.F) {
 	f.Add(`print(f"step {step}/{total} loss {loss:.4f}")`, "python train.py --x 1", "name: x")
 	f.Add(`p.add_argument("--out", default="a/b")`+"\ntorch.save(x, 'c/d.pt')", "", "")
 	f.Add("print('%d %s' % (a, b))\nprint('{} {0} {x}'.format(1, x=2))", "", "")
@@ -261,7 +260,7 @@ func FuzzLook(f *testing.F) {
 	})
 }
 
-func TestArgumentsAreSplitAsPythonDoes(t *testing.T) {
+func TestArguments_SplitsLikePython(t *testing.T) {
 	for text, want := range map[string][]string{
 		`a, b)`: {"a", "b"}, `"a,b", c[1, 2], d(e, f))`: {`"a,b"`, "c[1, 2]", "d(e, f)"},
 		`'it\'s', """x"y""")`: {`'it\'s'`, `"""x"y"""`}, `a, # b, c` + "\n d)": {"a", "# b, c\n d"}, `)`: nil,

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// script is a program's text and what its command line takes.
+// script is a program's text and its command-line options.
 type script struct {
 	folder
-	file    string // "" where there is no script
-	text    string // with the modules beside it that it imports
+	file    string // empty without a script
+	text    string // including the modules that it imports from its folder
 	options []option
 }
 
 var localImport = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+\.?(\w+)`)
 
-// script reads a program and the modules in its folder that it imports.
+// script reads a program and the modules that it imports from its folder.
 func (f folder) script(file string) script {
 	s := script{folder: f, file: file, text: f.read(file)}
 	if !strings.HasSuffix(file, ".py") {
@@ -32,7 +32,7 @@ func (f folder) script(file string) script {
 		}
 		text := f.read(name)
 		s.text += "\n" + text
-		if !strings.Contains(text, "__main__") { // it is no program of its own
+		if !strings.Contains(text, "__main__") { // it is not a program itself
 			s.options = append(s.options, values{text, name}.options()...)
 		}
 	}
@@ -48,7 +48,7 @@ func (s script) trainer() bool {
 	return s.imports("transformers") && regexp.MustCompile(`\w*Trainer\(`).MatchString(s.text) || s.imports("trl")
 }
 
-// documented is the line that starts the script in a shell script or README beside it.
+// documented returns the line that starts the script in a shell script or README of the folder.
 func (s script) documented() (line, where string) {
 	if s.file == "" || !strings.HasSuffix(s.file, ".py") {
 		return "", ""
@@ -72,7 +72,7 @@ var resuming = regexp.MustCompile(
 
 func (s script) resumes() bool { return resuming.MatchString(s.text) }
 
-// outputs are the folders that are kept after the machine is gone.
+// outputs returns the folders to keep after the machine is terminated.
 func (s script) outputs(checkpoints string) (list, why string) {
 	m := regexp.MustCompile(`["'](outputs?|out|results?)(?:/[^"'\n]*)?["']`).FindStringSubmatch(s.text)
 	if m != nil && m[1] != checkpoints {
@@ -82,8 +82,8 @@ func (s script) outputs(checkpoints string) (list, why string) {
 	return quote(checkpoints), "what it has saved is kept after the machine is gone"
 }
 
-// accelerator says whether the program needs one, and why that is thought; an
-// empty why is a program that was not seen to use one.
+// accelerator reports whether the program needs an accelerator, and why. An empty why means that it shows no use of
+// one.
 func (s script) accelerator() (must bool, why string) {
 	for _, name := range []string{"flash_attn", "bitsandbytes", "deepspeed", "triton", "vllm", "apex",
 		"transformer_engine", "unsloth", "cupy"} {
@@ -108,7 +108,7 @@ func (s script) accelerator() (must bool, why string) {
 	return false, ""
 }
 
-// tracker is the service that the program tells its runs, and the variable of its key.
+// tracker returns the program's experiment tracker, and the variable of its key.
 func (s script) tracker() (name, variable string) {
 	for _, t := range [][2]string{{"wandb", "WANDB_API_KEY"}, {"comet_ml", "COMET_API_KEY"},
 		{"neptune", "NEPTUNE_API_TOKEN"}} {
@@ -129,7 +129,7 @@ var (
 	count       = regexp.MustCompile(`(?mi)\b([a-z_]+)\s*(?::\s*\w+\s*)?=\s*(\d[\d_]*)\b`)
 )
 
-// work is how many steps there are, in the steps that the program prints.
+// work returns the number of steps, in the unit that the program prints.
 func (s script) work(p progress, command string) (steps, why string) {
 	if p.pattern == "" {
 		return "", ""

@@ -8,22 +8,22 @@ import (
 	"scrimp/internal/job/scaffold/pycall"
 )
 
-// maxDepth is how deep a Python expression is followed.
+// maxDepth bounds the depth to which Python expressions are followed.
 const maxDepth = 8
 
-// values reads what Python expressions stand for, as far as a script says it.
+// values evaluates Python expressions as far as the script determines them.
 type values struct{ text, file string }
 
 var (
 	number = regexp.MustCompile(`^[\d_]+(?:\.\d*)?(?:e[+-]?\d+)?$`)
 	name   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 	called = regexp.MustCompile(`^([A-Za-z_][\w.]*)\(`)
-	// what changes nothing about where a path leads from the work folder
+	// same matches calls that do not change the folder relative to the work folder.
 	same = regexp.MustCompile(`^(.*)\.(?:resolve|absolute|as_posix|strip)\(\)$`)
 )
 
-// of is the text that expr stands for. Where only the folder that it begins with is known, as of f"runs/{name}",
-// whole is false; an empty text is one that is not known.
+// of returns the value of expr. If only its leading folder is known, as in f"runs/{name}", whole is false. An empty
+// text is unknown.
 func (v values) of(expr string) (text string, whole bool) { return v.value(expr, 0) }
 
 func (v values) value(expr string, depth int) (text string, whole bool) {
@@ -59,7 +59,7 @@ func (v values) value(expr string, depth int) (text string, whole bool) {
 	return v.call(expr, depth)
 }
 
-// quoted is a string literal; what its braces stand for is filled in.
+// quoted evaluates a string literal, including its braces.
 func (v values) quoted(expr, start string, depth int) (text string, whole bool) {
 	content, end, ok := pycall.Literal(expr, len(start)-1)
 	if !ok || end != len(expr) {
@@ -80,7 +80,7 @@ func (v values) quoted(expr, start string, depth int) (text string, whole bool) 
 	return text, true
 }
 
-// call is what a function of paths or of the environment answers.
+// call evaluates a function of paths or of the environment.
 func (v values) call(expr string, depth int) (text string, whole bool) {
 	m := called.FindStringSubmatch(expr)
 	if m == nil {
@@ -109,7 +109,7 @@ func (v values) call(expr string, depth int) (text string, whole bool) {
 	return "", false
 }
 
-// folderOf is the folder of a path, "" where that is not known.
+// folderOf returns the folder of a path, or "" if it is unknown.
 func folderOf(text string) string {
 	if text == "" {
 		return ""
@@ -117,11 +117,11 @@ func folderOf(text string) string {
 	return path.Dir(text)
 }
 
-// joined is a path of these parts, up to the first that is not known.
+// joined joins the parts of a path, up to the first unknown part.
 func (v values) joined(list []string, depth int) (text string, whole bool) {
 	for _, expr := range list {
 		part, all := v.value(expr, depth+1)
-		if strings.HasPrefix(part, "/") { // it begins anew
+		if strings.HasPrefix(part, "/") { // an absolute part replaces the path
 			text = ""
 		}
 		if text = path.Join(text, part); !all {
@@ -131,7 +131,7 @@ func (v values) joined(list []string, depth int) (text string, whole bool) {
 	return text, true
 }
 
-// chained is a text of these parts, or the folder that it begins with.
+// chained concatenates texts, or returns the leading folder of the result.
 func (v values) chained(list []string, depth int) (text string, whole bool) {
 	for _, expr := range list {
 		part, all := v.value(expr, depth+1)
@@ -142,10 +142,10 @@ func (v values) chained(list []string, depth int) (text string, whole bool) {
 	return text, true
 }
 
-// begins is the folder that a text begins with whose end is not known.
+// begins returns the leading folder of a text with an unknown end.
 func begins(text string) string { return text[:strings.LastIndexByte(text, '/')+1] }
 
-// operands splits an expression at an operator that stands in no bracket and no string.
+// operands splits an expression at an operator outside of brackets and strings.
 func operands(expr string, operator byte) (list []string) {
 	depth, begin := 0, 0
 	for i := 0; i < len(expr); i++ {

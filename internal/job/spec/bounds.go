@@ -9,18 +9,17 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// bound is how much a field of the job file may hold: what it says is in the log for ever, and its tags are on
-// every posting.
+// bound limits the contents of a job file's field: the log keeps them forever, and its tags are on every posting.
 type bound struct {
-	bytes int // of a text, and of each in a list or a map
+	bytes int // of a text, and of each text in a list or a map
 	items int // of a list or a map
-	key   int // bytes of each key of a map
+	key   int // bytes of each map key
 }
 
-// standardBound is that of fields that mosts does not name.
+// standardBound applies to fields that mosts does not list.
 var standardBound = bound{bytes: 1024, items: 200, key: 255}
 
-// mosts are the bounds of fields, by type and name in the file.
+// mosts holds the bounds of fields, by type and name in the file.
 var mosts = map[string]bound{
 	"Job.command": {bytes: 128 << 10}, "Job.setup": {bytes: 128 << 10}, "Job.args": {bytes: 32 << 10, items: 1000},
 	"Job.env": {bytes: 32 << 10}, "Job.outputs": {items: 100}, "Job.notify": {bytes: 2048}, "Job.workdir": {bytes: 4096},
@@ -37,7 +36,7 @@ var mosts = map[string]bound{
 	"Progress.saved": {bytes: 4096},
 }
 
-// boundOf is the bound of a field of t.
+// boundOf returns the bound of a field of t.
 func boundOf(t reflect.Type, name string) bound {
 	b := mosts[t.Name()+"."+name]
 	if b.bytes == 0 {
@@ -52,7 +51,7 @@ func boundOf(t reflect.Type, name string) bound {
 	return b
 }
 
-// bounds holds every text, list and map to its bound.
+// bounds checks every text, list and map against its bound.
 func (c *checker) bounds() { c.within(reflect.ValueOf(c.j), "", standardBound) }
 
 func (c *checker) within(v reflect.Value, path string, b bound) {
@@ -75,7 +74,7 @@ func (c *checker) within(v reflect.Value, path string, b bound) {
 	case reflect.Struct:
 		for i, f := range layout[v.Type()] {
 			if v.Field(i).IsZero() {
-				continue // most are, and each submission is looked at
+				continue // most fields are unset, and this check runs on each submission
 			}
 			at := f.name
 			if path != "" {
@@ -86,7 +85,7 @@ func (c *checker) within(v reflect.Value, path string, b bound) {
 	}
 }
 
-// labels holds what a job is charged to to the one way to write it.
+// labels checks that names used for accounting have one spelling.
 func (c *checker) labels() {
 	for _, f := range []struct{ field, text string }{{"team", c.j.Team}, {"project", c.j.Project}} {
 		fix := identity.WrongName(f.text)
@@ -98,7 +97,7 @@ func (c *checker) labels() {
 		c.wrong(fix != "", f.field, fmt.Sprintf("is %q", cut(f.text)), fix)
 	}
 	if len(c.j.Tags) > boundOf(reflect.TypeFor[Job](), "tags").items {
-		return // which is said already
+		return // already reported
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.j.Tags)) {
 		fix, field := identity.WrongName(key), "tags."+cut(key)
@@ -108,5 +107,5 @@ func (c *checker) labels() {
 	}
 }
 
-// cut is the beginning of a text for a message.
+// cut returns the beginning of a text for a message.
 func cut(text string) string { return fmt.Sprintf("%.80s", text) }

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A field that holds more than it may is named with its bound, before anything else is said; what holds as
-// much as it may is let in.
-func TestEveryFieldHasABound(t *testing.T) {
+// A field beyond its bound is reported with the bound before any other problem. A field at its bound is accepted.
+func TestParse_EveryFieldHasBound(t *testing.T) {
 	tags := func(n int) (text string) {
 		for i := range n {
 			text += fmt.Sprintf("  tag-%d: x\n", i)
@@ -40,8 +39,8 @@ func TestEveryFieldHasABound(t *testing.T) {
 	}
 }
 
-// Teams, projects and tags have one way to be written, so that no limit on one is evaded by another.
-func TestWhatIsChargedIsWrittenInOneWay(t *testing.T) {
+// Teams, projects and tags have one spelling, so that no spelling evades a limit.
+func TestParse_ChargedNamesHaveOneSpelling(t *testing.T) {
 	for text, field := range map[string]string{"team: Chat": "team", "team: 'chat '": "team", "team: \"chat\\u200b\"": "team",
 		"project: Chat": "project", "tags: {Chat: a}": "tags.Chat", "tags: {a: \"chat\\u200b\"}": "tags.a", "tags: {a: 'chat '}": "tags.a",
 		"environment: \"e\\u0301\"": "environment", "model_version: \"v3\\u00ad\"": "model_version",
@@ -55,8 +54,8 @@ func TestWhatIsChargedIsWrittenInOneWay(t *testing.T) {
 	}
 }
 
-// Every number of a job file has a bound, and what is above it is named with the field and a fix.
-func TestEveryNumberHasABound(t *testing.T) {
+// Every number of a job file has a bound, and a larger number is reported with the field and a fix.
+func TestParse_EveryNumberHasBound(t *testing.T) {
 	for of, fields := range layout {
 		for i, f := range fields {
 			kind := of.Field(i).Type

@@ -14,10 +14,11 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// MaxGrace bounds what a program that ignores its signal is paid for.
+// MaxGrace bounds how long a program that ignores its signal is paid for.
 const MaxGrace = Duration(time.Hour)
 
-// MaxName is the length of the longest name of a job. It leaves room for the number that tells jobs of one name apart.
+// MaxName is the maximum length of a job name. It leaves room for the number that distinguishes jobs with the same
+// name.
 const MaxName = 40
 
 var (
@@ -32,7 +33,7 @@ var (
 	hookForm   = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
 )
 
-// checker collects what is wrong with a job.
+// checker collects the problems of a job.
 type checker struct {
 	j        Job
 	problems Problems
@@ -44,10 +45,10 @@ func (c *checker) wrong(bad bool, field, cause, fix string) {
 	}
 }
 
-// check holds what a single field cannot see, and what a job that came as JSON may have wrong.
+// check verifies rules that involve several fields, and everything that may be wrong in a job that came as JSON.
 func check(j Job, now time.Time) Problems {
 	c := checker{j: j}
-	if c.bounds(); len(c.problems) > 0 { // the rest would be said at their length
+	if c.bounds(); len(c.problems) > 0 { // other messages would quote the long values
 		return c.problems
 	}
 	c.labels()
@@ -60,7 +61,7 @@ func check(j Job, now time.Time) Problems {
 	return c.problems
 }
 
-// values holds the rules that every field of a kind has.
+// values checks the rules common to all fields of a kind.
 func (c *checker) values() {
 	visit(reflect.ValueOf(c.j), "", "", func(field string, v reflect.Value, tag reflect.StructTag) {
 		switch v.Kind() {
@@ -88,7 +89,7 @@ func (c *checker) values() {
 	})
 }
 
-// noRange reports whether two ends are no range; 0 above is no end.
+// noRange reports whether two ends form no range; 0 as high means no upper end.
 func noRange[N int | size.Bytes](low, high N) bool {
 	return low < 0 || high < 0 || high > 0 && high < low
 }
@@ -242,8 +243,7 @@ func (c *checker) resources(field string, r Resources) {
 		"write a kind and a count, such as H100:8 or H100:1..8")
 }
 
-// GPUs is the accelerator that is asked for, and how many; "" and zero: none. A kind without a
-// count is one of it.
+// GPUs returns the requested accelerator and count, or "" and zero. A kind without a count means one.
 func (r Resources) GPUs() (kind string, count Range) {
 	kind, n, _ := strings.Cut(r.Accelerator, ":")
 	if kind == "" {
@@ -255,7 +255,7 @@ func (r Resources) GPUs() (kind string, count Range) {
 	return kind, count
 }
 
-// mostNodes is how many machines a job may ask for.
+// mostNodes bounds the machines of a job.
 var mostNodes = int(quantity.Nodes.Most)
 
 func (c *checker) nodes() {
@@ -266,7 +266,7 @@ func (c *checker) nodes() {
 	c.wrong(n.Max > mostNodes || n.Min > mostNodes, "nodes", fmt.Sprintf("is above %d", mostNodes), "ask for fewer")
 }
 
-// IsStore reports whether an address is of a kind that keeps checkpoints. What lies behind it is not asked.
+// IsStore reports whether an address has the form of a checkpoint store. It does not contact the store.
 func IsStore(address string) bool {
 	scheme, _, _ := strings.Cut(address, "://")
 	return urlForm.MatchString(address) && slices.Contains([]string{"file", "s3", "gs", "azblob"}, scheme)
@@ -307,7 +307,7 @@ func (c *checker) saving() {
 	}
 }
 
-// below reports whether the path does not climb out of the folder it is relative to.
+// below reports whether the path stays within the folder that it is relative to.
 func below(dir string) bool {
 	clean := path.Clean(dir)
 	return clean != ".." && !strings.HasPrefix(clean, "../")

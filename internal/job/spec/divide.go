@@ -13,7 +13,7 @@ func (m Model) Named() bool {
 	return m.Config != "" || m.Shape != "" || m.Parameters > 0 || m.Layers > 0 && m.Hidden > 0
 }
 
-// words are those of the job's program.
+// words returns the words of the job's program.
 func (j Job) words() []string {
 	if len(j.Args) > 0 {
 		return j.Args
@@ -21,11 +21,11 @@ func (j Job) words() []string {
 	return launcher.Words(j.Command)
 }
 
-// Launcher is what the job's command says of how the run is divided over accelerators.
+// Launcher returns the parallelism in the job's command.
 func (j Job) Launcher() launcher.Settings { return launcher.Read(j.words()) }
 
-// Divided is the job with what its launcher says of how the run is divided, where its model says
-// nothing; and as Problems without lines where the two say otherwise.
+// Divided fills the model's unset parallelism from the launcher. Contradictions between the two are Problems without
+// lines.
 func (j Job) Divided(s launcher.Settings) (Job, Problems) {
 	c := checker{j: j}
 	c.agree(s)
@@ -37,11 +37,11 @@ func (j Job) Divided(s launcher.Settings) (Job, Problems) {
 }
 
 func degree(s launcher.Said) int {
-	n, _ := strconv.Atoi(s.Value) // the launcher's are numbers, or ""
+	n, _ := strconv.Atoi(s.Value) // the launcher's values are numbers or ""
 	return n
 }
 
-// agree holds the model's words against the launcher's.
+// agree compares the model's settings with the launcher's.
 func (c *checker) agree(s launcher.Settings) {
 	m := c.j.Model
 	for _, f := range []struct {
@@ -54,7 +54,7 @@ func (c *checker) agree(s launcher.Settings) {
 		{"activation_checkpointing", m.Checkpointing, s.Recompute},
 	} {
 		same := f.own == f.said.Value
-		if f.field == "sharding" { // FSDP is stage 3 by another program
+		if f.field == "sharding" { // FSDP equals stage 3
 			same = launcher.Stage(f.own) == launcher.Stage(f.said.Value)
 		}
 		c.wrong(f.own != "" && f.said.Value != "" && !same, "model."+f.field,
@@ -70,7 +70,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// divided holds how the run is divided against its command and its accelerators.
+// divided compares the parallelism with the job's command and accelerators.
 func (c *checker) divided() {
 	c.agree(c.j.Launcher())
 	m := c.j.Model

@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// What the launcher says is filled in where the job file says nothing; FSDP and ZeRO 3 share out the same.
-func TestAJobIsDividedAsItsLauncherSays(t *testing.T) {
+// The launcher fills the job file's unset parallelism. FSDP and ZeRO 3 are equal.
+func TestDivided_FillsFromLauncher(t *testing.T) {
 	for text, want := range map[string]spec.Model{
 		"command: accelerate launch --use_fsdp t.py":                                            {Sharding: "fsdp"},
 		"command: torchrun t.py --tensor-parallel-size 4 --pp 2 --gradient_checkpointing":       {Tensor: 4, Pipeline: 2, Checkpointing: "full"},

@@ -52,9 +52,9 @@ func golden(t *testing.T, file string, want []byte) {
 	}
 }
 
-func TestSchemaFileFollowsTheTypes(t *testing.T) { golden(t, schemaFile, Schema()) }
+func TestSchema_FileMatchesTypes(t *testing.T) { golden(t, schemaFile, Schema()) }
 
-func TestReferenceFollowsTheTypes(t *testing.T) {
+func TestReference_MatchesTypes(t *testing.T) {
 	text, err := os.ReadFile(docFile)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestReferenceFollowsTheTypes(t *testing.T) {
 	golden(t, docFile, text)
 }
 
-// reference is the table of the fields of t.
+// reference returns the table of the fields of t.
 func reference(t reflect.Type) string {
 	var b strings.Builder
 	b.WriteString("| field | is | meaning | default | example |\n| --- | --- | --- | --- | --- |\n")
@@ -135,7 +135,7 @@ func kind(t reflect.Type) string {
 	return "text"
 }
 
-func TestEveryFieldIsDescribedAndItsExampleIsRead(t *testing.T) {
+func TestMeanings_EveryFieldHasDescriptionAndValidExample(t *testing.T) {
 	for _, typ := range types {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
@@ -167,8 +167,8 @@ func TestEveryFieldIsDescribedAndItsExampleIsRead(t *testing.T) {
 	}
 }
 
-// documents returns the job files that users see: those of the examples, and the
-// blocks of the documents, where a part stands for a file with a command before it.
+// documents returns the job files that users see: the examples, and the code blocks of the documents. A partial block
+// gets a command.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -197,7 +197,7 @@ func documents(t *testing.T) map[string]string {
 	return found
 }
 
-func TestWhatUsersSeeIsAJobFile(t *testing.T) {
+func TestDocs_ExamplesAreJobFiles(t *testing.T) {
 	var schema map[string]any
 	if err := json.Unmarshal(Schema(), &schema); err != nil {
 		t.Fatal(err)
@@ -217,8 +217,8 @@ func TestWhatUsersSeeIsAJobFile(t *testing.T) {
 	}
 }
 
-// What an editor should mark is refused by the schema too, and the check of the test can fail.
-func TestSchemaRefuses(t *testing.T) {
+// The schema refuses errors that an editor should mark, which shows that the test's validator can fail.
+func TestSchema_RefusesErrors(t *testing.T) {
 	var schema map[string]any
 	if err := json.Unmarshal(Schema(), &schema); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// value is text as a validator sees it, through JSON.
+// value decodes text as a validator sees it, through JSON.
 func value(t *testing.T, text string) any {
 	t.Helper()
 	var v any
@@ -254,7 +254,7 @@ func value(t *testing.T, text string) any {
 	return v
 }
 
-// against holds v against the part of JSON schema that Schema uses.
+// against validates v against the part of JSON schema that Schema uses.
 func against(schema map[string]any, v any, at string) (wrong []string) {
 	bad := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
 	for keyword, want := range schema {

@@ -14,11 +14,10 @@ import (
 	"strings"
 )
 
-// Encode writes the job for the log. The names are those of the job file, so
-// that what it writes is a job file too.
+// Encode encodes the job for the log. It uses the names of the job file, so its output is a job file, too.
 func (j Job) Encode() (json.RawMessage, error) { return json.Marshal(j) }
 
-// Decode reads what Encode wrote.
+// Decode reads the output of Encode.
 func Decode(b []byte) (Job, error) {
 	var j Job
 	if err := json.Unmarshal(b, &j); err != nil {
@@ -28,7 +27,7 @@ func Decode(b []byte) (Job, error) {
 	return j, nil
 }
 
-// normalize gives what can be said in two ways one form.
+// normalize unifies values with two spellings.
 func (j *Job) normalize() {
 	if slices.Contains(j.Resources.Capacity, AnyCapacity) {
 		j.Resources.Capacity = nil
@@ -40,9 +39,8 @@ func (j *Job) normalize() {
 	}
 }
 
-// Hash names the job by its content: two jobs have one hash where every field
-// has the same value. It covers a fixed form of path and value, not JSON, and
-// fields that are added later and not set do not change it.
+// Hash returns a hash of the job's content: jobs with the same value in every field have the same hash. It covers a
+// fixed form of paths and values instead of JSON, and unset fields that are added later do not change it.
 func (j Job) Hash() string {
 	var lines []string
 	visit(reflect.ValueOf(j), "", "", func(path string, v reflect.Value, _ reflect.StructTag) {
@@ -53,7 +51,7 @@ func (j Job) Hash() string {
 		}
 		text := fmt.Sprint(v.Interface())
 		if t, ok := v.Interface().(encoding.TextMarshaler); ok {
-			b, _ := t.MarshalText() // of quantities, which cannot fail
+			b, _ := t.MarshalText() // quantities, which cannot fail
 			text = string(b)
 		}
 		lines = append(lines, path, text)
@@ -67,7 +65,7 @@ func (j Job) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Default returns the values that hold where a job file does not say. Command and name have none.
+// Default returns the default values of a job file. Command and name have none.
 func Default() Job {
 	var j Job
 	defaults(reflect.ValueOf(&j).Elem())
@@ -88,22 +86,22 @@ func defaults(v reflect.Value) {
 	}
 }
 
-// Written stands among the outputs for all files that the program makes or changes in its work
-// folder, but for its checkpoints: the newest of them, up to 1 GiB.
+// Written, as an output, stands for all files that the program creates or changes in its work folder, except for its
+// checkpoints: the newest files, up to 1 GiB.
 const Written = "*"
 
-// FromCommand returns the job of a command that has no job file. The program
-// finds the folder to save to in SCRIMP_CHECKPOINT_DIR; what it writes is kept.
+// FromCommand returns the job of a command without a job file. SCRIMP_CHECKPOINT_DIR names its checkpoint folder, and
+// its files are kept.
 func FromCommand(args []string) Job {
 	return Job{Name: Label(nameOf(args)), Args: slices.Clone(args), Outputs: []string{Written},
 		Checkpoint: Checkpoint{Dir: "checkpoints"}}
 }
 
-// scripts are the endings of files that hold a program; where one is run by another program, as
-// python is, the job is named after the script.
+// scripts lists the extensions of scripts. If another program, such as python, runs a script, the job is named after
+// the script.
 var scripts = []string{".py", ".sh", ".bash", ".r", ".jl", ".js", ".ts", ".rb", ".pl", ".lua", ".ipynb"}
 
-// nameOf is what a command is called: its script, its Python module, or the program itself.
+// nameOf returns the name of a command: its script, its Python module, or the program itself.
 func nameOf(args []string) string {
 	for _, arg := range args {
 		if ext := path.Ext(arg); slices.Contains(scripts, strings.ToLower(ext)) && !strings.ContainsAny(arg, " =") {
@@ -117,14 +115,13 @@ func nameOf(args []string) string {
 	return program
 }
 
-// SeedVariable has the seed of a run of scrimp ab. Nothing else sets it, so a job file may.
+// SeedVariable holds the seed of a run of scrimp ab. Nothing else sets it, so a job file may.
 const SeedVariable = "SCRIMP_SEED"
 
-// reserved reports whether scrimp sets a variable by itself.
+// reserved reports whether scrimp sets a variable itself.
 func reserved(name string) bool { return strings.HasPrefix(name, "SCRIMP_") && name != SeedVariable }
 
-// WithEnv returns the job with variables set or replaced, each given as
-// NAME=VALUE. The job itself is not changed.
+// WithEnv returns a copy of the job with variables set or replaced, each given as NAME=VALUE.
 func (j Job) WithEnv(pairs []string) (Job, error) {
 	env := map[string]string{}
 	maps.Copy(env, j.Env)

@@ -14,7 +14,7 @@ func fieldName(f reflect.StructField) string {
 	return name
 }
 
-// fieldOf returns the field of t that a file calls name.
+// fieldOf returns the field of t with the given name in a file.
 func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		if f := t.Field(i); name != "" && (fieldName(f) == name || f.Tag.Get("also") == name) {
@@ -24,7 +24,7 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// names returns what the fields of t are called.
+// names returns the names of the fields of t.
 func names(t reflect.Type) []string {
 	var list []string
 	for i := range t.NumField() {
@@ -36,13 +36,13 @@ func names(t reflect.Type) []string {
 	return list
 }
 
-// elsewhere is what other tools call our fields; near spelling would lead astray.
+// elsewhere maps other tools' names to our fields, for which similar spelling would mislead.
 var elsewhere = map[string]string{
 	"gpu": "accelerator", "gpus": "accelerator", "ram": "memory", "mem": "memory", "run": "command", "cmd": "command",
 	"script": "command",
 }
 
-// meant is the fix for a field of t that is not there.
+// meant returns a suggestion for an unknown field of t.
 func meant(t reflect.Type, name string) string {
 	if ours, known := elsewhere[name]; known {
 		if f, ok := fieldOf(t, ours); ok {
@@ -50,7 +50,7 @@ func meant(t reflect.Type, name string) string {
 		}
 		name = ours
 	}
-	for i := range t.NumField() { // one that stands one level lower
+	for i := range t.NumField() { // a field one level below
 		if f := t.Field(i); f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType) {
 			if below, ok := fieldOf(f.Type, name); ok {
 				return "did you mean `" + fieldName(f) + "." + fieldName(below) + "`?"
@@ -69,8 +69,8 @@ type known struct {
 	tag  reflect.StructTag
 }
 
-// layout is the fields of every struct that a Job holds and that is no text: to look
-// at the tags of each job anew takes longer than all that is checked.
+// layout caches the fields of every struct of a Job that is not text: reading the tags for each job takes longer than
+// all checks.
 var layout = func() map[reflect.Type][]known {
 	all := map[reflect.Type][]known{}
 	var add func(t reflect.Type)
@@ -94,9 +94,8 @@ var layout = func() map[reflect.Type][]known {
 	return all
 }()
 
-// visit calls f for every value below v that is no struct, with its path and the
-// tag of its field, in the order of the fields and sorted by key in maps. Fields
-// that are not set are passed over, but for those of a list's entries.
+// visit calls f for every non-struct value below v, with its path and the tag of its field, in the order of the fields
+// and sorted by key in maps. It skips unset fields, except in list entries.
 func visit(v reflect.Value, path string, tag reflect.StructTag,
 	f func(path string, v reflect.Value, tag reflect.StructTag)) {
 	if v.Kind() == reflect.Pointer {

@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Duration is a span such as 1h30m or 2d.
+// Duration is a duration such as 1h30m or 2d.
 type Duration time.Duration
 
-// ParseDuration reads a span with its unit; d is a day of 24 hours and comes
-// first: 2d, 1d12h, 1.5d. It is never negative.
+// ParseDuration parses a duration with its unit; d is a day of 24 hours and comes first: 2d, 1d12h, 1.5d. Negative
+// durations are errors.
 func ParseDuration(s string) (time.Duration, error) {
 	s = strings.TrimSpace(s)
 	bad := fmt.Errorf("%q is not a span with its unit, such as 90s, 1h30m or 2d", s)
@@ -56,36 +56,36 @@ func ParseDuration(s string) (time.Duration, error) {
 	return sum, nil
 }
 
-// MarshalText writes the span.
+// MarshalText formats the duration.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads a span.
+// UnmarshalText parses a duration.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := ParseDuration(string(b))
 	*d = Duration(v)
 	return err
 }
 
-// errReversed says that a range ends before it begins.
+// errReversed reports a range whose end is below its beginning.
 var errReversed = errors.New("the upper limit is below the lower")
 
-// Range is a count from Min to Max; Max 0 is no upper limit.
+// Range is a count from Min to Max; Max 0 means no upper limit.
 type Range struct{ Min, Max int }
 
-// UnmarshalText reads 4, 4+ or 4..16.
+// UnmarshalText parses 4, 4+ or 4..16.
 func (r *Range) UnmarshalText(b []byte) error {
 	low, high, err := bounds(string(b), func(s string) (int64, error) { return strconv.ParseInt(s, 10, 31) })
 	if errors.Is(err, errReversed) {
 		return fmt.Errorf("%q: %w", b, err)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is not a count such as 4 or 4..16, or at least 4 where there is no upper end: 4+", b)
+		return fmt.Errorf("%q is not a count such as 4 or 4..16, or 4+ without an upper limit", b)
 	}
 	*r = Range{int(low), int(high)}
 	return nil
 }
 
-// UnmarshalJSON reads the same as text, or a number.
+// UnmarshalJSON parses the text form or a number.
 func (r *Range) UnmarshalJSON(b []byte) error {
 	var text string
 	if len(b) == 0 || b[0] != '"' {
@@ -97,7 +97,7 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 	return r.UnmarshalText([]byte(text))
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the form that UnmarshalText parses.
 func (r Range) MarshalText() ([]byte, error) {
 	switch r.Max {
 	case 0:
@@ -108,14 +108,14 @@ func (r Range) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d..%d", r.Min, r.Max), nil
 }
 
-// Sizes is a size from Min to Max; Max 0 is no upper limit.
+// Sizes is a size from Min to Max; Max 0 means no upper limit.
 type Sizes struct{ Min, Max size.Bytes }
 
-// UnmarshalText reads 8GiB, 8GiB+, 8GiB..64GiB or 8..64GiB.
+// UnmarshalText parses 8GiB, 8GiB+, 8GiB..64GiB or 8..64GiB.
 func (r *Sizes) UnmarshalText(b []byte) error {
 	text := string(b)
 	if low, high, ok := strings.Cut(text, ".."); ok && strings.Trim(low, " 0123456789.") == "" {
-		text = low + strings.TrimLeft(high, " 0123456789.") + ".." + high // the unit stands once
+		text = low + strings.TrimLeft(high, " 0123456789.") + ".." + high // the unit is given once
 	}
 	low, high, err := bounds(text, func(s string) (int64, error) { v, err := size.Parse(s); return int64(v), err })
 	if errors.Is(err, errReversed) {
@@ -128,7 +128,7 @@ func (r *Sizes) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText writes what UnmarshalText reads, in bytes so that nothing is lost.
+// MarshalText writes the form that UnmarshalText parses, in bytes to be exact.
 func (r Sizes) MarshalText() ([]byte, error) {
 	switch r.Max {
 	case 0:
@@ -139,7 +139,7 @@ func (r Sizes) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%dB..%dB", r.Min, r.Max), nil
 }
 
-// bounds reads LOW, LOW+ and LOW..HIGH; the upper limit of LOW+ is 0. No limit that is written is below 1.
+// bounds parses LOW, LOW+ and LOW..HIGH; the upper limit of LOW+ is 0. Limits must be at least 1.
 func bounds(s string, parse func(string) (int64, error)) (low, high int64, err error) {
 	a, b, isRange := strings.Cut(s, "..")
 	a, isOpen := strings.CutSuffix(strings.TrimSpace(a), "+")
@@ -169,16 +169,16 @@ func bounds(s string, parse func(string) (int64, error)) (low, high int64, err e
 	return low, high, nil
 }
 
-// Deadline is a time, or a span from the submission on. Resolve makes a time of both.
+// Deadline is a time, or a duration after the submission. Resolve converts both to a time.
 type Deadline struct {
 	At time.Time
 	In time.Duration
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether there is no deadline.
 func (d Deadline) IsZero() bool { return d.At.IsZero() && d.In == 0 }
 
-// Resolve returns the time when submitted at now, in market time.
+// Resolve returns the time for a submission at now, in market time.
 func (d Deadline) Resolve(now time.Time) time.Time {
 	if d.In > 0 {
 		return now.Add(d.In)
@@ -186,7 +186,7 @@ func (d Deadline) Resolve(now time.Time) time.Time {
 	return d.At
 }
 
-// UnmarshalText reads "in 6h" or a time in the form of RFC 3339.
+// UnmarshalText parses "in 6h" or an RFC 3339 time.
 func (d *Deadline) UnmarshalText(b []byte) error {
 	if span, ok := strings.CutPrefix(string(b), "in "); ok {
 		v, err := ParseDuration(span)
@@ -204,7 +204,7 @@ func (d *Deadline) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the form that UnmarshalText parses.
 func (d Deadline) MarshalText() ([]byte, error) {
 	if d.In > 0 {
 		return fmt.Appendf(nil, "in %v", d.In), nil
@@ -212,7 +212,7 @@ func (d Deadline) MarshalText() ([]byte, error) {
 	return []byte(d.At.Format(time.RFC3339Nano)), nil
 }
 
-// ParseAmount reads money as a job file writes it: 4, 4.00 or $4.00.
+// ParseAmount parses an amount of money: 4, 4.00 or $4.00.
 func ParseAmount(s string) (money.Amount, error) {
 	a, err := money.Parse(plainMoney(s))
 	if err != nil {
@@ -221,7 +221,7 @@ func ParseAmount(s string) (money.Amount, error) {
 	return a, nil
 }
 
-// ParsePrice reads the price of an hour as a job file writes it: 2.50, $2.50 or $2.50/h.
+// ParsePrice parses an hourly price: 2.50, $2.50 or $2.50/h.
 func ParsePrice(s string) (money.Rate, error) {
 	r, err := money.ParseRate(plainMoney(strings.TrimSuffix(strings.TrimSpace(s), "/h")))
 	if err != nil {
@@ -230,7 +230,7 @@ func ParsePrice(s string) (money.Rate, error) {
 	return r, nil
 }
 
-// plainMoney takes the currency's sign away, which stands behind a minus or before it.
+// plainMoney removes the currency sign, which may follow a minus.
 func plainMoney(s string) string {
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "-$"); ok {
@@ -239,7 +239,8 @@ func plainMoney(s string) string {
 	return strings.TrimPrefix(s, "$")
 }
 
-// parseCount reads a whole number, with _ between its digits and K, M, B or T behind: 6000, 1_000, 1.2M, 7B.
+// parseCount parses a whole number with optional _ between digits and an optional suffix K, M, B or T: 6000, 1_000,
+// 1.2M, 7B.
 func parseCount(s string) (int64, error) {
 	bad := fmt.Errorf("%q is not a whole number such as 6000 or 1.2M", s)
 	digits := strings.ReplaceAll(s, "_", "")
@@ -261,7 +262,7 @@ func parseCount(s string) (int64, error) {
 	return n, nil
 }
 
-// parseNumber reads a finite number, or one written as 1.6x, 99% or 7B.
+// parseNumber parses a finite number, also in the forms 1.6x, 99% and 7B.
 func parseNumber(s string) (float64, error) {
 	text, parts := strings.ReplaceAll(s, "_", ""), 1.0
 	if text != "" {
@@ -279,5 +280,5 @@ func parseNumber(s string) (float64, error) {
 	if f /= parts; err != nil || f-f != 0 || strings.ContainsAny(text, "xXpP") {
 		return 0, fmt.Errorf("%q is not a finite number", s)
 	}
-	return f + 0, nil // + 0 makes a minus zero a zero
+	return f + 0, nil // + 0 turns a negative zero into zero
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// longestImage is how many bytes a reference to an image may have.
+// longestImage bounds an image reference, in bytes.
 const longestImage = 512
 
-// imageForm is a reference as registries take it: [HOST[:PORT]/]PATH[:TAG][@sha256:DIGEST]. A path is written
-// small; only a first part that is a host may have capitals.
+// imageForm matches an image reference: [HOST[:PORT]/]PATH[:TAG][@sha256:DIGEST]. A path is in lower case; only a
+// leading host may have capitals.
 var imageForm = regexp.MustCompile(`^(?:` + imageHost + `/)?` + imagePart + `(?:/` + imagePart + `)*` +
 	`(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
 
@@ -22,7 +22,7 @@ const (
 // IsImage reports whether the text is a reference to a container image.
 func IsImage(s string) bool { return len(s) <= longestImage && imageForm.MatchString(s) }
 
-// image holds a reference to the form that registries take.
+// image checks a reference against the form that registries accept.
 func (c *checker) image(field, image string) {
 	if image == "" || IsImage(image) {
 		return

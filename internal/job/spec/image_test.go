@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// What a registry takes is an image, of a job and of an alternative; what it does not take is refused at its
-// line, with what to write.
-func TestAnImageIsAReferenceThatRegistriesTake(t *testing.T) {
+// A reference that registries accept is an image, for a job and for an alternative. Others are refused with the line
+// and the fix.
+func TestIsImage_AcceptsWhatRegistriesAccept(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0a", 32)
 	for _, good := range []string{
 		"ubuntu", "ubuntu:24.04", "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", "ghcr.io/a/b_c/d.e:V3", "localhost:5000/x",

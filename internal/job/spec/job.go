@@ -1,5 +1,4 @@
-// Package spec holds what the user asks for: the job file, its validation and
-// its messages.
+// Package spec defines the job file, its validation and its messages.
 package spec
 
 import (
@@ -9,13 +8,12 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Job is a job file. The zero value of a field means that the file does not say.
+// Job is a job file. A zero field is unset.
 //
-// The tags and meanings are the one description of the fields: json is the name in
-// the file and in the log, eg an example, default what holds where the file does not
-// say, also another name that is read, enum the words that are allowed, zero:"ok"
-// that zero may be written, as what a number counts, which bounds it (quantity.Named), and most a bound
-// below that. Messages, schema and reference are made from them.
+// The tags and meanings are the only description of the fields: json is the name in the file and in the log, eg an
+// example, default the value of an unset field, also another accepted name, enum the allowed words, zero:"ok" allows
+// zero, as the kind of number, which has bounds (quantity.Named), and most a lower bound than the kind's. Messages,
+// schema and reference are generated from them.
 type Job struct {
 	Name    string   `json:"name,omitempty" eg:"llama-ft"`
 	Kind    string   `json:"kind,omitempty" enum:"experiment,production,interactive,inference,data" default:"experiment"`
@@ -70,13 +68,13 @@ type Data struct {
 	Region string     `json:"region,omitempty" eg:"us-east-1"`
 }
 
-// AnyCapacity stands for every kind of capacity, in a list of them.
+// AnyCapacity stands for every kind in a list of capacities.
 const AnyCapacity = "any"
 
-// AnyAccelerator stands for a GPU of whatever kind.
+// AnyAccelerator stands for a GPU of any kind.
 const AnyAccelerator = "any"
 
-// Resources are what a machine must have.
+// Resources holds the requirements on a machine.
 type Resources struct {
 	CPUs        Range    `json:"cpus,omitzero" eg:"2..8"`
 	Memory      Sizes    `json:"memory,omitzero" eg:"8GiB+"`
@@ -97,15 +95,15 @@ type Variant struct {
 	Throughput float64           `json:"throughput,omitempty" eg:"1.6x" default:"1" as:"factor"`
 }
 
-// Place reports whether the alternative says only where the job's own resources are to be had.
+// Place reports whether the alternative only names an engine for the job's own resources.
 func (v Variant) Place() bool {
 	engine := v.Engine
 	v.Engine = ""
 	return engine != "" && reflect.ValueOf(v).IsZero()
 }
 
-// Places are the engines, and parts of them, to which any_of holds the job's own resources, and those of
-// alternatives that name none themselves; none: all.
+// Places returns the engines or parts of engines to which any_of restricts the job's own resources, and alternatives
+// without an engine. None means all engines.
 func (j Job) Places() (list []string) {
 	for _, v := range j.AnyOf {
 		if v.Place() {
@@ -115,7 +113,7 @@ func (j Job) Places() (list []string) {
 	return list
 }
 
-// Rung is a step of the ladder of what to fall back to.
+// Rung is a step of the fallback ladder.
 type Rung struct {
 	Capacity string     `json:"capacity,omitempty" enum:"spot,on-demand,reserved,any" eg:"spot"`
 	Zones    []string   `json:"zones,omitempty" eg:"[us-a]" also:"regions"`
@@ -125,7 +123,7 @@ type Rung struct {
 	Failures int        `json:"failures,omitempty" eg:"3" as:"count"`
 }
 
-// Model is the shape of what is trained, or a file that says it.
+// Model is the shape of the trained model, or a file that defines it.
 type Model struct {
 	Config     string  `json:"config,omitempty" eg:"config.json"`
 	Parameters float64 `json:"parameters,omitempty" eg:"7B" as:"items" most:"1e14"`
@@ -144,7 +142,7 @@ type Model struct {
 	Checkpointing string `json:"activation_checkpointing,omitempty" enum:"none,selective,full" eg:"full"`
 }
 
-// Work is how much there is to do.
+// Work is the amount of work.
 type Work struct {
 	Steps   int64    `json:"steps,omitempty" eg:"6000" as:"steps"`
 	Epochs  float64  `json:"epochs,omitempty" eg:"3" as:"epochs"`
@@ -153,7 +151,7 @@ type Work struct {
 	Time    Duration `json:"time,omitempty" eg:"10h"`
 }
 
-// Metric is what the run is judged by.
+// Metric is the metric that decides the run.
 type Metric struct {
 	Name     string   `json:"name,omitempty" eg:"val_loss"`
 	Goal     string   `json:"goal,omitempty" enum:"minimize,maximize" default:"minimize"`
@@ -162,7 +160,7 @@ type Metric struct {
 	MinDelta float64  `json:"min_delta,omitempty" zero:"ok" eg:"0.001" default:"0" as:"metric"`
 }
 
-// Checkpoint is where the program saves and what is kept.
+// Checkpoint describes where the program saves and what is kept.
 type Checkpoint struct {
 	Dir      string `json:"dir,omitempty" eg:"checkpoints"`
 	Interval string `json:"interval,omitempty" eg:"10m" default:"auto"`
@@ -171,38 +169,38 @@ type Checkpoint struct {
 	EveryNth int    `json:"every_nth,omitempty" eg:"10" as:"count"`
 	Store    string `json:"store,omitempty" eg:"s3://bucket?region=us-east-1"`
 	Ranks    string `json:"ranks,omitempty" enum:"first,all" eg:"all" default:"first"`
-	// The folder has something in it before the first attempt.
+	// Given is set if the folder has contents before the first attempt.
 	Given bool `json:"given,omitempty" eg:"true" default:"false"`
-	// What a move to another region takes besides a restart.
+	// MoveTime and MoveCost are the cost of a move to another region besides a restart.
 	MoveTime Duration      `json:"move_time,omitempty" eg:"90s"`
 	MoveCost *money.Amount `json:"move_cost,omitempty" eg:"$1.00"`
 }
 
-// AllRanks reports whether the folder of each machine is a part of the checkpoint.
+// AllRanks reports whether each machine's folder is a part of the checkpoint.
 func (c Checkpoint) AllRanks() bool { return c.Ranks == "all" }
 
-// Progress is how an unmodified program shows its progress.
+// Progress describes how an unmodified program shows its progress.
 type Progress struct {
 	Pattern string `json:"pattern,omitempty" eg:"'step (?P<step>\\d+)/(?P<total>\\d+) loss (?P<loss>\\S+)'"`
 	Saved   string `json:"saved,omitempty" eg:"'saved step (?P<step>\\d+)'"`
 	File    string `json:"file,omitempty" eg:"log/metrics.jsonl"`
 }
 
-// Budget is the most a job may use.
+// Budget holds the limits of a job.
 type Budget struct {
 	Dollars   *money.Amount `json:"dollars,omitempty" eg:"$30.00"`
 	GPUHours  float64       `json:"gpu_hours,omitempty" eg:"64" as:"gpu-hours"`
 	WallClock Duration      `json:"wall_clock,omitempty" eg:"12h"`
 }
 
-// Retry says which failures are tried again.
+// Retry selects the failures to retry.
 type Retry struct {
 	Max   int   `json:"max,omitempty" eg:"3" default:"10" also:"max_attempts" as:"count"`
 	Codes []int `json:"codes,omitempty" eg:"[1, 17]" also:"recover_on_exit_codes" as:"exit"`
 }
 
-// MostNodes is how many machines the job runs on at once, at most; FewestNodes at least.
+// MostNodes returns the largest number of machines that the job may have at once.
 func (j *Job) MostNodes() int { return max(1, j.Nodes.Max) }
 
-// FewestNodes is how many machines the job needs.
+// FewestNodes returns the smallest number of machines that the job needs.
 func (j *Job) FewestNodes() int { return max(1, j.Nodes.Min) }

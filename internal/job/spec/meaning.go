@@ -2,18 +2,18 @@ package spec
 
 import "reflect"
 
-// meaning is what a field means, as the schema and the reference say it.
+// meaning describes a field for the schema and the reference.
 type meaning struct {
 	doc   string
-	later string // what scrimp must have before a run can honour the field; "": it does
+	later string // the feature that scrimp lacks to honour the field; empty if it honours it
 	fix   string // what to do until then
-	// honoured is the one value that a run honours already.
+	// honoured is the only value that a run honours already.
 	honoured string
-	// planless says that no plan depends on the field.
+	// planless means that no plan depends on the field.
 	planless bool
 }
 
-// refused says what a run does with the field; "": it honours it.
+// refused describes when a run refuses the field; empty if never.
 func (m meaning) refused() string {
 	switch {
 	case m.later == "":
@@ -24,12 +24,12 @@ func (m meaning) refused() string {
 	return "A run with it is refused until scrimp has " + m.later + "."
 }
 
-// meaningOf is the meaning of a field of t.
+// meaningOf returns the meaning of a field of t.
 func meaningOf(t reflect.Type, f reflect.StructField) meaning {
 	return meanings[t.Name()+"."+fieldName(f)]
 }
 
-// meanings are those of all fields, by type and name in the file.
+// meanings holds the meanings of all fields, by type and name in the file.
 var meanings = map[string]meaning{
 	"Job.name": {doc: "What the job is called: small letters, digits and dashes, at most 40. The file's " +
 		"folder gives the name where the file does not."},

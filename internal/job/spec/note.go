@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Note is something the user should know about a job file that is not wrong.
+// Note is a remark about a valid job file.
 type Note struct {
 	Field string `json:"field"`
 	Text  string `json:"text"`
@@ -16,11 +16,11 @@ type Note struct {
 
 func (n Note) String() string { return "`" + n.Field + "` " + n.Text }
 
-// secretName is how variables are called whose value should not be in a log.
+// secretName matches names of variables whose values do not belong in a log.
 var secretName = regexp.MustCompile(`(?i)(^|_)(token|secret|password|passwd|api_?key|access_?key)$`)
 
-// notes says what a run would refuse, where the job is read for something else, what a
-// run leaves to the program, and which values had better be secrets.
+// notes lists what a run would refuse, if the job is read for another use, what a run leaves to the program, and values
+// that should be secrets.
 func notes(j Job, u Use) []Note {
 	var list []Note
 	if u != Run {
@@ -45,7 +45,7 @@ func notes(j Job, u Use) []Note {
 	return list
 }
 
-// unread names what plans and checks go by and a run does not.
+// unread lists fields that plans and checks use and a run ignores.
 func unread(j Job) (list []Note) {
 	if len(j.Data) > 0 {
 		list = append(list, Note{"data", "counts in check and plan --catalog; a run brings nothing: the program reads it " +
@@ -59,7 +59,7 @@ func unread(j Job) (list []Note) {
 	return list
 }
 
-// hasDefault reports whether a single value is what holds without it.
+// hasDefault reports whether a value equals the field's default.
 func hasDefault(v reflect.Value, tag reflect.StructTag) bool {
 	text, ok := tag.Lookup("default")
 	return ok && fmt.Sprint(v.Interface()) == text

@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// typeKinds are the kinds of numbers that have types of their own.
+// typeKinds maps number types to their kinds.
 var typeKinds = map[reflect.Type]*quantity.Kind{
 	amountType: quantity.Dollars, rateType: quantity.Price, bytesType: quantity.Bytes,
 	reflect.TypeFor[Duration](): quantity.Span, reflect.TypeFor[Deadline](): quantity.Time,
 	reflect.TypeFor[Range](): quantity.Count, reflect.TypeFor[Sizes](): quantity.Bytes,
 }
 
-// kindOf is the kind of number that a field holds; nil: it holds none.
+// kindOf returns the kind of number in a field, or nil.
 func kindOf(t reflect.Type, tag reflect.StructTag) *quantity.Kind {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -30,7 +30,7 @@ func kindOf(t reflect.Type, tag reflect.StructTag) *quantity.Kind {
 	return quantity.Named[tag.Get("as")]
 }
 
-// most is the upper bound of a field: that of its kind, or its own.
+// most returns the upper bound of a field: its own, or that of its kind.
 func most(k *quantity.Kind, tag reflect.StructTag) float64 {
 	if own, err := strconv.ParseFloat(tag.Get("most"), 64); err == nil {
 		return own
@@ -38,10 +38,10 @@ func most(k *quantity.Kind, tag reflect.StructTag) float64 {
 	return k.Most
 }
 
-// number holds a number to its bounds. What is no number, or below zero where nothing is, values says.
+// number checks a number's bounds. values reports invalid and negative ones.
 func (c *checker) number(field string, v reflect.Value, tag reflect.StructTag) {
 	k := kindOf(v.Type(), tag)
-	if k == nil || k == quantity.Time { // limits holds that against now
+	if k == nil || k == quantity.Time { // limits compares it with now
 		return
 	}
 	n := 0.0
@@ -66,7 +66,7 @@ func (c *checker) number(field string, v reflect.Value, tag reflect.StructTag) {
 	c.wrong(finite && k.Least < 0 && n < k.Least, field, fmt.Sprintf("is below %g", k.Least), "give at least that")
 }
 
-// mostOf says the upper bound of a field as a job file would write it.
+// mostOf formats the upper bound of a field as in a job file.
 func mostOf(k *quantity.Kind, tag reflect.StructTag) string {
 	switch k {
 	case quantity.Span:
@@ -81,7 +81,7 @@ func mostOf(k *quantity.Kind, tag reflect.StructTag) string {
 	return fmt.Sprintf("%.0f", most(k, tag))
 }
 
-// atMost says the bounds of a field in the schema, in words: its form may be text.
+// atMost describes a field's bounds in the schema in words, because its form may be text.
 func atMost(t reflect.Type, tag reflect.StructTag) string {
 	switch k := kindOf(t, tag); k {
 	case nil, quantity.Fraction, quantity.Exit:

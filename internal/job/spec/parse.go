@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Problem is one thing that is wrong with a job file.
+// Problem is an error in a job file.
 type Problem struct {
 	File   string `json:"file"`
-	Line   int    `json:"line"` // 0: nowhere in particular
+	Line   int    `json:"line"` // 0 without a location
 	Column int    `json:"column,omitempty"`
 	Field  string `json:"field,omitempty"` // path such as resources.cpus
 	Cause  string `json:"cause"`
@@ -43,7 +43,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems are all that is wrong with a job file.
+// Problems lists all errors of a job file.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -54,17 +54,16 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Limits of what is read: a job file is short, and aliases must not make it long.
+// Limits of the input: a job file is short, and aliases must not make it long.
 const (
 	maxText     = 1 << 20
 	maxNodes    = 100_000
 	maxProblems = 50
 )
 
-// Parse reads a job file for what u says. name is what the job is called where the
-// file does not say, after its program where name is "". now is the market time against which the deadline is
-// held. All that is wrong is returned together, as Problems, and what u does not honour with it. Settings
-// replace what the file says.
+// Parse parses a job file for the use u. name is the default name of the job; if it is empty, the default is the
+// program's name. now is the market time, for the deadline. Parse returns all errors together as Problems, including
+// fields that u does not honour. Settings replace fields of the file.
 func Parse(u Use, file string, text []byte, name string, now time.Time, settings ...Setting) (Job, []Note, error) {
 	r := reader{file: path.Base(file), at: map[string]place{}}
 	root, problem := document(text)
@@ -75,7 +74,7 @@ func Parse(u Use, file string, text []byte, name string, now time.Time, settings
 	return parse(u, r, root, name, now, settings...)
 }
 
-// parse makes a job of the fields below root.
+// parse builds a job from the fields below root.
 func parse(u Use, r reader, root *yaml.Node, name string, now time.Time, settings ...Setting) (Job, []Note, error) {
 	var j Job
 	r.value(root, reflect.ValueOf(&j).Elem(), "", "")
@@ -95,8 +94,7 @@ func parse(u Use, r reader, root *yaml.Node, name string, now time.Time, setting
 	return j, notes(j, u), nil
 }
 
-// Validate reports, as Problems without lines, what is wrong with a job that
-// did not come from a file. now is market time.
+// Validate returns the errors of a job that did not come from a file, as Problems without lines. now is market time.
 func (j Job) Validate(now time.Time) error {
 	if p := check(j, now); len(p) > 0 {
 		return p
@@ -104,10 +102,10 @@ func (j Job) Validate(now time.Time) error {
 	return nil
 }
 
-// yamlLine finds the place in an error of the YAML reader.
+// yamlLine finds the location in an error of the YAML parser.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// document returns the one mapping that the text holds.
+// document returns the only mapping of the text.
 func document(text []byte) (*yaml.Node, *Problem) {
 	const first = "scrimp init writes a first one"
 	if len(text) > maxText {

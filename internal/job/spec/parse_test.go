@@ -26,7 +26,7 @@ func parse(t *testing.T, text string) (spec.Job, []spec.Note) {
 	return j, notes
 }
 
-func TestParseReadsEveryForm(t *testing.T) {
+func TestParse_ReadsEveryForm(t *testing.T) {
 	j, notes := parse(t, `
 name: llama-ft
 command: exec python3 train.py
@@ -66,7 +66,7 @@ grace: 50m
 	}
 }
 
-func TestACommandMayBeAList(t *testing.T) {
+func TestParse_CommandMayBeList(t *testing.T) {
 	j, _ := parse(t, "command: [python3, train.py, --lr, 0.1]")
 	if want := []string{"python3", "train.py", "--lr", "0.1"}; j.Command != "" || !reflect.DeepEqual(j.Args, want) {
 		t.Errorf("Command = %q, Args = %q, want only Args %q", j.Command, j.Args, want)
@@ -76,14 +76,14 @@ func TestACommandMayBeAList(t *testing.T) {
 	}
 }
 
-func TestMergedFieldsYieldToOwnOnes(t *testing.T) {
+func TestParse_OwnFieldsOverrideMergedOnes(t *testing.T) {
 	j, _ := parse(t, "x-base: &base\n  max: 3\n  codes: [1]\ncommand: run\nretry:\n  <<: *base\n  max: 5\n")
 	if j.Retry.Max != 5 || !reflect.DeepEqual(j.Retry.Codes, []int{1}) {
 		t.Errorf("Retry = %+v, want max of its own and codes of the base", j.Retry)
 	}
 }
 
-// Each line of a file below stands for one message: what is wrong, where, and what mends it.
+// Each line of a file below causes one message: the problem, its location, and the fix.
 func TestProblems(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -218,7 +218,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestAliasesDoNotMakeAFileLarge(t *testing.T) {
+func TestParse_BoundsAliases(t *testing.T) {
 	list := "x-a: &a [" + strings.Repeat("a, ", 2000) + "a]\n"
 	v := "x-v: &v {resources: {zones: *a}}\n"
 	_, _, err := spec.Parse(spec.Read, "job.yaml", []byte(list+v+"command: a\nany_of: ["+strings.Repeat("*v, ", 2000)+"*v]\n"),
@@ -231,9 +231,9 @@ func TestAliasesDoNotMakeAFileLarge(t *testing.T) {
 	}
 }
 
-// What a run would do otherwise than the file says is refused with its line, field, fix and what
-// will bring it; who only judges the file is told so; and what plans go by does not stop a run.
-func TestWhatARunDoesNotHonourIsRefused(t *testing.T) {
+// A run refuses fields that it does not honour, with line, field, fix and the missing feature. Other uses get a note.
+// Fields that only plans use do not prevent a run.
+func TestParse_RunRefusesUnsupportedFields(t *testing.T) {
 	const window = "is not honoured until scrimp has off-peak windows"
 	const disk = "is not honoured until scrimp has disks that are rented by size"
 	const compat = "is not honoured until scrimp has the variables of SkyPilot, dstack and SageMaker"
@@ -247,7 +247,7 @@ func TestWhatARunDoesNotHonourIsRefused(t *testing.T) {
 		"compat: sagemaker":                {"job.yaml:2: `compat` " + compat, "", "compat"},
 		"compat: slurm":                    {},
 		"kind: inference":                  {},
-		"nodes: 4":                         {}, // plans count it; who takes jobs in refuses it
+		"nodes: 4":                         {}, // plans count it; submission refuses it
 		"data: [s3://b/c]":                 {},
 		"work: {epochs: 3, samples: 1.2M}": {},
 		"model: {parameters: 7B}\nwork: {steps: 9, tokens: 2B}": {},
@@ -274,8 +274,8 @@ func fieldsOf(notes []spec.Note) string {
 	return strings.Join(fields, " ")
 }
 
-// A job that came as JSON is held against the same rules.
-func TestAJobWithoutAFileIsRefusedToo(t *testing.T) {
+// The same rules apply to a job that came as JSON.
+func TestRefused_JobWithoutFile(t *testing.T) {
 	j, err := spec.Decode([]byte(`{"name":"a","command":"b","window":"22:00-06:00","resources":{"disk":"1GiB+"},"compat":"slurm"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestAJobWithoutAFileIsRefusedToo(t *testing.T) {
 	}
 }
 
-func TestNotesOfARun(t *testing.T) {
+func TestNotes_OfARun(t *testing.T) {
 	for text, want := range map[string]string{
 		"data: [c]\nwork: {tokens: 2B}\nenv: {WANDB_API_KEY: k}": "data work env.WANDB_API_KEY",
 		"work: {tokens: 2B, steps: 5}":                           "",
@@ -307,7 +307,7 @@ func TestNotesOfARun(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsNoFileIsValidatedToo(t *testing.T) {
+func TestValidate_JobWithoutFile(t *testing.T) {
 	for _, text := range []string{
 		`{"name":"a","command":"b","nodes":-1}`,
 		`{"name":"a","command":"b","work":{"time":"-1h"}}`,
@@ -328,8 +328,8 @@ func TestAJobThatIsNoFileIsValidatedToo(t *testing.T) {
 	}
 }
 
-// A command without a job file is called as its script is, and all that it writes is kept.
-func TestTheJobOfACommandIsNamedAfterItsScript(t *testing.T) {
+// A command without a job file is named after its script, and all its files are kept.
+func TestFromCommand_NamesJobAfterScript(t *testing.T) {
 	for command, want := range map[string]string{
 		"python train.py --epochs 3": "train", "torchrun --nproc-per-node 2 src/Fine_tune.py": "fine-tune", "./run.sh 3": "run",
 		"python3.11 -m pkg.trainer --x": "trainer", "Rscript fit.R": "fit", "sh -c true": "sh", "echo step": "echo",
@@ -342,7 +342,7 @@ func TestTheJobOfACommandIsNamedAfterItsScript(t *testing.T) {
 	}
 }
 
-func TestWithEnvReplacesAndLeavesTheJobAlone(t *testing.T) {
+func TestWithEnv_ReturnsChangedCopy(t *testing.T) {
 	j := spec.Job{Env: map[string]string{"A": "1", "B": "2"}, Secrets: []string{"S"}}
 	k, err := j.WithEnv([]string{"B=x=y", "C="})
 	if want := map[string]string{"A": "1", "B": "x=y", "C": ""}; err != nil || !reflect.DeepEqual(k.Env, want) {
@@ -358,7 +358,7 @@ func TestWithEnvReplacesAndLeavesTheJobAlone(t *testing.T) {
 	}
 }
 
-func TestHashFollowsTheContent(t *testing.T) {
+func TestHash_FollowsContent(t *testing.T) {
 	base, _ := parse(t, "name: a\ncommand: b\nenv: {X: \"1\"}\nbudget: $4")
 	same, _ := parse(t, "budget: {dollars: 4.00}\nenv:\n  X: 1\ncommand: 'b'\nname: a")
 	if base.Hash() != same.Hash() {
@@ -381,7 +381,7 @@ func TestHashFollowsTheContent(t *testing.T) {
 	}
 }
 
-func TestDefaultIsWhatTheTagsSay(t *testing.T) {
+func TestDefault_MatchesTags(t *testing.T) {
 	d := spec.Default()
 	if d.Nodes != (spec.Range{Min: 1, Max: 1}) || d.Grace != spec.Duration(20*time.Second) || d.Signal != "TERM" || d.Checkpoint.Keep != 3 ||
 		d.Promise != 0.99 || d.Checkpoint.Interval != "auto" || d.Retry.Max != 10 {
@@ -393,7 +393,7 @@ func TestDefaultIsWhatTheTagsSay(t *testing.T) {
 	}
 }
 
-// same holds that a job survives the log, and that what is written to the log is a job file.
+// same verifies that a job survives the log, and that its log form is a job file.
 func same(t *testing.T, j spec.Job) {
 	t.Helper()
 	b, err := j.Encode()
@@ -416,7 +416,7 @@ func same(t *testing.T, j spec.Job) {
 	if strings.ContainsFunc(string(b), func(r rune) bool {
 		return r >= 0x7f && r < 0xa0 || r == 0xfeff || r >= 0xfffe && r <= 0xffff
 	}) {
-		return // allowed raw in JSON, not in YAML
+		return // allowed unescaped in JSON, but not in YAML
 	}
 	l, _, err := spec.Parse(spec.Read, "log.json", b, "other", now)
 	if err != nil || !reflect.DeepEqual(j, l) {
@@ -424,7 +424,7 @@ func same(t *testing.T, j spec.Job) {
 	}
 }
 
-// JSON is read with the short forms of YAML; text in quotes is text, whatever YAML would make of it.
+// JSON supports YAML's short forms; quoted text stays text, whatever YAML would make of it.
 func TestParseJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"command":"a","name":"b","budget":"$5"}`:                           "name: b\ncommand: a\nbudget: $5\n",
@@ -481,7 +481,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestProblemsAreJSON(t *testing.T) {
+func TestProblems_AreJSON(t *testing.T) {
 	_, _, err := spec.Parse(spec.Read, "job.yaml", []byte("command: a\n  \nresources:\n  cpus: 0\n"), "f", now)
 	var p spec.Problems
 	errors.As(err, &p)
@@ -492,7 +492,7 @@ func TestProblemsAreJSON(t *testing.T) {
 }
 
 // A checkpoint of all ranks needs several machines and a folder.
-func TestACheckpointOfAllRanksNeedsSeveralMachines(t *testing.T) {
+func TestParse_CheckpointOfAllRanksNeedsSeveralMachines(t *testing.T) {
 	for text, field := range map[string]string{
 		"command: x\nnodes: 4\ncheckpoint: {dir: c, ranks: all}":    "",
 		"command: x\nnodes: 4\ncheckpoint: {dir: c, ranks: first}":  "",
@@ -520,8 +520,8 @@ func TestACheckpointOfAllRanksNeedsSeveralMachines(t *testing.T) {
 	}
 }
 
-// Engines, and zones of them, are alternatives of one word each; what an alternative says besides makes it one of its own.
-func TestAlternativesThatAreEngines(t *testing.T) {
+// Engines and their zones are one-word alternatives; with further fields an alternative stands for itself.
+func TestParse_EnginesAsAlternatives(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for text, want := range map[string][]string{
 		"any_of: [lab, slurm/gpu, local]":                             {"lab", "slurm/gpu", "local"},

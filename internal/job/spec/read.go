@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// place is where a field stands in the file; both count from 1.
+// place is the location of a field in the file; both numbers count from 1.
 type place struct{ line, column int }
 
-// reader turns nodes into values and remembers where each field stands.
+// reader converts nodes to values and records the location of each field.
 type reader struct {
 	file     string
 	problems Problems
@@ -32,8 +32,7 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	}
 }
 
-// add takes a problem that check found, gives it its place, and drops it where
-// the same field could not even be read.
+// add adds a problem of check with its location, unless the same field was already unreadable.
 func (r *reader) add(p Problem) {
 	for _, q := range r.problems {
 		if q.Field == p.Field || strings.HasPrefix(q.Field, p.Field+".") || strings.HasPrefix(q.Field, p.Field+"[") ||
@@ -64,11 +63,11 @@ var (
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// short says which field of a struct a single value goes to: budget: $4.00.
+// short maps a struct type to the field that a single value sets, as in budget: $4.00.
 var short = map[reflect.Type]string{budgetType: "dollars", progressType: "pattern", dataType: "path",
 	variantType: "engine"}
 
-// room counts a node, and is false for those beyond what a file may hold, aliases followed.
+// room counts a node, with aliases followed, and returns false beyond the limit of a file.
 func (r *reader) room(n *yaml.Node, field string) bool {
 	r.nodes++
 	if r.nodes == maxNodes+1 {
@@ -77,7 +76,7 @@ func (r *reader) room(n *yaml.Node, field string) bool {
 	return r.nodes <= maxNodes
 }
 
-// value reads node n into v; field is its path, tag that of the struct's field.
+// value reads node n into v; field is its path, and tag the tag of the struct field.
 func (r *reader) value(n *yaml.Node, v reflect.Value, field string, tag reflect.StructTag) {
 	if !r.room(n, field) {
 		return
@@ -89,7 +88,7 @@ func (r *reader) value(n *yaml.Node, v reflect.Value, field string, tag reflect.
 		r.at[field] = place{n.Line, n.Column}
 	}
 	if n.Tag == "!!null" {
-		return // a field without a value is a field that does not say
+		return // a field without a value is unset
 	}
 	if strings.HasPrefix(n.Tag, "!") && !slices.Contains(plainTags, n.Tag) {
 		r.wrong(n, field, "has the type "+n.Tag+", which scrimp does not read", "leave the type away")
@@ -120,7 +119,7 @@ func (r *reader) value(n *yaml.Node, v reflect.Value, field string, tag reflect.
 	}
 }
 
-// plainTags are the types that YAML gives by itself.
+// plainTags lists YAML's built-in types.
 var plainTags = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!map", "!!seq", "!!merge"}
 
 func kindName(n *yaml.Node) string {
@@ -149,7 +148,7 @@ func (r *reader) scalar(n *yaml.Node, v reflect.Value, field string, tag reflect
 	}
 }
 
-// setScalar reads text into v by v's type.
+// setScalar parses text into v according to v's type.
 func setScalar(v reflect.Value, text string) error {
 	switch v.Type() {
 	case amountType:
@@ -193,7 +192,7 @@ func setScalar(v reflect.Value, text string) error {
 	return nil
 }
 
-// list reads a list; a single value is a list of one.
+// list reads a list; a single value counts as a list of one.
 func (r *reader) list(n *yaml.Node, v reflect.Value, field string, tag reflect.StructTag) {
 	items := n.Content
 	switch {
@@ -227,7 +226,7 @@ func (r *reader) fields(n *yaml.Node, v reflect.Value, field string) {
 		full := strings.TrimPrefix(field+"."+p.key.Value, ".")
 		if !ok {
 			if field == "" && strings.HasPrefix(p.key.Value, "x-") {
-				continue // the place for what aliases stand for
+				continue // a holder of alias anchors
 			}
 			r.wrong(p.key, full, "is unknown", meant(v.Type(), p.key.Value))
 			continue
@@ -253,8 +252,7 @@ func (r *reader) fields(n *yaml.Node, v reflect.Value, field string) {
 
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the entries of a map, and those of the maps that it merges
-// (<<) where it does not have them itself.
+// pairs returns the entries of a map, and those of merged maps (<<) that it does not have itself.
 func (r *reader) pairs(n *yaml.Node, field string, depth int) []pair {
 	var own, merged []pair
 	for i := 0; i+1 < len(n.Content); i += 2 {

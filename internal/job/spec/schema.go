@@ -10,9 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Schema is the JSON schema of the job file, made from the Go types, so that
-// editors complete it. It allows what Parse reads, and says less than Parse
-// checks: what two fields say together, and times, are not in it.
+// Schema returns the JSON schema of the job file, generated from the Go types, for completion in editors. It accepts
+// everything that Parse accepts, but checks less: not the rules about several fields, and not times.
 func Schema() []byte {
 	s := object{
 		{"$schema", "http://json-schema.org/draft-07/schema#"},
@@ -34,7 +33,7 @@ func Schema() []byte {
 	return append(out.Bytes(), '\n')
 }
 
-// object is a JSON object whose members keep their order.
+// object is a JSON object with ordered members.
 type object []member
 
 type member struct {
@@ -42,7 +41,7 @@ type member struct {
 	value any
 }
 
-// MarshalJSON writes the members in their order.
+// MarshalJSON writes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -97,7 +96,8 @@ func property(t reflect.Type, f reflect.StructField) object {
 	return append(p, bounded(formOf(f.Type, f.Tag), f, b)...)
 }
 
-// bounded adds what the field may hold at most. Bytes are written as characters: no text of so many has fewer.
+// bounded adds a field's bounds. JSON schema counts characters instead of bytes; a text never has more characters than
+// bytes.
 func bounded(form object, f reflect.StructField, b bound) object {
 	switch {
 	case f.Type.Kind() == reflect.Map:
@@ -111,7 +111,7 @@ func bounded(form object, f reflect.StructField, b bound) object {
 	return form
 }
 
-// plain is the value that a piece of YAML stands for.
+// plain returns the value of a piece of YAML.
 func plain(text string) any {
 	var v any
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
@@ -120,7 +120,7 @@ func plain(text string) any {
 	return v
 }
 
-// Patterns of what is written as text. Numbers may be written without quotes.
+// Patterns of text forms. Numbers may be written without quotes.
 const (
 	amountForm   = `^\$?[0-9]+(\.[0-9]{1,12})?$`
 	priceForm    = `^\$?[0-9]+(\.[0-9]{1,12})?(/h)?$`
@@ -135,7 +135,7 @@ const (
 
 var scalars = []string{"string", "number", "boolean"}
 
-// writtenAs is how the types are written that have a form of their own, and what else they may be than text.
+// writtenAs holds the patterns of types with a form of their own, and the types that they allow besides text.
 var writtenAs = map[reflect.Type]struct {
 	pattern string
 	types   []string

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseJSON reads a job file that is a JSON object, with the words and short forms of the YAML text: as Parse
-// does, but for lines, which its problems do not name. What Encode wrote is such an object.
+// ParseJSON parses a job file that is a JSON object, with the words and short forms of the YAML text. It works like
+// Parse, but its problems have no lines. It accepts the output of Encode.
 func ParseJSON(u Use, text []byte, name string, now time.Time) (Job, []Note, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -26,8 +26,7 @@ func ParseJSON(u Use, text []byte, name string, now time.Time) (Job, []Note, err
 	return parse(u, reader{at: map[string]place{}}, root, name, now)
 }
 
-// node is the next JSON value as the YAML reader has it. A string is text whatever it looks like, and a name that
-// stands twice stands there twice.
+// node returns the next JSON value as a YAML node. A string is always text, and a repeated name appears twice.
 func node(d *json.Decoder, depth int) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -50,11 +49,11 @@ func node(d *json.Decoder, depth int) (*yaml.Node, error) {
 	}
 }
 
-// mostNested is more than any job file nests. Without a limit a request of open brackets takes a stack of hundreds of
-// megabytes.
+// mostNested exceeds the nesting of any job file. Without a limit, a request of open brackets needs a stack of hundreds
+// of megabytes.
 const mostNested = 100
 
-// nodes is an object or a list, behind the bracket that opens it.
+// nodes reads an object or a list after its opening bracket.
 func nodes(d *json.Decoder, open json.Delim, depth int) (*yaml.Node, error) {
 	if depth > mostNested {
 		return nil, fmt.Errorf("it nests deeper than %d", mostNested)
@@ -77,11 +76,11 @@ func nodes(d *json.Decoder, open json.Delim, depth int) (*yaml.Node, error) {
 		}
 		n.Content = append(n.Content, item)
 	}
-	_, err := d.Token() // the bracket that closes it
+	_, err := d.Token() // the closing bracket
 	return n, err
 }
 
-// ofProgram names a job after what it runs, where neither its file nor a folder does.
+// ofProgram names a job after its program, if neither its file nor a folder gives a name.
 func ofProgram(j Job) string {
 	words := j.Args
 	if len(words) == 0 {

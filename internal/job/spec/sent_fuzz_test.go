@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// A job file that comes as JSON is read or refused, whatever it holds, and deep nesting costs no more than its text.
+// Any JSON job file is read or refused, and deep nesting costs no more than its text.
 func FuzzParseJSON(f *testing.F) {
 	for _, text := range []string{`{"name":"a","command":"true"}`, `{"command":"x","checkpoint":{"dir":"c","store":"s3://b"}}`, `[]`, `{`,
 		`{"any_of":[{"machine":"p5"},{"cpus":1e9}],"command":"x"}`, `{"env":{"A":"\u0000"},"command":"x"}`, `{"a":1}{"b":2}`, `null`,
@@ -24,8 +24,8 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// A request of open brackets is refused for its depth, not read to its end.
-func TestJSONWithoutEndOfBracketsIsRefused(t *testing.T) {
+// A request of open brackets is refused for its depth without reading it to the end.
+func TestParseJSON_RefusesDeepNesting(t *testing.T) {
 	for _, open := range []string{"[", `{"a":`} {
 		_, _, err := spec.ParseJSON(spec.Run, []byte(strings.Repeat(open, (1<<20)/len(open))), "job", time.Time{})
 		if err == nil || !strings.Contains(err.Error(), "nests deeper than 100") {

@@ -9,19 +9,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Setting is a field of a job that a command line sets: it replaces what the job file says. The text is what the
-// file would have, with its short forms; none removes a deadline, a budget or an image, and an accelerator of any kind
-// keeps the number of them.
+// Setting is a field of a job that a command-line flag sets, replacing the job file's value. The text is as in the
+// file, with its short forms; none removes a deadline, a budget or an image, and an accelerator of any kind keeps its
+// count.
 type Setting struct {
-	Flag  string // as people type it, --deadline: problems name it instead of the field
+	Flag  string // as typed, --deadline: problems name it instead of the field
 	Field string // path such as resources.accelerator
 	Text  string
 }
 
-// noneOf are the fields that none removes.
+// noneOf lists the fields that none can remove.
 var noneOf = []string{"deadline", "budget.dollars", "image"}
 
-// Set replaces fields of a job that comes from no file, and checks all of it for what u says.
+// Set replaces fields of a job that has no file, and checks the whole job for the use u.
 func (j Job) Set(u Use, now time.Time, settings ...Setting) (Job, error) {
 	r := reader{at: map[string]place{}}
 	r.set(&j, settings)
@@ -33,7 +33,7 @@ func (j Job) Set(u Use, now time.Time, settings ...Setting) (Job, error) {
 	return j, nil
 }
 
-// set replaces fields of j. What was wrong with a field that is replaced is wrong no more.
+// set replaces fields of j and drops the problems of the replaced values.
 func (r *reader) set(j *Job, settings []Setting) {
 	for _, s := range settings {
 		r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return s.covers(p.Field) })
@@ -63,7 +63,7 @@ func (r *reader) set(j *Job, settings []Setting) {
 	}
 }
 
-// judge checks the whole job; what is wrong with a field that was set is wrong with its flag.
+// judge checks the whole job; problems of a field that was set name its flag.
 func (r *reader) judge(j Job, u Use, now time.Time, settings []Setting) {
 	for _, p := range append(check(j, now), j.Refused(u)...) {
 		i := slices.IndexFunc(settings, func(s Setting) bool { return s.covers(p.Field) })
@@ -78,7 +78,7 @@ func (r *reader) judge(j Job, u Use, now time.Time, settings []Setting) {
 	}
 }
 
-// covers reports whether the field is what s sets, or a part of it.
+// covers reports whether the field is the one that s sets, or a part of it.
 func (s Setting) covers(field string) bool {
 	if s.Field == "budget.dollars" && field == "budget" { // its short form
 		return true
@@ -87,7 +87,7 @@ func (s Setting) covers(field string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// in is the field of j, with its tag.
+// in returns the field in j, with its tag.
 func (s Setting) in(j *Job) (v reflect.Value, tag reflect.StructTag) {
 	v = reflect.ValueOf(j).Elem()
 	for name := range strings.SplitSeq(s.Field, ".") {
@@ -97,7 +97,7 @@ func (s Setting) in(j *Job) (v reflect.Value, tag reflect.StructTag) {
 	return v, tag
 }
 
-// outdone says why other parts of the file would leave the setting without effect.
+// outdone explains why other parts of the file would make the setting ineffective.
 func (s Setting) outdone(j *Job) (cause, fix string) {
 	imaged := func(v Variant) bool { return v.Image != "" }
 	if s.Field == "image" && slices.ContainsFunc(j.AnyOf, imaged) {

@@ -10,8 +10,8 @@ import (
 
 var settingsNow = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// A setting is read as the same text in the file is, and replaces what stands there: also what is wrong.
-func TestASettingIsTheFieldWrittenOnTheCommandLine(t *testing.T) {
+// A setting acts like the same text in the file, and replaces the file's value, even an invalid one.
+func TestSetting_ActsLikeFieldOfFile(t *testing.T) {
 	for _, c := range []struct {
 		s       Setting
 		in, out string // lines of the file: what it says, and what it would have to say
@@ -54,8 +54,8 @@ func TestASettingIsTheFieldWrittenOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// What is wrong with a setting is said of its flag, in the words of the file, and once.
-func TestAWrongSettingNamesItsFlag(t *testing.T) {
+// A problem of a setting names its flag, in the words of the file, once.
+func TestSetting_ProblemNamesFlag(t *testing.T) {
 	const alternatives = "any_of: [{name: b, resources: {accelerator: T4}}]\n"
 	for _, c := range []struct {
 		s          Setting
@@ -85,7 +85,7 @@ func TestAWrongSettingNamesItsFlag(t *testing.T) {
 		}
 	}
 	_, _, err := Parse(Run, "job.yaml", []byte("command: a\nnonsense: 1\n"), "j", settingsNow, Setting{"--name", "name", "?"})
-	if list, ok := err.(Problems); !ok || len(list) != 2 || //nolint:errorlint // it is none that is wrapped
+	if list, ok := err.(Problems); !ok || len(list) != 2 || //nolint:errorlint // Problems are never wrapped
 		!slices.ContainsFunc(list, func(p Problem) bool { return p.Field == "nonsense" && p.Line == 2 }) {
 		t.Errorf("with a file that is wrong too: %v", err)
 	}

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Use is what a job file is read for.
+// Use is the purpose of reading a job file.
 type Use int
 
-// What a job file may be read for.
+// Purposes of reading a job file.
 const (
-	Read Use = iota // it is shown or judged: it may say whatever a job file can
-	Rank            // machines are ranked for it
-	Run             // it runs, or is played forward as it would run
+	Read Use = iota // to show or judge it: any valid job file
+	Rank            // to rank machines for it
+	Run             // to run it, or to simulate its run
 )
 
-// Refused says, as Problems without lines, which fields of the job are not honoured
-// yet: what would be done otherwise than its file says is refused, and not done.
+// Refused returns, as Problems without lines, the fields of the job that are not honoured yet. scrimp refuses them
+// instead of ignoring them.
 func (j Job) Refused(u Use) Problems {
 	if u == Read {
 		return nil
@@ -47,7 +47,7 @@ func refused(v reflect.Value, u Use, path string) (list Problems) {
 	return list
 }
 
-// isGroup reports whether t is a group of fields, and no value that is written as text.
+// isGroup reports whether t is a group of fields, not a value that is written as text.
 func isGroup(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(textType)
 }

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// With is a job file with a field set, as resources.accelerator or env.NAME. The value is read as YAML, as behind a
-// field of the file. It makes the maps that the path leads through. Parse judges what comes out.
+// With returns a job file with a field set, such as resources.accelerator or env.NAME. The value is YAML, as after the
+// field in the file. With creates missing maps on the path. The caller parses the result to check it.
 func With(text []byte, field, value string) ([]byte, error) {
 	root, problem := document(text)
 	if problem != nil {
@@ -25,7 +25,7 @@ func With(text []byte, field, value string) ([]byte, error) {
 	}
 	path := strings.Split(field, ".")
 	if slices.Contains(path, "") {
-		return nil, fmt.Errorf("%q is no field: write one such as env.NAME or resources.accelerator", field)
+		return nil, fmt.Errorf("%q is not a field: write one such as env.NAME or resources.accelerator", field)
 	}
 	at := root
 	for i, name := range path {
@@ -34,7 +34,7 @@ func With(text []byte, field, value string) ([]byte, error) {
 				strings.Join(path[:i], "."))
 		}
 		if at.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("`%s` is no map of fields in the job file, so it has no %s",
+			return nil, fmt.Errorf("`%s` is not a map of fields in the job file, so it has no %s",
 				strings.Join(path[:i], "."), name)
 		}
 		next := v

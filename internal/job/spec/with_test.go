@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-func TestWith_SetsAFieldAsIfItStoodInTheFile(t *testing.T) {
+func TestWith_SetsFieldLikeFile(t *testing.T) {
 	const file = "name: a\ncommand: train # comment\nenv: {LR: \"0.1\"}\nresources:\n  accelerator: A100:2\nbudget: $5\n"
 	for _, c := range []struct{ field, value, want string }{
 		{"env.PRECISION", "bf16", `"PRECISION":"bf16"`},
@@ -37,9 +37,9 @@ func TestWith_SetsAFieldAsIfItStoodInTheFile(t *testing.T) {
 	}
 }
 
-func TestWith_RefusesWhatNoFileCouldHave(t *testing.T) {
+func TestWith_RefusesInvalidField(t *testing.T) {
 	const file = "command: train\nbudget: $5\nenv: &e {A: b}\nresources: *e\n"
-	for field, want := range map[string]string{"": "is no field", "a..b": "is no field", "budget.dollars": "is no map", "resources.cpus": "alias"} {
+	for field, want := range map[string]string{"": "is not a field", "a..b": "is not a field", "budget.dollars": "is not a map", "resources.cpus": "alias"} {
 		if text, err := spec.With([]byte(file), field, "1"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v", field, text, err)
 		}

@@ -1,6 +1,6 @@
 //go:build !local
 
-// Package awshttp is the HTTP client by which AWS' SDK is used.
+// Package awshttp provides the HTTP client that the AWS SDK uses.
 package awshttp
 
 import (
@@ -11,13 +11,14 @@ import (
 	sdkhttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// Client is the SDK's own client, but for how a request's body is read. The SDK closes the body once there is an
-// answer; its WriteTo then says io.EOF, which net/http takes for a failed write, so that it cuts the connection while
-// the answer is read. Servers that answer within microseconds, as those of tests do, met that several times a minute.
-// A body that can only be read ends as one does.
+// Client returns the SDK's own client with a change in how it reads a request's body. The SDK closes the body once the
+// answer has arrived. The body's WriteTo then returns io.EOF, which net/http treats as a failed write, so it cuts the
+// connection while the answer is read. With servers that answer within microseconds, as in tests, that happened several
+// times a minute. A body that offers only Read ends normally.
 func Client() aws.HTTPClient { return Over(sdkhttp.NewBuildableClient()) }
 
-// Over is Client for one that a configuration has: it knows the certificates to trust. nil is the SDK's own.
+// Over is like Client, for the client of a configuration, which knows the certificates to trust. nil stands for the
+// SDK's own client.
 func Over(of aws.HTTPClient) aws.HTTPClient {
 	if of == nil {
 		return Client()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAToolHasNoPasswordOfTheServer(t *testing.T) {
+func TestCommand_HidesTheServersPassword(t *testing.T) {
 	for _, name := range []string{"PGPASSWORD", "DATABASE_URL", "SCRIMP_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "LC_TIME"} {
 		t.Setenv(name, "of-the-shell")
 	}

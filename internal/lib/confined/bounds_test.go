@@ -12,9 +12,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A program makes folders within one another, or files, without end: a walk of them ends all the same, in a time that does not
-// grow with the square of how deep they are.
-func TestAWalkOfATreeWithoutEndEnds(t *testing.T) {
+// A program creates nested folders, or files, without end. A walk still ends, in a time that does not grow with the
+// square of the depth.
+func TestWalk_OfAnEndlessTreeEnds(t *testing.T) {
 	count := func(dir string) (n int, err error) {
 		tree, err := Folder{Path: dir}.Open()
 		if err != nil {
@@ -30,7 +30,7 @@ func TestAWalkOfATreeWithoutEndEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir, at := root.Name(), root
-		for range deep { // longer than a path may be
+		for range deep { // longer than the limit of a path
 			if err := at.Mkdir("d", 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,5 @@
-// Package confined reads folders that a program of another user may change at any moment:
-// no link leads out of them, no file of somebody else is read, and no pipe is waited for.
+// Package confined reads folders that a program of another user may change at any moment: no link leads out of them, no
+// file of another user is read, and no pipe blocks the reader.
 package confined
 
 import (
@@ -15,14 +15,14 @@ import (
 	"syscall"
 )
 
-// Folder is what to read, and what a reader may reach on the way.
+// Folder describes what to read, and what may be reached on the way.
 type Folder struct {
-	Path   string // what is read
-	Within string // folder that links of Path must not lead out of; "": Path may be a link to anywhere
-	Owner  int    // user whose files are read, and nobody else's; 0: anybody's
+	Path   string // the folder to read
+	Within string // folder that links in Path must not leave; "": Path may be a link to anywhere
+	Owner  int    // only this user's files are read; 0: anybody's
 }
 
-// ErrOutside says that a folder does not lie where it has to.
+// ErrOutside says that a folder is not where it has to be.
 var ErrOutside = errors.New("it leads out of the folder that it must be below")
 
 // Tree is an open folder. Names in it are relative paths with slashes.
@@ -31,7 +31,7 @@ type Tree struct {
 	owner int
 }
 
-// Open opens the folder. The caller closes it.
+// Open opens the folder. The caller must close it.
 func (f Folder) Open() (*Tree, error) {
 	if f.Within == "" {
 		root, err := os.OpenRoot(f.Path)
@@ -52,7 +52,7 @@ func (f Folder) Open() (*Tree, error) {
 	return &Tree{root, f.Owner}, nil
 }
 
-// Make makes the folder, and those above it, where they are missing.
+// Make creates the folder and its missing parents.
 func (f Folder) Make() error {
 	if f.Within == "" {
 		return os.MkdirAll(f.Path, 0o700)
@@ -68,7 +68,7 @@ func (f Folder) Make() error {
 	return errors.Join(top.MkdirAll(name, 0o700), top.Close())
 }
 
-// File opens a regular file for reading, at a path that is below Within where that is set.
+// File opens a regular file for reading. Its path must be below Within, if that is set.
 func (f Folder) File(path string) (*os.File, error) {
 	if f.Within == "" {
 		file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -92,7 +92,7 @@ func (f Folder) File(path string) (*os.File, error) {
 	return file, errors.Join(err, top.Close())
 }
 
-// ReadFile reads a regular file of at most so many bytes. It waits for no pipe.
+// ReadFile reads a regular file of at most the given number of bytes. It never waits for a pipe.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := Folder{}.File(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// held closes a file that is not to be read.
+// held closes a file that must not be read.
 func (f Folder) held(file *os.File) error {
 	stat, err := file.Stat()
 	s, ok := (*syscall.Stat_t)(nil), false
@@ -126,8 +126,8 @@ func (f Folder) held(file *os.File) error {
 	return nil
 }
 
-// name is a path as seen from Within, which may itself be reached through links: whoever
-// owns the folders above it made them.
+// name returns a path relative to Within. Within itself may be reached through links: the owner of the folders above
+// made them.
 func (f Folder) name(path string) (string, error) {
 	whole, err := filepath.EvalSymlinks(f.Within)
 	if err != nil {
@@ -144,8 +144,8 @@ func (f Folder) name(path string) (string, error) {
 // Close closes the folder.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// File opens a regular file for reading. What is put in its place meanwhile, such as a
-// pipe that nobody writes to or another user's file, is an error at once.
+// File opens a regular file for reading. If something else has taken its place, such as a pipe without a writer or
+// another user's file, it returns an error at once.
 func (t *Tree) File(name string) (*os.File, error) {
 	f, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -157,32 +157,32 @@ func (t *Tree) File(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Lstat describes a file, and a link itself.
+// Lstat describes a file; of a link it describes the link itself.
 func (t *Tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
 
-// Readlink is where a link leads.
+// Readlink returns the target of a link.
 func (t *Tree) Readlink(name string) (string, error) { return t.root.Readlink(name) }
 
-// A tree of a program may have this many entries, so deep within one another: a walk holds all names of a folder in
-// memory, and opens each by every folder above it. Real ones have thousands, some dozen deep.
+// A program's tree may have this many entries and this depth: a walk keeps all names of a folder in memory, and opens
+// each name through every folder above it. Real trees have thousands of entries and are at most some dozens deep.
 const mostDeep = 100
 
 var mostEntries = 1 << 20 // fewer in tests
 
-// ErrBounds says that a tree has more entries, or is deeper, than is walked.
+// ErrBounds says that a tree has too many entries or is too deep to be walked.
 var ErrBounds = fmt.Errorf("a folder holds more than %d entries, or more than %d folders within one another",
 	mostEntries, mostDeep)
 
-// Walk visits what lies at a name and below it, as fs.WalkDir does. Links are not followed.
+// Walk visits a name and everything below it, like fs.WalkDir. It follows no links.
 func (t *Tree) Walk(name string, visit fs.WalkDirFunc) error { return Walk(t.root, name, visit) }
 
-// Walk visits what lies at a name of a root and below it, as fs.WalkDir does. Links are not followed. A folder that
-// is too deep or has too many entries for it is visited with ErrBounds, and what lies in it is not visited.
+// Walk visits a name of a root and everything below it, like fs.WalkDir. It follows no links. A folder that is too deep
+// or has too many entries is visited with ErrBounds, and its contents are not visited.
 func Walk(root *os.Root, name string, visit fs.WalkDirFunc) error {
 	return fs.WalkDir(&folders{root: root}, name, visit)
 }
 
-// folders lets fs.WalkDir list a root, whatever the names are made of.
+// folders lets fs.WalkDir list a root, whatever bytes the names consist of.
 type folders struct {
 	root    *os.Root
 	entries int // listed so far
@@ -190,7 +190,7 @@ type folders struct {
 
 func (f *folders) Open(name string) (fs.File, error) { return f.root.Open(name) }
 
-// Stat is of the name that a walk begins with. A link that leads nowhere is a link.
+// Stat describes the name at which a walk begins. A link without a target is described as a link.
 func (f *folders) Stat(name string) (fs.FileInfo, error) {
 	info, err := f.root.Stat(name)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whatever is swapped for a link while it is read, nothing outside is. A reader that goes by
-// paths is led out meanwhile: the swapping is fast enough.
-func TestNothingOutsideIsRead(t *testing.T) {
+// Whatever is replaced by a link during reading, nothing outside is read. A reader that uses paths would be led out:
+// the replacing is fast enough.
+func TestOpen_NeverReadsOutside(t *testing.T) {
 	t.Parallel()
 	f, outside := folders(t)
 	links := []string{f.Path + "-link", filepath.Join(f.Within, "sub-link")}
 	if err := errors.Join(os.Symlink(outside, links[0]), os.Symlink(filepath.Join(outside, "sub"), links[1])); err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.Open(f.Path) // or what lies outside would be moved in
+	own, err := os.Open(f.Path) // otherwise files outside would be moved in
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// folders are one to read, within another, and one beside it that nobody may be led to.
-// Both hold a file and a folder of the same names.
+// folders returns a folder to read, within another one, and a folder beside it that must not be reached. Both hold a
+// file and a folder with the same names.
 func folders(t *testing.T) (f confined.Folder, outside string) {
 	t.Helper()
 	top := t.TempDir()
@@ -31,7 +31,7 @@ func folders(t *testing.T) (f confined.Folder, outside string) {
 	return f, outside
 }
 
-// seen is all that a reader finds in a folder: names and contents.
+// seen lists all names and contents that a reader finds in a folder.
 func seen(f confined.Folder) (list []string) {
 	tree, err := f.Open()
 	if err != nil {
@@ -40,7 +40,7 @@ func seen(f confined.Folder) (list []string) {
 	defer tree.Close()
 	_ = tree.Walk(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // it is swapped just now
+			return nil // it is being replaced
 		}
 		if file, err := tree.File(name); err == nil {
 			b, _ := io.ReadAll(file)
@@ -57,9 +57,9 @@ func seen(f confined.Folder) (list []string) {
 	return list
 }
 
-// A link that leads out, the folder itself included, is an error, and so is a path that does
-// not lie below; one that stays inside is followed.
-func TestAFolderIsWhereItHasToBe(t *testing.T) {
+// A link that leads out is an error, even as the folder itself, and so is a path that is not below. A link that stays
+// inside is followed.
+func TestOpen_RefusesFoldersOutside(t *testing.T) {
 	f, outside := folders(t)
 	away, home := f, f
 	away.Path, home.Path = filepath.Join(f.Within, "away"), filepath.Join(f.Within, "home")
@@ -91,8 +91,8 @@ func TestAFolderIsWhereItHasToBe(t *testing.T) {
 	}
 }
 
-// Files of others, pipes and folders are no files to read, and nobody waits for a pipe.
-func TestOnlyFilesOfTheOwnerAreRead(t *testing.T) {
+// Files of others, pipes and folders are not read as files, and no read waits for a pipe.
+func TestFile_ReadsOnlyFilesOfTheOwner(t *testing.T) {
 	f, _ := folders(t)
 	if err := syscall.Mkfifo(filepath.Join(f.Path, "pipe"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package decimal holds exact decimals of any size: what a provider's bill says, which may have more digits than an
-// amount of the ledger.
+// Package decimal holds exact decimals of any size: amounts on providers' bills may have more digits than an amount of
+// the ledger.
 package decimal
 
 import (
@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// MaxDigits bounds the digits of a number, and the size of its exponent: a number of a file takes little memory.
+// MaxDigits limits the digits of a number and the size of its exponent, so that a number in a file takes little memory.
 const MaxDigits = 400
 
 // Decimal is digits × 10^-places. The zero value is 0. A Decimal is never changed.
@@ -52,10 +52,10 @@ func Parse(s string) (Decimal, error) {
 	return Decimal{n, places}, nil
 }
 
-// OfAmount returns an amount of the ledger.
+// OfAmount converts an amount of the ledger.
 func OfAmount(a money.Amount) Decimal { return Decimal{a.Big(), 12} }
 
-// powers are those of ten that most sums need. Nothing changes them.
+// powers holds the powers of ten that most sums need. They are never changed.
 var powers = func() (list [64]*big.Int) {
 	for i := range list {
 		list[i] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(i)), nil)
@@ -63,7 +63,7 @@ var powers = func() (list [64]*big.Int) {
 	return list
 }()
 
-// tenTo is a power of ten, which the caller must not change.
+// tenTo returns a power of ten, which the caller must not change.
 func tenTo(n int) *big.Int {
 	if n < len(powers) {
 		return powers[n]
@@ -94,7 +94,7 @@ func (d Decimal) Neg() Decimal { return Decimal{new(big.Int).Neg(d.scaled(d.plac
 // Sub returns d - e, exactly.
 func (d Decimal) Sub(e Decimal) Decimal { return d.Add(e.Neg()) }
 
-// Cmp returns -1, 0 or 1 as d is less than, equal to or greater than e.
+// Cmp returns -1, 0 or 1 if d is less than, equal to or greater than e.
 func (d Decimal) Cmp(e Decimal) int {
 	places := max(d.places, e.places)
 	return d.scaled(places).Cmp(e.scaled(places))
@@ -103,7 +103,7 @@ func (d Decimal) Cmp(e Decimal) int {
 // Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return d.scaled(d.places).Sign() }
 
-// String writes all digits, without an exponent and without zeros at the end: "-0.0000125", "1500".
+// String writes all digits, without an exponent and without trailing zeros: "-0.0000125", "1500".
 func (d Decimal) String() string {
 	n := d.scaled(d.places)
 	text := new(big.Int).Abs(n).String()
@@ -120,8 +120,8 @@ func (d Decimal) String() string {
 	return text
 }
 
-// Amount returns d as an amount without the digits beyond 1e-12, and false where d does not fit. It is for tables;
-// a total is written with String.
+// Amount returns d as an amount, cut off after 12 decimals, and false if d does not fit. It is for tables; totals are
+// written with String.
 func (d Decimal) Amount() (money.Amount, bool) {
 	if d.places <= 12 {
 		return money.FromBig(d.scaled(12))
@@ -129,10 +129,10 @@ func (d Decimal) Amount() (money.Amount, bool) {
 	return money.FromBig(new(big.Int).Quo(d.digits, tenTo(d.places-12)))
 }
 
-// MarshalText gives the exact decimal, so that JSON carries it as a string.
+// MarshalText returns the exact decimal, so JSON holds it as a string.
 func (d Decimal) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the text that MarshalText wrote.
 func (d *Decimal) UnmarshalText(b []byte) (err error) {
 	*d, err = Parse(string(b))
 	return err

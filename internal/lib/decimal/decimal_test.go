@@ -25,8 +25,8 @@ func TestParse_ReadsAndWritesExactly(t *testing.T) {
 	}
 }
 
-// Sums are those of math/big's fractions, whatever the digits.
-func TestArithmeticIsThatOfFractions(t *testing.T) {
+// Sums agree with fractions of math/big, whatever the digits.
+func TestArithmetic_AgreesWithFractions(t *testing.T) {
 	number := rapid.StringMatching(`-?[0-9]{1,30}(\.[0-9]{1,30})?(e-?[0-9]{1,2})?`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := number.Draw(t, "a"), number.Draw(t, "b")

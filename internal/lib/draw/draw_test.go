@@ -15,7 +15,7 @@ import (
 	_ "scrimp/internal/test/sameseed"
 )
 
-func TestAGridFitsAndNeverCutsANumber(t *testing.T) {
+func TestGrid_FitsAndNeverCutsANumber(t *testing.T) {
 	columns := []Column{{Name: "ID", Least: 8}, {Name: "SPENT", Right: true}, {Name: "WHEN", Leaves: 2},
 		{Name: "WHY", Leaves: 1, Least: 5}, {Name: "EMPTY", Leaves: 1}}
 	rows := [][]string{{"a-job-with-a-long-name", "$1234.5678", "50 min ago", strings.Repeat("because ", 30), "-"},
@@ -38,7 +38,7 @@ func TestAGridFitsAndNeverCutsANumber(t *testing.T) {
 	}
 }
 
-func TestWrappedTextLosesNoWordAndKeepsItsIndent(t *testing.T) {
+func TestWrap_KeepsAllWordsAndTheIndent(t *testing.T) {
 	const text = "the budget stops it, after a checkpoint that is verified"
 	for _, width := range []int{0, 20, 30, 80} {
 		got := Wrap("  cost  ", text, width)
@@ -56,7 +56,7 @@ func TestWrappedTextLosesNoWordAndKeepsItsIndent(t *testing.T) {
 	}
 }
 
-func TestLargeCountsAreShort(t *testing.T) {
+func TestShort_ShortensLargeCounts(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 99_999: "99999", 100_000: "100k", 999_499: "999k", 999_500: "1M",
 		1_250_000: "1.25M", 90_000_000: "90M", 999_499_999: "999M", 999_500_000: "1G", 8_030_000_000: "8.03G",
 		-1_250_000: "-1.25M"} {
@@ -66,7 +66,7 @@ func TestLargeCountsAreShort(t *testing.T) {
 	}
 }
 
-func TestDrawingsAreWellFormedWhateverTheData(t *testing.T) {
+func TestDrawings_AreWellFormedForAnyData(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	evil := `<script>&"`
 	for name, svg := range map[string]string{
@@ -96,10 +96,10 @@ func TestDrawingsAreWellFormedWhateverTheData(t *testing.T) {
 	}
 }
 
-// Bytes is any label.
+// Bytes returns a fixed label.
 func Bytes(float64) string { return "v" }
 
-func TestSpansReadAsPeopleSayThem(t *testing.T) {
+func TestSpan_UsesTheTwoLargestUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0.0s", 4200 * time.Millisecond: "4.2s", 75 * time.Second: "1m 15s", 125 * time.Minute: "2h 05m",
 		73 * time.Hour: "3d 01h", -75 * time.Second: "-1m 15s",
@@ -110,7 +110,7 @@ func TestSpansReadAsPeopleSayThem(t *testing.T) {
 	}
 }
 
-func TestSparkKeepsItsWidthAndSkipsWhatIsNotFinite(t *testing.T) {
+func TestSpark_KeepsItsWidthAndSkipsNonFiniteValues(t *testing.T) {
 	if got := Spark([]float64{1, math.NaN(), 3, 2}, 4); got != "▁ █▄" && utf8.RuneCountInString(got) != 4 {
 		t.Errorf("spark %q", got)
 	}
@@ -119,8 +119,8 @@ func TestSparkKeepsItsWidthAndSkipsWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// An axis names round numbers between its ends, and not more than six of them.
-func TestTicksAreRoundAndFew(t *testing.T) {
+// An axis has at most six ticks, at round numbers between its ends.
+func TestTicks_AreRoundAndFew(t *testing.T) {
 	for _, c := range []struct {
 		v0, v1 float64
 		want   string
@@ -152,8 +152,8 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 	})
 }
 
-// A grid is as wide as its letters are on a terminal, and what is no key leaves before a key is cut.
-func TestAGridCountsColumnsOfTheTerminal(t *testing.T) {
+// A grid is as wide as its letters are on a terminal, and other columns are left out before a key is cut.
+func TestGrid_CountsTerminalColumns(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "abc": 3, "訓練": 4, "e\u0301": 1, "한국": 4, "🚀": 2, "…█": 2, "ａ": 2} {
 		if got := Width(text); got != want {
 			t.Errorf("%q is %d wide, want %d", text, got, want)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NumberedGrid is Grid for rows that the first column names. Where the names leave no room for all other columns, the
-// rows are numbered, and lines below the table say which name each number stands for.
+// NumberedGrid is like Grid for rows that are named by the first column. If the names leave too little room for the
+// other columns, the rows are numbered, and lines below the table give the name of each number.
 func NumberedGrid(columns []Column, rows [][]string, width int) string {
 	if whole := Grid(columns, rows, 0); Fits(whole, width) {
 		return whole
@@ -21,12 +21,12 @@ func NumberedGrid(columns []Column, rows [][]string, width int) string {
 	return Grid(columns, numbered, width) + legend(names, width)
 }
 
-// longHead is the width of a name above which columns that do not fit are numbered.
+// longHead is the width of names above which columns that do not fit are numbered.
 const longHead = 16
 
-// Blocks is Grid for rows that the first column names, where no column may be left out. Columns that do not fit beside
-// each other stand in blocks below each other. Columns with long names are then numbered, and lines below the table
-// say which name each number stands for.
+// Blocks is like Grid for rows that are named by the first column, if no column may be left out. Columns that do not
+// fit side by side are drawn in blocks below each other. Columns with long names are then numbered, and lines below the
+// table give the name of each number.
 func Blocks(columns []Column, rows [][]string, width int) string {
 	if whole := Grid(columns, rows, 0); Fits(whole, width) {
 		return whole
@@ -61,7 +61,7 @@ func Blocks(columns []Column, rows [][]string, width int) string {
 	return strings.Join(blocks, "\n") + below
 }
 
-// block is the first column and those from one to below another.
+// block returns a table of the first column and a range of columns.
 func block(columns []Column, rows [][]string, from, below int) string {
 	part := make([][]string, len(rows))
 	for i, r := range rows {
@@ -70,7 +70,7 @@ func block(columns []Column, rows [][]string, from, below int) string {
 	return Grid(append([]Column{columns[0]}, columns[from:below]...), part, 0)
 }
 
-// Fits reports whether no line is wider than width; 0 has room for all.
+// Fits reports whether no line is wider than width; 0 means any width fits.
 func Fits(text string, width int) bool {
 	for line := range strings.Lines(text) {
 		if width > 0 && Width(strings.TrimSuffix(line, "\n")) > width {
@@ -80,7 +80,7 @@ func Fits(text string, width int) bool {
 	return true
 }
 
-// legend says which name each number stands for, one a line.
+// legend lists the name of each number, one per line.
 func legend(names []string, width int) string {
 	var b strings.Builder
 	for i, name := range names {

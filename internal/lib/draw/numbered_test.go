@@ -22,7 +22,7 @@ func TestNumberedGrid_KeepsNamesAndColumns(t *testing.T) {
 	}
 }
 
-// Columns that do not fit stand in blocks: none is lost, and long names are numbered.
+// Columns that do not fit are drawn in blocks: none is lost, and long names are numbered.
 func TestBlocks_LoseNoColumn(t *testing.T) {
 	columns := []draw.Column{{Name: "", Key: true}}
 	row := []string{"total"}

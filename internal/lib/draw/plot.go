@@ -11,8 +11,8 @@ type Spot struct {
 	Letter rune
 }
 
-// Plot draws points in text, width columns wide with the labels of the y axis and height lines high, with the ends of
-// both axes written beside them. Where points share a place the last one is seen; nothing is drawn of nothing.
+// Plot draws points in text, height lines high and width columns wide including the labels of the y axis. The ends of
+// both axes are labelled. If points share a place, the last one is shown. Plot draws nothing if there are no points.
 func Plot(points []Spot, width, height int, xs, ys func(float64) string) string {
 	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, p := range points {
@@ -57,14 +57,14 @@ func Plot(points []Spot, width, height int, xs, ys func(float64) string) string 
 	return b.String()
 }
 
-// An Extent is a span of values beside its name, such as a total when one value is at its lowest and at its highest.
+// An Extent is a named span of values, such as the total with one value at its lowest and at its highest.
 type Extent struct {
 	Name      string
 	Low, High float64
-	Ends      string // written behind it
+	Ends      string // written after it
 }
 
-// Extents draws spans over one axis in text, each with what its ends say, and | where middle lies. Names are cut to
+// Extents draws spans over one axis in text, each followed by its Ends, with | at middle. It cuts names that do not
 // fit.
 func Extents(bars []Extent, middle float64, width int) string {
 	x0, x1, name, ends := middle, middle, 0, 0

@@ -11,7 +11,7 @@ import (
 
 func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
 
-func TestPlotsInTextPutPointsWhereTheirNumbersSay(t *testing.T) {
+func TestPlot_PlacesPointsByTheirValues(t *testing.T) {
 	got := draw.Plot([]draw.Spot{{X: 0, Y: 10, Letter: 'a'}, {X: 8, Y: 0, Letter: 'b'}, {X: 4, Y: 5, Letter: 'c'}}, 13, 3, whole, whole)
 	want := "10 |a\n   |    c\n 0 |        b\n   +---------\n    0       8\n"
 	if got != want {
@@ -25,7 +25,7 @@ func TestPlotsInTextPutPointsWhereTheirNumbersSay(t *testing.T) {
 	}
 }
 
-func TestBarsInTextSpanTheirValues(t *testing.T) {
+func TestExtents_SpanTheirValues(t *testing.T) {
 	got := draw.Extents([]draw.Extent{{"rent", 0, 10, "$0 to $10"}, {"power", 4, 6, "$4 to $6"}, {"none", 5, 5, "$5"}}, 5, 29)
 	want := "rent   =====|=====  $0 to $10\npower      =|=      $4 to $6\nnone        |       $5\n"
 	if got != want {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Dot is a named point of a drawing, X in seconds.
+// Dot is a named point of a drawing. X is in seconds.
 type Dot struct {
 	X, Y   float64
-	Name   string // written beside it; "" for none
-	Title  string // shown by who points at it
-	Hollow bool   // it is only shown for comparison
+	Name   string // written beside it; "": none
+	Title  string // shown when the mouse is over it
+	Hollow bool   // only for comparison
 }
 
-// Dots draws points over axes of time and amount, the named ones joined from left to right; what
-// is not finite is left out, and nothing is drawn of nothing.
+// Dots draws points over axes of time and amount, and joins the named ones from left to right. It leaves out values
+// that are not finite, and draws nothing if no point is left.
 func Dots(title string, dots []Dot, ys func(float64) string) string {
 	dots = slices.DeleteFunc(slices.Clone(dots), func(d Dot) bool { return !finite(d.X) || !finite(d.Y) })
 	if len(dots) == 0 {
@@ -65,7 +65,7 @@ const (
 	dotsLine                                 = 15.0
 )
 
-// frame is what the axes hold: from 0 to x1, and from y0 to y1.
+// frame holds the ranges of the axes: x from 0 to x1, and y from y0 to y1.
 type frame struct{ x1, y0, y1 float64 }
 
 func frameOf(dots []Dot) frame {
@@ -74,7 +74,7 @@ func frameOf(dots []Dot) frame {
 		x1, y0, y1 = max(x1, d.X), min(y0, d.Y), max(y1, d.Y)
 	}
 	x1 = max(x1*1.05, 1)
-	if y0 > y1/2 || y0 == y1 { // what is close is drawn close: from nothing
+	if y0 > y1/2 || y0 == y1 { // close values are drawn close: the axis begins at zero
 		y0 = 0
 	}
 	y1 = max(y1, y0+1e-9)
@@ -91,7 +91,7 @@ func (f frame) y(v float64) float64 {
 	return dotsBottom - (v-f.y0)/(f.y1-f.y0)*(dotsBottom-dotsTop)
 }
 
-// names writes the names beside their dots, each above those that it would cover.
+// names writes the names beside their dots. A name that would cover another is moved up.
 func (f frame) names(s *strings.Builder, dots []Dot) {
 	var filled []box
 	for _, d := range dots {
@@ -115,7 +115,7 @@ func (f frame) names(s *strings.Builder, dots []Dot) {
 	}
 }
 
-// box is where a name stands: from and to across, and the height of its foot.
+// box is the place of a name: its left and right ends, and the height of its baseline.
 type box struct{ from, to, y float64 }
 
 func (b box) covers(o box) bool {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-func TestDotsStandWhereTheirNumbersSayAndTheirNamesInside(t *testing.T) {
+func TestDots_PlacesPointsByTheirValuesAndNamesInside(t *testing.T) {
 	usd := func(v float64) string { return fmt.Sprintf("$%.2f", v) }
 	svg := draw.Dots("job: cost against time", []draw.Dot{
 		{X: 43200, Y: 242, Name: "gcp/us-central1/a2-ultragpu-8g/spot"},

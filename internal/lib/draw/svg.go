@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Block is a span on a lane of a timeline; Use is its class: start-up, useful, lost, idle.
+// Block is a span on a lane of a timeline. Use is its class: start-up, useful, lost, idle.
 type Block struct {
 	Lane     string
 	From, To time.Time
@@ -38,21 +38,21 @@ func Timeline(blocks []Block, marks []Mark) string {
 	return Gantt{Title: "Timeline of the attempts by offer", Blocks: blocks, Marks: marks}.SVG()
 }
 
-// Gantt is a timeline with all that may stand on it.
+// Gantt is a timeline with everything that it may show.
 type Gantt struct {
 	Title  string
-	Lanes  []string // in this order; the lanes of blocks that are not named follow
+	Lanes  []string // in this order, followed by other lanes that blocks name
 	Blocks []Block
 	Marks  []Mark
-	Until  time.Time // a line over all lanes; zero: none
-	Line   string    // what it is
-	Keys   []Key     // what the classes stand for
+	Until  time.Time // draws a line over all lanes; zero: none
+	Line   string    // name of that line
+	Keys   []Key     // meanings of the classes
 }
 
-// Key says below a timeline what the blocks of a class stand for.
+// Key explains the blocks of a class below a timeline.
 type Key struct{ Use, Says string }
 
-// SVG draws it; nothing where there are no blocks.
+// SVG returns the drawing, or "" if there are no blocks.
 func (g Gantt) SVG() string {
 	if len(g.Blocks) == 0 {
 		return ""
@@ -101,7 +101,7 @@ func (g Gantt) SVG() string {
 	return s.String()
 }
 
-// extent is all lanes in their order, the row of each, and from when to when something is drawn.
+// extent returns all lanes in order, the row of each, and the times of the first and the last thing drawn.
 func (g Gantt) extent() (lanes []string, row map[string]int, first, last time.Time) {
 	lanes, row = slices.Clone(g.Lanes), map[string]int{}
 	for i, l := range lanes {
@@ -126,7 +126,7 @@ func (g Gantt) extent() (lanes []string, row map[string]int, first, last time.Ti
 	return lanes, row, first, last
 }
 
-// keys says in a line at height y what the classes stand for.
+// keys writes the meanings of the classes in a line at height y.
 func (g Gantt) keys(s *strings.Builder, y float64) {
 	at := laneLeft
 	for _, k := range g.Keys {
@@ -147,14 +147,14 @@ func (g Gantt) keys(s *strings.Builder, y float64) {
 // Point is one value of a series.
 type Point struct{ X, Y float64 }
 
-// Series is a line of a chart; Class names its colour.
+// Series is a line of a chart. Class determines its colour.
 type Series struct {
 	Name   string
 	Class  string
 	Points []Point
 }
 
-// Lines draws series over common axes, X in seconds; what is not finite is left out.
+// Lines draws series over common axes, with X in seconds. It leaves out values that are not finite.
 func Lines(title string, series []Series, xs, ys func(float64) string) string {
 	left, top, right, bottom := 62.0, 30.0, 20.0, 226.0
 	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
@@ -217,7 +217,7 @@ func open(s *strings.Builder, class string, height float64, title string) {
 			`<title>%s</title>`, svgWidth, height, class, html.EscapeString(title), html.EscapeString(title))
 }
 
-// axis writes the names of its ticks below a drawing from x0 to x1.
+// axis writes labels of ticks below a drawing from x0 to x1.
 func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, ticks []float64, label func(float64) string) {
 	for _, v := range ticks {
 		at := x0 + (v-v0)/(v1-v0)*(x1-x0)
@@ -232,11 +232,11 @@ func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, ticks []float64, label 
 	}
 }
 
-// clocks are the steps of an axis of time, in seconds, as people count them.
+// clocks lists the usual steps of an axis of time, in seconds.
 var clocks = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600,
 	24 * 3600, 48 * 3600}
 
-// Moment writes a time on an axis, in seconds, without units that are zero: 10m, 1h 30m, 45s.
+// Moment writes a time of an axis, given in seconds, without units that are zero: 10m, 1h 30m, 45s.
 func Moment(seconds float64) string {
 	d := time.Duration(math.Round(seconds*1000)) * time.Millisecond
 	h, m := d/time.Hour, d%time.Hour/time.Minute
@@ -259,7 +259,7 @@ func Moment(seconds float64) string {
 	return Span(d)
 }
 
-// moments are round times from v0 to v1, in seconds, six at most.
+// moments returns at most six round times from v0 to v1, in seconds.
 func moments(v0, v1 float64) []float64 {
 	step := clocks[len(clocks)-1]
 	for _, c := range clocks {
@@ -277,7 +277,7 @@ func moments(v0, v1 float64) []float64 {
 	return multiples(v0, v1, step)
 }
 
-// rounds are round numbers from v0 to v1: steps of 1, 2 or 5, six at most.
+// rounds returns at most six round numbers from v0 to v1, in steps of 1, 2 or 5.
 func rounds(v0, v1 float64) []float64 {
 	unit := math.Pow(10, math.Floor(math.Log10((v1-v0)/5)))
 	for _, m := range []float64{1, 2, 5, 10} {
@@ -291,7 +291,7 @@ func rounds(v0, v1 float64) []float64 {
 func multiples(v0, v1, step float64) []float64 {
 	var list []float64
 	for k := math.Ceil(v0/step - 1e-9); k*step <= v1+1e-9*step; k++ {
-		list = append(list, k*step+0) // +0: there is no minus zero on an axis
+		list = append(list, k*step+0) // +0: an axis shows no minus zero
 	}
 	return list
 }
@@ -299,7 +299,7 @@ func multiples(v0, v1, step float64) []float64 {
 //go:embed standalone.css
 var colours string
 
-// Standalone gives a drawing the colours that a page would: a file of its own.
+// Standalone adds to a drawing the colours that a page would give it, so that it can be a file of its own.
 func Standalone(svg string) string {
 	at := strings.IndexByte(svg, '>')
 	if at < 0 {

@@ -1,4 +1,4 @@
-// Package draw draws: tables and sparklines for terminals, SVG for pages.
+// Package draw makes drawings: tables and sparklines for terminals, SVG for pages.
 package draw
 
 import (
@@ -11,20 +11,18 @@ import (
 // Column is a column of a grid.
 type Column struct {
 	Name  string
-	Right bool // numbers are aligned to the right
-	// Least is how narrow its cells may be cut, in columns of the terminal; 0: they are never cut,
-	// since half a number is another number.
+	Right bool // aligns numbers to the right
+	// Least is the smallest width to which cells may be cut, in columns of the terminal. 0: cells are never cut,
+	// because half a number is a different number.
 	Least int
-	// Leaves is when the column is left out for want of room, the highest first;
-	// 0: when all that leave are gone, the last first. A column that leaves and holds nothing but dashes is left
-	// out always.
+	// Leaves decides when the column is left out for lack of room: the highest first. Columns with 0 follow, the last
+	// one first. A column with a value above 0 that holds only dashes is always left out.
 	Leaves int
-	Key    bool // it says which row is which: it is neither cut nor left out
+	Key    bool // it identifies rows: it is neither cut nor left out
 }
 
-// Grid aligns rows of cells below a head, at most width columns of a terminal wide where
-// those that are keys allow that; a width of 0 has room for all. First columns leave, then
-// cells are cut with ….
+// Grid aligns rows of cells below a head. The grid is at most width columns of a terminal wide, if its keys allow that;
+// 0 means any width. It leaves out columns first, then cuts cells with ….
 func Grid(columns []Column, rows [][]string, width int) string {
 	g := grid{columns: columns, widths: make([]int, len(columns)), shown: make([]bool, len(columns))}
 	for i, c := range columns {
@@ -47,14 +45,14 @@ func Grid(columns []Column, rows [][]string, width int) string {
 	return b.String()
 }
 
-// grid is columns with the widths at which they are written, and which of them are.
+// grid holds columns with their widths, and which of them are shown.
 type grid struct {
 	columns []Column
 	widths  []int
 	shown   []bool
 }
 
-// wide is how wide a line is, and how wide at least where cells are cut.
+// wide returns the width of a line, or its smallest width if cells are cut.
 func (g grid) wide(cut bool) int {
 	n := -2
 	for i, c := range g.columns {
@@ -69,7 +67,7 @@ func (g grid) wide(cut bool) int {
 	return n
 }
 
-// leave takes columns out until the others can be cut to fit, those first that leave first.
+// leave removes columns until the others can be cut to fit, in the order of Leaves.
 func (g grid) leave(width int) {
 	for g.wide(true) > width {
 		next := -1
@@ -88,7 +86,7 @@ func (g grid) leave(width int) {
 	}
 }
 
-// lastLess is the last shown column that is no key, where there are keys; -1: there is none.
+// lastLess returns the last shown column that is not a key, if there are keys, or -1.
 func (g grid) lastLess() int {
 	last, keys := -1, false
 	for i, c := range g.columns {
@@ -103,7 +101,7 @@ func (g grid) lastLess() int {
 	return last
 }
 
-// narrow takes from the widest column that may be cut until all fit.
+// narrow shrinks the widest column that may be cut until all columns fit.
 func (g grid) narrow(width int) {
 	for g.wide(false) > width {
 		widest := -1
@@ -139,7 +137,7 @@ func (g grid) line(cell func(i int) string) string {
 	return strings.TrimRight(text, " ") + "\n"
 }
 
-// Cut shortens s to width columns of a terminal, the last being … where something is left out.
+// Cut shortens s to width columns of a terminal, and ends it with … if something is left out.
 func Cut(s string, width int) string {
 	if Width(s) <= width {
 		return s
@@ -156,9 +154,9 @@ func Cut(s string, width int) string {
 	return s
 }
 
-// Wrap writes text behind first, broken at spaces so that no line is wider than
-// width columns, 0 being any width; further lines stand below the text. A word that is wider than a
-// line is kept whole: it may be a path that somebody copies.
+// Wrap writes text after first and breaks it at spaces, so that no line is wider than width columns; 0 means any width.
+// Further lines are aligned with the text. A word wider than a line stays whole, because it may be a path that people
+// copy.
 func Wrap(first, text string, width int) string {
 	indent := strings.Repeat(" ", Width(first))
 	var b strings.Builder
@@ -179,7 +177,7 @@ func Wrap(first, text string, width int) string {
 	return b.String()
 }
 
-// Count writes how many there are of what: 1 interruption, 2 interruptions.
+// Count writes a number with its noun: 1 interruption, 2 interruptions.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -187,7 +185,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Short writes a large count in three digits: 1.25M; below 100,000 it is exact.
+// Short writes a large count with three digits: 1.25M. Counts below 100,000 are exact.
 func Short(n int64) string {
 	switch v := float64(n); {
 	case n > -100_000 && n < 100_000:
@@ -201,7 +199,7 @@ func Short(n int64) string {
 	}
 }
 
-// SparkOf draws all values as blocks between 0 and most, the last width of them; what is not finite is a gap.
+// SparkOf draws the last width values as blocks between 0 and most. Values that are not finite are gaps.
 func SparkOf(values []float64, most float64, width int) string {
 	var b strings.Builder
 	for _, v := range values[max(0, len(values)-width):] {
@@ -214,7 +212,7 @@ func SparkOf(values []float64, most float64, width int) string {
 	return b.String()
 }
 
-// Spark draws values as a line of blocks, width runes wide; what is not finite is a gap.
+// Spark draws values as a line of blocks, width runes wide. Values that are not finite are gaps.
 func Spark(values []float64, width int) string {
 	if len(values) == 0 || width <= 0 {
 		return ""
@@ -243,7 +241,7 @@ func Spark(values []float64, width int) string {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Span writes a duration in the two largest units that matter: 2h 05m, 3m 20s, 4.2s.
+// Span writes a duration in its two largest useful units: 2h 05m, 3m 20s, 4.2s.
 func Span(d time.Duration) string {
 	sign := ""
 	if d < 0 {
@@ -262,12 +260,12 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%s%.1fs", sign, d.Seconds())
 }
 
-// SimulatedClock says how fast the clock of an emulated market runs: its prices, spans and deadlines go by that clock.
+// SimulatedClock says how fast the clock of an emulated market runs, which its prices, spans and deadlines use.
 func SimulatedClock(speed float64) string {
 	return fmt.Sprintf("simulated clock, %g × real time", speed)
 }
 
-// Ago writes how long before now t was, for people.
+// Ago writes for people how long before now t was.
 func Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {

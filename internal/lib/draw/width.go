@@ -2,8 +2,8 @@ package draw
 
 import "unicode"
 
-// Width is how many columns of a terminal s takes: marks that combine with the letter before take none, the letters
-// of East Asia and most pictures two.
+// Width returns the number of terminal columns that s takes: combining marks take none, East Asian characters and most
+// emoji two.
 func Width(s string) (n int) {
 	for _, r := range s {
 		n += widthOf(r)
@@ -13,7 +13,7 @@ func Width(s string) (n int) {
 
 func widthOf(r rune) int {
 	switch {
-	case r < 0x300: // most of what there is
+	case r < 0x300: // the most common case
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
@@ -23,7 +23,7 @@ func widthOf(r rune) int {
 	return 1
 }
 
-// wide is what Unicode's annex 11 calls wide or fullwidth, as blocks.
+// wide holds the characters that Unicode's annex 11 calls wide or fullwidth, as blocks.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1}, {0x231a, 0x231b, 1}, {0x23e9, 0x23ec, 1}, {0x2614, 0x2615, 1}, {0x2648, 0x2653, 1},

@@ -1,4 +1,4 @@
-// Package durable writes small files so that they are there as a whole, or as they were.
+// Package durable writes small files so that they are either complete or unchanged.
 package durable
 
 import (
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Replace makes the file at path hold text, mode 0600, and returns when it is on the disk. Whoever reads it
-// meanwhile, or after a crash, finds all of the old or all of the new.
+// Replace makes text the content of the file at path, with mode 0600, and returns once it is on the disk. A reader
+// meanwhile, or after a crash, finds either the whole old text or the whole new one.
 func Replace(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -26,7 +26,7 @@ func Replace(path string, text []byte) error {
 	return Folder(filepath.Dir(path))
 }
 
-// Folder returns when the names in a folder are on the disk.
+// Folder returns once the names in a folder are on the disk.
 func Folder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -1,2 +1,2 @@
-// Package fileid tells a file or a folder from its copies.
+// Package fileid distinguishes a file or a folder from its copies.
 package fileid

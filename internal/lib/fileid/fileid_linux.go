@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of is the file or folder itself: its number and its birth, which a copy does not share
-// and a move within its file system keeps.
+// Of returns the identity of a file or folder: its inode number and its time of birth. A copy has another identity; a
+// move within the file system keeps it.
 func Of(path string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {

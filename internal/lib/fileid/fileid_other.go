@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Of is the path of the file or folder.
+// Of returns the path of the file or folder.
 func Of(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -12,54 +12,53 @@ import (
 	"time"
 )
 
-// A caller acts on these with errors.Is. Both are told to the one who asks as
-// the same thing, so that nobody learns which tokens there were.
+// Callers test for these with errors.Is. Whoever sent the token gets the same message for both, so nobody learns which
+// tokens existed.
 var (
 	ErrUnknown = errors.New("the token is not known")
 	ErrExpired = errors.New("the token has expired, or was revoked")
 )
 
-// User is a person or a program that acts for one.
+// User is a person, or a program that acts for one.
 type User struct {
 	Name   string    `json:"name"`
 	Grants []Grant   `json:"grants"`
-	Off    bool      `json:"off,omitempty"` // may do nothing; what they did stays on record
+	Off    bool      `json:"off,omitempty"` // may do nothing; past actions stay on record
 	Made   time.Time `json:"made"`          // wall time
 }
 
-// Team owns jobs. A team that names projects has no others.
+// Team owns jobs. If it names projects, its jobs must belong to one of them.
 type Team struct {
 	Name     string   `json:"name"`
 	Projects []string `json:"projects,omitempty"`
-	Disk     int64    `json:"disk,omitempty"` // bytes that its jobs may have on the server's disk; 0: no limit
+	Disk     int64    `json:"disk,omitempty"` // bytes that its jobs may use on the server's disk; 0: no limit
 }
 
-// Token lets who shows it act as its user. The token itself is nowhere kept.
+// Token lets its holder act as its user. The token itself is not stored.
 //
-// The hash is one SHA-256 of 32 random bytes. Slow hashes protect passwords,
-// which can be guessed; 2^256 values cannot, however fast each try is, and a
-// request is not slowed by a tenth of a second.
+// The hash is one SHA-256 of 32 random bytes. Slow hashes protect passwords, which can be guessed. 2^256 values cannot
+// be guessed, however fast each try is, and requests are not slowed by a tenth of a second.
 type Token struct {
 	ID      string    `json:"id"` // first 12 digits of the hash
 	User    string    `json:"user"`
 	Hash    string    `json:"hash"` // hexadecimal
-	Most    Role      `json:"most"` // the user's role is cut to it; none: it is not
+	Most    Role      `json:"most"` // the user's role is limited to it; none: no limit
 	Note    string    `json:"note,omitempty"`
 	Made    time.Time `json:"made"`
 	Expires time.Time `json:"expires"`
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-// Live reports whether the token still opens anything.
+// Live reports whether the token is still valid.
 func (t Token) Live(now time.Time) bool { return t.Revoked.IsZero() && now.Before(t.Expires) }
 
-// LongestLife of a token: one that is forgotten closes by itself.
+// LongestLife is the longest life of a token, so that a forgotten one expires.
 const LongestLife = 366 * 24 * time.Hour
 
-// MostTokens is how many one user may have that are good at one time.
+// MostTokens is how many valid tokens a user may have at the same time.
 const MostTokens = 100
 
-// live is how many tokens of a user are good.
+// live returns the number of a user's valid tokens.
 func (b *Book) live(user string, now time.Time) (n int) {
 	for _, t := range b.tokens {
 		if t.User == user && t.Live(now) {
@@ -69,24 +68,24 @@ func (b *Book) live(user string, now time.Time) (n int) {
 	return n
 }
 
-// tokenMark makes a token known to those who search texts for secrets.
+// tokenMark lets scanners that search for secrets recognise a token.
 const tokenMark = "scrimp_"
 
-// Mint makes a token of 32 random bytes. The text is for the user alone.
+// Mint makes a token of 32 random bytes. Only the user may see the text.
 func Mint(chance [32]byte, user string, now time.Time, life time.Duration) (text string, t Token) {
 	text = tokenMark + base64.RawURLEncoding.EncodeToString(chance[:])
 	h := hash(text)
 	return text, Token{ID: h[:12], User: user, Hash: h, Made: now, Expires: now.Add(life)}
 }
 
-// shortest is how long a token is at least: 32 bytes of chance. Shorter ones could be guessed by who has the hashes.
+// shortest is the smallest length of a token: 32 random bytes. Whoever has the hashes could guess shorter ones.
 const shortest = len(tokenMark) + 43
 
-// Given is the token of a text that somebody made elsewhere, as of 32 bytes of chance.
+// Given makes a token of a text that was generated elsewhere from at least 32 random bytes.
 func Given(text, user string, now time.Time, life time.Duration) (Token, error) {
 	plain := strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 	if plain || !strings.HasPrefix(text, tokenMark) || len(text) < shortest {
-		return Token{}, fmt.Errorf("it is no token: write %s and 43 letters and digits at least, such as "+
+		return Token{}, fmt.Errorf("it is not a token: write %s and 43 letters and digits at least, such as "+
 			`"%[1]s$(openssl rand -hex 32)"`, tokenMark)
 	}
 	h := hash(text)
@@ -98,16 +97,16 @@ func hash(text string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// Change is one line of a Book's history. One of its fields is set.
+// Change is one line of a Book's history. Exactly one of User, Team, Token and Revoke is set.
 type Change struct {
-	User   *User      `json:"user,omitempty"` // is now so
+	User   *User      `json:"user,omitempty"` // the user's new state
 	Team   *Team      `json:"team,omitempty"`
-	Token  *Token     `json:"token,omitempty"` // is given out
+	Token  *Token     `json:"token,omitempty"` // is issued
 	Revoke string     `json:"revoke,omitempty"`
 	At     *time.Time `json:"at,omitempty"` // of Revoke, wall time
 }
 
-// Book is what the changes so far have led to.
+// Book is the state after all changes so far.
 type Book struct {
 	users  map[string]User
 	teams  map[string]Team
@@ -115,7 +114,7 @@ type Book struct {
 	ids    map[string]string // hash by ID
 }
 
-// NewBook returns an empty one.
+// NewBook returns an empty book.
 func NewBook() *Book {
 	return &Book{map[string]User{}, map[string]Team{}, map[string]Token{}, map[string]string{}}
 }
@@ -175,7 +174,7 @@ func (b *Book) checkToken(t Token) error {
 	return nil
 }
 
-// Apply takes a change that was checked. It takes any other too: a log is read as it is.
+// Apply applies a change that was checked. It accepts any other too, because a log is read as it is.
 func (b *Book) Apply(c Change) {
 	switch {
 	case c.User != nil:
@@ -196,8 +195,8 @@ func (b *Book) Apply(c Change) {
 	}
 }
 
-// Who returns whose token this is. Tokens are found by their hash, so the time
-// that it takes says nothing of any of them.
+// Who returns the caller to whom a token belongs. Tokens are looked up by their hash, so the time it takes reveals
+// nothing about any token.
 func (b *Book) Who(token string, now time.Time) (Caller, error) {
 	t, known := b.tokens[hash(token)]
 	if !known || !strings.HasPrefix(token, tokenMark) {
@@ -210,17 +209,17 @@ func (b *Book) Who(token string, now time.Time) (Caller, error) {
 	return Caller{User: u.Name, Token: t.ID, Grants: slices.Clone(u.Grants), Most: t.Most}, nil
 }
 
-// Users are in the order of their names.
+// Users returns the users in the order of their names.
 func (b *Book) Users() []User {
 	return slices.SortedFunc(maps.Values(b.users), func(x, y User) int { return strings.Compare(x.Name, y.Name) })
 }
 
-// Teams are in the order of their names.
+// Teams returns the teams in the order of their names.
 func (b *Book) Teams() []Team {
 	return slices.SortedFunc(maps.Values(b.teams), func(x, y Team) int { return strings.Compare(x.Name, y.Name) })
 }
 
-// Tokens are in the order in which they were made.
+// Tokens returns the tokens in the order in which they were made.
 func (b *Book) Tokens() []Token {
 	return slices.SortedFunc(maps.Values(b.tokens), func(x, y Token) int {
 		if c := x.Made.Compare(y.Made); c != 0 {
@@ -230,14 +229,14 @@ func (b *Book) Tokens() []Token {
 	})
 }
 
-// User returns one by name.
+// User returns a user by name.
 func (b *Book) User(name string) (User, bool) { u, ok := b.users[name]; return u, ok }
 
-// Token returns one by its ID.
+// Token returns a token by its ID.
 func (b *Book) Token(id string) (Token, bool) { t, ok := b.tokens[b.ids[id]]; return t, ok }
 
-// Place says for which team and project a job of the caller is: those that are
-// asked for, or the only ones that they can mean. field is what is wrong.
+// Place returns the team and project of the caller's new job: those requested, or the only possible ones. field is the
+// field in error.
 func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field string, err error) {
 	var can []string
 	for _, t := range b.Teams() {
@@ -271,7 +270,7 @@ func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field s
 	return team, project, "", nil
 }
 
-// mayIn says why a caller may not submit for a team; "" is none. can are those for which they may.
+// mayIn says why a caller may not submit for a team; "" means they may. can lists the teams for which they may.
 func (b *Book) mayIn(c Caller, team string, can []string) error {
 	in := team
 	if team == "" {
@@ -289,7 +288,7 @@ func (b *Book) mayIn(c Caller, team string, can []string) error {
 	return nil
 }
 
-// Act is a line of the audit trail: who did what, or tried to.
+// Act is a line of the audit trail: who did something, or tried to.
 type Act struct {
 	At      time.Time `json:"at"` // wall time
 	Who     string    `json:"who"`
@@ -301,5 +300,5 @@ type Act struct {
 	Detail  string    `json:"detail,omitempty"` // never a secret
 }
 
-// Team returns one by name.
+// Team returns a team by name.
 func (b *Book) Team(name string) (Team, bool) { t, ok := b.teams[name]; return t, ok }

@@ -1,6 +1,5 @@
-// Package identity holds who may do what: users, the teams and projects that
-// they work for, their roles there, and the tokens they show. A Book is made of
-// Changes alone, so that a log of them is the whole of it.
+// Package identity holds who may do what: users, the teams and projects that they work for, their roles there, and the
+// tokens they present. A Book results from Changes alone, so a log of the changes is a complete copy of it.
 package identity
 
 import (
@@ -10,16 +9,16 @@ import (
 	"strings"
 )
 
-// Role is what somebody may do. Each includes those before it.
+// Role is what somebody may do. Each role includes those before it.
 type Role int
 
-// The roles. Nobody has none by default: a user without a grant sees nothing.
+// The roles. The default is Nobody: a user without a grant sees nothing.
 const (
 	Nobody    Role = iota
 	Viewer         // sees the team's jobs, logs and costs
-	Submitter      // and submits jobs, and ends them
-	Operator       // and runs commands on their machines, and backs the server up
-	Admin          // and says who may do what
+	Submitter      // also submits jobs, and ends them
+	Operator       // also runs commands on their machines, and backs up the server
+	Admin          // also decides who may do what
 )
 
 var roleNames = []string{"none", "viewer", "submitter", "operator", "admin"}
@@ -42,7 +41,7 @@ func ParseRole(text string) (Role, error) {
 // MarshalJSON writes the name.
 func (r Role) MarshalJSON() ([]byte, error) { return json.Marshal(r.String()) }
 
-// UnmarshalJSON reads the name; none is a role here, since a token may leave it open.
+// UnmarshalJSON reads the name. It accepts none as a role, because a token may leave its role open.
 func (r *Role) UnmarshalJSON(b []byte) (err error) {
 	var text string
 	if err := json.Unmarshal(b, &text); err != nil {
@@ -56,8 +55,7 @@ func (r *Role) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// Everywhere stands for every team, those that are yet to come too, and for
-// what belongs to none.
+// Everywhere stands for every team, future ones included, and for what belongs to no team.
 const Everywhere = "*"
 
 // Grant is a role in one team, or Everywhere.
@@ -66,7 +64,7 @@ type Grant struct {
 	Role Role   `json:"role"`
 }
 
-// ParseGrant reads TEAM=ROLE, or a ROLE that holds everywhere.
+// ParseGrant reads TEAM=ROLE, or a ROLE that applies everywhere.
 func ParseGrant(text string) (Grant, error) {
 	team, name, ok := strings.Cut(text, "=")
 	if !ok {
@@ -86,7 +84,7 @@ func ParseGrant(text string) (Grant, error) {
 
 func (g Grant) String() string { return g.Team + "=" + g.Role.String() }
 
-// checkName holds names to what needs no quoting in a path, a table or a query.
+// checkName restricts names to characters that need no quoting in a path, a table or a query.
 func checkName(what, field, name string) error {
 	if fix := WrongName(name); fix != "" {
 		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name), fix}
@@ -94,24 +92,24 @@ func checkName(what, field, name string) error {
 	return nil
 }
 
-// Wrong is a field of a change that cannot be, and how to fix it.
+// Wrong is an invalid field of a change, and how to fix it.
 type Wrong struct{ Field, Cause, Fix string }
 
 func (w Wrong) Error() string { return w.Cause + ": " + w.Fix }
 
-// Caller is who asks. The zero Caller is nobody.
+// Caller is the author of a request. The zero Caller has no rights.
 type Caller struct {
 	User   string
-	Token  string // its ID; "" for who holds the data folder
+	Token  string // its ID; "": the owner of the data folder
 	Grants []Grant
-	Most   Role // limit of the token; Nobody: that of the user
+	Most   Role // limit of the token; Nobody: no limit beyond the user's own role
 }
 
-// Owner is who holds the server's data folder: there is nothing to keep from them.
+// Owner returns the caller who owns the server's data folder: nothing can be hidden from them.
 func Owner(name string) Caller { return Caller{User: name, Grants: []Grant{{Everywhere, Admin}}} }
 
-// Role is the highest that the caller has in a team; Everywhere asks for one
-// that holds in all. A job of no team is seen by those alone whose role holds everywhere.
+// Role returns the caller's highest role in a team. Everywhere asks for a role that applies to all teams: a job of no
+// team is visible only to callers with such a role.
 func (c Caller) Role(team string) Role {
 	best := Nobody
 	for _, g := range c.Grants {
@@ -122,7 +120,7 @@ func (c Caller) Role(team string) Role {
 	return c.limit(best)
 }
 
-// Best is the highest role that the caller has anywhere.
+// Best returns the caller's highest role in any team.
 func (c Caller) Best() Role {
 	best := Nobody
 	for _, g := range c.Grants {

@@ -36,7 +36,7 @@ func user(name string, grants ...identity.Grant) identity.Change {
 	return identity.Change{User: &identity.User{Name: name, Grants: grants, Made: now}}
 }
 
-func TestATokenOpensUntilItExpiresIsRevokedOrItsUserIsOff(t *testing.T) {
+func TestToken_WorksUntilExpiryRevocationOrUserOff(t *testing.T) {
 	text, tok := identity.Mint([32]byte{1}, "ann", now, time.Hour)
 	b := book(t, user("ann", identity.Grant{Team: "*", Role: identity.Operator}), identity.Change{Token: &tok})
 	if c, err := b.Who(text, now); err != nil || c.User != "ann" || c.Role("any") != identity.Operator {
@@ -65,7 +65,7 @@ func TestATokenOpensUntilItExpiresIsRevokedOrItsUserIsOff(t *testing.T) {
 	}
 }
 
-func TestTheTokenItselfStandsNowhereInTheBook(t *testing.T) {
+func TestBook_NeverStoresTheTokenItself(t *testing.T) {
 	text, tok := identity.Mint([32]byte{7}, "ann", now, time.Hour)
 	kept, err := json.Marshal(identity.Change{Token: &tok})
 	if err != nil {
@@ -76,8 +76,8 @@ func TestTheTokenItselfStandsNowhereInTheBook(t *testing.T) {
 	}
 }
 
-// A token's limit never gives more than its user has, and no role reaches into another team.
-func TestNoCallerHasMoreThanWasGranted(t *testing.T) {
+// A token never gives more than its user has, and no role reaches into another team.
+func TestCaller_NeverHasMoreThanGranted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		role := rapid.Custom(func(t *rapid.T) identity.Role { return identity.Role(rapid.IntRange(0, 4).Draw(t, "role")) })
 		grant := rapid.Custom(func(t *rapid.T) identity.Grant {
@@ -101,7 +101,7 @@ func TestNoCallerHasMoreThanWasGranted(t *testing.T) {
 	})
 }
 
-func TestAJobIsForATeamThatItsSubmitterWorksFor(t *testing.T) {
+func TestPlace_ReturnsATeamOfTheSubmitter(t *testing.T) {
 	b := book(t, team("vision", "lanes", "signs"), team("text", "chat"))
 	one := identity.Caller{User: "ann",
 		Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}, {Team: "vision", Role: identity.Viewer}}}
@@ -131,7 +131,7 @@ func TestAJobIsForATeamThatItsSubmitterWorksFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAChangeIsSaidWithItsMend(t *testing.T) {
+func TestCheck_NamesTheErrorAndItsFix(t *testing.T) {
 	_, long := identity.Mint([32]byte{1}, "ann", now, 367*24*time.Hour)
 	_, stranger := identity.Mint([32]byte{1}, "eve", now, time.Hour)
 	b := book(t, user("ann"))
@@ -153,7 +153,7 @@ func TestWhatIsWrongWithAChangeIsSaidWithItsMend(t *testing.T) {
 	}
 }
 
-func TestGrantsAreReadAsTheyArePrinted(t *testing.T) {
+func TestParseGrant_ReadsWhatStringWrites(t *testing.T) {
 	for _, g := range []identity.Grant{{Team: "a", Role: identity.Viewer}, {Team: "*", Role: identity.Admin},
 		{Team: "x.y", Role: identity.Operator}} {
 		if got, err := identity.ParseGrant(g.String()); err != nil || got != g {

@@ -15,8 +15,8 @@ const (
 	LongestLabel = 128 // the value of a tag, an environment, a model version
 )
 
-// WrongName says what is wrong with the name of a user, a team, a project or a tag, and how to write it; ""
-// for nothing. There is one way to write a name: one that reads the same and is another would be in no limit.
+// WrongName says what is wrong with the name of a user, a team, a project or a tag, and how to write it; "" means
+// nothing. There is only one way to write a name: a second name that looks the same would escape all limits.
 func WrongName(name string) (fix string) {
 	ok := name != "" && len(name) <= LongestName
 	for i, c := range []byte(name) {
@@ -33,7 +33,7 @@ func WrongName(name string) (fix string) {
 	return fix
 }
 
-// plainName is the name that somebody meant.
+// plainName returns the name that somebody meant.
 func plainName(name string) string {
 	return strings.ToLower(strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII || unicode.IsSpace(r) || !unicode.IsPrint(r) {
@@ -43,8 +43,8 @@ func plainName(name string) string {
 	}, norm.NFKC.String(name)))
 }
 
-// WrongLabel says what is wrong with the value of a tag, which may be any text that reads as what it is, and
-// how to write it; "" for nothing.
+// WrongLabel says what is wrong with the value of a tag, and how to write it; "" means nothing. The value may be any
+// text without hidden characters.
 func WrongLabel(text string) (fix string) {
 	hidden := func(r rune) bool {
 		return r != ' ' && !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
@@ -63,5 +63,5 @@ func WrongLabel(text string) (fix string) {
 	return ""
 }
 
-// Same reports whether two names or labels are one: their case does not tell them apart.
+// Same reports whether two names or labels are equal, ignoring case.
 func Same(a, b string) bool { return a == b || strings.EqualFold(a, b) }

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-func TestAnotherWayToWriteANameIsNoName(t *testing.T) {
+func TestWrongName_RefusesOtherSpellings(t *testing.T) {
 	for _, name := range []string{"chat", "a", "7b", "ann@example.com", "vision_2.lanes", strings.Repeat("a", 63)} {
 		if fix := identity.WrongName(name); fix != "" {
 			t.Errorf("%q: %s", name, fix)
@@ -37,7 +37,7 @@ func TestAnotherWayToWriteANameIsNoName(t *testing.T) {
 	}
 }
 
-// What is a name or a label is its own form, and no name has another that is seen as the same.
+// A valid name or label is in its normal form, and no two names look the same.
 func FuzzName(f *testing.F) {
 	for _, text := range []string{"chat", "Chat", "chat\u200b", "\xff", "é", "e\u0301"} {
 		f.Add(text)

@@ -1,5 +1,5 @@
-// Package isolate keeps a panic where it happens: what one answer of a provider or one job makes fail ends neither
-// the process nor, again and again, the next one.
+// Package isolate contains panics: if the answer of one provider or one job causes a panic, it neither ends the process
+// nor, again and again, the next one.
 package isolate
 
 import (
@@ -16,7 +16,7 @@ import (
 // PanicError is a panic that Do has stopped.
 type PanicError struct {
 	Value any
-	Stack []byte // of the goroutine, where it panicked
+	Stack []byte // of the goroutine that panicked
 }
 
 func (e *PanicError) Error() string {
@@ -33,11 +33,11 @@ func Do(f func() error) (err error) {
 	return f()
 }
 
-// Call is Do for an f that returns no error.
+// Call is like Do, for an f that returns no error.
 func Call(f func()) error { return Do(func() error { f(); return nil }) }
 
-// Stack returns the attribute of a log line that has the stack of a panic; where err is none it is empty, and the
-// line goes without it.
+// Stack returns the log attribute with the stack of a panic. For any other error it is empty, and the log line has no
+// stack.
 func Stack(err error) slog.Attr {
 	if failed, ok := errors.AsType[*PanicError](err); ok {
 		return slog.String("stack", string(failed.Stack))
@@ -45,15 +45,15 @@ func Stack(err error) slog.Attr {
 	return slog.Attr{}
 }
 
-// The first pause of Retry, and the longest.
+// The first and the longest pause of Retry.
 const (
 	firstPause = time.Second
 	mostPause  = 5 * time.Minute
 )
 
-// Retry calls f until it returns without a panic or ctx is done. It logs each panic with its stack, and waits for a
-// second before the second call, twice as long before the next, and so on up to five minutes.
-// After an f that ran for longer than five minutes it begins with one second again.
+// Retry calls f until it returns without a panic or ctx is done. It logs each panic with its stack. It waits for one
+// second before the second call, twice as long before the next, and so on, up to five minutes. After an f that ran for
+// longer than five minutes the pause is one second again.
 func Retry(ctx context.Context, log *slog.Logger, what string, f func()) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		began := time.Now()

@@ -24,7 +24,7 @@ func TestDo_ReturnsAPanicWithItsStack(t *testing.T) {
 	}
 }
 
-// A task that panics ten times is tried again after 1 s, 2 s, 4 s and so on, and each panic is in the log.
+// A task that panics ten times is retried after 1 s, 2 s, 4 s and so on, and each panic is logged.
 func TestRetry_WaitsLongerAfterEachPanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

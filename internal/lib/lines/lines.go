@@ -1,4 +1,4 @@
-// Package lines bounds the lines of text that somebody else gives: a reader of CSV or JSON keeps a line in memory,
+// Package lines limits the length of lines in text from outside: a reader of CSV or JSON keeps a whole line in memory,
 // however long it is.
 package lines
 
@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Most is how many bytes a line of a table may have.
+// Most is the largest number of bytes in a line of a table.
 const Most = 1 << 20
 
 // Reader reads from in. It ends with an error at a line of more than Most bytes.
@@ -16,7 +16,7 @@ func Reader(in io.Reader) io.Reader { return &reader{in: in} }
 
 type reader struct {
 	in io.Reader
-	n  int // bytes of the line so far
+	n  int // bytes of the current line so far
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -28,7 +28,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			length = len(rest)
 		}
 		if r.n += length; r.n > Most {
-			return 0, fmt.Errorf("a line has more than %d bytes: this is no such table", Most)
+			return 0, fmt.Errorf("a line has more than %d bytes: this is not such a table", Most)
 		}
 		if end < 0 {
 			return n, err

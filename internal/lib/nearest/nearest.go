@@ -3,7 +3,7 @@ package nearest
 
 import "slices"
 
-// Of returns the word that is few changes away from s, or "".
+// Of returns the word that is most similar to s, or "" if none is similar.
 func Of(s string, words []string) string {
 	words = slices.Sorted(slices.Values(words))
 	best, least := "", max(2, len(s)/3)+1
@@ -15,7 +15,7 @@ func Of(s string, words []string) string {
 	return best
 }
 
-// distance is Levenshtein's.
+// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Forever is the longest span that a computation gives, some 36 years: longer than any deadline is
-// away (Decade), and short enough that seven add up without overflow.
+// Forever is the longest span that a computation returns, some 36 years: longer than any deadline (Decade), and short
+// enough that seven of them add up without overflow.
 const Forever time.Duration = 1 << 60
 
-// Nanoseconds returns a computed number of nanoseconds as a span, cut off below one, and at Forever
-// on both sides. What is no number is zero.
+// Nanoseconds converts a computed number of nanoseconds to a span. It drops fractions, and limits the result to Forever
+// in both directions. NaN gives zero.
 //
-// It is the one place where a float64 becomes a span: Go says nothing of what a conversion gives that
-// does not fit, and processors differ. 1e30 gives Forever. TestWhatDoesNotFitSaturates.
+// This is the only place that converts a float64 to a span: Go leaves the result of a conversion that does not fit
+// undefined, and processors differ. 1e30 gives Forever. TestArithmetic_SaturatesOnOverflow.
 func Nanoseconds(f float64) time.Duration {
 	switch {
 	case f != f:
@@ -27,17 +27,16 @@ func Nanoseconds(f float64) time.Duration {
 	return time.Duration(f)
 }
 
-// Hours returns so many hours as a span, as Nanoseconds does.
+// Hours returns a number of hours as a span, with the limits of Nanoseconds.
 func Hours(h float64) time.Duration { return Nanoseconds(h * float64(time.Hour)) }
 
-// Scale returns d times f, as Nanoseconds does.
+// Scale returns d times f, with the limits of Nanoseconds.
 func Scale(d time.Duration, f float64) time.Duration { return Nanoseconds(float64(d) * f) }
 
-// Over returns d divided by f, as Nanoseconds does.
+// Over returns d divided by f, with the limits of Nanoseconds.
 func Over(d time.Duration, f float64) time.Duration { return Nanoseconds(float64(d) / f) }
 
-// Int returns f as a whole number, cut off, and at the ends of 64 bits where it does not fit. What is
-// no number is zero.
+// Int converts f to a whole number. It drops fractions, and limits the result to the range of 64 bits. NaN gives zero.
 func Int(f float64) int64 {
 	switch {
 	case f != f:
@@ -50,7 +49,7 @@ func Int(f float64) int64 {
 	return int64(f)
 }
 
-// Add returns a + b, and the end of 64 bits that is nearer where that does not fit.
+// Add returns a + b, limited to the range of 64 bits.
 func Add[N ~int64](a, b N) N {
 	sum := a + b
 	if (a < 0) == (b < 0) && (sum < 0) != (a < 0) {
@@ -59,7 +58,7 @@ func Add[N ~int64](a, b N) N {
 	return sum
 }
 
-// Sub returns a - b, and the end of 64 bits that is nearer where that does not fit.
+// Sub returns a - b, limited to the range of 64 bits.
 func Sub[N ~int64](a, b N) N {
 	diff := a - b
 	if (a < 0) != (b < 0) && (diff < 0) != (a < 0) {
@@ -68,7 +67,7 @@ func Sub[N ~int64](a, b N) N {
 	return diff
 }
 
-// Times returns n times a, and the end of 64 bits that is nearer where that does not fit.
+// Times returns n times a, limited to the range of 64 bits.
 func Times[N ~int64](a N, n int) N {
 	hi, lo := bits.Mul64(magnitude(int64(a)), magnitude(int64(n)))
 	negative := (a < 0) != (n < 0)
@@ -95,8 +94,8 @@ func end[N ~int64](negative bool) N {
 	return math.MaxInt64
 }
 
-// Portion returns d · part / whole, cut off, exactly. A part below zero is none, and one above the
-// whole is all; so is any part of nothing.
+// Portion returns d · part / whole exactly, and drops fractions. A part below zero gives 0. A part of at least whole
+// gives d, even if whole is 0.
 func Portion(d time.Duration, part, whole int64) time.Duration {
 	switch {
 	case d <= 0 || part <= 0:
@@ -109,6 +108,6 @@ func Portion(d time.Duration, part, whole int64) time.Duration {
 	return time.Duration(q)
 }
 
-// GPUTime returns so many GPU-hours as a span, cut off at the end of 64 bits: GPU time is summed over
-// GPUs, so it may be longer than Forever. All that GPUHours allows fits.
+// GPUTime returns a number of GPU-hours as a span, limited to 64 bits: GPU time is summed over GPUs, so it may be
+// longer than Forever. Every number that GPUHours allows fits.
 func GPUTime(hours float64) time.Duration { return time.Duration(Int(hours * float64(time.Hour))) }

@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// The ends of 64 bits come often.
+// whole draws integers, often the limits of 64 bits.
 var whole = rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1,
 	math.MinInt64 + 1, 1 << 32, -1 << 32}))
 
-// cutOff is a whole number within 64 bits.
+// cutOff limits a whole number to the range of 64 bits.
 func cutOff(b *big.Int) int64 {
 	switch {
 	case b.IsInt64():
@@ -28,8 +28,8 @@ func cutOff(b *big.Int) int64 {
 	return math.MaxInt64
 }
 
-// Sums, differences and products are those of big numbers, cut off at the ends of 64 bits.
-func TestWhatDoesNotFitSaturates(t *testing.T) {
+// Sums, differences and products agree with big numbers that are limited to the range of 64 bits.
+func TestArithmetic_SaturatesOnOverflow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := whole.Draw(t, "a"), whole.Draw(t, "b")
@@ -61,8 +61,8 @@ func TestWhatDoesNotFitSaturates(t *testing.T) {
 	}
 }
 
-// A part of a span is exact, and no part is more than all of it.
-func TestPortionIsExactAndNoMoreThanAll(t *testing.T) {
+// A part of a span is exact, and never more than the whole.
+func TestPortion_IsExactAndAtMostTheWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d, part, of := whole.Draw(t, "d"), whole.Draw(t, "part"), whole.Draw(t, "whole")
@@ -81,8 +81,8 @@ func TestPortionIsExactAndNoMoreThanAll(t *testing.T) {
 	})
 }
 
-// What the bounds promise of sums holds.
-func TestTheBoundsLeaveRoomForSums(t *testing.T) {
+// The promises that Kind's bounds make about sums hold.
+func TestKinds_LeaveRoomForSums(t *testing.T) {
 	t.Parallel()
 	const mostJobs = 10_000_000
 	if float64(quantity.Decade)*29 > math.MaxInt64 || float64(quantity.Forever)*7 > math.MaxInt64 || quantity.Decade >= quantity.Forever {
@@ -107,8 +107,8 @@ func TestTheBoundsLeaveRoomForSums(t *testing.T) {
 	}
 }
 
-// A time is taken from 1700 to ten years ahead, and so is none.
-func TestTimesAreWithinTenYears(t *testing.T) {
+// Times from 1700 to ten years ahead are accepted, and so is no time.
+func TestAllowsTime_AcceptsUpToTenYearsAhead(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	for at, want := range map[time.Time]bool{{}: true, now: true, now.Add(quantity.Decade): true, now.Add(quantity.Decade + 1): false,

@@ -1,6 +1,6 @@
-// Package quantity says how large each kind of number from outside may be, and computes with such
-// numbers without overflow. It is the one table: job files, requests, reports, events, prices and
-// settings are held to it before anything is made of them.
+// Package quantity defines how large each kind of number from outside may be, and computes with such numbers without
+// overflow. It is the only such table: job files, requests, reports, events, prices and settings are checked against it
+// before they are used.
 package quantity
 
 import (
@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Kind is a kind of number: its unit and its bounds. A span is counted in nanoseconds, money in
-// currency units. A time has bounds beside now: see AllowsTime.
+// Kind is a kind of number: its unit and its bounds. A span is counted in nanoseconds, money in currency units. The
+// bounds of a time depend on the present: see AllowsTime.
 type Kind struct {
-	Name        string // in the plural, for messages: steps
-	Unit        string // "" where the name is the unit
+	Name        string // plural, for messages: steps
+	Unit        string // "": the name is the unit
 	Least, Most float64
-	Why         string // the reason for the bounds
+	Why         string // reason for the bounds
 }
 
-// Decade is the longest span that anybody gives, and how far ahead the furthest time may lie.
+// Decade is the longest span that may be given, and how far ahead a time may lie.
 const Decade = 10 * 365 * 24 * time.Hour
 
-// oldest is the earliest time that is taken, in seconds of Unix' time: the first of the year 1700.
-// Clocks of machines that have just started, and simulated markets, may begin at any later one.
+// oldest is the earliest accepted time, in seconds of Unix time: the first day of 1700. Clocks of machines that have
+// just started, and simulated markets, may begin at any later time.
 const oldest = -8_520_336_000
 
-// The kinds. A server holds at most some ten million jobs (mostJobs): a sum over all of them is of
-// 128 bits (money), of float64 (hours, metrics), or saturates (Add).
+// The kinds. A server holds at most some ten million jobs (mostJobs). Sums over all of them use 128 bits (money) or
+// float64 (hours, metrics), or saturate (Add).
 var (
 	Span = &Kind{"spans", "ns", 0, float64(Decade),
 		"ten years; 29 such spans add up within 64 bits"}
@@ -64,26 +64,26 @@ var (
 	Priority = &Kind{"priorities", "", 0, 2, "2 is critical, 1 normal, 0 low"}
 )
 
-// Kinds lists them all.
+// Kinds lists all kinds.
 var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Nodes, Bytes, Dollars, Billed, Sum, Price, GPUHours,
 	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority}
 
-// Named are the kinds by the words that tags of fields have for them.
+// Named maps the words in struct tags to kinds.
 var Named = map[string]*Kind{"steps": Steps, "items": Items, "count": Count, "exit": Exit, "factor": Factor,
 	"fraction": Fraction, "metric": Metric, "epochs": Epochs, "gpu-hours": GPUHours}
 
 // Allows reports whether v is a finite number within the bounds.
 func (k *Kind) Allows(v float64) bool { return v >= k.Least && v <= k.Most }
 
-// AllowsInt is Allows for a whole number, exactly.
+// AllowsInt is like Allows for a whole number, exactly.
 func (k *Kind) AllowsInt(v int64) bool { return v >= Int(k.Least) && v <= Int(k.Most) }
 
-// AllowsTime reports whether t is a time that may be given at now. The zero time says that there is none.
+// AllowsTime reports whether t is a valid time from outside at now. The zero time means none.
 func AllowsTime(t, now time.Time) bool {
 	return t.IsZero() || t.Unix() >= oldest && !t.After(now.Add(Decade))
 }
 
-// Range says the bounds to people: "0 to 1000000".
+// Range writes the bounds for people: "0 to 1000000".
 func (k *Kind) Range() string {
 	if k == Time {
 		return "1700 to ten years from now"
@@ -98,7 +98,7 @@ func (k *Kind) Range() string {
 	return text
 }
 
-// plain is a bound as people write it: without an exponent where that is short.
+// plain writes a bound for people: without an exponent if that is short.
 func plain(v float64) string {
 	if math.Abs(v) < 1e16 && v == math.Trunc(v) {
 		return fmt.Sprintf("%.0f", v)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Bytes is a size. Text carries its unit: 80GiB, 500MB, 1.5TiB.
+// Bytes is a size. As text it has a unit: 80GiB, 500MB, 1.5TiB.
 type Bytes int64
 
 // Units of size, decimal and binary.
@@ -31,8 +31,8 @@ var units = []struct {
 	{"TB", TB}, {"GB", GB}, {"MB", MB}, {"KB", KB}, {"kB", KB}, {"B", 1},
 }
 
-// Parse reads a size with its unit, such as 80GiB or 1.5GB: a plain decimal
-// without sign or exponent, cut off below one byte. Sizes end below 4 EiB.
+// Parse reads a size with its unit, such as 80GiB or 1.5GB: a decimal without sign or exponent. It drops fractions of a
+// byte. Sizes must be below 4 EiB.
 func Parse(s string) (Bytes, error) {
 	for _, u := range units {
 		number, ok := strings.CutSuffix(strings.TrimSpace(s), u.name)
@@ -64,8 +64,8 @@ func count(number string, unit Bytes) (Bytes, bool) {
 	return Bytes(n.Int64()), n.BitLen() <= 62
 }
 
-// String returns the size in the largest binary unit that keeps it at 1 or
-// above: exact where it is whole in that unit, else with at most three decimals.
+// String writes the size in the largest binary unit in which it is at least 1: exactly if it is whole in that unit,
+// otherwise with at most three decimals.
 func (b Bytes) String() string {
 	for _, u := range units[:4] {
 		switch {
@@ -73,7 +73,7 @@ func (b Bytes) String() string {
 		case b%u.size == 0:
 			return strconv.FormatInt(int64(b/u.size), 10) + u.name
 		default:
-			// Cut off and never rounded up, so that what is short of a unit does not look whole.
+			// Never round up, so that a size just below a unit does not look whole.
 			thousandths := int64(b % u.size * 1000 / u.size)
 			text := fmt.Sprintf("%d.%03d", b/u.size, thousandths)
 			return strings.TrimRight(strings.TrimRight(text, "0"), ".") + u.name
@@ -82,7 +82,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// About is a measured size in three digits that count: 1.68GiB, 325KiB. Others are written exactly.
+// About writes a measured size with three significant digits: 1.68GiB, 325KiB. Other sizes are written exactly.
 func About(bytes float64) string {
 	name, unit := "B", 1.0
 	for _, u := range []struct {

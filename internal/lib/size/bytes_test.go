@@ -51,7 +51,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-func TestWhatIsPrintedReadsBack(t *testing.T) {
+func TestParse_ReadsWhatStringWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := size.Bytes(rapid.Int64Range(0, 1<<62-1).Draw(t, "bytes"))
 		b >>= rapid.UintRange(0, 61).Draw(t, "shift")
@@ -98,7 +98,7 @@ func ExampleParse() {
 	// Output: 1610612736 1.5GiB 476.837MiB
 }
 
-func TestAMeasuredSizeHasThreeDigits(t *testing.T) {
+func TestAbout_HasThreeDigits(t *testing.T) {
 	for bytes, want := range map[float64]string{0: "0B", 999: "999B", 1023: "1KiB", 1536: "1.5KiB", 332439: "325KiB",
 		1.684 * (1 << 30): "1.68GiB", 80 << 30: "80GiB", 23.54 * (1 << 30): "23.5GiB", 5 << 40: "5TiB"} {
 		if got := size.About(bytes); got != want {

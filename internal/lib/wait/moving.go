@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Moving is a context that ends once nothing has moved for d: moved says that something has. The caller calls end
-// when it is over.
+// Moving returns a context that ends once there was no progress for d. The caller calls moved after each progress, and
+// end when the work is over.
 func Moving(ctx context.Context, d time.Duration) (within context.Context, moved, end func()) {
 	within, cancel := context.WithCancelCause(ctx)
 	t := time.AfterFunc(d, func() { cancel(fmt.Errorf("nothing has moved for %v", d)) })

@@ -1,5 +1,4 @@
-// Package wait is the pause that ends early: what every loop that polls or tries again
-// does between two rounds.
+// Package wait provides the interruptible pause between two rounds of loops that poll or retry.
 package wait
 
 import (
@@ -7,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx is done: then it returns why.
+// For waits for d, or until ctx is done; then it returns the reason.
 func For(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

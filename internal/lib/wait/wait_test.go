@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// It lasts as long as it is told, and not a moment longer than its context, whose end it names.
-func TestForEndsWithTheTimeOrWithTheContext(t *testing.T) {
+// For waits for the given time, but not longer than its context, and returns the reason why the context ended.
+func TestFor_EndsWithTheTimeOrTheContext(t *testing.T) {
 	why := errors.New("over")
 	for _, c := range []struct {
 		name           string
@@ -41,8 +41,8 @@ func TestForEndsWithTheTimeOrWithTheContext(t *testing.T) {
 	}
 }
 
-// It lasts while something moves, however long, and ends a span after the last move, with the reason.
-func TestMovingEndsOnceNothingMoves(t *testing.T) {
+// The context lives as long as there is progress. It ends a given span after the last progress, with the reason.
+func TestMoving_EndsWithoutProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, moved, end := Moving(t.Context(), time.Minute)
 		defer end()

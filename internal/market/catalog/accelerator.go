@@ -16,10 +16,10 @@ var acceleratorRows string
 //go:embed usable.csv
 var usableRows string
 
-// Precision is a number format in which an accelerator multiplies matrices.
+// Precision is a number format for matrix products.
 type Precision string
 
-// The formats of which rates are known.
+// Formats with known rates.
 const (
 	FP32 Precision = "fp32"
 	TF32 Precision = "tf32"
@@ -30,25 +30,25 @@ const (
 	FP4  Precision = "fp4"
 )
 
-// Accelerator is the facts of one kind. Rates are dense (vendors quote twice as
-// much for sparse matrices), in 1e12 operations a second.
+// Accelerator holds the facts about one kind. Rates are dense (vendors quote twice as much for sparse matrices), in
+// 1e12 operations a second.
 type Accelerator struct {
 	Name   string // H100-SXM-80GB
 	Vendor string
 	Arch   string
 
-	Memory     size.Bytes // as sold, decimal gigabytes
+	Memory     size.Bytes // nominal, in decimal gigabytes
 	MemoryType string
-	// UsableMemory is what the driver says there is, before a context and its
-	// libraries take their part; 0 is unknown.
+	// UsableMemory is the memory that the driver reports, before a context and its libraries take their share; 0 if
+	// unknown.
 	UsableMemory size.Bytes
 	Bandwidth    Figure // of the memory, GB/s
 	Link         Figure // to its neighbours in a machine, one way, GB/s
 	Power        Figure // W
-	Matmul       Figure // best measured 16 bit matrix product, 1e12 a second
+	Matmul       Figure // best measured 16-bit matrix product, 1e12 a second
 	rates        map[Precision]float64
 
-	Confidence   string // H: a source was read; M: vendor's figures, in part from memory
+	Confidence   string // H: a source was read; M: vendor's figures, partly from memory
 	Source       string
 	UsableSource string
 	Notes        string
@@ -56,15 +56,14 @@ type Accelerator struct {
 	words []string // of its name
 }
 
-// Dense returns the dense rate at p in 1e12 operations a second, and false where
-// no source states it or the kind has no such format.
+// Dense returns the dense rate at p in 1e12 operations a second, and false if no source states it or the kind lacks the
+// format.
 func (a Accelerator) Dense(p Precision) (float64, bool) {
 	v, ok := a.rates[p]
 	return v, ok
 }
 
-// Half returns the dense rate in the 16 bit format that the kind has: float16, or bfloat16 where
-// it has no other (TPUs).
+// Half returns the dense rate in the kind's 16-bit format: float16, or bfloat16 for kinds without float16 (TPUs).
 func (a Accelerator) Half() (float64, bool) {
 	if v, ok := a.rates[FP16]; ok {
 		return v, true
@@ -72,8 +71,8 @@ func (a Accelerator) Half() (float64, bool) {
 	return a.Dense(BF16)
 }
 
-// Usable returns the memory to plan with: what the driver reports where a source
-// says so, otherwise what is sold in decimal gigabytes, which is less.
+// Usable returns the memory to plan with: the driver's figure if a source states it, otherwise the nominal decimal
+// gigabytes, which are less.
 func (a Accelerator) Usable() size.Bytes {
 	if a.UsableMemory > 0 {
 		return a.UsableMemory
@@ -128,7 +127,7 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 	return list, nil
 }
 
-// accelerator reads a row of the embedded table.
+// accelerator parses a row of the embedded table.
 func accelerator(r map[string]string) (a Accelerator, err error) {
 	a = Accelerator{Name: r["accelerator"], Vendor: r["vendor"], Arch: r["arch"], MemoryType: r["mem_type"],
 		Confidence: r["confidence"], Source: r["sources"], Notes: r["notes"],
@@ -156,10 +155,10 @@ func accelerator(r map[string]string) (a Accelerator, err error) {
 	half := number("bf16_fp16_dense")
 	rate(FP32, number("fp32_tflops"))
 	rate(TF32, number("tf32_dense"))
-	if a.Arch != "tpu" { // whose matrix units take bfloat16 in, and no float16
+	if a.Arch != "tpu" { // TPU matrix units take bfloat16 and no float16
 		rate(FP16, half)
 	}
-	if a.Arch != "turing" && a.Arch != "volta" { // which have no bfloat16
+	if a.Arch != "turing" && a.Arch != "volta" { // those have no bfloat16
 		rate(BF16, half)
 	}
 	rate(FP8, number("fp8_dense"))
@@ -168,10 +167,10 @@ func accelerator(r map[string]string) (a Accelerator, err error) {
 	return a, err
 }
 
-// Accelerators returns the kinds of which facts are known, in the order of the embedded table.
+// Accelerators returns the known kinds in the order of the embedded table.
 func Accelerators() []Accelerator { return accelerators }
 
-// Find returns the facts of the kind of exactly that name, in whatever case.
+// Find returns the facts about the kind with exactly that name, ignoring case.
 func Find(name string) (Accelerator, bool) {
 	i, ok := acceleratorIndex[strings.ToLower(name)]
 	if !ok {
@@ -180,8 +179,8 @@ func Find(name string) (Accelerator, bool) {
 	return accelerators[i], true
 }
 
-// MostMemory is the memory of an accelerator by the name that an offer gives it, in bytes: of a name that leaves open
-// which kind it is, such as A100 or V100, the most that any of them has. It is false where nobody knows.
+// MostMemory returns the memory of an accelerator by an offer's name for it, in bytes. For a name that covers several
+// kinds, such as A100 or V100, it returns the largest memory among them. It returns false if the memory is unknown.
 func MostMemory(name string) (most size.Bytes, known bool) {
 	if a, ok := Find(name); ok {
 		return a.Memory, a.Memory > 0
@@ -194,29 +193,29 @@ func MostMemory(name string) (most size.Bytes, known bool) {
 	return most, most > 0
 }
 
-// AnyKind stands for a GPU of whatever kind. Programs for GPUs do not run on TPUs and on what AWS makes.
+// AnyKind stands for a GPU of any kind. Programs for GPUs do not run on TPUs or AWS accelerators.
 const AnyKind = "any"
 
-// Matches reports whether name is a kind that query asks for: its first word is
-// query's, and each other word of query is in it. H100 is every H100, A100-80GB
-// the two with 80 GB; A10 is no A10G, and L4 no part of an L4. The word any asks for every GPU.
+// Matches reports whether query selects the kind name: their first words are equal, and name has every other word of
+// query. H100 matches every H100, A100-80GB the two with 80 GB; A10 does not match A10G, and L4 matches no part of an
+// L4. The word any matches every GPU.
 func Matches(query, name string) bool {
 	if strings.EqualFold(query, AnyKind) {
 		return isGPU(name)
 	}
 	if q, n := kindOf(query), kindOf(name); q != "" && n != "" && !sameKind(q, n) && !sameKind(n, q) {
-		return false // most are of other kinds: said without taking the names apart
+		return false // a fast path for different kinds, without splitting the names
 	}
 	return matches(words(query), words(name))
 }
 
-// isGPU reports whether the accelerator is one; a kind that is not known is.
+// isGPU reports whether the accelerator is a GPU; an unknown kind counts as one.
 func isGPU(name string) bool {
 	w := words(name)
 	return len(w) > 0 && !strings.HasPrefix(w[0], "tpu") && !strings.HasPrefix(w[0], "trainium") && !InferenceOnly(name)
 }
 
-// kindOf is the first word of a plain name in small letters; "" where a brand or a space stands in it.
+// kindOf returns the first word of a plain name in lower case, or "" if the name has a brand or a space.
 func kindOf(s string) string {
 	if strings.ContainsRune(s, ' ') || s == "" || s[0]|0x20 == 'n' || s[0]|0x20 == 't' || s[0]|0x20 == 'r' {
 		return "" // NVIDIA-…, Tesla-…, RTX-…
@@ -248,7 +247,7 @@ func matches(q, n []string) bool {
 	return true
 }
 
-// sameKind compares first words: Trainium is Trainium1.
+// sameKind compares first words: Trainium matches Trainium1.
 func sameKind(query, name string) bool {
 	return query == name || (query == "trainium" || query == "inferentia" || query == "tpu") &&
 		strings.HasPrefix(name, query)
@@ -263,9 +262,8 @@ func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == ' ' || r == '_' })
 }
 
-// Resolve returns the full name of the kind that a source calls name on a machine:
-// the only kind that matches, the machine's name deciding between forms and memory
-// between sizes. It is name itself where that leaves none or several.
+// Resolve returns the full name of the kind that a source calls name on a machine: the only kind that matches, where
+// the machine's name selects the form and memory selects the size. It returns name if none or several remain.
 func Resolve(name, machine string, memory size.Bytes) string {
 	if a, ok := Find(name); ok {
 		return a.Name
@@ -273,7 +271,7 @@ func Resolve(name, machine string, memory size.Bytes) string {
 	var fit []Accelerator
 	asked := words(name)
 	for _, a := range accelerators {
-		// a family's name alone, such as Inferentia, says no generation: its memory does
+		// A family name alone, such as Inferentia, has no generation: the memory selects it.
 		named := len(asked) > 0 && asked[0] == a.words[0]
 		if matches(asked, a.words) && (memory == 0 && named || near(memory, a.Memory)) {
 			fit = append(fit, a)
@@ -288,7 +286,7 @@ func Resolve(name, machine string, memory size.Bytes) string {
 	return name
 }
 
-// formOf reports whether the form that the accelerator is built in stands in the name of a machine.
+// formOf reports whether a machine's name contains the accelerator's form.
 func (a Accelerator) formOf(machine string) bool {
 	return slices.ContainsFunc(a.words[1:], func(w string) bool {
 		return slices.Contains([]string{"sxm", "sxm2", "pcie", "nvl"}, w) &&
@@ -296,5 +294,5 @@ func (a Accelerator) formOf(machine string) bool {
 	})
 }
 
-// near tells 80 GB, 80 GiB and 79.6 GiB from 40 GB.
+// near distinguishes 80 GB, 80 GiB and 79.6 GiB from 40 GB.
 func near(a, b size.Bytes) bool { return a > b*9/10 && a < b*11/10 }

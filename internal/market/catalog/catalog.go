@@ -1,9 +1,8 @@
-// Package catalog holds what can be bought: facts of accelerators, machine types
-// with their list and spot prices, how providers bill and warn, and the user's own
-// prices laid over them. Every fact names its source; what has none is unknown.
+// Package catalog holds what can be bought: facts about accelerators, machine types with their list and spot prices,
+// the billing and notice rules of providers, and the user's own prices on top. Every fact names its source; a fact
+// without a source is unknown.
 //
-// The built-in rows are written by hack/catalog and dated; newer
-// ones are laid over them with With, the user's own with Overlay.
+// hack/catalog writes the built-in rows with their dates. With adds newer rows, and Overlay the user's own.
 package catalog
 
 import (
@@ -18,7 +17,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Figure is a number that may be unknown; its zero value is unknown.
+// Figure is a number that may be unknown; the zero value is unknown.
 type Figure struct {
 	V  float64
 	OK bool
@@ -27,7 +26,7 @@ type Figure struct {
 // Known returns the figure v.
 func Known(v float64) Figure { return Figure{V: v, OK: true} }
 
-// MarshalJSON writes null for what is unknown.
+// MarshalJSON writes null for an unknown figure.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	if !f.OK {
 		return []byte("null"), nil
@@ -35,7 +34,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f.V)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (f *Figure) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*f = Figure{}
@@ -45,48 +44,48 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &f.V)
 }
 
-// Risk is a published share of machines that were interrupted within a month,
-// from Low to High, 0 to 1. The zero value is unknown.
+// Risk is a published share of machines interrupted within a month, from Low to High, 0 to 1. The zero value is
+// unknown.
 type Risk struct {
 	Low, High float64
 	Known     bool
 }
 
-// Listing is an offer of a machine type with the price that a source states.
-// The quote's Available is always false: a catalogue knows no capacity.
+// Listing is an offer of a machine type with a source's price. The quote's Available is always false: a catalogue knows
+// no capacity.
 type Listing struct {
 	Offer market.Offer
-	Quote market.Quote // At is zero where the source has no date
+	Quote market.Quote // At is zero if the source has no date
 
-	// AcceleratorMemory is what one accelerator has, as far as it can be used; 0 is unknown.
+	// AcceleratorMemory is the usable memory of one accelerator; 0 if unknown.
 	AcceleratorMemory size.Bytes
 	Disk              Figure // local, GB
 	Network           Figure // Gbit/s
-	Link              Figure // GB/s one way between its accelerators, where that is not what their kind has
+	Link              Figure // GB/s one way between its accelerators, if different from their kind's
 	Risk              Risk
-	// Listed is the price before the user's discount, where there is one.
+	// Listed is the price before the user's discount, if there is one.
 	Listed *money.Rate
-	// Stated says that the price is the user's own: it holds until it is changed.
+	// Stated marks the user's own price, which holds until it is changed.
 	Stated bool
-	// RuleSource says where billing rule and notice come from; "" where they are unknown.
+	// RuleSource is the source of the billing rule and the notice; empty if unknown.
 	RuleSource string
 
-	// Term is the terms on which the price holds; "" is the ordinary ones. Of one that commits, Upfront is paid
-	// once and Hourly for every hour of it; the quote's rate is both over its hours (Term.Effective).
+	// Term holds the terms of the price; empty for the ordinary terms. For a committed term, Upfront is paid once and
+	// Hourly for every hour of the term; the quote's rate spreads both over its hours (Term.Effective).
 	Term    Term
 	Upfront money.Amount
 	Hourly  money.Rate
-	// Platform is the managed platform that sells the machine; "" is the raw machine.
+	// Platform is the managed platform that sells the machine; empty for the raw machine.
 	Platform string
-	// RawPrice is that of the raw machine, where Beside has found it.
+	// RawPrice is the price of the raw machine, if Beside found it.
 	RawPrice *money.Rate
 }
 
-// Spec returns the facts of the listing's accelerator, and false where none are known.
+// Spec returns the facts about the listing's accelerator, and false if none are known.
 func (l Listing) Spec() (Accelerator, bool) { return Find(l.Offer.Accelerator) }
 
-// Sold returns the memory of one accelerator as its vendor names it, and so as people do: 80 GB of
-// an H100, of which the driver reports 85.5e9 bytes. It is 0 where nothing is known.
+// Sold returns the nominal memory of one accelerator, as vendors and people state it: 80 GB for an H100, although the
+// driver reports 85.5e9 bytes. It returns 0 if it is unknown.
 func (l Listing) Sold() size.Bytes {
 	if spec, ok := l.Spec(); ok && spec.Memory > 0 {
 		return spec.Memory
@@ -94,7 +93,7 @@ func (l Listing) Sold() size.Bytes {
 	return l.AcceleratorMemory
 }
 
-// Age returns how old the price is, and false where its date is unknown.
+// Age returns the age of the price, and false if its date is unknown.
 func (l Listing) Age(now time.Time) (time.Duration, bool) {
 	if !l.Quote.Priced || l.Quote.At.IsZero() {
 		return 0, false
@@ -102,16 +101,16 @@ func (l Listing) Age(now time.Time) (time.Duration, bool) {
 	return now.Sub(l.Quote.At), true
 }
 
-// Stale reports whether the price is older than limit, of unknown age, or of a day that is
-// still to come (more than one, since days begin elsewhere first), which it would never be
-// older than: it may be shown and ranked, and is never spent on without a live check.
+// Stale reports whether the price is older than limit, of unknown age, or dated more than a day in the future (days
+// begin elsewhere first), which would make it never stale. A stale price may be shown and ranked, but needs a live
+// check before money is spent on it.
 func (l Listing) Stale(now time.Time, limit time.Duration) bool {
 	age, ok := l.Age(now)
 	return !ok || age > limit || age < -24*time.Hour
 }
 
-// Fresh returns how old the price may be before it is marked: the user's own as long
-// as what is paid already, others by their capacity.
+// Fresh returns the age at which the price becomes stale: for the user's own price as for reserved capacity, for others
+// by their capacity.
 func (l Listing) Fresh() time.Duration {
 	if l.Stated && l.Offer.Capacity != market.Spot {
 		return Fresh(market.Reserved)
@@ -119,8 +118,8 @@ func (l Listing) Fresh() time.Duration {
 	return Fresh(l.Offer.Capacity)
 }
 
-// Fresh returns how old a price of that capacity may be before it is marked: a
-// spot price moves by the hour, a list by the quarter, what is paid already by the year.
+// Fresh returns the age at which a price of that capacity becomes stale: spot prices change by the hour, list prices by
+// the quarter, prepaid prices by the year.
 func Fresh(c market.Capacity) time.Duration {
 	const day = 24 * time.Hour
 	switch c {
@@ -133,8 +132,8 @@ func Fresh(c market.Capacity) time.Duration {
 	}
 }
 
-// PerDollar returns dense teraflops at p that a currency unit an hour rents (at FP16 those of
-// whichever 16 bit format the kind has), and false where price or rate is unknown, or the price is zero.
+// PerDollar returns the dense teraflops at p per currency unit and hour (FP16 stands for the kind's 16-bit format), and
+// false if the price or the rate is unknown, or the price is zero.
 func (l Listing) PerDollar(p Precision) (float64, bool) {
 	spec, ok := l.Spec()
 	if !ok || !l.Quote.Priced || l.Quote.Rate == 0 {
@@ -147,43 +146,42 @@ func (l Listing) PerDollar(p Precision) (float64, bool) {
 	return rate * float64(l.Offer.Accelerators) / l.Quote.Rate.Float(), ok
 }
 
-// Why a row was not taken, or not as it stands.
+// Reasons to skip a row or to change it.
 const (
-	// the same offer stands twice in one source: of its rows the first counts, of the user's own prices the last
+	// The same offer appears twice in one source: the first row counts, but of the user's own prices the last.
 	Duplicate   = "duplicate"
-	Negative    = "negative"     // a price below zero
-	ZeroPrice   = "zero_price"   // a price of zero, which says that there is none
-	NoPrice     = "no_price"     // no price stands there
-	BadPrice    = "bad_price"    // a price that is no decimal number, or too large
-	BadCurrency = "bad_currency" // no currency that is known
+	Negative    = "negative"     // a negative price
+	ZeroPrice   = "zero_price"   // a zero price, which means that there is none
+	NoPrice     = "no_price"     // the price is missing
+	BadPrice    = "bad_price"    // a price that is not a decimal number, or too large
+	BadCurrency = "bad_currency" // an unknown currency
 	BadRow      = "bad_row"      // a field is missing or malformed
-	NoMachine   = "no_machine"   // a price of a machine of which nothing else is known
+	NoMachine   = "no_machine"   // a price of a machine without known facts
 	OtherUse    = "other_use"    // another operating system, tenancy, term or product
-	NoMatch     = "no_match"     // a row of the user's that touches nothing
+	NoMatch     = "no_match"     // a row of the user's that matches nothing
 )
 
-// Skip is a row that was not taken.
+// Skip is a skipped row.
 type Skip struct {
 	Source string `json:"source"`
-	Row    int    `json:"row,omitempty"` // 0 where the source has no rows
+	Row    int    `json:"row,omitempty"` // 0 if the source has no rows
 	Name   string `json:"name,omitempty"`
 	Why    string `json:"why"`
 	Detail string `json:"detail,omitempty"`
-	Count  int    `json:"count,omitempty"` // rows of which this one is an example; 0 is this one alone
+	Count  int    `json:"count,omitempty"` // rows that this one is an example of; 0 means this one alone
 }
 
-// Rows returns how many rows s stands for.
+// Rows returns the number of rows that s stands for.
 func (s Skip) Rows() int { return max(1, s.Count) }
 
-// Catalog is listings, one an offer, ordered by offer, and what was skipped.
+// Catalog holds listings, one per offer and sorted by offer, and the skipped rows.
 type Catalog struct {
 	Listings []Listing
 	Skipped  []Skip
-	Own      []TransferRate // the user's own prices of keeping and moving data; see Catalog.TransferRate
+	Own      []TransferRate // the user's own storage and transfer prices; see Catalog.TransferRate
 }
 
-// New returns the catalogue of rows from one source. Of rows for the same offer
-// the first is kept, and the others are skipped.
+// New returns the catalogue of the rows of one source. It keeps the first row of each offer and skips the others.
 func New(source string, rows []Listing, skipped []Skip) Catalog {
 	c := Catalog{Skipped: slices.Clone(skipped)}
 	seen := map[market.OfferID]bool{}
@@ -199,9 +197,8 @@ func New(source string, rows []Listing, skipped []Skip) Catalog {
 	return c
 }
 
-// With lays newer over c: an offer in both is taken from newer, unless its price
-// is older, unpriced or undated where that of c is not. A risk of interruption
-// stays where the listing laid over it states none.
+// With adds newer listings on top of c: an offer in both comes from newer, unless its price is older, missing or
+// undated and c's is not. An interruption risk is kept if the newer listing has none.
 func (c Catalog) With(newer Catalog) Catalog {
 	out := Catalog{Skipped: slices.Concat(c.Skipped, newer.Skipped)}
 	at := map[market.OfferID]int{}
@@ -233,8 +230,8 @@ func (c *Catalog) sort() {
 	slices.SortStableFunc(c.Listings, func(a, b Listing) int { return cmp.Compare(a.Offer.ID, b.Offer.ID) })
 }
 
-// Machine returns a listing of the machine type of a provider for its shape, in
-// whatever region and capacity, and false where there is none.
+// Machine returns a listing of the provider's machine type for its shape, in any region and capacity, and false if
+// there is none.
 func (c Catalog) Machine(provider, machine string) (Listing, bool) {
 	i := slices.IndexFunc(c.Listings, func(l Listing) bool {
 		return l.Offer.Provider == provider && l.Platform == "" && strings.EqualFold(l.Offer.Machine, machine)
@@ -245,7 +242,7 @@ func (c Catalog) Machine(provider, machine string) (Listing, bool) {
 	return c.Listings[i], true
 }
 
-// Machines returns a listing of each machine type of a provider, ordered by its name.
+// Machines returns a listing of each machine type of a provider, sorted by name.
 func (c Catalog) Machines(provider string) []Listing {
 	var out []Listing
 	seen := map[string]bool{}
@@ -259,8 +256,7 @@ func (c Catalog) Machines(provider string) []Listing {
 	return out
 }
 
-// Sell returns shape as it is sold elsewhere: its region, zone, capacity and
-// price replaced, and the provider's rules for that capacity.
+// Sell returns shape with another region, zone, capacity and price, and the provider's rules for that capacity.
 func Sell(shape Listing, region, zone string, capacity market.Capacity, q market.Quote,
 	currency money.Currency) Listing {
 	l := shape
@@ -268,11 +264,11 @@ func Sell(shape Listing, region, zone string, capacity market.Capacity, q market
 	return SellTerm(l, Terms{}, q)
 }
 
-// settle gives the listing its name and the provider's rules.
+// settle sets the listing's ID and the provider's rules.
 func (l Listing) settle() Listing {
 	place := l.Offer
 	if place.Zone == "" {
-		place.Zone = place.Region // sold by the region
+		place.Zone = place.Region // sold by region
 	}
 	l.Offer.ID = market.ID(place)
 	if l.Term != "" {
@@ -283,7 +279,7 @@ func (l Listing) settle() Listing {
 	}
 	l.Quote.Offer, l.Quote.Available = l.Offer.ID, false
 	rule, ok := ruleOn(l.Offer.Provider, l.Offer.Capacity, l.Term)
-	ok = ok && l.Platform == "" // a platform bills and warns in its own way
+	ok = ok && l.Platform == "" // a platform has its own billing and notice rules
 	l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = market.Billing{}, 0, 0, ""
 	if ok {
 		l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = rule.Billing, rule.Notice,
@@ -296,11 +292,11 @@ func (l Listing) settle() Listing {
 	return l
 }
 
-// currencies are the codes of ISO 4217 in which the clouds publish prices.
+// currencies lists the ISO 4217 codes in which the clouds publish prices.
 const currencies = " AED ARS AUD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR JPY KRW MXN MYR " +
 	"NGN NOK NZD PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR "
 
-// ParseCurrency reads a currency's code, and says false where it is none.
+// ParseCurrency parses a currency code, and returns false if it is unknown.
 func ParseCurrency(s string) (money.Currency, bool) {
 	code := strings.ToUpper(strings.TrimSpace(s))
 	return money.Currency(code), len(code) == 3 && strings.Contains(currencies, " "+code+" ")

@@ -21,10 +21,10 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// facts is the folder that the embedded rows were written from.
+// facts is the folder of the sources of the embedded rows.
 const facts = "../../../../shared/data/estimate"
 
-func TestEveryEmbeddedFactHasASourceAndEveryPriceIsAboveZero(t *testing.T) {
+func TestBuiltin_FactsHaveSourcesAndPricesArePositive(t *testing.T) {
 	c := catalog.Builtin()
 	if len(c.Listings) < 150 {
 		t.Fatalf("%d listings are embedded", len(c.Listings))
@@ -47,7 +47,7 @@ func TestEveryEmbeddedFactHasASourceAndEveryPriceIsAboveZero(t *testing.T) {
 	}
 }
 
-func TestTheEmbeddedRowsAreThoseThatTheirFactsGive(t *testing.T) {
+func TestBuiltin_RowsMatchFacts(t *testing.T) {
 	if _, err := os.Stat(facts); err != nil {
 		t.Skipf("SKIP %s: the facts that the embedded rows are written from are not here", facts)
 	}
@@ -72,7 +72,7 @@ func TestTheEmbeddedRowsAreThoseThatTheirFactsGive(t *testing.T) {
 	}
 }
 
-func TestUnknownIsNeverZero(t *testing.T) {
+func TestFigure_UnknownIsNotZero(t *testing.T) {
 	t4, _ := catalog.Find("t4")
 	if v, ok := t4.Dense(catalog.BF16); ok {
 		t.Errorf("a T4 has no bfloat16, and says %v", v)
@@ -100,7 +100,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}
 }
 
-func TestMachineTypesAreKnownByTheirInterconnect(t *testing.T) {
+func TestListing_KnowsInterconnectOfMachineType(t *testing.T) {
 	c := catalog.Builtin()
 	for _, x := range []struct {
 		provider, machine string
@@ -114,7 +114,7 @@ func TestMachineTypesAreKnownByTheirInterconnect(t *testing.T) {
 			t.Errorf("%s: %v Gbit/s, links of %v GB/s", x.machine, l.Network, l.Link)
 		}
 	}
-	// What a source says itself stays.
+	// The source's own figure stays.
 	shape, _ := c.Machine("gcp", "a2-highgpu-8g")
 	shape.Network = catalog.Known(7)
 	if l := catalog.Sell(shape, "x", "", market.Spot, market.Quote{}, money.USD); l.Network.V != 7 {
@@ -122,7 +122,7 @@ func TestMachineTypesAreKnownByTheirInterconnect(t *testing.T) {
 	}
 }
 
-func TestMemoryIsShownAsTheVendorNamesIt(t *testing.T) {
+func TestSold_IsNominalMemory(t *testing.T) {
 	for machine, want := range map[string]size.Bytes{"p5.48xlarge": 80 * size.GB, "g4dn.xlarge": 16 * size.GB, "p4d.24xlarge": 40 * size.GB} {
 		if l, ok := catalog.Builtin().Machine("aws", machine); !ok || l.Sold() != want {
 			t.Errorf("%s has accelerators of %s", machine, l.Sold())
@@ -130,7 +130,7 @@ func TestMemoryIsShownAsTheVendorNamesIt(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyServesModelsTrainsNone(t *testing.T) {
+func TestInferenceOnly_TrainsNothing(t *testing.T) {
 	c := catalog.Builtin()
 	all, training := c.Match(catalog.Filter{}), c.Match(catalog.Filter{Trains: true})
 	for _, l := range training {
@@ -155,7 +155,7 @@ func TestWhatOnlyServesModelsTrainsNone(t *testing.T) {
 	}
 }
 
-func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
+func TestMatches_SelectsKindsWithAllWords(t *testing.T) {
 	for _, c := range []struct {
 		query, name string
 		want        bool
@@ -191,7 +191,7 @@ func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
 
 const small = "provider,region,machine,capacity,accelerator,accelerators,cpus,price,currency,at,source\n"
 
-func TestARowThatDoesNotSayWhatItMustIsSkippedAndCounted(t *testing.T) {
+func TestRead_SkipsAndCountsInvalidRows(t *testing.T) {
 	for _, c := range []struct{ row, why string }{
 		{"aws,us-east-1,m,spot,,,4,-1.00,USD,,s", catalog.Negative},
 		{"aws,us-east-1,m,spot,,,4,0,USD,,s", catalog.ZeroPrice},
@@ -231,7 +231,7 @@ func TestARowThatDoesNotSayWhatItMustIsSkippedAndCounted(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsReadBack(t *testing.T) {
+func TestWrite_IsReadBack(t *testing.T) {
 	want := catalog.Builtin()
 	got, err := catalog.Read("copy", catalog.Write(want.Listings))
 	if err != nil || len(got.Skipped) > 0 || len(got.Listings) != len(want.Listings) {
@@ -253,7 +253,7 @@ func one(t *testing.T, price, at string) catalog.Catalog {
 	return c
 }
 
-func TestTheNewerPriceStandsWhateverTheOrder(t *testing.T) {
+func TestWith_NewerPriceWinsInAnyOrder(t *testing.T) {
 	for _, c := range []struct{ a, atA, b, atB, want string }{
 		{"1", "2026-01-01", "2", "2026-02-01", "2"},
 		{"1", "2026-02-01", "2", "2026-01-01", "1"},
@@ -269,7 +269,7 @@ func TestTheNewerPriceStandsWhateverTheOrder(t *testing.T) {
 	}
 }
 
-func TestTheUsersPricesAndDiscountsLieOverTheLists(t *testing.T) {
+func TestOverlay_AppliesPricesAndDiscounts(t *testing.T) {
 	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	c, err := catalog.Builtin().Overlay("prices.csv", `provider,region,machine,capacity,price,currency,discount,accelerator,accelerators,cpus,memory_gib
 aws,*,p5.*,on-demand,,,25%,,,,
@@ -294,7 +294,7 @@ mine,here,box,reserved,0.10,USD,,,,,
 		t.Fatalf("no %s", id)
 		return catalog.Listing{}
 	}
-	// 55.04 less a quarter is 41.28, and half of that is 20.64.
+	// $55.04 less a quarter is $41.28, and half of that is $20.64.
 	if l := find("aws/us-east-1/p5.48xlarge/on-demand"); l.Quote.Rate.String() != "20.64" || l.Listed == nil ||
 		l.Listed.String() != "55.04" {
 		t.Errorf("%+v, listed %v", l.Quote, l.Listed)
@@ -350,7 +350,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestADecimalIsWrittenWithoutItsExponentAndKeepsItsValue(t *testing.T) {
+func TestPlain_KeepsValueWithoutExponent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(0, 1e12).Draw(t, "n")
 		e := rapid.IntRange(-6, 2).Draw(t, "e")
@@ -422,7 +422,7 @@ func ExampleCatalog_Match() {
 	// Output: aws/us-east-1/p5.48xlarge/on-demand $55.04/h on 2026-07-20, 144 dense bf16 TFLOP/s for a dollar an hour
 }
 
-func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
+func TestTransferRate_IsKnownOrUnknown(t *testing.T) {
 	c := catalog.Builtin()
 	for _, provider := range []string{"aws", "gcp", "azure"} {
 		for _, what := range []string{catalog.StorageMonth, catalog.TransferRegion, catalog.TransferOut} {
@@ -455,7 +455,7 @@ func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
 	}
 }
 
-func TestRegionsLieOnContinentsAsFarAsTheirNamesSay(t *testing.T) {
+func TestContinent_FromRegionName(t *testing.T) {
 	for region, want := range map[string]string{
 		"us-east-1": "north america", "us-central1": "north america", "northamerica-northeast1": "north america",
 		"eastus2": "north america", "eu-west-1": "europe", "europe-west4": "europe", "westeurope": "europe",
@@ -469,8 +469,8 @@ func TestRegionsLieOnContinentsAsFarAsTheirNamesSay(t *testing.T) {
 	}
 }
 
-// A price of the user's own holds until it is changed, and is marked as late as what is paid already.
-func TestThePricesOfTheUserGrowOldSlowly(t *testing.T) {
+// A user's own price holds until it is changed, and becomes stale as late as a prepaid one.
+func TestFresh_UsersPricesBecomeStaleLate(t *testing.T) {
 	c, err := catalog.Builtin().Overlay("prices.csv",
 		"provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,40,USD,\naws,*,p4d.24xlarge,on-demand,,,10%\n", day)
 	if err != nil {
@@ -497,7 +497,7 @@ func rate(s string) money.Rate {
 	return r
 }
 
-func TestWhereNothingIsLikeAWishEachThatIsInTheWayIsNamed(t *testing.T) {
+func TestNearly_NamesEachConditionInTheWay(t *testing.T) {
 	c := catalog.Builtin()
 	f := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"},
 		Capacity: []market.Capacity{market.Spot}}
@@ -518,7 +518,7 @@ func TestWhereNothingIsLikeAWishEachThatIsInTheWayIsNamed(t *testing.T) {
 	}
 }
 
-func TestOfTwoPricesOfTheUserForTheSameTheLastCountsAndTheOtherIsShown(t *testing.T) {
+func TestOverlay_LastPriceCountsAndOtherIsReported(t *testing.T) {
 	c, err := catalog.Builtin().Overlay("prices.csv",
 		"provider,region,machine,capacity,price,currency,discount\naws,us-east-1,g5.xlarge,on-demand,0.9,USD,\naws,us-east-1,g5.xlarge,on-demand,0.7,USD,\naws,us-east-1,g5.xlarge,on-demand,,,10%\n", day)
 	if err != nil || len(c.Skipped) != 1 || c.Skipped[0].Why != catalog.Duplicate || c.Skipped[0].Row != 2 ||
@@ -536,7 +536,7 @@ func TestOfTwoPricesOfTheUserForTheSameTheLastCountsAndTheOtherIsShown(t *testin
 	}
 }
 
-func TestAPriceOfADayToComeIsMarkedAsOneOfUnknownAge(t *testing.T) {
+func TestStale_FuturePriceIsStale(t *testing.T) {
 	for at, want := range map[time.Duration]bool{-time.Hour: false, 23 * time.Hour: false, 48 * time.Hour: true,
 		9000 * time.Hour: true} {
 		l := catalog.Listing{Quote: market.Quote{Priced: true, At: day.Add(at)}}
@@ -546,8 +546,8 @@ func TestAPriceOfADayToComeIsMarkedAsOneOfUnknownAge(t *testing.T) {
 	}
 }
 
-// What a filter takes lies between the lower and the upper end of each count, and nothing between them is left out.
-func TestAFilterHasUpperEnds(t *testing.T) {
+// A filter selects exactly the listings between the lower and the upper end of each count.
+func TestFilter_HasUpperBounds(t *testing.T) {
 	c := catalog.Builtin()
 	for _, f := range []catalog.Filter{{CPUs: 4, MostCPUs: 16}, {MostCPUs: 2}, {RAM: 8 * size.GiB, MostRAM: 32 * size.GiB},
 		{CPUs: 8, MostCPUs: 8, MostRAM: 64 * size.GiB}} {
@@ -570,8 +570,8 @@ func TestAFilterHasUpperEnds(t *testing.T) {
 	}
 }
 
-// Any asks for every GPU, and neither for other chips nor for a machine without an accelerator.
-func TestAnyIsEveryGPU(t *testing.T) {
+// Any selects every GPU, but no other chips and no machine without an accelerator.
+func TestMatches_AnySelectsEveryGPU(t *testing.T) {
 	for name, want := range map[string]bool{"H100-SXM5-80GB": true, "T4": true, "MI300X": true, "Trainium1": false, "TPU-v5e": false, "Inferentia2": false, "": false} {
 		if got := catalog.Matches(catalog.AnyKind, name); got != want {
 			t.Errorf("any is %q: %v", name, got)

@@ -20,23 +20,23 @@ import (
 //go:embed listings.csv
 var listingRows string
 
-// Builtin returns the catalogue that is built in.
+// Builtin returns the built-in catalogue.
 func Builtin() Catalog {
 	c, err := Read("built in", listingRows)
 	if err != nil || len(c.Skipped) > 0 {
-		// the rows are part of the program, and a test reads them
+		// The rows are part of the program, and a test reads them.
 		panic(fmt.Sprintf("catalog: %v, skipped %v", err, c.Skipped))
 	}
 	return c
 }
 
-// head is the form of a listings file: what Write writes and Read reads. Columns
-// may stand in any order, and others beside them.
+// head lists the columns of a listings file, which Write writes and Read reads. The columns may be in any order, with
+// others among them.
 var head = []string{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators",
 	"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
 	"risk_low", "risk_high", "term", "platform", "upfront", "hourly"}
 
-// table reads CSV into rows by the names of the first.
+// table reads CSV rows, keyed by the header.
 func table(text string) ([]map[string]string, error) {
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
 	r.FieldsPerRecord = -1
@@ -70,8 +70,7 @@ func table(text string) ([]map[string]string, error) {
 	}
 }
 
-// Read reads a listings file. A row that does not say what it must is skipped and
-// counted; a file that has not the columns it must have is an error.
+// Read reads a listings file. It skips and counts invalid rows; a file without the required columns is an error.
 func Read(source, text string) (Catalog, error) {
 	rows, err := table(text)
 	if err != nil {
@@ -102,7 +101,7 @@ func Read(source, text string) (Catalog, error) {
 	return New(source, list, skipped), nil
 }
 
-// listing reads one row, or says why not.
+// listing parses one row, or returns why it is skipped.
 func listing(r map[string]string) (Listing, Skip) {
 	var l Listing
 	switch {
@@ -130,7 +129,7 @@ func listing(r map[string]string) (Listing, Skip) {
 	return l.settle(), Skip{}
 }
 
-// quote reads the price of a row, or says why not.
+// quote parses the price of a row, or returns why it is skipped.
 func (l *Listing) quote(r map[string]string) Skip {
 	rate, why := ParsePrice(r["price"])
 	if why != "" && why != NoPrice {
@@ -152,7 +151,7 @@ func (l *Listing) quote(r map[string]string) Skip {
 	return Skip{}
 }
 
-// machine reads what the machine of a row has, and says which cell is no number that it can be.
+// machine parses a row's facts about the machine, and returns the name of an invalid cell.
 func (l *Listing) machine(r map[string]string) (bad string) {
 	number := func(name string, most float64) Figure {
 		if r[name] == "" {
@@ -180,8 +179,8 @@ func (l *Listing) machine(r map[string]string) (bad string) {
 	return bad
 }
 
-// ParsePrice reads the price of an hour, or says why it is none. A list's zero is
-// no price: what is given away is said by the user, in an overlay.
+// ParsePrice parses an hourly price, or returns why it is invalid. Zero in a list means no price; a user states free
+// machines in an overlay.
 func ParsePrice(s string) (money.Rate, string) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -204,7 +203,7 @@ func ParsePrice(s string) (money.Rate, string) {
 	return rate, ""
 }
 
-// Plain writes a JSON number without its exponent, cut off below 1e-12: 1.5e-2 is 0.015.
+// Plain writes a JSON number without its exponent, truncated below 1e-12: 1.5e-2 becomes 0.015.
 func Plain(s string) (string, bool) {
 	mantissa, exp, has := strings.Cut(strings.ToLower(s), "e")
 	shift := 0
@@ -221,7 +220,7 @@ func Plain(s string) (string, bool) {
 	}
 	whole, frac, point := strings.Cut(mantissa, ".")
 	if point && frac == "" {
-		frac = "0" // as Python prints 2.0 cut short
+		frac = "0" // as Python prints 2.0 without the zero
 	}
 	if whole == "" || strings.Trim(whole+frac, "0123456789") != "" || len(whole)+len(frac) > 40 {
 		return "", false
@@ -239,7 +238,7 @@ func Plain(s string) (string, bool) {
 	return sign + whole + "." + frac, true
 }
 
-// shifted moves the point of whole.frac by so many digits, to the right where by is above 0.
+// shifted moves the point of whole.frac by the given number of digits, to the right if by is positive.
 func shifted(whole, frac string, by int) (string, string) {
 	for ; by > 0; by-- {
 		if frac == "" {
@@ -256,7 +255,7 @@ func shifted(whole, frac string, by int) (string, string) {
 	return whole, frac
 }
 
-// ParseTime reads a day or a time with its zone.
+// ParseTime parses a day, or a time with its zone.
 func ParseTime(s string) (time.Time, error) {
 	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateOnly} {
 		if t, err := time.Parse(form, s); err == nil {
@@ -266,11 +265,11 @@ func ParseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%.40q is neither a day such as 2026-07-20 nor a time with its zone", s)
 }
 
-// Write writes listings as a file that Read reads.
+// Write formats listings as a file that Read reads.
 func Write(list []Listing) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	_ = w.Write(head) // a strings.Builder takes all
+	_ = w.Write(head) // writing to a strings.Builder cannot fail
 	for _, l := range list {
 		text := func(f Figure) string {
 			if !f.OK {

@@ -13,30 +13,30 @@ import (
 	"scrimp/internal/market"
 )
 
-// Filter says which listings are wanted. Zero fields ask for nothing.
+// Filter selects listings. Zero fields select all.
 type Filter struct {
-	Accelerator string // H100, A100-80GB; "none" for machines without
+	Accelerator string // H100, A100-80GB; "none" for machines without accelerators
 	Least       int    // accelerators in a machine
-	Most        int    // 0 is no limit
-	Trains      bool   // no accelerators that only serve models
-	// Memory is what one accelerator must have; a machine without accelerators
-	// and one whose memory is unknown do not have it.
+	Most        int    // 0 for no limit
+	Trains      bool   // excludes accelerators that only serve models
+	// Memory is the minimum memory of one accelerator. Machines without accelerators, or with unknown memory, do not
+	// match.
 	Memory    size.Bytes
 	CPUs      int        // at least
-	MostCPUs  int        // 0 is no limit
+	MostCPUs  int        // 0 for no limit
 	RAM       size.Bytes // of the machine, at least
-	MostRAM   size.Bytes // 0 is no limit
+	MostRAM   size.Bytes // 0 for no limit
 	Providers []string   // patterns: *, ? and [a-z], of the whole name
 	Regions   []string   // patterns, of a region or a zone
 	Machines  []string   // patterns
 	Capacity  []market.Capacity
-	MaxRate   money.Rate // of an hour, in whatever currency; 0 is no limit
-	Zones     []string   // patterns, of the zone of what is sold by the zone
-	Terms     []string   // patterns, of the term; NoTerm is without one
-	Platforms []string   // patterns, of the managed platform; Raw is none
+	MaxRate   money.Rate // per hour, in any currency; 0 for no limit
+	Zones     []string   // patterns, of the zone of offers sold by zone
+	Terms     []string   // patterns, of the term; NoTerm for none
+	Platforms []string   // patterns, of the managed platform; Raw for none
 }
 
-// ParseAccelerator reads a kind with a count into f: H100, H100:8, H100:2+ or H100:1..8.
+// ParseAccelerator parses a kind with an optional count into f: H100, H100:8, H100:2+ or H100:1..8.
 func (f *Filter) ParseAccelerator(s string) error {
 	kind, count, counted := strings.Cut(s, ":")
 	if f.Accelerator = strings.TrimSpace(kind); f.Accelerator == "" {
@@ -61,7 +61,7 @@ func (f *Filter) ParseAccelerator(s string) error {
 	return nil
 }
 
-// Check says what is wrong with the patterns.
+// Check returns an error for an invalid pattern.
 func (f Filter) Check() error {
 	for _, p := range slices.Concat(f.Providers, f.Regions, f.Machines, f.Zones, f.Terms, f.Platforms) {
 		if _, err := path.Match(p, ""); err != nil {
@@ -71,7 +71,7 @@ func (f Filter) Check() error {
 	return nil
 }
 
-// Match returns the listings that f asks for, in the order of the catalogue.
+// Match returns the listings that f selects, in catalogue order.
 func (c Catalog) Match(f Filter) []Listing {
 	var out []Listing
 	for _, l := range c.Listings {
@@ -82,13 +82,13 @@ func (c Catalog) Match(f Filter) []Listing {
 	return out
 }
 
-// Wish is one thing that a filter asks for, and how many listings there would be without it.
+// Wish is one condition of a filter, with the number of matching listings without it.
 type Wish struct {
-	Name     string // as the flag is called
+	Name     string // the name of its flag
 	Listings int
 }
 
-// Nearly returns, where nothing is like f, each wish without which something would be.
+// Nearly returns, if nothing matches f, each condition without which something would.
 func (c Catalog) Nearly(f Filter) []Wish {
 	var list []Wish
 	for _, w := range []struct {
@@ -121,7 +121,7 @@ func (c Catalog) Nearly(f Filter) []Wish {
 	return list
 }
 
-// Takes reports whether l is one that f asks for.
+// Takes reports whether f selects l.
 func (f Filter) Takes(l Listing) bool {
 	o := &l.Offer
 	return f.takesAccelerator(l) && f.takesSize(o) && f.takesPlace(o) &&
@@ -143,7 +143,7 @@ func (f *Filter) takesPlace(o *market.Offer) bool {
 		(matchAny(f.Regions, o.Region) || o.Zone != "" && matchAny(f.Regions, o.Zone))
 }
 
-// takesAccelerator reports whether the accelerators of l are what f asks for.
+// takesAccelerator reports whether f selects the accelerators of l.
 func (f Filter) takesAccelerator(l Listing) bool {
 	o := l.Offer
 	switch {

@@ -11,10 +11,10 @@ import (
 //go:embed interconnect.csv
 var interconnectRows string
 
-// Interconnect is how fast a machine type is joined to others, and its accelerators to each
-// other where that is not what their kind says: pairs of PCIe boards that a bridge joins.
+// Interconnect is the network speed of a machine type, and the link speed of its accelerators if it differs from their
+// kind's: pairs of PCIe boards with a bridge.
 type Interconnect struct {
-	Network Figure // Gbit/s of a machine
+	Network Figure // Gbit/s per machine
 	Link    Figure // GB/s one way between its accelerators
 	Source  string
 	At      time.Time
@@ -61,7 +61,7 @@ func parseInterconnects(text string) (map[string]Interconnect, error) {
 	return all, nil
 }
 
-// joined fills in what is known of the machine type's interconnect and its source does not say.
+// joined fills the listing's unknown interconnect figures from the table.
 func (l *Listing) joined() {
 	x, ok := interconnects[l.Offer.Provider+"/"+strings.ToLower(l.Offer.Machine)]
 	if ok && !l.Network.OK {
@@ -72,9 +72,9 @@ func (l *Listing) joined() {
 	}
 }
 
-// InferenceOnly reports whether accelerators of that name serve models and train none, as AWS
-// says of Inferentia (docs.aws.amazon.com/dlami/latest/devguide/tutorial-inferentia.html, and
-// Trainium beside it for training; 2026-11-22).
+// InferenceOnly reports whether accelerators with that name serve models but do not train, as AWS documents for
+// Inferentia (docs.aws.amazon.com/dlami/latest/devguide/tutorial-inferentia.html, with Trainium for training;
+// 2026-11-22).
 func InferenceOnly(name string) bool {
 	w := words(name)
 	return len(w) > 0 && strings.HasPrefix(w[0], "inferentia")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each row of the table is of a machine type that the catalogue has, with a source and a date.
-func TestEveryInterconnectIsOfAMachineThatIsSold(t *testing.T) {
+// Each row of the table belongs to a machine type of the catalogue, and has a source and a date.
+func TestInterconnects_BelongToSoldMachines(t *testing.T) {
 	for key, x := range interconnects {
 		provider, machine, _ := strings.Cut(key, "/")
 		if _, ok := Builtin().Machine(provider, machine); !ok {

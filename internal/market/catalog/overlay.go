@@ -12,24 +12,21 @@ import (
 	"scrimp/internal/market"
 )
 
-// Overlay lays the user's own prices and discounts over c. The text is a listings
-// file in which provider, region, machine and capacity may be patterns, and a
-// column discount may stand (25% or 0.25):
+// Overlay adds the user's own prices and discounts on top of c. The text is a listings file in which provider, region,
+// machine and capacity may be patterns, with an optional column discount (25% or 0.25):
 //
 //	provider,region,machine,capacity,price,currency,discount,accelerator,accelerators,cpus,memory_gib,at
 //	aws,*,p5*,on-demand,,,25%,,,,,
 //	slurm,cluster,a100-node,reserved,0.90,USD,,A100-SXM-80GB,8,64,512,2026-11-01
 //	aws,,storage-gb-month,,0.021,USD,,,,,,2026-11-01
 //
-// A discount applies to each listing that the row names. Columns term and platform may stand too:
-// a row without them is of raw machines that are paid while they are used. A price of a term is
-// what an hour of it costs in all. A price replaces theirs,
-// or where the row has no pattern and names none, adds a machine of the user's
-// own; of storage-gb-month, transfer-gb-region and transfer-gb-out it is the price of a
-// gigabyte. Rows apply in their order. A price of zero is taken here as it stands: the
-// machine is paid already. A row that touches nothing is skipped and counted, and so is a price
-// of the same machines as one in a later row, which replaces it. Prices
-// of rows without a day are of the time at, such as when the file was last written.
+// A discount applies to each listing that the row selects. Optional columns are term and platform: a row without them
+// selects raw machines that are paid by use. The price of a term is its total per hour. A price replaces those of the
+// selected listings. If the row has no pattern and selects none, it adds a machine of the user's own; for
+// storage-gb-month, transfer-gb-region and transfer-gb-out it sets the price of a gigabyte. Rows apply in order. A zero
+// price is valid here: the machine is prepaid. Overlay skips and counts a row that selects nothing, and a price that a
+// later row for the same machines replaces. Prices in rows without a day are dated at, for example the time when the
+// file was last written.
 func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 	rows, err := table(text)
 	if err != nil {
@@ -65,7 +62,7 @@ func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 	return out, nil
 }
 
-// lay applies one row, or says why not.
+// lay applies one row, or returns why it is skipped.
 func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	if r["!"] != "" || r["provider"] == "" || r["machine"] == "" {
 		return Skip{Why: BadRow, Detail: "provider or machine is missing"}
@@ -101,7 +98,7 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	return c.add(r, q, currency)
 }
 
-// discount takes a share off the prices of the listings that it takes.
+// discount reduces the prices of the selected listings by a share.
 func (c *Catalog) discount(share, source string, takes func(Listing) bool) Skip {
 	part, ok := parsePart(share)
 	if !ok {
@@ -129,7 +126,7 @@ func (c *Catalog) discount(share, source string, takes func(Listing) bool) Skip 
 	return Skip{}
 }
 
-// priced is the user's own price, or why it is none.
+// priced parses the user's own price, or returns why it is invalid.
 func priced(r map[string]string, source string, day time.Time) (market.Quote, money.Currency, Skip) {
 	rate, why := ParsePrice(r["price"])
 	if why != "" && why != ZeroPrice {
@@ -151,7 +148,7 @@ func priced(r map[string]string, source string, day time.Time) (market.Quote, mo
 	return q, currency, Skip{}
 }
 
-// reprice replaces the prices of the listings that it takes, and says whether there are any.
+// reprice replaces the prices of the selected listings, and reports whether there are any.
 func (c *Catalog) reprice(q market.Quote, currency money.Currency, takes func(Listing) bool) bool {
 	touched := false
 	for i := range c.Listings {
@@ -179,7 +176,7 @@ func (c *Catalog) add(r map[string]string, q market.Quote, currency money.Curren
 	if r["term"] != "" {
 		return Skip{Why: BadRow, Detail: "a term is added with scrimp catalog import, which reads upfront and hourly"}
 	}
-	r["price"], r["currency"] = "1", string(currency) // replaced below: a listings file knows no zero
+	r["price"], r["currency"] = "1", string(currency) // replaced below: a listings file allows no zero
 	l, skip := listing(r)
 	if skip.Why != "" {
 		return skip
@@ -190,7 +187,7 @@ func (c *Catalog) add(r map[string]string, q market.Quote, currency money.Curren
 	return Skip{}
 }
 
-// cheaper takes parts of a million off both payments of a term.
+// cheaper reduces both payments of a term by parts per million.
 func (l *Listing) cheaper(part int64) {
 	n := new(big.Int).Mul(l.Upfront.Big(), big.NewInt(million-part))
 	if upfront, ok := money.FromBig(n.Quo(n, big.NewInt(million))); ok {
@@ -201,10 +198,10 @@ func (l *Listing) cheaper(part int64) {
 	}
 }
 
-// million is how many parts a discount is counted in.
+// million is the unit of discounts.
 const million = 1_000_000
 
-// parsePart reads 25% or 0.25 as 250,000 parts of a million.
+// parsePart parses 25% or 0.25 as 250,000 parts per million.
 func parsePart(s string) (parts int64, ok bool) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	rate, err := money.ParseRate(strings.TrimSpace(number))
@@ -218,7 +215,7 @@ func parsePart(s string) (parts int64, ok bool) {
 	return parts, parts > 0 && parts <= million
 }
 
-// off takes parts of a million from r, exactly but for what is below 1e-12, which is cut off.
+// off reduces r by parts per million, truncated below 1e-12.
 func off(r money.Rate, parts int64) money.Rate {
 	n := new(big.Int).Mul(big.NewInt(int64(r)), big.NewInt(million-parts))
 	return money.Rate(n.Quo(n, big.NewInt(million)).Int64())

@@ -11,11 +11,11 @@ import (
 //go:embed platforms.csv
 var platformRows string
 
-// surcharge is what a managed platform takes for an hour of a raw machine over its price.
+// surcharge is the hourly charge of a managed platform on top of a raw machine's price.
 type surcharge struct {
 	provider, platform string
 	capacity           market.Capacity
-	rate               money.Rate // 0 is none, as the platform states
+	rate               money.Rate // 0 for none, as stated by the platform
 	source             string
 }
 
@@ -38,8 +38,8 @@ func mustSurcharges() []surcharge {
 	return list
 }
 
-// Managed adds the listings of managed platforms that bill the raw machine at its own price and a
-// surcharge that they state: those of platforms.csv. What a source sells on the platform itself stays.
+// Managed adds the listings of managed platforms that bill the raw machine at its own price plus a published surcharge:
+// those of platforms.csv. Listings that a source has for the platform itself stay.
 func (c Catalog) Managed() Catalog {
 	rows := make([]Listing, 0, len(c.Listings))
 	for _, l := range c.Listings {
@@ -60,12 +60,12 @@ func (c Catalog) Managed() Catalog {
 	return out
 }
 
-// Terms is how a listing is sold besides the ordinary way.
+// Terms holds how a listing is sold if not the ordinary way.
 type Terms struct {
 	Term     Term
-	Platform string       // "" is the raw machine
-	Upfront  money.Amount // of Term, once
-	Hourly   money.Rate   // of Term, every hour of it
+	Platform string       // empty for the raw machine
+	Upfront  money.Amount // for Term, paid once
+	Hourly   money.Rate   // for Term, paid for every hour of it
 }
 
 // SellTerm returns l on other terms at the price q.

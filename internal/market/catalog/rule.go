@@ -10,15 +10,15 @@ import (
 //go:embed rules.csv
 var ruleRows string
 
-// Rule is how a provider bills a kind of capacity, and how long before an interruption it warns.
+// Rule holds a provider's billing and notice rules for a kind of capacity.
 type Rule struct {
 	Provider    string
 	Capacity    market.Capacity
-	Term        Term // "" for the ordinary terms
+	Term        Term // empty for the ordinary terms
 	Billing     market.Billing
 	Notice      time.Duration
 	MaxLifetime time.Duration
-	Confidence  string // as of an accelerator
+	Confidence  string // as for an accelerator
 	Source      string
 }
 
@@ -51,12 +51,12 @@ func mustRules() map[string]Rule {
 	return out
 }
 
-// RuleOf returns how a provider bills a kind of capacity, and false where no source says.
+// RuleOf returns a provider's rules for a kind of capacity, and false if no source states them.
 func RuleOf(provider string, c market.Capacity) (Rule, bool) {
 	return ruleOn(provider, c, "")
 }
 
-// ruleOn is RuleOf on terms that are not the ordinary ones.
+// ruleOn is RuleOf for other than the ordinary terms.
 func ruleOn(provider string, c market.Capacity, t Term) (Rule, bool) {
 	r, ok := rules[provider+"/"+string(c)+"/"+string(t)]
 	return r, ok

@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Whatever stores scrimp opens, what they take for a gigabyte is that of the provider whose they are.
-func TestEachStoreHasThePricesOfItsProvider(t *testing.T) {
+// Every store that scrimp supports has the storage and transfer prices of its provider.
+func TestStore_HasPricesOfProvider(t *testing.T) {
 	for path, provider := range map[string]string{
 		"s3://b?region=r": "aws", "gs://b?prefix=p": "gcp", "azblob://c?account=a": "azure", "file:///srv": "", "/srv": "",
 	} {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Term is the terms on which a price holds, where they are not the ordinary ones of its capacity:
+// Term is the terms of a price, if they differ from the ordinary ones of its capacity:
 //
 //	preemptible                     spot of Google Cloud that ends after 24 h (its spot has no such limit)
 //	reserved-1y-no-upfront          bought for one or three years, with no, a partial or all payment up front;
@@ -20,17 +20,17 @@ import (
 //	instance-savings-plan-1y-…      the same on machines of one family in one region
 //	committed-3y                    Google Cloud's commitment to cores, memory and accelerators of one region
 //
-// "" is without a promise: paid while it is used.
+// An empty Term has no commitment: it is paid by use.
 type Term string
 
-// Preemptible is spot of Google Cloud that ends after 24 h at the latest.
+// Preemptible is Google Cloud's spot that ends after at most 24 h.
 const Preemptible Term = "preemptible"
 
 var terms = regexp.MustCompile(
 	`^(?:reserved-[13]y-(?:no|partial|all)-upfront(?:-convertible)?|(?:instance-)?savings-plan-[13]y-` +
 		`(?:no|partial|all)-upfront|committed-[13]y)$`)
 
-// ParseTerm reads a term; "" is none.
+// ParseTerm parses a term; empty means none.
 func ParseTerm(s string) (Term, error) {
 	if s == "" || Term(s) == Preemptible || terms.MatchString(s) {
 		return Term(s), nil
@@ -39,7 +39,7 @@ func ParseTerm(s string) (Term, error) {
 		"committed-1y or preemptible", s)
 }
 
-// Years is for how long it must be paid whether it is used or not; 0 is not at all.
+// Years returns how many years must be paid regardless of use; 0 for none.
 func (t Term) Years() int {
 	switch {
 	case strings.Contains(string(t), "-1y"):
@@ -50,19 +50,19 @@ func (t Term) Years() int {
 	return 0
 }
 
-// Commits reports whether it must be paid whether it is used or not.
+// Commits reports whether the term must be paid regardless of use.
 func (t Term) Commits() bool { return t.Years() > 0 }
 
-// hoursPerYear is how many hours the sellers count for a year: 365 days.
+// hoursPerYear is the sellers' count of hours in a year: 365 days.
 const hoursPerYear = 365 * 24
 
-// Hours is how many hours a term has; 0 is no promise.
+// Hours returns the hours of a term; 0 without a commitment.
 func (t Term) Hours() int { return t.Years() * hoursPerYear }
 
-// Effective is what an hour of a term costs in all: what is paid by the hour, and the sum up front
-// over its hours, rounded up to the next 1e-12 so that it never looks cheaper than it is. 876 up
-// front and 0.05 an hour for a year is 0.15. TestTheEffectiveRateIsTheSumOfAllPaymentsOverTheHours
-// holds it. It says false where there is no promise, or the rate is out of range.
+// Effective returns the total cost of an hour of a term: the hourly payment, plus the upfront payment spread over its
+// hours, rounded up to the next 1e-12 so that the term never looks cheaper than it is. $876 upfront and $0.05 an hour
+// for a year give $0.15. TestEffective_SumsAllPaymentsOverHours checks it. Effective returns false
+// without a commitment, or if the rate is out of range.
 func (t Term) Effective(upfront money.Amount, hourly money.Rate) (money.Rate, bool) {
 	hours := big.NewInt(int64(t.Hours()))
 	if hours.Sign() == 0 || upfront.Sign() < 0 || hourly < 0 {
@@ -75,7 +75,7 @@ func (t Term) Effective(upfront money.Amount, hourly money.Rate) (money.Rate, bo
 	return money.Rate(n.Int64()), n.IsInt64() && n.Sign() > 0
 }
 
-// Total is what a term costs from its first hour to its last, however little it is used.
+// Total returns the cost of a whole term, regardless of use.
 func (l Listing) Total() (money.Amount, bool) {
 	if !l.Term.Commits() || !l.Quote.Priced {
 		return money.Amount{}, false
@@ -83,19 +83,19 @@ func (l Listing) Total() (money.Amount, bool) {
 	return l.Upfront.Add(l.Hourly.Until(time.Duration(l.Term.Hours()) * time.Hour)), true
 }
 
-// Platforms are the managed platforms whose prices stand beside those of the raw machines.
+// Platforms lists the managed platforms whose prices are compared with raw machines.
 var Platforms = []string{"sagemaker", "vertex", "azureml"}
 
-// What a filter calls the listings without a term, and the raw machines.
+// Filter names of listings without a term, and of raw machines.
 const (
 	NoTerm = "none"
 	Raw    = "raw"
 )
 
-// Plain reports whether l is a raw machine that is paid while it is used.
+// Plain reports whether l is a raw machine that is paid by use.
 func (l *Listing) Plain() bool { return l.Term == "" && l.Platform == "" }
 
-// RawMachine is the name of the machine type below a managed platform: ml.p4d.24xlarge is p4d.24xlarge.
+// RawMachine returns the machine type below a managed platform: p4d.24xlarge for ml.p4d.24xlarge.
 func (l Listing) RawMachine() string {
 	if l.Platform == "sagemaker" {
 		return strings.TrimPrefix(l.Offer.Machine, "ml.")
@@ -103,8 +103,8 @@ func (l Listing) RawMachine() string {
 	return l.Offer.Machine
 }
 
-// Beside returns list with the price of the raw machine beside each that a managed platform sells, where
-// the catalogue has it of the same region, capacity and currency.
+// Beside adds the raw machine's price to each listing of a managed platform, if the catalogue has it for the same
+// region, capacity and currency.
 func (c Catalog) Beside(list []Listing) []Listing {
 	type key struct{ provider, region, zone, machine, capacity, currency string }
 	of := func(l *Listing, machine string) key {
@@ -131,8 +131,8 @@ func (c Catalog) Beside(list []Listing) []Listing {
 	return out
 }
 
-// MarkUp is what a managed platform takes over the raw machine, as a share of its price: 0.25 is a quarter
-// more. It says false where either price is unknown.
+// MarkUp returns a managed platform's surcharge relative to the raw machine's price: 0.25 is a quarter more. It returns
+// false if either price is unknown.
 func (l Listing) MarkUp() (float64, bool) {
 	if l.RawPrice == nil || *l.RawPrice <= 0 || !l.Quote.Priced {
 		return 0, false

@@ -15,7 +15,7 @@ import (
 
 const termHead = "provider,region,machine,capacity,cpus,price,currency,term,platform,upfront,hourly\n"
 
-func TestTheEffectiveRateIsTheSumOfAllPaymentsOverTheHours(t *testing.T) {
+func TestEffective_SumsAllPaymentsOverHours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		years := rapid.SampledFrom([]int64{1, 3}).Draw(t, "years")
 		upfront := money.Picos(rapid.Int64Min(0).Draw(t, "upfront"))
@@ -25,14 +25,14 @@ func TestTheEffectiveRateIsTheSumOfAllPaymentsOverTheHours(t *testing.T) {
 		hours := big.NewInt(years * 365 * 24)
 		all := new(big.Int).Add(upfront.Big(), new(big.Int).Mul(hours, big.NewInt(int64(hourly))))
 		paid := new(big.Int).Mul(hours, big.NewInt(int64(got)))
-		over := new(big.Int).Sub(paid, all) // less than one step of a rate for each hour, and never below
+		over := new(big.Int).Sub(paid, all) // less than one step of a rate per hour, and never negative
 		if !ok || over.Sign() < 0 || over.Cmp(hours) >= 0 {
 			t.Fatalf("%v up front and %v an hour for %d years: %v %v", upfront, hourly, years, got, ok)
 		}
 	})
 }
 
-func TestARowWithATermSaysWhatIsPaidAndIsKeptExactly(t *testing.T) {
+func TestRead_KeepsTermExactly(t *testing.T) {
 	c, err := catalog.Read("t", termHead+
 		"aws,us-east-1,m,reserved,4,,USD,reserved-1y-partial-upfront,,876,0.05\n"+
 		"aws,us-east-1,m,reserved,4,0.15,USD,reserved-1y-all-upfront,,1314,\n"+
@@ -78,7 +78,7 @@ func TestARowWithATermSaysWhatIsPaidAndIsKeptExactly(t *testing.T) {
 	}
 }
 
-func TestFiltersOfTermZoneAndPlatform(t *testing.T) {
+func TestFilter_TermZoneAndPlatform(t *testing.T) {
 	c, err := catalog.Read("t", strings.Replace(termHead, "region,", "region,zone,", 1)+
 		"aws,r,r-a,m,spot,4,1,USD,,,,\naws,r,,m,spot,4,1,USD,,,,\naws,r,,m,reserved,4,,USD,reserved-1y-no-upfront,,,1\n"+
 		"aws,r,,ml.m,on-demand,4,2,USD,,sagemaker,,\n")
@@ -100,7 +100,7 @@ func TestFiltersOfTermZoneAndPlatform(t *testing.T) {
 	}
 }
 
-func TestAzuresManagedPlatformTakesNothingOverTheRawMachine(t *testing.T) {
+func TestManaged_AzureHasNoSurcharge(t *testing.T) {
 	raw := catalog.Builtin()
 	c := raw.Managed()
 	n := 0
@@ -127,7 +127,7 @@ func TestAzuresManagedPlatformTakesNothingOverTheRawMachine(t *testing.T) {
 	}
 }
 
-func TestADiscountOfATermTakesTheShareOffEachOfItsPayments(t *testing.T) {
+func TestOverlay_DiscountsBothPaymentsOfTerm(t *testing.T) {
 	c, err := catalog.Read("t", termHead+
 		"aws,us-east-1,m,reserved,4,,USD,reserved-1y-partial-upfront,,876,0.05\naws,us-east-1,m,on-demand,4,0.4,USD,,,,\n")
 	if err != nil {

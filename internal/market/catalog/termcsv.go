@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// terms reads on which terms a row sells, and the price that follows from what is paid up front and
-// by the hour. A row that states another price than that is not taken.
+// terms parses a row's terms, and the price that follows from its upfront and hourly payments. It refuses a row that
+// states another price.
 func (l *Listing) terms(r map[string]string) Skip {
 	term, err := ParseTerm(r["term"])
 	if err != nil {

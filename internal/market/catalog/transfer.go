@@ -13,28 +13,28 @@ import (
 //go:embed transfer.csv
 var transferRows string
 
-// What is paid besides machines, by gigabytes of 1e9 bytes. In an overlay it stands
-// in the place of the machine, without region and capacity.
+// Charges besides machines, per gigabyte of 1e9 bytes. In an overlay they replace the machine, without region and
+// capacity.
 const (
-	StorageMonth   = "storage-gb-month"   // kept in the provider's object store for a month of 730 hours
+	StorageMonth   = "storage-gb-month"   // stored in the provider's object store for a month of 730 hours
 	TransferRegion = "transfer-gb-region" // to another region of the provider, on the same continent
 	TransferOut    = "transfer-gb-out"    // to anywhere else
 )
 
 var notMachines = []string{StorageMonth, TransferRegion, TransferOut}
 
-// TransferRate is what a provider takes for keeping or moving a gigabyte.
+// TransferRate is a provider's charge for storing or transferring a gigabyte.
 type TransferRate struct {
 	Provider string
 	What     string
-	Price    money.Rate // of a gigabyte, not of an hour
+	Price    money.Rate // per gigabyte, not per hour
 	Currency money.Currency
 	Source   string
 	At       time.Time
 }
 
-// TransferRate returns what a provider takes, the user's own price before the one that
-// the program has built in, and false where none is known: unknown is not zero.
+// TransferRate returns a provider's charge: the user's own price, or else the built-in one. It returns false if none is
+// known: unknown is not zero.
 func (c Catalog) TransferRate(provider, what string) (TransferRate, bool) {
 	is := func(x TransferRate) bool { return x.Provider == provider && x.What == what }
 	if i := slices.IndexFunc(c.Own, is); i >= 0 {
@@ -48,7 +48,7 @@ func (c Catalog) TransferRate(provider, what string) (TransferRate, bool) {
 
 var builtinRates = readRates(transferRows)
 
-// readRates reads the embedded table, which a test holds to be sound.
+// readRates reads the embedded table; a test verifies that it is valid.
 func readRates(text string) []TransferRate {
 	rows, err := table(text)
 	if err != nil {
@@ -68,7 +68,7 @@ func readRates(text string) []TransferRate {
 	return list
 }
 
-// transferRate reads a row, or says why not. Nothing may be free here as well: some stores are.
+// transferRate parses a row, or returns why it is skipped. A price may be zero, because some stores are free.
 func transferRate(r map[string]string, source string, at time.Time) (TransferRate, Skip) {
 	if !slices.Contains(notMachines, cmp.Or(r["what"], r["machine"])) {
 		return TransferRate{}, Skip{Why: BadRow, Detail: "it is none of " + strings.Join(notMachines, ", ")}
@@ -92,8 +92,8 @@ func transferRate(r map[string]string, source string, at time.Time) (TransferRat
 		Source: source, At: at}, Skip{}
 }
 
-// Continent is where a region lies as far as its name says, and "" where it does not.
-// What a provider takes between two regions is known for one continent only.
+// Continent returns the continent in a region's name, or "" if it has none. Charges between two regions are known only
+// within a continent.
 func Continent(region string) string {
 	r := strings.ToLower(region)
 	for _, c := range []struct{ name, words string }{
@@ -111,8 +111,7 @@ func Continent(region string) string {
 	return ""
 }
 
-// Store returns the provider in whose object store a path lies, and "" where the
-// path does not say.
+// Store returns the provider whose object store holds a path, or "" if the path does not tell.
 func Store(path string) string {
 	scheme, _, ok := strings.Cut(strings.ToLower(path), "://")
 	switch {

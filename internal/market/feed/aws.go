@@ -16,8 +16,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// awsProduct is a machine type as it is rented: attributes of a product of a
-// price list file of Amazon EC2.
+// awsProduct is a rentable machine type: attributes of a product in an Amazon EC2 price list.
 type awsProduct struct {
 	SKU        string `json:"sku"`
 	Family     string `json:"productFamily"`
@@ -34,13 +33,12 @@ type awsProduct struct {
 		Option    string `json:"marketoption"`
 		Network   string `json:"networkPerformance"` // "3200 Gigabit", "Up to 25 Gigabit"
 		UsageType string `json:"usagetype"`
-		Name      string `json:"instanceName"` // of SageMaker: ml.p4d.24xlarge
-		Component string `json:"component"`    // of SageMaker: Training, Hosting, Notebook
+		Name      string `json:"instanceName"` // SageMaker: ml.p4d.24xlarge
+		Component string `json:"component"`    // SageMaker: Training, Hosting, Notebook
 	} `json:"attributes"`
 }
 
-// plain reports whether it is a whole Linux machine on shared hardware without
-// paid software, paid by the hour.
+// plain reports whether it is a whole Linux machine on shared hardware without paid software, billed by the hour.
 func (p awsProduct) plain() bool {
 	a := p.Attributes
 	return strings.HasPrefix(p.Family, "Compute Instance") && a.Tenancy == "Shared" && a.System == "Linux" &&
@@ -48,14 +46,14 @@ func (p awsProduct) plain() bool {
 		(a.Status == "Used" || a.Status == "") && (a.Option == "OnDemand" || a.Option == "")
 }
 
-// training reports whether it is a machine of a SageMaker training job, paid by the hour.
+// training reports whether it is a machine for SageMaker training jobs, billed by the hour.
 func (p awsProduct) training() bool {
 	a := p.Attributes
 	return strings.HasPrefix(p.Family, "ML Instance") && !strings.Contains(a.UsageType, "Spot") &&
 		(a.Component == "Training" || a.Component == "" && strings.Contains(a.UsageType, "-Train"))
 }
 
-// awsTerm is what a product costs under one offer term.
+// awsTerm is the price of a product under one offer term.
 type awsTerm struct {
 	Attributes struct {
 		Lease  string `json:"LeaseContractLength"` // 1yr, 3yr
@@ -68,8 +66,8 @@ type awsTerm struct {
 	} `json:"priceDimensions"`
 }
 
-// readAWSPrices reads a price list file as a stream: that of a large region has
-// several hundred megabytes, and all that is kept of it are plain machines.
+// readAWSPrices reads a price list as a stream: the list of a large region has several hundred megabytes, and only
+// plain machines are kept.
 func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
 	l := awsList{d: json.NewDecoder(r), t: tally{source: p.Source}, at: p.At,
 		kept: map[string]awsProduct{}, terms: map[string]map[string]awsTerm{}, reserved: map[string]map[string]awsTerm{}}
@@ -91,7 +89,7 @@ func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
 	return catalog.New(p.Source, rows, l.t.skips), nil
 }
 
-// listings are what a product is sold at: on demand, and for one or three years.
+// listings returns the listings of a product: on-demand, and for one or three years.
 func (l *awsList) listings(p Page, sku string) []catalog.Listing {
 	product := l.kept[sku]
 	a := product.Attributes
@@ -124,7 +122,7 @@ func (l *awsList) listings(p Page, sku string) []catalog.Listing {
 	return rows
 }
 
-// awsList is a price list file as it is read: plain machines, and their terms on demand.
+// awsList is the state of reading a price list: plain machines and their terms.
 type awsList struct {
 	d                     *json.Decoder
 	t                     tally
@@ -135,7 +133,7 @@ type awsList struct {
 	sawProducts, sawTerms bool
 }
 
-// field reads a field of the file itself.
+// field reads a top-level field of the file.
 func (l *awsList) field(key string) error {
 	switch key {
 	case "offerCode":
@@ -182,7 +180,7 @@ func (l *awsList) product(sku string) error {
 	return nil
 }
 
-// term reads what a product costs, of those that are kept.
+// term reads the prices of a product that is kept.
 func (l *awsList) term(into map[string]map[string]awsTerm, sku string) error {
 	if _, ok := l.kept[sku]; !ok {
 		return discard(l.d)
@@ -203,8 +201,8 @@ func (t tally) rows() int {
 	return n
 }
 
-// awsRate returns the hourly price of a product's terms, or why there is none.
-// Dollars come first, then the first other currency that is known.
+// awsRate returns the hourly price of a product's terms, or why there is none. It prefers dollars, then the first other
+// known currency.
 func awsRate(offers map[string]awsTerm) (money.Rate, money.Currency, string, string) {
 	why, detail := catalog.NoPrice, "no on-demand term"
 	for _, term := range slices.Sorted(maps.Keys(offers)) {
@@ -231,11 +229,11 @@ func awsRate(offers map[string]awsTerm) (money.Rate, money.Currency, string, str
 	return 0, "", why, detail
 }
 
-// awsShape is the machine as it is known, or as the price list describes it. The
-// list counts accelerators and does not say of which kind.
+// awsShape returns the known machine, or the machine as the price list describes it. The list has the count of
+// accelerators, but not their kind.
 func awsShape(known catalog.Catalog, p awsProduct) (catalog.Listing, bool) {
 	a := p.Attributes
-	if a.Name != "" { // SageMaker's instanceType has its use behind the name: ml.p4d.24xlarge-Training
+	if a.Name != "" { // SageMaker's instanceType has its use after the name: ml.p4d.24xlarge-Training
 		a.Type = strings.TrimPrefix(a.Name, "ml.")
 	}
 	if l, ok := known.Machine("aws", a.Type); ok {
@@ -269,14 +267,14 @@ func awsNetwork(text string) (gbit float64, ok bool) {
 	return v, err == nil && v > 0
 }
 
-// object calls each with every key of the object that d is at; each reads its value.
+// object calls each with every key of the object at d; each reads the value.
 func object(d *json.Decoder, each func(key string) error) error {
 	open, err := d.Token()
 	if err != nil {
 		return err
 	}
 	if open != json.Delim('{') {
-		return fmt.Errorf("%v where an object should begin", open)
+		return fmt.Errorf("%v where an object should start", open)
 	}
 	for d.More() {
 		key, err := d.Token()

@@ -13,9 +13,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// readAWSSpot reads an answer of DescribeSpotPriceHistory, as the AWS command line
-// prints it. Of each machine type and zone the newest price counts. It returns the
-// token of the next page too.
+// readAWSSpot reads an answer of DescribeSpotPriceHistory, as the AWS command line prints it. It keeps the newest price
+// of each machine type and zone, and also returns the token of the next page.
 func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
 	var answer struct {
 		History *[]struct {
@@ -56,7 +55,7 @@ func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
 			t.skip(catalog.NoMachine, name, "import a price list first: it says what the machine is")
 			continue
 		}
-		q := market.Quote{Rate: rate, Priced: true, At: h.At.UTC(), Source: p.Source} // in dollars, always
+		q := market.Quote{Rate: rate, Priced: true, At: h.At.UTC(), Source: p.Source} // always in dollars
 		l := catalog.Sell(shape, region, h.Zone, market.Spot, q, money.USD)
 		if old, ok := newest[l.Offer.ID]; !ok || old.Quote.At.Before(h.At) {
 			newest[l.Offer.ID] = l
@@ -69,8 +68,8 @@ func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
 	return catalog.New(p.Source, rows, t.skips), answer.Next, nil
 }
 
-// readAdvisor gives the spot listings of p.Spot the published share of machines
-// that were interrupted within the last month. It returns those that it names.
+// readAdvisor adds the published interruption rates of the last month to the spot listings of p.Spot. It returns the
+// listings with a rate.
 func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
 	var file struct {
 		Ranges []struct {

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// dollarsFirst orders the currencies of a price.
+// dollarsFirst sorts the currencies of a price.
 func dollarsFirst(price map[string]string) []string {
 	return slices.SortedFunc(maps.Keys(price), func(a, b string) int {
 		if (a == "USD") != (b == "USD") {
@@ -24,11 +24,11 @@ func dollarsFirst(price map[string]string) []string {
 	})
 }
 
-// options are how AWS names what is paid up front.
+// options maps AWS's names of upfront payments to ours.
 var options = map[string]string{"No Upfront": "no-upfront", "Partial Upfront": "partial-upfront",
 	"All Upfront": "all-upfront"}
 
-// terms is what a reserved term costs, or why it is not taken.
+// terms returns the price of a reserved term, or why it is skipped.
 func (t awsTerm) terms() (terms catalog.Terms, currency money.Currency, why, detail string) {
 	a := t.Attributes
 	years, isYears := strings.CutSuffix(a.Lease, "yr")
@@ -71,14 +71,14 @@ func (t awsTerm) terms() (terms catalog.Terms, currency money.Currency, why, det
 	return terms, currency, "", ""
 }
 
-// sellFor returns shape as it is sold in a region for a term that commits, whose payments are valid.
+// sellFor returns shape as sold in a region for a committed term with valid payments.
 func sellFor(shape catalog.Listing, region string, t catalog.Terms, currency money.Currency,
 	q market.Quote) catalog.Listing {
 	q.Rate, q.Priced = t.Term.Effective(t.Upfront, t.Hourly)
 	return catalog.SellTerm(catalog.Sell(shape, region, "", market.Reserved, q, currency), t, q)
 }
 
-// awsPlan is one savings plan of a price list file, with what an hour of each machine costs under it.
+// awsPlan is one savings plan of a price list, with the hourly rate of each machine.
 type awsPlan struct {
 	SKU         string `json:"sku"`
 	Description string `json:"description"` // "3 year No Upfront Compute Savings Plan"
@@ -87,8 +87,8 @@ type awsPlan struct {
 		Unit     string      `json:"unit"`
 	} `json:"leaseContractLength"`
 	Rates []struct {
-		Usage     string `json:"discountedUsageType"` // BoxUsage:p4d.24xlarge, before it the region's prefix
-		Operation string `json:"discountedOperation"` // RunInstances is Linux
+		Usage     string `json:"discountedUsageType"` // BoxUsage:p4d.24xlarge, with the region's prefix
+		Operation string `json:"discountedOperation"` // RunInstances means Linux
 		Service   string `json:"discountedServiceCode"`
 		Unit      string `json:"unit"`
 		Region    string `json:"discountedRegionCode"`
@@ -100,7 +100,7 @@ type awsPlan struct {
 	} `json:"rates"`
 }
 
-// term is the plan's name among terms, or "".
+// term returns the plan's Term, or "".
 func (p awsPlan) term() catalog.Term {
 	kind := ""
 	switch {
@@ -119,8 +119,8 @@ func (p awsPlan) term() catalog.Term {
 	return ""
 }
 
-// pays splits the rate of a savings plan, which is that of an hour in all: with all up front the sum of all
-// hours is paid at once, with a partial payment half of it, otherwise nothing.
+// pays splits the rate of a savings plan, which is the total per hour: all upfront pays the sum of all hours at once,
+// partial upfront half of it, and otherwise nothing.
 func pays(t catalog.Term, rate money.Rate) catalog.Terms {
 	p := catalog.Terms{Term: t, Hourly: rate}
 	switch {
@@ -133,7 +133,7 @@ func pays(t catalog.Term, rate money.Rate) catalog.Terms {
 	return p
 }
 
-// readSavings reads the price list file of savings plans as a stream.
+// readSavings reads the price list of savings plans as a stream.
 func readSavings(p Page, r io.Reader) (catalog.Catalog, error) {
 	s := savings{page: p, d: json.NewDecoder(r), t: tally{source: p.Source}, at: p.At}
 	err := object(s.d, s.field)
@@ -146,7 +146,7 @@ func readSavings(p Page, r io.Reader) (catalog.Catalog, error) {
 	return catalog.New(p.Source, s.rows, s.t.skips), nil
 }
 
-// savings is a price list file of savings plans as it is read.
+// savings is the state of reading a price list of savings plans.
 type savings struct {
 	page   Page
 	d      *json.Decoder
@@ -181,14 +181,14 @@ func (s *savings) field(key string) error {
 	return discard(s.d)
 }
 
-// plans reads one plan after another, so that no more than one is kept.
+// plans reads one plan after another and keeps only one in memory.
 func (s *savings) plans() error {
 	open, err := s.d.Token()
 	if err != nil {
 		return err
 	}
 	if open != json.Delim('[') {
-		return fmt.Errorf("%v where a list should begin", open)
+		return fmt.Errorf("%v where a list should start", open)
 	}
 	for s.d.More() {
 		var plan awsPlan

@@ -10,9 +10,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// readAzure reads a page of the Azure retail prices API. It returns the link of the next page too.
-// The API says nothing of a machine but its name, so machines that the catalogue
-// does not know are skipped.
+// readAzure reads a page of the Azure retail prices API, and also returns the link of the next page. The API describes
+// machines only by name, so machines that the catalogue does not know are skipped.
 func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 	var answer struct {
 		Items *[]azureItem `json:"Items"`
@@ -61,7 +60,7 @@ type azureItem struct {
 	Term     string      `json:"reservationTerm"` // 1 Year, 3 Years
 	Savings  []struct {
 		Term   string      `json:"term"`
-		Retail json.Number `json:"retailPrice"` // of an hour
+		Retail json.Number `json:"retailPrice"` // per hour
 	} `json:"savingsPlan"`
 }
 
@@ -105,11 +104,11 @@ func (i azureItem) listings(p Page) ([]catalog.Listing, catalog.Skip) {
 	return append(rows, azureListing(p, shape, i.Region, capacity, rate, currency)), catalog.Skip{}
 }
 
-// years are how Azure names the length of a term.
+// years maps Azure's term lengths to ours.
 var years = map[string]string{"1 Year": "1y", "3 Years": "3y"}
 
-// reservation is what a reservation costs: its retail price is the sum of the whole term, whatever its unit
-// says. It may be paid by the month too, at the same sum.
+// reservation returns the price of a reservation. Its retail price is the sum for the whole term, whatever its unit
+// says. It may also be paid monthly, with the same sum.
 func (i azureItem) reservation() (catalog.Terms, bool) {
 	t := catalog.Terms{Term: catalog.Term("reserved-" + years[i.Term] + "-all-upfront")}
 	sum, ok := catalog.Plain(i.Retail.String())
@@ -122,7 +121,7 @@ func (i azureItem) reservation() (catalog.Terms, bool) {
 	return t, ok && err == nil
 }
 
-// savings are what an hour costs under savings plans, which are paid by the hour.
+// savings returns the hourly rates under savings plans, which are paid by the hour.
 func (i azureItem) savings() []catalog.Terms {
 	var list []catalog.Terms
 	for _, s := range i.Savings {
@@ -137,7 +136,7 @@ func (i azureItem) savings() []catalog.Terms {
 
 func (i azureItem) label() string { return i.Meter + " " + i.SKU }
 
-// unfit says why an item is no price of a machine's hour under Linux, and "" where it is one.
+// unfit returns why an item is not the hourly price of a Linux machine, or "" if it is.
 func (i azureItem) unfit() (why, name, detail string) {
 	switch {
 	case i.otherUse():
@@ -152,7 +151,7 @@ func (i azureItem) unfit() (why, name, detail string) {
 	return "", "", ""
 }
 
-// otherUse reports whether it is of another service, term, system or tenancy.
+// otherUse reports whether the item is for another service, term, system or tenancy.
 func (i azureItem) otherUse() bool {
 	return i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" &&
 		i.Type != "Reservation" ||

@@ -15,10 +15,10 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// A cluster sells nothing: its machines have no price until the user's own prices
-// give them one. Nodes that are alike are one listing.
+// A cluster sells nothing: its machines have no price until the user's own prices give them one. Equal nodes become one
+// listing.
 
-// The labels by which nodes say what they are, in the order in which they count.
+// Labels that describe nodes, in order of precedence.
 var (
 	gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
 	gpuLabels    = []string{"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator",
@@ -32,7 +32,7 @@ var (
 		"eks.amazonaws.com/capacityType": "on_demand"}
 )
 
-// readNodes reads what kubectl get nodes -o json prints.
+// readNodes reads the output of kubectl get nodes -o json.
 func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 	var list struct {
 		Kind  string `json:"kind"`
@@ -77,7 +77,7 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 	return gathered(p, all, t), nil
 }
 
-// nodeShape is the machine type of a node, by its labels and what of it can be allocated.
+// nodeShape returns a node's machine type from its labels and its allocatable resources.
 func nodeShape(labels, has map[string]string, cpus int, memory size.Bytes) catalog.Listing {
 	shape := catalog.Listing{Offer: market.Offer{Provider: "kubernetes", CPUs: cpus, Memory: memory}}
 	kind := first(labels, gpuLabels)
@@ -99,7 +99,7 @@ func nodeShape(labels, has map[string]string, cpus int, memory size.Bytes) catal
 	return shape
 }
 
-// NodeCapacity is the capacity that the labels of a Kubernetes node say, and reserved where they say none.
+// NodeCapacity returns the capacity in the labels of a Kubernetes node, or reserved if they have none.
 func NodeCapacity(labels map[string]string) market.Capacity {
 	says := func(words map[string]string) bool {
 		for name, value := range words {
@@ -118,7 +118,7 @@ func NodeCapacity(labels map[string]string) market.Capacity {
 	return market.Reserved
 }
 
-// first returns the value of the first label that is there.
+// first returns the value of the first label that exists.
 func first(labels map[string]string, names []string) string {
 	for _, n := range names {
 		if v := labels[n]; v != "" {
@@ -128,7 +128,7 @@ func first(labels map[string]string, names []string) string {
 	return ""
 }
 
-// cores reads 32 or 31850m; what is left of a core is not counted.
+// cores parses 32 or 31850m, rounded down to whole cores.
 func cores(s string) (int, bool) {
 	milli, isMilli := strings.CutSuffix(s, "m")
 	n, err := strconv.Atoi(milli)
@@ -140,7 +140,7 @@ func cores(s string) (int, bool) {
 
 var quantityForm = regexp.MustCompile(`^(\d{1,15})(Ki|Mi|Gi|Ti|k|M|G|T)?$`)
 
-// quantity reads bytes as Kubernetes writes them: 263856740Ki.
+// quantity parses a Kubernetes quantity of bytes: 263856740Ki.
 func quantity(s string) (size.Bytes, bool) {
 	m := quantityForm.FindStringSubmatch(s)
 	if m == nil {
@@ -156,7 +156,7 @@ func quantity(s string) (size.Bytes, bool) {
 	return size.Bytes(n) * unit, true
 }
 
-// made names a machine type that has no name, by what it has.
+// made names a machine type without a name after its resources.
 func made(o market.Offer) string {
 	if o.Accelerators > 0 {
 		return fmt.Sprintf("%dx-%s", o.Accelerators, strings.ToLower(o.Accelerator))
@@ -164,7 +164,7 @@ func made(o market.Offer) string {
 	return fmt.Sprintf("cpu%d-%dgib", o.CPUs, o.Memory/size.GiB)
 }
 
-// keep takes the least of nodes that are alike: what each of them has.
+// keep merges equal nodes into one listing with the resources that each of them has.
 func keep(all map[market.OfferID]catalog.Listing, l catalog.Listing) {
 	old, ok := all[l.Offer.ID]
 	if ok {
@@ -188,8 +188,7 @@ var (
 	slurmAway  = regexp.MustCompile(`DOWN|DRAIN|FAIL|FUTURE|NOT_RESPONDING|POWERED_DOWN|UNKNOWN`)
 )
 
-// readScontrol reads what scontrol show node prints. A node is a listing of each
-// partition that it is in.
+// readScontrol reads the output of scontrol show node. A node becomes a listing in each of its partitions.
 func readScontrol(p Page, text string) (catalog.Catalog, error) {
 	t := tally{source: p.Source}
 	all := map[market.OfferID]catalog.Listing{}

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// nodes has the form of kubectl get nodes -o json, as the reference of the Node API
-// and the labels of GPU feature discovery, GKE, EKS, AKS and Karpenter give it.
+// nodes follows the format of kubectl get nodes -o json, from the reference of the Node API and the labels of GPU
+// feature discovery, GKE, EKS, AKS and Karpenter.
 const nodes = `{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"v1","kind":"Node","metadata":{"name":"a1","labels":{"node.kubernetes.io/instance-type":"p4de.24xlarge","topology.kubernetes.io/region":"us-east-1","topology.kubernetes.io/zone":"us-east-1a","karpenter.sh/capacity-type":"spot","nvidia.com/gpu.product":"NVIDIA-A100-SXM4-80GB","nvidia.com/gpu.memory":"81920"}},"spec":{},"status":{"allocatable":{"cpu":"95690m","memory":"1160340Mi","nvidia.com/gpu":"8"}}},
 {"kind":"Node","metadata":{"name":"a2","labels":{"node.kubernetes.io/instance-type":"p4de.24xlarge","topology.kubernetes.io/region":"us-east-1","topology.kubernetes.io/zone":"us-east-1a","karpenter.sh/capacity-type":"spot","nvidia.com/gpu.product":"NVIDIA-A100-SXM4-80GB"}},"spec":{},"status":{"allocatable":{"cpu":"95","memory":"1160000Mi","nvidia.com/gpu":"8"}}},
@@ -22,7 +22,7 @@ const nodes = `{"apiVersion":"v1","kind":"List","items":[
 {"kind":"Node","metadata":{"name":"odd","labels":{}},"spec":{},"status":{"allocatable":{"cpu":"many","memory":"500Gi"}}}
 ]}`
 
-// scontrol has the form of scontrol show node, as Slurm's manual page gives it.
+// scontrol follows the format of scontrol show node, from Slurm's manual page.
 const scontrol = `NodeName=gpu01 Arch=x86_64 CoresPerSocket=32
    CPUAlloc=0 CPUEfctv=126 CPUTot=128 CPULoad=0.10
    AvailableFeatures=a100,nvlink
@@ -58,7 +58,7 @@ func told(c catalog.Catalog) string {
 	return b.String()
 }
 
-func TestAClustersNodesAreMachinesWithoutAPrice(t *testing.T) {
+func TestImport_ClusterNodesHaveNoPrice(t *testing.T) {
 	for _, x := range []struct {
 		form       Form
 		text, want string

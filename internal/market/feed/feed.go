@@ -1,10 +1,9 @@
-// Package feed reads what others publish of prices, and turns it into catalogue
-// values: AWS price lists, spot price history and interruption rates, Azure retail
-// prices, the Google Cloud billing catalogue, SkyPilot's tables. It keeps copies in
-// the data folder, so that a machine without a network plans with dated prices.
+// Package feed converts published prices to catalogue values: AWS price lists, spot price history and interruption
+// rates, Azure retail prices, the Google Cloud billing catalogue, and SkyPilot's tables. It stores copies in the data
+// folder, so that a machine without a network can plan with dated prices.
 //
-// A reader takes what it understands. A row that it does not is skipped and
-// counted with the reason; a page of another form is an error.
+// A reader skips rows that it does not understand, and counts them with the reason. A page in another format is an
+// error.
 package feed
 
 import (
@@ -19,10 +18,10 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Form is a kind of page.
+// Form is a page format.
 type Form string
 
-// The forms that are read.
+// The supported formats.
 const (
 	AWSPrices  Form = "aws-prices"  // a price list file of Amazon EC2, or of SageMaker
 	AWSSavings Form = "aws-savings" // a price list file of AWS's savings plans
@@ -33,19 +32,19 @@ const (
 	SkyPilot   Form = "skypilot"    // a table of the SkyPilot catalogue
 	Kubernetes Form = "kubernetes"  // kubectl get nodes -o json
 	Slurm      Form = "slurm"       // scontrol show node
-	Listings   Form = "listings"    // a listings file of our own
+	Listings   Form = "listings"    // scrimp's own listings file
 )
 
-// Forms returns all forms, for help texts.
+// Forms returns all formats, for help texts.
 func Forms() []Form {
 	return []Form{AWSPrices, AWSSavings, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Kubernetes, Slurm, Listings}
 }
 
-// errForm says that a page is not of the form that it should have.
+// errForm reports a page in another format than expected.
 var errForm = errors.New("the page has another form")
 
-// signs are what a page of each form begins with and has near its beginning: all of some
-// words, and where any is set one of those. The first that fits counts.
+// signs holds what a page of each format contains near its beginning: all of some words and, if any is set, one of
+// those. The first match counts.
 var signs = []struct {
 	form   Form
 	prefix string
@@ -64,7 +63,7 @@ var signs = []struct {
 	{form: Listings, all: []string{"provider", "capacity"}},
 }
 
-// Sniff says which form a page has.
+// Sniff returns the format of a page.
 func Sniff(page []byte) (Form, error) {
 	start := string(bytes.TrimSpace(bytes.TrimPrefix(page[:min(len(page), 1<<16)], []byte("\ufeff"))))
 	if start == "" {
@@ -80,18 +79,18 @@ func Sniff(page []byte) (Form, error) {
 	return "", fmt.Errorf("the page has none of the forms %v", Forms())
 }
 
-// Page is what was read of a source.
+// Page holds pages of a source and what is needed to read them.
 type Page struct {
 	Source   string
-	Provider string           // for tables that do not say; of a cluster its name, which stands as its region
-	Shapes   catalog.Catalog  // machine types that are known already
-	At       time.Time        // when the page was read, for prices that carry no time of their own
-	Spot     *catalog.Catalog // spot listings that the advisor's rates are for
+	Provider string           // for tables without a provider; the name of a cluster, which also becomes its region
+	Shapes   catalog.Catalog  // known machine types
+	At       time.Time        // when the page was read, for prices without a time
+	Spot     *catalog.Catalog // spot listings for the advisor's rates
 }
 
-// Import reads the pages of one source, all of one form.
+// Import reads the pages of one source, all in one format.
 func Import(form Form, p Page, pages ...[]byte) (catalog.Catalog, error) {
-	if form == GCP { // a machine's parts may stand on several pages
+	if form == GCP { // a machine's parts may be spread over several pages
 		t := skus{}
 		for _, page := range pages {
 			if _, err := t.add(p, page); err != nil {
@@ -138,7 +137,7 @@ func importPage(form Form, p Page, page []byte) (catalog.Catalog, error) {
 	}
 }
 
-// tally counts rows that were skipped, and keeps an example of each reason.
+// tally counts skipped rows, and keeps an example for each reason.
 type tally struct {
 	source string
 	skips  []catalog.Skip
@@ -153,7 +152,7 @@ func (t *tally) skip(why, name, detail string) {
 	t.skips[i].Count++
 }
 
-// decode reads JSON and keeps numbers as they stand.
+// decode decodes JSON without converting numbers.
 func decode(page []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(page, []byte("\ufeff"))))
 	d.UseNumber()
@@ -163,7 +162,7 @@ func decode(page []byte, v any) error {
 	return nil
 }
 
-// Summary writes what was skipped in one line: "12 other_use, 1 zero_price".
+// Summary formats the skipped rows as one line: "12 other_use, 1 zero_price".
 func Summary(skipped []catalog.Skip) string {
 	count := map[string]int{}
 	var order []string

@@ -30,7 +30,7 @@ func known() Page {
 	return Page{Source: "test", Shapes: catalog.Builtin(), At: now, Provider: "lambda"}
 }
 
-// price finds an offer and returns its price with currency and day.
+// price returns an offer's price with currency and day.
 func price(t *testing.T, c catalog.Catalog, id market.OfferID) string {
 	t.Helper()
 	for _, l := range c.Listings {
@@ -41,7 +41,7 @@ func price(t *testing.T, c catalog.Catalog, id market.OfferID) string {
 	return "none"
 }
 
-func TestAPriceListGivesWholeLinuxMachinesAndCountsTheRest(t *testing.T) {
+func TestAWSPrices_KeepsWholeLinuxMachines(t *testing.T) {
 	c, err := Import(AWSPrices, known(), page(t, "aws-prices.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAPriceListGivesWholeLinuxMachinesAndCountsTheRest(t *testing.T) {
 	}
 }
 
-func TestOfTheSpotHistoryTheNewestPriceOfAZoneCounts(t *testing.T) {
+func TestAWSSpot_KeepsNewestPriceOfZone(t *testing.T) {
 	c, next, err := readAWSSpot(known(), page(t, "aws-spot.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestOfTheSpotHistoryTheNewestPriceOfAZoneCounts(t *testing.T) {
 	}
 }
 
-func TestAzurePagesGiveSpotAndOnDemandOfKnownMachines(t *testing.T) {
+func TestAzure_SpotAndOnDemandOfKnownMachines(t *testing.T) {
 	var all catalog.Catalog
 	for _, name := range []string{"azure-1.json", "azure-2.json"} {
 		c, err := Import(Azure, known(), page(t, name))
@@ -133,9 +133,9 @@ func TestAzurePagesGiveSpotAndOnDemandOfKnownMachines(t *testing.T) {
 	}
 }
 
-// The components are those of the on-demand A2, whose sum is the embedded price:
-// 12 × 0.031611 + 85 × 0.004237 + 2.933908 = 3.673385.
-func TestAMachineOfGoogleCloudCostsTheSumOfItsParts(t *testing.T) {
+// The components are those of the on-demand A2, and their sum is the embedded price: 12 × 0.031611 + 85 × 0.004237 +
+// 2.933908 = 3.673385.
+func TestGCP_MachineCostsSumOfComponents(t *testing.T) {
 	var s skus
 	p := known()
 	token, err := s.add(p, page(t, "gcp-1.json"))
@@ -150,9 +150,9 @@ func TestAMachineOfGoogleCloudCostsTheSumOfItsParts(t *testing.T) {
 		"gcp/us-central1/a2-highgpu-1g/on-demand": "3.673385 USD 2026-11-21",
 		"gcp/us-east1/a2-highgpu-8g/on-demand":    "29.38708 USD 2026-11-21",
 		"gcp/us-central1/a2-highgpu-1g/spot":      "1.405 USD 2026-11-21",
-		"gcp/us-east1/a2-highgpu-1g/spot":         "none", // whose accelerator has no price there
-		"gcp/us-central1/g2-standard-4/on-demand": "none", // whose core has no known currency
-		"gcp/us-central1/n1-standard-4/on-demand": "none", // whose memory has another unit
+		"gcp/us-east1/a2-highgpu-1g/spot":         "none", // its accelerator has no price there
+		"gcp/us-central1/g2-standard-4/on-demand": "none", // its core has no known currency
+		"gcp/us-central1/n1-standard-4/on-demand": "none", // its memory has another unit
 		"gcp/us-central1/a2-ultragpu-1g/spot":     "none",
 	} {
 		if got := price(t, c, id); got != want {
@@ -165,7 +165,7 @@ func TestAMachineOfGoogleCloudCostsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
-func TestASkyPilotTable(t *testing.T) {
+func TestSkyPilot_ReadsTable(t *testing.T) {
 	c, err := Import(SkyPilot, known(), page(t, "skypilot-lambda.csv"))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestASkyPilotTable(t *testing.T) {
 	}
 }
 
-func TestAPageOfAnotherFormIsAnErrorAndNeverAnEmptyCatalogue(t *testing.T) {
+func TestImport_RefusesPageOfOtherFormat(t *testing.T) {
 	for form, pages := range map[Form][]string{
 		AWSPrices: {`{}`, `[]`, `<html>`, ``, `{"offerCode":"AmazonS3","products":{},"terms":{"OnDemand":{}}}`,
 			`{"offerCode":"AmazonEC2","products":{"a":{"productFamily":"Storage"}},"terms":{"OnDemand":{}}}`,
@@ -230,7 +230,7 @@ func TestAPageOfAnotherFormIsAnErrorAndNeverAnEmptyCatalogue(t *testing.T) {
 	}
 }
 
-func TestTheFormOfAPageIsRecognised(t *testing.T) {
+func TestSniff_RecognizesFormat(t *testing.T) {
 	for name, want := range map[string]Form{
 		"aws-prices.json": AWSPrices, "aws-spot.json": AWSSpot, "aws-advisor.json": AWSAdvisor, "azure-1.json": Azure,
 		"gcp-1.json": GCP, "skypilot-lambda.csv": SkyPilot,
@@ -249,7 +249,7 @@ func TestTheFormOfAPageIsRecognised(t *testing.T) {
 	}
 }
 
-func TestTheDataFolderKeepsCopiesAndTheUsersPrices(t *testing.T) {
+func TestLoad_CombinesCopiesAndUsersPrices(t *testing.T) {
 	dir := t.TempDir()
 	c, copies, err := Load(dir)
 	if err != nil || len(copies) != 1 || len(c.Listings) != len(catalog.Builtin().Managed().Listings) {

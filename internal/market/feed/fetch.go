@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// Client fetches pages: with a limit of size, a limit of time for each try, and
-// other tries where the source is busy or the network failed.
+// Client fetches pages with a size limit, a timeout for each try, and retries if the source is busy or the network
+// fails.
 type Client struct {
-	HTTP  *http.Client // nil is one with limits of time
-	Limit int64        // bytes of a page, uncompressed
+	HTTP  *http.Client // nil uses one with timeouts
+	Limit int64        // uncompressed bytes of a page
 	Tries int
 	Wait  func(context.Context, time.Duration) error
 	Agent string
@@ -34,8 +34,8 @@ func Default(version string, limit int64) Client {
 	}
 }
 
-// moved follows a source that has moved, over TLS where it was asked so, and does not tell the new place what the old
-// one was asked: the query may hold a key.
+// moved follows redirects, but not from TLS to plain HTTP. It removes the Referer, because the original query may
+// contain a key.
 func moved(r *http.Request, before []*http.Request) error {
 	r.Header.Del("Referer")
 	if len(before) > 5 || before[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
@@ -44,13 +44,13 @@ func moved(r *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// longestWait bounds what a source may ask for between two tries.
+// longestWait bounds the wait between two tries that a source may request.
 const longestWait = time.Minute
 
-// errTooLarge says that a page has more bytes than the limit.
+// errTooLarge reports a page beyond the size limit.
 var errTooLarge = errors.New("the page is larger than the limit")
 
-// get opens the page at url. The caller closes it.
+// get opens the page at link. The caller closes it.
 func (c Client) get(ctx context.Context, link string) (io.ReadCloser, error) {
 	shown := redact(link)
 	for try, wait := 1, time.Second; ; try, wait = try+1, wait*2 {
@@ -68,7 +68,7 @@ func (c Client) get(ctx context.Context, link string) (io.ReadCloser, error) {
 	}
 }
 
-// retry is an error after which another try may succeed.
+// retry marks an error after which another try may succeed.
 type retry struct{ error }
 
 func (r retry) Unwrap() error { return r.error }
@@ -83,7 +83,7 @@ func (c Client) once(ctx context.Context, link string) (io.ReadCloser, time.Dura
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
-			err = wrapped.Err // whose text would repeat the URL with its key
+			err = wrapped.Err // the wrapper's text contains the URL with its key
 		}
 		return nil, 0, retry{err}
 	}
@@ -118,7 +118,7 @@ func (c Client) page(ctx context.Context, link string) ([]byte, error) {
 	}
 }
 
-// redact shows a URL without its query, which may carry a key.
+// redact removes the query from a URL, because it may contain a key.
 func redact(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -128,7 +128,7 @@ func redact(link string) string {
 	return u.String()
 }
 
-// limited is a body that ends with an error after left bytes.
+// limited is a body that fails after left bytes.
 type limited struct {
 	io.ReadCloser
 	left int64

@@ -12,22 +12,21 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// PricesName is the file of the user's own prices and discounts in the data folder.
+// PricesName is the file in the data folder with the user's own prices and discounts.
 const PricesName = "prices.csv"
 
-// folder holds copies of what was fetched or imported, one file a source.
+// folder holds copies of fetched or imported prices, one file per source.
 const folder = "catalog"
 
-// Copy is a source as it lies in the data folder.
+// Copy is the copy of a source in the data folder.
 type Copy struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"written"`
 	Rows int       `json:"rows"`
 }
 
-// Load returns the catalogue of a data folder: what the program carries, the
-// copies laid over it, and the user's own prices over all. A file that is not what
-// it should be is an error that names it.
+// Load returns the catalogue of a data folder: the built-in one, with the copies and then the user's own prices on top.
+// An invalid file is an error that names it.
 func Load(dir string) (catalog.Catalog, []Copy, error) {
 	c, copies, err := Published(dir)
 	if err != nil {
@@ -48,8 +47,8 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	return over.Managed(), copies, nil
 }
 
-// Published is Load without the user's own prices: what a source is read against,
-// so that a discount never comes into a copy and is not taken twice.
+// Published is Load without the user's own prices. Sources are read against it, so that a discount never gets into a
+// copy and applies twice.
 func Published(dir string) (catalog.Catalog, []Copy, error) {
 	c := catalog.Builtin()
 	copies := []Copy{{Name: "built in", Rows: len(c.Listings), At: newest(c)}}
@@ -57,7 +56,7 @@ func Published(dir string) (catalog.Catalog, []Copy, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, copies, fmt.Errorf("read catalogue: %w", err)
 	}
-	for _, e := range entries { // by name
+	for _, e := range entries { // sorted by name
 		if filepath.Ext(e.Name()) != ".csv" {
 			continue
 		}
@@ -101,9 +100,8 @@ func read(name string) (string, time.Time, error) {
 	return string(text), info.ModTime().UTC(), nil
 }
 
-// Keep lays c over the copy of its source in the data folder, so that what was
-// fetched of other regions stays, and returns how many listings the copy has now.
-// A copy that cannot be read is replaced.
+// Keep merges c into the copy of its source in the data folder, so that earlier fetches of other regions stay, and
+// returns the number of listings in the copy. It replaces an unreadable copy.
 func Keep(dir, name string, c catalog.Catalog) (int, error) {
 	name = fileName(name)
 	text, _, err := read(filepath.Join(dir, folder, name))
@@ -115,7 +113,7 @@ func Keep(dir, name string, c catalog.Catalog) (int, error) {
 	return len(c.Listings), Save(dir, name, c)
 }
 
-// fileName is where the copy of a source lies.
+// fileName returns the file name for the copy of a source.
 func fileName(source string) string {
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", r) {
@@ -126,8 +124,7 @@ func fileName(source string) string {
 	return strings.TrimSuffix(name, ".csv") + ".csv"
 }
 
-// Save keeps a source's listings in the data folder in place of the copy before:
-// all of them or, after a crash, none.
+// Save replaces a source's copy in the data folder atomically.
 func Save(dir, name string, c catalog.Catalog) error {
 	name = fileName(name)
 	dir = filepath.Join(dir, folder)
@@ -138,7 +135,7 @@ func Save(dir, name string, c catalog.Catalog) error {
 	if err != nil {
 		return fmt.Errorf("keep catalogue: %w", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone where it was renamed
+	defer func() { _ = os.Remove(f.Name()) }() // has no effect after the rename
 	_, err = f.WriteString(catalog.Write(c.Listings))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("keep catalogue: %w", err)

@@ -14,15 +14,14 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// sku is what one unit of a component costs an hour in a region.
+// sku is the hourly price of one unit of a component in a region.
 type sku struct {
 	rate     money.Rate
 	currency money.Currency
 }
 
-// skus holds components of machines of the Google Cloud billing catalogue over
-// all pages: a machine's price is the sum of its cores, its memory and its
-// accelerators, which are sold apart.
+// skus collects machine components of the Google Cloud billing catalogue over all pages. A machine's price is the sum
+// of its cores, memory and accelerators, which are sold separately.
 type skus struct {
 	t     tally
 	parts map[string]sku // "spot/us-central1/A2 core"
@@ -36,7 +35,7 @@ var (
 	gcpGPU   = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
 	gcpSlice = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
 	gcpSpot  = regexp.MustCompile(`\bSpot Preemptible\b`)
-	// commitments to parts of machines, and parts of machines of Vertex AI's training jobs
+	// Commitments to machine components, and components of Vertex AI training machines.
 	gcpCommitted    = regexp.MustCompile(`^Commitment v1: ([A-Z][0-9]\w*) (Cpu|Core|Ram) in .+ for [13] Years?$`)
 	gcpCommittedGPU = regexp.MustCompile(`^Commitment v1: (?:Nvidia )?(?:Tesla )?(.+?) GPU running in .+ for [13] Years?$`)
 	gcpVertex       = regexp.MustCompile(
@@ -45,11 +44,11 @@ var (
 		`(?i)^Vertex AI: Training/Pipelines on (?:Nvidia )(?:Tesla )?(.+?)(?: GPU)? (?:running )?in `)
 )
 
-// vertex is how parts that Vertex AI sells on demand are told from those of raw machines.
+// vertex distinguishes on-demand components of Vertex AI from those of raw machines.
 const vertex = "vertex"
 
-// gcpFamilies are machine types whose components have names of their own: the
-// first are sold as A3 and H100 too, at another price.
+// gcpFamilies lists the machine types whose components have names of their own. The first ones are also sold as A3 and
+// H100, at another price.
 var gcpFamilies = []struct {
 	machine, family string
 	gpus            []string
@@ -58,13 +57,13 @@ var gcpFamilies = []struct {
 	{"a3-ultragpu-", "A3ULTRA", []string{"H200 141GB"}},
 }
 
-// gcpKinds are the words by which SKUs call the accelerators of machine types.
+// gcpKinds maps accelerators to their names in SKUs.
 var gcpKinds = map[string]string{
 	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB",
 	"B200-SXM": "B200", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
 }
 
-// gcpSKU is one component that is sold.
+// gcpSKU is one component for sale.
 type gcpSKU struct {
 	Description string `json:"description"`
 	Category    struct {
@@ -87,7 +86,7 @@ type gcpSKU struct {
 	} `json:"pricingInfo"`
 }
 
-// add takes a page, and returns the token of the next one.
+// add reads a page and returns the token of the next one.
 func (s *skus) add(p Page, page []byte) (string, error) {
 	var answer struct {
 		SKUs *[]gcpSKU `json:"skus"`
@@ -122,7 +121,7 @@ func (s *skus) add(p Page, page []byte) (string, error) {
 	return answer.Next, nil
 }
 
-// read is which component it is, of which capacity and at which price, or why it is none.
+// read returns the component, capacity and price of a SKU, or why it is skipped.
 func (k gcpSKU) read() (part, capacity string, price sku, why, detail string) {
 	part, units := k.part()
 	capacity = k.capacity()
@@ -132,7 +131,7 @@ func (k gcpSKU) read() (part, capacity string, price sku, why, detail string) {
 	case len(k.Regions) == 0 || len(k.Pricing) == 0 || len(k.Pricing[len(k.Pricing)-1].Expression.Tiers) == 0:
 		return "", "", sku{}, catalog.NoPrice, "no region or no rate"
 	}
-	e := k.Pricing[len(k.Pricing)-1].Expression // the newest stands last
+	e := k.Pricing[len(k.Pricing)-1].Expression // the newest is last
 	if !slices.Contains(units, e.Unit) {
 		return "", "", sku{}, catalog.BadRow, fmt.Sprintf("unit %q", e.Unit)
 	}
@@ -148,7 +147,7 @@ func (k gcpSKU) read() (part, capacity string, price sku, why, detail string) {
 	return part, capacity, sku{rate, currency}, "", ""
 }
 
-// part is what the component is called, and the units in which it may be sold; "" is none of a machine.
+// part returns the component's name and its allowed units, or "" if it is not part of a machine.
 func (k gcpSKU) part() (part string, units []string) {
 	for _, form := range []*regexp.Regexp{gcpCoreRAM, gcpCommitted, gcpVertex} {
 		if m := form.FindStringSubmatch(k.Description); m != nil {
@@ -182,7 +181,7 @@ func (k gcpSKU) capacity() string {
 		if strings.HasPrefix(k.Description, "Vertex AI: ") {
 			return vertex
 		}
-		if gcpSpot.MatchString(k.Description) { // some are filed so, at the price of spot
+		if gcpSpot.MatchString(k.Description) { // some are categorized so, at the price of spot
 			return string(market.Spot)
 		}
 		return string(market.OnDemand)
@@ -192,7 +191,7 @@ func (k gcpSKU) capacity() string {
 	return ""
 }
 
-// gcpRate reads whole units and billionths of one.
+// gcpRate converts whole units and billionths to a rate.
 func gcpRate(units string, nanos json.Number) (money.Rate, string) {
 	if units == "" {
 		units = "0"
@@ -213,8 +212,8 @@ func gcpRate(units string, nanos json.Number) (money.Rate, string) {
 	return catalog.ParsePrice(fmt.Sprintf("%s.%09d", units, n))
 }
 
-// compose adds up the machine types that are known, where every component has a
-// price. Local disks that a machine type has are sold apart and not in the sum.
+// compose adds up the prices of the known machine types whose components all have prices. Local disks of a machine type
+// are sold separately and are not included.
 func (s *skus) compose(p Page) catalog.Catalog {
 	places := map[string]bool{}
 	for name := range s.parts {
@@ -252,8 +251,8 @@ func (s *skus) compose(p Page) catalog.Catalog {
 	return catalog.New(p.Source, rows, s.t.skips)
 }
 
-// gcpListings are what a machine is sold at in a region: what is sold as spot is also sold as preemptible, at
-// the same price.
+// gcpListings returns a machine's listings in a region. Each spot machine is also sold as preemptible, at the same
+// price.
 func gcpListings(p Page, shape catalog.Listing, region, capacity string, sum sku) []catalog.Listing {
 	q := market.Quote{Rate: sum.rate, Priced: true, At: p.At, Source: p.Source}
 	switch capacity {
@@ -270,7 +269,7 @@ func gcpListings(p Page, shape catalog.Listing, region, capacity string, sum sku
 	return []catalog.Listing{sellFor(shape, region, terms, sum.currency, q)}
 }
 
-// sum is the price of all components of a machine in a place, where each has one in one currency.
+// sum returns the price of all components of a machine in a place, if each has a price in the same currency.
 func (s *skus) sum(o market.Offer, place, family string, gpus []string) (sku, bool) {
 	core, ok := s.parts[place+"/"+family+" core"]
 	ram, ok2 := s.parts[place+"/"+family+" ram"]

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// unit is a SKU in the form of services.skus.list.
+// unit returns a SKU in the format of services.skus.list.
 func unit(description, group, usage, units string, nanos int, measure string) map[string]any {
 	return map[string]any{
 		"description": description, "category": map[string]any{"resourceFamily": "Compute", "resourceGroup": group,
@@ -31,7 +31,7 @@ func listOf(t *testing.T, all ...map[string]any) []byte {
 	return b
 }
 
-// shaped adds machine types to those that are known.
+// shaped adds machine types to the known ones.
 func shaped(p Page, machines ...market.Offer) Page {
 	for _, o := range machines {
 		o.Provider, o.CPUs, o.Memory, o.Currency, o.Region, o.Capacity = "gcp", 10, 100*size.GiB, money.USD,
@@ -41,10 +41,9 @@ func shaped(p Page, machines ...market.Offer) Page {
 	return p
 }
 
-// TestMachinesAreMadeOfTheirOwnParts has the traps of the catalogue: parts for
-// reserved and scheduled use, a Mega that is sold as Plus beside the plain H100,
-// slices, and spot that is filed as on-demand.
-func TestMachinesAreMadeOfTheirOwnParts(t *testing.T) {
+// TestGCP_MachinesUseTheirOwnComponents covers the pitfalls of the catalogue: components for reserved and scheduled use, a
+// Mega that is sold as Plus beside the plain H100, slices, and spot that is categorized as on-demand.
+func TestGCP_MachinesUseTheirOwnComponents(t *testing.T) {
 	page := listOf(t,
 		unit("Nvidia H100 Mega 80GB GPU attached to DWS Defined Duration VMs running in Americas", "GPU", "OnDemand",
 			"4", 400_000_000, "h"),
@@ -80,12 +79,12 @@ func TestMachinesAreMadeOfTheirOwnParts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if len(c.Listings) != 5 { // and what is spot is preemptible too
+	if len(c.Listings) != 5 { // each spot machine is also preemptible
 		t.Errorf("%d listings", len(c.Listings))
 	}
 }
 
-func FuzzAnyPageIsReadOrRefused(f *testing.F) {
+func FuzzImportPages(f *testing.F) {
 	for _, name := range []string{"aws-spot.json", "aws-advisor.json", "azure-1.json", "gcp-2.json",
 		"skypilot-lambda.csv"} {
 		b, err := readTestdata(name)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A source that has moved is followed, and the new place is not told the key that the old one was asked with; one that
-// leads from TLS to none, or in circles, is not followed.
-func TestASourceThatMovedIsNotToldTheKey(t *testing.T) {
+// Redirects are followed without passing on the key of the original URL. Redirects from TLS to plain HTTP, and loops,
+// are refused.
+func TestClient_RedirectDoesNotGetKey(t *testing.T) {
 	var asked atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

@@ -19,12 +19,12 @@ import (
 
 var skyMemory = regexp.MustCompile(`'SizeInMiB': *([0-9.]+)`)
 
-// skyColumns are those that a table must have.
+// skyColumns lists the required columns of a table.
 var skyColumns = []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB",
 	"Price", "Region"}
 
-// readSkyPilot reads a table of the SkyPilot catalogue. Its prices are dollars, and
-// carry no date: they are of p.At, or of no known time where that is zero.
+// readSkyPilot reads a table of the SkyPilot catalogue. Its prices are in dollars and have no date; they are dated
+// p.At, or undated if that is zero.
 func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
 	r.FieldsPerRecord = -1
@@ -65,18 +65,18 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 	return c, nil
 }
 
-// skyTable is a table of the SkyPilot catalogue as it is read.
+// skyTable is the state of reading a table of the SkyPilot catalogue.
 type skyTable struct {
 	page  Page
 	col   map[string]int
 	width int
 	t     tally
 	rows  []catalog.Listing
-	hosts []skyHost            // of Google Cloud: machines without their accelerators
-	parts map[string][2]string // and accelerators without a machine: on demand and spot, by zone, count and kind
+	hosts []skyHost            // Google Cloud machines without their accelerators
+	parts map[string][2]string // accelerators without a machine: on-demand and spot prices, by zone, count and kind
 }
 
-// row reads one machine type in one zone: its price on demand and on spot.
+// row reads one machine type in one zone: its on-demand and its spot price.
 func (s *skyTable) row(cells []string) {
 	cell := func(name string) string {
 		if i, ok := s.col[name]; ok && i < len(cells) {
@@ -151,7 +151,7 @@ func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing
 	return l, true
 }
 
-// skyInfo is the memory of an accelerator that a Python literal states, and 0 where it states none.
+// skyInfo returns the accelerator memory in a Python literal, or 0 if it has none.
 func skyInfo(literal string) size.Bytes {
 	m := skyMemory.FindStringSubmatch(literal)
 	if m == nil {
@@ -164,5 +164,5 @@ func skyInfo(literal string) size.Bytes {
 	case v >= 1000:
 		return size.Bytes(v) * size.MiB
 	}
-	return size.Bytes(v) * size.GB // some tables put gigabytes there
+	return size.Bytes(v) * size.GB // some tables have gigabytes there
 }

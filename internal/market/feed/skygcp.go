@@ -11,19 +11,19 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// skyHost is a row of SkyPilot's table of Google Cloud that prices a machine without its accelerators: they
-// stand in rows of their own, without a machine type, by kind, count and zone.
+// skyHost is a row of SkyPilot's Google Cloud table with the price of a machine without its accelerators. Other rows,
+// without a machine type, price the accelerators by kind, count and zone.
 type skyHost struct {
 	shape        catalog.Listing
 	region, zone string
-	prices       [2]string // on demand, spot
+	prices       [2]string // on-demand, spot
 }
 
-// skyWith are machine types of Google Cloud that always have accelerators.
+// skyWith matches Google Cloud machine types that always have accelerators.
 var skyWith = regexp.MustCompile(`^(a[2-9]|g[2-9])-`)
 
-// apart keeps a row that is a machine without its accelerators, or accelerators without a machine, until the
-// whole table is read, and says whether it is one.
+// apart stores a row that is a machine without its accelerators, or accelerators without a machine, until the whole
+// table is read. It reports whether the row is one.
 func (s *skyTable) apart(machine string, cell func(string) string) bool {
 	kind := cell("AcceleratorName")
 	if s.page.Provider != "gcp" || strings.HasPrefix(kind, "tpu") {
@@ -75,13 +75,13 @@ func (s *skyTable) join() {
 	}
 }
 
-// skyKinds are SkyPilot's names of the accelerators of machine types of Google Cloud.
+// skyKinds maps accelerators of Google Cloud machine types to SkyPilot's names.
 var skyKinds = map[string]string{
 	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100-80GB", "H100-SXM-80GB": "H100", "H200-SXM": "H200",
 	"B200-SXM": "B200", "L4": "L4",
 }
 
-// part is what the accelerators of a machine cost in a zone.
+// part returns the price of a machine's accelerators in a zone.
 func (s *skyTable) part(zone string, o market.Offer) ([2]string, bool) {
 	kind := skyKinds[o.Accelerator]
 	if strings.HasPrefix(o.Machine, "a3-megagpu-") {

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// plainHour is what an hour of a term costs, by fractions: all payments over all hours, rounded up.
+// plainHour computes the hourly cost of a term with fractions: all payments over all hours, rounded up.
 func plainHour(t *testing.T, upfront, hourly string, hours int64) string {
 	t.Helper()
 	read := func(s string) *big.Rat {
@@ -49,7 +49,7 @@ func termsOf(t *testing.T, c catalog.Catalog, id market.OfferID, upfront, hourly
 	t.Errorf("no %s", id)
 }
 
-func TestAPriceListGivesReservedTermsWithWhatIsPaidUpFront(t *testing.T) {
+func TestAWSPrices_HasReservedTermsWithUpfront(t *testing.T) {
 	c, err := Import(AWSPrices, known(), page(t, "aws-prices.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,15 +63,15 @@ func TestAPriceListGivesReservedTermsWithWhatIsPaidUpFront(t *testing.T) {
 	}
 }
 
-func TestSavingsPlansSplitTheirRateIntoWhatIsPaidUpFrontAndByTheHour(t *testing.T) {
+func TestAWSSavings_SplitsRateIntoUpfrontAndHourly(t *testing.T) {
 	c, err := Import(AWSSavings, known(), page(t, "aws-savings.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	termsOf(t, c, "aws/us-east-1/p5.48xlarge/reserved/savings-plan-1y-no-upfront", "0", "40.25", 8760)
-	// 26,280 h at 25.000000000001
+	// 26,280 h at $25.000000000001.
 	termsOf(t, c, "aws/us-west-2/p5.48xlarge/reserved/savings-plan-3y-all-upfront", "657000.00000002628", "0", 26280)
-	// half of 33.333333333333, rounded down to 1e-12, and 8760 h of the other half
+	// Half of $33.333333333333, rounded down to 1e-12, and 8760 h of the other half.
 	termsOf(t, c, "aws/us-east-1/p5.48xlarge/reserved/instance-savings-plan-1y-partial-upfront",
 		"146000.00000000292", "16.666666666666", 8760)
 	if got := Summary(c.Skipped); len(c.Listings) != 3 || got != "1 no_machine, 2 other_use" {
@@ -85,7 +85,7 @@ func TestSavingsPlansSplitTheirRateIntoWhatIsPaidUpFrontAndByTheHour(t *testing.
 	}
 }
 
-func TestSageMakersTrainingStandsBesideTheRawMachine(t *testing.T) {
+func TestAWSPrices_SageMakerBesideRawMachine(t *testing.T) {
 	raw, err := Import(AWSPrices, known(), page(t, "aws-prices.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestSageMakersTrainingStandsBesideTheRawMachine(t *testing.T) {
 	}
 }
 
-func TestAzureReservationsAreSumsAndSavingsPlansAreHourly(t *testing.T) {
+func TestAzure_ReservationsAreSumsAndSavingsPlansHourly(t *testing.T) {
 	c, err := Import(Azure, known(), page(t, "azure-1.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestAzureReservationsAreSumsAndSavingsPlansAreHourly(t *testing.T) {
 	termsOf(t, c, "azure/eastus/Standard_ND96isr_H100_v5/reserved/savings-plan-3y-no-upfront", "0", "61.1", 26280)
 }
 
-func TestGoogleCloudsPartsAreCommittedPreemptibleAndOfVertex(t *testing.T) {
+func TestGCP_CommittedPreemptibleAndVertex(t *testing.T) {
 	page := listOf(t,
 		unit("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas", "GPU", "Preemptible", "5", 0, "h"),
 		unit("Spot Preemptible A4 Instance Core running in Americas", "CPU", "Preemptible", "0", 5_000_000, "h"),
@@ -152,7 +152,7 @@ func TestGoogleCloudsPartsAreCommittedPreemptibleAndOfVertex(t *testing.T) {
 	for id, want := range map[market.OfferID]string{
 		a4:                  "40.1 USD 2026-11-21", // 8·5 + 10·0.005 + 100·0.0005
 		a4 + "/preemptible": "40.1 USD 2026-11-21",
-		// 8·11.2660332 + 208·0.0293227 + 1872·0.0025534, as it is built in
+		// 8·11.2660332 + 208·0.0293227 + 1872·0.0025534, the built-in price.
 		"gcp/us-central1/a3-highgpu-8g/on-demand@vertex": "101.007352 USD 2026-11-21",
 	} {
 		if got := price(t, c, id); got != want {
@@ -168,7 +168,7 @@ func TestGoogleCloudsPartsAreCommittedPreemptibleAndOfVertex(t *testing.T) {
 	}
 }
 
-func TestSkyPilotsMachinesOfGoogleCloudAreNeverSoldWithoutTheirAccelerators(t *testing.T) {
+func TestSkyPilot_GCPMachinesIncludeAccelerators(t *testing.T) {
 	const head = "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice\n"
 	p := known()
 	p.Provider = "gcp"
@@ -198,7 +198,7 @@ func TestSkyPilotsMachinesOfGoogleCloudAreNeverSoldWithoutTheirAccelerators(t *t
 	}
 }
 
-func TestTermsAndPlatformsAreFetchedFromTheirOwnPlaces(t *testing.T) {
+func TestUpdate_FetchesTermsAndPlatforms(t *testing.T) {
 	w := serve(t, func(_ *web, rw http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/sage/us-east-1/index.json":

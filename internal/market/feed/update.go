@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Endpoints are where the sources are.
+// Endpoints holds the URLs of the sources.
 type Endpoints struct {
 	AWS, Advisor, Azure, GCP, SkyPilot string
 	SageMaker, Savings, Vertex         string
@@ -38,14 +38,15 @@ func Public() Endpoints {
 type Updater struct {
 	Client    Client
 	Endpoints Endpoints
-	Known     catalog.Catalog // for shapes of machines and for spot listings
-	// of all providers; each takes those of its own form. Empty is one for AWS and Azure, all of GCP
+	Known     catalog.Catalog // for machine shapes and spot listings
+	// Regions holds regions of any provider; each source uses those in its own format. Empty means one for AWS and
+	// Azure, and all of GCP.
 	Regions []string
 	GCPKey  string // API key of the billing catalogue
 	Now     time.Time
 }
 
-// Sources are what Update takes besides skypilot/NAME.
+// Sources lists the sources of Update besides skypilot/NAME.
 var Sources = []string{"aws", "aws-risk", "azure", "gcp", "aws-savings", "sagemaker", "vertex"}
 
 var (
@@ -95,7 +96,7 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 		}
 		return readSkyPilot(Page{Source: redact(link), Provider: name, Shapes: u.Known, At: u.Now}, string(page))
 	}
-	return catalog.Catalog{}, fmt.Errorf("%q is no source: there are %s and skypilot/NAME", source,
+	return catalog.Catalog{}, fmt.Errorf("%q is not a source: use one of %s or skypilot/NAME", source,
 		strings.Join(Sources, ", "))
 }
 
@@ -121,7 +122,7 @@ func (u Updater) aws(ctx context.Context, at string) (catalog.Catalog, error) {
 	return all, nil
 }
 
-// savings reads the savings plans of each region, whose file the index names.
+// savings reads the savings plans of each region, from the files that the index names.
 func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
 	var all catalog.Catalog
 	regions := u.regions(awsRegion, "us-east-1")
@@ -143,7 +144,7 @@ func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
 	}
 	base, err := url.Parse(u.Endpoints.Savings)
 	if err != nil {
-		return all, errors.New("the address of the savings plans is no URL")
+		return all, errors.New("the address of the savings plans is not a URL")
 	}
 	found := 0
 	for _, r := range index.Regions {
@@ -208,7 +209,7 @@ func sameHost(a, b string) bool {
 	return err == nil && err2 == nil && x.Scheme == y.Scheme && x.Hostname() == y.Hostname() && port(x) == port(y)
 }
 
-// port of a URL; Azure's links name the one that is meant anyway.
+// port returns the port of a URL; Azure's links name the default port.
 func port(u *url.URL) string {
 	if p := u.Port(); p != "" || u.Scheme != "https" {
 		return p

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// web answers with pages by path, counts what was asked, and notes the waits of the client.
+// web serves pages by path, and records the requests and the client's waits.
 type web struct {
 	*httptest.Server
 	asked []string
@@ -42,7 +42,7 @@ func (w *web) updater() Updater {
 		GCPKey: "hush", Now: now}
 }
 
-func TestAnUpdateFollowsThePagesOfEverySource(t *testing.T) {
+func TestUpdate_FollowsPagesOfEverySource(t *testing.T) {
 	w := serve(t, func(w *web, rw http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/aws/us-east-1/index.json":
@@ -111,7 +111,7 @@ func TestAnUpdateFollowsThePagesOfEverySource(t *testing.T) {
 	}
 }
 
-func TestABusySourceIsAskedAgainAndARefusalIsNot(t *testing.T) {
+func TestClient_RetriesBusySourceButNotRefusal(t *testing.T) {
 	codes := []int{503, 429, 200}
 	w := serve(t, func(w *web, rw http.ResponseWriter, _ *http.Request) {
 		code := codes[len(w.asked)-1]
@@ -144,9 +144,9 @@ func TestABusySourceIsAskedAgainAndARefusalIsNot(t *testing.T) {
 	}
 }
 
-func TestAPageWithoutEndAndPagesWithoutEndAreErrors(t *testing.T) {
+func TestUpdate_BoundsPageSizeAndCount(t *testing.T) {
 	big := serve(t, func(_ *web, rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Encoding", "gzip") // 4 MiB of blanks in 4 KiB
+		rw.Header().Set("Content-Encoding", "gzip") // 4 MiB of blanks compressed to 4 KiB
 		z := gzip.NewWriter(rw)
 		_, _ = z.Write(bytes.Repeat([]byte(" "), 4<<20))
 		_ = z.Close()
@@ -177,7 +177,7 @@ func TestAPageWithoutEndAndPagesWithoutEndAreErrors(t *testing.T) {
 	}
 }
 
-func TestALinkIsFollowedToTheSameHostOnly(t *testing.T) {
+func TestUpdate_FollowsLinksOnSameHostOnly(t *testing.T) {
 	azure := Public().Azure
 	for link, want := range map[string]bool{
 		"https://prices.azure.com:443/api/retail/prices?$skip=1000": true, // as Azure writes it

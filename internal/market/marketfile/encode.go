@@ -10,8 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Encode writes a market as a market file, which Parse reads to the same market.
-// note stands above it as a comment, a line each.
+// Encode writes a market file; Parse reads it back to the same market. note becomes the leading comment.
 func Encode(t market.Trace, note string) []byte {
 	var b bytes.Buffer
 	for line := range strings.Lines(note) {
@@ -32,7 +31,7 @@ func Encode(t market.Trace, note string) []byte {
 	return b.Bytes()
 }
 
-// encodeOffer writes what does not change with time.
+// encodeOffer writes the constant fields of an offer.
 func encodeOffer(b *bytes.Buffer, o market.Offer) {
 	fmt.Fprintf(b, "  - zone: %q\n    region: %q\n    machine: %q\n    capacity: %s\n    cpus: %d\n"+
 		"    memory: %s\n", o.Zone, o.Region, o.Machine, o.Capacity, o.CPUs, o.Memory)
@@ -56,7 +55,7 @@ func encodeOffer(b *bytes.Buffer, o market.Offer) {
 	}
 }
 
-// encodeTimes writes when it can be had, and at which price.
+// encodeTimes writes the available periods and the prices of an offer.
 func encodeTimes(b *bytes.Buffer, l market.TraceLine) {
 	if r := l.Reserved; r.Count > 0 {
 		fmt.Fprintf(b, "    reserved: {count: %d, from: %s, until: %s, paid: %q, team: %q}\n", r.Count, short(r.From),
@@ -85,7 +84,7 @@ func encodeTimes(b *bytes.Buffer, l market.TraceLine) {
 
 func price(r money.Rate) string { return strings.TrimPrefix(r.String(), "$") }
 
-// short is d without the zeros that time.Duration writes: 1h30m instead of 1h30m0s.
+// short formats d without the zeros of time.Duration: 1h30m instead of 1h30m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/market/marketfile"
 )
 
-// A market file, and a recorded trace of anybody's, is read or refused, and what is read can be written and read again.
+// Any market file or recorded trace is read or refused, and one that is read can be written and read again.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"name: a\nspeed: 1\noffers:\n  - machine: m\n    price: 0.1\n", "offers: [{machine: m, price: [[0s, 1], [1h, 2]]}]", "offers: &a [*a]",

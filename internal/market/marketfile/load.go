@@ -24,7 +24,7 @@ func Load(file string) (market.Trace, error) {
 	return Parse(file, text)
 }
 
-// memory is this machine's, or a guess where it cannot be read.
+// memory returns this machine's memory, or a guess if it is unreadable.
 func memory() size.Bytes {
 	text, err := os.ReadFile("/proc/meminfo")
 	var kib int64

@@ -1,5 +1,5 @@
-// Package marketfile reads and writes markets: the market file that people write,
-// and the forms in which public traces and price histories come.
+// Package marketfile reads and writes markets: the market file that people write, and the formats of public traces and
+// price histories.
 package marketfile
 
 import (
@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// file is a market file as people write it. docs/market-file.md describes it.
+// file is a market file. docs/market-file.md describes it.
 type file struct {
 	Name     string         `yaml:"name"`
 	Currency money.Currency `yaml:"currency"`
@@ -59,8 +59,7 @@ type fileOffer struct {
 	} `yaml:"available"`
 }
 
-// Parse reads a market file, YAML or JSON. Errors name the file, the
-// offer, the field and the fix.
+// Parse parses a market file, YAML or JSON. Errors name the file, the offer, the field and the fix.
 func Parse(name string, text []byte) (market.Trace, error) {
 	var f file
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -97,7 +96,7 @@ func Parse(name string, text []byte) (market.Trace, error) {
 	return t, nil
 }
 
-// lineOf is where in the file the fault stands; 0 where that cannot be found.
+// lineOf returns the line of the fault in the file, or 0 if it is unknown.
 func lineOf(text []byte, f *market.Fault) int {
 	var doc struct {
 		Offers []yaml.Node `yaml:"offers"`
@@ -164,7 +163,7 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 	return line, err
 }
 
-// term is what is reserved, and what was paid for it: in all, or at a price an hour.
+// term converts a reservation and its payment, which is a total or an hourly price.
 func (o fileOffer) term(price []market.Price) (r market.Term, err error) {
 	r = market.Term{Count: o.Reserved.Count, From: o.Reserved.From, To: o.Reserved.Until, Team: o.Reserved.Team}
 	if r.Count == 0 {
@@ -183,7 +182,7 @@ func (o fileOffer) term(price []market.Price) (r market.Term, err error) {
 	return r, nil
 }
 
-// prices reads one price, or a list of {at, price}.
+// prices parses one price, or a list of {at, price}.
 func prices(n yaml.Node) ([]market.Price, error) {
 	rate := func(n *yaml.Node) (money.Rate, error) {
 		r, err := money.ParseRate(strings.TrimPrefix(n.Value, "$"))
@@ -194,7 +193,7 @@ func prices(n yaml.Node) ([]market.Price, error) {
 	}
 	switch n.Kind {
 	case 0:
-		return nil, nil // Validate says that it is missing
+		return nil, nil // Validate reports the missing price
 	case yaml.ScalarNode:
 		r, err := rate(&n)
 		return []market.Price{{Rate: r}}, err

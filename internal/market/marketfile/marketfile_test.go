@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/market/marketfile"
 )
 
-// What is written is read as what it was.
-func TestAMarketFileIsTheMarket(t *testing.T) {
+// A market survives writing and reading.
+func TestEncode_IsParsedBack(t *testing.T) {
 	for _, name := range []string{"calm", "stormy"} {
 		m, err := market.Builtin(name, 3, 4*size.GiB)
 		if err != nil {
@@ -39,7 +39,7 @@ func TestAMarketFileIsTheMarket(t *testing.T) {
 
 var v100 = marketfile.Import{Machine: "p3.2xlarge", CPUs: 8, Memory: 61 * size.GiB, GPU: "V100", GPUs: 1, Spot: 973_100_000_000, OnDemand: 3_060_000_000_000, Tick: 10 * time.Minute, Notice: 2 * time.Minute}
 
-func TestPublicFormsBecomeMarkets(t *testing.T) {
+func TestImport_ReadsPublicFormats(t *testing.T) {
 	const preempted = `{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1, 0, 1]}`
 	const priced = `{"data": [1, 0], "prices": [0.5, 0.7]}`
 	const aws = `{"SpotPriceHistory": [
@@ -84,7 +84,7 @@ func TestPublicFormsBecomeMarkets(t *testing.T) {
 	}
 }
 
-func TestABadTraceSaysWhatIsWrongAndHowToMendIt(t *testing.T) {
+func TestImport_ErrorNamesProblemAndFix(t *testing.T) {
 	blind := v100
 	blind.Spot, blind.Tick = 0, 0
 	elsewhere := v100
@@ -124,7 +124,7 @@ func TestABadTraceSaysWhatIsWrongAndHowToMendIt(t *testing.T) {
 	}
 }
 
-func TestAFileNamesItsCurrency(t *testing.T) {
+func TestParse_ReadsCurrency(t *testing.T) {
 	m, err := marketfile.Parse("m", []byte("name: x\noffers:\n  - {zone: a, machine: m, capacity: on-demand, cpus: 1, memory: 1GiB, price: 1}\n"))
 	if err != nil || m.Currency != money.USD || m.Speed != 1 {
 		t.Errorf("%+v, %v", m, err)
@@ -134,9 +134,8 @@ func TestAFileNamesItsCurrency(t *testing.T) {
 	}
 }
 
-// A reservation is read with what was paid in all or with the price of an hour, and
-// written as it was; what makes no sense is named.
-func TestAReservationIsReadAndWritten(t *testing.T) {
+// A reservation is read with its total or its hourly price, and survives writing. Invalid values are reported.
+func TestParse_ReadsReservationAndEncodeWritesIt(t *testing.T) {
 	const head = "name: m\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: reserved, "
 	m, err := marketfile.Parse("m.yaml", []byte(head+"reserved: {count: 2, from: 1h, until: 25h, paid: $48.00, team: vision}}\n"))
 	if err != nil {
@@ -165,7 +164,7 @@ func TestAReservationIsReadAndWritten(t *testing.T) {
 	}
 }
 
-func TestAMachineOfNothingIsRefused(t *testing.T) {
+func TestParse_RefusesEmptyMachine(t *testing.T) {
 	for want, change := range map[string]func(*marketfile.Import){
 		"--cpus -1":   func(m *marketfile.Import) { m.CPUs = -1 },
 		"--memory":    func(m *marketfile.Import) { m.Memory = 0 },
@@ -180,8 +179,8 @@ func TestAMachineOfNothingIsRefused(t *testing.T) {
 	}
 }
 
-// What is wrong in a long file is found by its line.
-func TestAFaultOfAMarketFileNamesItsLine(t *testing.T) {
+// An error in a long file is reported with its line.
+func TestParse_FaultNamesLine(t *testing.T) {
 	const head = "name: m\noffers:\n  - {zone: a, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 3}\n" +
 		"  - zone: b\n    machine: m\n    cpus: 1\n    memory: 1GiB\n    capacity: spot\n"
 	if _, err := marketfile.Parse("m.yaml", nil); err == nil || !strings.HasPrefix(err.Error(), "m.yaml: the file is empty") {
@@ -201,8 +200,8 @@ func TestAFaultOfAMarketFileNamesItsLine(t *testing.T) {
 	}
 }
 
-// When spot could be had, and what it cost, in two files of the same zones.
-func TestPricesOfOneFileAndAvailabilityOfAnotherMakeOneMarket(t *testing.T) {
+// Two files of the same zones provide the availability and the prices of spot.
+func TestImport_JoinsPricesAndAvailability(t *testing.T) {
 	m := v100
 	m.Spot, m.Window = 0, "1"
 	const up = "window,zone,start_tick,ticks,available\n0,a,0,9,0\n1,a,0,3,1\n1,a,3,2,0\n1,b,0,5,1\n"
@@ -226,8 +225,8 @@ func TestPricesOfOneFileAndAvailabilityOfAnotherMakeOneMarket(t *testing.T) {
 	for want, files := range map[string][]marketfile.Source{
 		"price of a: no file says it":          text(up),
 		"g: zone: a stands in another file":    text(up, up),
-		"g: ticks: b is told until tick 4":     text(up, strings.Replace(usd, "b,0,5", "b,0,4", 1)),
-		"g: ticks: a is told until 40m0s":      text(up, strings.Replace(strings.Replace(usd, "b,0,5", "b,0,4", 1), "1,a,4,1,1.25\n", "", 1)),
+		"g: ticks: b ends at tick 4":           text(up, strings.Replace(usd, "b,0,5", "b,0,4", 1)),
+		"g: ticks: a ends at 40m0s":            text(up, strings.Replace(strings.Replace(usd, "b,0,5", "b,0,4", 1), "1,a,4,1,1.25\n", "", 1)),
 		"f: line 3: usd_per_hour: 0 is not":    text(strings.Replace(usd, "1.5", "0", 1)),
 		"f: line 1: the columns available and": text(strings.Replace(usd, "usd_per_hour", "usd_per_hour,available", 1)),
 	} {

@@ -13,8 +13,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// runs reads when spot could be had, or what it cost, and how far that is known. All
-// zones of a file are known as far.
+// runs reads the availability or the prices of spot, and their duration. All zones of a file have the same duration.
 func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
 	head, err := r.Read()
@@ -41,20 +40,20 @@ func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 	return t.market()
 }
 
-// runTable is a run-length coded file, as far as it was read.
+// runTable is the state of reading a run-length coded file.
 type runTable struct {
 	Import
 	column map[string]int
 	value  int    // the column of prices, or of 0 and 1
-	priced bool   // it holds prices
-	window string // of the first row, where there are windows
+	priced bool   // the value column holds prices
+	window string // of the first row, if there are windows
 	lines  []market.TraceLine
-	at     map[string]int    // of a zone in lines
+	at     map[string]int    // index of a zone in lines
 	ends   map[string]int    // the tick up to which a zone is known
-	ups    map[string][]bool // a zone's spot, tick by tick
+	ups    map[string][]bool // a zone's spot availability, tick by tick
 }
 
-// table reads the names of the columns.
+// table reads the column names.
 func (m Import) table(head []string) (*runTable, error) {
 	t := &runTable{Import: m, column: map[string]int{}, at: map[string]int{}, ends: map[string]int{},
 		ups: map[string][]bool{}}
@@ -79,7 +78,7 @@ func (m Import) table(head []string) (*runTable, error) {
 	return t, nil
 }
 
-// add takes in a row, unless it is of another window.
+// add adds a row, unless it belongs to another window.
 func (t *runTable) add(row []string) error {
 	if ok, err := t.inWindow(row); err != nil || !ok {
 		return err
@@ -112,8 +111,7 @@ func (t *runTable) add(row []string) error {
 	return nil
 }
 
-// inWindow reports whether a row is of the window that is read: the one that was
-// asked for, or else the file's only one.
+// inWindow reports whether a row belongs to the selected window: the requested one, or else the file's only one.
 func (t *runTable) inWindow(row []string) (bool, error) {
 	column, windows := t.column["window"]
 	if !windows {
@@ -130,7 +128,7 @@ func (t *runTable) inWindow(row []string) (bool, error) {
 	return true, nil
 }
 
-// run is where a row's run begins, and how long it is.
+// run returns the start and the length of a row's run.
 func (t *runTable) run(row []string) (zone string, start, ticks int, err error) {
 	zone = row[t.column["zone"]]
 	start, err1 := strconv.Atoi(row[t.column["start_tick"]])
@@ -148,7 +146,7 @@ func (t *runTable) run(row []string) (zone string, start, ticks int, err error) 
 	return zone, start, ticks, err
 }
 
-// market is what all rows say.
+// market returns the market of all rows.
 func (t *runTable) market() ([]market.TraceLine, time.Duration, error) {
 	if len(t.lines) == 0 {
 		if t.Window != "" {
@@ -160,7 +158,7 @@ func (t *runTable) market() ([]market.TraceLine, time.Duration, error) {
 	for i := range t.lines {
 		zone := t.lines[i].Offer.Zone
 		if t.ends[zone] != end {
-			return nil, 0, fmt.Errorf("ticks: %s is told until tick %d and %s until %d: cut the longer one", zone, t.ends[zone],
+			return nil, 0, fmt.Errorf("ticks: %s ends at tick %d and %s at %d: cut the longer one", zone, t.ends[zone],
 				t.lines[0].Offer.Zone, end)
 		}
 		if !t.priced {

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Import is what a trace file does not say of the machines that it is about.
+// Import holds the facts about the machines that a trace file lacks.
 type Import struct {
 	Name     string // of the market
 	Machine  string
@@ -23,24 +23,22 @@ type Import struct {
 	Memory   size.Bytes
 	GPU      string
 	GPUs     int
-	Spot     money.Rate // where the file has no prices
-	OnDemand money.Rate // 0: no on-demand is sold
+	Spot     money.Rate // if the file has no prices
+	OnDemand money.Rate // 0 for no on-demand offer
 	Tick     time.Duration
 	Notice   time.Duration
-	Window   string // the one that is read of a file with several
-	// OnesAvailable says that 1 stands for available; false: for preempted, as in
-	// the public preemption traces.
+	Window   string // the window to read from a file with several
+	// OnesAvailable means that 1 is available; otherwise 1 is preempted, as in the public preemption traces.
 	OnesAvailable bool
 }
 
-// Source is one trace file; its name without folder and ending names the zone
-// where the file does not.
+// Source is one trace file. Its name without folder and extension names the zone, unless the file does.
 type Source struct {
 	Name string
 	Text []byte
 }
 
-// Import reads trace files into one market, each in the form that it is in:
+// Import reads trace files of any supported format into one market:
 //
 //   - JSON {"metadata": {"gap_seconds": 600}, "data": [0, 1, …], "prices": […]}:
 //     the public preemption and availability traces, one zone a file
@@ -52,7 +50,7 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 		return market.Trace{}, err
 	}
 	t := market.Trace{Name: cmp.Or(m.Name, "imported"), Currency: money.USD, Speed: 1}
-	ends := map[market.OfferID]time.Duration{} // of what CSV tells
+	ends := map[market.OfferID]time.Duration{} // of zones from CSV files
 	for _, f := range files {
 		lines, known, err := m.read(f)
 		if err != nil {
@@ -82,7 +80,7 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 	return t, t.Validate()
 }
 
-// check says which of the flags is wrong.
+// check returns an error for an invalid flag.
 func (m Import) check() error {
 	switch {
 	case m.CPUs <= 0:
@@ -97,8 +95,7 @@ func (m Import) check() error {
 	return nil
 }
 
-// read reads one file in the form that it is in. Of CSV it says how far it is known, of
-// the others 0.
+// read reads one file in its format. known is the duration of a CSV file, and 0 for other formats.
 func (m Import) read(f Source) (lines []market.TraceLine, known time.Duration, err error) {
 	switch head := strings.TrimSpace(string(f.Text[:min(len(f.Text), 4096)])); {
 	case strings.HasPrefix(head, "{") && strings.Contains(string(f.Text), `"SpotPriceHistory"`):
@@ -114,8 +111,8 @@ func (m Import) read(f Source) (lines []market.TraceLine, known time.Duration, e
 	return lines, known, err
 }
 
-// join adds a zone of a CSV file to the market: a new one, or what the other file of
-// the same zone lacks. Both must be known as far.
+// join adds a zone of a CSV file to the market: a new zone, or the part that the other file of the zone lacks. Both
+// files must have the same duration.
 func join(t *market.Trace, ends map[market.OfferID]time.Duration, l market.TraceLine, known time.Duration) error {
 	i := slices.IndexFunc(t.Lines, func(o market.TraceLine) bool { return o.Offer.ID == l.Offer.ID })
 	switch {
@@ -125,7 +122,7 @@ func join(t *market.Trace, ends map[market.OfferID]time.Duration, l market.Trace
 		return fmt.Errorf("zone: %s stands in another file too: give one of when it can be had, and one of prices",
 			l.Offer.Zone)
 	case ends[l.Offer.ID] != known:
-		return fmt.Errorf("ticks: %s is told until %v, and until %v in another file: cut the longer one",
+		return fmt.Errorf("ticks: %s ends at %v, and at %v in another file: cut the longer one",
 			l.Offer.Zone, known, ends[l.Offer.ID])
 	case len(l.Price) > 0:
 		t.Lines[i].Price = l.Price
@@ -135,7 +132,7 @@ func join(t *market.Trace, ends map[market.OfferID]time.Duration, l market.Trace
 	return nil
 }
 
-// addOnDemand adds each machine in each zone at the price of on-demand, where one is given.
+// addOnDemand adds each machine in each zone at the on-demand price, if there is one.
 func (m Import) addOnDemand(t *market.Trace) {
 	if m.OnDemand <= 0 {
 		return
@@ -161,7 +158,7 @@ func (m Import) offer(zone, machine string) market.Offer {
 	return o
 }
 
-// region is us-east-1 of us-east-1a, else the zone.
+// region returns us-east-1 for us-east-1a, or else the zone.
 func region(zone string) string {
 	n := len(zone)
 	if n > 2 && zone[n-1] >= 'a' && zone[n-1] <= 'z' && zone[n-2] >= '0' && zone[n-2] <= '9' {
@@ -215,7 +212,7 @@ func (m Import) preemptions(f Source) ([]market.TraceLine, error) {
 	return []market.TraceLine{l}, nil
 }
 
-// gap is the time between two values of a file, whose lengths it checks.
+// gap returns the time between two values of a file, and checks the file's lengths.
 func (m Import) gap(file zeroOne) (time.Duration, error) {
 	gap := m.Tick
 	if given := file.Metadata.Gap; given != nil {
@@ -258,10 +255,10 @@ func spans(up []bool, gap, notice time.Duration) []market.Span {
 
 const (
 	longestGap = 31 * 24 * time.Hour
-	longest    = 100 * 365 * 24 * time.Hour // of a trace: spans do not overflow
+	longest    = 100 * 365 * 24 * time.Hour // of a trace, so that durations do not overflow
 )
 
-// number writes a number of a file as it could stand there.
+// number formats a number as in a file.
 func number(v *float64) string {
 	if v == nil {
 		return "null"
@@ -280,7 +277,7 @@ func rate(text string) (money.Rate, error) {
 	return r, nil
 }
 
-// history reads prices; AWS does not say when spot could be had, so it always can.
+// history reads prices. AWS does not publish availability, so spot is always available.
 func (m Import) history(text []byte) ([]market.TraceLine, error) {
 	type entry struct {
 		Zone    string    `json:"AvailabilityZone"`

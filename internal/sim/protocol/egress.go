@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// fares is what a gigabyte costs from region to region, as the file has it.
+// fares holds the file's price of a gigabyte between regions.
 type fares struct {
 	n     sheet.Node
 	one   *big.Rat                       // between any two
@@ -19,7 +19,7 @@ type fares struct {
 	where map[string]sheet.Node
 }
 
-// checkpoint reads its sizes, how long a move takes, and what a gigabyte costs.
+// checkpoint reads the checkpoint's sizes, the duration of a move, and the prices of a gigabyte.
 func (r *reader) checkpoint(n sheet.Node) fares {
 	const fix = "write checkpoint: {gb: [50], usd_per_gb: 0.02, move_time: 90s}"
 	if !n.There() {
@@ -92,7 +92,7 @@ func (r *reader) knows(region string) {
 	}
 }
 
-// of is what a gigabyte costs from one region to another; false where the file does not say it.
+// of returns the price of a gigabyte from one region to another, or false if the file does not give it.
 func (f fares) of(from, to string) (*big.Rat, bool) {
 	if f.table == nil {
 		return f.one, f.one != nil
@@ -129,11 +129,11 @@ func (r *reader) egress(f fares) {
 	}
 }
 
-// route prices one route, and reports whether the file says what it costs.
+// route prices one route and reports whether the file gives a price for it.
 func (r *reader) route(c *tick.Checkpoint, f fares, way place.Fare, gb *big.Rat) bool {
 	per, ok := f.of(way.From, way.To)
 	if gb.Sign() == 0 {
-		per, ok = new(big.Rat), true // nothing is moved
+		per, ok = new(big.Rat), true // no transfer
 	}
 	if !ok {
 		at := f.n

@@ -1,5 +1,5 @@
-// Package protocol reads the files that say how a benchmark with several zones is played: which jobs, on which groups
-// of zones, at which on-demand prices, and what a policy sees.
+// Package protocol reads the files that define a benchmark with several zones: the jobs, the groups of zones, the
+// on-demand prices, and what a policy sees.
 package protocol
 
 import (
@@ -21,7 +21,7 @@ const (
 	maxPrice    = 1000 // dollars an hour
 	maxDeadline = 1000 * time.Hour
 	maxTicks    = 100_000
-	maxZones    = 64 // of a group
+	maxZones    = 64 // in a group
 	maxSettings = 10_000
 	maxMove     = 100_000 // dollars
 )
@@ -61,10 +61,10 @@ func Read(file string, text []byte) (*tick.Protocol, error) {
 	return r.p, nil
 }
 
-// A reader reads one protocol.
+// A reader parses one protocol.
 type reader struct {
 	p     *tick.Protocol
-	named map[string]string // regions by zone, as the file has them
+	named map[string]string // regions by zone, as given in the file
 	known []string          // regions of the table of transfers
 	gb    []*big.Rat
 }
@@ -85,7 +85,7 @@ func oneOrMore(n sheet.Node, fix string) []sheet.Node {
 	return list
 }
 
-// span reads a time with its unit, from least to most.
+// span reads a duration with its unit, from least to most.
 func span(n sheet.Node, least, most time.Duration) (time.Duration, bool) {
 	text := n.Text()
 	if text == "0" {
@@ -108,7 +108,7 @@ func (r *reader) tick(n sheet.Node) {
 	r.p.Tick, _ = span(n, time.Second, 24*time.Hour)
 }
 
-// regions reads which zones a region has, where their names do not say it.
+// regions reads the zones of each region, for zones whose names do not tell their region.
 func (r *reader) regions(n sheet.Node) {
 	r.named = map[string]string{}
 	for _, region := range n.All() {
@@ -122,7 +122,7 @@ func (r *reader) regions(n sheet.Node) {
 	}
 }
 
-// sights reads what a policy sees, and what it may try where that is nothing.
+// sights reads what a policy sees, and what it may try if it sees nothing.
 func (r *reader) sights(f map[string]sheet.Node) {
 	if n := f["sight"]; n.There() {
 		r.p.Sights = nil
@@ -162,7 +162,7 @@ func (r *reader) sights(f map[string]sheet.Node) {
 	}
 }
 
-// jobs reads them, and holds them against tick and restarts.
+// jobs reads the jobs and checks them against the tick and the restarts.
 func (r *reader) jobs(n sheet.Node) {
 	const fix = "write jobs as a list such as - {work: 48h, deadline: 52h}"
 	if !n.There() {
@@ -203,8 +203,8 @@ func (r *reader) jobs(n sheet.Node) {
 	}
 }
 
-// region is that of a zone: as the file names it, else one of the table of transfers that its name begins with, else
-// as its name says.
+// region returns a zone's region: the one that the file gives, or the region of the transfer table that the zone's name
+// begins with, or the one in the zone's name.
 func (r *reader) region(zone string) string {
 	if at, ok := r.named[zone]; ok {
 		return at
@@ -225,7 +225,7 @@ func (r *reader) region(zone string) string {
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
-// groups reads the groups of zones and what on-demand costs in each.
+// groups reads the groups of zones and the on-demand price of each zone.
 func (r *reader) groups(n, prices sheet.Node) {
 	price := r.onDemand(prices)
 	for _, g := range oneOrMore(n, "write groups of zones, such as groups: [[us-east-1a, us-west-2a]]") {
@@ -258,7 +258,7 @@ func (r *reader) groups(n, prices sheet.Node) {
 	}
 }
 
-// onDemand reads the prices by zone, by region, and of all others; nil where there are none.
+// onDemand reads the prices by zone, by region, and the default. It returns nil if there are none.
 func (r *reader) onDemand(n sheet.Node) map[string]money.Rate {
 	const fix = "write dollars an hour by zone or region, such as on_demand: {default: 3.06}"
 	switch {

@@ -98,8 +98,8 @@ func TestRead_RefusesTheRestWithLineAndFix(t *testing.T) {
 	}
 }
 
-// The public benchmark is what its file says.
-func TestRead_TheFileOfThePublicBenchmarkIsTheDefault(t *testing.T) {
+// The public protocol file equals the built-in default.
+func TestRead_PublicBenchmarkFileEqualsDefault(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "data", "spot", "protocol.yaml"))
 	if err != nil {
 		t.Skip("SKIPPED: ../shared/data/spot/protocol.yaml is not beside the repository")
@@ -113,8 +113,8 @@ func TestRead_TheFileOfThePublicBenchmarkIsTheDefault(t *testing.T) {
 	}
 }
 
-// The file that docs/simulate.md shows is one.
-func TestRead_TakesTheFileOfTheGuide(t *testing.T) {
+// The example in docs/simulate.md is a valid file.
+func TestRead_AcceptsFileOfGuide(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulate.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -43,8 +43,8 @@ func benchmark(t *testing.T) (jobs []queue.Job, types []queue.Machine, pairs que
 	return jobs, types, pairs
 }
 
-// The rows of the benchmark: what a policy must cost in per cent of no-packing, and at most how far it may be off
-// where the figure is a published one to reproduce.
+// The rows of the benchmark: a policy's target cost in per cent of no-packing, and the tolerance for a reproduced
+// published figure.
 func TestBenchmark_ReachesItsTargets(t *testing.T) {
 	jobs, types, pairs := benchmark(t)
 	fmt.Println("JOBS  RATES  POLICY             COST  SHARE %  TO REACH  MEAN h  MISSES AT 1.25 %  MOVES")

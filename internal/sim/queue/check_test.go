@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/sim/queue"
 )
 
-// check recomputes a run from the list of what happened, plainly, and returns what does not hold.
+// check recomputes a run from its list of events in the plainest way and returns the violations.
 func check(c queue.Config, log []queue.Entry, r queue.Result) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	type machine struct {
@@ -98,7 +98,7 @@ func check(c queue.Config, log []queue.Entry, r queue.Result) (problems []string
 	if open > 0 {
 		say("%d machines never end", open)
 	}
-	// Each machine's cost is cut off below 1e-12 dollars.
+	// Each machine's cost is truncated below 1e-12 dollars.
 	lost := new(big.Rat).Sub(cost, new(big.Rat).SetInt(r.Cost.Big()))
 	if lost.Sign() < 0 || lost.Cmp(new(big.Rat).SetInt64(int64(len(machines)))) > 0 {
 		say("the cost is %s, and the list says %s picodollars", r.Cost, cost.FloatString(0))

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/sim/queue"
 )
 
-// trace draws jobs: durations of one of three shapes, arrivals at random, sizes of a few classes.
+// trace draws jobs: durations in one of three shapes, random arrivals, sizes of a few classes.
 func trace(seed uint64, n int) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -23,7 +23,7 @@ func trace(seed uint64, n int) string {
 		hours := 0.2 + r.Float64()*8
 		switch shape {
 		case 1:
-			hours = math.Min(200, 0.3*math.Pow(r.Float64(), -1/1.2)) // Pareto: most are short, most work is in a few
+			hours = math.Min(200, 0.3*math.Pow(r.Float64(), -1/1.2)) // Pareto: most jobs are short, and a few hold most of the work
 		case 2:
 			hours = math.Exp(r.NormFloat64()*1.5) * 2
 		}
@@ -35,7 +35,7 @@ func trace(seed uint64, n int) string {
 	return b.String()
 }
 
-// catalogue is machines of another make and price than those of the benchmark.
+// catalogue holds machines that differ from the benchmark's in type and price.
 const catalogue = `name,gpu,vcpu,mem_gb,usd_per_hour,instantiate_s,run_worker_s,register_s,terminate_s
 c.4,0,4,16,0.19,20,40,30,5
 c.16,0,16,64,0.71,20,40,30,5

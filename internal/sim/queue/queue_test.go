@@ -15,9 +15,9 @@ func play(c queue.Config) (log []queue.Entry, r queue.Result) {
 	return log, queue.Run(c)
 }
 
-// Whatever the trace and the policy: no machine has more tasks than room at any second, no task waits for a machine,
-// each ends, each machine ends, and the cost is what a plain sum over the list of events says.
-func TestRun_HoldsItsRulesOnDrawnTraces(t *testing.T) {
+// For any trace and policy: the tasks on a machine never exceed its room, no task waits for a machine, every task and
+// machine ends, and the cost equals a plain sum over the list of events.
+func TestRun_KeepsRulesOnDrawnTraces(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(6, 200)) {
 		for _, policy := range pack.Names {
@@ -35,7 +35,7 @@ func TestRun_HoldsItsRulesOnDrawnTraces(t *testing.T) {
 	}
 }
 
-// The checks of the test above find what they are for.
+// The checks of the test above detect planted faults.
 func TestCheck_FindsPlantedFaults(t *testing.T) {
 	t.Parallel()
 	c := drawn(t, 2, 40)
@@ -86,7 +86,7 @@ func TestCheck_FindsPlantedFaults(t *testing.T) {
 	}
 }
 
-// On durations and a catalogue that no constant was chosen on, the default policy costs less than Eva.
+// On durations and a catalogue that influenced no constant, the default policy costs less than Eva.
 func TestDefault_CostsLessThanEvaOnOtherTraces(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(3, 30)) {
@@ -104,7 +104,7 @@ func TestDefault_CostsLessThanEvaOnOtherTraces(t *testing.T) {
 	}
 }
 
-// A policy that knows deadlines keeps them, with rates that are all alike and so known.
+// A policy that knows the deadlines meets them if all rates are equal and therefore known.
 func TestDefaultSLA_KeepsDeadlines(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(3, 60)) {

@@ -22,9 +22,9 @@ type Job struct {
 	Workload string
 	Kind     int // index of the workload, by first appearance
 	Arrival  int64
-	Work     int64 // billionths of a second at full rate
+	Work     int64 // in billionths of a second at full rate
 	Size     pack.Size
-	// Seconds of each phase, and the image that a machine keeps once it is built.
+	// Durations of the phases in seconds, and the image that a machine keeps after building it.
 	Init, Fetch, Build, Kill, Upload int64
 	Image                            int
 }
@@ -34,18 +34,18 @@ type Machine struct {
 	Name  string
 	Size  pack.Size
 	Price money.Rate
-	// Seconds of each phase.
+	// Durations of the phases in seconds.
 	Instantiate, Run, Register, Terminate int64
 }
 
-// What a number in a file may be at most: sums and products of such numbers stay exact.
+// Bounds of the numbers in a file, so that sums and products stay exact.
 const (
 	mostSeconds = 1_000_000_000 // 31 years
 	mostSize    = 1_000_000_000
 	mostRows    = 1_000_000
 )
 
-// table reads a CSV file with a header by the names of its columns.
+// table reads a CSV file with a header; fields are addressed by column name.
 type table struct {
 	file   string
 	in     *csv.Reader
@@ -82,7 +82,7 @@ func newTable(file string, in io.Reader, columns ...string) (*table, error) {
 	return t, nil
 }
 
-// next reads a row, and returns false at the end.
+// next reads a row. It returns false at the end.
 func (t *table) next() (bool, error) {
 	row, err := t.in.Read()
 	if errors.Is(err, io.EOF) {
@@ -96,7 +96,7 @@ func (t *table) next() (bool, error) {
 	return true, nil
 }
 
-// broken names the file once, and the line that the CSV reader found.
+// broken wraps an error of the CSV reader with the file and the line.
 func (t *table) broken(err error) error {
 	var p *csv.ParseError
 	if errors.As(err, &p) {
@@ -107,12 +107,12 @@ func (t *table) broken(err error) error {
 
 func (t *table) text(name string) string { return strings.TrimSpace(t.row[t.column[name]]) }
 
-// wrong says what is wrong with a field, and what to write instead.
+// wrong returns an error that names a field's value and the fix.
 func (t *table) wrong(name, fix string) error {
 	return fmt.Errorf("%s: line %d: %s %q: %s", t.file, t.line, name, t.text(name), fix)
 }
 
-// number reads a decimal as a count of units of 1/scale, exactly.
+// number reads a decimal exactly, in units of 1/scale.
 func (t *table) number(name string, scale, most int64) (int64, error) {
 	text := t.text(name)
 	fix := fmt.Sprintf("give a number from 0 to %d", most)
@@ -137,7 +137,7 @@ func (t *table) seconds(name string) (int64, error) {
 	return t.number(name, 1, mostSeconds)
 }
 
-// fields reads several numbers, and returns the first error.
+// fields reads several numbers and returns the first error.
 func (t *table) fields(scale, most int64, names []string, into ...*int64) error {
 	for i, name := range names {
 		n, err := t.number(name, scale, most)
@@ -152,7 +152,7 @@ func (t *table) fields(scale, most int64, names []string, into ...*int64) error 
 // Columns names the columns of a trace that a user may choose.
 type Columns struct{ Arrival, Work string }
 
-// DefaultColumns are those of the public trace.
+// DefaultColumns are the columns of the public trace.
 var DefaultColumns = Columns{Arrival: "arrival_poisson20_s", Work: "work_gavel_s"}
 
 var (
@@ -160,8 +160,7 @@ var (
 	phaseColumns = []string{"init_delay_s", "fetch_delay_s", "build_image_delay_s", "kill_delay_s", "upload_delay_s"}
 )
 
-// ReadTrace reads a trace of jobs. Jobs are in the order of their rows. Without columns they all come at once, with a
-// second of work.
+// ReadTrace reads a trace of jobs in row order. With zero columns all jobs arrive at once and have a second of work.
 func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
 	columns := append([]string{"job_id", "workload", "image_id"}, sizeColumns...)
 	timed := c != Columns{}
@@ -231,7 +230,7 @@ func (t *table) times(c Columns, j *Job) (err error) {
 	return nil
 }
 
-// number gives each name a number, by first appearance.
+// number returns the index of a name, in order of first appearance.
 func number(of map[string]int, name string) int {
 	n, known := of[name]
 	if !known {
@@ -286,7 +285,7 @@ func ReadCatalog(file string, in io.Reader) ([]Machine, error) {
 	return types, nil
 }
 
-// Check returns an error for the first job that fits no machine.
+// Check returns an error for the first job that fits no machine type.
 func Check(trace string, jobs []Job, catalog string, types []Machine) error {
 	for _, j := range jobs {
 		if !fitsAny(j.Size, types) {
@@ -306,7 +305,7 @@ func fitsAny(s pack.Size, types []Machine) bool {
 	return false
 }
 
-// sizeText names a size in the columns' words.
+// sizeText formats a size with the names of its columns.
 func sizeText(s pack.Size) string {
 	n := func(i int) string { return strconv.FormatFloat(float64(s[i])/pack.Milli, 'f', -1, 64) }
 	return fmt.Sprintf("gpu %s, vcpu %s, mem_gb %s", n(pack.GPU), n(pack.CPU), n(pack.Memory))

@@ -8,13 +8,13 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Result is what a policy cost and how long jobs took.
+// Result holds a policy's cost and the durations of the jobs.
 type Result struct {
 	Policy string
 	Cost   money.Amount
 	// Mean and P99 are seconds from arrival to end.
 	Mean, P99 float64
-	Misses    []float64 // share of the jobs, by Factors
+	Misses    []float64 // share of the jobs that miss each deadline of Factors
 	Moves     float64   // per job
 	Machines  int
 	Rounds    []time.Duration // sorted
@@ -48,10 +48,11 @@ func (w *world) result() Result {
 	return r
 }
 
-// rank is the index of a quantile in a sorted list: the smallest value that at least that share does not exceed.
+// rank returns the index of a quantile in a sorted list of n: the smallest value that at least a share q does not
+// exceed.
 func rank(n int, q float64) int { return max(0, int(math.Ceil(q*float64(n)))-1) }
 
-// Round returns the time that a share of the rounds did not exceed, and false where none was measured.
+// Round returns the q-quantile of the rounds' durations, or false if none was measured.
 func (r Result) Round(q float64) (time.Duration, bool) {
 	if len(r.Rounds) == 0 {
 		return 0, false
@@ -59,7 +60,7 @@ func (r Result) Round(q float64) (time.Duration, bool) {
 	return r.Rounds[rank(len(r.Rounds), q)], true
 }
 
-// The kinds of entries in the list of events.
+// Kinds of list entries.
 const (
 	Arrived  = "arrived"
 	Launched = "launched"
@@ -71,7 +72,7 @@ const (
 	Ended    = "ended"
 )
 
-// Entry is one thing that happened. Task and Machine are -1 where it has none; Type is of a launch.
+// Entry is one event. Task and Machine are -1 if it has none; Type is set for a launch.
 type Entry struct {
 	At      int64
 	Kind    string

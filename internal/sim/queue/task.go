@@ -23,7 +23,7 @@ func (w *world) move(i, to int) {
 	}
 }
 
-// ifStill returns what for as long as the task stays in the phase.
+// ifStill wraps what so that it runs only while the task stays in the phase.
 func (w *world) ifStill(i int, p phase, what func()) func() {
 	return func() {
 		if w.tasks[i].phase == p {
@@ -49,7 +49,7 @@ func (w *world) stop(i int) {
 	})
 }
 
-// free takes a task off its machine.
+// free removes a task from its machine.
 func (w *world) free(i int) {
 	t := &w.tasks[i]
 	m := t.on
@@ -70,7 +70,7 @@ func (w *world) endIfEmpty(m int) {
 	}
 }
 
-// start launches what is bound for a machine and finds room.
+// start starts the bound tasks for which the machine has room.
 func (w *world) start(m int) {
 	x := &w.machines[m]
 	if w.now < x.usable {
@@ -96,7 +96,7 @@ func (w *world) start(m int) {
 	}
 }
 
-// begin is when a task has its data and image.
+// begin runs when a task has its data and image.
 func (w *world) begin(i, m int) {
 	t := &w.tasks[i]
 	if x := &w.machines[m]; !slices.Contains(x.images, t.Image) {
@@ -110,7 +110,7 @@ func (w *world) begin(i, m int) {
 	})
 }
 
-// settle counts a task's progress up to now.
+// settle adds a task's progress up to now.
 func (w *world) settle(i int) {
 	t := &w.tasks[i]
 	if t.phase == running || t.phase == stopping {
@@ -119,7 +119,7 @@ func (w *world) settle(i int) {
 	t.since = w.now
 }
 
-// pace sets the rates of a machine's tasks anew, and plans their ends.
+// pace updates the rates of a machine's tasks and schedules their ends.
 func (w *world) pace(m int) {
 	var busy []int
 	for _, i := range w.machines[m].tasks {

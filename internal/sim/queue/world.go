@@ -10,29 +10,29 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Period is the seconds between two rounds of a scheduler.
+// Period is the time between two rounds of a scheduler, in seconds.
 const Period = 300
 
-// slack is the seconds that a deadline allows besides factor times the work.
+// slack is added to each deadline, in seconds.
 const slack = 900
 
-// unit is how progress is counted: in billionths of a second of work, so that sums are exact.
+// unit is a second of work: progress counts billionths of a second, so that sums are exact.
 const unit = 1_000_000_000
 
-// Factors are the deadlines of which misses are counted, as multiples of the work.
+// Factors are the deadlines to count misses for, as multiples of the work.
 var Factors = []float64{1.1, 1.25, 1.5, 2, 3}
 
-// The phases of a task.
+// phase is the phase of a task.
 type phase int
 
 const (
 	waiting  phase = iota // on no machine and bound for none
-	bound                 // for a machine that is not usable or has no room yet
+	bound                 // for a machine that is not usable yet or has no room
 	setup                 // fetches its data and image
-	initial               // initialises, and contends with its neighbours
+	initial               // initialises and slows down its neighbours
 	running               // makes progress
-	stopping              // runs on until it is told to stop, to move
-	leaving               // stopped, uploads its state
+	stopping              // runs until the machine stops it for a move
+	leaving               // stopped; uploads its state
 	done
 )
 
@@ -44,13 +44,13 @@ const (
 	completion
 )
 
-// event is something that happens at a second.
+// event is a scheduled call.
 type event struct {
 	at    int64
 	class int
-	seq   int64 // events of one second and class happen in the order in which they were planned
+	seq   int64 // events of the same second and class run in the order of scheduling
 	task  int   // or -1
-	turn  int   // of the task when the event was planned: an older one is void
+	turn  int   // of the task at scheduling time; an event of an older turn is void
 	what  func()
 }
 
@@ -76,17 +76,17 @@ func (e *events) Pop() any {
 	return last
 }
 
-// task is the state of a job, each of which is one task.
+// task is the state of a job; each job is one task.
 type task struct {
 	*Job
 	phase phase
-	on    int // machine that it is on or was last on, or -1
-	to    int // machine that it is bound for, or -1
+	on    int // its current or last machine, or -1
+	to    int // the machine that it is bound for, or -1
 	turn  int
 	done  int64 // progress in units
 	since int64 // second up to which done is counted
 	rate  int64 // units a second
-	end   int64 // second at which it was done
+	end   int64 // second at which it ended
 	moves int
 }
 
@@ -98,22 +98,22 @@ type machine struct {
 	released bool
 	ended    int64 // second, or -1
 	used     pack.Size
-	tasks    []int // that take room
-	bound    []int // tasks that wait for it or for room on it, first come first
+	tasks    []int // tasks that take room
+	bound    []int // waiting tasks, in order of arrival
 	images   []int
 }
 
-// Config is one run of a policy.
+// Config describes one run of a policy.
 type Config struct {
 	Jobs         []Job
 	Types        []Machine
 	Interference Interference
 	Policy       string
-	// Deadline is the factor of the deadlines that a policy which may know them is told.
+	// Deadline is the factor of the deadlines, for policies that may know them.
 	Deadline float64
 	// Clock measures rounds; nil measures none.
 	Clock func() time.Time
-	// Note is called with each thing that happens; nil is not.
+	// Note, if set, is called with each event.
 	Note func(Entry)
 }
 
@@ -127,7 +127,7 @@ type world struct {
 	events   events
 	tasks    []task
 	machines []machine
-	active   []int // arrived and not done
+	active   []int // arrived and unfinished tasks
 	up       []int // machines that are not released
 	ended    int
 	spent    []time.Duration
@@ -183,7 +183,7 @@ func (w *world) note(e Entry) {
 	}
 }
 
-// round asks the policy and does what it says.
+// round asks the policy for a plan and carries it out.
 func (w *world) round() {
 	if w.ended == len(w.tasks) && len(w.up) == 0 {
 		return
@@ -216,7 +216,7 @@ func (w *world) firstArrival() int64 {
 	return first
 }
 
-// view is what the policy sees.
+// view returns what the policy may see.
 func (w *world) view() pack.View {
 	v := pack.View{Now: w.now, Period: Period, Types: w.offers}
 	place := map[int]int{}
@@ -252,12 +252,12 @@ func (w *world) view() pack.View {
 	return v
 }
 
-// due is the second of a job's deadline, rounded down.
+// due returns the second of a job's deadline, rounded down.
 func (j *Job) due(factor float64) int64 {
 	return j.Arrival + int64(factor*float64(j.Work)/unit) + slack
 }
 
-// do carries out a plan. A mistake of the policy is a bug, so it panics.
+// do carries out a plan. It panics on an invalid one: that is a bug in the policy.
 func (w *world) do(p pack.Plan) {
 	targets := slices.Clone(w.up)
 	for _, kind := range p.Launches {
@@ -283,7 +283,7 @@ func (w *world) do(p pack.Plan) {
 	}
 }
 
-// cost is what the machines have cost.
+// cost returns the total cost of the machines.
 func (w *world) cost() (sum money.Amount) {
 	for i := range w.machines {
 		m := &w.machines[i]

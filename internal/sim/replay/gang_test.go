@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// near reports whether two costs are equal but for what is cut off: a unit of each machine's cost.
+// near reports whether two costs are equal up to truncation: a unit of each machine's cost.
 func near(a, b money.Amount, machines int) bool {
 	off := a.Sub(b)
 	if off.Sign() < 0 {
@@ -22,9 +22,9 @@ func near(a, b money.Amount, machines int) bool {
 	return off.Cmp(money.Picos(int64(machines))) <= 0
 }
 
-// A gang that is lost as one costs as many times what one machine does as it has machines, run by
-// run, under every rule, with as many interruptions and launches: prices, guard and odds are of all.
-func TestAGangThatIsLostAsOneCostsManyTimesWhatOneDoes(t *testing.T) {
+// A gang that always loses all of its machines together costs n times one machine, run by run, under every rule, with
+// the same interruptions and launches: prices, guard and odds apply to the whole gang.
+func TestSingle_GangLostTogetherCostsNTimesOneMachine(t *testing.T) {
 	mind := plan.NewPlanner()
 	runs := generated(lane.Pick(2, 12))
 	for _, rule := range []policy.Rule{policy.OnDemand, policy.Greedy, policy.UniformProgress, policy.Default} {
@@ -42,8 +42,8 @@ func TestAGangThatIsLostAsOneCostsManyTimesWhatOneDoes(t *testing.T) {
 	}
 }
 
-// The same over zones with live prices and checkpoints that are carried.
-func TestAGangOverZonesCostsManyTimesWhatOneDoes(t *testing.T) {
+// The same over zones with live prices and checkpoint transfers.
+func TestZones_GangCostsNTimesOneMachine(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		runs := generatedZones(lane.Pick(2, 12), looks)
 		for i, r := range tick.ZonesOnNodes(runs, 4, false) {
@@ -59,9 +59,9 @@ func TestAGangOverZonesCostsManyTimesWhatOneDoes(t *testing.T) {
 	}
 }
 
-// Where machines are lost one by one the core costs what a plain loop costs that knows no machines:
-// all pay from the loss on, restart with the one that comes anew, and nothing else changes.
-func TestAGangThatLosesMachinesCostsWhatThePlainLoopCosts(t *testing.T) {
+// When machines are lost one at a time, the core costs the same as a plain loop without machines: all pay after the
+// loss, restart with the replacement, and nothing else changes.
+func TestSingle_GangLosingMachinesCostsSameAsPlainLoop(t *testing.T) {
 	lost := 0
 	for _, b := range []tick.Baseline{"on-demand", "greedy", "uniform-progress", "uniform-progress-2"} {
 		for i, r := range tick.OnNodes(generated(16), 4, true) {
@@ -78,8 +78,8 @@ func TestAGangThatLosesMachinesCostsWhatThePlainLoopCosts(t *testing.T) {
 	}
 }
 
-// A gang on time: with losses one by one too, no run misses a deadline that one machine meets.
-func TestAGangIsOnTimeWhereOneMachineIs(t *testing.T) {
+// A gang meets every deadline that one machine meets, also with losses one at a time.
+func TestSingle_GangMeetsDeadlineOfOneMachine(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		for i, r := range tick.OnNodes(generated(lane.Pick(3, 24)), 8, alone) {
 			if got := Single(r, plan.NewPlanner(), policy.Default, false); got.Missed {
@@ -94,9 +94,8 @@ func TestAGangIsOnTimeWhereOneMachineIs(t *testing.T) {
 	}
 }
 
-// Losses one by one come as often as the trace's own, for each machine but the first, and more
-// machines add losses and change none.
-func TestLossesOneByOneAreAsOftenAsTheTraces(t *testing.T) {
+// Individual losses occur at the trace's own rate for each machine but the first, and more machines only add losses.
+func TestLosses_OccurAtTraceRate(t *testing.T) {
 	want, alone := 0.0, [tick.MostNodes]int{}
 	for i := range lane.Pick(400, 1_000) {
 		up := tick.Drawn(uint64(i), 11, 400)
@@ -110,7 +109,7 @@ func TestLossesOneByOneAreAsOftenAsTheTraces(t *testing.T) {
 			}
 		}
 		if ends > 0 {
-			want += stays * ends / (stays + ends) // where spot ends nothing is lost besides
+			want += stays * ends / (stays + ends) // without spot nothing more can be lost
 		}
 		name := fmt.Sprint("drawn/", i)
 		four, most := tick.Losses(name, up, 4), tick.Losses(name, up, tick.MostNodes)

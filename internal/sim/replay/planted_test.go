@@ -10,9 +10,8 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-// With the core's launch rule broken, the benchmark's figures are others: it is
-// the core that decides them.
-func TestABrokenLaunchRuleChangesTheFigures(t *testing.T) {
+// A broken launch rule in the core changes the benchmark's figures: the core decides them.
+func TestSingle_BrokenLaunchRuleChangesFigures(t *testing.T) {
 	same := 0
 	runs := generated(40)
 	for _, r := range runs {

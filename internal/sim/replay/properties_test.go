@@ -15,9 +15,8 @@ import (
 
 var drawn = flag.Int("drawn", lane.Pick(100, 10_000), "how many drawn markets the properties of the mean are held on (make check: 10,000)")
 
-// meanOf plays the job on the drawn markets through core.Step and returns the mean
-// dollars, and the mean of what the overheads of the machines after the first cost
-// at most. A miss is an error.
+// meanOf plays the job on the drawn markets through core.Step. It returns the mean cost in dollars, and the mean upper
+// bound on the overhead cost of all machines after the first. A miss is an error.
 func meanOf(t *testing.T, runs int, job tick.Job, rule policy.Rule) (dollars, overheads float64) {
 	t.Helper()
 	lines, err := each(t.Context(), runs, func(mind *plan.Planner, i int) tally {
@@ -45,11 +44,11 @@ func sixHours(deadline float64, spot money.Rate) tick.Job {
 	return tick.Job{Work: 6 * time.Hour, Deadline: time.Duration(deadline * float64(time.Hour)), Overhead: 12 * time.Minute, Gap: 10 * time.Minute, Spot: spot, OnDemand: 3e12}
 }
 
-// slack is what of a difference is chance: 0.5 % at 10,000 runs, more where fewer are played.
+// slack is the part of a difference that may be chance: 0.5 % at 10,000 runs, more with fewer.
 func slack() float64 { return 0.005 * max(1, 2*float64(1000)/float64(max(*drawn, 1))) }
 
 // In the mean, through the production core.
-func TestMoreSlackNeverCostsMore(t *testing.T) {
+func TestSingle_MoreSlackNeverCostsMore(t *testing.T) {
 	last := 0.0
 	for _, hours := range []float64{7, 9, 14} {
 		got, _ := meanOf(t, *drawn, sixHours(hours, 1e12), policy.Default)
@@ -61,7 +60,7 @@ func TestMoreSlackNeverCostsMore(t *testing.T) {
 	}
 }
 
-func TestACheaperMarketNeverCostsMoreAndNoneMoreThanOnDemand(t *testing.T) {
+func TestSingle_CheaperMarketNeverCostsMoreThanOnDemand(t *testing.T) {
 	firm, _ := meanOf(t, 1, sixHours(8, 1e12), policy.OnDemand) // whatever the market does
 	last := 0.0
 	for _, spot := range []money.Rate{5e11, 15e11, 29e11} {
@@ -75,14 +74,14 @@ func TestACheaperMarketNeverCostsMoreAndNoneMoreThanOnDemand(t *testing.T) {
 		}
 		last = got
 	}
-	// What the last property would not find in a policy that heeds no price: greedy
-	// buys spot that is next to no cheaper, and pays each restart.
+	// A policy that ignores prices fails the last property: greedy buys spot that is hardly cheaper and pays for each
+	// restart.
 	if greedy, _ := meanOf(t, min(*drawn, 300), sixHours(8, 29e11), policy.Greedy); greedy < firm*1.01 || last > firm*(1+slack()) {
 		t.Errorf("with spot at 29 of 30 the default costs $%.3f, on-demand $%.3f, greedy $%.3f", last, firm, greedy)
 	}
 }
 
-func TestTheSameMarketGivesTheSameOutcome(t *testing.T) {
+func TestSingle_IsDeterministic(t *testing.T) {
 	shared := plan.NewPlanner()
 	for i := range min(*drawn, lane.Pick(15, 40)) {
 		r := tick.Run{Zone: "drawn", Window: i, Job: sixHours(8, 1e12), Up: tick.Drawn(uint64(i), 11, 48)}

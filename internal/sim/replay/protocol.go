@@ -11,20 +11,20 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-// Settings are those of a protocol, with the optimum of each run of each; nil optima where Optimum is not asked for.
+// Settings holds a protocol's settings with the optimum of each run; Optima is nil unless a row asks for Optimum.
 type Settings struct {
 	List   []tick.Setting
-	Optima [][]money.Amount // of all machines of the job
+	Optima [][]money.Amount // for all machines of the job
 }
 
-// SettingScores are the rows of one setting.
+// SettingScores holds the rows of one setting.
 type SettingScores struct {
 	tick.Setting
 	Scores []Score
 }
 
-// Protocol plays every run of every setting under every rule. It returns the rows of each setting, and those of all
-// settings of a sight together.
+// Protocol plays every run of every setting under every rule. It returns the rows of each setting, and the rows over
+// all settings of a sight.
 func Protocol(ctx context.Context, s Settings, names []string, now func() time.Time,
 	tell func(name string, done, of int)) (by []SettingScores, whole []Score, err error) {
 	type run struct{ setting, run int }
@@ -87,9 +87,9 @@ func has(list []tick.Sight, s tick.Sight) bool {
 	return false
 }
 
-// playZones plays a run: through the core, but where the rules are only a benchmark's (tries that cost something, a
-// guard that latches, a restart that takes no time, of which the core learns that it takes 1 ns) by the plain loop,
-// which asks the same policies.
+// playZones plays a run through the core. The plain loop, which asks the same policies, plays the rules that exist only
+// in a benchmark: tries with a cost, a guard that latches, and a restart that takes no time (the core gets 1 ns for
+// it).
 func playZones(r *tick.ZoneRun, mind *plan.Planner, name string) tally {
 	if r.Job.Tries || r.Job.Latch || r.Job.Restart == 0 {
 		out := r.Play(plainRule(name, &r.Job))
@@ -101,15 +101,15 @@ func playZones(r *tick.ZoneRun, mind *plan.Planner, name string) tally {
 		n: out.Decisions}
 }
 
-// ruleOf is the rule by which a row of the benchmark is played.
+// ruleOf returns the rule that plays a row of the benchmark.
 func ruleOf(name string) policy.Rule {
 	if rule := policy.Rule(name); rule != policy.Greedy {
 		return rule
 	}
-	return policy.GreedyGuard // as this benchmark defines it
+	return policy.GreedyGuard // by this benchmark's definition
 }
 
-// plainRule is the policy of a row without the core.
+// plainRule returns the policy of a row without the core.
 func plainRule(name string, j *place.Job) place.Policy {
 	switch ruleOf(name) {
 	case policy.OnDemand:

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// drawnProtocol is a small protocol of one setting, its files, and the numbers that stand in them.
+// drawnProtocol is a small protocol with one setting, its files, and the numbers in them.
 type drawnProtocol struct {
 	yaml, up, price         string
 	tick, work, deadline    int // seconds
@@ -28,7 +28,7 @@ type drawnProtocol struct {
 	zones, regions          []string
 	demand                  []float64 // by zone
 	fare                    map[[2]string]float64
-	there                   [][][]int // machines to be had, by window, zone, tick
+	there                   [][][]int // available machines, by window, zone and tick
 	spot                    [][][]float64
 }
 
@@ -105,8 +105,8 @@ func (d *drawnProtocol) drawMarket(rng *rand.Rand) {
 	}
 }
 
-// A twin plays the rules of the benchmark in whole seconds and dollars, written apart from package tick. Nothing of it is
-// clever.
+// A twin plays the rules of the benchmark in whole seconds and dollars, independently of package tick and as plainly as
+// possible.
 type twin struct {
 	*drawnProtocol
 	w            int // window
@@ -126,7 +126,7 @@ func (s *twin) m() int              { return s.deadline/s.tick - s.t }
 func (s *twin) tight(more int) bool { return (s.left+more+s.tick-1)/s.tick >= s.m() }
 func (s *twin) up(z int) bool       { return s.there[s.w][z][s.t] >= s.nodes }
 
-// reserve is where on-demand is taken.
+// reserve returns the zone for on-demand.
 func (s *twin) reserve() int {
 	if s.held == "on-demand" {
 		return s.zone
@@ -155,7 +155,7 @@ func (s *twin) cheapest() int {
 	return best
 }
 
-// wants is the policy with what it has seen, bound by the guard.
+// wants returns the policy's choice after the guard, given what it has seen.
 func (s *twin) wants() (kind string, zone int) {
 	kind, zone = s.rule()
 	if s.latch && s.tight(s.restart) {
@@ -218,7 +218,7 @@ func (s *twin) rule() (string, int) {
 	return "", 0
 }
 
-// look is one tick's looks.
+// look makes the probes of one tick.
 func (s *twin) look() {
 	if s.policy == "on-demand" || s.held == "spot" {
 		return
@@ -300,12 +300,12 @@ func (s *twin) play(grid int) {
 	}
 }
 
-// The policies that are easily written twice cost the same in two programs, whatever the protocol; none costs less than
-// the optimum, and neither does the default policy, which is on time besides.
-func TestTwoProgramsAgreeOnDrawnProtocols(t *testing.T) {
+// The policies that are simple enough to write twice cost the same in two programs under any protocol. None costs less
+// than the optimum, nor does the default policy, which also meets the deadline.
+func TestProtocol_AgreesWithSecondProgram(t *testing.T) {
 	for seed := range uint64(lane.Pick(60, 2000)) {
 		names := []string{"on-demand", "greedy", "uniform-progress", "uniform-progress-2", Optimum}
-		if seed%10 < 2 { // its tables take a while
+		if seed%10 < 2 { // its tables are slow to build
 			names = append(names, "default")
 		}
 		d := drawProtocol(seed)

@@ -15,7 +15,7 @@ import (
 
 const data = "../../../../shared/data/spot/"
 
-// public reads the runs of the public benchmark, or skips where the data is missing.
+// public reads the runs of the public benchmark, or skips the test if the data is missing.
 func public(t testing.TB) []tick.Run {
 	t.Helper()
 	a, err := os.Open(data + "availability_2022.csv")
@@ -39,7 +39,7 @@ func public(t testing.TB) []tick.Run {
 	return runs
 }
 
-// generated are runs of the project's own, heavy-tailed as the public ones are.
+// generated returns generated runs, heavy-tailed like the public ones.
 func generated(n int) []tick.Run {
 	rng := rand.New(rand.NewPCG(7, 7))
 	runs := make([]tick.Run, n)
@@ -63,9 +63,8 @@ func generated(n int) []tick.Run {
 	return runs
 }
 
-// The core, with its events, attempts and books, costs what a plain loop over
-// the ticks costs, run by run.
-func TestTheCoreCostsWhatThePlainLoopCosts(t *testing.T) {
+// The core, with its events, attempts and books, costs the same as a plain loop over the ticks, run by run.
+func TestSingle_CostsSameAsPlainLoop(t *testing.T) {
 	t.Run("generated", func(t *testing.T) { same(t, generated(lane.Pick(20, 60))) })
 	t.Run("public", func(t *testing.T) {
 		var some []tick.Run
@@ -84,7 +83,7 @@ func same(t *testing.T, runs []tick.Run) {
 		for _, r := range runs {
 			want := r.Play(b.Make(r.Job))
 			got := Single(r, plan.NewPlanner(), policy.Rule(b), false)
-			// Each attempt's cost is cut exactly by itself.
+			// Each attempt's cost is truncated by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 || off.Cmp(money.Picos(int64(got.Launches))) > 0 || got.Missed != want.Missed || got.Interruptions != want.Lost {
 				if bad++; bad <= 3 {
@@ -99,8 +98,7 @@ func same(t *testing.T, runs []tick.Run) {
 	}
 }
 
-// BenchmarkDecisions says how many decisions a second go through core.Step, with
-// their events, attempts and postings.
+// BenchmarkDecisions measures the decisions per second through core.Step, with their events, attempts and postings.
 func BenchmarkDecisions(b *testing.B) {
 	runs := public(b)
 	n, dollars := 0, 0.0

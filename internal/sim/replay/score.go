@@ -12,29 +12,28 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-// Optimum names the omniscient optimum in tables: it knows the future, and no
-// policy can cost less.
+// Optimum names the omniscient optimum in tables. It knows the future, so no policy can cost less.
 const Optimum = "optimum"
 
-// Names are the rows of a benchmark, in the order of its table.
+// Names lists the rows of a benchmark, in table order.
 var Names = []string{string(policy.OnDemand), string(policy.Greedy), string(policy.UniformProgress),
 	string(policy.UniformProgress2), Optimum, string(policy.Default)}
 
 // Score is a row of a benchmark's table. Dollars are statistics: means of exact sums.
 type Score struct {
 	Name        string   `json:"name"`
-	Form        string   `json:"form,omitempty"` // A or B, several zones only
+	Form        string   `json:"form,omitempty"` // A or B; only with several zones
 	MeanUSD     float64  `json:"mean_usd"`
 	Misses      int      `json:"misses"`
 	Runs        int      `json:"runs"`
-	OverOptimum *float64 `json:"over_optimum,omitempty"` // a fraction; absent where the optimum was not asked for
+	OverOptimum *float64 `json:"over_optimum,omitempty"` // a fraction; absent without the optimum
 	// InterruptionsPerRun, LaunchesPerRun and MovesPerRun are means.
 	InterruptionsPerRun float64 `json:"interruptions_per_run"`
 	LaunchesPerRun      float64 `json:"launches_per_run"`
-	MovesPerRun         float64 `json:"moves_per_run"`   // machines taken after the first
-	CarriesPerRun       float64 `json:"carries_per_run"` // of them, those to another region
+	MovesPerRun         float64 `json:"moves_per_run"`   // machines rented after the first
+	CarriesPerRun       float64 `json:"carries_per_run"` // of Moves, those to another region
 	Decisions           int     `json:"decisions,omitempty"`
-	Seconds             float64 `json:"seconds,omitempty"` // of one core, about
+	Seconds             float64 `json:"seconds,omitempty"` // approximate time of one core
 	Parts               []Part  `json:"parts"`
 }
 
@@ -47,7 +46,7 @@ type Part struct {
 	Runs          int     `json:"runs"`
 }
 
-// tally is one run's line in a score.
+// tally is the result of one run.
 type tally struct {
 	cost                     money.Amount
 	missed                   bool
@@ -56,9 +55,8 @@ type tally struct {
 	took                     time.Duration
 }
 
-// Deadline plays every run under every rule and returns a row for each name.
-// tell is called now and then, from any goroutine one at a time. now is the
-// clock by which the work is timed.
+// Deadline plays every run under every rule and returns a row for each name. It calls tell now and then, from one
+// goroutine at a time, and times the work with now.
 func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() time.Time,
 	tell func(name string, done, of int)) ([]Score, error) {
 	var scores []Score
@@ -87,12 +85,12 @@ func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() t
 
 // ZoneRow is a form of the benchmark with several zones, and its runs.
 type ZoneRow struct {
-	Form string // A: every zone is seen in every tick; B: the held one and one more
+	Form string // A: a policy sees every zone in every tick; B: the held zone and one more
 	Runs []tick.ZoneRun
 }
 
-// SeveralZones plays every run of every form under every rule. optima are those
-// of the runs of each form, which are the same; nil where Optimum is not asked for.
+// SeveralZones plays every run of every form under every rule. The forms have the same runs; optima holds their optima,
+// or nil unless a row asks for Optimum.
 func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, names []string, now func() time.Time,
 	tell func(name string, done, of int)) ([]Score, error) {
 	var scores []Score
@@ -123,7 +121,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 	return scores, nil
 }
 
-// each does work on every index on all cores, in any order, and returns what it gave in order.
+// each calls work with every index on all cores, in any order, and returns the results in index order.
 func each(ctx context.Context, n int, work func(*plan.Planner, int) tally, tell func(done int)) ([]tally, error) {
 	lines := make([]tally, n)
 	var mu sync.Mutex
@@ -202,7 +200,7 @@ func score(name string, lines []tally) Score {
 	return s
 }
 
-// over fills in how far each row is above the optimum of its form.
+// over sets how far each row is above the optimum of its form.
 func over(scores []Score) {
 	for i := range scores {
 		for _, best := range scores {

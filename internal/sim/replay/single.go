@@ -19,11 +19,10 @@ const (
 // single is the market of the one-zone benchmark.
 type single struct {
 	run tick.Run
-	t   int // the present tick
+	t   int // the current tick
 }
 
-// Single plays one run of the one-zone benchmark under the rule. trace asks for
-// what was held, tick by tick.
+// Single plays one run of the one-zone benchmark under the rule. With trace it records the held machine of each tick.
 func Single(r tick.Run, mind *plan.Planner, rule policy.Rule, trace bool) Outcome {
 	j := r.Job
 	s := &single{run: r}
@@ -73,8 +72,7 @@ func (s *single) look(id market.OfferID) market.Quote {
 	return market.Quote{Offer: id, Available: id == firmID || s.run.At(s.t)}
 }
 
-// quotes is the market of tick t; what has not changed since the tick before is
-// left out unless all is asked for.
+// quotes returns the market of tick t: all offers, or only those that changed since the previous tick.
 func (s *single) quotes(t int, all bool, now time.Time) []market.Quote {
 	var list []market.Quote
 	if up := s.run.At(t); all || up != s.run.At(t-1) {

@@ -1,7 +1,6 @@
-// Package replay plays recorded spot markets through the production core, by the
-// rules of the public benchmarks: the core decides and accounts, this package is
-// the world around it. Package tick plays the same runs without the core, and
-// tests hold the two against each other, run by run.
+// Package replay plays recorded spot markets through the production core, by the rules of the public benchmarks. The
+// core decides and accounts; this package is the world around it. Package tick plays the same runs without the core,
+// and tests compare the two, run by run.
 package replay
 
 import (
@@ -17,27 +16,27 @@ import (
 	"scrimp/internal/market"
 )
 
-// Outcome is what a run came to.
+// Outcome is the result of a run.
 type Outcome struct {
-	Cost          money.Amount // by the core's books
+	Cost          money.Amount // from the core's books
 	Finish        time.Duration
 	Missed        bool
 	Interruptions int
 	Launches      int
-	Carries       int // launches in another region than the one before
+	Carries       int // launches in another region than the previous one
 	Decisions     int
-	// Work is the useful work done by the start of each tick, and Held what was
-	// held in it; only where it was asked for.
+	// Work is the useful work done by the start of each tick, and Held the choice held in it. Both are set only with
+	// trace.
 	Held []policy.Choice
 	Work []time.Duration
 }
 
-// start is when every run begins, in market time.
+// start is the market time at which every run begins.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const jobID = "job"
 
-// world is one run: a job, what is for sale, and the machines that the core holds.
+// world is one run: a job, the market, and the machines that the core holds.
 type world struct {
 	m     *core.Machine
 	sale  sale
@@ -47,37 +46,37 @@ type world struct {
 	out   Outcome
 	trace bool
 
-	attempt string // that holds machines; "": none
+	attempt string // the attempt that holds machines; empty for none
 	offer   market.Offer
 	home    string                  // region of the checkpoint
-	carried map[string]money.Amount // what machines paid that fetched it from another
-	owed    time.Duration           // restart overhead still to be served
+	carried map[string]money.Amount // what each machine paid to fetch the checkpoint from another region, by instance
+	owed    time.Duration           // remaining restart overhead
 	started bool                    // the core knows that the program runs
 	done    time.Duration
 	message int64
 	queue   []core.Action
-	looked  time.Time // the last look: the rules allow one a tick
+	looked  time.Time // the last probe: the rules allow one a tick
 }
 
 // sale is the market of a run.
 type sale interface {
-	// offer describes what the core took.
+	// offer describes a rented offer.
 	offer(id market.OfferID) market.Offer
 	rate(id market.OfferID) money.Rate
-	// overhead is from taking a machine in a region to useful work, and what it costs to bring the checkpoint
-	// there from another one.
+	// overhead returns the time from renting a machine in a region to useful work, and the cost of fetching the
+	// checkpoint from another region.
 	overhead(from, to string) (d time.Duration, carry money.Amount)
-	// look answers a look at an offer.
+	// look answers a probe of an offer.
 	look(id market.OfferID) market.Quote
 }
 
-// newWorld is a run of a job on so many machines, before anything has happened.
+// newWorld returns a run of a job on the given number of machines, before its first event.
 func newWorld(mind *plan.Planner, s sale, work time.Duration, nodes int, trace bool) *world {
 	return &world{m: core.NewWith(mind), sale: s, work: work, nodes: max(1, nodes), now: start, trace: trace,
 		carried: map[string]money.Amount{}}
 }
 
-// terms are those of the job that every run submits.
+// terms returns the terms of the job in every run.
 func (w *world) terms(restart time.Duration, deadline time.Time) core.Terms {
 	return core.Terms{
 		Name: jobID, Currency: money.USD, Deadline: deadline, Priority: 1, Nodes: w.nodes,
@@ -93,14 +92,14 @@ func config(rule policy.Rule, restart, look, spare time.Duration) core.Configure
 	}}
 }
 
-// step tells the core and keeps what it asks for.
+// step passes an event to the core and queues its actions.
 func (w *world) step(b core.Body) {
 	out := w.m.Step(core.Event{At: w.now, Schema: core.Schema, Tenant: ledger.DefaultTenant, Body: b})
 	w.out.Decisions += out.Decided
 	w.queue = append(w.queue, out.Actions...)
 }
 
-// advance serves the tick that begins now with what is held, up to its end.
+// advance plays one tick with the held machines.
 func (w *world) advance(gap time.Duration) {
 	end := w.now.Add(gap)
 	if w.attempt != "" {
@@ -120,7 +119,7 @@ func (w *world) advance(gap time.Duration) {
 	}
 }
 
-// begin tells the core that the programs of these ranks run, from one to before another.
+// begin reports that the programs of the ranks from..to-1 run.
 func (w *world) begin(from, to int) {
 	w.started = true
 	restored := ""
@@ -133,7 +132,7 @@ func (w *world) begin(from, to int) {
 	}
 }
 
-// act does what the core asked for until it asks for nothing more.
+// act carries out the core's actions until none is left.
 func (w *world) act() {
 	for len(w.queue) > 0 {
 		a := w.queue[0]
@@ -155,7 +154,7 @@ func (w *world) act() {
 	}
 }
 
-// launch grants all machines that are asked for at once, and lets their agents register.
+// launch grants all requested machines at once and registers their agents.
 func (w *world) launch(a core.Launch) {
 	if q := w.sale.look(a.Offer); !q.Available {
 		panic(fmt.Sprintf("%s was taken at %v, where it is not to be had", a.Offer, w.now.Sub(start)))
@@ -180,13 +179,13 @@ func (w *world) launch(a core.Launch) {
 			w.step(core.MachineRegistered{Instance: id, Allocation: a.Allocation, Key: "key of " + id})
 		}
 	}
-	w.begin(1, w.nodes) // they wait for the first, which restores: nothing is decided between ticks
+	w.begin(1, w.nodes) // they wait for rank 0, which restores; nothing is decided between ticks
 	if w.started = false; w.owed == 0 {
 		w.begin(0, 1)
 	}
 }
 
-// ends tells that all programs of an attempt have ended after so much work.
+// ends reports the end of all programs of an attempt after the given work.
 func (w *world) ends(attempt, reason string, done time.Duration) {
 	for n := range w.nodes {
 		w.message++
@@ -195,11 +194,11 @@ func (w *world) ends(attempt, reason string, done time.Duration) {
 	}
 }
 
-// end takes a machine away.
+// end terminates a machine.
 func (w *world) end(instance, cause string) {
 	job, _ := w.m.Job(jobID)
 	cost, launch := money.Amount{}, ""
-	for _, a := range job.Attempts() { // one after the other may have had it
+	for _, a := range job.Attempts() { // several attempts may have used it in turn
 		if k := a.On(instance); k != nil {
 			cost = cost.Add(k.Cost(w.now))
 			launch = cmp.Or(launch, a.ID())
@@ -215,7 +214,7 @@ func (w *world) end(instance, cause string) {
 	}
 }
 
-// holds are the machines of the attempt that holds some, by rank.
+// holds returns the instances of the current attempt, by rank.
 func (w *world) holds() (list []string) {
 	if a, ok := w.m.Attempt(w.attempt); ok {
 		for _, k := range a.Tasks() {
@@ -225,8 +224,7 @@ func (w *world) holds() (list []string) {
 	return list
 }
 
-// takes takes what the market takes of the spot machines held: all where spot is not there, else
-// those of some ranks.
+// takes interrupts the held spot machines: all of them if spot is unavailable, otherwise those of the given ranks.
 func (w *world) takes(up bool, ranks uint16) {
 	switch {
 	case !up:
@@ -236,7 +234,7 @@ func (w *world) takes(up bool, ranks uint16) {
 	}
 }
 
-// lost takes all machines without being asked.
+// lost interrupts all machines.
 func (w *world) lost() {
 	w.out.Interruptions++
 	for _, id := range w.holds() {
@@ -244,8 +242,8 @@ func (w *world) lost() {
 	}
 }
 
-// loses takes the machines of some ranks, a bit each. The programs of the others end at once,
-// and their machines stay for the job's next attempt.
+// loses interrupts the machines of some ranks, a bit each. The other programs end at once, and their machines stay for
+// the job's next attempt.
 func (w *world) loses(ranks uint16) {
 	w.out.Interruptions++
 	attempt, held := w.attempt, w.holds()
@@ -261,7 +259,7 @@ func (w *world) loses(ranks uint16) {
 	}
 }
 
-// finished ends the run where its work is done, and reports whether it is.
+// finished ends the run if its work is done, and reports whether it is.
 func (w *world) finished(deadline time.Time) bool {
 	if w.done < w.work {
 		return false
@@ -273,7 +271,7 @@ func (w *world) finished(deadline time.Time) bool {
 	return true
 }
 
-// close returns what came of the run, with the cost as the core's books say.
+// close returns the outcome, with the cost from the core's books.
 func (w *world) close() Outcome {
 	if job, ok := w.m.Job(jobID); ok {
 		w.out.Cost = job.Spent(w.now)

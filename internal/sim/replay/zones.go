@@ -40,7 +40,7 @@ func Zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool) Ou
 	return zones(r, mind, rule, trace, func(m *core.Machine) *core.Machine { return m })
 }
 
-// zones plays a run with what goes on being the machine that next returns, each tick.
+// zones plays a run and replaces the machine in each tick by the one that next returns.
 func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
 	next func(*core.Machine) *core.Machine) Outcome {
 	j := &r.Job
@@ -48,7 +48,7 @@ func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
 	w := newWorld(mind, s, j.Work, r.Nodes, trace)
 	s.now = w.now
 	deadline := start.Add(j.Deadline)
-	// What is left of the deadline after its last whole tick counts for nothing.
+	// The rest of the deadline after its last whole tick does not count.
 	w.step(config(rule, j.Restart+j.Transfer, j.Tick, j.Deadline%j.Tick))
 	w.step(core.MarketSeen{Offers: s.offers, Quotes: s.quotes("", true)})
 	t := w.terms(j.Restart, deadline)
@@ -79,7 +79,7 @@ func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
 	}
 }
 
-// up reports whether spot is there in tick t; past the trace's end it is not.
+// up reports whether spot is available in tick t. After the trace's end it is not.
 func (s *several) up(z int) bool {
 	up := s.run.Traces[z].Up
 	return s.t < len(up) && up[s.t]
@@ -103,7 +103,7 @@ func (s *several) overhead(from, to string) (time.Duration, money.Amount) {
 	return s.run.Job.Restart, money.Amount{}
 }
 
-// look is the quote of an offer in this tick, whoever may see it.
+// look returns the quote of an offer in this tick, regardless of the sight.
 func (s *several) look(id market.OfferID) market.Quote {
 	z := s.index[id]
 	q := market.Quote{Offer: id, Rate: s.run.Job.Zones[z].OnDemand, Priced: true, Available: true, At: s.now,
@@ -115,7 +115,7 @@ func (s *several) look(id market.OfferID) market.Quote {
 	return q
 }
 
-// quotes is what is seen of this tick without a look.
+// quotes returns what the core sees of this tick without a probe.
 func (s *several) quotes(held market.OfferID, all bool) []market.Quote {
 	list := make([]market.Quote, 0, len(s.offers))
 	for _, o := range s.offers {

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// publicZones reads the windows of the public benchmark with several zones, or skips where the data is missing.
+// publicZones reads the windows of the public benchmark with several zones, or skips the test if the data is missing.
 func publicZones(t testing.TB) []tick.ZoneWindow {
 	t.Helper()
 	a, err := os.Open(data + "zones_public_availability.csv")
@@ -36,7 +36,7 @@ func publicZones(t testing.TB) []tick.ZoneWindow {
 	return windows
 }
 
-// generatedZones are runs of the project's own: zones in two regions, prices that move.
+// generatedZones returns generated runs: zones in two regions, with moving prices.
 func generatedZones(n int, looks bool) []tick.ZoneRun {
 	rng := rand.New(rand.NewPCG(8, 8))
 	var runs []tick.ZoneRun
@@ -69,8 +69,8 @@ func generatedZones(n int, looks bool) []tick.ZoneRun {
 	return runs
 }
 
-// unequal gives the zones of runs on-demand prices that differ by region, spot prices from 0.15 to 0.85 of them, and
-// fares that differ by route.
+// unequal gives the zones of runs on-demand prices that differ by region, spot prices of 0.15 to 0.85 of them, and
+// egress costs that differ by route.
 func unequal(runs []tick.ZoneRun) []tick.ZoneRun {
 	rng := rand.New(rand.NewPCG(8, 9))
 	for i := range runs {
@@ -109,9 +109,9 @@ func plain(rule policy.Rule) func(*place.Job) place.Policy {
 	}[rule]
 }
 
-// The core costs what the plain loop over several zones costs, run by run: with
-// machines in many zones, live prices, checkpoints that are carried, and looks.
-func TestTheCoreCostsWhatThePlainLoopOverZonesCosts(t *testing.T) {
+// The core costs the same as the plain loop over several zones, run by run: with machines in many zones, live prices,
+// checkpoint transfers and probes.
+func TestZones_CostsSameAsPlainLoop(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		name := map[bool]string{false: "sees all", true: "looks"}[looks]
 		t.Run("generated, "+name, func(t *testing.T) { sameZones(t, generatedZones(lane.Pick(20, 120), looks), looks) })
@@ -138,7 +138,7 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 		for i := range runs {
 			r := &runs[i]
 			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, plan.NewPlanner(), rule, false)
-			// Each price segment's cost is cut exactly by itself.
+			// Each price segment's cost is truncated by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 {
 				off = off.Neg()
@@ -156,9 +156,9 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 	}
 }
 
-// A server that restarts has lost its mind: its tables, and nothing else. What was
-// seen of the zones is in the state, so the run goes on as it would have.
-func TestARestartChangesNothingOverSeveralZones(t *testing.T) {
+// A restarted server loses only its planner's tables. The observations of the zones are in the state, so the run
+// continues unchanged.
+func TestZones_RestartChangesNothing(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		for i, r := range generatedZones(lane.Pick(3, 6), looks) {
 			if len(r.Job.Zones) < 2 {

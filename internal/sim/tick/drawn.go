@@ -7,10 +7,9 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 )
 
-// Drawn returns whether spot can be had, by ticks of ten minutes, in a market drawn
-// from the hazards that the default policy begins with, its offsets drawn once for
-// the run; it begins in the middle of its life. The same seed and stream give the
-// same market.
+// Drawn returns whether spot is available in each tick of ten minutes, in a market drawn from the default policy's
+// initial hazards. The offsets are drawn once for the run, which begins in the middle of the market's life. Drawn is
+// deterministic in seed and stream.
 func Drawn(seed, stream uint64, ticks int) []bool {
 	const tick, before = 10 * time.Minute, 500
 	r := rand.New(rand.NewPCG(seed, stream))

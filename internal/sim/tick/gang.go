@@ -8,20 +8,19 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// The public traces say when one machine could be had. A job on several is played on them in
-// two ways. Together: all machines of an offer come and go as that one does. Alone: the first
-// does, and each other one comes with it and is besides lost by itself, at the trace's mean rate, while
-// spot is there, so that another can be had at once. So several are interrupted as many times
-// as often as one, and no more often where they are one.
+// The public traces record when one machine was available. There are two ways to play a job with several machines on
+// them. Together: all machines of an offer come and go like the recorded one. Alone: the first machine follows the
+// trace; each other machine comes with it and is also lost by itself, at the trace's mean rate, while spot is
+// available, so that a replacement is available at once. A gang of n then has n times the interruptions of one machine.
 
-// Alone says which nodes of a job are lost by themselves at the start of each tick in which spot
-// is there: a bit each, that of the first never. nil: none.
+// Alone holds the nodes that are lost by themselves at the start of each tick with spot, one bit each. The first node
+// is never lost alone. nil means none.
 type Alone []uint16
 
-// MostNodes is how many machines a job may have that is replayed.
+// MostNodes bounds the machines of a replayed job.
 const MostNodes = 16
 
-// At is which nodes are lost at the start of tick t.
+// At returns the nodes that are lost at the start of tick t.
 func (a Alone) At(t int) uint16 {
 	if t < 0 || t >= len(a) {
 		return 0
@@ -29,8 +28,8 @@ func (a Alone) At(t int) uint16 {
 	return a[t]
 }
 
-// Losses draws them for a trace. The same name and trace have the same ones, and those of fewer
-// nodes are among those of more.
+// Losses draws the individual losses for a trace. They are deterministic in name and trace, and the losses of fewer
+// nodes are a subset of those of more.
 func Losses(name string, up []bool, nodes int) Alone {
 	there, ends := 0, 0
 	for t := 1; t < len(up); t++ {
@@ -59,7 +58,7 @@ func Losses(name string, up []bool, nodes int) Alone {
 	return list
 }
 
-// OnNodes has the runs on so many machines, which are lost together or also alone.
+// OnNodes returns the runs on the given number of machines, which are lost together or, with alone, also one by one.
 func OnNodes(runs []Run, nodes int, alone bool) []Run {
 	list := make([]Run, len(runs))
 	for i, r := range runs {
@@ -71,7 +70,7 @@ func OnNodes(runs []Run, nodes int, alone bool) []Run {
 	return list
 }
 
-// ZonesOnNodes is the same for runs over several zones.
+// ZonesOnNodes is OnNodes for runs over several zones.
 func ZonesOnNodes(runs []ZoneRun, nodes int, alone bool) []ZoneRun {
 	list := make([]ZoneRun, len(runs))
 	for i, r := range runs {
@@ -86,7 +85,7 @@ func ZonesOnNodes(runs []ZoneRun, nodes int, alone bool) []ZoneRun {
 	return list
 }
 
-// Times is what so many machines cost of which one costs a; 0 are one.
+// Times returns the cost of the given number of machines if one costs a; 0 machines count as one.
 func Times(a money.Amount, nodes int) money.Amount {
 	return a.Times(max(1, nodes))
 }

@@ -10,37 +10,34 @@ import (
 	"scrimp/internal/market"
 )
 
-// Fits says how much work an hour on a machine of the offer does, or on as many as the job
-// takes, in hours on those of speed 1, at the price of one; false where the job cannot or may not run there.
+// Fits returns the work that an hour on the offer does, on one machine or on as many as the job takes, in hours on
+// machines of speed 1, at the price of one. It returns false if the job cannot or may not run there.
 type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
 
-// Why a job has no optimum on a trace.
+// Reasons why a job has no optimum on a trace.
 var (
 	NothingError = errors.New("nothing fits the job")
 	ErrLate      = errors.New("nothing meets the deadline")
 	ErrLong      = errors.New("the search would take too long")
 )
 
-// Nodes is how many machines a job has at once; 0 are one.
+// Nodes is the number of machines that a job has at once; 0 means one.
 type Nodes struct{ Least, Most int }
 
 // hindsightCells bounds the search: about half a second of one core.
 const hindsightCells = 80_000_000
 
-// Hindsight is the least that the work costs by the deadline, from a time since the
-// market opened, with the trace known in advance. It is a dynamic programme from
-// the last tick to the first over the work left, the machine held, and how much of
-// its restart is outstanding.
+// Hindsight returns the least cost of the work by the deadline, from a time since the market opened, if the trace is
+// known in advance. It is a dynamic programme from the last tick to the first over the work left, the held machine, and
+// its outstanding restart.
 //
-// The job has so many machines of an offer at once, and where it may have fewer, as many as is
-// cheapest, which are slower in proportion; another number is a restart.
+// The job holds a fixed number of machines of an offer at once. An elastic job holds the cheapest number, at a
+// proportional speed; a change of the number is a restart.
 //
-// Ticks are a minute, or as much longer as the search stays in bounds. A machine
-// that is held bills whole ticks at the price of their beginning, can be had where
-// it can throughout the tick, and restart is rounded down to half ticks. Of a speed
-// that is no multiple of a tenth the work of a tick is rounded up. Billing minimums,
-// lifetimes, transfers, budgets and lost work do not count: nobody pays less, but for
-// what the ticks round.
+// A tick is a minute, or longer if the search would exceed its bound. A held machine bills whole ticks at the price of
+// their beginning and is available only if it is throughout the tick. The restart is rounded down to half ticks. For a
+// speed that is no multiple of a tenth, the work of a tick is rounded up. Billing minimums, lifetimes, transfers,
+// budgets and lost work do not count. So nobody pays less, apart from the rounding of ticks.
 func Hindsight(t market.Trace, fits Fits, nodes Nodes, from, work, deadline, restart time.Duration) (
 	money.Amount, error) {
 	best, err := hindsightOn(t, fits, nodes, from, work, deadline, restart)
@@ -84,22 +81,22 @@ func hindsightOn(t market.Trace, fits Fits, nodes Nodes, from, work, deadline, r
 type hindsight struct {
 	grid     time.Duration
 	ticks    int
-	restart  int // half ticks, 1 or more
+	restart  int // half ticks, at least 1
 	machines []rented
-	units    []int // that may be chosen
-	parts    int   // units of work in a tick on a machine of speed 1, an even number
+	units    []int // candidates
+	parts    int   // units of work per tick on a machine of speed 1; even
 	work     int   // units
-	most     int   // units that the fastest does in a tick
+	most     int   // units per tick on the fastest machine
 }
 
 // rented is a machine, tick by tick.
 type rented struct {
 	speed      float64
-	cost       []int64 // of a tick, in picos; -1 where it cannot be had
+	cost       []int64 // of a tick, in picos; -1 if it is unavailable
 	half, full int     // units of work in half a tick and in a whole one
 }
 
-// cut cuts the trace into ticks.
+// cut divides the trace into ticks.
 func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
 	for _, l := range t.Lines {
 		m := rented{cost: make([]int64, h.ticks)}
@@ -114,7 +111,7 @@ func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
 				next, changes = t.Next(l, at)
 			}
 			m.cost[i] = -1
-			up := q.Available // for all of the tick
+			up := q.Available // throughout the tick
 			for n, c := next, changes; up && c && n < begin+h.grid; n, c = t.Next(l, n) {
 				up = t.Quote(l, n, time.Time{}).Available
 			}
@@ -136,7 +133,7 @@ func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
 	return nil
 }
 
-// multiply makes of each machine gangs of so many: prices are those of all, and fewer are slower.
+// multiply replaces each machine by gangs of n machines. Prices count the whole gang, and smaller gangs are slower.
 func (h *hindsight) multiply(nodes Nodes) {
 	one, most := h.machines, max(1, nodes.Most)
 	h.machines = nil
@@ -157,8 +154,8 @@ func (h *hindsight) multiply(nodes Nodes) {
 	slices.Sort(h.units)
 }
 
-// unit chooses the unit of work: the coarsest in which half a tick on every machine
-// is a whole number, and the finest where none is.
+// unit chooses the unit of work: the coarsest in which every machine does a whole number in half a tick, or the finest
+// if there is none.
 func (h *hindsight) unit(work time.Duration) {
 	for _, h.parts = range h.units {
 		whole := true
@@ -179,8 +176,8 @@ func (h *hindsight) unit(work time.Duration) {
 	h.work = int(math.Ceil(float64(work)*float64(h.parts)/float64(h.grid) - 1e-9))
 }
 
-// band is which work may be left at tick t where the deadline is still met: no more
-// than the fastest does until then, no less than if it had run from the beginning.
+// band returns the range of work that may be left at tick t if the deadline can still be met: at most what the fastest
+// machine does until then, at least what is left if it had run from the beginning.
 func (h *hindsight) band(t int) (low, high int) {
 	return max(0, h.work-t*h.most), min(h.work, (h.ticks-t)*h.most)
 }
@@ -195,10 +192,9 @@ func (h *hindsight) cells() int {
 	return n * len(h.machines) * (2 + (h.restart+1)/2)
 }
 
-// solve returns the least cost from nothing held at the first tick.
+// solve returns the least cost, with nothing held at the first tick.
 func (h *hindsight) solve() int64 {
-	// A machine's states by the half ticks of restart outstanding: restart−2,
-	// restart−4, …, and none.
+	// A machine has one state per outstanding restart, in half ticks: restart−2, restart−4, …, and none.
 	states := (h.restart + 1) / 2
 	owed := make([]int, states)
 	for k := range owed {
@@ -250,5 +246,5 @@ func (h *hindsight) solve() int64 {
 	return next[0][h.work]
 }
 
-// done is the work of a tick of which so many halves go to the restart.
+// done returns the work of a tick in which the given number of half ticks goes to the restart.
 func (m *rented) done(owed int) int { return m.half * (2 - min(2, owed)) }

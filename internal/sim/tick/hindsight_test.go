@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// sold is a line of a market; spans are minutes in which spot can be had.
+// sold returns a line of a market; spans are the minutes in which spot is available.
 func sold(machine string, capacity market.Capacity, speed float64, rate money.Rate, spans ...int) market.TraceLine {
 	o := market.Offer{Provider: "local", Region: "r", Zone: "z", Machine: machine, Capacity: capacity, CPUs: 1, Memory: size.GiB, Speed: speed, Currency: money.USD}
 	o.ID = market.ID(o)
@@ -26,7 +26,7 @@ func sold(machine string, capacity market.Capacity, speed float64, rate money.Ra
 	return l
 }
 
-// only fits machines of that name, by the offer's speed.
+// only fits the machines with the given names, at the offer's speed.
 func only(names ...string) Fits {
 	return func(o market.Offer, _ money.Rate) (float64, bool) {
 		for _, n := range names {
@@ -40,7 +40,7 @@ func only(names ...string) Fits {
 
 const dollar = money.Rate(1e12)
 
-func TestHindsightIsWhatCanBeCountedByHand(t *testing.T) {
+func TestHindsight_EqualsCountByHand(t *testing.T) {
 	m := market.Trace{Name: "m", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{
 		sold("small", market.Spot, 1, dollar/10, 0, 540), sold("small", market.OnDemand, 1, dollar/5),
 		sold("big", market.Spot, 2, dollar, 0, 60, 300, 540), sold("big", market.OnDemand, 2, 3*dollar),
@@ -50,7 +50,7 @@ func TestHindsightIsWhatCanBeCountedByHand(t *testing.T) {
 	capped := func(o market.Offer, rate money.Rate) (float64, bool) {
 		return o.Speed, o.Machine == "dear" && rate < 3*dollar
 	}
-	// Two hours of work, a start of 30 minutes each time, the deadline after 7 hours.
+	// Two hours of work, a restart of 30 minutes each time, a deadline after 7 hours.
 	for name, c := range map[string]struct {
 		fits Fits
 		want float64
@@ -78,17 +78,17 @@ func TestHindsightIsWhatCanBeCountedByHand(t *testing.T) {
 			t.Errorf("two hours of work within %v: %v", deadline, err)
 		}
 	}
-	// Part on one machine, part on another: half an hour on b does 87 minutes of work,
-	// a minute being its start, and the other 33 take 34 minutes on a.
+	// Part of the work on each machine: half an hour on b, with a minute of restart, does 87 minutes of work, and the
+	// other 33 take 34 minutes on a.
 	parts := market.Trace{Name: "p", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("a", market.Spot, 1, dollar, 0, 61), sold("b", market.Spot, 3, 2*dollar, 60, 90), sold("c", market.OnDemand, 1, 9*dollar)}}
 	if cost, err := Hindsight(parts, only("a", "b", "c"), Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); err != nil || math.Abs(cost.Float()-(30*2+34)/60.0) > 1e-6 {
 		t.Errorf("parts: %v, %v", cost, err)
 	}
 }
 
-// On machines of speed 1 it is the optimum of the public benchmark with several
-// zones, which was written apart, with another state, and counts work by slack.
-func TestHindsightIsTheOptimumOfTheZones(t *testing.T) {
+// On machines of speed 1 the result equals the optimum of the public benchmark with several zones, which was written
+// separately, has another state, and counts work by slack.
+func TestHindsight_EqualsZoneOptimum(t *testing.T) {
 	for seed := range uint64(lane.Pick(60, 120)) {
 		chance := rand.New(rand.NewPCG(seed, 3))
 		const ticks = 40
@@ -123,8 +123,8 @@ func TestHindsightIsTheOptimumOfTheZones(t *testing.T) {
 	}
 }
 
-// A second machine never makes it dearer, nor does more time.
-func TestMoreChoiceNeverCostsMoreInHindsight(t *testing.T) {
+// Neither a second machine nor more time raises the cost.
+func TestHindsight_MoreChoiceNeverCostsMore(t *testing.T) {
 	better := 0
 	for seed := range uint64(lane.Pick(20, 60)) {
 		chance := rand.New(rand.NewPCG(seed, 4))
@@ -152,9 +152,9 @@ func TestMoreChoiceNeverCostsMoreInHindsight(t *testing.T) {
 	}
 }
 
-// Several machines at once cost so many times what one costs; where fewer do, that costs no more than
-// any fixed number of them, and with a restart of hours less than the most.
-func TestHindsightOfSeveralMachines(t *testing.T) {
+// n machines at once cost n times one. An elastic gang costs no more than any fixed size, and less than the largest if
+// the restart takes hours.
+func TestHindsight_SeveralMachines(t *testing.T) {
 	better := 0
 	for seed := range uint64(lane.Pick(5, 20)) {
 		chance := rand.New(rand.NewPCG(seed, 5))
@@ -170,7 +170,7 @@ func TestHindsightOfSeveralMachines(t *testing.T) {
 			}
 			return c.Float()
 		}
-		one, four, two := cost(0, 0, time.Hour), cost(4, 4, time.Hour), cost(2, 2, 2*time.Hour) // as much on half as many
+		one, four, two := cost(0, 0, time.Hour), cost(4, 4, time.Hour), cost(2, 2, 2*time.Hour) // the same work on half as many
 		if math.Abs(four-4*one) > 1e-9 {
 			t.Errorf("seed %d: four cost $%v, one $%v", seed, four, one)
 		}

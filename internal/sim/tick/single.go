@@ -1,6 +1,5 @@
-// Package tick replays recorded spot markets tick by tick against a policy, by
-// the rules of the public benchmarks. It is the plain twin: the same runs go
-// through the production core elsewhere, and must cost the same.
+// Package tick replays recorded spot markets tick by tick against a policy, by the rules of the public benchmarks. It
+// is the plain twin: package replay plays the same runs through the production core and must get the same cost.
 package tick
 
 import (
@@ -11,29 +10,28 @@ import (
 	"scrimp/internal/market"
 )
 
-// Kind is what a run holds, or is told to hold.
+// Kind is what a run holds, or what its policy wants it to hold.
 type Kind = market.Choice
 
-// The kinds of machine. None is to wait.
+// The kinds of machine. None means to wait.
 const (
 	None     = market.ChoiceNone
 	Spot     = market.ChoiceSpot
 	OnDemand = market.ChoiceOnDemand
 )
 
-// Job is the work of a run and what machines cost. All fields are above zero,
-// but Overhead may be zero.
+// Job is the work of a run and the prices of machines. All fields are above zero, except that Overhead may be zero.
 type Job struct {
 	Work     time.Duration // useful work
 	Deadline time.Duration // from the run's start
-	Overhead time.Duration // what taking a machine takes: boot and restore
+	Overhead time.Duration // time from renting a machine to useful work: boot and restore
 	Gap      time.Duration // length of a tick
 	Spot     money.Rate
 	OnDemand money.Rate
 }
 
-// Validate returns the first thing that is wrong, with its fix. A deadline that
-// on-demand cannot meet is no error: such a run is played and misses.
+// Validate returns the first problem with its fix. A deadline that on-demand cannot meet is no error: such a run is
+// played and misses.
 func (j Job) Validate() error {
 	switch {
 	case j.Work <= 0:
@@ -50,21 +48,20 @@ func (j Job) Validate() error {
 	return nil
 }
 
-// Ticks is the number of whole ticks before the deadline.
+// Ticks returns the number of whole ticks before the deadline.
 func (j Job) Ticks() int { return int(j.Deadline / j.Gap) }
 
-// View is what a policy may know at the start of a tick: the past of its own
-// run and whether spot can be had now. It is asked in every tick of the run, so
-// it has seen the availability of all ticks before.
+// View is what a policy may know at the start of a tick: the past of its own run and whether spot is available now. The
+// policy decides in every tick, so it has seen the availability of all earlier ticks.
 type View struct {
 	Tick        int // from 0
 	Available   bool
 	Held        Kind          // after a spot machine was lost at the start of this tick
-	Outstanding time.Duration // restart overhead that the held machine has still to serve
+	Outstanding time.Duration // restart overhead that the held machine must still serve
 	Left        time.Duration // useful work left, above zero
 }
 
-// Policy decides one run. It is made anew for each.
+// Policy decides one run. Each run gets a new one.
 type Policy interface {
 	Decide(View) Kind
 }
@@ -74,28 +71,28 @@ type Run struct {
 	Zone   string
 	Window int
 	Job    Job
-	Up     []bool // whether spot can be had, tick by tick from the run's start
-	Nodes  int    // machines that the job has at once; 0: one
-	Alone  Alone  // what they lose besides
+	Up     []bool // whether spot is available, tick by tick from the run's start
+	Nodes  int    // machines that the job has at once; 0 means one
+	Alone  Alone  // their additional losses
 }
 
-// At reports whether spot can be had in tick t; past the end of the window it cannot.
+// At reports whether spot is available in tick t. After the end of the window it is not.
 func (r Run) At(t int) bool { return t >= 0 && t < len(r.Up) && r.Up[t] }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
-	SpotTicks   int // ticks billed
+	SpotTicks   int // billed ticks
 	DemandTicks int
 	Ticks       int // until the work was complete
-	Lost        int // spot machines taken by the market
-	Taken       int // machines taken by the run
+	Lost        int // interrupted spot machines
+	Taken       int // machines rented by the run
 	Overhead    time.Duration
 	Missed      bool
 	Cost        money.Amount
 }
 
-// Play runs the job under p. It panics where p takes spot that cannot be had:
-// such a policy is wrong, not unlucky. Past the end of the window there is no spot.
+// Play runs the job under p. It panics if p chooses unavailable spot: such a policy is wrong, not unlucky. After the
+// end of the window there is no spot.
 func (r Run) Play(p Policy) Result {
 	j := r.Job
 	ticks := j.Ticks()
@@ -139,13 +136,11 @@ func (r Run) Play(p Policy) Result {
 	return out
 }
 
-// Guard returns what is done in place of kind, with m whole ticks to the
-// deadline: where (left + overhead) / gap, rounded up, is not below m, a spot
-// machine that lives and has no overhead to serve is kept, and anything else
-// becomes on-demand.
+// Guard returns what replaces kind with m whole ticks to the deadline. Where (left + overhead) / gap, rounded up, is at
+// least m, the guard keeps a live spot machine without outstanding overhead and otherwise chooses on-demand.
 //
-// left 9 h 50 min, overhead 3 min, gap 10 min: 60 ticks of work; with 61 ticks
-// to the deadline the answer stands, with 60 it does not.
+// Example: left 9 h 50 min, overhead 3 min, gap 10 min make 60 ticks of work. With 61 ticks to the deadline the
+// policy's choice stands; with 60 it does not.
 func (j Job) Guard(v View, kind Kind, m int) Kind {
 	if ceil(v.Left+j.Overhead, j.Gap) < m {
 		return kind

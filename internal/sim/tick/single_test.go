@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// publicRuns reads the public traces that lie beside the repository.
+// publicRuns reads the public traces beside the repository.
 func publicRuns(t testing.TB) []Run {
 	t.Helper()
 	const folder = "../../../../shared/data/spot/"
@@ -39,7 +39,7 @@ func publicRuns(t testing.TB) []Run {
 	return runs
 }
 
-// part is the pair of deadline and overhead that a run belongs to.
+// part returns the deadline and overhead of a run.
 func part(j Job) [2]time.Duration { return [2]time.Duration{j.Deadline, j.Overhead} }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -49,9 +49,9 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestTheBaselinesComeOutToTheCent holds the rules to the figures of two other
-// programs: 147.645, 115.85, 105.142 and its parts, 102.815.
-func TestTheBaselinesComeOutToTheCent(t *testing.T) {
+// TestBaselines_MatchPublishedCents compares the rules with the figures of two other programs: 147.645, 115.85, 105.142
+// with its parts, 102.815.
+func TestBaselines_MatchPublishedCents(t *testing.T) {
 	runs := publicRuns(t)
 	parts := map[[2]time.Duration]*Score{}
 	want := map[Baseline]float64{Demand: 147.645, Greedy: 115.85, UniformProgress: 105.142, UniformProgress2: 102.815}
@@ -87,8 +87,8 @@ func TestTheBaselinesComeOutToTheCent(t *testing.T) {
 	}
 }
 
-// TestTheOptimumComesOutToTheCent: 94.270 over all runs, 101.64 and 86.90 by deadline.
-func TestTheOptimumComesOutToTheCent(t *testing.T) {
+// TestOptimum_MatchesPublishedCents: 94.270 over all runs, 101.64 and 86.90 by deadline.
+func TestOptimum_MatchesPublishedCents(t *testing.T) {
 	lane.Nightly(t, "it solves the 960 runs of the public benchmark")
 	var all, tight, loose Score
 	for _, r := range publicRuns(t) {
@@ -109,7 +109,7 @@ func TestTheOptimumComesOutToTheCent(t *testing.T) {
 	}
 }
 
-// always answers the same, so that only the guard can save the deadline.
+// always gives the same answer, so only the guard can meet the deadline.
 type always Kind
 
 func (a always) Decide(View) Kind { return Kind(a) }
@@ -118,16 +118,16 @@ func small() Job {
 	return Job{Work: time.Hour, Deadline: 2 * time.Hour, Overhead: 12 * time.Minute, Gap: 10 * time.Minute, Spot: 1_000_000_000_000, OnDemand: 3_000_000_000_000}
 }
 
-func TestTheGuardSavesAJobThatOnlyWaits(t *testing.T) {
+func TestGuard_MeetsDeadlineOfWaitingJob(t *testing.T) {
 	j := small()
 	got := Run{Job: j, Up: make([]bool, 12)}.Play(always(None))
-	// Twelve ticks; 72 min of machine need eight, and the guard acts while nine are left.
+	// Twelve ticks; 72 min of machine time need eight, and the guard acts with nine left.
 	if got.Missed || got.DemandTicks != 8 || got.Ticks > 12 || got.Cost.String() != "4" {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestAnOverheadLongerThanATickIsServedExactly(t *testing.T) {
+func TestPlay_ServesOverheadLongerThanTickExactly(t *testing.T) {
 	up := []bool{true, true, true, true, true, true, true, true, true, true, true, true}
 	got := Run{Job: small(), Up: up}.Play(Greedy.Make(small()))
 	if got.SpotTicks != 8 || got.Overhead != 12*time.Minute || got.Cost.String() != "1.333333333333" {
@@ -138,7 +138,7 @@ func TestAnOverheadLongerThanATickIsServedExactly(t *testing.T) {
 	}
 }
 
-func TestADeadlineThatCannotBeMetIsAMiss(t *testing.T) {
+func TestPlay_ImpossibleDeadlineIsMiss(t *testing.T) {
 	j := small()
 	j.Deadline = time.Hour
 	r := Run{Job: j, Up: make([]bool, 6)}
@@ -150,8 +150,8 @@ func TestADeadlineThatCannotBeMetIsAMiss(t *testing.T) {
 	}
 }
 
-// The twin of the programme is a search through all choices.
-func TestTheOptimumIsWhatTryingEveryChoiceFinds(t *testing.T) {
+// The programme's twin is a search through all choices.
+func TestOptimum_EqualsExhaustiveSearch(t *testing.T) {
 	j := small()
 	j.Work, j.Deadline = 40*time.Minute, 100*time.Minute
 	for mask := range 1 << 10 {
@@ -201,7 +201,7 @@ func every(r Run, t int, v View, spent float64) float64 {
 	return best
 }
 
-func TestBadFilesAreNamedByLineFieldAndMend(t *testing.T) {
+func TestReadSingle_ErrorNamesLineFieldAndFix(t *testing.T) {
 	const ah, wh = "zone,start_tick,ticks,available\n", "zone,window,start_tick,ticks\n"
 	for _, c := range []struct{ avail, windows, want string }{
 		{"", wh, "read a.csv: no rows"},
@@ -233,7 +233,7 @@ func TestBadFilesAreNamedByLineFieldAndMend(t *testing.T) {
 	if _, err := SingleRuns(list); err == nil || !strings.Contains(err.Error(), "read w.csv: line 2: field ticks: window 0 of a has 400 ticks of 10 minutes, and a job has until hour 70: give it at least 420") {
 		t.Errorf("a short window: %v", err)
 	}
-	// What spreadsheets add, a mark of the byte order and lines of nothing, changes nothing.
+	// Spreadsheets add a byte-order mark and empty lines; neither changes the result.
 	const mark = "\ufeff"
 	spread, err := ReadSingle(strings.NewReader(mark+ah+"a,0,300,1\r\n\r\na,300,100,1\r\n\r\n"), "a.csv", strings.NewReader(mark+wh+"\na,0,0,400\n\n"), "w.csv")
 	if err != nil || !reflect.DeepEqual(spread[0].Up, list[0].Up) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Baseline names a policy of the benchmark that others published.
+// Baseline names a published policy of the benchmark.
 type Baseline string
 
 // The baselines, from the dearest to the cheapest on the public traces.
@@ -16,7 +16,7 @@ const (
 	UniformProgress2 Baseline = "uniform-progress-2" // the same without its second condition
 )
 
-// Baselines are all of them, in the order of the table.
+// Baselines returns all baselines in table order.
 func Baselines() []Baseline {
 	return []Baseline{Demand, Greedy, UniformProgress, UniformProgress2}
 }

@@ -12,17 +12,16 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Window is a cut of a zone's recorded spot market.
+// Window is a part of a zone's recorded spot market.
 type Window struct {
 	Zone  string
-	Index int    // as the file numbers it
-	From  string // file and line that it stands in, for errors
-	Up    []bool // whether spot can be had, tick by tick
+	Index int    // number in the file
+	From  string // its file and line, for errors
+	Up    []bool // whether spot is available, tick by tick
 }
 
-// ReadSingle reads availability in run-length form (zone, start_tick, ticks,
-// available) and the windows cut from it (zone, window, start_tick, ticks). The
-// names are those that errors give the files. Windows come in the file's order.
+// ReadSingle reads availability in run-length form (zone, start_tick, ticks, available) and the windows cut from it
+// (zone, window, start_tick, ticks). Errors use the given file names. Windows come in the file's order.
 func ReadSingle(availability io.Reader, availName string, windows io.Reader, winName string) ([]Window, error) {
 	up, err := readUp(availability, availName)
 	if err != nil {
@@ -96,14 +95,14 @@ func readUp(availability io.Reader, name string) (map[string][]bool, error) {
 	return up, err
 }
 
-// byteOrder is the mark that some spreadsheets put before what they write.
+// byteOrder is the byte-order mark that some spreadsheets write first.
 const byteOrder = "\ufeff"
 
-// maxTicks bounds what a file may claim: 190 years of ticks of ten minutes.
+// maxTicks bounds the ticks of a file: 190 years of ticks of ten minutes.
 const maxTicks = 10_000_000
 
-// SingleRuns returns the benchmark's runs: each window with each pair of
-// deadline and overhead. A window that is shorter than a deadline is an error.
+// SingleRuns returns the benchmark's runs: each window with each pair of deadline and overhead. A window shorter than a
+// deadline is an error.
 func SingleRuns(windows []Window) ([]Run, error) {
 	const gap = 10 * time.Minute
 	deadlines := []time.Duration{52 * time.Hour, 70 * time.Hour}
@@ -126,7 +125,7 @@ func SingleRuns(windows []Window) ([]Run, error) {
 	return out, nil
 }
 
-// Score is a policy's line in the table.
+// Score is a policy's row in the table.
 type Score struct {
 	Runs   int
 	Misses int
@@ -142,13 +141,13 @@ func (s *Score) Add(r Result) {
 	s.Total = s.Total.Add(r.Cost)
 }
 
-// Mean is the mean dollars a run, a statistic.
+// Mean returns the mean dollars per run, a statistic.
 func (s Score) Mean() float64 {
 	return s.Total.Float() / float64(max(1, s.Runs))
 }
 
-// readCSV calls row with the number of each line after the header, which must be
-// want, and its fields. Lines of nothing are skipped. Errors name file, line and fix.
+// readCSV checks that the header is want, and calls row with the number and the fields of each later line. It skips
+// empty lines. Errors name file, line and fix.
 func readCSV(r io.Reader, name string, want []string, row func(line int, fields []string) error) error {
 	scan := bufio.NewScanner(r)
 	line, rows := 0, 0
@@ -183,7 +182,7 @@ func readCSV(r io.Reader, name string, want []string, row func(line int, fields 
 	return nil
 }
 
-// numbers reads whole numbers from 0.
+// numbers parses whole numbers of at least 0.
 func numbers(fields, names []string) ([]int, error) {
 	out := make([]int, len(fields))
 	for i, f := range fields {

@@ -7,14 +7,12 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Optimum returns what the run costs if all of its window is known in advance,
-// and false where no choice meets the deadline. It is not bound by the guard, and
-// loses no machine of several but with the others.
+// Optimum returns the run's cost if its whole window is known in advance, and false if no choice meets the deadline. It
+// ignores the guard, and a gang loses machines only together.
 //
-// It is a dynamic programme over the tick, what is held with its outstanding
-// overhead, and the slack s = ticks left · gap − work left, all exact: spans are
-// counted in their greatest common divisor. Spot that lives is worth no less
-// than waiting, but nothing is left out for that: every choice is tried.
+// It is a dynamic programme over the tick, the held machine with its outstanding overhead, and the slack s = ticks left
+// · gap − work left. All values are exact: durations count their greatest common divisor. A live spot machine is never
+// worth less than waiting, but the search tries every choice all the same.
 func (r Run) Optimum() (money.Amount, bool) {
 	j := r.Job
 	unit := gcd(gcd(j.Gap, j.Overhead), j.Work)
@@ -24,7 +22,7 @@ func (r Run) Optimum() (money.Amount, bool) {
 	if slack < 0 {
 		return money.Amount{}, false
 	}
-	// A machine that was taken k ticks ago has outstanding[k] left; the last is 0.
+	// A machine rented k ticks ago has outstanding[k] left; the last is 0.
 	outstanding := []int{over}
 	for outstanding[len(outstanding)-1] > 0 {
 		outstanding = append(outstanding, max(0, outstanding[len(outstanding)-1]-gap))
@@ -33,7 +31,7 @@ func (r Run) Optimum() (money.Amount, bool) {
 	if k == 0 { // no overhead at all
 		outstanding, k = []int{0, 0}, 1
 	}
-	// Rows: 0 nothing held; 1..k spot taken that many ticks ago; k+1..2k on-demand.
+	// Rows: 0 for nothing held; 1..k for spot rented that many ticks ago; k+1..2k for on-demand.
 	next, this := rows(2*k+1, slack+1), rows(2*k+1, slack+1)
 	for i := range next {
 		for s := range next[i] {

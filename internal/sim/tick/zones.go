@@ -14,11 +14,11 @@ type ZoneRun struct {
 	Traces []*ZoneTrace // by zone of the job
 	Window int
 	Group  int
-	Nodes  int     // machines that the job has at once; 0: one
-	Alone  []Alone // what they lose besides, by zone of the job; nil: nothing
+	Nodes  int     // machines that the job has at once; 0 means one
+	Alone  []Alone // additional losses, by zone of the job; nil for none
 }
 
-// AloneAt is which nodes are lost in a zone at the start of tick t, while spot is there.
+// AloneAt returns the nodes that are lost in a zone at the start of tick t while spot is available.
 func (r *ZoneRun) AloneAt(zone, t int) uint16 {
 	if r.Alone == nil {
 		return 0
@@ -26,23 +26,22 @@ func (r *ZoneRun) AloneAt(zone, t int) uint16 {
 	return r.Alone[zone].At(t)
 }
 
-// epoch is when every run begins; which time it is counts for nothing.
+// epoch is when every run begins; its value does not matter.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ZoneOutcome is what one run came to.
+// ZoneOutcome is the outcome of a run.
 type ZoneOutcome struct {
 	Cost      money.Amount
-	Fees      money.Amount // of Cost, for tries that succeeded and were not taken; of one machine
-	Moves     int          // machines taken
-	Carries   int          // of them, those to another region
-	Losses    int          // of spot machines
+	Fees      money.Amount // part of Cost, for successful tries that the policy did not use; per machine
+	Moves     int          // machines rented
+	Carries   int          // part of Moves, to another region
+	Losses    int          // interrupted spot machines
 	Decisions int
 	Missed    bool
 }
 
-// Play runs p through r by the rules of the benchmark and returns what it cost.
-// It panics where p answers what the rules do not allow: spot in a zone that it
-// does not see up.
+// Play runs p through r by the rules of the benchmark and returns the outcome. It panics on an illegal answer: spot in
+// a zone that p does not see up.
 func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	var out ZoneOutcome
 	j := &r.Job
@@ -82,7 +81,7 @@ func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	return out
 }
 
-// fees bills the tries of a tick that succeeded and whose machine was not taken.
+// fees bills the successful tries of a tick whose machine the policy did not rent.
 func (r *ZoneRun) fees(v place.View, c place.Choice, polled []int, out *ZoneOutcome) {
 	for _, z := range polled {
 		if v.Seen[z] == place.Up && (c.Kind != place.Spot || c.Zone != z) {
@@ -92,7 +91,7 @@ func (r *ZoneRun) fees(v place.View, c place.Choice, polled []int, out *ZoneOutc
 	}
 }
 
-// see takes a look at zone z.
+// see probes zone z.
 func (r *ZoneRun) see(v *place.View, z int) {
 	up := r.Traces[z].Up[v.Tick]
 	v.Seen[z] = place.Down
@@ -102,7 +101,7 @@ func (r *ZoneRun) see(v *place.View, z int) {
 	v.Past[z] = v.Past[z].See(v.Now, up)
 }
 
-// show fills v with what is seen at the start of its tick before any look.
+// show fills v with what is visible at the start of its tick before any probe.
 func (r *ZoneRun) show(v *place.View) {
 	j := &r.Job
 	v.Now = epoch.Add(time.Duration(v.Tick) * j.Tick)
@@ -119,7 +118,7 @@ func (r *ZoneRun) show(v *place.View) {
 	}
 }
 
-// hold takes or keeps c for the tick, bills it and counts the work.
+// hold rents or keeps c for the tick, bills it and counts the work.
 func (r *ZoneRun) hold(v *place.View, c place.Choice, out *ZoneOutcome) {
 	j := &r.Job
 	if c.Kind == place.None {

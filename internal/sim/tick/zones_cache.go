@@ -16,17 +16,17 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// optimumVersion changes where ZoneOptimum's meaning does.
+// optimumVersion changes whenever the meaning of ZoneOptimum does.
 const optimumVersion = 1
 
-// Key is the hash of all that the runs' optima depend on.
+// zonesKey hashes everything that the runs' optima depend on.
 func zonesKey(runs []ZoneRun) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "zones optimum", optimumVersion)
 	for _, r := range runs {
 		j := &r.Job
 		fmt.Fprintln(h, j.Tick, j.Work, j.Deadline, j.Restart, j.Transfer, j.Carry)
-		for _, from := range j.Zones { // what has one price for all routes has the key that it always had
+		for _, from := range j.Zones { // a market with one price for all routes keeps its old key
 			for _, to := range j.Zones {
 				if c := j.Moving(from.Region, to.Region); from.Region != to.Region && c != j.Carry {
 					fmt.Fprintln(h, from.Region, to.Region, c)
@@ -40,18 +40,17 @@ func zonesKey(runs []ZoneRun) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ErrNotKept says that optima were found but could not be kept for the next time.
+// ErrNotKept reports that the optima were computed but could not be stored.
 var ErrNotKept = errors.New("the optimum is not kept, and takes as long the next time")
 
-// ZoneOptima returns the optimum of every run, from a file of folder where the
-// same runs were solved before, else computed (minutes) and kept there. An
-// empty folder keeps nothing; where keeping fails, the optima come with
-// ErrNotKept. tell, if not nil, hears how many are solved. The context ends it
-// between two runs.
+// ZoneOptima returns the optimum of every run. It reads them from a file of folder if the same runs were solved before;
+// otherwise it computes them, which takes minutes, and stores them there. An empty folder stores nothing. If storing
+// fails, ZoneOptima returns the optima with ErrNotKept. tell, if not nil, receives the progress. The context can stop
+// it between two runs.
 func ZoneOptima(ctx context.Context, runs []ZoneRun, folder string, tell func(done, of int)) ([]money.Amount, error) {
 	file := filepath.Join(folder, "zones-optimum-"+zonesKey(runs)[:32]+".json")
 	if folder != "" {
-		if data, err := os.ReadFile(file); err == nil { // what cannot be read is computed again
+		if data, err := os.ReadFile(file); err == nil { // an unreadable file is computed again
 			var out []money.Amount
 			if json.Unmarshal(data, &out) == nil && len(out) == len(runs) {
 				return out, nil
@@ -92,7 +91,7 @@ func ZoneOptima(ctx context.Context, runs []ZoneRun, folder string, tell func(do
 	return out, nil
 }
 
-// keepOptima writes aside and renames, so that two programs at once do not mix.
+// keepOptima writes a temporary file and renames it, so that concurrent programs do not interfere.
 func keepOptima(folder, file string, optima []money.Amount) error {
 	data, err := json.Marshal(optima)
 	if err != nil {
@@ -108,8 +107,7 @@ func keepOptima(folder, file string, optima []money.Amount) error {
 	return os.Rename(aside, file)
 }
 
-// each calls do for 0 to n−1 on as many goroutines as there are processors, and
-// returns when all are done.
+// each calls do with 0 to n−1 on as many goroutines as there are processors, and returns when all calls are done.
 func each(n int, do func(int)) {
 	var at atomic.Int64
 	var all sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 // drawnTick is the tick of a drawn market.
 const drawnTick = 5 * time.Minute
 
-// drawnZones are the zones of a drawn market, by continent and region, in the order in which groups take them.
+// drawnZones lists the zones of a drawn market, by continent and region, in the order of the groups.
 var drawnZones = []struct{ name, continent string }{
 	{"us-central1-a", "us"}, {"europe-west4-a", "eu"}, {"us-east1-b", "us"}, {"us-central1-b", "us"},
 	{"asia-northeast1-a", "as"}, {"us-west1-a", "us"}, {"europe-west4-b", "eu"}, {"europe-north1-c", "eu"},
@@ -21,10 +21,10 @@ var drawnZones = []struct{ name, continent string }{
 	{"europe-west1-d", "eu"},
 }
 
-// DrawnMarket is a market of the project's own, to develop policies on: thirteen zones in four continents, on-demand
-// prices that differ by 30 %, spot at 0.15 to 0.85 of them, zones that are up for days and zones that come and go,
-// losses that zones of a region have together, and counts of machines. The same seed draws the same market. The
-// protocol has groups of 2, 3, 5, 8 and 13 zones; its jobs, checkpoints and sights are for the caller to set.
+// DrawnMarket returns a generated market to develop policies on: thirteen zones on four continents, on-demand prices
+// that differ by 30 %, spot at 0.15 to 0.85 of them, zones that stay up for days and zones that change often, losses
+// common to the zones of a region, and counts of machines. It is deterministic in seed. The protocol has groups of 2,
+// 3, 5, 8 and 13 zones; the caller sets its jobs, checkpoints and sights.
 func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []ZoneWindow) {
 	rng := rand.New(rand.NewPCG(seed, 13))
 	base := 2 + 8*rng.Float64()
@@ -39,7 +39,7 @@ func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Zon
 		zones[i] = place.Zone{Name: z.name, Region: at, OnDemand: rateAt(regions[at])}
 		traits[i] = drawTrait(rng, regions[at])
 	}
-	// Groups take the zones from another place in each market.
+	// The groups of each market start at a different zone.
 	p := &Protocol{Tick: drawnTick, MoveTime: 5 * time.Minute, Fee: time.Minute, PerTick: 1}
 	first := rng.IntN(len(zones))
 	for _, n := range []int{2, 3, 5, 8, 13} {
@@ -56,8 +56,8 @@ func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Zon
 	return p, list
 }
 
-// DrawnFares is what a checkpoint of that size costs on the routes of a drawn market: dear from Australia, cheap within
-// a continent.
+// DrawnFares returns the egress costs of a checkpoint of the given size in a drawn market: expensive from Australia,
+// cheap within a continent.
 func DrawnFares(gb float64) Checkpoint {
 	c := Checkpoint{GB: gb}
 	seen := map[place.Fare]bool{}
@@ -83,12 +83,12 @@ func DrawnFares(gb float64) Checkpoint {
 
 func rateAt(usd float64) money.Rate { return money.Rate(math.Round(usd*1e6)) * 1_000_000 }
 
-// drawnTrait is what a zone is like for ever.
+// drawnTrait holds a zone's permanent properties.
 type drawnTrait struct {
-	up, down float64 // hours, medians
+	up, down float64 // medians in hours
 	price    float64 // of spot
-	moves    bool    // the price does
-	room     float64 // machines, when there are some
+	moves    bool    // the price varies
+	room     float64 // machines, while spot is available
 }
 
 func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
@@ -98,7 +98,7 @@ func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
 	switch rng.IntN(3) {
 	case 0: // up for days
 		t.up, t.down = between(12, 96), between(0.3, 4)
-	case 1: // comes and goes
+	case 1: // changes often
 		t.up, t.down = between(0.3, 3), between(0.3, 3)
 	default:
 		t.up, t.down = between(1, 16), between(0.5, 12)
@@ -109,7 +109,7 @@ func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
 func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []drawnTrait) ZoneWindow {
 	w := ZoneWindow{Number: number, Zones: map[string]*ZoneTrace{}}
 	hour := drawnTick.Hours()
-	storms := map[string][]bool{} // by region: the ticks in which its zones may be lost together
+	storms := map[string][]bool{} // by region: the ticks in which its zones may lose spot together
 	for i, z := range zones {
 		t, tr := traits[i], &ZoneTrace{Line: 1}
 		if storms[z.Region] == nil {
@@ -155,7 +155,7 @@ func drawStorms(rng *rand.Rand, ticks int) []bool {
 	return s
 }
 
-// String names the setting as a line of a table does.
+// String formats the setting as a row label.
 func (s *Setting) String() string {
 	return fmt.Sprintf("%d zones, %v by %v, restart %v, %g GB, sight %s", len(s.Group), s.Size.Work, s.Size.Deadline,
 		s.Restart, s.Checkpoint.GB, s.Sight)

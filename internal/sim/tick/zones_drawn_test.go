@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A drawn market is the same each time, and as its comment says.
-func TestADrawnMarketIsAsItIsSaidToBe(t *testing.T) {
+// A drawn market is deterministic and has the documented properties.
+func TestDrawnMarket_HasDocumentedProperties(t *testing.T) {
 	for seed := range uint64(5) {
 		p, w := DrawnMarket(seed, 2, 30*time.Hour)
 		q, v := DrawnMarket(seed, 2, 30*time.Hour)
@@ -38,7 +38,7 @@ func TestADrawnMarketIsAsItIsSaidToBe(t *testing.T) {
 	}
 }
 
-// up counts the ticks in which so many machines can be had.
+// up counts the ticks with at least the given number of machines.
 func up(windows []ZoneWindow, nodes int) (n int) {
 	AtLeast(windows, nodes)
 	for _, z := range windows[0].Zones {

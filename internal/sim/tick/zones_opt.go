@@ -8,21 +8,18 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// never is the cost of what cannot be on time.
+// never is the cost of a state that cannot meet the deadline.
 const never = math.MaxInt64 / 4
 
-// ZoneOptimum returns what the run costs if all of its window is known in
-// advance, and false where no choice meets the deadline. It is not bound by the
-// guard.
+// ZoneOptimum returns the run's cost if its whole window is known in advance, and false if no choice meets the
+// deadline. It ignores the guard.
 //
-// It is a dynamic programme from the last tick to the first over what is held,
-// what of the overhead is outstanding, and the slack s = ticks left · gap − work
-// left. Waiting costs a gap of slack, overhead what it takes, work nothing, so
-// that s never grows and two layers of (deadline − work) / unit cells are all the
-// memory there is. Everything is counted in the greatest common divisor of tick,
-// restart and transfer (15 s in the benchmark): no tick does work that is not a
-// multiple of it, so work that is none takes as long as the next one. All choices
-// are tried but one: leaving a machine for the same machine.
+// It is a dynamic programme from the last tick to the first over the held machine, its outstanding overhead, and the
+// slack s = ticks left · gap − work left. Waiting costs a gap of slack, overhead its duration, and work nothing. So s
+// never grows, and two layers of (deadline − work) / unit cells suffice. All durations count the greatest common
+// divisor of tick, restart and transfer (15 s in the benchmark): the work of a tick is always a multiple of it, so
+// other amounts of work take as long as the next multiple. The search tries every choice but one: replacing a machine
+// by the same machine.
 func (r *ZoneRun) ZoneOptimum() (money.Amount, bool) {
 	p := newOptimum(r)
 	if p.slack < 0 {
@@ -35,8 +32,8 @@ func (r *ZoneRun) ZoneOptimum() (money.Amount, bool) {
 	return money.Picos(best), best < never
 }
 
-// optimum is one dynamic programme. Machines are the zones' spot machines and
-// then the regions' on-demand machines.
+// optimum is one dynamic programme. Its machines are the zones' spot machines, followed by the regions' on-demand
+// machines.
 type optimum struct {
 	run            *ZoneRun
 	gap            int
@@ -45,9 +42,9 @@ type optimum struct {
 	home           []int     // region by machine
 	od             []int64   // of a tick, by region: the cheapest of its zones
 	carry          [][]int64 // by region from and to
-	// owed are the outstanding overheads that a machine can begin a tick with,
-	// owed[0] = 0, begins are the places of d and of d + transfer, after says
-	// which follows which.
+	// owed lists the outstanding overheads that a machine can have at the start of a tick, with owed[0] = 0. begin
+	// holds the indices of the restart without and with the transfer, and after maps each index to that of the next
+	// tick.
 	owed, after []int
 	begin       [2]int
 	next, this  [][]int64 // by state, by slack
@@ -104,7 +101,7 @@ func newOptimum(r *ZoneRun) *optimum {
 	return p
 }
 
-// Grid is the span of which all that a run's optimum counts is a multiple.
+// Grid returns the largest unit of which all durations of a run's optimum are multiples.
 func Grid(j *place.Job) time.Duration {
 	return gcdSpan(j.Tick, gcdSpan(j.Restart, j.Transfer))
 }
@@ -123,12 +120,11 @@ func layers(n, m int) [][]int64 {
 func (p *optimum) state(machine, owed int) int { return machine*len(p.owed) + owed }
 func (p *optimum) none(region int) int         { return len(p.home)*len(p.owed) + region }
 
-// ride puts into out, by slack, the lower of what stands there and of what
-// machine costs from tick t on if it runs in it and owes owed at its start.
+// ride lowers out, by slack, to the cost from tick t on if machine runs in t and owes owed at its start.
 func (p *optimum) ride(out []int64, t, machine, owed int, price int64) {
 	served := min(p.owed[owed], p.gap)
 	next := p.next[p.state(machine, p.after[owed])]
-	// From here on the work left fits into the tick.
+	// From here on the remaining work fits into the tick.
 	last := min((p.ticks-t-1)*p.gap+served, len(out))
 	if served < last {
 		from := next[:last-served]
@@ -145,7 +141,7 @@ func (p *optimum) ride(out []int64, t, machine, owed int, price int64) {
 // step computes the layer of tick t.
 func (p *optimum) step(t int) {
 	j := &p.run.Job
-	price := make([]int64, len(p.home)) // of the tick; 0: not to be had
+	price := make([]int64, len(p.home)) // of the tick; 0 if unavailable
 	for z, trace := range p.run.Traces {
 		if trace.Up[t] {
 			price[z] = rateTick(trace.Price[t], j.Tick)
@@ -190,13 +186,13 @@ func gcdSpan(a, b time.Duration) time.Duration {
 	return a
 }
 
-// rateTick is the price of a tick in 1e-12 dollars.
+// rateTick returns the price of a tick in 1e-12 dollars.
 func rateTick(r money.Rate, tick time.Duration) int64 {
 	n, _ := picos(r.Until(tick))
 	return n
 }
 
-// picos returns a in 1e-12 dollars, and false where that is beyond 63 bits.
+// picos returns a in 1e-12 dollars, and false if that exceeds 63 bits.
 func picos(a money.Amount) (int64, bool) {
 	b := a.Big()
 	return b.Int64(), b.IsInt64()

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-func TestTheZoneOptimumIsWhatTheBenchmarkSays(t *testing.T) {
+func TestZoneOptimum_EqualsPublishedFigures(t *testing.T) {
 	lane.Nightly(t, "it takes minutes where no optimum is kept")
 	runs, _, err := ZoneRuns(publicZones(t), false)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestTheZoneOptimumIsWhatTheBenchmarkSays(t *testing.T) {
 	}
 }
 
-// smallRun is a run that can be searched by trying everything.
+// smallRun returns a run that is small enough for an exhaustive search.
 func smallRun(chance *rand.Rand) *ZoneRun {
 	unit := 15 * time.Second
 	r := &ZoneRun{Job: place.Job{
@@ -64,7 +64,7 @@ func smallRun(chance *rand.Rand) *ZoneRun {
 	return r
 }
 
-// tryAll is the lowest cost from v on, by the rules of Play and nothing else.
+// tryAll returns the lowest cost from v on, using only the rules of Play.
 func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
 	if v.Left == 0 {
 		return cost, true
@@ -94,7 +94,7 @@ func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
 	return best, found
 }
 
-func TestTheZoneOptimumIsTheBestOfAllChoices(t *testing.T) {
+func TestZoneOptimum_EqualsExhaustiveSearch(t *testing.T) {
 	feasible := 0
 	for seed := range uint64(60) {
 		r := smallRun(rand.New(rand.NewPCG(seed, 1)))
@@ -115,7 +115,7 @@ func TestTheZoneOptimumIsTheBestOfAllChoices(t *testing.T) {
 	}
 }
 
-func TestKeptOptimaAreThoseOfTheSameRunsOnly(t *testing.T) {
+func TestZoneOptima_ReusesFileOnlyForSameRuns(t *testing.T) {
 	chance, folder := rand.New(rand.NewPCG(3, 1)), t.TempDir()
 	r := smallRun(chance)
 	r.Job.Work = r.Job.Tick
@@ -134,8 +134,8 @@ func TestKeptOptimaAreThoseOfTheSameRunsOnly(t *testing.T) {
 	}
 }
 
-// What took minutes to find is not thrown away because it cannot be kept.
-func TestOptimaThatCannotBeKeptAreTold(t *testing.T) {
+// Optima that took minutes to compute are returned even if they cannot be stored.
+func TestZoneOptima_ReportsStorageFailure(t *testing.T) {
 	r := smallRun(rand.New(rand.NewPCG(3, 1)))
 	r.Job.Work = r.Job.Tick
 	want, err := ZoneOptima(t.Context(), []ZoneRun{*r}, "", nil)
@@ -146,13 +146,13 @@ func TestOptimaThatCannotBeKeptAreTold(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ZoneOptima(t.Context(), []ZoneRun{*r}, file, nil) // a file is no folder
+	got, err := ZoneOptima(t.Context(), []ZoneRun{*r}, file, nil) // a file instead of a folder
 	if !errors.Is(err, ErrNotKept) || len(got) != 1 || got[0] != want[0] {
 		t.Errorf("%v with %v, want %v and that it is not kept", got, err, want)
 	}
 }
 
-func TestTheSearchForOptimaEndsWhenItIsTold(t *testing.T) {
+func TestZoneOptima_StopsWhenCancelled(t *testing.T) {
 	r := smallRun(rand.New(rand.NewPCG(3, 1)))
 	r.Job.Work = r.Job.Tick
 	ctx, stop := context.WithCancelCause(t.Context())

@@ -20,8 +20,8 @@ const (
 	SeesNone Sight = "C" // the held zone, and what it tries to rent
 )
 
-// Protocol is how a benchmark with several zones is played: which jobs, on which groups of zones, by which rules. All
-// combinations are played.
+// Protocol defines a benchmark with several zones: the jobs, the groups of zones, and the rules. The benchmark plays
+// all combinations.
 type Protocol struct {
 	Tick        time.Duration
 	Jobs        []Size
@@ -29,16 +29,16 @@ type Protocol struct {
 	Checkpoints []Checkpoint
 	MoveTime    time.Duration // of any checkpoint, to another region
 	Sights      []Sight
-	Fee         time.Duration // sight C: see place.Job
+	Fee         time.Duration // for sight C: see place.Job
 	PerTick     int
 	Latch       bool
-	Groups      [][]place.Zone // the order counts
+	Groups      [][]place.Zone // the order matters
 }
 
-// Size is how much work a job has, and by when.
+// Size is a job's work and deadline.
 type Size struct{ Work, Deadline time.Duration }
 
-// Checkpoint is one size of it, and what moving it costs: Carry between any two regions, but for the routes of Egress.
+// Checkpoint is a checkpoint size with its egress cost: Carry between any two regions, except for the routes of Egress.
 type Checkpoint struct {
 	GB     float64
 	Carry  money.Amount
@@ -48,14 +48,14 @@ type Checkpoint struct {
 // Setting is one combination of a protocol.
 type Setting struct {
 	Group      []place.Zone
-	Size       Size // as the protocol has it: the jobs of Runs have their work rounded up
+	Size       Size // as in the protocol: the jobs of Runs have their work rounded up
 	Restart    time.Duration
 	Checkpoint Checkpoint
 	Sight      Sight
-	Runs       []ZoneRun // by window; none: no window has all zones of the group
+	Runs       []ZoneRun // by window; empty if no window has all zones of the group
 }
 
-// Job is the job of a setting. Its work is rounded up to the grid of the optimum.
+// job returns the job of a setting. Its work is rounded up to the grid of the optimum.
 func (p *Protocol) job(s *Setting) place.Job {
 	j := place.Job{
 		Zones: s.Group, Tick: p.Tick, Deadline: s.Size.Deadline, Restart: s.Restart, Transfer: p.MoveTime,
@@ -69,7 +69,7 @@ func (p *Protocol) job(s *Setting) place.Job {
 	return j
 }
 
-// Work is what the jobs of the setting do: as much as the protocol has, or a little more.
+// Work returns the work of the setting's jobs: the protocol's, rounded up.
 func (s *Setting) Work() time.Duration {
 	if len(s.Runs) == 0 {
 		return s.Size.Work
@@ -77,7 +77,7 @@ func (s *Setting) Work() time.Duration {
 	return s.Runs[0].Job.Work
 }
 
-// Grid is the step in which the optimum of the setting counts time; 0 where it has no runs.
+// Grid returns the time unit of the setting's optimum; 0 without runs.
 func (s *Setting) Grid() time.Duration {
 	if len(s.Runs) == 0 {
 		return 0
@@ -85,15 +85,14 @@ func (s *Setting) Grid() time.Duration {
 	return Grid(&s.Runs[0].Job)
 }
 
-// SameButSight reports whether the runs of the settings are the same but for what a policy sees. Both are of one
-// protocol.
+// SameButSight reports whether two settings of a protocol have the same runs, apart from what a policy sees.
 func (s *Setting) SameButSight(o *Setting) bool {
 	return s.Sight != o.Sight && s.Size == o.Size && s.Restart == o.Restart && s.Checkpoint.GB == o.Checkpoint.GB &&
 		slices.Equal(s.Group, o.Group) && len(s.Runs) == len(o.Runs)
 }
 
-// Settings returns all combinations with their runs, and how many pairs of group and window were left out because the
-// window lacks a zone of the group. A window shorter than a job's ticks is an error.
+// Settings returns all combinations with their runs, and the number of pairs of group and window that were left out
+// because the window lacks a zone of the group. A window shorter than a job is an error.
 func (p *Protocol) Settings(windows []ZoneWindow) (list []Setting, leftOut int, err error) {
 	some := false
 	for _, group := range p.Groups {
@@ -139,7 +138,7 @@ func (p *Protocol) combine(group []place.Zone) (list []Setting) {
 	return list
 }
 
-// run is a job in the window, which has all its zones.
+// run returns the run of a job in the window, which has all of the job's zones.
 func (w *ZoneWindow) run(j place.Job) (ZoneRun, error) {
 	r := ZoneRun{Window: w.Number, Job: j}
 	for _, z := range j.Zones {
@@ -153,7 +152,7 @@ func (w *ZoneWindow) run(j place.Job) (ZoneRun, error) {
 	return r, nil
 }
 
-// ZoneNames are the names of zones in their order.
+// ZoneNames returns the names of zones in order.
 func ZoneNames(zones []place.Zone) (names []string) {
 	for _, z := range zones {
 		names = append(names, z.Name)
@@ -161,8 +160,7 @@ func ZoneNames(zones []place.Zone) (names []string) {
 	return names
 }
 
-// Ungrouped are the zones of the windows that no group of the protocol has, by
-// name: nothing is played on them.
+// Ungrouped returns the sorted zones of the windows that no group of the protocol uses.
 func (p *Protocol) Ungrouped(windows []ZoneWindow) []string {
 	grouped := map[string]bool{}
 	for _, g := range p.Groups {
@@ -183,8 +181,8 @@ func (p *Protocol) Ungrouped(windows []ZoneWindow) []string {
 	return list
 }
 
-// ZoneRuns returns the runs of one form of the public benchmark in a fixed order, and
-// how many pairs of group and window were left out.
+// ZoneRuns returns the runs of one form of the public benchmark in a fixed order, and the number of pairs of group and
+// window that were left out.
 func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, err error) {
 	p := Public()
 	p.Sights = []Sight{SeesAll}
@@ -205,8 +203,8 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 	return runs, leftOut, err
 }
 
-// Public is the public benchmark: one V100, ticks of 195 s, on-demand at $3.06 an hour
-// in every zone, 50 GB to carry between regions at $0.02/GB and about 4.4 Gbit/s.
+// Public returns the public benchmark: one V100, ticks of 195 s, on-demand at $3.06 an hour in every zone, and 50 GB to
+// transfer between regions at $0.02/GB and about 4.4 Gbit/s.
 func Public() *Protocol {
 	const onDemand, carry = money.Rate(3_060_000_000_000), 1_000_000_000_000 // $3.06 an hour and $1
 	p := &Protocol{

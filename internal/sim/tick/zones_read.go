@@ -15,21 +15,21 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// ZoneTrace is what one zone did in one window, tick by tick.
+// ZoneTrace is the market of one zone in one window, tick by tick.
 type ZoneTrace struct {
 	Up    []bool
-	Count []int        // how many machines could be had; nil: the file says yes or no
+	Count []int        // available machines; nil if the file holds only 0 and 1
 	Price []money.Rate // spot
-	Line  int          // the last that tells of it in the file of availability
+	Line  int          // its last line in the availability file
 }
 
-// ZoneWindow is one span of wall-clock time over all zones.
+// ZoneWindow is one period of wall-clock time over all zones.
 type ZoneWindow struct {
 	Number int
 	Zones  map[string]*ZoneTrace
 }
 
-// A BadLine is what is wrong with one line of a file, and how to fix it.
+// A BadLine describes a problem with one line of a file and its fix.
 type BadLine struct {
 	File  string
 	Line  int
@@ -57,9 +57,8 @@ type span struct {
 	value        string
 }
 
-// readSpans reads the rows window, zone, start_tick, ticks and the column named
-// last, and holds them against each other: within a window and zone each row
-// begins where the one before ended, the first at 0.
+// readSpans reads the rows window, zone, start_tick, ticks and the column named last. Within a window and zone each row
+// must begin where the previous one ended, the first at 0.
 func readSpans(file string, in io.Reader, last string) ([]span, error) {
 	r := csv.NewReader(lines.Reader(in))
 	r.FieldsPerRecord = -1
@@ -154,11 +153,10 @@ func (s span) follows(end, before int, bad func(field, cause, fix string) error)
 	return nil
 }
 
-// ReadZones reads the availability and the prices of several zones over several
-// windows, in the run-length form of the public benchmark: columns window, zone,
-// start_tick, ticks and available (0 or 1, or how many machines), or usd_per_hour
-// (above zero). Both files must tell of the same zones in the same windows, and of
-// each for the same number of ticks.
+// ReadZones reads the availability and the prices of several zones over several windows, in the run-length form of the
+// public benchmark: columns window, zone, start_tick, ticks and available (0 or 1, or a number of machines), or
+// usd_per_hour (above zero). Both files must have the same zones in the same windows, each with the same number of
+// ticks.
 func ReadZones(availabilityFile string, availability io.Reader, priceFile string,
 	prices io.Reader) ([]ZoneWindow, error) {
 	ups, err := readSpans(availabilityFile, availability, "available")
@@ -253,11 +251,11 @@ func (w ZoneWindow) names() []string {
 	return out
 }
 
-// mostCount bounds the machines that a file says can be had.
+// mostCount bounds the machines available in a tick.
 const mostCount = 1_000_000
 
-// AtLeast has spot up in the windows where so many machines at once can be had, and reports whether the file counts
-// them; where it says yes or no, nothing changes.
+// AtLeast sets the windows' spot to up where at least nodes machines are available. It reports whether the file has
+// counts; without counts it changes nothing.
 func AtLeast(windows []ZoneWindow, nodes int) (counted bool) {
 	for _, w := range windows {
 		for _, t := range w.Zones {
@@ -269,14 +267,14 @@ func AtLeast(windows []ZoneWindow, nodes int) (counted bool) {
 	return counted
 }
 
-// zoneNames are how clouds write a zone behind its region: us-east-1a, europe-west1-b, eastus2-3.
+// zoneNames match how clouds write a zone after its region: us-east-1a, europe-west1-b, eastus2-3.
 var zoneNames = []*regexp.Regexp{
 	regexp.MustCompile(`^(.+-\d+)[a-z]$`),
 	regexp.MustCompile(`^(.+\d)-[a-z]$`),
 	regexp.MustCompile(`^([a-z]+\d*)-\d$`),
 }
 
-// Region is the region of a zone by its name. A zone whose name says none is a region of its own.
+// Region returns the region in a zone's name. A zone whose name has none is a region of its own.
 func Region(zone string) string {
 	for _, form := range zoneNames {
 		if m := form.FindStringSubmatch(zone); m != nil {

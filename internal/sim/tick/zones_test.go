@@ -19,8 +19,7 @@ const (
 	zonesPriceFile = "zones_public_spot_price.csv"
 )
 
-// publicZones are the windows of the public benchmark, which the repository
-// holds no copy of.
+// publicZones reads the windows of the public benchmark, which are not part of the repository.
 func publicZones(t testing.TB) []ZoneWindow {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "data", "spot")
@@ -44,8 +43,7 @@ func publicZones(t testing.TB) []ZoneWindow {
 	return w
 }
 
-// mean plays a policy over all runs of a form; by says what the runs of each
-// job and restart overhead came to.
+// meanOf plays a policy over all runs of a form; by holds the mean for each job and restart overhead.
 func meanOf(t testing.TB, windows []ZoneWindow, looks bool, policy func(*place.Job) place.Policy) (total float64, by map[string]float64, misses int) {
 	t.Helper()
 	runs, left, err := ZoneRuns(windows, looks)
@@ -70,7 +68,7 @@ func meanOf(t testing.TB, windows []ZoneWindow, looks bool, policy func(*place.J
 	return sum.Float() / float64(len(runs)), by, misses
 }
 
-func TestPublishedPoliciesCostWhatTheBenchmarkSays(t *testing.T) {
+func TestPlay_PoliciesCostPublishedFigures(t *testing.T) {
 	windows := publicZones(t)
 	for _, c := range []struct {
 		name   string
@@ -87,13 +85,13 @@ func TestPublishedPoliciesCostWhatTheBenchmarkSays(t *testing.T) {
 		{"uniform-progress-2", true, func(j *place.Job) place.Policy { return &place.Uniform{Job: j} }, 42.719},
 	} {
 		mean, by, misses := meanOf(t, windows, c.looks, c.policy)
-		if math.Abs(mean-c.want) > 0.002 || misses > 0 { // 42.8669 stands as 42.866 there: a tie in the second condition
+		if math.Abs(mean-c.want) > 0.002 || misses > 0 { // the publication has 42.866 for 42.8669: a tie in the second condition
 			t.Errorf("%s, looks %v: %.4f dollars and %d misses instead of %.3f and 0: %v", c.name, c.looks, mean, misses, c.want, by)
 		}
 	}
 }
 
-func TestBadZoneFilesSayWhereAndHowToMend(t *testing.T) {
+func TestReadZones_ErrorNamesLineAndFix(t *testing.T) {
 	const up, cost = "window,zone,start_tick,ticks,available\n", "window,zone,start_tick,ticks,usd_per_hour\n"
 	goodUp, goodCost := up+"0,us-east-1a,0,5,1\n", cost+"0,us-east-1a,0,5,0.9\n"
 	if _, err := ReadZones("a", strings.NewReader(goodUp), "p", strings.NewReader(goodCost)); err != nil {
@@ -129,7 +127,7 @@ func TestBadZoneFilesSayWhereAndHowToMend(t *testing.T) {
 	}
 }
 
-func TestGroupsThatLackAZoneAreLeftOutAndShortWindowsRefused(t *testing.T) {
+func TestZoneRuns_SkipsIncompleteGroupsAndRefusesShortWindows(t *testing.T) {
 	long := &ZoneTrace{Up: make([]bool, 960), Price: make([]money.Rate, 960)}
 	w := []ZoneWindow{{Number: 3, Zones: map[string]*ZoneTrace{"us-west-2a": long, "us-west-2b": long}}}
 	runs, left, err := ZoneRuns(w, false)
@@ -146,7 +144,7 @@ func TestGroupsThatLackAZoneAreLeftOutAndShortWindowsRefused(t *testing.T) {
 	}
 }
 
-func TestTheDefaultPolicyOverSeveralZones(t *testing.T) {
+func TestPlay_DefaultPolicyOverSeveralZones(t *testing.T) {
 	lane.Nightly(t, "it plays the public benchmark with several zones")
 	windows := publicZones(t)
 	for _, c := range []struct {

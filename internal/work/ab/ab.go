@@ -1,5 +1,5 @@
-// Package ab compares two variants of a training job by runs in pairs. Both runs of a pair have one seed, so what the
-// seed does to both cancels out.
+// Package ab compares two variants of a training job with paired runs. Both runs of a pair use the same seed, so the
+// common effect of the seed cancels.
 package ab
 
 import (
@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Error is the probability of a false "no worse" that a comparison has at most, and of a false "worse".
+// Error bounds the probability of a false "no worse" in a comparison, and that of a false "worse".
 const Error = 0.05
 
-// level is the part of Error that each of the two tests spends. It is exact where the noise of both arms has one shape.
-// The rest is held back for arms whose noise is skewed in opposite ways.
+// level returns the part of Error that each of the two tests spends. It is exact if the noise of both arms has the same
+// shape; the rest is reserved for arms whose noise is skewed in opposite directions.
 func level(pairs int) float64 {
 	if pairs > 8 {
 		return 1.0 / 80
@@ -22,17 +22,17 @@ func level(pairs int) float64 {
 	return 1.0 / 64 // MinPairs can reach it
 }
 
-// The bounds of comparisons.
+// Bounds of comparisons.
 const (
-	MinPairs = 6 // with fewer, equal signs alone are too likely: 2^-6 is 1.6 %, 2^-5 is 3.1 %
+	MinPairs = 6 // with fewer, equal signs are too likely: 2^-6 is 1.6 %, 2^-5 is 3.1 %
 	MaxPairs = 50
 )
 
-// Design is what a comparison is to show. It is fixed before the first run.
+// Design defines what a comparison should show. It is fixed before the first run.
 type Design struct {
-	Metric   string `json:"metric,omitempty"` // that the runs report; "": nothing is judged
+	Metric   string `json:"metric,omitempty"` // reported by the runs; empty if nothing is judged
 	Maximize bool   `json:"maximize,omitempty"`
-	// Tolerance is how much worse than the baseline the change may be: in units of the metric, or, if Relative, as a
+	// Tolerance is how much worse than the baseline the change may be, in units of the metric or, if Relative, as a
 	// share of the baseline's value.
 	Tolerance float64  `json:"tolerance,omitempty"`
 	Relative  bool     `json:"relative,omitempty"`
@@ -41,10 +41,11 @@ type Design struct {
 	Set       []string `json:"set"`        // FIELD=VALUE of the changed arm
 }
 
-// mostTolerance is above every tolerance in units of the metric.
+// mostTolerance bounds a tolerance in units of the metric.
 const mostTolerance = 1e15
 
-// ParseTolerance reads [METRIC=]NUMBER[%]: the metric, the tolerance and whether it is a share of the baseline's value.
+// ParseTolerance parses [METRIC=]NUMBER[%]: the metric, the tolerance, and whether it is relative to the baseline's
+// value.
 func ParseTolerance(text string) (metric string, tolerance float64, relative bool, err error) {
 	number := text
 	if at := strings.LastIndexByte(text, '='); at >= 0 {
@@ -57,8 +58,8 @@ func ParseTolerance(text string) (metric string, tolerance float64, relative boo
 	}
 	tolerance, no := strconv.ParseFloat(number, 64)
 	if (no != nil && !errors.Is(no, strconv.ErrRange)) || math.IsNaN(tolerance) || tolerance < 0 {
-		return "", 0, false, fmt.Errorf("%q is no tolerance: write accuracy=0.2%% for a share of the baseline's value, or "+
-			"accuracy=0.002 in its units", text)
+		return "", 0, false, fmt.Errorf("%q is not a tolerance: write accuracy=0.2%% for a share of the baseline's value, "+
+			"or accuracy=0.002 in its units", text)
 	}
 	if relative {
 		tolerance /= 100
@@ -75,7 +76,7 @@ func ParseTolerance(text string) (metric string, tolerance float64, relative boo
 	return metric, tolerance, relative, nil
 }
 
-// Check says what is wrong with a design.
+// Check returns an error for an invalid design.
 func (d *Design) Check() error {
 	switch {
 	case d.Pairs < 1 || d.Pairs > MaxPairs:
@@ -88,13 +89,13 @@ func (d *Design) Check() error {
 	return nil
 }
 
-// lower and higher are words in names of metrics of which less, or more, is better.
+// lower and higher list words in metric names that tell whether lower or higher values are better.
 var (
 	lower  = []string{"loss", "error", "err", "perplexity", "ppl", "mse", "rmse", "mae", "wer", "cer", "nll", "fid"}
 	higher = []string{"accuracy", "acc", "f1", "auc", "bleu", "precision", "recall", "iou", "map", "reward", "score"}
 )
 
-// Goal guesses from a metric's name whether more of it is better; false: the name does not say.
+// Goal guesses from a metric's name whether higher is better; known is false if the name does not tell.
 func Goal(metric string) (maximize, known bool) {
 	split := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 	for _, word := range strings.FieldsFunc(strings.ToLower(metric), split) {
@@ -112,17 +113,17 @@ func Goal(metric string) (maximize, known bool) {
 	return maximize, known
 }
 
-// Pair is what both runs of one seed reported at their ends.
+// Pair holds the final values of both runs of one seed.
 type Pair struct {
 	Seed  int
 	Base  float64
 	Other float64
 }
 
-// rounding is which share of the values a difference has to be to count. Less is an error of rounding.
+// rounding is the smallest relative difference that counts. A smaller one is a rounding error.
 const rounding = 1e-12
 
-// settled is v, or 0 where it is no more than rounding of values of that size.
+// settled returns v, or 0 if it is within rounding of values of the given size.
 func settled(v, size float64) float64 {
 	if math.Abs(v) <= rounding*size {
 		return 0
@@ -130,21 +131,21 @@ func settled(v, size float64) float64 {
 	return v
 }
 
-// size is the larger of both values without its sign.
+// size returns the larger absolute value.
 func (p Pair) size() float64 { return max(math.Abs(p.Base), math.Abs(p.Other)) }
 
-// difference is the change less the baseline.
+// difference returns the change minus the baseline.
 func (p Pair) difference() float64 { return settled(p.Other-p.Base, p.size()) }
 
-// gain is how much better than the baseline the change was.
+// gain returns how much better the change was than the baseline.
 func (d *Design) gain(p Pair) float64 {
 	if d.Maximize {
 		return p.difference()
 	}
-	return 0 - p.difference() // and no negative zero
+	return 0 - p.difference() // avoids a negative zero
 }
 
-// allowed is how much worse the change of a pair may be.
+// allowed returns how much worse the change of a pair may be.
 func (d *Design) allowed(p Pair) float64 {
 	if d.Relative {
 		return d.Tolerance * math.Abs(p.Base)
@@ -152,14 +153,15 @@ func (d *Design) allowed(p Pair) float64 {
 	return d.Tolerance
 }
 
-// reach is how large the allowed loss has to be, in standard deviations of the pairs' differences, so that two equal
-// arms are found "no worse" with a probability of 80 %, by pairs. TestReach_IsThePowerAsStated computes it anew.
+// reach gives, by number of pairs, how large the allowed loss must be, in standard deviations of the pairs'
+// differences, so that two equal arms are found "no worse" with a probability of 80 %. TestReach_HasTheStatedPower
+// computes it again.
 var reach = []struct {
 	pairs int
 	ratio float64
 }{{6, 1.80}, {7, 1.50}, {8, 1.39}, {9, 1.34}, {10, 1.28}, {12, 1.13}, {15, 0.98}, {20, 0.83}, {30, 0.65}, {50, 0.49}}
 
-// Reach is that for a number of pairs; false: so few pairs never tell.
+// Reach returns that ratio for a number of pairs, and false if so few pairs never decide.
 func Reach(pairs int) (ratio float64, ok bool) {
 	if pairs < MinPairs {
 		return 0, false
@@ -172,18 +174,18 @@ func Reach(pairs int) (ratio float64, ok bool) {
 		if i == len(reach)-1 {
 			return at.ratio * math.Sqrt(float64(at.pairs)/float64(pairs)), true
 		}
-		next := reach[i+1] // a straight line between two entries
+		next := reach[i+1] // linear interpolation between two entries
 		part := float64(pairs-at.pairs) / float64(next.pairs-at.pairs)
 		return at.ratio + part*(next.ratio-at.ratio), true
 	}
 	return 0, false
 }
 
-// mostNeeded is the largest comparison that is proposed.
+// mostNeeded is the largest comparison to propose.
 const mostNeeded = 1000
 
-// needed is how many pairs tell with a probability of 80 % if the mean lies so many standard deviations off the limit;
-// 0: more than mostNeeded.
+// needed returns how many pairs decide with a probability of 80 % if the mean is the given number of standard
+// deviations from the limit; 0 if more than mostNeeded.
 func needed(ratio float64) int {
 	for n := MinPairs; n <= mostNeeded; n++ {
 		if r, _ := Reach(n); r <= ratio {

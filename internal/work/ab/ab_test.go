@@ -11,11 +11,11 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// noises are what runs differ by from one to the next; means are 0.
+// noises are distributions of the difference between two runs; their means are 0.
 var noises = []struct {
 	name        string
 	base, other func(*rand.Rand) float64
-}{ // the last two have no differences that are symmetric around their mean
+}{ // differences of the last two are not symmetric around their mean
 	{"normal", (*rand.Rand).NormFloat64, (*rand.Rand).NormFloat64},
 	{"heavy-tailed", heavy, heavy},
 	{"skewed", skewed, skewed},
@@ -25,23 +25,24 @@ var noises = []struct {
 	{"arms are skewed against each other", skewed, func(r *rand.Rand) float64 { return -skewed(r) }},
 }
 
-// heavy is Student's t with two degrees of freedom, whose variance is without end.
+// heavy is Student's t with two degrees of freedom, whose variance is infinite.
 func heavy(r *rand.Rand) float64 { return r.NormFloat64() / math.Sqrt(r.ExpFloat64()) }
 
 func skewed(r *rand.Rand) float64 { return r.ExpFloat64() - 1 }
 
 func coarse(r *rand.Rand) float64 { return math.Round(r.NormFloat64()) / 2 }
 
-// compare simulates a comparison in which the change is better by so much, looked at after each pair, until it is decided.
+// compare simulates a comparison in which the change is better by the given amount. It judges after each pair until
+// there is a verdict.
 func compare(r *rand.Rand, d Design, base, other func(*rand.Rand) float64, better float64) Result {
 	if !d.Maximize {
 		better = -better
 	}
 	var pairs []Pair
 	for i := range d.Pairs {
-		level := 100 + 3*r.NormFloat64() // what the seed does to both
+		level := 100 + 3*r.NormFloat64() // effect of the seed on both
 		pairs = append(pairs, Pair{Seed: i, Base: level + base(r), Other: level + better + other(r)})
-		if d.Pairs > 8 && i+1 < d.Pairs { // the last look gives the first verdict
+		if d.Pairs > 8 && i+1 < d.Pairs { // the last call gives the first verdict
 			continue
 		}
 		if got, _ := decide(d, pairs); got.Over {
@@ -52,20 +53,20 @@ func compare(r *rand.Rand, d Design, base, other func(*rand.Rand) float64, bette
 	return got
 }
 
-// Of comparisons whose change is exactly as bad as the tolerance allows, at most 5 % say "no worse", at most 5 % "worse",
-// and of equal arms at most 5 % say "better" or "worse", with a look after each pair.
+// With a verdict after each pair: if the change is exactly as bad as the tolerance allows, at most 5 % of comparisons
+// say "no worse", and at most 5 % "worse". If the arms are equal, at most 5 % say "better" or "worse".
 func TestJudge_ErrsInAtMostFivePercent(t *testing.T) {
 	t.Parallel()
 	simulated, sizes := lane.Pick(100, 2000), []int{3, 6, 8, 5, 7, 10, 12, 20}
 	for i, noise := range noises {
 		most := float64(simulated) * 5 / 100
-		if i >= len(noises)-2 || simulated < 2000 { // 5 % in truth, so now and then a little more
+		if i >= len(noises)-2 || simulated < 2000 { // the true rate is 5 %, so sometimes a little more
 			most += 3 * math.Sqrt(most*0.95)
 		}
 		for _, n := range sizes[:lane.Pick(3, len(sizes))] {
 			for _, relative := range []bool{false, true} {
 				if relative && n > 8 {
-					continue // it takes long, and says the same
+					continue // it is slow and tests the same
 				}
 				d := Design{Metric: "m", Maximize: n%2 == 0, Tolerance: 1.5, Pairs: n, Relative: relative}
 				if relative {
@@ -93,8 +94,9 @@ func TestJudge_ErrsInAtMostFivePercent(t *testing.T) {
 	}
 }
 
-// Two equal arms are found no worse as often as Reach says: 80 %, where the allowed loss is so many standard deviations.
-func TestReach_IsThePowerAsStated(t *testing.T) {
+// If the tolerance is as many standard deviations as Reach says, 80 % of comparisons of two equal arms are judged no
+// worse.
+func TestReach_HasTheStatedPower(t *testing.T) {
 	t.Parallel()
 	simulated := lane.Pick(200, 2000)
 	all := []int{6, 7, 8, 12, 9, 10, 15, 18, 20, 30, 50}
@@ -114,12 +116,13 @@ func TestReach_IsThePowerAsStated(t *testing.T) {
 			t.Errorf("%d pairs show it in %.1f %%, and Reach says 80 %%", n, 100*power)
 		}
 	}
-	if math.Pow(0.5*math.Erfc(-1.80/math.Sqrt2), 6) < 0.8 { // six pairs: each has to be positive
+	if math.Pow(0.5*math.Erfc(-1.80/math.Sqrt2), 6) < 0.8 { // six pairs: each must be positive
 		t.Error("six pairs at 1.80 deviations have less than 80 %")
 	}
 }
 
-// plainly is positive once more, as its comment says it: all combinations of signs in a list, sorted anew at each look.
+// plainly computes positive a second time, directly from its description: all combinations of signs in a list, sorted
+// anew after each pair.
 func plainly(differences []float64, n int) int {
 	type way struct {
 		signs []float64
@@ -179,7 +182,7 @@ func plainly(differences []float64, n int) int {
 	return 0
 }
 
-func TestPositive_IsWhatAPlainCountSays(t *testing.T) {
+func TestPositive_AgreesWithAPlainCount(t *testing.T) {
 	t.Parallel()
 	r, shown := rand.New(rand.NewPCG(3, 4)), 0
 	for range lane.Pick(150, 1500) {
@@ -196,7 +199,7 @@ func TestPositive_IsWhatAPlainCountSays(t *testing.T) {
 			shown++
 		}
 		atMost := 0
-		for g := range 1 << len(list) { // once more without bits of a group
+		for g := range 1 << len(list) { // computed a second time, without the bits of a group
 			sum, seen := 0.0, 0.0
 			for i, v := range list {
 				seen += v
@@ -219,7 +222,7 @@ func TestPositive_IsWhatAPlainCountSays(t *testing.T) {
 	}
 }
 
-// Of more pairs than every combination is weighed for, the combinations are closed under exclusive or.
+// If there are too many pairs to test every combination, the tested ones are closed under exclusive or.
 func TestSigns_AreAGroup(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 5, 12, 13, 30, 50} {
@@ -236,7 +239,7 @@ func TestSigns_AreAGroup(t *testing.T) {
 				t.Fatalf("%d pairs: two combinations together are none", n)
 			}
 		}
-		for k := range n { // each difference is turned by half of them
+		for k := range n { // half of them flip each difference
 			turned := 0
 			for _, g := range list {
 				turned += int(g >> k & 1)
@@ -248,7 +251,7 @@ func TestSigns_AreAGroup(t *testing.T) {
 	}
 }
 
-// The interval has the values that the test does not refuse, and the mean of the pairs.
+// The interval holds the values that the test does not reject, and the mean of the pairs.
 func TestJudge_BoundsTheDifference(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(6, 60)) {
@@ -327,7 +330,7 @@ func TestJudge_SaysWhatItCannotTell(t *testing.T) {
 	}
 }
 
-// What Judge calls hopeless is: however the pairs that are left go, they do not decide it.
+// If Judge calls a comparison hopeless, no result of the remaining pairs could decide it.
 func TestJudge_GivesUpOnlyWhatIsHopeless(t *testing.T) {
 	t.Parallel()
 	r, over := rand.New(rand.NewPCG(1, 1)), 0
@@ -357,7 +360,7 @@ func TestJudge_GivesUpOnlyWhatIsHopeless(t *testing.T) {
 	}
 }
 
-// Values that are equal but for rounding differ by 0, and a value at the tolerance is not above it.
+// Values that are equal except for rounding differ by 0, and a value at the tolerance is not above it.
 func TestJudge_LeavesRoundingOut(t *testing.T) {
 	t.Parallel()
 	var equal, rounded, turns, limit []Pair
@@ -388,7 +391,7 @@ func TestJudge_LeavesRoundingOut(t *testing.T) {
 			t.Errorf("maximize %v: a loss of just the tolerance is %+v", maximize, got)
 		}
 	}
-	// One pair that differs bounds the mean at the 0 of the others, without a rest.
+	// If only one pair differs, the bound of the mean is the 0 of the others, without a rounding error.
 	d := Design{Metric: "m", Maximize: true, Tolerance: 0.01, Pairs: 6}
 	if got := Judge(d, pairsOf(0, 0, 0.5, 0, 0, 0)); got.Low == nil || *got.Low != 0 {
 		t.Errorf("the lower bound of one gain and five zeroes: %+v, %v", got, *got.Low)
@@ -423,8 +426,8 @@ func TestParseTolerance(t *testing.T) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	for text, want := range map[string]string{"": "no tolerance", "accuracy": "no tolerance", "=1%": "names no metric", "accuracy=": "no tolerance",
-		"accuracy=-1": "no tolerance", "accuracy=NaN": "no tolerance", "a=1%%": "no tolerance", "a=1 percent": "no tolerance",
+	for text, want := range map[string]string{"": "not a tolerance", "accuracy": "not a tolerance", "=1%": "names no metric", "accuracy=": "not a tolerance",
+		"accuracy=-1": "not a tolerance", "accuracy=NaN": "not a tolerance", "a=1%%": "not a tolerance", "a=1 percent": "not a tolerance",
 		"a=0": "say how much worse", "a=-0": "say how much worse", "0%": "say how much worse", "a=1e-400": "say how much worse",
 		"a=1e-13%": "say how much worse", "a=1e300%": "at most 100%", "a=101%": "at most 100%", "a=1e400%": "at most 100%",
 		"a=inf": "below 1e+15", "a=1e15": "below 1e+15", "a=1e400": "below 1e+15"} {

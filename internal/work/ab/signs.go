@@ -7,15 +7,16 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// exactPairs is up to how many pairs every combination of signs is weighed; with more, a group of 2^exactPairs of them.
+// exactPairs is the number of pairs up to which every combination of signs is tested; beyond it, a group of
+// 2^exactPairs of them.
 const exactPairs = 12
 
-// signs are combinations of signs of n differences, as bits: 1 turns a sign. They are closed under exclusive or, so the
-// combination that was seen is as likely as each other if differences are symmetric around 0: the test is exact. The
-// first is that which was seen.
+// signs returns combinations of signs of n differences, as bits: 1 flips a sign. They are closed under exclusive or, so
+// the observed combination is as likely as each other one if the differences are symmetric around 0: the test is exact.
+// The first is the observed one.
 func signs(n int) []uint64 {
 	free := min(n, exactPairs)
-	columns := make([]uint64, n) // which of the free bits turn a difference
+	columns := make([]uint64, n) // the free bits that flip a difference
 	for i := range free {
 		columns[i] = 1 << i
 	}
@@ -37,10 +38,10 @@ func signs(n int) []uint64 {
 	return list
 }
 
-// positive tests after each pair whether the mean of all differences is above 0, and returns after how many pairs that
-// is shown; 0: it is not. After k of n pairs at most (k/n)² × level(n) of the combinations are taken for proof, those
-// with the largest sums first. A combination that was taken once counts as spent, so looking after each pair costs no
-// error. The square spends little on the first pairs, in which one side of skewed noise is easily missed.
+// positive tests after each pair whether the mean of all differences is above 0. It returns the number of pairs after
+// which that is shown, or 0. After k of n pairs at most (k/n)² × level(n) of the combinations count as proof, those
+// with the largest sums first. A combination counts once, so testing after each pair adds no error. The square spends
+// little on the first pairs, which easily miss one side of skewed noise.
 func positive(differences []float64, n int) int {
 	group := signs(n)
 	sums, taken, spent := make([]float64, len(group)), make([]bool, len(group)), 0
@@ -65,13 +66,13 @@ func positive(differences []float64, n int) int {
 	return 0
 }
 
-// largest are the indexes of at most that many of the largest sums that were not taken yet. Of equal sums it
+// largest returns the indices of at most the given number of the largest sums that are not taken yet. Of equal sums it
 // returns all or none.
 func largest(sums []float64, taken []bool, most int) []int {
 	if most <= 0 {
 		return nil
 	}
-	top := make([]int, 0, most+2) // one more than wanted, in falling order
+	top := make([]int, 0, most+2) // one more than needed, in decreasing order
 	for g, s := range sums {
 		if taken[g] || len(top) > most && s <= sums[top[most]] {
 			continue
@@ -97,7 +98,7 @@ func same(a, b float64) bool {
 	return a == b || a-b < 1e-12*max(a, -a, b, -b) && b-a < 1e-12*max(a, -a, b, -b)
 }
 
-// atLeast is which share of all combinations of signs has a sum that is at least the one seen.
+// atLeast returns the share of all combinations of signs whose sum is at least the observed one.
 func atLeast(differences []float64) float64 {
 	group, count := signs(len(differences)), 0
 	sum := func(g uint64) (s float64) {

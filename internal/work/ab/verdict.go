@@ -8,35 +8,35 @@ import (
 	"strings"
 )
 
-// Verdict is what a comparison has shown.
+// Verdict is the result of a comparison.
 type Verdict string
 
 // The verdicts.
 const (
 	NoWorse    Verdict = "no_worse" // by more than the tolerance
-	Better     Verdict = "better"   // and so no worse
+	Better     Verdict = "better"   // implies no worse
 	Worse      Verdict = "worse"    // by more than the tolerance
 	CannotTell Verdict = "cannot_tell"
 	Unjudged   Verdict = "" // no metric was named
 )
 
-// Result is what pairs have shown.
+// Result is what the pairs have shown.
 type Result struct {
 	Verdict Verdict
 	Why     string // a sentence
 	Over    bool   // no further pair can change the verdict
-	Pairs   int    // that the verdict is of
-	// Difference is the mean of the change less the baseline, in units of the metric.
+	Pairs   int    // behind the verdict
+	// Difference is the mean of the change minus the baseline, in units of the metric.
 	Difference float64
-	// Low and High bound the difference, with an error of at most Error together; nil: so few pairs bound it on no side.
+	// Low and High bound the difference with a total error of at most Error; nil if the pairs are too few for a bound.
 	Low, High *float64
-	Allowed   float64 // mean of how much worse the change may be
-	// More is how many further pairs would probably tell, as a comparison of its own; 0: nobody knows, or more than 1,000.
+	Allowed   float64 // mean of the allowed losses
+	// More is how many further pairs would probably decide, in a new comparison; 0 if unknown or more than 1,000.
 	More int
 }
 
-// Judge judges the pairs that are complete, in the order of their seeds. Whoever looks after each pair and stops at the
-// first verdict makes no more errors than who looks once.
+// Judge judges the complete pairs in the order of their seeds. Judging after each pair and stopping at the first
+// verdict makes no more errors than judging once.
 func Judge(d Design, pairs []Pair) Result {
 	if d.Metric == "" {
 		return Result{Pairs: len(pairs), Why: "no tolerance was given, so quality is not judged"}
@@ -58,7 +58,7 @@ func Judge(d Design, pairs []Pair) Result {
 	return r
 }
 
-// decide finds the verdict, and returns the gains of the pairs that it is of.
+// decide returns the verdict and the gains of its pairs.
 func decide(d Design, pairs []Pair) (r Result, gains []float64) {
 	margins := make([]float64, len(pairs))
 	for i, p := range pairs {
@@ -72,13 +72,13 @@ func decide(d Design, pairs []Pair) (r Result, gains []float64) {
 	}
 	pairs, margins, gains = pairs[:r.Pairs], margins[:r.Pairs], gains[:r.Pairs]
 	switch {
-	case ignored(pairs): // repeats of one run are no evidence
+	case ignored(pairs): // repetitions of one run are no evidence
 		r.Over = true
 		r.Why = fmt.Sprintf("the first %d pairs report the same values to the last digit: the program seems not to read "+
 			"SCRIMP_SEED, so they count as one", len(pairs))
 	case !r.Over:
 		r.undecided(d, margins)
-		if d.allowsNothing(pairs) { // so no number of pairs would probably tell
+		if d.allowsNothing(pairs) { // no number of pairs would probably decide
 			r.More = 0
 			if r.Over && d.Pairs >= MinPairs {
 				r.Why = fmt.Sprintf("a tolerance in %% of a baseline of 0 allows nothing: use an absolute one, such as "+
@@ -95,12 +95,12 @@ func decide(d Design, pairs []Pair) (r Result, gains []float64) {
 	return r, gains
 }
 
-// allowsNothing reports whether the tolerance is a share of baselines that are all 0.
+// allowsNothing reports whether the tolerance is relative to baselines that are all 0.
 func (d *Design) allowsNothing(pairs []Pair) bool {
 	return d.Relative && !slices.ContainsFunc(pairs, func(p Pair) bool { return p.Base != 0 })
 }
 
-// earlier is the earlier of two looks, where 0 is none.
+// earlier returns the earlier of two looks, where 0 means none.
 func earlier(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -108,10 +108,10 @@ func earlier(a, b int) int {
 	return a
 }
 
-// undecided fills in why pairs do not tell, and how many more probably would.
+// undecided sets why the pairs do not decide, and how many more probably would.
 func (r *Result) undecided(d Design, margins []float64) {
 	left := d.Pairs - len(margins)
-	best := math.Ldexp(1, -left) // what is left may all go one way
+	best := math.Ldexp(1, -left) // the remaining pairs may all have the same sign
 	switch {
 	case d.Pairs < MinPairs:
 		r.Why = fmt.Sprintf("%s with an error of at most %g %%, whatever %s: %d can",
@@ -136,7 +136,7 @@ func (r *Result) undecided(d Design, margins []float64) {
 	}
 }
 
-// count is one, or many with the number for %d.
+// count returns one, or many with the number for %d.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -144,7 +144,7 @@ func count(n int, one, many string) string {
 	return strings.ReplaceAll(many, "%d", strconv.Itoa(n))
 }
 
-// ignored reports whether all of at least three pairs have the same values.
+// ignored reports whether at least three pairs all have the same values.
 func ignored(pairs []Pair) bool {
 	differs := func(p Pair) bool { return p.Base != pairs[0].Base || p.Other != pairs[0].Other }
 	return len(pairs) > 2 && !slices.ContainsFunc(pairs, differs)
@@ -158,7 +158,7 @@ func negated(list []float64) []float64 {
 	return out
 }
 
-// moments are mean and standard deviation of a sample of two or more.
+// moments returns mean and standard deviation of a sample of at least two.
 func moments(list []float64) (mean, deviation float64) {
 	for _, v := range list {
 		mean += v / float64(len(list))
@@ -169,8 +169,8 @@ func moments(list []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// interval bounds the difference of the change less the baseline by the test itself: it holds each value that the looks
-// so far do not refuse.
+// interval bounds the change minus the baseline with the test itself: it contains every value that the looks so far do
+// not reject.
 func interval(d Design, gains []float64) (low, high *float64) {
 	low, high = bound(d, gains), minus(bound(d, negated(gains)))
 	if !d.Maximize {
@@ -183,10 +183,10 @@ func minus(v *float64) *float64 {
 	if v == nil {
 		return nil
 	}
-	return new(0 - *v) // and no negative zero
+	return new(0 - *v) // avoids a negative zero
 }
 
-// bound is the lower bound of the mean of values; nil: there is none.
+// bound returns the lower bound of the mean of values, or nil.
 func bound(d Design, values []float64) *float64 {
 	spread := slices.Max(values) - slices.Min(values)
 	proved := func(than float64) bool {

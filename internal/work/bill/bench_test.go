@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// BenchmarkRead reads rows of FOCUS 1.3, each with another cost and machine.
+// BenchmarkRead reads rows of FOCUS 1.3, each with a different cost and machine.
 func BenchmarkRead(b *testing.B) {
 	text := strings.SplitN(plain(b, "testdata/focus-1.3.csv"), "\n", 3)
 	n := 0

@@ -1,6 +1,6 @@
-// Package bill reads the bills of cloud providers: AWS CUR, Azure cost exports, GCP billing exports, OCI cost reports
-// and FOCUS of every provider. It reads row by row, so that the size of a file does not matter, and keeps every digit.
-// Each row becomes lines or a problem: nothing is left out, and the amounts of both add up to the file's total.
+// Package bill reads the bills of cloud providers: AWS CUR, Azure cost exports, GCP billing exports, OCI cost reports,
+// and FOCUS of any provider. It reads row by row, so the size of a file does not matter, and keeps every digit. Each
+// row becomes lines or a problem: nothing is left out, and the amounts of both add up to the file's total.
 package bill
 
 import (
@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Category is what a line is for.
+// Category is the purpose of a line.
 type Category string
 
-// The categories. Credit is what the provider gives: promotions, discounts. Refund is what it pays back. Commitment is
-// what reservations and savings plans cost by themselves, and what they take off.
+// The categories. Credit is a promotion or discount of the provider, Refund a repayment. Commitment is the cost of
+// reservations and savings plans themselves, and their deductions.
 const (
 	Compute    Category = "compute"
 	Storage    Category = "storage"
@@ -31,16 +31,16 @@ const (
 	Refund     Category = "refund"
 )
 
-// Categories are all of them, in the order of tables.
+// Categories lists all categories in table order.
 var Categories = []Category{Compute, Storage, Address, Transfer, Support, Commitment, Other, Tax, Credit, Refund}
 
-// Number is a number of a bill. A cell that is empty, or a column that the file lacks, is unknown: it is not zero.
+// Number is a number of a bill. An empty cell or a missing column is unknown, not zero.
 type Number struct {
 	Value decimal.Decimal
 	Known bool
 }
 
-// MarshalJSON writes null for what is unknown.
+// MarshalJSON writes null for an unknown number.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if !n.Known {
 		return []byte("null"), nil
@@ -56,27 +56,27 @@ type Line struct {
 	Category                   Category
 	Region, Resource           string
 	Job, Attempt               string // from the tags that scrimp gives to machines
-	TagsUnread                 bool   // the row's tags have a form that is not known
-	Correction                 bool   // of a period that was billed before
+	TagsUnread                 bool   // the row's tags have an unknown format
+	Correction                 bool   // for a period that was billed before
 	Start, End                 time.Time
 	Quantity, UnitPrice        Number
 	Unit                       string
-	Billed                     decimal.Decimal // what the invoice asks for
+	Billed                     decimal.Decimal // the invoiced amount
 	ListCost, Effective        Number          // at public prices; with commitments spread over their use
 	Currency                   money.Currency
-	PeriodStart, PeriodEnd     time.Time // of the bill; zero where the file does not say
+	PeriodStart, PeriodEnd     time.Time // of the bill; zero if the file does not say
 }
 
-// Problem is a row that could not be read, or the end of a file that breaks off.
+// Problem is an unreadable row, or the premature end of a file.
 type Problem struct {
 	File     string         `json:"-"`
 	Line     int            `json:"line"`
 	Reason   string         `json:"reason"`
-	Amount   Number         `json:"amount"` // what the row bills, where that much can be read
+	Amount   Number         `json:"amount"` // the billed amount of the row, if readable
 	Currency money.Currency `json:"currency"`
 }
 
-// Row is what became of one row of the file: lines, or a problem.
+// Row is the result of one row of the file: lines, or a problem.
 type Row struct {
 	Lines   []Line
 	Problem *Problem
@@ -84,22 +84,22 @@ type Row struct {
 
 // Limits bound what a file may make the program hold or unpack.
 type Limits struct {
-	Record   int   // bytes of a row
-	Repeated int   // rows that are remembered to find one that comes twice; at most twice as many are held
-	Unpacked int64 // bytes that any file may unpack to, whatever its size
-	Ratio    int64 // beyond them, how many times its size a file may unpack to
+	Record   int   // bytes per row
+	Repeated int   // rows remembered to find duplicates; at most twice as many are held
+	Unpacked int64 // bytes that any file may unpack to, regardless of its size
+	Ratio    int64 // above Unpacked, the factor by which a file may unpack
 }
 
-// Default is what bills of providers stay within: CSV of bills packs to a tenth, at best a fiftieth of its size.
+// Default returns limits that providers' bills meet: CSV bills compress to a tenth, at best a fiftieth of their size.
 func Default() Limits {
 	return Limits{Record: 1 << 20, Repeated: 500_000, Unpacked: 64 << 20, Ratio: 200}
 }
 
-// sampled is how many rows are read before the first is understood: they say how the file writes numbers and dates,
-// and which currency an account has.
+// sampled is the number of rows that are read ahead to learn how the file writes numbers and dates, and the currency of
+// each account.
 const sampled = 500
 
-// most bounds an amount, as the ledger does.
+// most bounds an amount, as in the ledger.
 var most, _ = decimal.Parse("1e12")
 
 // mostNumber bounds quantities and prices.
@@ -111,7 +111,7 @@ type Reader struct {
 	form     *form
 	kind     string
 	from     source
-	ahead    []record // sampled and not yet understood
+	ahead    []record // sampled and not converted yet
 	ended    bool
 	header   []string
 	at       columns
@@ -119,12 +119,12 @@ type Reader struct {
 	dates    dates
 	seen     repeated
 	currency map[string]money.Currency // of each account
-	lastTags string                    // of the row before: most rows have the same
+	lastTags string                    // of the previous row: most rows have the same
 	lastRead map[string]string
 	lastOK   bool
 }
 
-// New reads a bill of CSV or JSON lines, packed with gzip or not.
+// New reads a bill in CSV or JSON lines, optionally compressed with gzip.
 func New(file string, in io.Reader, limits Limits) (*Reader, error) {
 	from, header, err := open(in, limits)
 	if err != nil {
@@ -133,7 +133,7 @@ func New(file string, in io.Reader, limits Limits) (*Reader, error) {
 	return newReader(file, from, header, limits)
 }
 
-// Table reads a bill of rows that were taken apart before, such as those of Parquet. Next returns io.EOF at the end.
+// Table reads a bill from parsed rows, such as those of Parquet. next returns io.EOF at the end.
 func Table(file string, header []string, next func() ([]string, error), limits Limits) (*Reader, error) {
 	return newReader(file, &table{rows: next}, header, limits)
 }
@@ -155,7 +155,7 @@ func newReader(file string, from source, header []string, limits Limits) (*Reade
 	return r, nil
 }
 
-// fetch reads one more row. What ends a file too early is a problem like that of a row.
+// fetch reads one more row. A premature end of the file becomes a problem like that of a row.
 func (r *Reader) fetch() {
 	c, err := r.from.next()
 	switch {
@@ -170,10 +170,10 @@ func (r *Reader) fetch() {
 	}
 }
 
-// Kind says what the file is, such as "AWS CUR 2.0".
+// Kind returns the kind of the bill, such as "AWS CUR 2.0".
 func (r *Reader) Kind() string { return r.kind }
 
-// Lacks are the columns of the kind that the file has not: what they would say is unknown.
+// Lacks returns the kind's columns that the file lacks; their values are unknown.
 func (r *Reader) Lacks() (names []string) {
 	for _, f := range []field{fieldList, fieldEffective, fieldTags, fieldResource} {
 		inColumns := f == fieldTags && r.at[fieldJob] >= 0 // each tag has a column

@@ -24,7 +24,7 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// readAll reads a bill to its end.
+// readAll reads a whole bill.
 func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bill.Summary, lines []bill.Line, problems []bill.Problem) {
 	t.Helper()
 	r, err := bill.New(name, in, limits)
@@ -49,7 +49,7 @@ func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bil
 	}
 }
 
-// plain is the text of a sample.
+// plain returns the text of a sample.
 func plain(t testing.TB, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -68,11 +68,11 @@ func plain(t testing.TB, file string) string {
 	return strings.TrimPrefix(string(b), "\ufeff")
 }
 
-// costColumns are the columns that are added up, by the header's own words.
+// costColumns lists the columns to sum, by their names in the header.
 var costColumns = []string{"line_item_unblended_cost", "lineItem/UnblendedCost", "BilledCost", "CostInBillingCurrency",
 	"Kosten in Abrechnungswährung (CostInBillingCurrency)", "PreTaxCost", "cost/myCost", "cost"}
 
-// plainTotal adds up a sample's column of costs without the package: encoding/csv, encoding/json and fractions.
+// plainTotal sums the cost column of a sample without the package: with encoding/csv, encoding/json and fractions.
 func plainTotal(t *testing.T, file string) *big.Rat {
 	t.Helper()
 	text, sum := plain(t, file), new(big.Rat)
@@ -154,7 +154,7 @@ func samples(t *testing.T) (list []string) {
 	return list
 }
 
-// Each kind is recognised, each row is read, and the sum is that of the file's column to the last digit.
+// Each kind is recognised, each row is read, and the sum equals that of the file's column to the last digit.
 func TestBills_AreReadToTheLastDigit(t *testing.T) {
 	for _, file := range samples(t) {
 		in, err := os.Open(file)
@@ -197,7 +197,7 @@ func number(n bill.Number) string {
 	return n.Value.String()
 }
 
-// Every planted fault is named with its line, no other row is, and nothing is lost from the sum.
+// Every planted fault is reported with its line, no other row is, and the sum misses nothing.
 func TestFaults_AreEachNamed(t *testing.T) {
 	text := plain(t, "testdata/faults.csv")
 	s, lines, problems := readAll(t, "faults.csv", strings.NewReader(text), bill.Default())
@@ -243,7 +243,7 @@ func TestFaults_AreEachNamed(t *testing.T) {
 		v, _ := new(big.Rat).SetString(l.Billed.String())
 		sum.Add(sum, v)
 	}
-	// The same, plainly: each line of the file by itself, with the numbers that anybody can read.
+	// The same, directly: each line of the file by itself, with only the numbers that are easy to parse.
 	again := new(big.Rat)
 	column := -1
 	for i, name := range strings.Split(strings.Split(text, "\n")[0], ",") {
@@ -276,7 +276,7 @@ func rowOf(cost string, i int) string {
 	return fmt.Sprintf("%s,%s,USD,2026-10-05T08:00:00Z,2026-10-05T09:00:00Z,Usage,Compute,Machines %d,\n", cost, cost, i)
 }
 
-func TestNoBill_IsRefusedWithWhatIsWrong(t *testing.T) {
+func TestNew_RefusesOtherFilesWithTheReason(t *testing.T) {
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
 	_, _ = z.Write([]byte("a,b\n1,2\n"))
@@ -292,7 +292,7 @@ func TestNoBill_IsRefusedWithWhatIsWrong(t *testing.T) {
 		"UTF-16":         {"\xff\xfeB\x00i\x00", "UTF-16: save it as CSV in UTF-8"},
 		"an array":       {"[{\"cost\":1}]", "write JSON lines"},
 		"other JSON":     {"{\"a\":1}\n", "the file is no bill"},
-		"a program":      {"\x7fELF\x02\x01\x00\x00\x00\n", "the file is no text"},
+		"a program":      {"\x7fELF\x02\x01\x00\x00\x00\n", "the file is not text"},
 		"Parquet":        {"PAR1....", "the file is Parquet"},
 		"a gzip cut off": {"\x1f\x8b", "unpack: "},
 		"no cost": {strings.Replace(cur, "line_item_unblended_cost", "cost_of_line", 1),
@@ -307,8 +307,8 @@ func TestNoBill_IsRefusedWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A file may be a few kilobytes and unpack to terabytes.
-func TestABombIsCutOff(t *testing.T) {
+// A file of a few kilobytes may unpack to terabytes.
+func TestReader_CutsOffBombs(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = io.WriteString(z, head+rowOf("1.5", 1))
@@ -326,8 +326,8 @@ func TestABombIsCutOff(t *testing.T) {
 	}
 }
 
-// A gzip file that breaks off gives what came, and says so.
-func TestAPackedFileThatBreaksOffIsAProblem(t *testing.T) {
+// Of a truncated gzip file the readable part is returned, with an error.
+func TestReader_ReportsTruncatedGzipFiles(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = io.WriteString(z, head+rowOf("1.5", 1))
@@ -340,7 +340,7 @@ func TestAPackedFileThatBreaksOffIsAProblem(t *testing.T) {
 	}
 }
 
-// endless is a bill without an end, and counts what was read of it.
+// endless is a bill without an end that counts how much of it was read.
 type endless struct {
 	text string
 	row  func(i int) string
@@ -361,8 +361,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What the reader holds does not grow with the file, however the file attacks it.
-func TestLargeFilesTakeLittleMemory(t *testing.T) {
+// The reader's memory does not grow with the file, whatever the file contains.
+func TestReader_NeedsLittleMemoryForLargeFiles(t *testing.T) {
 	limits := bill.Default()
 	limits.Repeated = 10_000
 	for name, row := range map[string]func(i int) string{
@@ -400,7 +400,7 @@ func TestLargeFilesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// Numbers are read in both ways of writing them, and none is guessed.
+// Numbers in both notations are read, and ambiguous ones are not guessed.
 func TestNumbers_AreNeverGuessed(t *testing.T) {
 	for _, c := range []struct{ cells, want string }{
 		{"1.5 2.25", "1.5 2.25"},
@@ -448,8 +448,8 @@ func TestNumbers_AreNeverGuessed(t *testing.T) {
 	}
 }
 
-// A row whose quote does not end takes no other row with it.
-func TestATornRow_ConcernsItselfAlone(t *testing.T) {
+// A row with an unclosed quote affects no other row.
+func TestTornRow_AffectsNoOtherRow(t *testing.T) {
 	text := head
 	for i := range 50 {
 		row := rowOf("1", i)
@@ -457,7 +457,7 @@ func TestATornRow_ConcernsItselfAlone(t *testing.T) {
 			row = strings.Replace(row, "Machines", `"Machines`, 1)
 		}
 		if i == 30 {
-			row = strings.Replace(row, "Machines 30,", "\"Machines\n 30\",\"a \"\"b\"\" c\"", 1) // a text of two lines is none
+			row = strings.Replace(row, "Machines 30,", "\"Machines\n 30\",\"a \"\"b\"\" c\"", 1) // two lines of text are valid
 		}
 		text += row
 	}
@@ -467,7 +467,7 @@ func TestATornRow_ConcernsItselfAlone(t *testing.T) {
 	}
 }
 
-// Accounts may have currencies of their own, and a total never mixes two.
+// Accounts may have different currencies, and no total mixes two.
 func TestCurrencies_AreNeverAddedUp(t *testing.T) {
 	text := strings.Replace(head, "Tags", "BillingAccountId", 1)
 	for i, c := range []string{"USD,a", "EUR,b", "USD,a", "EUR,b", "USD,b", "EUR,b"} {
@@ -481,7 +481,7 @@ func TestCurrencies_AreNeverAddedUp(t *testing.T) {
 	}
 }
 
-// What scrimp exports as FOCUS is a bill that it reads, with its jobs and attempts.
+// A bill that scrimp has exported as FOCUS can be read, with its jobs and attempts.
 func TestOwnFOCUS_IsRead(t *testing.T) {
 	for _, v := range []focus.Version{focus.V12, focus.V13, focus.V14} {
 		w, begin := focus.NewWriter(v), time.Date(2026, 10, 30, 22, 0, 0, 0, time.UTC)
@@ -506,7 +506,7 @@ func TestOwnFOCUS_IsRead(t *testing.T) {
 	}
 }
 
-// Whatever a file is, each of its rows is a line or a problem, and reading it ends.
+// Whatever the file, each of its rows is a line or a problem, and reading ends.
 func FuzzNew(f *testing.F) {
 	for _, file := range []string{"faults.csv", "gcp.jsonl", "gcp.csv", "azure-mca-german.csv", "aws-cur.csv.gz", "focus-1.0.csv"} {
 		b, err := os.ReadFile(filepath.Join("testdata", file))

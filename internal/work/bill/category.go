@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/lib/decimal"
 )
 
-// signs are words that say what was used, in the order in which they count: a disk of a virtual machine is storage, and
-// what it sends is transfer.
+// signs lists words that tell the category, in order of precedence: a virtual machine's disk is storage, and what it
+// sends is transfer.
 var signs = []struct {
 	Category
 	words []string
@@ -27,7 +27,7 @@ var signs = []struct {
 		"container", "ocpu"}},
 }
 
-// classify says what was used from texts, of which the first that says anything counts.
+// classify returns the category of the first text that tells one.
 func classify(texts ...string) Category {
 	for _, text := range texts {
 		text = strings.ToLower(text)
@@ -42,7 +42,7 @@ func classify(texts ...string) Category {
 	return Other
 }
 
-// used says what a line is for that is plain use.
+// used returns the category of a usage line.
 func (c *row) used(l *Line) Category {
 	if strings.Contains(strings.ToLower(l.Service), "support") {
 		return Support
@@ -52,8 +52,8 @@ func (c *row) used(l *Line) Category {
 
 var zero = Number{Known: true}
 
-// awsLine goes by the type of the line. A commitment's covered use is billed at its on-demand price and taken off again
-// by a negation; its effective cost is in a column of its own.
+// awsLine uses the type of the line. Usage covered by a commitment is billed at its on-demand price and deducted again
+// by a negation; its effective cost has its own column.
 func awsLine(c *row, l *Line) []Line {
 	kind := c.text(fieldType)
 	planned := l.Effective // of a savings plan
@@ -88,7 +88,7 @@ func awsLine(c *row, l *Line) []Line {
 	return nil
 }
 
-// difference is a - b, where both are known.
+// difference returns a - b if both are known.
 func difference(a, b Number) Number {
 	if !a.Known || !b.Known {
 		return Number{}
@@ -117,13 +117,13 @@ func azureLine(c *row, l *Line) []Line {
 	return nil
 }
 
-// credit is what Google takes off a line.
+// credit is a deduction of Google from a line.
 type credit struct {
 	name, kind string
 	amount     decimal.Decimal
 }
 
-var errCredits = errors.New("is no list of credits with their amounts")
+var errCredits = errors.New("is not a list of credits with their amounts")
 
 func creditsOf(text string) (list []credit, err error) {
 	if text == "" {
@@ -152,7 +152,7 @@ func creditsOf(text string) (list []credit, err error) {
 	return list, nil
 }
 
-// gcpLine makes a line of each credit beside that of the use. Google bills the sum.
+// gcpLine adds a line for each credit to that of the usage. Google bills the sum.
 func gcpLine(c *row, l *Line) []Line {
 	l.Category = c.used(l)
 	switch c.text(fieldType) {
@@ -196,7 +196,7 @@ func ociLine(c *row, l *Line) []Line {
 	return nil
 }
 
-// focusLine goes by ChargeCategory, then by the service's category.
+// focusLine uses ChargeCategory, and then the service's category.
 func focusLine(c *row, l *Line) []Line {
 	kind := strings.ToLower(c.text(fieldType))
 	group := strings.ToLower(c.text(fieldGroup))
@@ -228,7 +228,7 @@ func focusUsed(c *row, l *Line, group string) Category {
 	case group == "networking":
 		return Transfer
 	case group == "compute" || group == "ai and machine learning":
-		if finer == Storage || finer == Transfer { // AWS: a disk and what it sends belong to EC2
+		if finer == Storage || finer == Transfer { // AWS: a disk and its transfers belong to EC2
 			return finer
 		}
 		return Compute

@@ -4,19 +4,19 @@ import (
 	"strings"
 )
 
-// mostLines bounds the lines of one row of CSV, whose texts may have several.
+// mostLines bounds the lines of one CSV row, whose texts may contain newlines.
 const mostLines = 1000
 
-// cells gives the rows of CSV. A row whose quotes do not end concerns itself alone: its first line is a fault, and the
-// next line begins a row again.
+// cells reads the rows of CSV. A row with unbalanced quotes affects only itself: its first line becomes a fault, and
+// the next line starts a row again.
 type cells struct {
 	*lines
 	comma   byte
-	width   int    // how many fields the header has
-	spanned []line // lines of a row beyond its first
+	width   int    // number of fields in the header
+	spanned []line // lines of a row after its first
 }
 
-// header reads the first row, which says how fields are divided.
+// header reads the first row, which determines the separator.
 func (c *cells) header() ([]string, error) {
 	first, err := c.lines.next()
 	for err == nil && strings.TrimSpace(first.text) == "" {
@@ -73,7 +73,7 @@ func (c *cells) next() (record, error) {
 	return record{line: first.n, fields: fields, sum: hashOf(text)}, nil
 }
 
-// rest adds lines until every quote has ended, and keeps them in spanned.
+// rest adds lines until every quote is closed, and keeps them in spanned.
 func (c *cells) rest(first line) (text string, whole bool, err error) {
 	c.spanned = c.spanned[:0]
 	quotes := strings.Count(first.text, `"`)
@@ -85,7 +85,7 @@ func (c *cells) rest(first line) (text string, whole bool, err error) {
 	for len(c.spanned) < mostLines && b.Len() < c.most {
 		l, err := c.lines.next()
 		if err != nil {
-			return "", false, nil // next meets the error again, or the file's end
+			return "", false, nil // next meets the error or the file's end again
 		}
 		c.spanned = append(c.spanned, l)
 		b.WriteByte('\n')
@@ -97,7 +97,7 @@ func (c *cells) rest(first line) (text string, whole bool, err error) {
 	return "", false, nil
 }
 
-// split divides a row into its fields, and returns false where a quote is not where CSV has it.
+// split splits a row into its fields, and returns false for a misplaced quote.
 func split(text string, comma byte) (fields []string, ok bool) {
 	fields = make([]string, 0, 1+strings.Count(text, string(comma)))
 	for {
@@ -126,7 +126,7 @@ func split(text string, comma byte) (fields []string, ok bool) {
 	}
 }
 
-// quoted returns a text up to its closing quote, with two quotes as one, and what follows.
+// quoted returns the text up to the closing quote, with doubled quotes as one, and the rest.
 func quoted(text string) (field, rest string, ended bool) {
 	double := false
 	for at := 0; ; at += 2 {

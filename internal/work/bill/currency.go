@@ -6,10 +6,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// known reports whether a code is one of ISO 4217.
+// known reports whether a code is in ISO 4217.
 func known(c money.Currency) bool { return currencies[c] }
 
-// currencies are those of ISO 4217 in use.
+// currencies holds the codes of ISO 4217 in use.
 var currencies = func() map[money.Currency]bool {
 	set := map[money.Currency]bool{}
 	for _, code := range strings.Fields(codes) {

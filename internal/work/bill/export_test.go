@@ -1,6 +1,6 @@
 package bill
 
-// Held is how many bytes of the file the reader holds.
+// Held returns how many bytes of the file the reader holds.
 func (r *Reader) Held() (n int) {
 	for _, c := range r.ahead {
 		for _, f := range c.fields {

@@ -2,7 +2,7 @@ package bill
 
 import "slices"
 
-// aws is the Cost and Usage Report: 2.0, and the one before it, whose columns are named like lineItem/UnblendedCost.
+// aws is the Cost and Usage Report: version 2.0, and the previous one with columns named like lineItem/UnblendedCost.
 var aws = &form{
 	provider: "AWS",
 	marks: [][]string{{"lineitemlineitemtype"}, {"lineitemunblendedcost"}, {"lineitemusagestartdate"},
@@ -72,7 +72,7 @@ var azure = &form{
 	},
 }
 
-// gcp is the billing export to BigQuery, standard or with resources, written out as JSON lines or CSV.
+// gcp is the billing export to BigQuery, standard or with resources, saved as JSON lines or CSV.
 var gcp = &form{
 	provider: "Google Cloud",
 	marks: [][]string{{"usagestarttime"}, {"servicedescription", "serviceid"}, {"skudescription", "skuid"}, {"currency"},
@@ -135,8 +135,8 @@ var focus = &form{
 	name: focusName,
 }
 
-// focusName says whose FOCUS it is, as far as its own columns (x_, oci_) show, and which version, by the columns that
-// each added.
+// focusName returns the provider, as far as its own columns (x_, oci_) show it, and the version, from the columns that
+// each version added.
 func focusName(has func(string) bool, _ []string) string {
 	whose := ""
 	for _, own := range []struct{ name, column string }{
@@ -162,7 +162,7 @@ func focusName(has func(string) bool, _ []string) string {
 		}
 	}
 	if version == "1.3" && has("serviceprovidername") && !has("providername") && !has("publishername") {
-		version = "1.4" // which took both out
+		version = "1.4" // which removed both
 	}
 	return whose + "FOCUS " + version
 }

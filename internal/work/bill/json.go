@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// deepest bounds how deep objects of a line of JSON may be within each other.
+// deepest bounds the nesting of objects in a JSON line.
 const deepest = 6
 
-// objects gives the rows of JSON lines. A field of an object in an object is named with both: "service.description".
-// A list is kept as JSON.
+// objects reads the rows of JSON lines. The name of a nested field includes its parents: "service.description". A list
+// stays JSON.
 type objects struct {
 	*lines
 }
@@ -61,7 +61,7 @@ func flatten(to map[string]string, prefix string, raw map[string]json.RawMessage
 	}
 }
 
-// arrange puts an object's values into the order of the columns.
+// arrange puts an object's values in column order.
 func (o *objects) arrange(c record, header []string) record {
 	if c.object == nil {
 		return c

@@ -8,23 +8,23 @@ import (
 	"unicode"
 )
 
-// field is what a column says.
+// field is the meaning of a column.
 type field int
 
-// The fields of a row. What has no column in a kind of bill is unknown there.
+// Fields of a row. A field without a column in a kind of bill is unknown.
 const (
 	fieldBilled field = iota
 	fieldCurrency
 	fieldStart
 	fieldEnd
 	fieldType     // usage, tax, credit, …
-	fieldProvider // where the file has several
+	fieldProvider // if the file has several
 	fieldAccount
 	fieldInvoice
 	fieldPeriodStart
 	fieldPeriodEnd
 	fieldService
-	fieldGroup // category of the service, in words of FOCUS
+	fieldGroup // category of the service, in FOCUS terms
 	fieldSKU
 	fieldUsage // what was used, in the provider's words
 	fieldDescription
@@ -38,41 +38,41 @@ const (
 	fieldTags
 	fieldJob
 	fieldAttempt
-	fieldCommitment // id of a reservation or savings plan
-	fieldPricing    // on demand, spot, reserved
+	fieldCommitment // ID of a reservation or savings plan
+	fieldPricing    // on-demand, spot, reserved
 	fieldClass      // Correction
-	fieldCredits    // JSON list of what is taken off
-	fieldUnusedPlan // AWS: what a savings plan and a reservation cost beyond what was used
+	fieldCredits    // JSON list of deductions
+	fieldUnusedPlan // AWS: unused cost of a savings plan and a reservation
 	fieldUsedPlan
 	fieldUnusedUpfront
 	fieldUnusedFee
-	fieldReserved // AWS: effective cost of what a reservation covers
+	fieldReserved // AWS: effective cost of usage that a reservation covers
 	fields
 )
 
-// fieldNames are the fields that a file may lack, for messages.
+// fieldNames names the fields that a file may lack, for messages.
 var fieldNames = map[field]string{fieldList: "list cost", fieldEffective: "effective cost", fieldTags: "tags",
 	fieldResource: "resource id"}
 
-// columns is the place of each field in a row, -1 where there is none.
+// columns holds the index of each field in a row, -1 for none.
 type columns [fields]int
 
-// form is a kind of bill: by which columns it is known, and which column says what. The first column of a list that the
-// file has is taken. Names are keys: lower-case letters and digits only, so lineItem/UnblendedCost is
+// form is a kind of bill: the columns that identify it, and the meaning of its columns. The first existing column of a
+// list counts. Names are keys: lower-case letters and digits only, so lineItem/UnblendedCost equals
 // line_item_unblended_cost.
 type form struct {
 	provider string
-	marks    [][]string // columns that tell it from other kinds, each with its other names
+	marks    [][]string // identifying columns, each with its other names
 	fields   map[field][]string
-	// line says what is special about a row, and returns further lines that it holds.
+	// line handles the specifics of a row, and returns further lines in it.
 	line func(*row, *Line) []Line
 	name func(has func(key string) bool, raw []string) string
 }
 
-// needed are the fields without which there is no bill.
+// needed lists the required fields of a bill.
 var needed = []field{fieldBilled, fieldCurrency, fieldStart}
 
-// tagJob and tagAttempt are the columns of tags that have one each.
+// tagJob and tagAttempt list the columns of tags with a column of their own.
 var (
 	tagJob     = []string{"resourcetagsuserscrimpjob", "tagsscrimpjob", "xjob"}
 	tagAttempt = []string{"resourcetagsuserscrimpattempt", "tagsscrimpattempt", "xattempt"}
@@ -80,13 +80,14 @@ var (
 
 var forms = []*form{aws, azure, gcp, oci, focus}
 
-// Kinds are those that are read, for messages.
+// Kinds lists the supported kinds, for messages.
 const Kinds = "AWS CUR 2.0, AWS CUR, Azure EA or MCA costs, a GCP billing export, OCI costs, or FOCUS 1.0 to 1.4"
 
 var errNoBill = errors.New("the file is no bill that scrimp reads: it has not the columns of " + Kinds)
 
-// key is a column's name without what differs from export to export: case, "_", "/" and blanks. Azure writes a column's
-// name in the reader's language and adds the English one: "Maßeinheit (UnitOfMeasure)" is unitofmeasure.
+// key normalizes a column's name: it removes the differences between exports in case, "_", "/" and blanks. Azure writes
+// a column's name in the reader's language followed by the English one: "Maßeinheit (UnitOfMeasure)" becomes
+// unitofmeasure.
 func key(name string) string {
 	if before, inner, ok := strings.Cut(strings.TrimSpace(name), " ("); ok && before != "" {
 		if inner, ok = strings.CutSuffix(inner, ")"); ok && !strings.ContainsFunc(inner, unicode.IsSpace) {
@@ -101,7 +102,7 @@ func key(name string) string {
 	}, name)
 }
 
-// recognise finds the kind of the file by its columns, and where each field is.
+// recognise finds the kind of the file from its columns, and the index of each field.
 func (r *Reader) recognise() error {
 	if _, isJSON := r.from.(*objects); isJSON {
 		r.header = r.names()
@@ -156,7 +157,7 @@ func (f *form) matches(places map[string]int) (n int) {
 	return n
 }
 
-// asWritten is a column's name as the provider writes it, where it is known.
+// asWritten returns the provider's spelling of a column, if known.
 func (f *form) asWritten(k string) string {
 	if name, ok := written[k]; ok {
 		return name
@@ -171,8 +172,8 @@ var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_co
 	"costmycost": "cost/myCost", "costcurrencycode": "cost/currencyCode",
 	"lineitemintervalusagestart": "lineItem/intervalUsageStart"}
 
-// names are the columns of JSON lines: those of the rows that were sampled, and all that the kind reads, since an
-// export leaves out what has no value.
+// names returns the columns of JSON lines: those of the sampled rows and all of the kind, because an export omits
+// fields without a value.
 func (r *Reader) names() (list []string) {
 	seen := map[string]bool{}
 	for _, c := range r.ahead {

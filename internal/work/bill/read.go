@@ -13,10 +13,10 @@ import (
 // mostAccounts bounds the accounts whose currency is remembered.
 const mostAccounts = 10_000
 
-// numeric are the fields that show how a file writes numbers.
+// numeric lists the fields that show how a file writes numbers.
 var numeric = []field{fieldBilled, fieldEffective, fieldList, fieldQuantity, fieldUnitPrice}
 
-// sample finds out how the file writes numbers and dates, and each account's currency, from the rows read ahead.
+// sample learns from the rows read ahead how the file writes numbers and dates, and each account's currency.
 func (r *Reader) sample() {
 	styles, orders := map[numbers]int{}, map[dates]int{}
 	votes := map[string]map[money.Currency]int{}
@@ -79,14 +79,14 @@ func mostOf(votes map[money.Currency]int) (best money.Currency) {
 	return best
 }
 
-// row is a row's cells, and the first error of reading them.
+// row holds a row's cells, and the first error of reading them.
 type row struct {
 	*Reader
 	fields []string
 	err    error
 }
 
-// text is a cell, "" where there is no such column.
+// text returns a cell, or "" without such a column.
 func (c *row) text(f field) string {
 	if at := c.at[f]; at >= 0 && at < len(c.fields) {
 		return strings.ToValidUTF8(strings.TrimSpace(c.fields[at]), "\uFFFD")
@@ -94,14 +94,14 @@ func (c *row) text(f field) string {
 	return ""
 }
 
-// fail keeps the first error, with the column that it is of.
+// fail keeps the first error with its column.
 func (c *row) fail(f field, err error) {
 	if c.err == nil && err != nil {
 		c.err = fmt.Errorf("%s: %w", c.header[c.at[f]], err)
 	}
 }
 
-// number reads a cell; one that is empty is unknown.
+// number parses a cell; an empty one is unknown.
 func (c *row) number(f field, bound decimal.Decimal) Number {
 	n, err := c.numbers.read(c.text(f))
 	if err == nil && n.Known && (n.Value.Cmp(bound) > 0 || n.Value.Cmp(bound.Neg()) < 0) {
@@ -121,7 +121,7 @@ func (c *row) moment(f field) (t time.Time, day bool) {
 	return t, day
 }
 
-// account tells accounts apart that may have currencies of their own.
+// account identifies an account, which may have its own currency.
 func (c *row) account() string { return c.provider() + "\x00" + c.text(fieldAccount) }
 
 func (c *row) provider() string {
@@ -131,13 +131,13 @@ func (c *row) provider() string {
 	return c.form.provider
 }
 
-// amount is what the row bills, as far as its cells can be read.
+// amount returns the billed amount, as far as its cells are readable.
 func (c *row) amount() (Number, money.Currency) {
 	code := money.Currency(c.text(fieldCurrency))
 	if !known(code) {
 		code = ""
 	}
-	n, _ := c.numbers.read(c.text(fieldBilled)) // a value with an error is clear
+	n, _ := c.numbers.read(c.text(fieldBilled)) // a value with an error is unambiguous
 	if n.Known && c.at[fieldCredits] >= 0 {
 		list, err := creditsOf(c.text(fieldCredits))
 		if err != nil {
@@ -150,7 +150,7 @@ func (c *row) amount() (Number, money.Currency) {
 	return n, code
 }
 
-// understand turns a record into lines, or a problem.
+// understand converts a record to lines, or to a problem.
 func (r *Reader) understand(c record) Row {
 	cells := &row{Reader: r, fields: c.fields}
 	fault := c.fault
@@ -161,7 +161,7 @@ func (r *Reader) understand(c record) Row {
 	}
 	if fault != "" {
 		p := &Problem{File: r.file, Line: c.line, Reason: fault}
-		// The last field may be cut off. Of a row with too many, nobody knows which is which.
+		// The last field may be cut off. With too many fields their meaning is unknown.
 		if n := len(c.fields); n > 0 && n <= len(r.header) {
 			cells.fields = c.fields[:n-1]
 			p.Amount, p.Currency = cells.amount()
@@ -184,7 +184,7 @@ func (r *Reader) understand(c record) Row {
 	return Row{Problem: p}
 }
 
-// lines reads every cell. It sets err where one cannot be read.
+// lines reads every cell. It sets err if one is unreadable.
 func (c *row) lines(at int) []Line {
 	l := Line{At: at, Provider: c.provider(), Account: c.text(fieldAccount), Invoice: c.text(fieldInvoice),
 		Service: c.text(fieldService), SKU: c.text(fieldSKU), Description: c.text(fieldDescription),
@@ -207,7 +207,7 @@ func (c *row) lines(at int) []Line {
 	return append([]Line{l}, more...)
 }
 
-// currencyOf is the row's currency, which is that of other rows of the account.
+// currencyOf returns the row's currency, which must equal that of the account's other rows.
 func (c *row) currencyOf() money.Currency {
 	code := money.Currency(c.text(fieldCurrency))
 	if !known(code) {

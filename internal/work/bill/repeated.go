@@ -2,7 +2,7 @@ package bill
 
 import "crypto/sha256"
 
-// hash stands for the text of a row.
+// hash identifies the text of a row.
 type hash [16]byte
 
 func hashOf(text string) hash {
@@ -10,14 +10,14 @@ func hashOf(text string) hash {
 	return hash(sum[:16])
 }
 
-// repeated finds rows that come twice. It remembers the last rows only, so that it takes the same memory for any file:
-// a provider that repeats a row does so within one file of a few hundred thousand rows.
+// repeated finds duplicate rows. It remembers only the latest rows, so its memory is bounded for any file: a provider
+// that repeats a row does so within one file of a few hundred thousand rows.
 type repeated struct {
 	most         int
-	young, older map[hash]int // line of each
+	young, older map[hash]int // line of each row
 }
 
-// first returns the line of the same row before, and 0 where there was none.
+// first returns the line of the first identical row, or 0.
 func (r *repeated) first(sum hash, line int) int {
 	if at := r.young[sum]; at > 0 {
 		return at

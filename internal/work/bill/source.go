@@ -12,38 +12,38 @@ import (
 	"unicode"
 )
 
-// record is a row that is not understood yet.
+// record is a row that is not converted yet.
 type record struct {
 	line   int
 	fields []string
-	object map[string]string // instead of fields, until the columns are known
-	fault  string            // why the row is none
+	object map[string]string // replaces fields until the columns are known
+	fault  string            // why the row is invalid
 	sum    hash              // of the whole row
 }
 
-// source gives the rows of a file one after the other. An error other than io.EOF is the end of the file too.
+// source reads the rows of a file. An error other than io.EOF also ends the file.
 type source interface{ next() (record, error) }
 
-// table is rows that came in fields.
+// table reads rows that are already split.
 type table struct {
 	line int
 	rows func() ([]string, error)
 }
 
-// Errors of files that are no bill in a form that is read.
+// Errors of files that are not a bill in a supported format.
 var (
 	errEmpty  = errors.New("the file is empty")
 	errZIP    = errors.New("the file is a ZIP archive: unpack it, and name the CSV file that was in it")
 	errUTF16  = errors.New("the file is UTF-16: save it as CSV in UTF-8")
 	errArray  = errors.New("the file is one JSON array: write JSON lines, one object a line")
-	errBinary = errors.New("the file is no text: a bill is CSV, JSON lines, or one of them packed with gzip")
+	errBinary = errors.New("the file is not text: a bill is CSV, JSON lines, or one of them packed with gzip")
 	errSwells = errors.New("it unpacks to far more than a bill does")
 )
 
-// ErrParquet says that the file is Parquet, which New does not read.
+// ErrParquet reports a Parquet file, which New does not read.
 var ErrParquet = errors.New("the file is Parquet")
 
-// open recognises the form of a file by its first bytes. The header of JSON lines is nil.
+// open detects the format of a file from its first bytes. The header of JSON lines is nil.
 func open(in io.Reader, limits Limits) (source, []string, error) {
 	packed := &counted{from: in}
 	text := bufio.NewReaderSize(packed, 1<<16)
@@ -85,7 +85,7 @@ func open(in io.Reader, limits Limits) (source, []string, error) {
 	return c, header, err
 }
 
-// counted counts the bytes that were read.
+// counted counts the bytes read.
 type counted struct {
 	from io.Reader
 	n    int64
@@ -97,7 +97,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacked ends a file that unpacks to far more than it is.
+// unpacked fails if a file unpacks to far more than its size.
 type unpacked struct {
 	counted
 	packed *counted
@@ -112,11 +112,11 @@ func (u *unpacked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lines gives a text line by line. It holds no more than one line, and those that were given back.
+// lines reads a text line by line. It holds at most one line, plus those returned with giveBack.
 type lines struct {
 	in   *bufio.Reader
 	most int // bytes of a line
-	n    int // lines that were read
+	n    int // lines read so far
 	back []line
 }
 
@@ -157,7 +157,7 @@ func (l *lines) next() (line, error) {
 	}
 }
 
-// giveBack lets next return the lines again.
+// giveBack makes next return the lines again.
 func (l *lines) giveBack(list []line) { l.back = slices.Concat(list, l.back) }
 
 func (t *table) next() (record, error) {

@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// mostServices bounds the services that a summary tells apart; the rest is one.
+// mostServices bounds the services that a summary distinguishes; the rest counts as one.
 const mostServices = 2_000
 
-// Rest is the name of the services beyond the first 2,000.
+// Rest names the services beyond the first 2,000.
 const Rest = "(other services)"
 
 // Part is a part of a bill.
@@ -22,7 +22,7 @@ type Part struct {
 	Billed decimal.Decimal `json:"billed"`
 }
 
-// Known is the sum of what is known, unknown where nothing is, and of how many lines it is not.
+// Known is the sum of the known values, unknown if there are none, and the number of lines without one.
 type Known struct {
 	Sum     Number `json:"sum"`
 	Unknown int    `json:"unknown_lines"`
@@ -36,12 +36,12 @@ func (k *Known) add(n Number) {
 	k.Sum = Number{k.Sum.Value.Add(n.Value), true}
 }
 
-// Total is a bill in one currency. File is Billed and Unread together: the sum of the file's own column.
+// Total is a bill in one currency. File is Billed plus Unread: the sum of the file's own column.
 type Total struct {
-	Currency             money.Currency  `json:"currency"` // "": of rows whose currency cannot be read
+	Currency             money.Currency  `json:"currency"` // empty for rows with an unreadable currency
 	File                 decimal.Decimal `json:"file_total"`
-	Billed               decimal.Decimal `json:"billed"`   // by the lines that were read
-	Unread               decimal.Decimal `json:"not_read"` // by rows that are problems
+	Billed               decimal.Decimal `json:"billed"`   // in the readable lines
+	Unread               decimal.Decimal `json:"not_read"` // in rows with problems
 	List                 Known           `json:"list_cost"`
 	Effective            Known           `json:"effective_cost"`
 	Usage                decimal.Decimal `json:"before_tax_credits_refunds"`
@@ -55,11 +55,11 @@ type Total struct {
 	categories, services map[string]*Part
 }
 
-// Summary is what a bill holds.
+// Summary is the contents of a bill.
 type Summary struct {
 	File       string     `json:"file"`
 	Kind       string     `json:"kind"`
-	Start      *time.Time `json:"start"` // of the first charge; null: no row was read
+	Start      *time.Time `json:"start"` // of the first charge; null if no row was read
 	End        *time.Time `json:"end"`
 	Rows       int        `json:"rows"`
 	Lines      int        `json:"lines"` // a row of Google's has one more for each credit
@@ -148,8 +148,8 @@ func part(of map[string]*Part, name string) *Part {
 	return of[name]
 }
 
-// Finish orders what was counted: currencies by name, those of problems alone last, categories as tables have them,
-// services by what they cost.
+// Finish sorts the results: currencies by name, those with only problems last, categories in table order, services by
+// cost.
 func (s *Summary) Finish() {
 	s.Totals = []Total{}
 	for _, t := range s.totals {

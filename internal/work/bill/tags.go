@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// tags reads the tags that scrimp gives to machines. Tags that cannot be read leave the line without them, and are
-// counted.
+// tags reads the tags that scrimp gives to machines. A line with unreadable tags has none and is counted.
 func (c *row) tags(l *Line) {
 	l.Job, l.Attempt = c.text(fieldJob), c.text(fieldAttempt)
 	text := c.text(fieldTags)
 	if text == "" || !strings.Contains(text, "crimp") && text[0] != '"' {
-		return // most rows: they have no tag of ours
+		return // most rows have no scrimp tag
 	}
 	if text != c.lastTags {
 		c.lastTags = text
@@ -28,8 +27,8 @@ func (c *row) tags(l *Line) {
 	}
 }
 
-// tagsOf reads an object {"name": "value"}, the same without its braces as Azure writes it, or a list of objects
-// {"key": …, "value": …} as Google writes it.
+// tagsOf parses an object {"name": "value"}, the same without braces (Azure), or a list of objects {"key": …, "value":
+// …} (Google).
 func tagsOf(text string) (map[string]string, bool) {
 	if text[0] == '[' {
 		var list []struct{ Key, Value string }

@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/lib/decimal"
 )
 
-// numbers is how a file writes its numbers.
+// numbers is the number format of a file.
 type numbers int
 
-// The ways to write a number. Unsure is one that may be read either way: "1.234", "15".
+// Number formats. Unsure is a number that has two readings: "1.234", "15".
 const (
 	unsure numbers = iota
 	point          // 1,234.56
@@ -25,7 +25,7 @@ var (
 	errAmbiguous = errors.New("may be read in two ways")
 )
 
-// mantissa is a number without its exponent.
+// mantissa returns a number without its exponent.
 func mantissa(s string) string {
 	if at := strings.IndexAny(s, "eE"); at >= 0 {
 		return s[:at]
@@ -33,7 +33,7 @@ func mantissa(s string) string {
 	return s
 }
 
-// styleOf says how a number is written, as far as it shows.
+// styleOf returns the format of a number, as far as it shows.
 func styleOf(s string) numbers {
 	s = strings.TrimLeft(mantissa(s), "+-")
 	points, commas := strings.Count(s, "."), strings.Count(s, ",")
@@ -60,8 +60,8 @@ func styleOf(s string) numbers {
 	return comma
 }
 
-// read reads a number of a file that writes its numbers so. An error may come with a value: the number is clear, but
-// not written as the others are.
+// read parses a number in the file's format. An error may come with a value: the number is unambiguous, but in another
+// format than the others.
 func (n numbers) read(s string) (Number, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -99,7 +99,7 @@ func (n numbers) read(s string) (Number, error) {
 	return Number{d, true}, nil
 }
 
-// grouped reports whether what stands between marks of thousands are three digits each.
+// grouped reports whether the thousands groups have three digits each.
 func grouped(whole, group string) bool {
 	for i, part := range strings.Split(whole, group) {
 		if i > 0 && len(part) != 3 || i == 0 && len(part) > 3 && strings.Contains(whole, group) {
@@ -109,10 +109,10 @@ func grouped(whole, group string) bool {
 	return true
 }
 
-// dates is how a file writes days with slashes.
+// dates is the format of a file's days with slashes.
 type dates int
 
-// The ways to write a day. Azure writes 11/30/2026 in English, and 30/11/2026 in most other languages.
+// Day formats. Azure writes 11/30/2026 in English, and 30/11/2026 in most other languages.
 const (
 	monthFirst dates = iota
 	dayFirst
@@ -127,7 +127,7 @@ var slashed = map[dates][]string{
 	dayFirst:   {"2/1/2006", "2/1/2006 15:04:05", "2/1/2006 15:04"},
 }
 
-// read reads a time; day says that the text names a day and no time of it.
+// read parses a time; day means that the text has no time of day.
 func (d dates) read(s string) (t time.Time, day bool, err error) {
 	s = strings.TrimSpace(s)
 	if len(s) <= 40 {
@@ -142,7 +142,7 @@ func (d dates) read(s string) (t time.Time, day bool, err error) {
 	return time.Time{}, false, fmt.Errorf("%.40q is no time such as 2026-11-30T00:00:00Z", s)
 }
 
-// datesOf says how a day is written, where it shows.
+// datesOf returns the format of a day, if it shows.
 func datesOf(s string) (d dates, sure bool) {
 	first, rest, ok := strings.Cut(s, "/")
 	second, _, _ := strings.Cut(rest, "/")

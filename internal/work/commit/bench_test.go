@@ -12,9 +12,9 @@ import (
 
 var demandFile = flag.String("demand", "../../../../shared/data/commitments/demand.csv", "the benchmark's demand")
 
-// The public benchmark, where its data is there. Costs are means over regions in per cent of on-demand, months 13 to 36; falls
-// are of half the demand on the 2nd of each of the last twelve months, and the single one is that of 2 August (day 183). The
-// figures of hindsight in the last year are those that the benchmark's own scorer prints.
+// The public benchmark, if its data is present. Costs are means over regions in per cent of on-demand, months 13 to 36.
+// Falls are of half the demand, on the 2nd of each of the last twelve months; the single one is that of 2 August (day
+// 183). The figures of hindsight in the last year are those that the benchmark's own scorer prints.
 func TestBenchmark_ReachesItsTargets(t *testing.T) {
 	in, err := os.Open(*demandFile)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestBenchmark_ReachesItsTargets(t *testing.T) {
 	fmt.Println("DISCOUNT  INSURE  AS IT WAS  TO REACH  TWELVE FALLS  TO REACH  2 AUGUST  LAST YEAR  HINDSIGHT")
 	for _, c := range []struct {
 		price                 int64
-		cost, fallen, instead float64 // to reach, and the ladder in hindsight of the last year
+		cost, fallen, instead float64 // targets, and the ladder in hindsight of the last year
 	}{{7200, 79.6, 83.5, 78.87}, {6000, 69.4, 73.0, 68.40}} {
 		for _, insure := range insured {
 			var cost, fallen, august, year, best float64
@@ -62,7 +62,7 @@ func TestBenchmark_ReachesItsTargets(t *testing.T) {
 	}
 }
 
-// is returns a cost in per cent; all of the benchmark's are known.
+// is returns a cost in per cent; all costs of the benchmark are known.
 func is(t commit.Tally) float64 {
 	v, _ := t.Percent()
 	return v

@@ -29,7 +29,7 @@ func read(text string) (commit.Demand, error) {
 	return commit.ReadDemand("demand.csv", strings.NewReader(text), zero)
 }
 
-// Each bad file is refused with file, line and fix.
+// Each invalid file is refused with file, line and fix.
 func TestReadDemand_NamesFileLineAndFix(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"empty":         {"", "demand.csv: line 1: the file is empty"},
@@ -74,7 +74,7 @@ func TestReadDemand_EndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// Hours may be numbered or be times; a byte order mark, quotes and CRLF do no harm.
+// Hours may be numbers or times. A byte order mark, quotes and CRLF are accepted.
 func TestReadDemand_ReadsNumbersAndTimes(t *testing.T) {
 	d, err := read("\ufeff\"hour\",\"eu west\"\r\n0,3\r\n1,4\r\n\r\n")
 	if err != nil || !d.Numbered || d.Hours != 2 || d.Regions[0].Name != "eu west" || !slices.Equal(d.Regions[0].Units, []int64{3, 4}) {
@@ -103,7 +103,7 @@ func FuzzReadDemand(f *testing.F) {
 	})
 }
 
-// The best level is the one that costs least, by trying all.
+// The best level costs least of all levels.
 func TestBestLevel_CostsLeast(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -124,7 +124,7 @@ func TestBestLevel_CostsLeast(t *testing.T) {
 	}
 }
 
-// A tally adds up hour by hour, as a plain count does.
+// A tally agrees with a simple count of each hour.
 func TestCount_AgreesWithAPlainCount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -182,7 +182,8 @@ func policy(insure float64) commit.Policy {
 	return commit.Policy{Price: commit.Share(7200), Months: 12, Insure: insure, Fall: 5000}
 }
 
-// simulated is a region in per cent of on-demand: as it is, and the mean over falls in each of the last months.
+// simulated returns a region's cost in per cent of on-demand: as it is, and the mean over falls in each of the last
+// months.
 func simulated(t testing.TB, p commit.Policy, r commit.Region) (cost, fallen float64) {
 	t.Helper()
 	res := p.Simulate(r, commit.Calendar{Zero: zero}, 12, 36, true)
@@ -197,8 +198,8 @@ func simulated(t testing.TB, p commit.Policy, r commit.Region) (cost, fallen flo
 	return cost, fallen
 }
 
-// Whatever the shape of the demand, a plan costs no more than on-demand and no less than the best level of each month, and
-// more insurance lowers the cost of falls.
+// Whatever the shape of the demand, a plan costs at most as much as on-demand and at least as much as the best level of
+// each month. More insurance lowers the cost of falls.
 func TestPlan_HoldsOnEveryShape(t *testing.T) {
 	for _, name := range []string{"growth", "season", "fall", "flat", "batch", "from-zero"} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +219,7 @@ func TestPlan_HoldsOnEveryShape(t *testing.T) {
 	}
 }
 
-// Flat demand is bought whole at once; a batch that runs a quarter of the time is not worth a commitment of its own.
+// Flat demand is bought completely and at once. A batch that runs a quarter of the time is not worth a commitment.
 func TestPlan_BuysWhatIsUsedEnough(t *testing.T) {
 	cal := commit.Calendar{Zero: zero}
 	flat := shaped(t, "flat")
@@ -240,7 +241,7 @@ func TestPlan_BuysWhatIsUsedEnough(t *testing.T) {
 	}
 }
 
-// A plan sees the past alone: what comes later changes no purchase before it. Each run is the same.
+// A plan uses only the past: later demand changes no earlier purchase. Every run gives the same result.
 func TestPlay_DoesNotKnowTheFuture(t *testing.T) {
 	r := shaped(t, "growth")
 	cal := commit.Calendar{Zero: zero}
@@ -254,7 +255,7 @@ func TestPlay_DoesNotKnowTheFuture(t *testing.T) {
 	}
 }
 
-// A larger demand is planned in coarser steps, and costs the same share within a tenth of a per cent.
+// Larger demand is planned in coarser steps, and costs the same share within a tenth of a per cent.
 func TestPlan_ScalesWithTheDemand(t *testing.T) {
 	r := shaped(t, "growth")
 	want, _ := simulated(t, policy(0.1), r)
@@ -280,9 +281,9 @@ func TestPlan_OfThreeYears(t *testing.T) {
 	}
 }
 
-// By hand: 400 units at 0.72 of on-demand, owed for 8,760 h, are always used. What is owed is 6,307.2 h of on-demand a unit,
-// so it has paid off in the ninth month. If half falls, 200 of 400 are idle: 0.72 × 400 = 288 for 200 served, 144 %, where
-// 144 would have done, 72 %.
+// By hand: 400 units at 0.72 of on-demand, owed for 8,760 h, are always used. One unit owes 6,307.2 h of on-demand, so
+// it has paid off in the ninth month. If half the demand falls, 200 of 400 units are idle: 0.72 × 400 = 288 for 200
+// served, which is 144 %. 144 would have been enough, which is 72 %.
 func TestOutlook_OfFlatDemandByHand(t *testing.T) {
 	r := shaped(t, "flat")
 	o := policy(0).Outlook(commit.Region{Name: "flat", Units: r.Units[:8760]}, commit.Calendar{Zero: zero}, nil, []int64{0, 5000, 10_000})
@@ -300,8 +301,8 @@ func TestOutlook_OfFlatDemandByHand(t *testing.T) {
 	}
 }
 
-// Without a fall to insure against, flat demand is covered whole in every month, whatever is held and when it ends.
-func TestPlan_FillsWhatEnds(t *testing.T) {
+// Without a fall to insure against, flat demand is fully covered in every month, whatever is held and whenever it ends.
+func TestPlan_ReplacesWhatEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	cal := commit.Calendar{Zero: zero}
 	r := commit.Region{Name: "flat", Units: shaped(t, "flat").Units[:8760]}
@@ -318,7 +319,7 @@ func TestPlan_FillsWhatEnds(t *testing.T) {
 	}
 }
 
-// Flat demand of any size is bought whole and no unit more, in one purchase now or beside what is held.
+// Flat demand of any size is bought to the exact unit, in one purchase, now or in addition to what is held.
 func TestPlan_BuysFlatDemandToTheUnit(t *testing.T) {
 	cal := commit.Calendar{Zero: zero}
 	for _, units := range []int64{1, 7, 4096, 4097, 10_000, 65_537, 100_003, 1_000_003, 999_999_999, commit.MaxUnits} {
@@ -337,8 +338,8 @@ func TestPlan_BuysFlatDemandToTheUnit(t *testing.T) {
 	}
 }
 
-// However little a commitment costs, no plan commits to more than the largest demand of the forecast, which is the largest
-// one seen times its growth (at most 1 in 168 days, of which 0.7 goes on for 380 days).
+// However cheap a commitment is, no plan commits to more than the largest demand of the forecast. That is the largest
+// past demand times its growth (at most 1 in 168 days, of which 0.7 continues for 380 days).
 func TestPlan_BuysNoMoreThanIsEverUsed(t *testing.T) {
 	for _, name := range []string{"growth", "season", "fall", "flat", "batch", "from-zero"} {
 		r := shaped(t, name)
@@ -358,8 +359,8 @@ func TestPlan_BuysNoMoreThanIsEverUsed(t *testing.T) {
 	}
 }
 
-// Half of a flat demand falls, at a price that is no count of ten thousandths: the regret is exact, and never above what is
-// owed. 100 × $1.50 × 26,280 h are owed; with half gone 50 stand idle for the whole term.
+// Half of a flat demand falls, at a price that is not a multiple of a ten-thousandth. The regret is exact, and at most
+// what is owed. 100 × $1.50 × 26,280 h are owed; after the fall 50 units are idle for the whole term.
 func TestOutlook_RegretIsExact(t *testing.T) {
 	p := commit.Policy{Price: big.NewRat(150, 306), Months: 36, Fall: 5000}
 	r := commit.Region{Name: "flat", Units: slices.Repeat([]int64{100}, 8760)}

@@ -2,17 +2,17 @@ package commit
 
 import "slices"
 
-// One is the price of an hour of a unit on demand, in ten thousandths: prices of commitments are whole numbers of them.
+// One is the price of an on-demand hour of a unit in ten thousandths; prices of commitments are whole numbers of them.
 const One = 10_000
 
-// A Purchase is units bought at the first hour of a month, owed for Hours from then on.
+// A Purchase is units bought at the first hour of a month and owed for Hours from then on.
 type Purchase struct {
 	Start int
 	Units int64
 	Hours int
 }
 
-// level returns the units that are committed in an hour.
+// level returns the committed units in an hour.
 func level(held []Purchase, hour int) (n int64) {
 	for _, p := range held {
 		if p.Start <= hour && hour < p.Start+p.Hours {
@@ -22,14 +22,14 @@ func level(held []Purchase, hour int) (n int64) {
 	return n
 }
 
-// A Tally is what a span of hours used and paid. Cost counts ten thousandths of a unit-hour on demand.
+// A Tally is the use and payment of a range of hours. Cost counts ten thousandths of an on-demand unit-hour.
 type Tally struct {
 	Demand, Served, Committed int64 // unit-hours
 	Cost                      int64
 }
 
-// add adds the hours of demand under one level, price being that of an hour of a committed unit. With the limits of a
-// demand file, and purchases of no more than was ever in use, no sum is above 1e5 × 1e9 × 1e4 = 1e18.
+// add adds the hours of demand under one level; price is the hourly price of a committed unit. With the limits of a
+// demand file, and purchases up to the largest demand, no sum exceeds 1e5 × 1e9 × 1e4 = 1e18.
 func (t *Tally) add(demand []int64, level, price int64) {
 	for _, d := range demand {
 		t.Demand += d
@@ -39,7 +39,7 @@ func (t *Tally) add(demand []int64, level, price int64) {
 	t.Committed += level * int64(len(demand))
 }
 
-// Count adds up the hours from first to below end under purchases, price being that of an hour of a committed unit.
+// Count adds up the hours from first to before end under the purchases; price is the hourly price of a committed unit.
 func Count(demand []int64, held []Purchase, price int64, first, end int) (t Tally) {
 	cuts := []int{first, end}
 	for _, p := range held {
@@ -53,7 +53,7 @@ func Count(demand []int64, held []Purchase, price int64, first, end int) (t Tall
 	return t
 }
 
-// Percent returns the cost as a percentage of on-demand. It is (0, false) where nothing was used.
+// Percent returns the cost as a percentage of on-demand, and false if nothing was used.
 func (t Tally) Percent() (float64, bool) {
 	if t.Demand == 0 {
 		return 0, false
@@ -74,29 +74,29 @@ func ratio(a, b int64) (float64, bool) {
 	return float64(a) / float64(b), true
 }
 
-// BestLevel returns the largest level whose last unit is used in more than a share price/One of the hours: the level
-// that costs least for these hours.
+// BestLevel returns the largest level whose last unit is used in more than price/One of the hours: the cheapest level
+// for these hours.
 func BestLevel(demand []int64, price int64) int64 {
 	if len(demand) == 0 {
 		return 0
 	}
 	s := slices.Sorted(slices.Values(demand))
-	// The unit at level s[i] is used in len-i hours, and those are enough where One × (len-i) > price × len.
+	// The unit at level s[i] is used in len-i hours, which suffice if One × (len-i) > price × len.
 	n := int64(len(s))
 	i := n - price*n/One - 1 // the largest i with One × (n-i) > price × n
 	return s[max(0, i)]
 }
 
-// A Hindsight is the least that months could have cost with the best level of each, chosen after the fact.
+// A Hindsight is the least possible cost of some months with the best level of each, chosen after the fact.
 type Hindsight struct {
 	Tally  Tally
 	Levels []int64
-	// Attainable says that purchases with a term of twelve months reach these levels: all falls from month to month
-	// together are no larger than the first level. Otherwise the cost is a lower bound.
+	// Attainable means that purchases with a term of twelve months can reach these levels: all decreases from month to
+	// month together do not exceed the first level. Otherwise the cost is a lower bound.
 	Attainable bool
 }
 
-// Best returns the best level of each month from first to below end.
+// Best returns the best level of each month from first to before end.
 func (c Calendar) Best(demand []int64, price int64, first, end int) (h Hindsight) {
 	var falls int64
 	for m := first; m < end; m++ {
@@ -112,7 +112,7 @@ func (c Calendar) Best(demand []int64, price int64, first, end int) (h Hindsight
 	return h
 }
 
-// Fallen returns the demand with a share of it, in ten thousandths, lost from an hour on, rounded up to whole units.
+// Fallen returns the demand reduced by a share, in ten thousandths, from an hour on, rounded up to whole units.
 func Fallen(demand []int64, from int, share int64) []int64 {
 	out := slices.Clone(demand)
 	for h := from; h < len(out); h++ {

@@ -1,6 +1,6 @@
 package commit
 
-// A curve is sorted demand, with what it takes to say how much of it lies above a level in a few steps.
+// A curve is sorted demand with an index, to find quickly how much of it is above a level.
 type curve struct {
 	hours []float64 // sorted
 	below []float64 // [i]: the sum of the first i hours
@@ -8,7 +8,7 @@ type curve struct {
 	scale float64
 }
 
-// curveParts is how many parts of equal width a curve has: a lookup begins at the part's first hour.
+// curveParts is the number of equal parts of a curve: a lookup starts at the first hour of its part.
 const curveParts = 4096
 
 func newCurve(sorted []float64) *curve {
@@ -41,12 +41,12 @@ func (c *curve) over(level float64) float64 {
 	return (c.below[n] - c.below[i] - float64(float64(n-i)*level)) / float64(n)
 }
 
-// costs are the mean cost of an hour of a month at each level.
+// costs returns the mean cost of an hour of a month at each level.
 type costs struct {
 	*curve
-	factor float64 // demand of the month, as a share of the curve's
-	price  float64 // of an hour of a committed unit
-	floor  int64   // levels below it cost what it costs
+	factor float64 // demand of the month relative to the curve's
+	price  float64 // per hour of a committed unit
+	floor  int64   // levels below it cost the same as it
 }
 
 func (c costs) at(level int64) float64 {

@@ -1,5 +1,5 @@
 // Package commit plans commitments: reserved machines, savings plans and committed use, which cost less than on-demand
-// and are owed for their whole term, used or not. Demand of each hour goes in, purchases by month come out.
+// and are owed for their whole term regardless of use. It converts hourly demand to purchases by month.
 package commit
 
 import (
@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// Limits of a demand file. With them every cost fits a signed 64-bit count (see Window.Cost).
+// Limits of a demand file. They make every cost fit a signed 64-bit count (see Window.Cost).
 const (
-	MaxUnits   = 1_000_000_000 // of one hour of one region
-	MaxHours   = 100_000       // some eleven years
+	MaxUnits   = 1_000_000_000 // in one hour of one region
+	MaxHours   = 100_000       // about eleven years
 	MaxRegions = 1000
 	MaxCells   = 10_000_000 // hours × regions
 	maxLine    = 1 << 16    // bytes
@@ -29,29 +29,29 @@ type Region struct {
 	Units []int64 // in use in each hour; one unit is one machine of any type
 }
 
-// A Demand is the hours of all regions.
+// A Demand holds the hours of all regions.
 type Demand struct {
 	Calendar Calendar
-	Numbered bool // the file numbers its hours, so Calendar is what the caller said
+	Numbered bool // the file numbers its hours, so the caller set Calendar
 	Hours    int
 	Regions  []Region
 }
 
-// A Calendar says when hour 0 was, in UTC.
+// A Calendar gives the time of hour 0, in UTC.
 type Calendar struct{ Zero time.Time }
 
-// Month returns the first hour of a month: 0 is the month of the calendar's hour 0, so it may be below zero.
+// Month returns the first hour of a month. Month 0 contains hour 0, so the result may be negative.
 func (c Calendar) Month(i int) int {
 	first := time.Date(c.Zero.Year(), c.Zero.Month()+time.Month(i), 1, 0, 0, 0, 0, time.UTC)
 	return int(first.Sub(c.Zero) / time.Hour)
 }
 
-// Name returns a month as 2024-03.
+// Name formats a month as 2024-03.
 func (c Calendar) Name(i int) string {
 	return c.Zero.AddDate(0, 0, 1-c.Zero.Day()).AddDate(0, i, 0).Format("2006-01")
 }
 
-// Months returns the months that lie wholly within so many hours: from the first to below the end.
+// Months returns the months wholly within the given number of hours: first, and the end after the last.
 func (c Calendar) Months(hours int) (first, end int) {
 	if c.Month(0) < 0 {
 		first = 1
@@ -78,8 +78,8 @@ func (r *reader) wrong(field, cause, fix string) error {
 	return errors.New(at + cause + ": " + fix)
 }
 
-// ReadDemand reads CSV with a header: hour, then one column for each region. Hours follow each other without a gap;
-// they are numbers from 0, zero being the first, or times in UTC. A problem names file, line, field and fix.
+// ReadDemand reads CSV with a header: hour, followed by one column per region. Hours are consecutive: either numbers
+// from 0, where zero is the time of the first, or times in UTC. A problem names file, line, field and fix.
 func ReadDemand(file string, in io.Reader, zero time.Time) (Demand, error) {
 	r := &reader{file: file, d: Demand{Calendar: Calendar{zero.UTC()}}}
 	s := bufio.NewScanner(in)
@@ -142,7 +142,7 @@ func (r *reader) head(fields []string) error {
 	return nil
 }
 
-// plain returns a field without blanks and quotes around it.
+// plain returns a field without surrounding blanks and quotes.
 func plain(field string) string { return strings.Trim(strings.TrimSpace(field), `"`) }
 
 func (r *reader) row(fields []string) error {
@@ -170,10 +170,10 @@ func (r *reader) row(fields []string) error {
 	return nil
 }
 
-// forms are the ways in which an hour may be written as a time.
+// forms lists the time formats of an hour.
 var forms = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04"}
 
-// hour checks that the hour follows the one before. The first says whether hours are numbers or times.
+// hour checks that the hour follows the previous one. The first hour determines whether hours are numbers or times.
 func (r *reader) hour(text string) error {
 	n, err := strconv.Atoi(text)
 	numbered := err == nil
@@ -208,7 +208,7 @@ func (r *reader) hour(text string) error {
 	return nil
 }
 
-// moment reads a time on the full hour between the years 1970 and 9999.
+// moment parses a full hour between the years 1970 and 9999.
 func moment(text string) (time.Time, bool) {
 	for _, form := range forms {
 		if at, err := time.Parse(form, text); err == nil {
@@ -233,7 +233,7 @@ func (r *reader) whole() error {
 	return nil
 }
 
-// sum adds up what is below MaxUnits in at most MaxHours.
+// sum adds up at most MaxHours values of at most MaxUnits.
 func sum(list []int64) (n int64) {
 	for _, v := range list {
 		n += v

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Shape of the forecast. They are round numbers, and what a plan costs hardly depends on any (docs/commit.md).
+// Parameters of the forecast. They are round numbers, and the cost of a plan hardly depends on them (docs/commit.md).
 const (
-	recentDays = 56  // the hours of the recent past stand for those to come: eight whole weeks
-	growthDays = 168 // growth is the mean demand of so many days over that of as many days before
-	damping    = 0.7 // share of that growth which goes on
-	growMonths = 12  // and for how long: beyond it the forecast is flat
+	recentDays = 56  // the hours of the recent past represent the future: eight whole weeks
+	growthDays = 168 // growth is the mean demand of this many days relative to as many days before
+	damping    = 0.7 // share of that growth that continues
+	growMonths = 12  // months that it continues: afterwards the forecast is flat
 	monthDays  = 365.0 / 12
 	maxGrowth  = 1.0  // in growthDays
 	minGrowth  = -0.5 // in growthDays
 )
 
-// HistoryDays is how many days of demand a plan needs.
+// HistoryDays is the number of days of demand that a plan needs.
 const HistoryDays = 28
 
-// A forecast is the hours that stand for those to come, each brought from its day to now by the growth.
+// A forecast holds past hours that represent the future, each scaled from its day to now by the growth.
 type forecast struct {
 	hours []float64 // sorted
-	daily float64   // growth a day, as a share of the demand now
+	daily float64   // growth per day, relative to the demand now
 }
 
 func newForecast(past []int64) forecast {
@@ -36,7 +36,7 @@ func newForecast(past []int64) forecast {
 	return f
 }
 
-// growth returns the mean demand of the last days over that of as many days before, as growth a day.
+// growth returns the daily growth: the mean demand of the last days relative to as many days before.
 func growth(past []int64) float64 {
 	n := min(growthDays*24, len(past)/2)
 	recent, before := sum(past[len(past)-n:]), sum(past[len(past)-2*n:len(past)-n])
@@ -48,7 +48,7 @@ func growth(past []int64) float64 {
 	return damping * min(max(rate/days, minGrowth/growthDays), maxGrowth/growthDays)
 }
 
-// factor returns how much the demand of a coming month is of that now, the next month being 0.
+// factor returns the demand of a coming month relative to now; the next month is 0.
 func (f forecast) factor(month int) float64 {
 	days := monthDays * (float64(min(month, growMonths)) + 0.5)
 	return max(0, 1+float64(f.daily*days))
@@ -62,8 +62,7 @@ func (f forecast) top() float64 {
 	return math.Ceil(f.hours[len(f.hours)-1])
 }
 
-// use adds up what the hours of a month use of a unit that stands at each level from base up to base + units:
-// the mean number of those units that is in use.
+// use returns the mean number of units between the levels base and base + units that the hours of a month use.
 func (f forecast) use(factor, base, units float64) (mean float64) {
 	for _, d := range f.hours {
 		mean += min(max(float64(d*factor)-base, 0), units)

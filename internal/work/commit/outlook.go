@@ -5,18 +5,18 @@ import (
 	"math/big"
 )
 
-// An Outlook is a plan of purchases for the coming twelve months of one region, and what it is expected to do. It knows
-// only the forecast, so its figures are estimates.
+// An Outlook is a plan of one region's purchases for the coming twelve months, and its expected effect. It uses only
+// the forecast, so its figures are estimates.
 type Outlook struct {
 	Region string
 	Months []Month
-	// BreakEven is the month, from 1, by the end of which what the units bought now save on demand is worth all that is
-	// owed for them. 0: the forecast does not get there within the term.
+	// BreakEven is the month, from 1, at whose end the units bought now have saved everything that is owed for them. 0
+	// if the forecast does not reach that within the term.
 	BreakEven int
 	Falls     []Drop
 }
 
-// A Month of an outlook. Demand and cost are means of its hours, in units on demand.
+// A Month of an outlook. Demand and cost are hourly means, in on-demand units.
 type Month struct {
 	Name           string
 	Hours          int
@@ -25,24 +25,24 @@ type Month struct {
 	Cost           float64
 }
 
-// Level returns the units that are committed in the month.
+// Level returns the committed units of the month.
 func (m Month) Level() int64 { return m.Held + m.Buy }
 
-// A Drop is what the purchase of this month costs over its term if demand falls right after it. Where less is committed
-// than the lower demand is best served with, later purchases make up for it, so regret is what is committed beyond.
+// A Drop is the cost of this month's purchase over its term if demand falls right after it. If less is committed than
+// is best for the lower demand, later purchases make up for it, so regret counts only excess commitments.
 type Drop struct {
 	Share     int64   // of the demand that is lost, in ten thousandths
 	Demand    float64 // unit-hours of the term
-	Cost      float64 // in unit-hours on demand
-	Best      float64 // the least in hindsight: the best level of each month
+	Cost      float64 // in on-demand unit-hours
+	Best      float64 // least cost in hindsight: the best level of each month
 	Committed float64 // unit-hours held and bought now
-	Used      float64 // of these
-	Beyond    float64 // unit-hours that are committed above the best level
-	Saved     float64 // of these, the unit-hours that are used
+	Used      float64 // used part of Committed
+	Beyond    float64 // unit-hours committed above the best level
+	Saved     float64 // used part of Beyond
 }
 
-// Regret returns what a drop costs more than the best level of each month, in money: the price of the unit-hours
-// beyond, less what their use saves on demand.
+// Regret returns the extra cost of a drop over the best level of each month, in money: the price of the excess
+// unit-hours minus the on-demand cost that their use saves.
 func (d Drop) Regret(onDemand, price *big.Rat) *big.Rat {
 	beyond, saved := new(big.Rat), new(big.Rat)
 	if beyond.SetFloat64(d.Beyond) == nil || saved.SetFloat64(d.Saved) == nil {
@@ -51,7 +51,7 @@ func (d Drop) Regret(onDemand, price *big.Rat) *big.Rat {
 	return beyond.Mul(beyond.Mul(beyond, price), onDemand).Sub(beyond, saved.Mul(saved, onDemand))
 }
 
-// Percent returns the cost and the regret as percentages of on-demand, and false where nothing is left to run.
+// Percent returns the cost and the regret as percentages of on-demand, and false if nothing is left to run.
 func (d Drop) Percent() (cost, regret float64, ok bool) {
 	if d.Demand == 0 {
 		return 0, 0, false
@@ -59,10 +59,10 @@ func (d Drop) Percent() (cost, regret float64, ok bool) {
 	return 100 * d.Cost / d.Demand, 100 * (d.Cost - d.Best) / d.Demand, true
 }
 
-// horizon is how many months an outlook shows.
+// horizon is the number of months in an outlook.
 const horizon = 12
 
-// Outlook plans from the end of a region's demand. Shares are the falls to show.
+// Outlook plans from the end of a region's demand. shares lists the falls to show.
 func (p Policy) Outlook(r Region, cal Calendar, held []Purchase, shares []int64) Outlook {
 	now := len(r.Units)
 	month := 0
@@ -91,13 +91,13 @@ func (p Policy) Outlook(r Region, cal Calendar, held []Purchase, shares []int64)
 	return o
 }
 
-// monthHours returns the first hour and the number of hours of the k-th month of a plan that begins at now.
+// monthHours returns the first hour and the number of hours of the k-th month of a plan that starts at now.
 func monthHours(cal Calendar, month, now, k int) (first, hours int) {
 	first = max(now, cal.Month(month+k))
 	return first, cal.Month(month+k+1) - first
 }
 
-// heldIn returns the units held in a month that begins at first: those of its middle, and in the month of now of now.
+// heldIn returns the units held in a month that starts at first: in its middle, or for the current month now.
 func heldIn(held []Purchase, first, k int) float64 {
 	if k > 0 {
 		first += 15 * 24
@@ -105,7 +105,7 @@ func heldIn(held []Purchase, first, k int) float64 {
 	return float64(level(held, first))
 }
 
-// breakEven returns the month in which the units bought now have saved what is owed for their whole term.
+// breakEven returns the month in which the units bought now have saved their whole cost.
 func (p Policy) breakEven(f forecast, cal Calendar, month, now int, held []Purchase, bought int64) int {
 	owed := float64(bought) * p.ratio() * float64(p.TermHours())
 	saved, end := 0.0, now+p.TermHours()
@@ -123,7 +123,7 @@ func (p Policy) breakEven(f forecast, cal Calendar, month, now int, held []Purch
 	return 0
 }
 
-// drop returns what the term costs if demand falls right after this month's purchase.
+// drop returns the cost of the term if demand falls right after this month's purchase.
 func (p Policy) drop(f forecast, cal Calendar, month, now int, held []Purchase, bought, share int64) Drop {
 	d := Drop{Share: share}
 	price, left := p.ratio(), 1-float64(share)/One
@@ -149,7 +149,7 @@ func (p Policy) drop(f forecast, cal Calendar, month, now int, held []Purchase, 
 	}
 }
 
-// best returns the level that costs least in the hours of a month, as BestLevel does.
+// best returns the cheapest level for the hours of a month, as BestLevel does.
 func (f forecast) best(factor, price float64) float64 {
 	n := float64(len(f.hours))
 	i := len(f.hours) - int(price*n) - 1

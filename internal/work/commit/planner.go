@@ -5,12 +5,12 @@ import (
 	"math/big"
 )
 
-// A Policy is what to buy, at which price, and which fall of demand to insure against.
+// A Policy defines the commitment to buy, its price, and the fall of demand to insure against.
 type Policy struct {
-	Price  *big.Rat // of an hour of a committed unit, as a share of the price on demand: above 0 and below 1
+	Price  *big.Rat // of a committed unit-hour relative to on-demand: above 0 and below 1
 	Months int      // of a term: 12 or 36
-	Insure float64  // chance that demand falls within twelve months, 0 to below 1
-	Fall   int64    // share of the demand that this fall takes, in ten thousandths
+	Insure float64  // probability that demand falls within twelve months, from 0 to below 1
+	Fall   int64    // share of the demand lost in that fall, in ten thousandths
 }
 
 // Share returns a count of ten thousandths as a price.
@@ -22,28 +22,27 @@ func (p Policy) ratio() float64 {
 	return v
 }
 
-// whole returns the price in ten thousandths, to the nearest. That of a discount is exact.
+// whole returns the price in ten thousandths, rounded. For a discount it is exact.
 func (p Policy) whole() int64 {
 	n := new(big.Rat).Mul(p.Price, big.NewRat(One, 1))
 	n.Add(n, big.NewRat(1, 2))
 	return new(big.Int).Quo(n.Num(), n.Denom()).Int64()
 }
 
-// sooner is by how much a month counts less than the one before: of two plans that cost the same, the one that saves
-// sooner is chosen.
+// sooner is the relative discount of each month over the previous one: of two plans with equal cost, the one that saves
+// sooner wins.
 const sooner = 1e-4
 
 // TermHours returns how long a purchase is owed.
 func (p Policy) TermHours() int { return p.Months / 12 * 365 * 24 }
 
-// Plan returns the units to buy at the start of each of the coming months, the first of which is month: its first
-// hour is the one after past. Only the first is bought now; the others are what the plan expects to buy if demand
-// goes on.
+// Plan returns the units to buy at the start of each of the coming months, the first of which is month: its first hour
+// follows past. Only the first purchase is made now; the others are expected if demand continues.
 //
-// It minimises the expected cost over two terms. In each month demand falls with the same chance, for good; after a
-// fall nothing above the level that is then best is bought. So a unit is bought in the month in which its use in the
-// hours to come, weighed with what it costs idle after a fall, is worth its price. Terms that end at different times
-// leave less idle after a fall, so purchases spread over the year as far as that costs less than it insures.
+// Plan minimizes the expected cost over two terms. Demand falls permanently with the same probability in each month;
+// after a fall nothing above the then best level is bought. So a unit is bought in the month in which its use in the
+// coming hours, weighed against its idle cost after a fall, is worth its price. Terms that end at different times leave
+// less idle after a fall, so purchases spread over the year as far as that costs less than it insures.
 func (p Policy) Plan(past []int64, cal Calendar, month int, held []Purchase) []int64 {
 	s := p.scenarios(newForecast(past))
 	if s == nil {
@@ -52,7 +51,7 @@ func (p Policy) Plan(past []int64, cal Calendar, month int, held []Purchase) []i
 	now := len(past)
 	existingNow := level(held, now)
 	for k := range s.months {
-		// In a leap year a term ends a day before a month does: the middle of the month decides.
+		// In a leap year a term ends a day before a month does, so the middle of the month decides.
 		at := cal.Month(month+k) + 15*24
 		if k == 0 {
 			at = now
@@ -63,28 +62,28 @@ func (p Policy) Plan(past []int64, cal Calendar, month int, held []Purchase) []i
 		}
 	}
 	s.descend()
-	// What no hour of the forecast uses saves nothing, however little it costs.
+	// A unit that no hour of the forecast uses saves nothing, however cheap it is.
 	s.buy[0] = min(s.buy[0], max(0, s.highest-existingNow))
 	return s.buy
 }
 
-// scenarios are the months to come: demand goes on, or falls in one of them.
+// scenarios holds the coming months: demand continues, or falls in one of them.
 type scenarios struct {
 	months  int
 	term    int
-	price   float64   // of an hour of a committed unit
-	on      []costs   // of each month if demand goes on
+	price   float64   // per hour of a committed unit
+	on      []costs   // of each month if demand continues
 	fallen  []costs   // of each month after a fall
-	weight  []float64 // of a month: sooner counts more
-	goes    []float64 // the same times the chance that demand has not fallen by the month's end
-	falls   []float64 // chance that it falls in a month
-	level   [][]int64 // [j][k]: level in month k with the purchases of months up to j alone
+	weight  []float64 // of a month: earlier months count more
+	goes    []float64 // the weight times the probability that demand has not fallen by the month's end
+	falls   []float64 // probability of a fall in a month
+	level   [][]int64 // [j][k]: level in month k from the purchases of the months up to j alone
 	buy     []int64   // in each month
-	highest int64     // level that no month's demand is above
-	least   float64   // by how much a move must lower the cost of an hour to be made
+	highest int64     // no month's demand exceeds this level
+	least   float64   // smallest decrease of an hour's cost that justifies a move
 }
 
-// scenarios returns the months to come with nothing bought, nil where there was no demand of late.
+// scenarios returns the coming months without purchases, or nil without recent demand.
 func (p Policy) scenarios(f forecast) *scenarios {
 	if f.top() == 0 {
 		return nil
@@ -98,7 +97,7 @@ func (p Policy) scenarios(f forecast) *scenarios {
 		factor := f.factor(k)
 		s.highest = max(s.highest, int64(math.Ceil(f.hours[len(f.hours)-1]*factor)))
 		s.on = append(s.on, costs{curve: c, factor: factor, price: s.price})
-		// What the lower demand still needs can be bought then, so less than the best level costs no more.
+		// What the lower demand still needs can be bought then, so a lower level costs no more than the best one.
 		after := costs{curve: c, factor: factor * left, price: s.price}
 		best := f.best(after.factor, s.price)
 		low, high := int64(math.Floor(best)), int64(math.Ceil(best))
@@ -118,14 +117,14 @@ func (p Policy) scenarios(f forecast) *scenarios {
 	return s
 }
 
-// A move must lower the cost of an hour by so much, and by so much of the highest demand, to be made: far above what
-// rounding gives, far below what one unit costs in a term.
+// Smallest decrease of an hour's cost that justifies a move, absolute and relative to the highest demand: far above
+// rounding errors, and far below the cost of one unit in a term.
 const (
 	minLeast      = 1e-9
 	relativeLeast = 1e-13
 )
 
-// change returns by how much the expected cost changes if n more units are bought in month i.
+// change returns the change of the expected cost if n more units are bought in month i.
 func (s *scenarios) change(i int, n int64) (sum float64) {
 	end := min(s.months, i+s.term)
 	for k := i; k < end; k++ {
@@ -146,7 +145,7 @@ func (s *scenarios) change(i int, n int64) (sum float64) {
 	return sum
 }
 
-// add buys n more units in month i, fewer where n is below zero.
+// add buys n more units in month i, or fewer if n is negative.
 func (s *scenarios) add(i int, n int64) {
 	s.buy[i] += n
 	end := min(s.months, i+s.term)
@@ -157,8 +156,8 @@ func (s *scenarios) add(i int, n int64) {
 	}
 }
 
-// descend lowers the expected cost, which is convex in the purchases, by more, fewer and later or earlier purchases, in
-// steps that become smaller, down to one unit.
+// descend lowers the expected cost, which is convex in the purchases, with more, fewer, later and earlier purchases, in
+// steps that shrink to one unit.
 func (s *scenarios) descend() {
 	step := int64(1)
 	for step*64 < s.highest {
@@ -203,8 +202,8 @@ func (s *scenarios) try(i int, n int64) bool {
 	return true
 }
 
-// shift moves purchases from one month to another as long as that lowers the cost, and where renewed is set those a
-// term later with them.
+// shift moves purchases from one month to another while that lowers the cost; with renewed it also moves those one term
+// later.
 func (s *scenarios) shift(from, to int, n int64, renewed bool) (moved bool) {
 	type move struct {
 		month int

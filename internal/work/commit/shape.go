@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A shape says how the demand of generated data goes: units of the day, in thousandths of the base, and whether hours
-// of the day and days of the week differ.
+// A shape defines generated demand: its units by day, in thousandths of the base, and whether hours of the day and days
+// of the week differ.
 type shape struct {
 	name, says string
 	cyclic     bool
@@ -42,7 +42,7 @@ var shapes = []shape{
 		func(day, _ int) int64 { return max(0, int64(day-425)) * 3000 / 365 }},
 }
 
-// Shapes returns the names of generated demand, each with what it does.
+// Shapes returns the names of generated demand with their descriptions.
 func Shapes() (list []string) {
 	for _, s := range shapes {
 		list = append(list, s.name+" ("+s.says+")")
@@ -54,7 +54,7 @@ func Shapes() (list []string) {
 var busy = [24]int64{62, 58, 55, 54, 55, 60, 72, 88, 108, 126, 138, 142, 140, 142, 145, 144, 140, 132, 120, 108, 97, 86,
 	76, 68}
 
-// Generate returns hours of made-up demand, the same for the same seed.
+// Generate returns hours of generated demand. It is deterministic in seed.
 func Generate(name string, hours int, base int64, seed uint64) (Region, error) {
 	at := slices.IndexFunc(shapes, func(s shape) bool { return s.name == name })
 	if at < 0 {
@@ -76,7 +76,7 @@ func Generate(name string, hours int, base int64, seed uint64) (Region, error) {
 	return r, nil
 }
 
-// mixed spreads the bits of a count evenly (a finaliser of 64 bits): noise that is the same everywhere.
+// mixed mixes the bits of a count (a 64-bit finalizer): portable noise.
 func mixed(n uint64) uint64 {
 	n *= 0x9e3779b97f4a7c15
 	n = (n ^ n>>32) * 0xd6e8feb86659fd93

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// ParseShare reads a share such as 28% or 0.28 as ten thousandths from least to most.
+// ParseShare parses a share such as 28% or 0.28 as ten thousandths from least to most.
 func ParseShare(text string, least, most int64) (int64, error) {
 	said := strings.TrimSpace(text)
 	number, percent := strings.CutSuffix(said, "%")
@@ -18,7 +18,7 @@ func ParseShare(text string, least, most int64) (int64, error) {
 	}
 	a, err := money.Parse(strings.TrimSpace(number))
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no share: write one such as 28%% or 0.28", said)
+		return 0, fmt.Errorf("%.40q is not a share: write one such as 28%% or 0.28", said)
 	}
 	n, rest := new(big.Int).QuoRem(new(big.Int).Mul(a.Big(), big.NewInt(scale)), picos, new(big.Int))
 	switch {
@@ -31,15 +31,15 @@ func ParseShare(text string, least, most int64) (int64, error) {
 	return n.Int64(), nil
 }
 
-// picos is how many counts make one unit of money.
+// picos is the number of counts in one unit of money.
 var picos = big.NewInt(1e12)
 
-// FormatShare writes ten thousandths as a percentage: 28%, 0.01%.
+// FormatShare formats ten thousandths as a percentage: 28%, 0.01%.
 func FormatShare(n int64) string {
 	return plainPercent(fmt.Sprintf("%d.%02d", n/100, n%100))
 }
 
-// plainPercent leaves out the zeros behind a percentage with decimals.
+// plainPercent removes trailing zeros from a percentage with decimals.
 func plainPercent(text string) string {
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "%"
 }

@@ -1,7 +1,7 @@
 package commit
 
-// Play buys with the policy at the start of each month from first to below end, each time with the past alone.
-// Purchases before first are held already.
+// Play buys with the policy at the start of each month from first to before end, each time knowing only the past. held
+// are earlier purchases.
 func (p Policy) Play(demand []int64, cal Calendar, held []Purchase, first, end int) []Purchase {
 	held = append([]Purchase(nil), held...)
 	for m := first; m < end; m++ {
@@ -13,10 +13,11 @@ func (p Policy) Play(demand []int64, cal Calendar, held []Purchase, first, end i
 	return held
 }
 
-// fallHour is when in a month a fall comes: on its second day, so that the purchase of that month cannot know of it.
+// fallHour is the hour of a month in which a fall happens: on its second day, so that the purchase of that month cannot
+// know it.
 const fallHour = 24
 
-// A Result is what a policy would have done in one region.
+// A Result is a policy's outcome in one region.
 type Result struct {
 	Region    string
 	Purchases []Purchase
@@ -24,10 +25,10 @@ type Result struct {
 	AllBest   Hindsight
 	Year      Tally // the last twelve months
 	YearBest  Hindsight
-	Falls     []Fall // one for each of the last twelve months, where they were asked for
+	Falls     []Fall // one for each of the last twelve months, if requested
 }
 
-// A Fall is the same with demand that falls in one month.
+// A Fall is the outcome with a fall of demand in one month.
 type Fall struct {
 	Month     int
 	Purchases []Purchase
@@ -36,8 +37,8 @@ type Fall struct {
 	YearBest  Hindsight
 }
 
-// Simulate plays a region from its month first on, and where falls is set once more with a fall in each of the last
-// twelve months. The purchases before a fall are the same: a plan sees the past alone.
+// Simulate plays a region from its month first on and, with falls, again with a fall in each of the last twelve months.
+// The purchases before a fall are the same, because a plan knows only the past.
 func (p Policy) Simulate(r Region, cal Calendar, first, end int, falls bool) Result {
 	year := max(first, end-12)
 	out := Result{Region: r.Name, Purchases: p.Play(r.Units, cal, nil, first, end)}
@@ -65,7 +66,7 @@ func (p Policy) Simulate(r Region, cal Calendar, first, end int, falls bool) Res
 	return out
 }
 
-// Regret returns by how many per cent of on-demand a tally is above the least in hindsight.
+// Regret returns the excess of a tally over the least cost in hindsight, in per cent of on-demand.
 func Regret(t Tally, h Hindsight) (float64, bool) {
 	cost, ok := t.Percent()
 	best, known := h.Tally.Percent()

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A Stay is a span in which one machine was in use by a job.
+// A Stay is a period in which a job used one machine.
 type Stay struct {
 	Region, Machine string
 	From, Until     time.Time
 }
 
-// Hourly returns the machines in use in each hour from the one in which from lies to the last whole hour before
-// until. Jobs that share a machine count it once. An hour's units are its machine-seconds over 3,600, rounded up.
+// Hourly returns the machines in use in each hour, from the hour of from to the last whole hour before until. A machine
+// that jobs share counts once. An hour's units are its machine-seconds over 3,600, rounded up.
 func Hourly(stays []Stay, from, until time.Time) (Demand, error) {
 	from = from.UTC().Truncate(time.Hour)
 	hours := int64(until.Sub(from) / time.Hour)
 	d := Demand{Calendar: Calendar{from}, Hours: int(max(hours, 0))}
 	switch {
 	case hours < 1:
-		return d, fmt.Errorf("from %s to %s is no whole hour: wait, or begin earlier", from.Format(time.RFC3339),
+		return d, fmt.Errorf("from %s to %s is less than an hour: wait, or start earlier", from.Format(time.RFC3339),
 			until.UTC().Format(time.RFC3339))
 	case hours > MaxHours:
 		return d, fmt.Errorf("from %s are %d hours, and a plan takes %d: begin later", from.Format(time.RFC3339), hours,
@@ -31,8 +31,8 @@ func Hourly(stays []Stay, from, until time.Time) (Demand, error) {
 	slices.SortFunc(stays, func(a, b Stay) int {
 		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Machine, b.Machine), a.From.Compare(b.From))
 	})
-	var used []time.Duration // of each hour of the newest region
-	end := time.Time{}       // of what the machine's stays so far cover
+	var used []time.Duration // of each hour of the latest region
+	end := time.Time{}       // end of the time covered by the machine's stays so far
 	for i, s := range stays {
 		next := i == 0 || s.Region != stays[i-1].Region
 		if next {

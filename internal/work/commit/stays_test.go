@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// Machine-seconds of an hour, rounded up, agree with a count of each minute; jobs that share a machine count it once.
+// Machine-seconds of an hour, rounded up, agree with a count of each minute. Jobs that share a machine count it once.
 func TestHourly_AgreesWithAPlainCount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 200 {
@@ -53,7 +53,7 @@ func TestHourly_AgreesWithAPlainCount(t *testing.T) {
 }
 
 func TestHourly_IsBounded(t *testing.T) {
-	if _, err := commit.Hourly(nil, zero, zero.Add(59*time.Minute)); err == nil || !strings.Contains(err.Error(), "is no whole hour") {
+	if _, err := commit.Hourly(nil, zero, zero.Add(59*time.Minute)); err == nil || !strings.Contains(err.Error(), "is less than an hour") {
 		t.Error(err)
 	}
 	if _, err := commit.Hourly(nil, zero, zero.AddDate(12, 0, 0)); err == nil || !strings.Contains(err.Error(), "begin later") {

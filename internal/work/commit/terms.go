@@ -9,22 +9,21 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// Kinds are what commitments are sold as. A savings plan is a sum an hour; here it is counted in the units that it
-// pays.
+// Kinds lists the kinds of commitments. A savings plan is an hourly amount; here it counts in the units that it pays.
 var Kinds = []string{"reserved", "savings-plan", "committed-use"}
 
-// An Offer is a commitment that is for sale.
+// An Offer is a commitment for sale.
 type Offer struct {
 	Name, Kind, Source string
 	Years              int
 	Upfront, Hourly    *big.Rat // of one unit
-	Price              *big.Rat // of an hour, as a share of that on demand, with the upfront spread over the term
+	Price              *big.Rat // of an hour relative to on-demand, with the upfront part spread over the term
 }
 
 // Hours returns the hours of its term.
 func (o Offer) Hours() int { return Policy{Months: 12 * o.Years}.TermHours() }
 
-// Owed returns what so many units cost over the term: in all, how much of that at once, and the rest in each hour.
+// Owed returns the cost of the units over the term: in total, the part paid upfront, and the rest per hour.
 func (o Offer) Owed(units int64) (all, upfront, hourly *big.Rat) {
 	n := new(big.Rat).SetInt64(units)
 	upfront, hourly = new(big.Rat).Mul(o.Upfront, n), new(big.Rat).Mul(o.Hourly, n)
@@ -32,7 +31,7 @@ func (o Offer) Owed(units int64) (all, upfront, hourly *big.Rat) {
 	return all.Add(all, upfront), upfront, hourly
 }
 
-// Terms are a file of prices: that on demand, and the commitments for sale.
+// Terms is a price file: the on-demand price, and the commitments for sale.
 type Terms struct {
 	Currency money.Currency
 	OnDemand *big.Rat // an hour of one unit
@@ -40,7 +39,7 @@ type Terms struct {
 	Offers   []Offer
 }
 
-// ReadTerms reads the file. Each price names its source. All that is wrong is returned together, as spec.Problems.
+// ReadTerms reads the file. Each price names its source. All errors are returned together, as spec.Problems.
 func ReadTerms(file string, text []byte) (Terms, error) {
 	r, root := sheet.Open(file, text)
 	f := root.Fields("currency", "on_demand", "terms")
@@ -104,7 +103,7 @@ func (t Terms) offer(item sheet.Node) Offer {
 		}
 	}
 	if !known || t.OnDemand == nil || t.OnDemand.Sign() == 0 {
-		return o // it was said what is wrong
+		return o // the problem is already reported
 	}
 	all, _, _ := o.Owed(1)
 	o.Price = all.Quo(all, new(big.Rat).Mul(t.OnDemand, big.NewRat(int64(o.Hours()), 1)))

@@ -19,7 +19,7 @@ func TestReadTerms_SpreadsTheUpfront(t *testing.T) {
 	if err != nil || len(got.Offers) != 2 || got.Offers[0].Price.Cmp(commit.Share(7200)) != 0 || got.Offers[1].Price.Cmp(commit.Share(5000)) != 0 || got.Currency != "USD" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	// 10 × (8,760 + 1.88 × 8,760): what is paid at once is no part of the hourly payment.
+	// 10 × (8,760 + 1.88 × 8,760): the hourly payment does not include the upfront one.
 	all, upfront, hourly := got.Offers[0].Owed(10)
 	if all.FloatString(2) != "252288.00" || upfront.FloatString(2) != "87600.00" || hourly.FloatString(2) != "18.80" {
 		t.Errorf("owed %s, %s of it at once, %s an hour", all.FloatString(2), upfront.FloatString(2), hourly.FloatString(2))
@@ -29,7 +29,7 @@ func TestReadTerms_SpreadsTheUpfront(t *testing.T) {
 	}
 }
 
-// A price is exact however small it is beside that on demand, and may have the dollar sign that job files take.
+// A price is exact however small it is compared to the on-demand price, and may have a dollar sign as in job files.
 func TestReadTerms_KeepsPricesExact(t *testing.T) {
 	got, err := commit.ReadTerms("terms.yaml", []byte("on_demand: {price: $100000, source: list}\nterms:\n"+
 		"  - {name: a, kind: reserved, years: 1, hourly: $0.5, source: list}\n"+
@@ -39,7 +39,7 @@ func TestReadTerms_KeepsPricesExact(t *testing.T) {
 	}
 }
 
-// One mistake is said once.
+// Each mistake is reported once.
 func TestReadTerms_NamesEachMistakeOnce(t *testing.T) {
 	for _, text := range []string{
 		"on_demand: {price: -3, source: x}\nterms:\n  - {name: a, kind: reserved, hourly: 2, source: x}",
@@ -58,7 +58,7 @@ func TestReadTerms_NamesEachMistakeOnce(t *testing.T) {
 	}
 }
 
-// Each bad file is refused with file, line, field and fix; no price is without a source.
+// Each invalid file is refused with file, line, field and fix. Every price needs a source.
 func TestReadTerms_NamesWhatIsWrong(t *testing.T) {
 	for text, says := range map[string]string{
 		"terms: []": "`on_demand.price` is missing: write what an hour",
@@ -93,7 +93,7 @@ func TestParseShare_IsExactAndBounded(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{"100%": "is not from 0.01% to 99.99%", "28": "is not from", "0": "is not from",
-		"-5%": "is not from", "1.5": "is not from", "NaN": "is no share", "1e300": "is no share", "": "is no share",
+		"-5%": "is not from", "1.5": "is not from", "NaN": "is not a share", "1e300": "is not a share", "": "is not a share",
 		"0.28345": "is finer than", "99999999999999999999999": "is not from"} {
 		if got, err := commit.ParseShare(text, 1, commit.One-1); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %d, %v", text, got, err)

@@ -29,17 +29,17 @@ const (
 	OversizedMemory  Class = "oversized_memory"
 )
 
-// Classes returns all of them, in the order of their table.
+// Classes returns all classes in table order.
 func Classes() []Class {
 	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging,
 		HostCopies, Synchronisation, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler, UnusedGPU,
 		Communication, OversizedGPU, OversizedCPU, OversizedMemory}
 }
 
-// Framework is what a program trains with; "": nobody knows.
+// Framework is what a program trains with; empty if unknown.
 type Framework string
 
-// The frameworks whose words a change is given in.
+// Frameworks with their own wording of a change.
 const (
 	PyTorch     Framework = "pytorch"
 	Lightning   Framework = "lightning"
@@ -47,10 +47,10 @@ const (
 	TensorFlow  Framework = "tensorflow"
 )
 
-// kind is what there is to say about a class.
+// kind holds the texts of a class.
 type kind struct {
 	group, effort, risk string
-	changes             map[Framework]string // "" is for all others
+	changes             map[Framework]string // "" is for all other frameworks
 	try                 func(in *Input) *string
 }
 
@@ -210,7 +210,7 @@ var classes = map[Class]kind{
 	}, lessMemory},
 }
 
-// Words is what there is to say about a class to users of a framework.
+// Words returns the texts of a class for users of a framework.
 func Words(c Class, f Framework) (change, effort, risk string) {
 	k := classes[c]
 	return k.change(f), k.effort, k.risk

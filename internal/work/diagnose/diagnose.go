@@ -1,6 +1,6 @@
-// Package diagnose names what makes a training job use its machines badly: from what its machines were measured to do,
-// what its program reported and printed, what the receipt says, and profiles. It never guesses money: a saving is a
-// share of what an hour of the job costs, and unknown where that is.
+// Package diagnose names the causes of a training job's poor machine use, from the telemetry of its machines, its
+// program's reports and output, its receipt, and profiles. It never guesses money: a saving is a share of the job's
+// hourly cost, and unknown if that is unknown.
 package diagnose
 
 import (
@@ -11,82 +11,82 @@ import (
 	"scrimp/internal/work/diagnose/profile"
 )
 
-// Enough is for how many seconds a machine is measured before a cause is named.
+// Enough is the number of seconds of telemetry needed before a cause is named.
 const Enough = 30
 
-// Input is what is known of a job.
+// Input holds what is known about a job.
 type Input struct {
 	Job       string
 	Live      bool
 	Nodes     []Node
-	Lines     []Line             // of its output, in order of time
-	Metrics   map[string]float64 // newest that the program has reported
+	Lines     []Line             // of its output, in time order
+	Metrics   map[string]float64 // the program's latest reports
 	Account   Account
 	Framework Framework
 	Profiles  []profile.Profile
 }
 
-// Node is a machine of the attempt that is looked at.
+// Node is a machine of the examined attempt.
 type Node struct {
 	Rank    int
 	Head    telemetry.Head
-	Buckets []telemetry.Bucket // in order of time
+	Buckets []telemetry.Bucket // in time order
 }
 
 // Line is a line of the program's output.
 type Line struct {
-	At   int64 // seconds of Unix' time; 0: unknown
+	At   int64 // Unix time in seconds; 0 if unknown
 	Text string
 }
 
-// Account is what receipt and job file say.
+// Account holds the facts from the receipt and the job file.
 type Account struct {
-	HourlyUSD   *float64 // of the job while it holds its machines; nil: unknown
-	Step, Total int64    // 0: unknown
+	HourlyUSD   *float64 // of the job while it holds its machines; nil if unknown
+	Step, Total int64    // 0 if unknown
 	Checkpoints int
-	SaveSeconds *float64 // mean of a save, on the wall; nil: unknown
-	Requested   int64    // bytes of memory that the job file asks for on each machine; 0: it does not
+	SaveSeconds *float64 // mean duration of a save in wall time; nil if unknown
+	Requested   int64    // requested memory per machine in bytes; 0 for none
 }
 
-// Report is what was found.
+// Report holds the findings.
 type Report struct {
 	Job      string  `json:"job"`
 	Measured float64 `json:"measured_s"` // of the machine that was measured longest
-	// HourlyUSD is what an hour of the job costs; null: unknown.
+	// HourlyUSD is the hourly cost of the job; null if unknown.
 	HourlyUSD *float64 `json:"cost_usd_per_hour"`
-	// Use is what was in use while the program worked, by name of the metric: averages.
+	// Use holds average utilization while the program worked, by metric name.
 	Use map[string]float64 `json:"use"`
-	// Phases are seconds before the program's first work, of its work, and after its last.
+	// Phases holds the seconds before the program's first work, of its work, and after its last work.
 	Phases Phases  `json:"phases"`
-	Causes []Cause `json:"causes"` // the one that wastes most first
-	// Note says why there is no cause, where that is no praise.
+	Causes []Cause `json:"causes"` // the largest waste first
+	// Note explains why there is no cause, if that does not mean that all is well.
 	Note      string             `json:"note,omitempty"`
-	Operators []profile.Operator `json:"operators,omitempty"` // the costliest, of the profiles
+	Operators []profile.Operator `json:"operators,omitempty"` // the most expensive ones of the profiles
 }
 
-// Phases are how the measured time of a machine divides.
+// Phases splits the measured time of a machine.
 type Phases struct {
 	SetUp float64 `json:"set_up_s"`
 	Work  float64 `json:"work_s"`
 	After float64 `json:"after_s"`
 }
 
-// Cause is one reason for which machines are used badly.
+// Cause is one reason for poor machine use.
 type Cause struct {
 	Class    Class  `json:"class"`
 	Group    string `json:"group"` // data, model, code or resources
 	Evidence string `json:"evidence"`
-	// SavingUSD is what an hour of the same work would cost less, with its range; null: unknown.
+	// SavingUSD is the saving per hour of the same work, with its range; null if unknown.
 	SavingUSD *float64 `json:"saving_usd_per_hour"`
 	Low       *float64 `json:"low"`
 	High      *float64 `json:"high"`
-	// Share is the same as a share of the job's cost; null: unknown.
+	// Share is the saving as a share of the job's cost; null if unknown.
 	Share  *Range `json:"saving_share"`
 	Change string `json:"change"`
 	Effort string `json:"effort"` // low, medium or high
 	Risk   string `json:"risk"`   // to the result of the training: none, low or medium
-	// AB is the scrimp ab command that tries the change; null: the change is in the program's code, or the figures that
-	// the command needs are unknown.
+	// AB is the scrimp ab command that tries the change; null if the change is in the program's code, or if the
+	// command's figures are unknown.
 	AB *string `json:"ab_command"`
 }
 
@@ -97,12 +97,12 @@ type Range struct {
 	High  float64 `json:"high"`
 }
 
-// finding is a cause before it is worded.
+// finding is a cause without its texts.
 type finding struct {
 	class    Class
 	evidence string
 	waste    Range
-	unpriced bool // it wastes nothing that can be said in dollars
+	unpriced bool // its waste cannot be expressed in dollars
 }
 
 // Diagnose names the causes.
@@ -131,8 +131,8 @@ func Diagnose(in Input) Report {
 	return r
 }
 
-// merge puts findings together: one of each class, the largest waste first. What a profile shows goes before what
-// figures suggest, since it names the code.
+// merge combines findings: one per class, the largest waste first. Findings from a profile precede those from
+// telemetry, because they name the code.
 func merge(seen, measured []finding) []finding {
 	out := slices.Clone(seen)
 	for _, m := range measured {
@@ -147,7 +147,7 @@ func merge(seen, measured []finding) []finding {
 	return out
 }
 
-// cause words a finding.
+// cause adds the texts to a finding.
 func cause(f finding, in *Input) Cause {
 	k := classes[f.class]
 	c := Cause{Class: f.class, Group: k.group, Evidence: f.evidence, Change: k.change(in.Framework), Effort: k.effort,

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/work/diagnose"
 )
 
-// planted are programs with one known fault each.
+// planted lists programs, each with one known fault.
 var planted = []struct {
 	name  string
 	class diagnose.Class
@@ -64,7 +64,7 @@ var planted = []struct {
 	{"one thread on eight cores", diagnose.OversizedCPU, func(p *program, _ *rand.Rand) { p.useCores = 1 }, true},
 }
 
-// plant is the program with its fault.
+// plant returns a program with its fault.
 func plant(n int, rng *rand.Rand) program {
 	p := healthy()
 	if planted[n].cpu {
@@ -88,7 +88,7 @@ func names(r diagnose.Report) (list []diagnose.Class) {
 	return list
 }
 
-// Of planted faults 90 % are found in 120 s, 85 % as the first cause, of each class and of all together.
+// Of planted faults 90 % are found in 120 s, and 85 % are named as the first cause, in each class and in total.
 func TestDiagnose_FindsPlantedFaults(t *testing.T) {
 	runs := lane.Pick(20, 500)
 	found, right, all := 0, 0, 0
@@ -99,7 +99,7 @@ func TestDiagnose_FindsPlantedFaults(t *testing.T) {
 			for seed := range runs {
 				rng := rand.New(rand.NewPCG(uint64(seed), uint64(n)))
 				p := plant(n, rng)
-				if p.setUp > 20 && seconds > 200 { // a set-up is a share of the whole
+				if p.setUp > 20 && seconds > 200 { // a set-up's share depends on the whole length
 					p.setUp *= seconds / 120
 				}
 				if p.after > 0 {
@@ -127,7 +127,7 @@ func TestDiagnose_FindsPlantedFaults(t *testing.T) {
 }
 
 // Programs that use their machines well get no cause.
-func TestDiagnose_InventsNothing(t *testing.T) {
+func TestDiagnose_NamesNoCauseForHealthyPrograms(t *testing.T) {
 	for name, make := range map[string]func(*rand.Rand) program{
 		"GPU": func(*rand.Rand) program { return healthy() },
 		"GPU, saves seldom": func(*rand.Rand) program {
@@ -165,8 +165,8 @@ func TestDiagnose_InventsNothing(t *testing.T) {
 	}
 }
 
-// A short run, one sample or none at all name no cause, and say why.
-func TestDiagnose_SaysWhatItCannotSay(t *testing.T) {
+// With a short run, one sample or none at all, no cause is named, and the reason is given.
+func TestDiagnose_ExplainsMissingCauses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	whole := plant(0, rng).measured(rng, 200)
 	for n := range 3 {
@@ -189,8 +189,8 @@ func TestDiagnose_SaysWhatItCannotSay(t *testing.T) {
 	}
 }
 
-// Whatever of a series is missing, in whatever order it is, and however odd its values are, nothing panics, and no number is
-// none. What an unhurt series says first is said first of most torn ones too.
+// Whatever is missing in a series, whatever its order, and however odd its values, nothing panics, and every number is
+// valid. Most damaged series have the same first cause as the undamaged one.
 func TestDiagnose_OfTornSeries(t *testing.T) {
 	same, all := 0, 0
 	for n, x := range planted {
@@ -226,7 +226,7 @@ func TestDiagnose_OfTornSeries(t *testing.T) {
 	}
 }
 
-// A saving is a share of what an hour of the job costs: no dollar is there where that is unknown, and they grow with it.
+// A saving is a share of the job's hourly cost: it is in dollars only if that cost is known, and grows with it.
 func TestDiagnose_InventsNoMoney(t *testing.T) {
 	for n, x := range planted {
 		rng := rand.New(rand.NewPCG(3, uint64(n)))
@@ -248,7 +248,7 @@ func TestDiagnose_InventsNoMoney(t *testing.T) {
 	}
 }
 
-// Each class has a change in the words of each framework, an effort and a risk.
+// Each class has a change in the terms of each framework, an effort and a risk.
 func TestClasses_SayWhatToChange(t *testing.T) {
 	for _, f := range []diagnose.Framework{"", diagnose.PyTorch, diagnose.Lightning, diagnose.HuggingFace, diagnose.TensorFlow} {
 		for _, c := range diagnose.Classes() {

@@ -8,17 +8,17 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// atWork is the use of a GPU from which it works: less is the driver.
+// atWork is the use from which a GPU counts as working; less is the driver.
 const atWork = 0.05
 
-// features are what the rules look at. Stats are of the time in which the program worked, over all machines.
+// features holds what the rules examine. Stats cover the time in which the program worked, over all machines.
 type features struct {
 	in                   *Input
-	seconds              float64 // measured, of the machine that was measured longest
+	seconds              float64 // of the machine that was measured longest
 	setUp, work, after   float64 // seconds of that machine
 	of                   [telemetry.Metrics]telemetry.Stat
 	early, late          telemetry.Summary // before the first work, and after the last
-	cores                float64           // of a machine
+	cores                float64           // per machine
 	nodes                []worker
 	gpu                  bool // the use of GPUs is known
 	gpuMemory, gpuPower  float64
@@ -30,33 +30,33 @@ type features struct {
 	memoryPeak, memoryOf float64
 }
 
-// worker is what one machine did while the program worked.
+// worker is the activity of one machine while the program worked.
 type worker struct {
 	rank int
 	of   telemetry.Summary
 }
 
-// device is what a GPU did while the program worked; NaN is unknown.
+// device is the activity of a GPU while the program worked; NaN is unknown.
 type device struct {
 	node, index int
-	use, power  float64 // power as a share of its limit
+	use, power  float64 // power relative to its limit
 }
 
-// stalls are times in which steps came slowly, or GPUs paused, again and again.
+// stalls describes repeated times of slow steps or idle GPUs.
 type stalls struct {
-	writing, other   float64 // shares of the time of the work, by what the machine did meanwhile
+	writing, other   float64 // shares of the work time, by what the machine did meanwhile
 	count            int
-	written          float64 // bytes a second while it wrote
-	evaluates, saves bool    // its lines say so
+	written          float64 // bytes per second while it wrote
+	evaluates, saves bool    // its output mentions it
 }
 
-// leak is how the program's memory grows.
+// leak describes the growth of the program's memory.
 type leak struct {
-	perHour, growth float64 // bytes an hour; share of the level at the begin
+	perHour, growth float64 // bytes per hour; relative to the initial level
 	steady          bool
 }
 
-// featuresOf looks at everything.
+// featuresOf computes all features.
 func featuresOf(in Input) features {
 	f := features{in: &in, gpuMemory: math.NaN(), gpuPower: math.NaN()}
 	nodes := make([]Node, 0, len(in.Nodes))
@@ -77,7 +77,7 @@ func featuresOf(in Input) features {
 	return f
 }
 
-// longest is the machine that was measured longest.
+// longest returns the machine that was measured longest.
 func longest(nodes []Node) Node {
 	return slices.MaxFunc(nodes, func(a, b Node) int { return cmp.Compare(covered(a.Buckets), covered(b.Buckets)) })
 }
@@ -89,7 +89,7 @@ func covered(list []telemetry.Bucket) (s float64) {
 	return s
 }
 
-// working reports whether the program works in a bucket; known is false where nobody can say.
+// working reports whether the program works in a bucket; known is false if that is unknown.
 func working(b *telemetry.Bucket) (works, known bool) {
 	for _, v := range b.V[telemetry.GPU] {
 		if v.Known() {
@@ -104,7 +104,7 @@ func working(b *telemetry.Bucket) (works, known bool) {
 	return works, known
 }
 
-// span finds the first and the last work, over all machines.
+// span finds the first and the last work over all machines.
 func (f *features) span(nodes []Node) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	begin, end := int64(math.MaxInt64), int64(math.MinInt64)
@@ -116,7 +116,7 @@ func (f *features) span(nodes []Node) {
 			b := &n.Buckets[i]
 			works, known := working(b)
 			anyKnown = anyKnown || known
-			// A program that has come to its first step has worked for it.
+			// A program that has reached its first step has worked.
 			if v := b.Value(telemetry.TaskSteps, 0); v.Known() {
 				f.steps, first = true, min(first, b.Start)
 			}
@@ -128,11 +128,11 @@ func (f *features) span(nodes []Node) {
 	switch {
 	case !anyKnown:
 		first, last = begin, end
-	case last < first: // it has not worked yet, or nobody saw it
+	case last < first: // it has not worked yet, or the work is unknown
 		last = first
 	}
 	f.workSpan = [2]int64{first, last}
-	// By the clock, so that a machine too busy to be measured all the time divides rightly.
+	// Divide wall time, because a busy machine may lack measurements.
 	list := longest(nodes).Buckets
 	from, until := list[0].Start, list[len(list)-1].End()
 	begun := max(from, min(until, first))
@@ -140,7 +140,7 @@ func (f *features) span(nodes []Node) {
 	f.setUp, f.work, f.after = float64(begun-from), float64(ended-begun), float64(until-ended)
 }
 
-// phase is 0 before the first work, 1 until the last, 2 after it.
+// phase returns 0 before the first work, 1 until the last, and 2 after it.
 func (f *features) phase(b *telemetry.Bucket) int {
 	switch {
 	case b.End() <= f.workSpan[0] || f.workSpan[0] == math.MaxInt64:
@@ -151,7 +151,7 @@ func (f *features) phase(b *telemetry.Bucket) int {
 	return 1
 }
 
-// inner are the buckets of nothing but the work: the first and the last may hold a part of what is before and after it.
+// inner returns the buckets wholly within the work: the first and the last may include time before or after it.
 func (f *features) inner(list []telemetry.Bucket) []telemetry.Bucket {
 	list = f.within(list)
 	if len(list) > 3 && f.setUp > 0 {
@@ -163,7 +163,7 @@ func (f *features) inner(list []telemetry.Bucket) []telemetry.Bucket {
 	return list
 }
 
-// within are the buckets of the work.
+// within returns the buckets of the work.
 func (f *features) within(list []telemetry.Bucket) (out []telemetry.Bucket) {
 	for i := range list {
 		if f.phase(&list[i]) == 1 {
@@ -173,7 +173,7 @@ func (f *features) within(list []telemetry.Bucket) (out []telemetry.Bucket) {
 	return out
 }
 
-// add sums up what each machine and each GPU did.
+// add sums the activity of each machine and each GPU.
 func (f *features) add(nodes []Node) {
 	var all telemetry.Summary
 	memory, limit := 0.0, 0.0
@@ -245,12 +245,12 @@ func deviceOf(list []telemetry.Bucket, rank, index int, g telemetry.Device) devi
 	return d
 }
 
-// known reports whether anything was measured that rules look at.
+// known reports whether anything that the rules examine was measured.
 func (f *features) known() bool {
 	return f.gpu || f.of[telemetry.CPU].Known() || f.of[telemetry.TaskCPU].Known()
 }
 
-// get is the average of a metric, or NaN.
+// get returns the average of a metric, or NaN.
 func (f *features) get(m telemetry.Metric) float64 {
 	if s := f.of[m]; s.Known() {
 		return s.Average
@@ -258,7 +258,7 @@ func (f *features) get(m telemetry.Metric) float64 {
 	return math.NaN()
 }
 
-// use is what was in use while the program worked.
+// use returns the average utilization while the program worked.
 func (f *features) use() map[string]float64 {
 	out := map[string]float64{}
 	for m := range telemetry.Metrics {
@@ -275,15 +275,15 @@ func (f *features) use() map[string]float64 {
 	return out
 }
 
-// Of leaks.
+// Parameters of leaks.
 const (
-	leakPoints = 6   // buckets that are needed
+	leakPoints = 6   // required buckets
 	leakFit    = 0.9 // share of the variance that a straight line explains
-	leakShare  = 0.1 // growth, as a share of the level
+	leakShare  = 0.1 // growth relative to the level
 	leakBytes  = 48 << 20
 )
 
-// leakOf fits a line to the program's memory. What grows at the begin only, such as a cache, is no leak: the
+// leakOf fits a line to the program's memory. Growth only at the beginning, for example of a cache, is not a leak: the
 // second half must grow like the first.
 func leakOf(list []telemetry.Bucket) (l leak) {
 	var x, y []float64
@@ -295,7 +295,7 @@ func leakOf(list []telemetry.Bucket) (l leak) {
 	if len(x) < leakPoints {
 		return l
 	}
-	x, y = x[1:], y[1:] // the first may hold a part of what the program loads
+	x, y = x[1:], y[1:] // the first may include memory that the program loads
 	slope, fit := line(x, y)
 	half := len(x) / 2
 	begin, _ := line(x[:half], y[:half])
@@ -307,7 +307,7 @@ func leakOf(list []telemetry.Bucket) (l leak) {
 	return l
 }
 
-// line is the slope of the straight line that fits best, and which share of the variance it explains.
+// line returns the slope of the best straight line, and the share of the variance that it explains.
 func line(x, y []float64) (slope, fit float64) {
 	n := float64(len(x))
 	if n < 2 {

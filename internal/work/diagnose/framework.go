@@ -2,8 +2,7 @@ package diagnose
 
 import "strings"
 
-// frameworks tell by words of a program what it trains with. The first that fits holds: the more special ones stand
-// before the library that they use.
+// frameworks maps words to frameworks. The first match wins: special frameworks precede the library that they use.
 var frameworks = []struct {
 	is    Framework
 	words []string
@@ -15,8 +14,8 @@ var frameworks = []struct {
 	{PyTorch, []string{"torch"}},
 }
 
-// FrameworkOf tells by texts, such as the command, its output and operators of a profile, what a program trains with;
-// "": they do not say.
+// FrameworkOf guesses the framework from texts such as the command, its output, and operators of a profile; empty if
+// they do not tell.
 func FrameworkOf(texts ...string) Framework {
 	all := strings.ToLower(strings.Join(texts, "\n"))
 	for _, f := range frameworks {

@@ -7,29 +7,29 @@ import (
 	"scrimp/internal/work/diagnose"
 )
 
-// program is a training program and its machine, as a model of a training loop: what it is measured to do follows from how
-// long each part of a step takes. A planted fault changes such a time, and no measurement.
+// program is a training program on its machine, as a model of a training loop: its measurements follow from the
+// duration of each part of a step. A planted fault changes such a duration, never a measurement.
 type program struct {
 	cores, gpus, nodes int
 	// seconds of a step
 	compute, launch, load, latency, logs float64
-	useCores                             float64 // of a CPU-only step's computing
-	workers                              int     // that load; 0: the main process does
-	bytes, readCalls                     float64 // that a step reads, and by how many calls
-	disk, net                            float64 // bytes a second that they give; 0: the page cache has it
-	gradients, link                      float64 // bytes that machines exchange each step, bytes a second
+	useCores                             float64 // for computing in a step on CPUs only
+	workers                              int     // loading workers; 0: the main process loads
+	bytes, readCalls                     float64 // read by a step, and the number of calls for it
+	disk, net                            float64 // their bytes per second; 0: everything is in the page cache
+	gradients, link                      float64 // bytes that machines exchange in each step, bytes per second
 	slow                                 float64 // factor of the last machine's load
 	idleGPUs                             int
-	writes                               float64 // calls a step
+	writes                               float64 // calls per step
 	every, saveTime, saveBytes           float64 // seconds of work between two saves
 	evalEvery, evalTime                  float64
 	setUp, setUpCores, after             float64 // seconds
 	gpuMemory                            float64 // share
-	leak                                 float64 // bytes a second
+	leak                                 float64 // bytes per second
 	threads, queue                       float64
 	faults, full                         float64
 	noSteps                              bool
-	talks                                bool // its output says when it evaluates
+	talks                                bool // its output mentions evaluations
 }
 
 // healthy keeps one GPU busy.
@@ -46,7 +46,7 @@ func onCPU() program {
 	return p
 }
 
-// step returns the length of a step of a machine, and what is measured during steps.
+// step returns the length of a step of a machine, and the measurements during steps.
 func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]float64) {
 	load := p.load * slow
 	disk, net := 0.0, 0.0
@@ -77,7 +77,7 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 	if p.gpus == 0 {
 		main = p.compute*p.useCores + p.logs
 	} else {
-		main += 0.3 * max(0, p.compute-host) // it waits for the device in part by turning
+		main += 0.3 * max(0, p.compute-host) // part of its wait for the device is busy-waiting
 	}
 	helpers := load
 	if p.workers == 0 {
@@ -111,14 +111,14 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 	return length, m
 }
 
-// segment is a span in which the same is measured.
+// segment is a span with constant measurements.
 type segment struct {
 	length, steps float64
 	stall         bool
 	m             map[telemetry.Metric]float64
 }
 
-// idle is what is measured while the program computes on so many cores and does nothing else.
+// idle returns the measurements while the program computes on the given number of cores and does nothing else.
 func (p *program) idle(cores, written float64) map[telemetry.Metric]float64 {
 	return map[telemetry.Metric]float64{telemetry.TaskMain: cores, telemetry.TaskCPU: cores,
 		telemetry.TaskMainBlocked: max(0, 1-cores), telemetry.TaskSystem: 0.05, telemetry.CPU: (cores + 0.1) / float64(p.cores),
@@ -126,9 +126,9 @@ func (p *program) idle(cores, written float64) map[telemetry.Metric]float64 {
 		telemetry.TaskWriteCallBytes: written, telemetry.TaskWriteCalls: written / (1 << 20), telemetry.RunQueue: 1}
 }
 
-// play is the program's timeline on one machine. Length is that of a step of the whole gang.
+// play returns the program's timeline on one machine. length is that of a step of the whole gang.
 func (p *program) play(length, own float64, m map[telemetry.Metric]float64, until float64) (list []segment) {
-	if length > own*1.001 && p.gpus > 0 { // it waits for the others: its GPU turns in a collective, and draws little
+	if length > own*1.001 && p.gpus > 0 { // it waits for the others: its GPU spins in a collective and draws little power
 		share := own / length
 		n := map[telemetry.Metric]float64{}
 		for k, v := range m {
@@ -178,7 +178,7 @@ func (p *program) play(length, own float64, m map[telemetry.Metric]float64, unti
 
 const begin = 1_700_000_000
 
-// measured is what the agents of the program's machines report in so many seconds, with noise.
+// measured returns what the agents of the program's machines report in the given seconds, with noise.
 func (p program) measured(rng *rand.Rand, seconds float64) diagnose.Input {
 	in := diagnose.Input{Job: "train", Live: p.after == 0, Framework: diagnose.PyTorch}
 	slow := func(n int) float64 {

@@ -12,23 +12,23 @@ import (
 	"scrimp/internal/work/diagnose/profile"
 )
 
-// Limits of the use of a GPU: above fed it has enough to do, target is what a change aims at, and below hungry for
-// long it is larger than its work.
+// Limits of the use of a GPU: above fed it has enough to do, target is the aim of a change, and a GPU that stays below
+// hungry is too large for its work.
 const (
 	fed    = 0.85
 	target = 0.70
 	hungry = 0.50
 )
 
-// Shares of the time below which a waste is not worth a sentence, and the waste from which the causes that follow
-// from others are not named beside them.
+// Shares of the time: a smaller waste than small is not reported, and from enough on, causes that follow from others
+// are not named beside them.
 const (
 	small   = 0.08
 	enough  = 0.10
-	forLong = 600 // seconds for which a GPU must be hungry to be too large
+	forLong = 600 // seconds of low use that make a GPU too large
 )
 
-// rules name causes. Residual ones hold only where nothing before explains the waste.
+// rules lists the rules. A residual one applies only if no earlier rule explains the waste.
 var rules = []struct {
 	residual bool
 	find     func(*features) (finding, bool)
@@ -56,21 +56,21 @@ func ofTelemetry(f *features) (list []finding) {
 	return merge(nil, list)
 }
 
-// around is an estimate with the bounds that its kind of fix usually has.
+// around returns an estimate with the usual bounds of its kind of fix.
 func around(value, low, high float64) Range {
 	limit := func(v float64) float64 { return min(0.95, max(0, v)) }
 	return Range{limit(value * low), limit(value), limit(value * high)}
 }
 
-// percent writes a share.
+// percent formats a share.
 func percent(v float64) string { return telemetry.Percent(v) }
 
-// span writes seconds.
+// span formats seconds.
 func span(s float64) string {
 	return draw.Span(time.Duration(min(s, 1e9) * float64(time.Second)).Round(time.Second))
 }
 
-// starved reports whether the machine waits for its work: its GPUs, or its processors where it has none.
+// starved reports whether the machine waits for its work: its GPUs, or its processors if it has none.
 func (f *features) starved() bool {
 	if f.gpu {
 		u := f.get(telemetry.GPU)
@@ -80,7 +80,7 @@ func (f *features) starved() bool {
 	return used < target
 }
 
-// gain is the share of the cost that is saved where GPUs that are used u get as much to do as they can take.
+// gain returns the share of the cost saved if underused GPUs get as much work as they can take.
 func (f *features) gain() Range {
 	u := f.get(telemetry.GPU)
 	if !f.gpu {
@@ -93,7 +93,7 @@ func (f *features) gain() Range {
 	return f.whole(Range{Low: max(0, 1-u/hungry), Value: max(0, 1-u/fed), High: max(0, 1-u)})
 }
 
-// whole turns a share of the time of the work into one of all that was measured.
+// whole converts a share of the work time to a share of all measured time.
 func (f *features) whole(r Range) Range {
 	if f.setUp+f.work+f.after <= 0 {
 		return r
@@ -102,7 +102,7 @@ func (f *features) whole(r Range) Range {
 	return Range{r.Low * w, r.Value * w, r.High * w}
 }
 
-// use says how well the machine was used, for evidence.
+// used describes the machine's utilization, for evidence.
 func (f *features) used() string {
 	if f.gpu {
 		return "GPU " + percent(f.get(telemetry.GPU)) + " used"
@@ -112,7 +112,7 @@ func (f *features) used() string {
 
 func setUp(f *features) (finding, bool) {
 	all := f.setUp + f.work + f.after
-	if f.in.Live && f.steps && f.in.Account.Total > 0 && f.in.Account.Step > 0 { // what is still to come counts
+	if f.in.Live && f.steps && f.in.Account.Total > 0 && f.in.Account.Step > 0 { // the rest of the run counts, too
 		all = f.setUp + max(f.work+f.after, f.work*float64(f.in.Account.Total)/float64(f.in.Account.Step))
 	}
 	share := f.setUp / max(1, all)
@@ -132,11 +132,11 @@ func setUp(f *features) (finding, bool) {
 	return finding{SetUp, text, around(share, 0.4, 1), false}, true
 }
 
-// slow are words of lines that name what takes long at a program's begin.
+// slow lists words in lines that name slow startup activities.
 var slow = []string{"download", "install", "compil", "extract", "untar", "unpack", "tokeniz", "preprocess", "prepar",
 	"load", "cache", "warm", "build", "index"}
 
-// during returns a line between two times that says what takes long.
+// during returns a line between two times that names a slow activity.
 func during(lines []Line, from, until int64) string {
 	for _, l := range lines {
 		if l.At != 0 && (l.At < from || l.At > until+1) {
@@ -158,7 +158,7 @@ func idleAfter(f *features) (finding, bool) {
 	if f.work == 0 || f.after < 15 || share < enough {
 		return finding{}, false
 	}
-	if steps := f.get(telemetry.TaskSteps); steps > 0 && f.after < 3/steps { // steps that take long
+	if steps := f.get(telemetry.TaskSteps); steps > 0 && f.after < 3/steps { // long steps
 		return finding{}, false
 	}
 	text := fmt.Sprintf("no step and no work of a GPU in the last %s, %s of the time", span(f.after), percent(share))
@@ -196,13 +196,13 @@ func unusedGPU(f *features) (finding, bool) {
 	return finding{}, false
 }
 
-// spread is how far GPUs are apart in something.
+// spread is the variation of a quantity among GPUs.
 type spread struct {
 	low, high, mean float64
 	least, most     device
 }
 
-// apart looks at the GPUs that work.
+// apart compares the working GPUs.
 func apart(list []device, by func(device) float64) (s spread, ok bool) {
 	s.low = math.Inf(1)
 	sum, n := 0.0, 0.0
@@ -224,7 +224,7 @@ func apart(list []device, by func(device) float64) (s spread, ok bool) {
 }
 
 // straggler looks for machines and GPUs that the others wait for. A GPU that waits in a collective is fully used and
-// draws little; the slow one is used less, where it waits for its data, or draws more, where it computes longer.
+// draws little power. The slow one is used less if it waits for its data, or draws more if it computes longer.
 func straggler(f *features) (finding, bool) {
 	if s, ok := apart(f.devices, func(d device) float64 { return d.use }); ok {
 		return finding{Straggler, fmt.Sprintf("GPU %d of node %d is %s used and GPU %d of node %d %s: the others wait for it",
@@ -257,7 +257,7 @@ func communication(f *features) (finding, bool) {
 	if len(f.nodes) < 2 || !(in >= much && out >= much) || in > 4*out || out > 4*in {
 		return finding{}, false
 	}
-	// Kernels that wait for other ranks keep a GPU at 100 %, and let it draw little.
+	// Kernels that wait for other ranks keep a GPU at 100 % with little power.
 	idle := 1 - f.get(telemetry.GPU)
 	if !math.IsNaN(f.gpuPower) {
 		idle = max(idle, 1-f.gpuPower/0.8)
@@ -290,8 +290,8 @@ func memoryPressure(f *features) (finding, bool) {
 		"second from a disk", percent(full), faults), f.gain(), false}, true
 }
 
-// wasted is the share of a profile's time that ends with a part. What of a wait for the GPU is the GPU's computing
-// stays.
+// wasted returns the share of a profile's time that removing a part saves. In a wait for the GPU, the GPU's own
+// computing remains.
 func wasted(p *profile.Profile, part profile.Part) float64 {
 	share := p.Shares[part]
 	if part == profile.Waiting && p.GPUBusy != nil {
@@ -300,7 +300,7 @@ func wasted(p *profile.Profile, part profile.Part) float64 {
 	return share
 }
 
-// ofProfiles names what profiles show.
+// ofProfiles names the causes that profiles show.
 func ofProfiles(list []profile.Profile) (out []finding) {
 	parts := []struct {
 		part  profile.Part

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/work/diagnose/profile"
 )
 
-// fixes are the changes that diagnose names, as they change a planted program, by the name of the fault. Each returns how many
-// steps of before a step of afterwards does. A fault without a fix here costs the model no time.
+// fixes maps the name of a fault to the change that diagnose names for it, applied to a planted program. Each returns
+// how many old steps one new step replaces. In the model, a fault without a fix here costs no time.
 var fixes = map[string]func(*program) float64{
 	"one worker decodes images":            func(p *program) float64 { p.workers = p.cores - 1; return 1 },
 	"the main process decodes images":      func(p *program) float64 { p.workers = p.cores - 1; return 1 },
@@ -44,7 +44,7 @@ var fixes = map[string]func(*program) float64{
 	"a slow network between machines": func(p *program) float64 { p.gradients /= 8; return 1 },
 }
 
-// pace is how long a step takes, with its part of saves and evaluations.
+// pace returns the duration of a step, with its share of saves and evaluations.
 func (p *program) pace() float64 {
 	length := 0.0
 	for n := range p.nodes {
@@ -65,11 +65,11 @@ func (p *program) pace() float64 {
 	return length * more
 }
 
-// time is how long so many steps take, and steps how many a time is enough for.
+// time returns the duration of a number of steps, and steps the number of steps in a time.
 func (p *program) time(steps float64) float64    { return p.setUp + steps*p.pace() + p.after }
 func (p *program) steps(seconds float64) float64 { return (seconds - p.setUp - p.after) / p.pace() }
 
-// off is how far a prediction is from what came, as a share of it.
+// off returns the error of a prediction, as a share of the actual value.
 func off(predicted, came float64) float64 { return math.Abs(predicted-came) / came }
 
 func median(list []float64) float64 {
@@ -77,8 +77,8 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// What a change is predicted to save is within 25 % of what the program then costs less for the same steps: in the median of
-// each fault's runs.
+// The predicted saving of a change is within 25 % of what the same steps then cost less, in the median of each fault's
+// runs.
 func TestDiagnose_PredictsWhatTheFixSaves(t *testing.T) {
 	const seconds = 300
 	var all []float64
@@ -120,14 +120,14 @@ func TestDiagnose_PredictsWhatTheFixSaves(t *testing.T) {
 	t.Logf("over %d pairs of %d faults half are within %.1f %%", len(all), len(fixes), 100*median(all))
 }
 
-// traced is a step of a program on a GPU, in milliseconds, of which a profile is made: the host copies batches, begins
-// kernels, and looks at the result of each. Without waits it begins the next kernel while the GPU computes.
+// traced is a step of a program on a GPU, in milliseconds, for which a profile is made. The host copies batches, starts
+// kernels, and examines the result of each. Without waits it starts the next kernel while the GPU computes.
 type traced struct {
 	copies, kernels, begin, kernel float64
 	waits                          bool
 }
 
-// step is how long one takes.
+// step returns the duration of a step.
 func (p traced) step() float64 {
 	if p.waits {
 		return p.copies + p.kernels*(p.begin+p.kernel)
@@ -169,8 +169,8 @@ func (p traced) profile(t *testing.T) profile.Profile {
 	return r
 }
 
-// Two faults that only a profile shows, each in profiles of many programs, are named first, with what their fix saves within
-// 25 % in the median. The program without them gets no cause.
+// Two faults that only a profile shows are named first, in profiles of many programs, with a saving within 25 % of the
+// true one in the median. The program without them gets no cause.
 func TestDiagnose_FindsPlantedFaultsInProfiles(t *testing.T) {
 	runs := lane.Pick(20, 200)
 	for _, x := range []struct {

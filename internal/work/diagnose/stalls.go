@@ -8,23 +8,23 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// Limits of what is a stall: a bucket in which fewer steps came than in most, or in which GPUs did less.
+// Limits of a stall: a bucket with fewer steps than most, or with less GPU use.
 const (
 	slowed     = 0.70    // of the usual use of GPUs
-	writesMuch = 4 << 20 // bytes a second
-	writesSome = 1 << 20 // of a program that says that it saves
-	stalled    = 0.05    // of a bucket, where the agent has measured stalls
+	writesMuch = 4 << 20 // bytes per second
+	writesSome = 1 << 20 // for a program whose output mentions saves
+	stalled    = 0.05    // of a bucket, if the agent has measured stalls
 	mostLines  = 20_000
 )
 
-// What the lines of a program say that it does.
+// Patterns of a program's output lines.
 var (
 	evaluates = regexp.MustCompile(`(?i)\b(eval(uat\w*|ing)?|val(id(at\w*)?)?|test(ing)?)\b.*` +
 		`(acc|loss|score|metric|step|epoch|batch|[0-9])`)
 	saves = regexp.MustCompile(`(?i)\b(sav(e|es|ed|ing)|checkpoint\w*|ckpt)\b`)
 )
 
-// stallsOf looks for times in which steps come slowly, again and again.
+// stallsOf looks for repeated times of slow steps.
 func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 	s.listen(f.in.Lines)
 	usual := usually(list, telemetry.GPU, 0.75)
@@ -34,7 +34,7 @@ func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 	for i := range list {
 		b := &list[i]
 		lost, known := lostIn(b, usual)
-		// The first and the last bucket of the work are only in part of it, which matters where it goes by GPUs.
+		// The first and the last bucket of the work are partial, which matters if GPUs determine the work.
 		if edge := i == 0 || i == len(list)-1 || b.Covered < 0.5*float64(b.Width); !known || edge && !f.steps {
 			continue
 		}
@@ -77,8 +77,8 @@ func (s *stalls) isSave(written, usual float64) bool {
 	return written >= writesMuch && (written >= 2*usual || usual >= writesMuch)
 }
 
-// lostIn is the share of a bucket in which work stopped: as the agent has measured it by the steps, else by how much
-// less its GPUs did than usual.
+// lostIn returns the share of a bucket in which work stopped: measured by the agent from the steps, or else from the
+// drop in GPU use.
 func lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
 	if v := value(b, telemetry.TaskStalled); !math.IsNaN(v) {
 		if v < stalled {
@@ -96,7 +96,7 @@ func lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
 	return 1 - v/usual, true
 }
 
-// value is the mean of a metric in a bucket, of all its GPUs; NaN: unknown.
+// value returns the mean of a metric in a bucket over all its GPUs, or NaN.
 func value(b *telemetry.Bucket, m telemetry.Metric) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range b.V[m] {
@@ -110,7 +110,7 @@ func value(b *telemetry.Bucket, m telemetry.Metric) float64 {
 	return sum / n
 }
 
-// usually is a quantile of a metric over buckets; 0: unknown.
+// usually returns a quantile of a metric over buckets; 0 if unknown.
 func usually(list []telemetry.Bucket, m telemetry.Metric, q float64) float64 {
 	var all []float64
 	for i := range list {

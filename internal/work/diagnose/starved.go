@@ -12,18 +12,18 @@ import (
 
 // Limits of what keeps a machine from its work.
 const (
-	waitsForDisk = 0.35 // processes' worth of I/O wait
-	manyCalls    = 1500 // a second
+	waitsForDisk = 0.35 // processes in I/O wait
+	manyCalls    = 1500 // per second
 	manyWrites   = 300
-	dearestWrite = 100e-6   // seconds of the kernel that a small write takes at most
-	tiny         = 16 << 10 // bytes of a call
-	fast         = 1 << 20  // bytes a second from the network
+	dearestWrite = 100e-6   // largest kernel time of a small write, in seconds
+	tiny         = 16 << 10 // bytes per call
+	fast         = 1 << 20  // bytes per second from the network
 	oneCore      = 0.8
 	isBlocked    = 0.3
 )
 
-// waitShare is the share of the main thread's own time in which it is blocked. The time in which it could run, and
-// other programs had the processors, is nobody's fault here and does not count.
+// waitShare returns the share of the main thread's own time in which it is blocked. Time in which it could run while
+// other programs had the processors does not count.
 func (f *features) waitShare() float64 {
 	blocked, main := f.get(telemetry.TaskMainBlocked), f.get(telemetry.TaskMain)
 	if math.IsNaN(blocked) || math.IsNaN(main) || blocked == 0 {
@@ -32,7 +32,7 @@ func (f *features) waitShare() float64 {
 	return blocked / (blocked + min(1-blocked, main))
 }
 
-// share is the part of a processor that a thread gets which wants one all the time.
+// share returns the part of a processor that a thread gets if it wants one all the time.
 func (f *features) share() float64 {
 	if queue := f.get(telemetry.RunQueue); queue > f.cores {
 		return f.cores / queue
@@ -47,8 +47,8 @@ func (f *features) crowded() bool {
 
 func slowDisk(f *features) (finding, bool) {
 	wait, blocked := f.get(telemetry.IOWait), f.waitShare()
-	// Processors count as waiting only while nothing else could run on them. On a busy machine the program itself
-	// tells: it reads from the disk and is blocked.
+	// Processors count as waiting only while nothing else can run on them. On a busy machine the program itself shows
+	// the wait: it reads from the disk and is blocked.
 	itself := blocked >= 0.4 && f.get(telemetry.TaskRead) >= 4<<20
 	if !f.starved() || !(wait*f.cores >= waitsForDisk && wait >= 0.02) && !itself {
 		return finding{}, false
@@ -65,7 +65,7 @@ func slowDisk(f *features) (finding, bool) {
 	return finding{SlowDisk, text, f.gain(), false}, true
 }
 
-// readsSmall reports whether the program reads very often, a little each time, and the kernel is busy with it.
+// readsSmall reports whether the program makes many small reads that keep the kernel busy.
 func (f *features) readsSmall() bool {
 	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
 	return calls >= manyCalls && bytes/calls < tiny && f.get(telemetry.TaskSystem) >= 0.15*f.get(telemetry.TaskCPU)
@@ -77,7 +77,8 @@ func smallReads(f *features) (finding, bool) {
 	}
 	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
 	system, own := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU)
-	// Larger files take the kernel's part of the loading. What decodes stays, so a GPU does not get all that it could.
+	// Larger files save the kernel's part of loading. Decoding remains, so a GPU does not get all the work it could
+	// take.
 	kernel := max(system/max(own, 0.1), 0.2)
 	waste := f.whole(around(kernel, 0.5, 1.8))
 	if f.gpu {
@@ -130,7 +131,7 @@ func logging(f *features) (finding, bool) {
 	if math.IsNaN(waits) || f.gpu {
 		waits = 0
 	}
-	// One thread writes, while a program that computes on many cores waits for it.
+	// One thread writes while a program that computes on many cores waits for it.
 	kernel := min(system/min(1, max(own, 0.1)), calls*dearestWrite)
 	share := min(0.9, max(kernel, waits))
 	if share < small {
@@ -146,7 +147,7 @@ func logging(f *features) (finding, bool) {
 func evaluation(f *features) (finding, bool) {
 	share := f.stalls.other
 	least := small
-	if !f.stalls.evaluates { // nothing but the pace says so
+	if !f.stalls.evaluates { // only the pace suggests it
 		least = 0.15
 	}
 	if share < least || !f.again() && !f.stalls.evaluates {
@@ -162,7 +163,7 @@ func evaluation(f *features) (finding, bool) {
 func oversubscription(f *features) (finding, bool) {
 	threads, queue := f.get(telemetry.TaskThreads), f.get(telemetry.RunQueue)
 	own := f.get(telemetry.TaskCPU)
-	// Threads that sleep harm nobody, even where others fill the queue: those that fight use the kernel much.
+	// Sleeping threads do no harm, even if others fill the queue: competing threads use the kernel a lot.
 	fight := own >= 0.4*f.cores && !f.crowded() || f.get(telemetry.TaskSystem) >= 0.25*own && own >= 0.2
 	if !(threads >= 4*f.cores) || !(queue >= 3*f.cores) || !fight || f.cores == 0 {
 		return finding{}, false
@@ -171,13 +172,13 @@ func oversubscription(f *features) (finding, bool) {
 		f.cores, queue), f.whole(around(0.3, 0.3, 2)), false}, true
 }
 
-// Numbers that programs print or report: the time of a batch, and how much of it data took.
+// Numbers that programs print or report: the time of a batch, and the part for data.
 var (
 	dataTime  = regexp.MustCompile(`(?i)\bdata(?:[ _](?:time|s|load\w*))?\s*[:=]?\s*([0-9]+\.[0-9]+)`)
 	batchTime = regexp.MustCompile(`(?i)\b(?:batch|step|iter)?[ _]?time\s*[:=]?\s*([0-9]+\.[0-9]+)`)
 )
 
-// said is the share of a batch's time that data takes, as the program itself reports.
+// said returns the share of a batch's time for data, as reported by the program.
 func (f *features) said() (float64, bool) {
 	data, all := 0.0, 0.0
 	for _, name := range []string{"data_time", "data_s", "data_time_s", "data_loading_s"} {
@@ -186,7 +187,7 @@ func (f *features) said() (float64, bool) {
 	for _, name := range []string{"batch_time", "step_time", "step_s", "iter_time", "time_s"} {
 		all = max(all, f.in.Metrics[name])
 	}
-	if data == 0 { // a single line may be of an odd batch
+	if data == 0 { // a single line may be an outlier
 		all = 0
 		for _, l := range f.in.Lines[max(0, len(f.in.Lines)-200):] {
 			d, b := dataTime.FindStringSubmatch(l.Text), batchTime.FindStringSubmatch(l.Text)
@@ -198,7 +199,7 @@ func (f *features) said() (float64, bool) {
 	return data / all, all > 0 && data > 0 && data <= all
 }
 
-// number is what a pattern of digits has found.
+// number parses the digits that a pattern has found.
 func number(text string) float64 {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -207,7 +208,7 @@ func number(text string) float64 {
 	return v
 }
 
-// leastWorkers is how many cores workers use at least that are said to load data.
+// leastWorkers is the smallest number of cores that workers use if they load data.
 const leastWorkers = 0.15
 
 // onOneCore reports whether a process that uses that many cores keeps one busy, and hardly more.
@@ -235,7 +236,7 @@ func dataLoading(f *features) (finding, bool) {
 	return finding{}, false
 }
 
-// loadsItself reports whether a main process that is busy loads data, and does not only begin small kernels.
+// loadsItself reports whether a busy main process loads data, and does not only start small kernels.
 func (f *features) loadsItself() bool {
 	return f.get(telemetry.TaskReadCallBytes) >= 100<<10 || f.get(telemetry.GPU) < 0.3
 }
@@ -243,10 +244,10 @@ func (f *features) loadsItself() bool {
 func blocked(f *features) (finding, bool) {
 	waits, task := f.waitShare(), f.get(telemetry.TaskCPU)
 	least := 0.4
-	if f.gpu { // a part of it is the wait for the GPU itself
+	if f.gpu { // a part is the wait for the GPU itself
 		least = 0.75
 	}
-	// Where others of its threads compute while the main one waits, the two are more than the time.
+	// If other threads compute while the main one waits, the two exceed the time.
 	if !f.starved() || !(waits >= least) || !(task/max(1, f.cores) <= 1.1-waits) {
 		return finding{}, false
 	}
@@ -292,7 +293,7 @@ func oversizedGPU(f *features) (finding, bool) {
 func oversizedCPU(f *features) (finding, bool) {
 	task := f.get(telemetry.TaskCPU)
 	needs := max(1, math.Ceil(task-0.1))
-	// On a machine that others fill nobody knows how many processors the program would use.
+	// On a machine filled by others it is unknown how many processors the program would use.
 	idle := f.get(telemetry.Idle)*f.cores >= 0.5*(f.cores-needs)
 	if f.gpu || f.work < 60 || !idle || !(needs <= 0.5*f.cores) {
 		return finding{}, false

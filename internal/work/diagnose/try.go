@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// trial is the command that compares a job with the same job with some fields set; nil: nobody knows the job.
+// trial returns the command that compares a job with a version with some fields set, or nil if the job is unknown.
 func trial(in *Input, fields ...string) *string {
 	if in.Job == "" {
 		return nil
@@ -28,7 +28,7 @@ func threads(in *Input) *string {
 	return nil
 }
 
-// fewerCores tries as many cores as the program has used at most, and one more.
+// fewerCores tries the largest number of cores that the program used, plus one.
 func fewerCores(in *Input) *string {
 	n := int(math.Ceil(peak(in, telemetry.TaskCPU))) + 1
 	if n > 1 && n < coresOf(in) {
@@ -37,7 +37,7 @@ func fewerCores(in *Input) *string {
 	return nil
 }
 
-// lessMemory tries a quarter more than the program has used at most.
+// lessMemory tries a quarter more than the program's peak.
 func lessMemory(in *Input) *string {
 	n := gibibytes(1.25 * peak(in, telemetry.TaskMemory))
 	if n > 0 && (in.Account.Requested == 0 || n < gibibytes(float64(in.Account.Requested))) {
@@ -60,14 +60,14 @@ func moreMemory(in *Input) *string {
 
 func idleStop(in *Input) *string { return trial(in, "idle=10m") }
 
-// accelerators are names of GPUs as job files have them, with one that is smaller; "": none is tried. A driver's
-// name has one of them as a word.
+// accelerators lists GPU names of job files, with a smaller one to try; empty for none. A driver's name contains one of
+// them as a word.
 var accelerators = []struct{ name, smaller string }{
 	{"H200", "H100"}, {"H100", "A100"}, {"A100", "L4"}, {"L40S", "L4"}, {"A10G", "T4"}, {"V100", "T4"},
 	{"L4", "T4"}, {"T4", ""},
 }
 
-// named is the GPU of the machines as job files call it, and how many a machine has; 0: there is none that is known.
+// named returns the machines' GPU as named in job files, and the count per machine; 0 if it is unknown.
 func named(in *Input) (at, count int) {
 	if len(in.Nodes) != 1 || len(in.Nodes[0].Head.GPUs) == 0 {
 		return 0, 0
@@ -83,7 +83,7 @@ func named(in *Input) (at, count int) {
 	return 0, 0
 }
 
-// smallerGPU tries the next smaller kind, as many of them.
+// smallerGPU tries the same number of the next smaller kind.
 func smallerGPU(in *Input) *string {
 	at, n := named(in)
 	if n == 0 || accelerators[at].smaller == "" {
@@ -92,14 +92,14 @@ func smallerGPU(in *Input) *string {
 	return trial(in, fmt.Sprintf("resources.accelerator=%s:%d", accelerators[at].smaller, n))
 }
 
-// fewerGPUs tries as many as are used.
+// fewerGPUs tries as many GPUs as are used.
 func fewerGPUs(in *Input) *string {
 	at, n := named(in)
 	used := map[int]bool{}
 	for _, node := range in.Nodes {
 		for _, b := range node.Buckets {
 			for i, v := range b.V[telemetry.GPU] {
-				if v.Mean > atWork { // unknown is no more than that
+				if v.Mean > atWork { // false if unknown
 					used[i] = true
 				}
 			}
@@ -118,7 +118,7 @@ func coresOf(in *Input) (cores int) {
 	return cores
 }
 
-// peak is the most that was measured of something on one machine; 0: nothing was.
+// peak returns the largest measured value on one machine; 0 if there is none.
 func peak(in *Input, m telemetry.Metric) (most float64) {
 	for _, n := range in.Nodes {
 		for _, b := range n.Buckets {

@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// measured is a machine of 16 cores and 64 GiB whose program used 2.5 cores, 10 GiB and the first of two GPUs.
+// measured returns a machine of 16 cores and 64 GiB whose program used 2.5 cores, 10 GiB and the first of two GPUs.
 func measured(gpu string) Input {
 	b := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
 	b.V[telemetry.TaskCPU] = []telemetry.Value{telemetry.Exactly(2.5)}
@@ -19,7 +19,7 @@ func measured(gpu string) Input {
 	return Input{Job: "train", Nodes: []Node{{Head: head, Buckets: []telemetry.Bucket{b}}}}
 }
 
-// A cause whose change is a field of the job file has a command that tries it, where the figures are known.
+// A cause whose change is a field of the job file has a command that tries it, if the figures are known.
 func TestTry_NamesACommandWhereAFieldTriesTheChange(t *testing.T) {
 	for class, want := range map[Class]string{
 		Oversubscription: "scrimp ab train --set env.OMP_NUM_THREADS=16 --set env.MKL_NUM_THREADS=16",

@@ -1,5 +1,5 @@
-// Package groups holds what a planner sees of a group of jobs, and what it proposes. A planner runs beside the core on
-// a snapshot; the core holds each of its moves against the newest state.
+// Package groups defines what a planner sees of a group of jobs, and what it proposes. A planner runs beside the core
+// on a snapshot; the core checks each of its moves against the newest state.
 package groups
 
 import (
@@ -10,11 +10,11 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// Kind is what a group is.
+// Kind is the kind of a group.
 type Kind string
 
-// The kinds of groups. Jobs of an array are the same but for their index, trials of a study but for their parameters.
-// Stages of a pipeline are jobs of their own.
+// The kinds of groups. The jobs of an array differ only in their index, the trials of a study only in their parameters.
+// The stages of a pipeline are different jobs.
 const (
 	Array    Kind = "array"
 	Study    Kind = "study"
@@ -22,44 +22,44 @@ const (
 	Schedule Kind = "schedule"
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds.
 var Kinds = []Kind{Array, Study, Pipeline, Schedule}
 
-// Planned reports whether there is a planner for such groups.
+// Planned reports whether such groups have a planner.
 func (k Kind) Planned() bool { return k == Array || k == Study || k == Pipeline || k == Schedule }
 
-// Snapshot is a group as it stood after the event Base.
+// Snapshot is a group after the event Base.
 type Snapshot struct {
 	Group string
 	Kind  Kind
 	Base  uint64
-	// Members is how many jobs it has in all, of which the first Began have begun and Open are not over.
+	// Members is the total number of its jobs. The first Began of them have started, and Open are not over.
 	Members, Began, Open int
-	AtOnce               int // how many of them may be open at once
+	AtOnce               int // how many may be open at once
 
 	// Of a study:
 	Study   *study.Spec
 	Budget  float64  // in dollars
-	Trials  []Trial  // in the order in which they began
-	Reports []Report // in the order in which they came; a later snapshot only has more
+	Trials  []Trial  // in start order
+	Reports []Report // in the order of arrival; later snapshots only append
 
 	// Of a pipeline:
 	Pipeline *pipeline.Spec
-	Stages   []Stage // by their positions
-	Folder   string  // the group whose work folder it has
+	Stages   []Stage // by position
+	Folder   string  // the group whose work folder it uses
 	Deployed *pipeline.Deployed
 
 	// Of a schedule:
 	Schedule *schedule.Spec
-	Due      time.Time // of its next run; zero: nobody has found out
+	Due      time.Time // of its next run; zero if not computed yet
 	Now      time.Time
-	Runs     int // that have begun; of these Open are not over
+	Runs     int // started runs; Open of them are not over
 }
 
-// Phase is where a trial stands.
+// Phase is the state of a trial.
 type Phase string
 
-// The phases of a trial.
+// Phases of a trial.
 const (
 	Open    Phase = "open"    // it waits for a machine, or trains
 	Leaving Phase = "leaving" // it saves, and is then paused or over
@@ -69,55 +69,55 @@ const (
 
 // Trial is a member of a study.
 type Trial struct {
-	Config int     `json:"config"` // its configuration, by the number in the pool
+	Config int     `json:"config"` // its configuration, by its number in the pool
 	Phase  Phase   `json:"phase"`
 	Unit   int     `json:"unit,omitempty"`   // that it has trained
-	Values int     `json:"values,omitempty"` // how many of its values are kept
+	Values int     `json:"values,omitempty"` // number of its stored values
 	Last   float64 `json:"last,omitempty"`   // the newest of them
 	Best   float64 `json:"best,omitempty"`   // the best of them
 	At     int     `json:"at,omitempty"`     // the unit of the best
 	Step   int64   `json:"step,omitempty"`   // of the newest value
-	Beyond bool    `json:"beyond,omitempty"` // it is trained in full and reports more
-	Broken bool    `json:"broken,omitempty"` // a value was no finite number
-	Waits  bool    `json:"-"`                // it has no machine; told of those that are trained in full
+	Beyond bool    `json:"beyond,omitempty"` // it is fully trained and reports more
+	Broken bool    `json:"broken,omitempty"` // a value was not a finite number
+	Waits  bool    `json:"-"`                // it has no machine; set only for fully trained ones
 }
 
-// Report is news of a trial: a value of the metric, or that it is paused or over.
+// Report is news of a trial: a value of the metric, or a new phase.
 type Report struct {
-	Trial int     `json:"trial"`          // its position among those that have begun, from 0
+	Trial int     `json:"trial"`          // its position among the started ones, from 0
 	Unit  int     `json:"unit,omitempty"` // that it had trained
 	Value float64 `json:"value,omitempty"`
-	Spent float64 `json:"spent,omitempty"` // that the trial had cost, in dollars
-	Phase Phase   `json:"phase,omitempty"` // it is paused, or over; "": the report has a value
-	Bad   bool    `json:"bad,omitempty"`   // the value is no finite number, or the trial has failed
-	Cut   bool    `json:"cut,omitempty"`   // the trial was stopped before it was trained in full
+	Spent float64 `json:"spent,omitempty"` // the trial's cost so far, in dollars
+	Phase Phase   `json:"phase,omitempty"` // Paused or Over; empty for a value
+	Bad   bool    `json:"bad,omitempty"`   // the value is not a finite number, or the trial has failed
+	Cut   bool    `json:"cut,omitempty"`   // the trial was stopped before it was fully trained
 }
 
-// Do is what a move does.
+// Do is the action of a move.
 type Do string
 
-// The moves.
+// Actions of moves.
 const (
-	Start  Do = "start"  // a member begins
-	Pause  Do = "pause"  // a trial saves and gives its machine up; it may go on later
-	Resume Do = "resume" // a paused trial goes on
+	Start  Do = "start"  // a member starts
+	Pause  Do = "pause"  // a trial saves and gives up its machine; it may resume later
+	Resume Do = "resume" // a paused trial resumes
 	Stop   Do = "stop"   // a trial ends for good
-	Finish Do = "finish" // the group is over: all of its members are; a study ends those that are left
-	Reuse  Do = "reuse"  // a stage takes what was made before
-	Keep   Do = "keep"   // what a stage has made is there
-	Fail   Do = "fail"   // a stage has not made what it says, or nothing judges its gate
-	Skip   Do = "skip"   // a stage, or a run of a schedule, never begins
-	Await  Do = "await"  // a schedule learns when it is due
+	Finish Do = "finish" // the group is over because its members are; a study ends the remaining ones
+	Reuse  Do = "reuse"  // a stage uses earlier outputs
+	Keep   Do = "keep"   // a stage's outputs exist
+	Fail   Do = "fail"   // a stage lacks its outputs, or its gate has no metric
+	Skip   Do = "skip"   // a stage or a scheduled run never starts
+	Await  Do = "await"  // a schedule learns its next due time
 )
 
-// Move is one thing that a planner proposes, and why.
+// Move is one action that a planner proposes, with the reason.
 type Move struct {
 	Do     Do     `json:"do"`
 	Member int    `json:"member,omitempty"` // its position, from 0
-	Config int    `json:"config,omitempty"` // of a trial that begins
+	Config int    `json:"config,omitempty"` // of a trial to start
 	Why    string `json:"why,omitempty"`
-	// Of is the stage that the move is about.
+	// Of is the affected stage.
 	Of *StageMove `json:"of,omitempty"`
-	// Run is the run of a schedule that begins or is skipped.
+	// Run is the run of a schedule that starts or is skipped.
 	Run *RunMove `json:"run,omitempty"`
 }

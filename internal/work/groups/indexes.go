@@ -6,27 +6,27 @@ import (
 	"strconv"
 )
 
-// Indexes are those of the members of an array: From, From+Step and so on, Members in all.
+// Indexes holds the indices of an array's members: From, From+Step and so on, Members in total.
 type Indexes struct {
 	From    int `json:"from"`
 	Step    int `json:"step"`
 	Members int `json:"members"`
 }
 
-// The bounds of arrays.
+// Bounds of arrays.
 const (
 	MaxMembers = 10_000
 	MaxIndex   = 1_000_000_000
 )
 
-// Index is that of the n-th member, from 0.
+// Index returns the index of the n-th member, from 0.
 func (x Indexes) Index(n int) int { return x.From + n*x.Step }
 
-// arrayForm is FROM-TO, FROM-TO:STEP or either with %N behind it.
+// arrayForm matches FROM-TO, FROM-TO:STEP, or either followed by %N.
 var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
 
-// ParseIndexes reads the indexes of an array, and how many members may be open at once: all of them, where it does not
-// say, but at most 1,000.
+// ParseIndexes parses the indices of an array, and how many members may be open at once: by default all, but at most
+// 1,000.
 func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 	m := arrayForm.FindStringSubmatch(text)
 	if m == nil {
@@ -37,7 +37,7 @@ func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 		if m[i] == "" {
 			return otherwise
 		}
-		n, _ := strconv.Atoi(m[i]) // of ten digits
+		n, _ := strconv.Atoi(m[i]) // at most ten digits
 		return n
 	}
 	to := number(2, 0)
@@ -46,7 +46,7 @@ func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 	case to > MaxIndex:
 		return a, 0, fmt.Errorf("%q ends above %d", text, MaxIndex)
 	case a.From > to:
-		return a, 0, fmt.Errorf("%q has no member: it begins above its end", text)
+		return a, 0, fmt.Errorf("%q has no member: it starts above its end", text)
 	case a.Step == 0:
 		return a, 0, fmt.Errorf("%q has a step of 0: write 1 or more", text)
 	}
@@ -60,6 +60,6 @@ func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 	return a, min(atOnce, a.Members), nil
 }
 
-// openAtOnce is how many members of an array wait or run at once where it does not say: others begin as these end, so
-// that a large array takes little memory.
+// openAtOnce is the default number of members that may be open at once: others start as these end, so that a large
+// array takes little memory.
 const openAtOnce = 1000

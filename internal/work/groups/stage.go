@@ -5,38 +5,38 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// StagePhase is where a stage of a pipeline stands.
+// StagePhase is the state of a pipeline stage.
 //
 //	Waiting ──> Running ──> Made ──> Done
 //	   │           └──────────┴────> StageFailed
 //	   └──> Reused, Skipped, StageFailed
 type StagePhase string
 
-// The phases of a stage.
+// Phases of a stage.
 const (
 	Waiting     StagePhase = ""        // for others, or for its turn
 	Running     StagePhase = "running" // its job is not over
-	Made        StagePhase = "made"    // its job has succeeded, and what it made was not looked at
-	Done        StagePhase = "done"    // what it made is there
-	Reused      StagePhase = "reused"  // what it would make was made before
-	Skipped     StagePhase = "skipped" // it never begins
+	Made        StagePhase = "made"    // its job succeeded; its outputs are not checked yet
+	Done        StagePhase = "done"    // its outputs exist
+	Reused      StagePhase = "reused"  // its outputs were made before
+	Skipped     StagePhase = "skipped" // it never starts
 	StageFailed StagePhase = "failed"
 )
 
-// Good reports whether the outputs of the stage are there.
+// Good reports whether the outputs of the stage exist.
 func (p StagePhase) Good() bool { return p == Done || p == Reused }
 
-// Settled reports whether nothing more becomes of the stage.
+// Settled reports whether the phase is final.
 func (p StagePhase) Settled() bool { return p.Good() || p == Skipped || p == StageFailed }
 
-// Stage is how a stage of a pipeline stands.
+// Stage is the state of a pipeline stage.
 type Stage struct {
 	Phase  StagePhase         `json:"phase,omitempty"`
 	Why    string             `json:"why,omitempty"`    // a sentence
-	Key    string             `json:"key,omitempty"`    // names all that its outputs are made of
-	Inputs []pipeline.Content `json:"inputs,omitempty"` // that the key is of
-	Job    string             `json:"job,omitempty"`    // that has its outputs; "": none has run
-	Since  uint64             `json:"since,omitempty"`  // the event since which its outputs are there
+	Key    string             `json:"key,omitempty"`    // identifies everything that its outputs depend on
+	Inputs []pipeline.Content `json:"inputs,omitempty"` // covered by the key
+	Job    string             `json:"job,omitempty"`    // that has its outputs; empty if none has run
+	Since  uint64             `json:"since,omitempty"`  // the event since which its outputs exist
 	Judged
 	Product
 }
@@ -55,12 +55,12 @@ type Product struct {
 	Metrics map[string]string  `json:"metrics,omitempty"` // by name, as written decimals
 }
 
-// StageMove is what a planner, and who looked at the files, propose for a stage.
+// StageMove is a proposal for a stage, completed by whoever examines the files.
 type StageMove struct {
 	Stage  int                `json:"stage"` // its position
 	Key    string             `json:"key,omitempty"`
 	Inputs []pipeline.Content `json:"inputs,omitempty"`
-	From   string             `json:"from,omitempty"` // of what is reused: the job that has made it
+	From   string             `json:"from,omitempty"` // of reused outputs: the job that made them
 	// Gated says that a gate skips the stage, its own or that of a stage that it needs.
 	Gated bool `json:"gated,omitempty"`
 	Judged

@@ -1,5 +1,5 @@
-// Package own computes what it costs to own a model (development, training, inference, maintenance, engineering time)
-// in the cloud, on machines of one's own or both, and what a change of it returns. All sums are exact decimals.
+// Package own computes the cost of owning a model (development, training, inference, maintenance, engineering time) in
+// the cloud, on own machines or both, and the return of a change. All sums are exact decimals.
 package own
 
 import (
@@ -11,23 +11,23 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// Phases are what money is spent on, in the order of tables.
+// Phases lists what money is spent on, in table order.
 var Phases = []string{"development", "training", "inference", "maintenance", "engineering"}
 
 // MaxMonths bounds a model's life.
 const MaxMonths = 240
 
-// maxValues bounds the values of a file: each with a range is a total for each of its ends.
+// maxValues bounds the values of a file: each value with a range needs a total for both of its ends.
 const maxValues = 100
 
-// A Value is a number that lines share, with the range that it may have.
+// A Value is a number that lines share, with its possible range.
 type Value struct {
 	Name, Unit, Source string
-	Is, Low, High      *big.Rat // Low and High are nil where the file gives no range
+	Is, Low, High      *big.Rat // Low and High are nil without a range
 	percent            bool     // it is written in per cent
 }
 
-// A Line is money spent once or each month: the product of its factors.
+// A Line is money spent once or monthly: the product of its factors.
 type Line struct {
 	Phase, What string
 	Once        bool
@@ -38,7 +38,7 @@ type Line struct {
 // A factor is a number, or one of the file's values.
 type factor struct {
 	is      *big.Rat
-	value   int  // its index, where is is nil
+	value   int  // its index, if is is nil
 	percent bool // it is written in per cent
 }
 
@@ -48,7 +48,7 @@ type Option struct {
 	Lines []Line
 }
 
-// A changed value replaces that of the file while a total is computed; the zero value changes nothing.
+// A changed value replaces the file's value during the computation of a total; the zero value changes nothing.
 type changed struct {
 	value int // from 1
 	to    *big.Rat
@@ -70,7 +70,7 @@ func (l Line) product(values []Value, c changed) *big.Rat {
 	return product
 }
 
-// total returns what lines cost in all. keep chooses lines; nil keeps all.
+// total returns the total cost of lines. keep selects lines; nil selects all.
 func total(lines []Line, values []Value, c changed, keep func(Line) bool) *big.Rat {
 	sum := new(big.Rat)
 	for _, l := range lines {
@@ -82,7 +82,7 @@ func total(lines []Line, values []Value, c changed, keep func(Line) bool) *big.R
 	return sum
 }
 
-// most is the largest number that a total may have: amounts hold much more.
+// most bounds a total: amounts can hold much more.
 var most = new(big.Rat).SetInt64(sheet.MaxNumber)
 
 // reader reads the parts that both files share.
@@ -91,7 +91,7 @@ type reader struct {
 	index    map[string]int
 	months   int
 	currency money.Currency
-	used     []bool // values that a line names
+	used     []bool // values named by a line
 }
 
 // head reads name, currency, months and values.
@@ -228,7 +228,7 @@ func (r *reader) factors(n sheet.Node) (list []factor) {
 	return list
 }
 
-// money is factors, of which one at least is an amount or a count: percentages alone are no sum of money.
+// money reads factors, at least one of which must be an amount or a count: percentages alone are not money.
 func (r *reader) money(n sheet.Node) []factor {
 	list := r.factors(n)
 	if len(list) > 0 && !slices.ContainsFunc(list, func(f factor) bool { return !f.percent }) {
@@ -237,7 +237,7 @@ func (r *reader) money(n sheet.Node) []factor {
 	return list
 }
 
-// decimal reads a decimal, a percentage or an amount in the file's currency.
+// decimal reads a decimal, a percentage, or an amount in the file's currency.
 func (r *reader) decimal(n sheet.Node) (*big.Rat, bool) {
 	if n.IsPercent() {
 		return n.Decimal()
@@ -263,7 +263,7 @@ func (r *reader) bounded(n sheet.Node, l Line) {
 	}
 }
 
-// unused names the values with which no line computes: mostly a name that is misspelt.
+// unused reports values that no line uses, which are mostly misspelt names.
 func (r *reader) unused(n sheet.Node) {
 	for i, v := range n.All() {
 		if i < len(r.used) && !r.used[i] {
@@ -272,13 +272,13 @@ func (r *reader) unused(n sheet.Node) {
 	}
 }
 
-// A Swing is what a total becomes when one value has its lowest and its highest.
+// A Swing holds the totals for the lowest and the highest value.
 type Swing struct {
 	Value     Value
 	Low, High *big.Rat
 }
 
-// swings returns one for each value with a range, the widest first.
+// swings returns a swing for each value with a range, widest first.
 func swings(values []Value, of func(changed) *big.Rat) (list []Swing) {
 	width := func(s Swing) *big.Rat { return new(big.Rat).Abs(new(big.Rat).Sub(s.High, s.Low)) }
 	for i, v := range values {

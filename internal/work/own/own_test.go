@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// documented returns the docs' page, and the file that it prints under a name.
+// documented returns the page of the docs, and a file that it shows under a name.
 func documented(t *testing.T, name string) (page, file string) {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/own.md")
@@ -40,7 +40,7 @@ func cents(t *testing.T, v *big.Rat) string {
 	return strings.Replace(money.Format(a, money.USD, 2), "$", "", 1)
 }
 
-// holds compares a sum with one that was worked by hand, and that the page prints with thousands apart.
+// holds compares a sum with one that was computed by hand and that the page shows with thousands separators.
 func holds(t *testing.T, page, what string, got *big.Rat, want string) {
 	t.Helper()
 	if text := cents(t, got); text != strings.ReplaceAll(want, ",", "") {
@@ -70,8 +70,9 @@ func TestTCO_ReproducesTheDocsToTheCent(t *testing.T) {
 	if v.Options[v.Cheapest()].Name != "on-premises" {
 		t.Errorf("the cheapest is %s", v.Options[v.Cheapest()].Name)
 	}
-	// By hand: the server costs 38,000 more at first. Three months save 400 × 3.67 - 76.80 + 120.50 - 350 = 1,161.70 each, later
-	// ones 1,161.70 + 1,036.60 - 46.72 - 760 = 1,391.58: 3,485.10 + 24 × 1,391.58 = 36,883.02 after 27 months, and 38,274.60 after 28.
+	// By hand: the server costs 38,000 more at first. Three months save 400 × 3.67 - 76.80 + 120.50 - 350 = 1,161.70
+	// each, later ones 1,161.70 + 1,036.60 - 46.72 - 760 = 1,391.58: 3,485.10 + 24 × 1,391.58 = 36,883.02 after 27
+	// months, and 38,274.60 after 28.
 	if m := v.Below(premises, cloud); m != 28 {
 		t.Errorf("on-premises costs less from month %d on", m)
 	}
@@ -110,7 +111,7 @@ func TestROI_ReproducesTheDocsToTheCent(t *testing.T) {
 
 const change = "name: n\nmonths: 12\n"
 
-// A change that saves nothing is never paid back; quality that nobody has named is unknown, not none.
+// A change that saves nothing never pays for itself. Quality that was not given is unknown, not unchanged.
 func TestROI_SaysNeverAndUnknown(t *testing.T) {
 	v, err := own.ParseROI("a.yaml", []byte(change+"before: [{what: a, monthly: 10}]\nafter: [{what: a, monthly: 30}]\ninvestment: []\n"))
 	if err != nil {
@@ -127,7 +128,7 @@ func TestROI_SaysNeverAndUnknown(t *testing.T) {
 	}
 }
 
-// A total is the sum over lines and months, by a plain count in cents.
+// A total equals a simple count over lines and months, in cents.
 func TestTCO_AgreesWithAPlainCount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 100 {
@@ -159,7 +160,7 @@ func whole(n int) string { return new(big.Int).SetInt64(int64(n)).String() }
 
 func dollars(cents int) string { return big.NewRat(int64(cents), 100).FloatString(2) }
 
-// Each bad file is refused with file, line, field and fix.
+// Each invalid file is refused with file, line, field and fix.
 func TestParse_NamesFileLineAndFix(t *testing.T) {
 	const head = "name: n\nmonths: 12\n"
 	line := func(s string) string { return head + "options:\n  cloud:\n    - " + s + "\n" }
@@ -219,7 +220,7 @@ func TestParse_NamesFileLineAndFix(t *testing.T) {
 	}
 }
 
-// A percentage of an amount, and dollars, are sums of money.
+// Percentages of amounts, and dollars, are sums of money.
 func TestParse_TakesPercentagesOfAmountsAndDollars(t *testing.T) {
 	v, err := own.ParseTCO("a.yaml", []byte("name: n\nmonths: 1\nvalues: {share: 40%, price: $3.06}\noptions:\n  c:\n"+
 		"    - {phase: training, what: a, once: [1000, share]}\n    - {phase: training, what: b, monthly: [price, 50%, $2]}\n"))
@@ -231,7 +232,7 @@ func TestParse_TakesPercentagesOfAmountsAndDollars(t *testing.T) {
 	}
 }
 
-// One mistake is said once.
+// Each mistake is reported once.
 func TestParse_NamesEachMistakeOnce(t *testing.T) {
 	const head = "name: n\nmonths: 12\n"
 	for _, text := range []string{"name: {", "", "[]", head + "options: 3", head + "options: {c: 3}", head + "options: {c: [3]}",

@@ -7,22 +7,22 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// A ROI is a file of scrimp roi: a change that saves money each month, costs some at first, and may give up quality.
+// A ROI is a file of scrimp roi: a change that saves money each month, has an initial cost, and may reduce quality.
 type ROI struct {
 	Name     string
 	Currency money.Currency
 	Months   int
 	Values   []Value
 
-	Before, After []Line // of a month
+	Before, After []Line // per month
 	Investment    []Line // once
 
 	Metric, Source string
-	Quality        bool   // the file says what quality is given up
-	GivenUp, Worth factor // units of the metric, and what a unit is worth a month
+	Quality        bool   // the file states the lost quality
+	GivenUp, Worth factor // units of the metric, and the monthly worth of a unit
 }
 
-// ParseROI reads the file. All that is wrong is returned together, as spec.Problems.
+// ParseROI reads the file. All errors are returned together, as spec.Problems.
 func ParseROI(file string, text []byte) (ROI, error) {
 	s, root := sheet.Open(file, text)
 	r := &reader{}
@@ -52,7 +52,7 @@ func ParseROI(file string, text []byte) (ROI, error) {
 		}
 	}
 	t.quality(r, f["quality"])
-	if s.Err() == nil { // a line that could not be read names values too
+	if s.Err() == nil { // an unreadable line uses values, too
 		r.unused(f["values"])
 	}
 	t.Values = r.values
@@ -92,21 +92,21 @@ func (t *ROI) quality(r *reader, n sheet.Node) {
 	r.bounded(n, Line{From: 1, Until: t.Months, factors: []factor{t.GivenUp, t.Worth}})
 }
 
-// A Case is what a change returns.
+// A Case is the return of a change.
 type Case struct {
-	Before, After, Saved *big.Rat // a month
-	Lost                 *big.Rat // value of the quality that is given up, a month
-	Net                  *big.Rat // a month: saved less lost
+	Before, After, Saved *big.Rat // per month
+	Lost                 *big.Rat // monthly value of the lost quality
+	Net                  *big.Rat // per month: saved minus lost
 	Investment           *big.Rat
-	Gain                 *big.Rat // over the months: net of all of them less the investment
-	Payback              *big.Rat // months; nil: never
-	Return               *big.Rat // gain over investment; nil: nothing is invested
-	// MostWorth is the worth of a unit of quality above which the change does not pay over the months; nil: it is not
-	// known that any is given up.
+	Gain                 *big.Rat // over the months: total net minus the investment
+	Payback              *big.Rat // months; nil for never
+	Return               *big.Rat // gain over investment; nil without an investment
+	// MostWorth is the worth of a unit of quality above which the change does not pay over the months; nil if no loss
+	// of quality is known.
 	MostWorth *big.Rat
 }
 
-// Case computes it.
+// Case computes the return.
 func (t ROI) Case() Case { return t.with(changed{}) }
 
 func (t ROI) with(c changed) Case {
@@ -143,7 +143,7 @@ func (t ROI) with(c changed) Case {
 	return out
 }
 
-// Swings returns what the gain becomes at the ends of each value's range, the widest first.
+// Swings returns the gain at the ends of each value's range, widest first.
 func (t ROI) Swings() []Swing {
 	return swings(t.Values, func(c changed) *big.Rat { return t.with(c).Gain })
 }

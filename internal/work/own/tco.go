@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// A TCO is a file of scrimp tco: what each way to run a model costs over its life.
+// A TCO is a file of scrimp tco: the cost of each way to run a model over its life.
 type TCO struct {
 	Name     string
 	Currency money.Currency
@@ -17,7 +17,7 @@ type TCO struct {
 	Options  []Option
 }
 
-// ParseTCO reads the file. All that is wrong is returned together, as spec.Problems.
+// ParseTCO reads the file. All errors are returned together, as spec.Problems.
 func ParseTCO(file string, text []byte) (TCO, error) {
 	s, root := sheet.Open(file, text)
 	r := &reader{}
@@ -38,7 +38,7 @@ func ParseTCO(file string, text []byte) (TCO, error) {
 	if n := len(t.Options); f["options"].There() && (n == 0 || n > MaxOptions) {
 		f["options"].Wrong("lists "+draw.Count(n, "option"), optionsFix)
 	}
-	if s.Err() == nil { // a line that could not be read names values too
+	if s.Err() == nil { // an unreadable line uses values, too
 		r.unused(f["values"])
 	}
 	t.Values = r.values
@@ -50,15 +50,15 @@ const optionsFix = "list 1 to 10, such as cloud, on-premises and hybrid"
 // MaxOptions bounds the options of a file.
 const MaxOptions = 10
 
-// Phase returns what an option costs in a phase, "": in all.
+// Phase returns the cost of an option in a phase; an empty phase means in total.
 func (t TCO) Phase(o Option, phase string) *big.Rat {
 	return total(o.Lines, t.Values, changed{}, func(l Line) bool { return phase == "" || l.Phase == phase })
 }
 
-// Cheapest returns the index of the option that costs least, the first of those that cost the same.
+// Cheapest returns the index of the cheapest option, the first among equals.
 func (t TCO) Cheapest() int { return t.cheapest(changed{}) }
 
-// CheapestOnes returns the names of the options that cost least.
+// CheapestOnes returns the names of the cheapest options.
 func (t TCO) CheapestOnes() (names []string) {
 	least := t.Phase(t.Options[t.Cheapest()], "")
 	for _, o := range t.Options {
@@ -79,8 +79,8 @@ func (t TCO) cheapest(c changed) int {
 	return best
 }
 
-// Below returns the first month from which on one option has cost less in all than another to the end of the life, and
-// 0 where it does not.
+// Below returns the first month from which one option's cumulative cost stays below another's until the end of the
+// life, or 0.
 func (t TCO) Below(one, other Option) int {
 	first := 0
 	a, b := t.cumulative(one), t.cumulative(other)
@@ -95,7 +95,7 @@ func (t TCO) Below(one, other Option) int {
 	return first
 }
 
-// cumulative returns what an option has cost by the end of each month.
+// cumulative returns an option's cost by the end of each month.
 func (t TCO) cumulative(o Option) []*big.Rat {
 	out := make([]*big.Rat, t.Months)
 	for m := range out {
@@ -113,19 +113,19 @@ func (t TCO) cumulative(o Option) []*big.Rat {
 	return out
 }
 
-// Swings returns what an option's total becomes at the ends of each value's range, the widest first.
+// Swings returns an option's total at the ends of each value's range, widest first.
 func (t TCO) Swings(o Option) []Swing {
 	return swings(t.Values, func(c changed) *big.Rat { return total(o.Lines, t.Values, c, nil) })
 }
 
-// A Switch is a value at one end of its range at which another option costs least.
+// A Switch is an end of a value's range at which another option is the cheapest.
 type Switch struct {
 	Value Value
 	At    *big.Rat
 	To    string
 }
 
-// Switches returns the ends of ranges that change which option costs least.
+// Switches returns the ends of ranges that change the cheapest option.
 func (t TCO) Switches() (list []Switch) {
 	now := t.Cheapest()
 	for i, v := range t.Values {

@@ -11,7 +11,7 @@ import (
 // checkGates finds the stages whose metrics the gates judge.
 func (s *Spec) checkGates() error {
 	names := s.names()
-	var above [][]uint64 // by stage, a bit for each that comes before it: made once, as stages may be many
+	var above [][]uint64 // by stage, a bit for each predecessor; computed once, because there may be many stages
 	deploys := s.Deploys()
 	before := func(i, n int) bool {
 		if above == nil {
@@ -58,7 +58,7 @@ func (s *Spec) checkGatesOf(i, deploys int, names map[string]int, before func(n 
 	return nil
 }
 
-// above has a bit of each stage for each that comes before it, directly or not.
+// above returns for each stage a bit for each direct or indirect predecessor.
 func (s *Spec) above() [][]uint64 {
 	all := make([][]uint64, len(s.Stages))
 	for i := range s.Stages {
@@ -88,7 +88,7 @@ func (s *Spec) judged(i int, g *Gate, names map[string]int, before func(n int) b
 	return stages, g.Metric
 }
 
-// names are the positions of the stages.
+// names returns the positions of the stages.
 func (s *Spec) names() map[string]int {
 	all := make(map[string]int, len(s.Stages))
 	for i := range s.Stages {
@@ -97,7 +97,8 @@ func (s *Spec) names() map[string]int {
 	return all
 }
 
-// named is the stage that a gate names before its metric; -1: none. The longest name counts: names may have dots too.
+// named returns the stage in the name of a gate's metric, or -1. The longest name counts, because names may contain
+// dots.
 func named(list []Stage, byName map[string]int, g *Gate) int {
 	stage := -1
 	for at := 0; g != nil && at < min(len(g.Metric), maxName+1); at++ {
@@ -108,7 +109,7 @@ func named(list []Stage, byName map[string]int, g *Gate) int {
 	return stage
 }
 
-// before reports which stages come before one, directly or not, by position.
+// before returns a function that reports direct and indirect predecessors by position.
 func (s *Spec) before(i int) func(n int) bool {
 	seen := make([]bool, len(s.Stages))
 	for todo := slices.Clone(s.Stages[i].Needs); len(todo) > 0; {
@@ -128,7 +129,7 @@ var ErrMetric = errors.New("the gate has nothing to judge")
 // maxDigits bounds a decimal.
 const maxDigits = 100
 
-// Decimal reads a number as it is written, exactly: 0.5, -3, 1e-4.
+// Decimal parses a decimal exactly: 0.5, -3, 1e-4.
 func Decimal(text string) (*big.Rat, error) {
 	if len(text) > maxDigits || strings.ContainsAny(text, "/_xXpPoObB") {
 		return nil, fmt.Errorf("%.60q is no decimal number", text)

@@ -1,5 +1,5 @@
-// Package pipeline says what a pipeline is: stages, each a job, with what they read and what they make. A stage's key
-// names all that its outputs are made of, so that what was made once is not made again.
+// Package pipeline defines pipelines: stages, each a job, with their inputs and outputs. A stage's key identifies
+// everything that its outputs depend on, so that outputs are not made twice.
 package pipeline
 
 import (
@@ -16,22 +16,22 @@ import (
 	"unicode/utf8"
 )
 
-// Spec is a pipeline. Each stage comes after those that it needs.
+// Spec is a pipeline. Each stage follows those that it needs.
 type Spec struct {
 	Stages []Stage `json:"stages"`
 }
 
-// Stage is a job of a pipeline. Paths are below the work folder, with slashes.
+// Stage is a job of a pipeline. Paths are relative to the work folder and use slashes.
 type Stage struct {
 	Name  string   `json:"name"`
-	After []string `json:"after,omitempty"` // stages that come before it, besides those whose outputs it reads
-	Deps  []string `json:"deps,omitempty"`  // what it reads: files and folders; none: the whole work folder
-	Outs  []string `json:"outs,omitempty"`  // what it makes: files and folders
-	// Metrics are those of Outs that are JSON files with the figures that it reports.
+	After []string `json:"after,omitempty"` // predecessors in addition to those whose outputs it reads
+	Deps  []string `json:"deps,omitempty"`  // its input files and folders; empty for the whole work folder
+	Outs  []string `json:"outs,omitempty"`  // its output files and folders
+	// Metrics lists the outputs that are JSON files with reported figures.
 	Metrics []string `json:"metrics,omitempty"`
-	// Params are values that it reads besides, each as JSON writes it.
+	// Params holds further values that it reads, in JSON.
 	Params map[string]string `json:"params,omitempty"`
-	Always bool              `json:"always,omitempty"` // it runs each time, whatever has run before
+	Always bool              `json:"always,omitempty"` // it runs each time, regardless of earlier runs
 	Gate   *Gate             `json:"gate,omitempty"`
 	// Gates are the gates of a stage that has several; all of them must pass. Gate is then nil.
 	Gates []Gate `json:"gates,omitempty"`
@@ -39,10 +39,10 @@ type Stage struct {
 	Examples string `json:"examples,omitempty"`
 	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
 	Deploy bool `json:"deploy,omitempty"`
-	// Program is the digest of what else decides on its outputs: command, environment, image and set-up.
+	// Program is the digest of everything else that affects its outputs: command, environment, image and setup.
 	Program string `json:"program,omitempty"`
-	// Needs are the positions of the stages that come before it: those of After, those that make what it reads, and the
-	// one that its gate names.
+	// Needs lists the positions of its predecessors: those of After, those that make its inputs, and the one that its
+	// gate names.
 	Needs []int `json:"needs,omitempty"`
 }
 
@@ -50,16 +50,16 @@ type Stage struct {
 const (
 	MaxStages = 10_000
 	MaxPaths  = 1000      // of one stage's deps, outs, params or after
-	MaxText   = 4096      // bytes of a path or of the value of a parameter
-	MaxNeeds  = 1_000_000 // of all stages: how often one comes before another
+	MaxText   = 4096      // bytes of a path or of a parameter's value
+	MaxNeeds  = 1_000_000 // total number of dependencies
 	maxName   = 100
-	maxDepth  = 100 // folders within each other
+	maxDepth  = 100 // nested folders
 	maxShown  = 10  // stages of a cycle that its problem names
 )
 
-// Problem is what is wrong with a pipeline, and where.
+// Problem is an error in a pipeline with its location.
 type Problem struct {
-	Stage string // its name; "": the pipeline as a whole
+	Stage string // its name; empty for the whole pipeline
 	Field string // deps, outs, … of the stage
 	Err   error
 }
@@ -84,8 +84,7 @@ func (s *Stage) wrong(field, format string, a ...any) error {
 
 var stageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_@.-]*$`)
 
-// New orders stages so that each comes after those that it needs, and otherwise as they were written. The error is a
-// *Problem.
+// New sorts stages so that each follows those that it needs, and otherwise keeps their order. The error is a *Problem.
 func New(stages []Stage) (*Spec, error) {
 	if len(stages) == 0 {
 		return nil, &Problem{Err: errors.New("there are none: write one at least")}
@@ -134,10 +133,10 @@ func New(stages []Stage) (*Spec, error) {
 	return spec, nil
 }
 
-// Label is the stage's name as a part of its job's name: small letters, digits and dashes.
+// Label returns the stage's name in the form of its job's name: lower-case letters, digits and dashes.
 func (s *Stage) Label() string { return Label(s.Name) }
 
-// Label is the name of a stage as a part of its job's name.
+// Label returns a stage's name in the form of its job's name.
 func Label(name string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		switch {
@@ -268,7 +267,7 @@ func (m *makers) of(p string) (list []int) {
 	return append(list, m.below[p]...)
 }
 
-// ordered are the positions of stages so that each comes after those that it needs.
+// ordered returns the positions of stages so that each follows those that it needs.
 func ordered(list []Stage) (order []int, err error) {
 	const open, done = 1, 2
 	mark := make([]int, len(list))
@@ -307,12 +306,12 @@ func ordered(list []Stage) (order []int, err error) {
 	return order, nil
 }
 
-// Find is the position of a stage by its name or by its label; -1: there is none.
+// Find returns the position of a stage by its name or label, or -1.
 func (s *Spec) Find(name string) int {
 	return slices.IndexFunc(s.Stages, func(x Stage) bool { return x.Name == name || x.Label() == name })
 }
 
-// Reads are the stages whose outputs a stage reads, by position.
+// Reads returns the positions of the stages whose outputs a stage reads.
 func (s *Spec) Reads(stage int) (list []int) {
 	for _, n := range s.Stages[stage].Needs {
 		if slices.ContainsFunc(s.Stages[n].Outs, s.Stages[stage].Takes) {
@@ -322,22 +321,22 @@ func (s *Spec) Reads(stage int) (list []int) {
 	return list
 }
 
-// Takes reports whether a stage reads some of a path: what it names, or, where it names nothing, everything.
+// Takes reports whether a stage reads some of a path: one that it names, or any path if it names none.
 func (s *Stage) Takes(out string) bool {
 	return len(s.Deps) == 0 || slices.ContainsFunc(s.Deps, func(d string) bool { return holds(d, out) || holds(out, d) })
 }
 
-// Content is what lies at a path: its digest, or "" where nothing is there.
+// Content is the content of a path: its digest, or "" if nothing exists.
 type Content struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest"`
 }
 
-// Key names what a stage's outputs are made of: the content of all that it reads, its parameters, its program and the
-// paths of what it makes. Inputs are one for each of Deps, or the whole work folder as ".". The order in which they, or
-// the outs, are written does not count.
+// Key identifies everything that a stage's outputs depend on: the content of all inputs, its parameters, its program,
+// and the output paths. inputs has one entry per path of Deps, or the whole work folder as ".". The order of inputs and
+// outputs does not matter.
 func (s *Stage) Key(inputs []Content) string {
-	inputs = append([]Content{}, inputs...) // an empty list and none at all have one form
+	inputs = append([]Content{}, inputs...) // an empty list and nil have the same form
 	slices.SortFunc(inputs, func(a, b Content) int { return cmp.Compare(a.Path, b.Path) })
 	outs, params := append([]string{}, s.Outs...), s.Params
 	slices.Sort(outs)
@@ -350,7 +349,7 @@ func (s *Stage) Key(inputs []Content) string {
 		Inputs  []Content         `json:"inputs"`
 		Params  map[string]string `json:"params"`
 		Outs    []string          `json:"outs"`
-	}{1, s.Program, inputs, params, outs}) // strings only
+	}{1, s.Program, inputs, params, outs}) // only strings
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -14,7 +14,7 @@ import (
 	_ "scrimp/internal/test/sameseed"
 )
 
-// retrain is a pipeline as people write one, its stages in no order.
+// retrain is a typical pipeline, with its stages in no order.
 func retrain() []Stage {
 	return []Stage{
 		{Name: "deploy", Deps: []string{"model"}, Outs: []string{"live"}, Gate: &Gate{Metric: "evaluate.test.accuracy", Min: "0.90"}},
@@ -50,8 +50,8 @@ func TestNew_OrdersStagesAfterThoseThatTheyNeed(t *testing.T) {
 	}
 }
 
-// Whatever is drawn: New takes it and each stage comes after all that it needs, or it names a problem.
-func TestNew_OrderOfWhateverIsDrawn(t *testing.T) {
+// For any random pipeline, New either accepts it with each stage after everything that it needs, or reports a problem.
+func TestNew_OrdersRandomPipelines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawn(t)
 		s, err := New(in)
@@ -72,7 +72,7 @@ func TestNew_OrderOfWhateverIsDrawn(t *testing.T) {
 	})
 }
 
-// holdsTogether holds a pipeline against a plain reading of what its stages say.
+// holdsTogether compares a pipeline with a simple reading of its stages.
 func holdsTogether(t interface{ Fatalf(string, ...any) }, s *Spec) {
 	for i, x := range s.Stages {
 		var want []int
@@ -124,7 +124,7 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// What is wrong is named with its stage, its field and its cause.
+// Each error is reported with its stage, its field and its cause.
 func TestNew_NamesWhatIsWrong(t *testing.T) {
 	chain := make([]Stage, 30)
 	for i := range chain {
@@ -178,7 +178,7 @@ func TestNew_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A stage's key is the same if and only if all that its outputs are made of is the same.
+// A stage's key is the same if and only if everything that determines its outputs is the same.
 func TestKey_NamesWhatOutputsAreMadeOf(t *testing.T) {
 	base := Stage{Name: "train", Deps: []string{"a", "b"}, Outs: []string{"m", "n"}, Params: map[string]string{"lr": "0.1", "x": "1"},
 		Program: "p"}
@@ -217,7 +217,7 @@ func TestKey_NamesWhatOutputsAreMadeOf(t *testing.T) {
 	}
 }
 
-// A pipeline that was written and read again has the same keys: an empty list and none are one.
+// A pipeline that was written and read again has the same keys: an empty list and a missing one are equal.
 func TestKey_IsTheSameAfterTheLog(t *testing.T) {
 	s, err := New(append(retrain(), Stage{Name: "empty", Params: map[string]string{}}))
 	if err != nil {
@@ -234,7 +234,7 @@ func TestKey_IsTheSameAfterTheLog(t *testing.T) {
 	}
 }
 
-// At the limit a gate passes; the figures are compared as they are written.
+// At its limit a gate passes. The figures are compared as decimals, as written.
 func TestJudge_ComparesWrittenDecimals(t *testing.T) {
 	for _, c := range []struct {
 		min, max, value string
@@ -277,7 +277,7 @@ func TestJudge_WithoutMetricSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What Decimal takes is exact: it is the number that the text is, of no other base and without limit of memory.
+// If Decimal accepts a text, its value is exactly the number in base ten, and memory is limited.
 func FuzzDecimal(f *testing.F) {
 	for _, s := range []string{"0.5", "-3", "1e-4", "1e999999999", "0x10", "010", "1/3", "1_0", "Inf", "+.5", "5.", "1e1e1"} {
 		f.Add(s)
@@ -319,7 +319,7 @@ func FuzzNew(f *testing.F) {
 	})
 }
 
-// large is a pipeline of many stages in layers: each reads three of the layer before, and has a gate.
+// large is a pipeline of many stages in layers. Each stage reads three of the previous layer, and has a gate.
 func large() []Stage {
 	list := make([]Stage, MaxStages)
 	for i := range list {
@@ -338,7 +338,7 @@ func large() []Stage {
 
 func BenchmarkNew(b *testing.B) {
 	in := large()
-	for i := range in[:10] { // a gate that names no stage takes a longer search
+	for i := range in[:10] { // a gate that names no stage needs a longer search
 		in[i].Gate = &Gate{Metric: "accuracy", Max: "1"}
 		in[i].After, in[i].Deps = []string{"stage@0"}, nil
 	}

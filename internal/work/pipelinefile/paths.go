@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// options are the fields that DVC has for an out, a metric or a plot; what is said of the others changes nothing here.
+// options lists DVC's fields of an out, a metric or a plot; those not handled have no effect here.
 var options = []string{"cache", "persist", "remote", "push", "desc", "type", "labels", "meta", "checkpoint", "x", "y",
 	"title", "template", "x_label", "y_label", "header", "hash", "files"}
 
-// paths are those of a list, each with its options or without.
+// paths reads a list of paths, each with or without options.
 func (r *reader) paths(list *yaml.Node, folder, field string) (all []string) {
 	for _, n := range items(list) {
 		switch {
@@ -36,7 +36,7 @@ func (r *reader) paths(list *yaml.Node, folder, field string) (all []string) {
 	return all
 }
 
-// joined is a path of a stage below the folder of the file. An address stays as it is: New refuses it.
+// joined returns a stage's path below the folder of the file. A URL is unchanged: New refuses it.
 func joined(folder, p string) string {
 	if p == "" || strings.Contains(p, "://") || path.IsAbs(p) {
 		return p

@@ -1,5 +1,5 @@
-// Package pipelinefile reads pipeline.yaml and dvc.yaml: stages in the words of DVC, each with any field of a job file
-// beside them, and a budget for the whole. What is not supported is refused by name, or noted where it changes nothing.
+// Package pipelinefile reads pipeline.yaml and dvc.yaml: stages in DVC's format, each with optional fields of a job
+// file, and a budget for the whole. Unsupported fields are refused by name, or noted if they have no effect.
 package pipelinefile
 
 import (
@@ -21,28 +21,27 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-// A File is what a pipeline file says.
+// A File is the contents of a pipeline file.
 type File struct {
-	// Whole is the job file of the whole: name, owner, tags, budget and secrets, as far as they are given. It
-	// has no command.
+	// Whole is the job file of the whole pipeline: name, owner, tags, budget and secrets, if given. It has no command.
 	Whole  spec.Job
-	AtOnce int // stages that run at once, at most
+	AtOnce int // maximum number of stages that run at once
 	Spec   *pipeline.Spec
 	Jobs   []spec.Job // of the stages of Spec, by position
-	Notes  []string   // what to know of how the file was read
-	// Schedule says when the pipeline runs; nil: the file does not. Total is the budget of all of its runs, nil where the
-	// file does not say.
+	Notes  []string   // remarks on how the file was read
+	// Schedule says when the pipeline runs; nil without a schedule. Total is the budget of all its runs; nil if not
+	// given.
 	Schedule *schedule.Spec
 	Total    *money.Amount
 }
 
-// parallel is how many stages run at once where the file does not say.
+// parallel is the default number of stages that run at once.
 const parallel = 4
 
-// maxProblems bounds what is said at once.
+// maxProblems bounds the reported problems.
 const maxProblems = 50
 
-// reader reads one file and keeps what is wrong with it.
+// reader reads one file and collects its problems.
 type reader struct {
 	file     string
 	now      time.Time
@@ -50,19 +49,19 @@ type reader struct {
 	f        File
 	problems spec.Problems
 	nodes    int // that have been copied
-	bytes    int // that templates have filled in
+	bytes    int // that templates have produced
 	files    map[string]*yaml.Node
 	vars     *yaml.Node
 	defaults *yaml.Node
 	stages   []*stage
 	frozen   map[string]bool
-	groups   map[string][]string // the stages of foreach and matrix, by the name that they share
+	groups   map[string][]string // the stages of foreach and matrix, by their common name
 	outs     map[string]bool     // of all stages
 }
 
-// Parse reads a pipeline file. read gives the files that it names, by their path below the work folder; its error is
-// one of fs.ErrNotExist where there is none. now is the market time against which deadlines are held. All that is wrong
-// is returned together, as spec.Problems.
+// Parse parses a pipeline file. read returns the files that it names, by their path below the work folder; its error is
+// fs.ErrNotExist for a missing one. now is the market time, for deadlines. All errors are returned together, as
+// spec.Problems.
 func Parse(file string, text []byte, now time.Time, read func(path string) ([]byte, error)) (*File, error) {
 	r := &reader{file: path.Base(file), now: now, read: read, f: File{AtOnce: parallel}, files: map[string]*yaml.Node{},
 		frozen: map[string]bool{}, groups: map[string][]string{}}
@@ -83,13 +82,13 @@ func Parse(file string, text []byte, now time.Time, read func(path string) ([]by
 	return &r.f, nil
 }
 
-// wrong notes a problem.
+// wrong adds a problem.
 func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	p := spec.Problem{File: r.file, Field: field, Cause: cause, Fix: fix}
 	if n != nil {
 		p.Line, p.Column = n.Line, n.Column
 	}
-	again := func(q spec.Problem) bool { // many stages are made of one text
+	again := func(q spec.Problem) bool { // many stages come from one text
 		return p.Line > 0 && p.Line == q.Line && p.Column == q.Column && p.Cause == q.Cause && p.File == q.File
 	}
 	if len(r.problems) < maxProblems && !slices.ContainsFunc(r.problems, again) {
@@ -97,17 +96,17 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	}
 }
 
-// note notes what to know.
+// note adds a remark.
 func (r *reader) note(format string, a ...any) {
 	if text := fmt.Sprintf(format, a...); len(r.f.Notes) < maxProblems && !slices.Contains(r.f.Notes, text) {
 		r.f.Notes = append(r.f.Notes, text)
 	}
 }
 
-// whole are the fields of a job file that are said of the whole pipeline.
+// whole lists the job-file fields that apply to the whole pipeline.
 var whole = []string{"name", "team", "project", "tags", "budget", "secrets", "inherit"}
 
-// later are words of this file, or of a stage, that are not supported yet or belong elsewhere, with what to do.
+// later maps unsupported or misplaced words of this file or a stage to the fix.
 var later = map[string]string{
 	"deadline": "is not supported yet: leave it out",
 	"on_data":  "is not supported yet: start scrimp pipeline run when new data is there",
@@ -117,7 +116,7 @@ var later = map[string]string{
 	"live":     "is of an old DVC: write metrics and plots",
 }
 
-// shown are fields of dvc.yaml that only say what DVC shows.
+// shown lists fields of dvc.yaml that only affect DVC's display.
 var shown = []string{"metrics", "plots", "params", "artifacts", "datasets", "schema"}
 
 // all reads the fields of the file.
@@ -173,7 +172,7 @@ func (r *reader) unknown(key *yaml.Node) {
 	r.wrong(key, name, "is no field of a pipeline", fix)
 }
 
-// checkDefaults refuses words of DVC among the defaults: each stage says its own.
+// checkDefaults refuses DVC words among the defaults: each stage sets its own.
 func (r *reader) checkDefaults() {
 	if r.defaults.Kind != yaml.MappingNode {
 		r.wrong(r.defaults, "defaults", "is no map", "write fields of a job file below it, such as resources")
@@ -189,7 +188,7 @@ func (r *reader) checkDefaults() {
 	}
 }
 
-// allStages reads the stages and orders them.
+// allStages reads the stages and sorts them.
 func (r *reader) allStages(n *yaml.Node) {
 	switch {
 	case n == nil:
@@ -212,7 +211,7 @@ func (r *reader) allStages(n *yaml.Node) {
 	r.order(n)
 }
 
-// order makes the pipeline of the stages.
+// order builds the pipeline from the stages.
 func (r *reader) order(at *yaml.Node) {
 	list, jobs := make([]pipeline.Stage, len(r.stages)), make(map[string]*stage, len(r.stages))
 	for i, s := range r.stages {
@@ -249,7 +248,7 @@ func (r *reader) order(at *yaml.Node) {
 	}
 }
 
-// job reads the fields of a job file. add are further ones; renamed says what the file calls them.
+// job parses the fields of a job file. add holds further fields; renamed maps fields to the file's names.
 func (r *reader) job(n *yaml.Node, field string, add map[string]any, renamed map[string]string) spec.Job {
 	fields, _ := texts(n).(map[string]any)
 	for name, v := range add {
@@ -278,7 +277,7 @@ func (r *reader) job(n *yaml.Node, field string, add map[string]any, renamed map
 	return j
 }
 
-// find is the value of a field such as resources.cpus or any_of[0].image, or the nearest above it.
+// find returns the value of a field such as resources.cpus or any_of[0].image, or the closest one above it.
 func find(n *yaml.Node, field string) *yaml.Node {
 	for part := range strings.SplitSeq(strings.ReplaceAll(field, "[", ".["), ".") {
 		below := in(n, part)
@@ -295,7 +294,7 @@ func find(n *yaml.Node, field string) *yaml.Node {
 	return n
 }
 
-// whole is a whole number within bounds.
+// whole parses a whole number within bounds.
 func (r *reader) whole(v *yaml.Node, field string, least, most int) int {
 	n, err := strconv.Atoi(v.Value)
 	if v.Kind != yaml.ScalarNode || err != nil || n < least || n > most {

@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
 
-// read gives the files of a folder.
+// read returns a function that reads the given files of a folder.
 func read(files map[string]string) func(string) ([]byte, error) {
 	all := fstest.MapFS{}
 	for name, text := range files {
@@ -37,7 +37,7 @@ var params = map[string]string{
 	"params.toml":      "a = 1\n",
 }
 
-// dvc is a file of DVC with most of its words.
+// dvcFile is a DVC file with most of its keywords.
 const dvcFile = `vars:
   - conf/extra.json:batch,paths
   - word: {one: first}
@@ -166,7 +166,7 @@ func TestParse_ReadsAFileOfDVC(t *testing.T) {
 	}
 }
 
-// retrain is a file of our own words.
+// retrain is a file in our own format.
 const retrain = `name: retrain
 team: vision
 project: shop
@@ -235,8 +235,8 @@ func TestParse_ReadsFieldsOfJobFiles(t *testing.T) {
 	}
 }
 
-// The words of a value do not count, what it is does.
-func TestParse_ParamsAreTheSameHoweverTheyAreWritten(t *testing.T) {
+// The value of a parameter counts, not its notation.
+func TestParse_IgnoresTheNotationOfParams(t *testing.T) {
 	take := func(text string) string {
 		f, err := Parse("dvc.yaml", []byte("stages: {a: {cmd: x, deps: [d], params: [p]}}"), now, read(map[string]string{"params.yaml": text}))
 		if err != nil {
@@ -262,7 +262,7 @@ func TestParse_ParamsAreTheSameHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-// Values of a file that a stage makes are not known before it has run: the file counts as a whole.
+// The values of a file that a stage makes are unknown before that stage has run: the whole file is a dependency.
 func TestParse_FileOfParamsThatAStageMakesIsADep(t *testing.T) {
 	f, err := Parse("dvc.yaml", []byte("stages:\n  a: {cmd: x, deps: [d], outs: [made/]}\n  b: {cmd: y, deps: [e], params: [made/p.yaml: [lr]]}"), now, read(nil))
 	if err != nil {
@@ -273,7 +273,7 @@ func TestParse_FileOfParamsThatAStageMakesIsADep(t *testing.T) {
 	}
 }
 
-// What is wrong is refused with its line, its field and what to do.
+// Each error is refused with its line, its field and a fix.
 func TestParse_NamesWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -291,7 +291,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		{"secrets: [TOKEN]", "deadline: in 6h", "`deadline` is not supported yet"},
 		{"parallel: 2", "parallel: 0", "`parallel` is \"0\""},
 		{"parallel: 2", "paralel: 2", "did you mean `parallel`?"},
-		{"parallel: 2", "schedule: daily", "no line of cron"},
+		{"parallel: 2", "schedule: daily", "not a line of cron"},
 		{"  retry: {max: 2}", "  cmd: x", "`defaults.cmd` is no default"},
 		{"  retry: {max: 2}", "  retry: {max: many}", "`stages.prepare.retry.max`"},
 		{"    outs: [data]\n", "    outs: [data]\n    outs: [data]\n", "`stages.prepare.outs` is there twice"},
@@ -308,7 +308,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		{"    outs: [data]\n", "    outs: [data]\n    shards: 4\n", "write foreach with a list"},
 		{"cmd: ./prepare", "cmd: ./prepare ${train.lr}", "pipeline.yaml:15: `stages.prepare.cmd` names ${train.lr}, and there is no train"},
 		{"cmd: ./prepare", "cmd: ./prepare ${train", "without }"},
-		{"cmd: ./prepare", "cmd: ./prepare ${a b.}", "is no name such as"},
+		{"cmd: ./prepare", "cmd: ./prepare ${a b.}", "is not a name such as"},
 		{"cmd: ./prepare", "cmd: []", "`stages.prepare.cmd` is no command"},
 		{"cmd: ./prepare", "cmd: ", "`stages.prepare.cmd` is no command"},
 		{"    cmd: ./prepare\n", "", "`stages.prepare.cmd` is missing"},
@@ -366,7 +366,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Short files of aliases and templates must not become long.
+// A stage's folder must be below that of the file.
 func TestParse_RefusesAFolderOutside(t *testing.T) {
 	for _, dir := range []string{"/tmp", "..", "s/../.."} {
 		_, err := Parse("dvc.yaml", []byte("budget: $1\nstages:\n  a:\n    cmd: x\n    wdir: "+dir+"\n"), time.Time{},
@@ -377,7 +377,8 @@ func TestParse_RefusesAFolderOutside(t *testing.T) {
 	}
 }
 
-func TestParse_StopsWhereAFileGrows(t *testing.T) {
+// A short file of aliases or templates must not expand without limit.
+func TestParse_LimitsExpansion(t *testing.T) {
 	var aliases strings.Builder
 	aliases.WriteString("x-a: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n")
 	for i := range 9 {

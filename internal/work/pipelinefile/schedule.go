@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-// schedule reads when the pipeline runs: a line of cron, or a map with one.
+// schedule reads the schedule: a cron line, or a map with one.
 func (r *reader) schedule(n *yaml.Node) {
 	y := &schedule.Spec{}
 	r.f.Schedule = y
@@ -28,7 +28,7 @@ func (r *reader) schedule(n *yaml.Node) {
 		}
 		r.ofSchedule(y, key, v)
 	}
-	dated := *y // until is a time of the market, which may have another clock
+	dated := *y // until is in market time, which may use another clock
 	dated.Until = time.Time{}
 	if err := dated.Check(r.now); err != nil {
 		r.wrong(n, "schedule", err.Error(), "")

@@ -13,24 +13,24 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// stage is a stage that was read.
+// stage is a parsed stage.
 type stage struct {
 	pipeline.Stage
-	key    *yaml.Node // where its name stands
-	node   *yaml.Node // its fields, templates filled in
+	key    *yaml.Node // the node of its name
+	node   *yaml.Node // its fields, with templates filled in
 	job    spec.Job
 	after  []*yaml.Node
 	params []param
 }
 
-// dvc are the words of a stage that are no fields of a job file.
+// dvc lists the words of a stage that are not job-file fields.
 var dvc = []string{"cmd", "wdir", "deps", "outs", "params", "metrics", "plots", "vars", "frozen", "always_changed",
 	"desc", "meta", "foreach", "do", "matrix", "after", "dependencies", "gate", "examples", "deploy"}
 
-// ours reports whether a word of a stage is none of a job file.
+// ours reports whether a word of a stage is not a job-file field.
 func ours(word string) bool { return slices.Contains(dvc, word) || later[word] != "" }
 
-// elsewhere are fields of a job file that a stage says in other words, with what to do.
+// elsewhere maps job-file fields that a stage expresses differently to the fix.
 var elsewhere = map[string]string{
 	"name": "leave it out: the stage has its name already", "workdir": "write wdir", "outputs": "write outs",
 	"team": "write it at the top of the file", "project": "write it at the top of the file",
@@ -38,7 +38,7 @@ var elsewhere = map[string]string{
 	"inherit": "write it at the top of the file",
 }
 
-// entry reads a field of stages: a stage, or those of foreach or matrix.
+// entry reads a field of stages: a stage, or the stages of foreach or matrix.
 func (r *reader) entry(key, n *yaml.Node) {
 	field := "stages." + key.Value
 	if n.Kind != yaml.MappingNode {
@@ -82,7 +82,7 @@ func (r *reader) each(key, body *yaml.Node, list []instance) {
 	}
 }
 
-// items are those of foreach: of a list, or of a map by its keys.
+// items returns the instances of foreach: of a list, or of a map by its keys.
 func (r *reader) items(n *yaml.Node, field string) (list []instance) {
 	n = r.fill(n, scope{vars: r.vars}, field, false)
 	switch n.Kind {
@@ -101,7 +101,7 @@ func (r *reader) items(n *yaml.Node, field string) (list []instance) {
 	return list
 }
 
-// nameOf is a single value as a part of a name; others go by another name.
+// nameOf returns a scalar as a part of a name, or other.
 func nameOf(n *yaml.Node, other string) string {
 	if n.Kind == yaml.ScalarNode && !isNull(n) {
 		return single(n)
@@ -109,7 +109,7 @@ func nameOf(n *yaml.Node, other string) string {
 	return other
 }
 
-// combinations are those of the values of a matrix.
+// combinations returns the instances of a matrix.
 func (r *reader) combinations(n *yaml.Node, field string) []instance {
 	n = r.fill(n, scope{vars: r.vars}, field, false)
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
@@ -144,7 +144,7 @@ func (r *reader) combinations(n *yaml.Node, field string) []instance {
 	return list
 }
 
-// named is the name of a stage with the signs that names may have; the others become _.
+// named replaces invalid characters in a stage name by _.
 func (r *reader) named(name string) string {
 	good := strings.Map(func(c rune) rune {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("_@.-", c) {
@@ -158,9 +158,9 @@ func (r *reader) named(name string) string {
 	return good
 }
 
-// stage reads a stage. Its local vars count for its templates, but not for wdir.
+// stage reads a stage. Its local vars apply to its templates, but not to wdir.
 func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
-	if len(r.stages) > pipeline.MaxStages { // New says so
+	if len(r.stages) > pipeline.MaxStages { // New reports it
 		return
 	}
 	name = r.named(name)
@@ -192,7 +192,7 @@ func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
 	r.words(x, folder, field)
 }
 
-// words reads the fields of a stage whose templates are filled in.
+// words reads the fields of a stage with filled templates.
 func (r *reader) words(x *stage, folder, field string) {
 	rest := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: x.key.Line, Column: x.key.Column}
 	var shows, metrics []string
@@ -246,7 +246,7 @@ func (r *reader) words(x *stage, folder, field string) {
 	r.stages = append(r.stages, x)
 }
 
-// field takes a field of a job file, or refuses one that has no place in a stage.
+// field adds a job-file field, or refuses one that has no place in a stage.
 func (r *reader) field(word, v *yaml.Node, at string, rest *yaml.Node) {
 	switch {
 	case later[word.Value] != "":
@@ -259,7 +259,7 @@ func (r *reader) field(word, v *yaml.Node, at string, rest *yaml.Node) {
 	}
 }
 
-// jobOf is the job file of a stage.
+// jobOf returns the job file of a stage.
 func (r *reader) jobOf(x *stage, rest, cmd *yaml.Node, folder, field string) spec.Job {
 	add := map[string]any{"name": spec.Label(x.Name)}
 	renamed := map[string]string{"outputs": "outs"}
@@ -275,7 +275,7 @@ func (r *reader) jobOf(x *stage, rest, cmd *yaml.Node, folder, field string) spe
 		r.wrong(in(x.node, "wdir"), field+".wdir", "does not reach a program without a shell", "write cmd instead of args")
 	case cmd == nil && program == nil && !direct:
 		r.wrong(x.key, field+".cmd", "is missing", "write what the stage runs, such as cmd: python train.py")
-		add["command"] = "true" // what else is wrong is said too
+		add["command"] = "true" // a placeholder, so that other errors are reported, too
 	case !direct:
 		if renamed["command"] = "cmd"; cmd == nil {
 			cmd, renamed["command"] = program, "command"
@@ -285,8 +285,8 @@ func (r *reader) jobOf(x *stage, rest, cmd *yaml.Node, folder, field string) spe
 	return r.job(rest, field, add, renamed)
 }
 
-// command is the program of a stage for the shell. Commands of a list run in turn, each in a shell of its own, and the
-// first that fails ends the stage.
+// command returns the shell program of a stage. The commands of a list run in turn, each in its own shell, and the
+// first failure ends the stage.
 func (r *reader) command(n *yaml.Node, folder, field string) string {
 	var list []string
 	for _, c := range items(n) {
@@ -311,7 +311,7 @@ func (r *reader) command(n *yaml.Node, folder, field string) string {
 	return text
 }
 
-// settle does what needs all stages: who comes after whom, and the values of params.
+// settle does what needs all stages: dependencies, and the values of params.
 func (r *reader) settle() {
 	for _, s := range r.stages {
 		for _, n := range s.after {

@@ -9,14 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scope is what templates of a stage may name.
+// scope holds what a stage's templates may name.
 type scope struct {
 	vars      *yaml.Node // a map
-	item, key *yaml.Node // of foreach and matrix; nil: none
+	item, key *yaml.Node // of foreach and matrix; nil otherwise
 }
 
-// fill copies a tree with values for its templates: ${name}, ${name.sub}, ${list[0]}. A text that is one template
-// becomes the value with its type. In a command, maps become flags.
+// fill copies a tree with its templates filled in: ${name}, ${name.sub}, ${list[0]}. A text that is exactly one
+// template becomes the value with its type. In a command, maps become flags.
 func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.Node {
 	if !r.room(n, field) {
 		return null(n)
@@ -67,10 +67,10 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 	return &c
 }
 
-// noSuch is what to do about a template that cannot be filled in.
+// noSuch is the fix for a template that cannot be filled.
 const noSuch = `name a value of params.yaml or vars, or write \${…} for a variable of the shell`
 
-// moved copies a value to the place of the template that names it, so that problems name that place.
+// moved copies a value to the location of the template that names it, so that problems name that location.
 func (r *reader) moved(n, to *yaml.Node, field string) *yaml.Node {
 	if !r.room(to, field) {
 		return null(to)
@@ -82,7 +82,7 @@ func (r *reader) moved(n, to *yaml.Node, field string) *yaml.Node {
 	return c
 }
 
-// alone is what a text names that is one template and nothing else.
+// alone returns the name in a text that is exactly one template.
 func alone(text string) (inner string, ok bool) {
 	text = strings.TrimSpace(text)
 	inner, ok = strings.CutPrefix(text, "${")
@@ -92,7 +92,7 @@ func alone(text string) (inner string, ok bool) {
 	return inner[:len(inner)-1], true
 }
 
-// text fills in the templates of a text.
+// text fills the templates of a text.
 func (s scope) text(text string, command bool) (string, error) {
 	var b strings.Builder
 	for {
@@ -128,11 +128,11 @@ func (s scope) text(text string, command bool) (string, error) {
 
 var pathForm = regexp.MustCompile(`^[^.\[\]]+(\[[0-9]{1,6}\])*(\.[^.\[\]]+(\[[0-9]{1,6}\])*)*$`)
 
-// lookup is the value of a path such as a.b[0].c.
+// lookup returns the value of a path such as a.b[0].c.
 func (s scope) lookup(inner string) (*yaml.Node, error) {
 	name := strings.TrimSpace(inner)
 	if !pathForm.MatchString(name) {
-		return nil, fmt.Errorf("has the template ${%.60s}, which is no name such as train.lr or list[0]", inner)
+		return nil, fmt.Errorf("has the template ${%.60s}, which is not a name such as train.lr or list[0]", inner)
 	}
 	at := s.vars
 	for i, part := range strings.Split(strings.ReplaceAll(name, "[", ".["), ".") {
@@ -156,7 +156,7 @@ func (s scope) lookup(inner string) (*yaml.Node, error) {
 	return at, nil
 }
 
-// inText is a value as a part of a text. In a command, a map is flags and a list is words.
+// inText formats a value as a part of a text. In a command, a map becomes flags and a list words.
 func inText(v *yaml.Node, name string, command bool) (string, error) {
 	switch {
 	case isNull(v):
@@ -172,7 +172,7 @@ func inText(v *yaml.Node, name string, command bool) (string, error) {
 	return strings.Join(list, " "), err
 }
 
-// single is a single value as text.
+// single returns a scalar as text.
 func single(v *yaml.Node) string {
 	if v.Tag == "!!bool" {
 		return strings.ToLower(v.Value)
@@ -180,7 +180,8 @@ func single(v *yaml.Node) string {
 	return v.Value
 }
 
-// flags are the values of a map as flags: a map within it gives its name and a dot, true the flag alone, false nothing.
+// flags formats the values of a map as flags: a nested map adds its name and a dot, true gives the flag alone, and
+// false nothing.
 func flags(v *yaml.Node, above string, list []string) (_ []string, err error) {
 	for i := 0; i+1 < len(v.Content); i += 2 {
 		name, value := join(above, v.Content[i].Value), v.Content[i+1]
@@ -206,7 +207,7 @@ func flags(v *yaml.Node, above string, list []string) (_ []string, err error) {
 	return list, nil
 }
 
-// words are a list of single values, or one, as words of the shell.
+// words formats a scalar or a list of scalars as shell words.
 func words(v *yaml.Node, name string) (string, error) {
 	items := v.Content
 	if v.Kind == yaml.ScalarNode {
@@ -228,7 +229,7 @@ func words(v *yaml.Node, name string) (string, error) {
 
 var safe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoted is a text as one word of the shell.
+// quoted formats a text as one shell word.
 func quoted(text string) string {
 	if safe.MatchString(text) {
 		return text

@@ -17,14 +17,14 @@ import (
 // MaxText bounds a file, in bytes.
 const MaxText = 1 << 20
 
-// The bounds of what is read. Aliases and templates must not make a short file long.
+// Bounds of the input. Aliases and templates must not make a short file long.
 const (
-	maxNodes = 1_000_000 // values of all stages, aliases followed and templates filled in
-	maxBytes = 64 << 20  // of all texts that templates have filled in
-	maxDepth = 50        // lists and maps within each other
+	maxNodes = 1_000_000 // values of all stages, with aliases followed and templates filled
+	maxBytes = 64 << 20  // of all texts from templates
+	maxDepth = 50        // nested lists and maps
 )
 
-// parse reads the one document of a file, as JSON or as YAML by its name. nil: it is empty.
+// parse parses the only document of a file, as JSON or YAML by its name; nil if it is empty.
 func parse(name string, text []byte) (*yaml.Node, error) {
 	if len(text) > MaxText {
 		return nil, errors.New("is larger than 1 MiB")
@@ -59,7 +59,7 @@ func parse(name string, text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// fromJSON is the next JSON value as a YAML tree, its fields in their order.
+// fromJSON returns the next JSON value as a YAML tree with ordered fields.
 func fromJSON(d *json.Decoder, depth int) (*yaml.Node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("it nests deeper than %d", maxDepth)
@@ -89,14 +89,14 @@ func fromJSON(d *json.Decoder, depth int) (*yaml.Node, error) {
 			}
 			n.Content = append(n.Content, item)
 		}
-		_, err = d.Token() // the bracket that closes it
+		_, err = d.Token() // the closing bracket
 	default:
 		n.Tag, n.Value = "!!null", "null"
 	}
 	return n, err
 }
 
-// plain copies a tree without aliases and merges. What it cannot read becomes a problem.
+// plain copies a tree without aliases and merges. Unreadable parts become problems.
 func (r *reader) plain(n *yaml.Node, field string, depth int) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -121,7 +121,7 @@ func (r *reader) plain(n *yaml.Node, field string, depth int) *yaml.Node {
 	return c
 }
 
-// fields copies those of a map, and those of the maps that it merges (<<) where it does not have them itself.
+// fields copies the fields of a map, and those of merged maps (<<) that it does not have itself.
 func (r *reader) fields(n, to *yaml.Node, field string, depth int) {
 	var merged []*yaml.Node
 	at := map[string]bool{}
@@ -163,7 +163,7 @@ func (r *reader) fields(n, to *yaml.Node, field string, depth int) {
 	}
 }
 
-// room counts a value, and is false for those beyond what all stages may have.
+// room counts a value, and returns false beyond the limit of all stages.
 func (r *reader) room(n *yaml.Node, field string) bool {
 	if r.nodes++; r.nodes == maxNodes+1 {
 		r.wrong(n, field, "makes the pipeline too large", "use fewer aliases, or fewer values in each stage")
@@ -181,7 +181,7 @@ func str(at *yaml.Node, text string) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// in is a field of a map; nil: it is not there.
+// in returns a field of a map, or nil.
 func in(n *yaml.Node, name string) *yaml.Node {
 	for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -191,8 +191,8 @@ func in(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// merge adds what a map does not have to it, map by map; lists and single values stay as they are. The sources are not
-// changed. differs gets the fields that both have with other values.
+// merge adds missing fields from one map to another, recursively; lists and scalars stay unchanged, and so do the
+// sources. It calls differs with the fields that have different values in both.
 func merge(to, from *yaml.Node, field string, differs func(field string)) *yaml.Node {
 	out := *to
 	out.Content = append([]*yaml.Node{}, to.Content...)
@@ -215,7 +215,7 @@ func merge(to, from *yaml.Node, field string, differs func(field string)) *yaml.
 	return &out
 }
 
-// canonical is a value as JSON writes it: the same for the same value, however YAML has written it.
+// canonical returns a value as JSON: equal values have equal JSON, however YAML has written them.
 func canonical(n *yaml.Node) []byte {
 	text, err := json.Marshal(value(n))
 	if err != nil {
@@ -224,7 +224,7 @@ func canonical(n *yaml.Node) []byte {
 	return text
 }
 
-// value is what a tree holds, of types that JSON knows.
+// value returns the contents of a tree in JSON types.
 func value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -258,8 +258,8 @@ func value(n *yaml.Node) any {
 	return n.Value
 }
 
-// texts is a tree as JSON with a text for each single value, as the reader of job files takes them. Fields without a
-// value are left out.
+// texts returns a tree as JSON with a string for each scalar, as the job-file parser expects. It omits fields without a
+// value.
 func texts(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

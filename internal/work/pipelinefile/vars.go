@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// load is the map that a file of parameters holds; nil: there is none. Only an optional one may be missing.
+// load returns the map in a parameter file, or nil if there is none. Only an optional file may be missing.
 func (r *reader) load(file string, at *yaml.Node, optional bool) *yaml.Node {
 	if n, known := r.files[file]; known {
 		return n
@@ -55,7 +55,7 @@ func (r *reader) load(file string, at *yaml.Node, optional bool) *yaml.Node {
 	return n
 }
 
-// withVars adds what a list of vars says: files, parts of files, and values. folder is what the paths of files are of.
+// withVars adds the values of a vars list: files, parts of files, and values. The files' paths are relative to folder.
 func (r *reader) withVars(vars, list *yaml.Node, folder, field string) *yaml.Node {
 	if list.Kind != yaml.SequenceNode {
 		r.wrong(list, field, "is no list", "begin each file and each map of values with a dash")
@@ -79,7 +79,7 @@ func (r *reader) withVars(vars, list *yaml.Node, folder, field string) *yaml.Nod
 	return vars
 }
 
-// fromFile is what an entry of vars takes from a file: PATH, or PATH:NAME,NAME.
+// fromFile returns what an entry of vars takes from a file: PATH, or PATH:NAME,NAME.
 func (r *reader) fromFile(n *yaml.Node, folder, field string) *yaml.Node {
 	file, names, part := strings.Cut(n.Value, ":")
 	all := r.load(path.Join(folder, file), n, false)
@@ -99,10 +99,10 @@ func (r *reader) fromFile(n *yaml.Node, folder, field string) *yaml.Node {
 	return some
 }
 
-// param is a value that a stage reads, or a whole file of them.
+// param is a value that a stage reads, or a whole file of values.
 type param struct {
 	at         *yaml.Node
-	file, name string // name "": all of the file
+	file, name string // empty name: the whole file
 }
 
 // params reads the list of a stage's params.
@@ -133,7 +133,7 @@ func (r *reader) params(list *yaml.Node, folder, field string) (all []param) {
 	return all
 }
 
-// items are those of a list; a single value is a list of one.
+// items returns the items of a list; a scalar counts as a list of one.
 func items(n *yaml.Node) []*yaml.Node {
 	switch {
 	case isNull(n):
@@ -144,8 +144,8 @@ func items(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// take reads the values of a stage's params. A file that a stage makes is an input as a whole: its values are not known
-// yet.
+// take reads the values of a stage's params. A file that another stage makes is an input as a whole, because its values
+// are unknown yet.
 func (r *reader) take(s *stage) {
 	for _, p := range s.params {
 		field := "stages." + s.Name + ".params"
@@ -182,7 +182,7 @@ func (r *reader) take(s *stage) {
 	}
 }
 
-// made reports whether a stage makes what lies at a path.
+// made reports whether a stage makes a path.
 func (r *reader) made(file string) bool {
 	if r.outs == nil {
 		r.outs = map[string]bool{}

@@ -5,20 +5,20 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// careful is what a unit may cost beyond what is expected of it.
+// careful is the factor by which a unit may exceed its expected cost.
 const careful = 1.25
 
-// costs learn what a unit costs, and what it costs to begin or resume a trial: as much as a first unit costs beyond a
-// later one.
+// costs learns the cost of a unit, and of starting or resuming a trial: the extra cost of a first unit over a later
+// one.
 type costs struct {
 	first, later   float64
 	firsts, laters float64
 }
 
-// learn takes a unit's cost, and returns what a change to another trial costs.
+// learn records a unit's cost, and returns the cost of a change to another trial.
 func (c *costs) learn(u unit, moved bool) float64 {
 	switch {
-	case u.cost <= 0: // nothing was trained for it
+	case u.cost <= 0: // no training was needed
 	case moved:
 		c.first, c.firsts = c.first+u.cost, c.firsts+1
 	default:
@@ -27,7 +27,7 @@ func (c *costs) learn(u unit, moved bool) float64 {
 	return c.move()
 }
 
-// move is what a change to another trial costs.
+// move returns the cost of a change to another trial.
 func (c *costs) move() float64 {
 	if c.firsts == 0 || c.laters == 0 {
 		return 0
@@ -35,7 +35,7 @@ func (c *costs) move() float64 {
 	return max(0, c.first/c.firsts-c.later/c.laters)
 }
 
-// mean is what a unit costs; 0: nobody knows yet.
+// mean returns the cost of a unit; 0 if unknown.
 func (c *costs) mean() float64 {
 	switch {
 	case c.laters > 0:
@@ -46,7 +46,7 @@ func (c *costs) mean() float64 {
 	return 0
 }
 
-// next is what the next unit of a trial may cost that has trained these; 0: nobody knows yet.
+// next returns the cost bound of the next unit of a trial with the given units; 0 if unknown.
 func (c *costs) next(units []unit) float64 {
 	if n := len(units); n > 0 && units[n-1].cost > 0 {
 		return careful * units[n-1].cost

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// said are moves in short.
+// said writes moves in short form.
 func said(moves []groups.Move) (list []string) {
 	for _, v := range moves {
 		text := string(v.Do)
@@ -24,7 +24,7 @@ func said(moves []groups.Move) (list []string) {
 	return list
 }
 
-func TestStages_ComeInTurn(t *testing.T) {
+func TestStages_RunInOrder(t *testing.T) {
 	spec, err := pipeline.New([]pipeline.Stage{
 		{Name: "prepare", Deps: []string{"data"}, Outs: []string{"p"}},
 		{Name: "train", Deps: []string{"p"}, Outs: []string{"m", "f"}, Metrics: []string{"f"}},

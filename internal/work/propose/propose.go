@@ -1,19 +1,19 @@
-// Package propose says what a group of jobs does next.
+// Package propose decides what a group of jobs does next.
 package propose
 
 import "scrimp/internal/work/groups"
 
-// MovesAtOnce is how many moves one proposal has at most: the core takes them in one step.
+// MovesAtOnce bounds the moves of one proposal: the core applies them in one step.
 const MovesAtOnce = 64
 
-// Planner answers for many groups. It keeps what it has made of the reports of a study, so that the next proposal costs
-// only what is new: the same snapshot gives the same moves, whatever the planner has seen before.
+// Planner plans for many groups. It caches its results from a study's reports, so that the next proposal costs only
+// what is new. The same snapshot always gives the same moves.
 type Planner struct{ drivers map[string]*driver }
 
-// maxDrivers bounds the studies that a planner remembers.
+// maxDrivers bounds the studies that a planner caches.
 const maxDrivers = 16
 
-// Moves are what the group does next, in order; none: it waits.
+// Moves returns the next moves of the group in order; none if it waits.
 func (p *Planner) Moves(s groups.Snapshot) []groups.Move {
 	switch s.Kind {
 	case groups.Array:
@@ -28,7 +28,7 @@ func (p *Planner) Moves(s groups.Snapshot) []groups.Move {
 	return nil
 }
 
-// driver is that of a study: the one that is kept, where what it has seen is the beginning of the snapshot.
+// driver returns the driver of a study, a cached one if the snapshot continues what it has seen.
 func (p *Planner) driver(s groups.Snapshot) *driver {
 	d := p.drivers[s.Group]
 	if d == nil || !d.sees(s) {
@@ -41,10 +41,10 @@ func (p *Planner) driver(s groups.Snapshot) *driver {
 	return d
 }
 
-// Moves are what the group does next, by a planner that has seen nothing before.
+// Moves returns the next moves of the group, from a new planner.
 func Moves(s groups.Snapshot) []groups.Move { return new(Planner).Moves(s) }
 
-// array starts the members in the order of their indexes, as many at once as the group allows.
+// array starts the members in index order, as many at once as the group allows.
 func array(s groups.Snapshot) (moves []groups.Move) {
 	if s.Began == s.Members && s.Open == 0 {
 		return []groups.Move{{Do: groups.Finish, Why: "all_over"}}

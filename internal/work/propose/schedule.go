@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-// runs begins the run of a schedule that is due, or skips it, and says when the next one is.
+// runs starts or skips the due run of a schedule, and gives the next due time.
 func runs(s groups.Snapshot) []groups.Move {
 	y := s.Schedule
 	finish := []groups.Move{{Do: groups.Finish, Why: "no_more_runs"}}

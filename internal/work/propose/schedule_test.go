@@ -14,11 +14,11 @@ func TestMoves_OfASchedule(t *testing.T) {
 		name string
 		spec schedule.Spec
 		due  time.Time
-		late time.Duration // by which it is later than due
+		late time.Duration // now minus due
 		runs int
 		open int
 		do   groups.Do
-		last time.Duration // by which the run was due later than due
+		last time.Duration // due time of the last run minus due
 	}{
 		{"nobody knows when it is due", schedule.Spec{}, time.Time{}, 0, 0, 0, groups.Await, 0},
 		{"it is not due yet", schedule.Spec{}, due, -time.Second, 0, 0, "", 0},

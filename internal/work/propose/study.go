@@ -9,39 +9,39 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// Why a trial begins, goes on or ends.
+// Reasons why a trial starts, continues or ends.
 const (
 	Chosen      = "chosen"       // the searcher wants it trained
 	LeftFor     = "left_for_now" // the searcher trains another
-	Pruned      = "pruned"       // the searcher never comes back to it
-	FinalRun    = "final"        // the best one is trained in full
+	Pruned      = "pruned"       // the searcher never returns to it
+	FinalRun    = "final"        // the best one is trained fully
 	SearchDone  = "search_done"  // the searcher wants nothing more
-	BudgetSpent = "budget_spent" // what is left pays for no other unit
+	BudgetSpent = "budget_spent" // the rest does not pay for another unit
 )
 
-// driver plays a search on what has happened. The searcher is asked as in a simulation, after each unit of training,
-// for one of as many workers as trials may train at once. What a trial trains beyond what was asked for is kept, and
-// the searcher sees it when it asks for it. The result is which trials should train now; a move is the difference to
-// those that do.
+// driver plays a search on what has happened. As in a simulation, it asks the searcher after each unit of training for
+// one of as many workers as trials may train at once. It keeps what a trial trains beyond the request, and the searcher
+// sees it when it requests it. The result is which trials should train now; the moves are the difference to those that
+// do.
 type driver struct {
 	spec    *study.Spec
 	workers []worker
 	h       *tune.History
 	by      tune.Searcher
-	seen    int            // reports that it knows
+	seen    int            // processed reports
 	trials  []trial        // by member
 	member  map[int]int    // of a configuration
 	known   map[int][]unit // what each configuration has trained
-	pruned  map[int]bool   // the searcher never comes back to these
-	short   bool           // what is left of the budget did not pay for something
-	final   bool           // the search is over and the best is trained
+	pruned  map[int]bool   // the searcher never returns to these
+	short   bool           // the rest of the budget did not pay for something
+	final   bool           // the search is over and the best is being trained
 	budget  float64
-	spent   float64 // by all trials, as far as they have reported
+	spent   float64 // by all trials, as far as reported
 	cost    costs
-	broke   bool // there is no such searcher
+	broke   bool // the searcher does not exist
 }
 
-// trial is what the driver knows of a member.
+// trial is what the driver knows about a member.
 type trial struct {
 	config int
 	spent  float64
@@ -51,10 +51,10 @@ type trial struct {
 // unit is one unit of training.
 type unit struct{ value, cost float64 }
 
-// worker trains a configuration, or none. The configuration stays while the budget does not pay for its next unit.
+// worker trains a configuration, or none. It keeps the configuration while the budget does not pay for the next unit.
 type worker struct {
 	config int
-	moved  bool // it trained another before
+	moved  bool // it trained another one before
 	waits  bool // for room in the budget
 }
 
@@ -80,7 +80,7 @@ func (d *driver) sees(s groups.Snapshot) bool {
 		len(d.workers) == s.AtOnce
 }
 
-// moves takes what is new, and compares what should train with what does.
+// moves processes what is new, and compares the trials that should train with those that do.
 func (d *driver) moves(s groups.Snapshot) []groups.Move {
 	if d.broke {
 		return []groups.Move{{Do: groups.Finish, Why: SearchDone}}
@@ -95,7 +95,7 @@ func (d *driver) moves(s groups.Snapshot) []groups.Move {
 	return d.difference(s)
 }
 
-// take takes a report, and asks the searcher wherever it frees a worker.
+// take processes a report, and asks the searcher for each worker that it frees.
 func (d *driver) take(r groups.Report) {
 	if r.Trial < 0 || r.Trial >= len(d.trials) {
 		return
@@ -109,11 +109,11 @@ func (d *driver) take(r groups.Report) {
 	case r.Phase == groups.Over:
 		t.over = true
 		d.ends(c, r)
-	case r.Phase == groups.Paused: // what it cost to leave is in spent
+	case r.Phase == groups.Paused: // the cost of leaving is part of spent
 	case r.Bad:
 		d.known[c] = append(d.known[c], unit{math.NaN(), cost})
 	default:
-		for n := r.Unit - len(d.known[c]); n > 0; n-- { // a program may report every second unit only
+		for n := r.Unit - len(d.known[c]); n > 0; n-- { // a program may report only every second unit
 			d.known[c] = append(d.known[c], unit{d.goal(r.Value), cost / float64(r.Unit-len(d.known[c]))})
 			cost -= d.known[c][len(d.known[c])-1].cost
 		}
@@ -122,7 +122,7 @@ func (d *driver) take(r groups.Report) {
 	d.advance()
 }
 
-// goal turns a metric's sign where more is better.
+// goal flips the sign of a metric if higher is better.
 func (d *driver) goal(v float64) float64 {
 	if d.spec.Maximize {
 		return -v
@@ -130,7 +130,8 @@ func (d *driver) goal(v float64) float64 {
 	return v
 }
 
-// ends takes the end of a trial. One that has ended well before it was trained in full would not have changed any more.
+// ends processes the end of a trial. One that ended normally before it was fully trained would not have changed any
+// more.
 func (d *driver) ends(c int, r groups.Report) {
 	list := d.known[c]
 	switch {
@@ -146,7 +147,7 @@ func (d *driver) ends(c int, r groups.Report) {
 	}
 }
 
-// advance hands the searcher the reports that it waits for, until one has not come yet.
+// advance gives the searcher the reports that it waits for, until one is missing.
 func (d *driver) advance() {
 	for again := true; again; {
 		again = false
@@ -156,7 +157,7 @@ func (d *driver) advance() {
 			}
 		}
 	}
-	if d.final && d.complete() { // what is left beyond another full training is searched with
+	if d.final && d.complete() { // the rest beyond another full training goes to the search
 		d.final = false
 		d.holdBack()
 	}
@@ -167,7 +168,7 @@ func (d *driver) advance() {
 	}
 }
 
-// complete reports whether the best configuration is trained in full.
+// complete reports whether the best configuration is fully trained.
 func (d *driver) complete() bool {
 	best := d.best()
 	return best != tune.None && len(d.known[best]) >= d.h.Epochs
@@ -202,7 +203,7 @@ func (d *driver) delivers(w int) bool {
 	return true
 }
 
-// askAll asks the searcher for each worker that trains nothing.
+// askAll asks the searcher for each worker without training.
 func (d *driver) askAll() {
 	for w := range d.workers {
 		if k := d.workers[w]; k.config == tune.None || k.waits {
@@ -243,7 +244,7 @@ func (d *driver) ask(w int) {
 	}
 }
 
-// pays reports whether what is left of the budget pays for the next unit of a configuration.
+// pays reports whether the rest of the budget pays for the next unit of a configuration.
 func (d *driver) pays(w, c int) bool {
 	left := d.h.Budget - d.spent
 	for o := range d.workers {
@@ -254,8 +255,8 @@ func (d *driver) pays(w, c int) bool {
 	return left > 0 && d.cost.next(d.known[c]) <= left
 }
 
-// holdBack keeps as much of the budget back as a full training may cost, whichever trial turns out to be the best, and
-// two units of each worker: a trial trains on until its pause takes effect.
+// holdBack reserves the cost of a full training, whichever trial becomes the best, and two units per worker: a trial
+// continues training until its pause takes effect.
 func (d *driver) holdBack() {
 	d.h.Budget = d.budget
 	if d.spec.Final && !d.final {
@@ -263,7 +264,7 @@ func (d *driver) holdBack() {
 	}
 }
 
-// trainFinal gives a worker the best configuration, unless that is trained in full.
+// trainFinal gives a worker the best configuration, unless it is fully trained.
 func (d *driver) trainFinal(w int) {
 	k := &d.workers[w]
 	k.config, k.waits = tune.None, false
@@ -278,7 +279,7 @@ func (d *driver) trainFinal(w int) {
 	k.moved = d.h.Start(best, w)
 }
 
-// best is the configuration with the best value that has not failed, or None.
+// best returns the configuration with the best value that has not failed, or None.
 func (d *driver) best() int {
 	best, value := tune.None, math.Inf(1)
 	for _, t := range d.trials {

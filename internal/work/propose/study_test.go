@@ -21,7 +21,8 @@ func spec(searcher string, change func(*study.Spec)) *study.Spec {
 	return s
 }
 
-// lab plays programs under a planner: each unit of an open trial takes a turn. It holds what the core would hold.
+// lab runs trials under a planner: the open trials take turns to train a unit. It has the state that the core would
+// have.
 type lab struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -42,7 +43,7 @@ func newLab(t *testing.T, s *study.Spec, budget float64, atOnce int, seed uint64
 		s: groups.Snapshot{Group: "s", Kind: groups.Study, Study: s, Budget: budget, AtOnce: atOnce}}
 }
 
-// loss is what a configuration has come to: the best is near lr 0.03.
+// loss returns the loss of a configuration so far: the best is near lr 0.03.
 func (l *lab) loss(config, unit int) float64 {
 	v := l.s.Study.Pool()[config]
 	return math.Pow(math.Log10(v[0])+1.5, 2) + 0.1*v[1] + 2*math.Exp(-float64(unit)/2)
@@ -88,7 +89,7 @@ func (l *lab) move(v groups.Move) {
 		l.s.Trials[v.Member].Phase = groups.Leaving
 	case groups.Stop:
 		l.s.Trials[v.Member].Phase = groups.Leaving
-		l.units[v.Member] = -1 // it never goes on
+		l.units[v.Member] = -1 // it never continues
 	case groups.Finish:
 		l.over = v.Why
 	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip, groups.Await:
@@ -143,7 +144,7 @@ func (l *lab) turn() bool {
 func (l *lab) play() (total float64) {
 	for n := 0; l.over == ""; n++ {
 		l.ask()
-		for range 1 + l.rng.IntN(3) { // several things happen before the planner is asked
+		for range 1 + l.rng.IntN(3) { // several things happen before the planner is called
 			if !l.turn() {
 				break
 			}
@@ -158,8 +159,8 @@ func (l *lab) play() (total float64) {
 	return total
 }
 
-// A search spends most of its budget and hardly more, starts no configuration twice, trains none beyond the end, and
-// its planner says the same with and without a memory.
+// A search spends most of its budget and hardly more. It starts no configuration twice, and trains none beyond the end.
+// Its planner gives the same answers with and without a memory.
 func TestStudy_KeepsItsPropertiesWithEverySearcher(t *testing.T) {
 	for _, searcher := range []string{"random", "median-stop", "asha-stop", "asha-promo", "hyperband-async", "top-k", "default"} {
 		for seed := range uint64(6) {
@@ -170,7 +171,7 @@ func TestStudy_KeepsItsPropertiesWithEverySearcher(t *testing.T) {
 						s.Trials = 6
 					}
 				}), 60, 1+int(seed), seed)
-				// The core ends trials at the end of the budget; here each goes on until it has left.
+				// The core ends trials at the end of the budget; here each continues until it has left.
 				if total := l.play(); total > 60+4*float64(1+seed) || total < 45 && seed < 4 {
 					t.Errorf("it has spent %g of 60 (%s)", total, l.over)
 				}
@@ -182,7 +183,7 @@ func TestStudy_KeepsItsPropertiesWithEverySearcher(t *testing.T) {
 	}
 }
 
-// With final, money is held back for the best configuration, which ends trained in full.
+// With final, money is reserved for the best configuration, which is fully trained at the end.
 func TestStudy_TrainsTheBestInFullAtTheEnd(t *testing.T) {
 	for _, searcher := range []string{"asha-promo", "top-k", "default"} {
 		for seed := range uint64(4) {
@@ -224,7 +225,7 @@ func TestStudy_RunsEachConfigurationOnceWithoutAFidelity(t *testing.T) {
 	}
 }
 
-// BenchmarkStudy asks for moves after each report of a study that has 10,000 trials.
+// BenchmarkStudy asks for moves after each report of a study with 10,000 trials.
 func BenchmarkStudy(b *testing.B) {
 	for _, searcher := range []string{"asha-stop", "default"} {
 		b.Run(searcher, func(b *testing.B) {

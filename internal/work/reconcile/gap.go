@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// gap splits what is billed less what is ours. The parts are exact: price takes what time leaves.
+// gap splits the billed minus our amount. The parts are exact: price takes the rest after time.
 func (b *Books) gap(f *found, ours decimal.Decimal) Gap {
 	g := Gap{Instance: f.Instance, Job: f.Job, Currency: f.Currency, Ours: ours, Billed: f.billed, Gap: f.billed.Sub(ours),
 		Parts: f.parts, Lines: f.lines, By: strings.Join(slices.Sorted(maps.Keys(f.by)), "+"), Notes: f.notes}
@@ -20,7 +20,7 @@ func (b *Books) gap(f *found, ours decimal.Decimal) Gap {
 	}
 	left := f.usage.Sub(f.Cost)
 	if f.timed && f.untimed == 0 && f.Hours.Sign() > 0 && f.Plain.Sign() > 0 {
-		// The hours of the bill have what a minimum charge adds, and so has the cost.
+		// The bill's hours include a minimum charge, and so does the cost.
 		if at := times(f.hours, f.Plain, f.Hours).Sub(f.Cost); size(at).Cmp(b.least(f.lines)) > 0 {
 			g.Parts[Time], left = at, left.Sub(at)
 		}
@@ -38,13 +38,13 @@ func (b *Books) gap(f *found, ours decimal.Decimal) Gap {
 	return g
 }
 
-// least is half of the last decimal that the bill has, for each line.
+// least returns half of the bill's last decimal for each line.
 func (b *Books) least(lines int) decimal.Decimal {
 	d, _ := decimal.Parse(fmt.Sprintf("%de-%d", 5*lines, min(b.places, 9)+1)) // digits and an exponent
 	return d
 }
 
-// times is a · b / c, cut off at 1e-12.
+// times returns a · b / c, truncated at 1e-12.
 func times(a, b, c decimal.Decimal) decimal.Decimal {
 	x, y, z := fraction(a), fraction(b), fraction(c)
 	r := x.Mul(x, y)

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// partner finds the machine of a line: by the provider's id, then by scrimp's tags, then by time and type. Without one
-// it says why, where the line claims to be scrimp's.
+// partner finds the machine of a line: by the provider's ID, then by scrimp's tags, then by time and type. Without one
+// it gives the reason, if the line claims to be scrimp's.
 func (b *Books) partner(l *bill.Line) (f *found, by, why string) {
 	id := l.Resource[strings.LastIndexAny(l.Resource, "/:")+1:]
 	for _, name := range []string{l.Resource, id} {
@@ -48,7 +48,7 @@ func (b *Books) partner(l *bill.Line) (f *found, by, why string) {
 	return list[0], "time", ""
 }
 
-// tagged is the machine of the job or attempt, the one that has the line's type and time where there are several.
+// tagged returns the machine of the job or attempt; among several, the one with the line's type and time.
 func (b *Books) tagged(l *bill.Line, tag string) (f *found, why string) {
 	if tag == "" {
 		return nil, ""
@@ -71,7 +71,7 @@ func (b *Books) tagged(l *bill.Line, tag string) (f *found, why string) {
 	return nil, ""
 }
 
-// at reports whether the line is of the machine's time.
+// at reports whether the line overlaps the machine's time.
 func (f *found) at(l *bill.Line) bool { return l.Start.Before(f.End) && l.End.After(f.Begin) }
 
 func ofType(l *bill.Line, name string) bool {
@@ -80,7 +80,7 @@ func ofType(l *bill.Line, name string) bool {
 		strings.Contains(strings.ToLower(l.Description), name))
 }
 
-// alike are the machines of the line's type, time and currency.
+// alike returns the machines with the line's type, time and currency.
 func (b *Books) alike(l *bill.Line) (list []*found) {
 	for name, all := range b.types {
 		if !ofType(l, name) {

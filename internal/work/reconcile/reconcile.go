@@ -1,5 +1,5 @@
-// Package reconcile compares a provider's bill with what scrimp accounted for: it finds the machine of each line,
-// splits the gap of each machine into parts that add up to it exactly, and lists what has no partner on either side.
+// Package reconcile compares a provider's bill with scrimp's accounts: it finds the machine of each line, splits the
+// gap of each machine into parts that add up exactly, and lists what has no partner on either side.
 package reconcile
 
 import (
@@ -15,42 +15,42 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// Part is why a bill differs.
+// Part is a reason for a difference.
 type Part string
 
-// The parts of a gap.
+// Parts of a gap.
 const (
-	Price      Part = "price"    // an hour costs more or less than scrimp reckoned with
+	Price      Part = "price"    // an hour costs more or less than in scrimp's accounts
 	Time       Part = "time"     // more or fewer hours are billed, at scrimp's price
-	Rounding   Part = "rounding" // less than half the last decimal of the bill, for each line
+	Rounding   Part = "rounding" // less than half the bill's last decimal per line
 	Tax        Part = "tax"
 	Credit     Part = "credit"     // and refunds
 	Commitment Part = "commitment" // reservations and savings plans
-	Other      Part = "other"      // what is no machine time: disks, addresses, transfer
-	Duplicate  Part = "duplicate"  // lines that say the same as one before
+	Other      Part = "other"      // not machine time: disks, addresses, transfer
+	Duplicate  Part = "duplicate"  // lines that repeat an earlier one
 )
 
-// Parts are all of them, in the order of tables.
+// Parts lists all parts in table order.
 var Parts = []Part{Price, Time, Rounding, Tax, Credit, Commitment, Other, Duplicate}
 
-// mostListed bounds each list of an answer; what is beyond is counted and summed.
+// mostListed bounds each list of an answer; the rest is counted and summed.
 const mostListed = 1000
 
 // mostLines bounds the lines that are remembered to find duplicates.
 const mostLines = 2_000_000
 
-// Machine is what scrimp accounted for an instance in one currency.
+// Machine is scrimp's account of an instance in one currency.
 type Machine struct {
 	Instance, Job, Attempt, Type, Region string
 	Currency                             money.Currency
 	Cost                                 decimal.Decimal // of machine time
-	Plain                                decimal.Decimal // of that, by the hour: without minimum charges and other rules
+	Plain                                decimal.Decimal // hourly part of Cost, without minimum charges and other rules
 	OtherCost                            decimal.Decimal
 	Hours                                decimal.Decimal
 	Begin, End                           time.Time
 }
 
-// Gap is a machine with its bill. Parts add up to Gap, which is Billed less Ours.
+// Gap is a machine with its bill. Parts add up to Gap, which is Billed minus Ours.
 type Gap struct {
 	Instance string                   `json:"instance"`
 	Job      string                   `json:"job"`
@@ -64,7 +64,7 @@ type Gap struct {
 	Notes    []string                 `json:"notes,omitempty"`
 }
 
-// Alone is a line, or a machine, without a partner.
+// Alone is a line or a machine without a partner.
 type Alone struct {
 	Line     int             `json:"line,omitempty"` // of the bill
 	Resource string          `json:"resource"`
@@ -74,7 +74,7 @@ type Alone struct {
 	Why      string          `json:"why"`
 }
 
-// Sum is how much of a currency, and of how many.
+// Sum is an amount in a currency, and the number of its parts.
 type Sum struct {
 	Count  int             `json:"count"`
 	Amount decimal.Decimal `json:"amount"`
@@ -82,7 +82,7 @@ type Sum struct {
 
 func (s *Sum) add(a decimal.Decimal) { s.Count, s.Amount = s.Count+1, s.Amount.Add(a) }
 
-// Total is the bill in one currency. File is Matched, NeverOurs, NotOurs, OtherMonths and Unread together.
+// Total is the bill in one currency. File is the sum of Matched, NeverOurs, NotOurs, OtherMonths and Unread.
 type Total struct {
 	Currency    money.Currency           `json:"currency"`
 	File        decimal.Decimal          `json:"file_total"`
@@ -93,16 +93,16 @@ type Total struct {
 	Unread      Sum                      `json:"not_read"`
 	Ours        decimal.Decimal          `json:"ours"`
 	NotBilled   Sum                      `json:"ours_not_billed_yet"`
-	Gap         decimal.Decimal          `json:"gap"` // of the machines that have a bill
+	Gap         decimal.Decimal          `json:"gap"` // of the machines with a bill
 	Parts       map[Part]decimal.Decimal `json:"parts"`
 }
 
-// Answer is what came out.
+// Answer is the result.
 type Answer struct {
 	Month     string  `json:"month,omitempty"`
 	Totals    []Total `json:"totals"`
 	Gaps      []Gap   `json:"gaps"`                  // the largest first
-	NeverOurs []Alone `json:"billed_but_never_ours"` // in the order of the bill, the first 1,000
+	NeverOurs []Alone `json:"billed_but_never_ours"` // in bill order, the first 1,000
 	NotBilled []Alone `json:"ours_not_billed_yet"`
 	Others    []Alone `json:"of_other_months"`
 	Unread    int     `json:"rows_without_amount"`
@@ -113,7 +113,7 @@ type key struct {
 	currency money.Currency
 }
 
-// found is a machine with what of the bill is its own.
+// found is a machine with its part of the bill.
 type found struct {
 	Machine
 	lines   int
@@ -127,12 +127,12 @@ type found struct {
 	untimed int
 }
 
-// Books collect both sides.
+// Books collects both sides.
 type Books struct {
-	since, until time.Time // of the month; zero: any time
+	since, until time.Time // of the month; zero for any time
 	machines     map[key]*found
 	instances    map[string]bool
-	foreign      map[string]money.Currency // machines with lines in another currency, and in which
+	foreign      map[string]money.Currency // machines with lines in another currency, and that currency
 	jobs         map[string][]*found       // by job, and by attempt
 	types        map[string][]*found
 	seen         map[string]int
@@ -141,7 +141,7 @@ type Books struct {
 	totals       map[money.Currency]*Total
 }
 
-// New compares what is of the span; zero times are of any time.
+// New compares the given span; zero times mean any time.
 func New(since, until time.Time) *Books {
 	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{},
 		foreign: map[string]money.Currency{},
@@ -162,7 +162,7 @@ func (b *Books) total(c money.Currency) *Total {
 	return b.totals[c]
 }
 
-// Own adds what scrimp accounted. All of it comes before the bill.
+// Own adds scrimp's account of a machine. All of them come before the bill.
 func (b *Books) Own(m Machine) {
 	b.total(m.Currency).Ours = b.total(m.Currency).Ours.Add(m.Cost).Add(m.OtherCost)
 	k := key{m.Instance, m.Currency}
@@ -281,13 +281,13 @@ func (b *Books) match(f *found, l *bill.Line, by string) {
 	}
 }
 
-// hourly reports whether a quantity counts hours: Hrs, Hours, 1 Hour, h.
+// hourly reports whether a unit is hours: Hrs, Hours, 1 Hour, h.
 func hourly(unit string) bool {
 	unit = strings.ToLower(unit)
 	return unit == "h" || strings.Contains(unit, "hr") || strings.Contains(unit, "hour")
 }
 
-// Finish compares.
+// Finish compares both sides.
 func (b *Books) Finish() Answer {
 	for _, f := range slices.SortedFunc(maps.Values(b.machines), func(x, y *found) int {
 		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Currency, y.Currency))

@@ -26,14 +26,14 @@ func dec(s string) decimal.Decimal {
 	return d
 }
 
-// machine n had ten hours at $2.
+// machine returns machine n, which had ten hours at $2.
 func machine(n int) reconcile.Machine {
 	at := month.Add(time.Duration(n) * 24 * time.Hour)
 	return reconcile.Machine{Instance: fmt.Sprintf("i-%d", n), Job: fmt.Sprintf("j%d", n), Attempt: fmt.Sprintf("j%d.1", n), Type: "p5.48xlarge",
 		Currency: money.USD, Cost: dec("20"), Plain: dec("20"), Hours: dec("10"), Begin: at, End: at.Add(10 * time.Hour)}
 }
 
-// line is the bill of machine n.
+// line returns a line on the bill for machine n.
 func line(at, n int, hours, billed string) bill.Line {
 	m := machine(n)
 	return bill.Line{At: at, Category: bill.Compute, SKU: "BoxUsage:p5.48xlarge", Resource: "arn:aws:ec2:us-east-1:1:instance/" + m.Instance,
@@ -45,14 +45,14 @@ func change(l bill.Line, f func(*bill.Line)) bill.Line {
 	return l
 }
 
-// Each planted difference is found under its name, and a machine with none has no gap.
+// Each planted difference is found under its name, and a machine without one has no gap.
 func TestReconcile_NamesEachPlantedDifference(t *testing.T) {
 	b := reconcile.New(month, next)
 	for n := 1; n <= 12; n++ {
 		b.Own(machine(n))
 	}
 	for _, l := range []bill.Line{
-		line(1, 1, "10", "20"), // right
+		line(1, 1, "10", "20"), // correct
 		line(2, 2, "10", "25"), // price
 		line(3, 3, "12", "24"), // time
 		line(4, 4, "10", "20"), // taxed
@@ -67,11 +67,11 @@ func TestReconcile_NamesEachPlantedDifference(t *testing.T) {
 		change(line(14, 10, "10", "7"), func(l *bill.Line) {
 			l.Start, l.End, l.Correction = month.AddDate(0, -1, 3), month.AddDate(0, -1, 4), true
 		}), // late
-		change(line(15, 1, "10", "9"), func(l *bill.Line) { l.Resource, l.Job = "i-999", "j1" }),          // our tag, none of our machines
-		change(line(16, 1, "10", "8"), func(l *bill.Line) { l.Resource, l.Job = "", "j77" }),              // our tag, an unknown job
+		change(line(15, 1, "10", "9"), func(l *bill.Line) { l.Resource, l.Job = "i-999", "j1" }),          // our tag, no machine of ours
+		change(line(16, 1, "10", "8"), func(l *bill.Line) { l.Resource, l.Job = "", "j77" }),              // our tag, unknown job
 		change(line(17, 1, "10", "6"), func(l *bill.Line) { l.Resource = "i-998" }),                       // our type and time
 		change(line(18, 1, "10", "500"), func(l *bill.Line) { l.Resource, l.SKU = "i-997", "m5.large" }),  // not ours
-		change(line(19, 12, "10", "20"), func(l *bill.Line) { l.Currency = "EUR" }),                       // no rate
+		change(line(19, 12, "10", "20"), func(l *bill.Line) { l.Currency = "EUR" }),                       // no exchange rate
 		change(line(20, 1, "1", "4"), func(l *bill.Line) { l.Resource, l.Category = "db", bill.Storage }), // not ours
 	} {
 		b.Row(bill.Row{Lines: []bill.Line{l}})
@@ -108,8 +108,8 @@ func TestReconcile_NamesEachPlantedDifference(t *testing.T) {
 	}
 }
 
-// A machine of 6 minutes at $2 an hour pays for a whole hour, here and on the bill: a bill that says so has no gap, and
-// one that is dearer is so by its price alone.
+// A machine of 6 minutes at $2 an hour is charged for a whole hour, by us and on the bill. If the bill says so, there
+// is no gap; if the bill is higher, only the price explains the gap.
 func TestReconcile_CountsAMinimumChargeAsHours(t *testing.T) {
 	for billed, want := range map[string]string{"2": "", "2.5": "0.5"} {
 		b := reconcile.New(month, next)
@@ -126,7 +126,7 @@ func TestReconcile_CountsAMinimumChargeAsHours(t *testing.T) {
 	}
 }
 
-// A difference below half the last decimal of the bill is rounding, for each line of a machine.
+// A difference below half of the bill's last decimal is rounding, for each line of a machine.
 func TestReconcile_CentsAreRounding(t *testing.T) {
 	b := reconcile.New(time.Time{}, time.Time{})
 	m := machine(1)
@@ -139,7 +139,7 @@ func TestReconcile_CentsAreRounding(t *testing.T) {
 	}
 }
 
-// Whatever both sides have, the parts of each gap add up to it, and the parts of the bill to its total.
+// Whatever both sides contain, the parts of each gap add up to the gap, and the parts of the bill to its total.
 func TestReconcile_AddsUpExactly(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))

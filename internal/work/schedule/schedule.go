@@ -1,5 +1,4 @@
-// Package schedule says when a pipeline runs by the clock: a line of cron in a time zone, how many runs, and until
-// when.
+// Package schedule defines when a pipeline runs: a cron line in a time zone, a number of runs, and an end.
 package schedule
 
 import (
@@ -12,30 +11,30 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// Spec is when something runs.
+// Spec defines when something runs.
 type Spec struct {
-	// Cron is minute, hour, day of month, month and day of week, as POSIX has them. A day has to fit one of the two where
-	// both are restricted. An hour that does not exist, as summer time begins, is taken as the first minute after it;
-	// what comes twice, as summer time ends, counts once.
+	// Cron is minute, hour, day of month, month and day of week, as in POSIX. If both day fields are restricted, a day
+	// must match one of them. An hour that does not exist when summer time begins counts as the first minute after it;
+	// an hour that repeats when summer time ends counts once.
 	Cron  string    `json:"cron"`
-	Zone  string    `json:"zone,omitempty"` // a name of the IANA database, such as Europe/Berlin; "": UTC
-	Runs  int       `json:"runs,omitempty"` // at most so many; 0: without end
-	Until time.Time `json:"until,omitzero"` // no run is due later; zero: without end
-	// NoCatchUp skips what was due while the server was down. Else one run makes up for all of it.
+	Zone  string    `json:"zone,omitempty"` // an IANA name such as Europe/Berlin; empty for UTC
+	Runs  int       `json:"runs,omitempty"` // maximum number; 0 for unlimited
+	Until time.Time `json:"until,omitzero"` // no run is due later; zero for unlimited
+	// NoCatchUp skips what was due while the server was down. Otherwise one run makes up for all of it.
 	NoCatchUp bool `json:"no_catch_up,omitempty"`
 }
 
-// The bounds of a schedule.
+// Bounds of a schedule.
 const (
 	MaxRuns   = 1_000_000
-	maxText   = 200 // bytes of a line of cron
-	years     = 9   // within which it must be due: 29 February comes after eight years at the latest
+	maxText   = 200 // bytes of a cron line
+	years     = 9   // within which it must be due: 29 February recurs after at most eight years
 	mostPast  = 1000
-	Late      = time.Minute // by which a run may begin after it was due without having been missed
+	Late      = time.Minute // how late a run may start without counting as missed
 	shortForm = cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom
 )
 
-// times are those at which a schedule is due.
+// times computes the due times of a schedule.
 type times struct {
 	cron.Schedule
 	zone *time.Location
@@ -63,13 +62,13 @@ func (s Spec) times() (t times, err error) {
 	}
 	t.Schedule, err = p.WithMaxSearchYears(years).Parse("TZ=UTC " + s.Cron)
 	if err != nil {
-		return t, fmt.Errorf("%.60q is no line of cron: write minute, hour, day of month, month and day of week, such as "+
+		return t, fmt.Errorf("%.60q is not a line of cron: write minute, hour, day of month, month and day of week, such as "+
 			"0 3 * * 1 for Mondays at 03:00: %w", s.Cron, err)
 	}
 	return t, nil
 }
 
-// Check says what is wrong with it. The first run must come after now.
+// Check returns an error for an invalid schedule. The first run must be after now.
 func (s Spec) Check(now time.Time) error {
 	t, err := s.times()
 	if err != nil {
@@ -89,8 +88,8 @@ func (s Spec) Check(now time.Time) error {
 	return nil
 }
 
-// after is the first time after one at which it is due; zero: there is none. The library counts on a clock without
-// summer time, and here it gets its zone.
+// after returns the first due time after at, or zero. The library computes without summer time; after converts its
+// results to the zone.
 func (t times) after(at time.Time) time.Time {
 	there := at.In(t.zone)
 	wall := time.Date(there.Year(), there.Month(), there.Day(), there.Hour(), there.Minute(), there.Second(), 0, time.UTC)
@@ -102,8 +101,8 @@ func (t times) after(at time.Time) time.Time {
 	return time.Time{}
 }
 
-// real is when a clock of the zone shows a time first, or, where it never does, when it goes on after that; skipped
-// tells the two apart.
+// real returns the first time at which a clock in the zone shows wall or, if it never does, the time at which it
+// continues after the gap; skipped distinguishes the two.
 func (t times) real(wall time.Time) (at time.Time, skipped bool) {
 	at = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, t.zone)
 	since, until := at.ZoneBounds()
@@ -124,7 +123,7 @@ func (t times) real(wall time.Time) (at time.Time, skipped bool) {
 	return at, false
 }
 
-// After is the first time after one at which it is due; zero: there is none.
+// After returns the first due time after at, or zero.
 func (s Spec) After(at time.Time) time.Time {
 	t, err := s.times()
 	if err != nil {
@@ -133,8 +132,8 @@ func (s Spec) After(at time.Time) time.Time {
 	return t.after(at)
 }
 
-// Due says what is due by now, where the first is due at next: the last time at which it was, how many came before
-// that unseen, at most a thousand, and when it is due again.
+// Due returns what is due by now, if the first is due at next: the last due time, the number of missed ones before it
+// (at most a thousand), and the next due time.
 func (s Spec) Due(next, now time.Time) (last time.Time, missed int, then time.Time) {
 	t, err := s.times()
 	if err != nil {
@@ -142,7 +141,7 @@ func (s Spec) Due(next, now time.Time) (last time.Time, missed int, then time.Ti
 	}
 	last = next
 	for then = t.after(last); !then.IsZero() && !then.After(now); then = t.after(last) {
-		if missed++; missed == mostPast { // from here on nobody counts
+		if missed++; missed == mostPast { // counting stops here
 			then = t.after(now)
 			break
 		}
@@ -151,8 +150,8 @@ func (s Spec) Due(next, now time.Time) (last time.Time, missed int, then time.Ti
 	return last, missed, then
 }
 
-// Odd says on which day of the year after now a time of the schedule does not exist in its zone, and when it is due
-// instead; "": on none.
+// Odd names the day within a year after now on which a scheduled time does not exist in its zone, and when it is due
+// instead; it returns "" if there is none.
 func (s Spec) Odd(now time.Time) string {
 	t, err := s.times()
 	if err != nil {

@@ -22,10 +22,10 @@ func TestAfter(t *testing.T) {
 		{"0 3 * * *", "Europe/Berlin", "2026-07-01T00:00:00Z", "2026-07-01T01:00:00Z"},
 		{"*/15 * * * *", "", "2026-11-26T03:14:59Z", "2026-11-26T03:15:00Z"},
 		{"0 0 29 2 *", "", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
-		{"0 0 29 2 *", "", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},  // 2100 is no leap year
+		{"0 0 29 2 *", "", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},  // 2100 is not a leap year
 		{"0 9 1 * MON", "", "2026-11-26T00:00:00Z", "2026-11-30T09:00:00Z"}, // the first, or a Monday
 		{"@weekly", "", "2026-11-26T00:00:00Z", "2026-11-29T00:00:00Z"},
-		// 2027-03-28 in Berlin has no 02:30; 2026-10-25 has it twice.
+		// In Berlin, 2027-03-28 has no 02:30, and 2026-10-25 has it twice.
 		{"30 2 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", "2027-03-28T01:00:00Z"},
 		{"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
 		{"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
@@ -44,8 +44,8 @@ func TestCheck_RefusesWhatNeverRuns(t *testing.T) {
 	}{
 		{Spec{Cron: "0 3 * * *", Zone: "Europe/Berlin", Runs: 3, Until: now.AddDate(0, 0, 1)}, ""},
 		{Spec{Cron: " "}, "line of cron"},
-		{Spec{Cron: "0 3 * *"}, "no line of cron"},
-		{Spec{Cron: "61 3 * * *"}, "no line of cron"},
+		{Spec{Cron: "0 3 * *"}, "not a line of cron"},
+		{Spec{Cron: "61 3 * * *"}, "not a line of cron"},
 		{Spec{Cron: "0 0 30 2 *"}, "never due"},
 		{Spec{Cron: "@every 1s"}, "not supported"},
 		{Spec{Cron: "CRON_TZ=UTC 0 3 * * *"}, "as zone"},
@@ -62,7 +62,7 @@ func TestCheck_RefusesWhatNeverRuns(t *testing.T) {
 	}
 }
 
-// What is due is also counted one by one here.
+// The number of missed runs equals a simple count.
 func TestDue_CountsWhatWasMissed(t *testing.T) {
 	first := at(t, "2026-11-26T00:00:00Z")
 	s := Spec{Cron: "7 */3 * * *", Zone: "America/New_York"}

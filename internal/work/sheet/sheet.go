@@ -28,20 +28,20 @@ const (
 	MaxNumber   = 1 << 40 // about 1.1e12, of any number
 )
 
-// A Reader reads one file and keeps what is wrong with it.
+// A Reader reads one file and collects its problems.
 type Reader struct {
 	file     string
 	problems spec.Problems
-	unread   bool                // the file could not be read, so nothing in it is missing
-	failed   map[*yaml.Node]bool // parts that could not be read: nothing more is said about them
+	unread   bool                // the file is unreadable, so nothing counts as missing
+	failed   map[*yaml.Node]bool // unreadable parts, which cause no further problems
 }
 
 // A Node is a part of the file.
 type Node struct {
 	r     *Reader
-	y     *yaml.Node // nil: the file does not have it
+	y     *yaml.Node // nil if the file does not have it
 	field string
-	at    *yaml.Node // what it would stand in
+	at    *yaml.Node // its parent
 }
 
 // A Named is a field of a mapping.
@@ -69,7 +69,7 @@ func Open(file string, text []byte) (*Reader, Node) {
 	return r, root
 }
 
-// Err returns all that is wrong, as spec.Problems.
+// Err returns all problems, as spec.Problems.
 func (r *Reader) Err() error {
 	if len(r.problems) == 0 {
 		return nil
@@ -78,13 +78,13 @@ func (r *Reader) Err() error {
 	return r.problems
 }
 
-// unreadable notes that the node is not of the form that it must have. What follows from that is not noted.
+// unreadable reports that the node has the wrong form, and suppresses further problems of it.
 func (n Node) unreadable(cause, fix string) {
 	n.Wrong(cause, fix)
 	n.r.failed[n.y] = true
 }
 
-// Wrong notes a problem of the node, unless the node, or what it would stand in, could not be read.
+// Wrong reports a problem of the node, unless the node or its parent is unreadable.
 func (n Node) Wrong(cause, fix string) {
 	if n.r.unread || n.r.failed[cmp.Or(n.y, n.at)] {
 		return
@@ -101,13 +101,13 @@ func (n Node) Wrong(cause, fix string) {
 // There reports whether the file has the node.
 func (n Node) There() bool { return n.y != nil }
 
-// IsMapping reports whether it has fields.
+// IsMapping reports whether the node has fields.
 func (n Node) IsMapping() bool { return n.There() && n.y.Kind == yaml.MappingNode }
 
-// IsList reports whether it is a list.
+// IsList reports whether the node is a list.
 func (n Node) IsList() bool { return n.There() && n.y.Kind == yaml.SequenceNode }
 
-// All returns the fields of a mapping in their order.
+// All returns the fields of a mapping in order.
 func (n Node) All() (list []Named) {
 	if !n.There() {
 		return nil
@@ -139,7 +139,7 @@ func (n Node) All() (list []Named) {
 	return list
 }
 
-// Fields returns the fields of a mapping by name, and refuses those that are not known.
+// Fields returns the fields of a mapping by name, and refuses unknown ones.
 func (n Node) Fields(known ...string) map[string]Node {
 	out := map[string]Node{}
 	for _, name := range known {
@@ -178,7 +178,7 @@ func (n Node) List() (list []Node) {
 	return list
 }
 
-// Text returns a text of at most 200 bytes, "" where there is none.
+// Text returns a text of at most 200 bytes, or "" if there is none.
 func (n Node) Text() string {
 	if !n.There() {
 		return ""
@@ -190,7 +190,7 @@ func (n Node) Text() string {
 	return n.y.Value
 }
 
-// Required is Text, and a problem where there is none.
+// Required is Text, with a problem if there is none.
 func (n Node) Required(fix string) string {
 	text := n.Text()
 	if text == "" {
@@ -199,7 +199,7 @@ func (n Node) Required(fix string) string {
 	return text
 }
 
-// Word returns one of the words, "" where there is none.
+// Word returns one of the words, or "" if there is none.
 func (n Node) Word(words ...string) string {
 	text := n.Text()
 	if text != "" && !slices.Contains(words, text) {
@@ -209,7 +209,7 @@ func (n Node) Word(words ...string) string {
 	return text
 }
 
-// Whole returns a whole number from least to most, and otherwise where there is none.
+// Whole returns a whole number from least to most, or otherwise if there is none.
 func (n Node) Whole(least, most, otherwise int) int {
 	if !n.There() {
 		return otherwise
@@ -222,7 +222,7 @@ func (n Node) Whole(least, most, otherwise int) int {
 	return v
 }
 
-// Decimal returns an exact decimal such as 12.34 or 28%, from zero to MaxNumber, and false where there is none.
+// Decimal returns an exact decimal such as 12.34 or 28%, from zero to MaxNumber, and false if there is none.
 func (n Node) Decimal() (*big.Rat, bool) {
 	if !n.There() {
 		return nil, false
@@ -240,8 +240,8 @@ func (n Node) IsPercent() bool {
 	return n.There() && n.y.Kind == yaml.ScalarNode && strings.HasSuffix(strings.TrimSpace(n.y.Value), "%")
 }
 
-// Price returns an amount of money such as 3.06 or, in dollars, $3.06, from zero to MaxNumber, and false where there is
-// none. A percentage is no price.
+// Price returns an amount of money such as 3.06 or, in dollars, $3.06, from zero to MaxNumber, and false if there is
+// none. A percentage is not a price.
 func (n Node) Price(c money.Currency) (*big.Rat, bool) {
 	if !n.There() {
 		return nil, false
@@ -263,8 +263,7 @@ func (n Node) Price(c money.Currency) (*big.Rat, bool) {
 
 const rangeFix = "from 0 to 10^12, with at most 12 decimals and no exponent"
 
-// A Figure is an exact decimal and the sign that it was written with: % has divided it by 100, $ makes it dollars, and
-// 0 is none.
+// A Figure is an exact decimal and its sign: % has divided it by 100, $ means dollars, and 0 is none.
 type Figure struct {
 	Value *big.Rat
 	Sign  rune
@@ -274,7 +273,7 @@ func (f Figure) inRange() bool {
 	return f.Value.Sign() >= 0 && f.Value.Cmp(big.NewRat(MaxNumber, 1)) <= 0
 }
 
-// Number reads an exact decimal, a percentage such as 28%, or dollars such as $3.06.
+// Number parses an exact decimal, a percentage such as 28%, or dollars such as $3.06.
 func Number(text string) (f Figure, ok bool) {
 	text, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	text, dollars := strings.CutPrefix(text, "$")
@@ -294,8 +293,7 @@ func Number(text string) (f Figure, ok bool) {
 	return f, true
 }
 
-// Amount rounds an exact sum to 1e-12 units, half away from zero, and returns false where it is beyond what amounts
-// hold.
+// Amount rounds an exact sum to units of 1e-12, half away from zero, and returns false if an amount cannot hold it.
 func Amount(v *big.Rat) (money.Amount, bool) {
 	n := new(big.Int).Mul(v.Num(), big.NewInt(2e12))
 	d := v.Denom()

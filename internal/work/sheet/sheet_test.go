@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// Each bad file is refused with file, line, field and fix.
+// Each invalid file is refused with file, line, field and fix.
 func TestSheet_NamesFileLineFieldAndFix(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                     "costs.yaml: the file is empty",

@@ -14,13 +14,13 @@ import (
 // Param is a hyper-parameter: a range of numbers, or a list of values.
 type Param struct {
 	Name   string   `json:"name"`
-	Values []string `json:"values,omitempty"` // as JSON writes them; none: it is a range
+	Values []string `json:"values,omitempty"` // in JSON; empty for a range
 	Min    float64  `json:"min,omitempty"`
 	Max    float64  `json:"max,omitempty"`
 	Int    bool     `json:"int,omitempty"`
-	Log    bool     `json:"log,omitempty"`   // it is drawn by its logarithm
-	Q      float64  `json:"q,omitempty"`     // values are multiples of it; 0: any
-	Sigma  float64  `json:"sigma,omitempty"` // of a normal distribution around Mu, or of its logarithm; 0: uniform
+	Log    bool     `json:"log,omitempty"`   // drawn by its logarithm
+	Q      float64  `json:"q,omitempty"`     // values are multiples of it; 0 for any
+	Sigma  float64  `json:"sigma,omitempty"` // of a normal distribution around Mu, or of its logarithm; 0 for uniform
 	Mu     float64  `json:"mu,omitempty"`
 }
 
@@ -75,7 +75,7 @@ func (p *Param) checkRange() error {
 	return nil
 }
 
-// count is how many values it has; 0: without end.
+// count returns the number of its values; 0 for infinitely many.
 func (p *Param) count() int {
 	switch {
 	case len(p.Values) > 0:
@@ -94,7 +94,7 @@ func (p *Param) count() int {
 	return max(1, int(n))
 }
 
-// step is the distance of two neighbouring values; 0: there are none.
+// step returns the distance of neighbouring values; 0 if there is none.
 func (p *Param) step() float64 {
 	if p.Int && p.Q == 0 {
 		return 1
@@ -102,7 +102,7 @@ func (p *Param) step() float64 {
 	return p.Q
 }
 
-// at is the n-th value of one that has few.
+// at returns the n-th value of a finite parameter.
 func (p *Param) at(n int) tune.Value {
 	if len(p.Values) > 0 {
 		return float64(n)
@@ -113,7 +113,7 @@ func (p *Param) at(n int) tune.Value {
 	return digits((math.Ceil(p.Min/p.step()-1e-9) + float64(n)) * p.step())
 }
 
-// draw is the value at a place of its distribution, from 0 up to 1.
+// draw returns the value at a quantile of its distribution, from 0 to below 1.
 func (p *Param) draw(u float64) tune.Value {
 	switch {
 	case len(p.Values) > 0:
@@ -126,7 +126,7 @@ func (p *Param) draw(u float64) tune.Value {
 		return p.round(v)
 	}
 	lo, hi := p.Min, p.Max
-	if s := p.step(); s > 0 && !p.Log { // the first and the last are as likely as the others
+	if s := p.step(); s > 0 && !p.Log { // the first and the last value are as likely as the others
 		lo, hi = math.Ceil(lo/s-1e-9)*s-s/2, math.Floor(hi/s+1e-9)*s+s/2
 	}
 	v := lo + u*(hi-lo)
@@ -136,7 +136,7 @@ func (p *Param) draw(u float64) tune.Value {
 	return math.Min(math.Max(p.round(v), p.Min), p.Max)
 }
 
-// round is the nearest value that it may have.
+// round returns the closest valid value.
 func (p *Param) round(v float64) float64 {
 	if s := p.step(); s > 0 {
 		v = math.Round(v/s) * s
@@ -147,7 +147,7 @@ func (p *Param) round(v float64) float64 {
 	return digits(v)
 }
 
-// digits rounds to six digits: no processor then gives another value by its last bit, and people can read it.
+// digits rounds to six digits: values are then equal on all processors, and readable.
 func digits(v float64) float64 {
 	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Param) tuned() tune.Param {
 	return q
 }
 
-// text is a value as programs get it.
+// text formats a value for programs.
 func (p *Param) text(v tune.Value) string {
 	switch {
 	case len(p.Values) > 0:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// unquoted is a JSON value as a flag has it: text without its quotes.
+// unquoted formats a JSON value for a flag: text without its quotes.
 func unquoted(value string) string {
 	var text string
 	if json.Unmarshal([]byte(value), &text) == nil {
@@ -14,7 +14,7 @@ func unquoted(value string) string {
 	return value
 }
 
-// Env are the variables by which a program learns the values of its parameters.
+// Env returns the variables that pass the parameters' values to a program.
 func (s *Spec) Env(texts []string) map[string]string {
 	env := map[string]string{"SCRIMP_PARAMS": s.JSON(texts)}
 	for d := range s.Params {
@@ -23,7 +23,7 @@ func (s *Spec) Env(texts []string) map[string]string {
 	return env
 }
 
-// JSON is the configuration as an object, in the order of the parameters.
+// JSON formats the configuration as an object, in parameter order.
 func (s *Spec) JSON(texts []string) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -46,7 +46,7 @@ func (s *Spec) JSON(texts []string) string {
 	return b.String()
 }
 
-// flags are the values as flags: --lr=0.01, or lr=0.01 with no hyphens.
+// flags formats the values as flags: --lr=0.01, or lr=0.01 without hyphens.
 func (s *Spec) flags(texts []string, hyphens string) []string {
 	list := make([]string, len(s.Params))
 	for d := range s.Params {
@@ -55,9 +55,9 @@ func (s *Spec) flags(texts []string, hyphens string) []string {
 	return list
 }
 
-// Command is a command with the values of the parameters: in the place of ${args}, ${args_no_hyphens}, ${args_json} and
-// ${NAME}, or as flags behind it where it names none of them and no variable that has them. In a command for a shell,
-// values are quoted.
+// Command inserts the parameters' values into a command: in place of ${args}, ${args_no_hyphens}, ${args_json} and
+// ${NAME}, or as trailing flags if the command names none of these and no variable with the values. For a shell, values
+// are quoted.
 func (s *Spec) Command(command string, args []string, texts []string) (string, []string) {
 	if len(args) > 0 {
 		return command, s.inArgs(args, texts)
@@ -112,7 +112,7 @@ func quotedAll(list []string) string {
 	return strings.Join(list, " ")
 }
 
-// quoted is a text as a shell reads it, without quotes where it needs none.
+// quoted quotes a text for a shell if necessary.
 func quoted(text string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_=./:,+@%", r)

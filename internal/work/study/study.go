@@ -1,6 +1,6 @@
-// Package study says what a search for the best configuration within a budget is: its space, its metric, how long a
-// trial trains, and the pool of configurations that its trials are taken from. The pool is a function of the space and
-// the seed, so that a configuration is its number in the pool, in the log and everywhere else.
+// Package study defines a search for the best configuration within a budget: its space, its metric, how long a trial
+// trains, and the pool of configurations for its trials. The pool is a function of the space and the seed, so a
+// configuration is identified by its number in the pool, in the log and everywhere else.
 package study
 
 import (
@@ -18,43 +18,43 @@ type Spec struct {
 	Metric   string  `json:"metric"`
 	Maximize bool    `json:"maximize,omitempty"`
 	Params   []Param `json:"params"`
-	// Fidelity is what a trial's training is measured in. Without it a trial is one run of its program to its end.
+	// Fidelity measures a trial's training. Without it a trial is one complete run of its program.
 	Fidelity Fidelity      `json:"fidelity,omitzero"`
 	Searcher string        `json:"searcher"`
-	Grid     bool          `json:"grid,omitempty"` // the pool is every combination of values, instead of a sample
+	Grid     bool          `json:"grid,omitempty"` // the pool is every combination of values instead of a sample
 	Seed     uint64        `json:"seed,omitempty"`
-	Trials   int           `json:"trials,omitempty"`        // at most; 0: as many as the pool has configurations
-	Wall     time.Duration `json:"wall_clock_ns,omitempty"` // of the whole search; 0: no limit
-	Final    bool          `json:"final,omitempty"`         // train the best configuration in full at the end
+	Trials   int           `json:"trials,omitempty"`        // maximum number; 0 for as many as the pool has configurations
+	Wall     time.Duration `json:"wall_clock_ns,omitempty"` // of the whole search; 0 for no limit
+	Final    bool          `json:"final,omitempty"`         // train the best configuration fully at the end
 }
 
-// Fidelity is what a trial's training is measured in: epochs or steps, as its program reports them.
+// Fidelity measures a trial's training in epochs or steps, as its program reports them.
 type Fidelity struct {
-	Name string  `json:"name,omitempty"` // epoch or step; "": a trial is not divided
-	Min  float64 `json:"min,omitempty"`  // what one unit is: a searcher decides after each
+	Name string  `json:"name,omitempty"` // epoch or step; empty if a trial is not divided
+	Min  float64 `json:"min,omitempty"`  // one unit: a searcher decides after each
 	Max  float64 `json:"max,omitempty"`  // of a full training
 }
 
-// The names of fidelities.
+// Names of fidelities.
 const (
 	Epoch = "epoch"
 	Step  = "step"
 )
 
-// The bounds of searches.
+// Bounds of searches.
 const (
 	MaxTrials = 10_000
 	MaxUnits  = 1_000
 	MaxParams = tune.MaxParams
 	MaxValues = 100
 	MaxBytes  = 1024    // of a value, and of the metric's name
-	poolSize  = 512     // configurations of a sample, where the number of trials does not want more
+	poolSize  = 512     // configurations of a sample, unless more trials are requested
 	maxNumber = 1e15    // of a parameter
 	maxLength = 1e12    // of a fidelity
 	maxSpace  = 256_000 // values of a pool: parameters times configurations
 )
 
-// Units is how many units a full training has.
+// Units returns the units of a full training.
 func (s *Spec) Units() int {
 	if s.Fidelity.Name == "" {
 		return 1
@@ -62,7 +62,7 @@ func (s *Spec) Units() int {
 	return max(1, int(math.Ceil(s.Fidelity.Max/s.Fidelity.Min-1e-9)))
 }
 
-// Unit is how many units a trial has trained by a report. A value that comes before the first unit is done belongs to
+// Unit returns the units that a trial has trained by a report. A value before the end of the first unit belongs to
 // none, 0.
 func (s *Spec) Unit(step int64, epoch float64) int {
 	x := epoch
@@ -78,12 +78,12 @@ func (s *Spec) Unit(step int64, epoch float64) int {
 	return max(0, min(s.Units(), int(x/s.Fidelity.Min+1e-9)))
 }
 
-// Resumes reports whether the searcher comes back to trials that it has left.
+// Resumes reports whether the searcher returns to trials that it has left.
 func (s *Spec) Resumes() bool {
 	return !slices.Contains([]string{"random", "median-stop", "asha-stop"}, s.Searcher)
 }
 
-// Check says what is wrong with a search, and in which field.
+// Check returns the field and the error of an invalid search.
 func (s *Spec) Check() (field string, err error) {
 	switch {
 	case s.Metric == "" || len(s.Metric) > MaxBytes:
@@ -148,7 +148,7 @@ func (f Fidelity) check() error {
 	return nil
 }
 
-// Combinations is how many combinations of values the space has; false: more than a pool can hold, or without end.
+// Combinations returns the number of value combinations of the space, and false if it exceeds a pool or is infinite.
 func (s *Spec) Combinations() (int, bool) {
 	n := 1
 	for i := range s.Params {
@@ -161,7 +161,7 @@ func (s *Spec) Combinations() (int, bool) {
 	return n, true
 }
 
-// size is how many configurations the pool has at most.
+// size returns the largest number of configurations in the pool.
 func (s *Spec) size() (int, error) {
 	all, known := s.Combinations()
 	switch {
@@ -178,7 +178,7 @@ func (s *Spec) size() (int, error) {
 	return n, nil
 }
 
-// Pool is the configurations that trials are taken from, the values of each in the order of the parameters.
+// Pool returns the configurations for trials, each with its values in parameter order.
 func (s *Spec) Pool() [][]tune.Value {
 	n, err := s.size()
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Spec) Pool() [][]tune.Value {
 	return s.sample(n)
 }
 
-// product is every combination of values.
+// product returns every combination of values.
 func (s *Spec) product(n int) [][]tune.Value {
 	list := make([][]tune.Value, n)
 	for i := range list {
@@ -205,7 +205,7 @@ func (s *Spec) product(n int) [][]tune.Value {
 	return list
 }
 
-// sample is a Latin hypercube: each of n parts of a parameter's range has one configuration.
+// sample returns a Latin hypercube: each of n parts of a parameter's range has one configuration.
 func (s *Spec) sample(n int) [][]tune.Value {
 	list := make([][]tune.Value, n)
 	for i := range list {
@@ -226,7 +226,7 @@ func (s *Spec) sample(n int) [][]tune.Value {
 	return kept
 }
 
-// Space is the space as searchers see it.
+// Space returns the space for searchers.
 func (s *Spec) Space() tune.Space {
 	space := tune.Space{}
 	for i := range s.Params {
@@ -235,8 +235,8 @@ func (s *Spec) Space() tune.Space {
 	return space
 }
 
-// Texts are the values of a configuration as programs get them, in the order of the parameters; nil: there is no such
-// configuration.
+// Texts returns the values of a configuration for programs, in parameter order, or nil if the configuration does not
+// exist.
 func (s *Spec) Texts(pool [][]tune.Value, config int) []string {
 	if config < 0 || config >= len(pool) {
 		return nil
@@ -248,7 +248,7 @@ func (s *Spec) Texts(pool [][]tune.Value, config int) []string {
 	return list
 }
 
-// envName is a parameter's name as environment variables have it.
+// envName converts a parameter's name for an environment variable.
 func envName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

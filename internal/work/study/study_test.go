@@ -11,7 +11,7 @@ func small() *Spec {
 		{Name: "opt.name", Values: []string{`"a b"`, "3", "true"}}}}
 }
 
-// The pool is a function of the space and the seed, and covers each parameter.
+// The pool depends only on the space and the seed, and covers each parameter.
 func TestPool_IsTheSameForTheSameSeed(t *testing.T) {
 	s := small()
 	a, b := s.Pool(), s.Pool()
@@ -36,7 +36,7 @@ func TestPool_IsTheSameForTheSameSeed(t *testing.T) {
 	}
 }
 
-func TestUnit_IsThatOfTheFidelity(t *testing.T) {
+func TestUnit_FollowsTheFidelity(t *testing.T) {
 	s := &Spec{Fidelity: Fidelity{Name: Epoch, Min: 2, Max: 9}}
 	for epoch, want := range map[float64]int{0: 0, 1.9: 0, 2: 1, 3.99: 1, 4: 2, 8: 4, 9: 5, 100: 5} {
 		if got := s.Unit(7, epoch); got != want {
@@ -49,7 +49,7 @@ func TestUnit_IsThatOfTheFidelity(t *testing.T) {
 	}
 }
 
-// Values reach programs as flags, where the command says so, and in the environment; no value is read by the shell.
+// Values reach programs as flags, if the command says so, and in the environment. The shell interprets no value.
 func TestCommand_HasTheParameters(t *testing.T) {
 	s := small()
 	texts := s.Texts([][]float64{{0.01, 0}}, 0)

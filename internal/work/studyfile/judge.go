@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// judge decides what the file leaves open, and says what is wrong with the whole.
+// judge sets what the file leaves open, and reports errors of the whole.
 func (r *reader) judge(root *yaml.Node) {
 	f := &r.f
 	s := &f.Study
@@ -52,7 +52,7 @@ func (r *reader) missing(root *yaml.Node) {
 	}
 }
 
-// searcher is that of the method.
+// searcher returns the searcher of the method.
 func (r *reader) searcher() string {
 	switch {
 	case r.method == "bayes" && r.stop != nil:

@@ -21,7 +21,7 @@ func (r *reader) parameters(v *yaml.Node) {
 	})
 }
 
-// form is a parameter as the file has it.
+// form holds a parameter's fields as written in the file.
 type form struct {
 	distribution  string
 	value         *yaml.Node
@@ -33,7 +33,7 @@ type form struct {
 	distributions *yaml.Node
 }
 
-// parameter reads one. The fields of W&B, Optuna and Ray are read.
+// parameter reads a parameter with the fields of W&B, Optuna or Ray.
 func (r *reader) parameter(v *yaml.Node, field string) (p study.Param, ok bool) {
 	if v.Kind == yaml.ScalarNode || v.Kind == yaml.SequenceNode {
 		r.wrong(v, field, "does not say what it may be", "write value, values, or min and max below it")
@@ -72,14 +72,14 @@ func (r *reader) parameter(v *yaml.Node, field string) (p study.Param, ok bool) 
 	return p, true
 }
 
-// shape says what a distribution needs.
+// shape describes a distribution.
 type shape struct {
 	list, whole, log, normal, quantised bool
 	exponents                           bool // min and max are natural logarithms
-	open                                bool // the upper bound is no value of it
+	open                                bool // excludes the upper bound
 }
 
-// shapes are the distributions, by their names in W&B, Optuna and Ray.
+// shapes maps the names of distributions in W&B, Optuna and Ray.
 var shapes = map[string]shape{
 	"constant": {list: true}, "categorical": {list: true}, "choice": {list: true}, "grid_search": {list: true},
 	"categoricaldistribution": {list: true},
@@ -95,7 +95,7 @@ var shapes = map[string]shape{
 	"q_log_normal": {normal: true, log: true, quantised: true},
 }
 
-// distributed makes a parameter of what the file says.
+// distributed converts a form to a parameter.
 func (r *reader) distributed(f form, field string) (p study.Param) {
 	name := f.distributionName()
 	s, known := shapes[name]
@@ -138,7 +138,7 @@ func (f *form) distributionName() string {
 	return "uniform"
 }
 
-// normal reads mu, which is 0 where it is left out, and sigma, which is 1.
+// normal reads mu, by default 0, and sigma, by default 1.
 func (r *reader) normal(p *study.Param, f form, field string) {
 	p.Sigma = 1
 	if f.sigma != nil {
@@ -149,7 +149,7 @@ func (r *reader) normal(p *study.Param, f form, field string) {
 	}
 }
 
-// interval reads min and max, which the distribution with that name needs.
+// interval reads min and max, which the named distribution needs.
 func (r *reader) interval(p *study.Param, s shape, f form, field, name string) {
 	need := func(v *yaml.Node, what string) float64 {
 		if v == nil {

@@ -1,5 +1,5 @@
-// Package studyfile reads study.yaml: the form of W&B sweeps, with a budget, a fidelity and the job that is searched.
-// Names of distributions of Optuna and Ray are read too. What is not supported is refused by name.
+// Package studyfile reads study.yaml: the format of W&B sweeps, with a budget, a fidelity and the job to search. It
+// also accepts the distribution names of Optuna and Ray. Unsupported fields are refused by name.
 package studyfile
 
 import (
@@ -20,28 +20,28 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// A File is what study.yaml says.
+// A File is the contents of study.yaml.
 type File struct {
 	Name     string
-	JobFile  string // path of the job file, "": Job has it
-	Job      []byte // a job file that is written in study.yaml
-	JobLine  int    // where it begins there
+	JobFile  string // path of the job file; empty if Job has it
+	Job      []byte // a job file inside study.yaml
+	JobLine  int    // its first line there
 	Study    study.Spec
 	Budget   money.Amount  // of the whole study
-	Trial    time.Duration // that a trial may take, 0: no limit
+	Trial    time.Duration // time limit of a trial; 0 for none
 	Parallel int
-	Goal     bool     // the goal was said
+	Goal     bool     // the file states the goal
 	Free     bool     // the file names no searcher and no method
-	Notes    []string // what to know of how the file was read
+	Notes    []string // remarks on how the file was read
 }
 
-// parallel is how many trials train at once where the file does not say.
+// parallel is the default number of trials that train at once.
 const parallel = 4
 
 // maxText bounds a file.
 const maxText = 1 << 20
 
-// reader reads one file and keeps what is wrong with it.
+// reader reads one file and collects its problems.
 type reader struct {
 	file     string
 	f        File
@@ -51,7 +51,7 @@ type reader struct {
 	cap      int
 }
 
-// Parse reads a study file. All that is wrong is returned together, as spec.Problems.
+// Parse parses a study file. All errors are returned together, as spec.Problems.
 func Parse(file string, text []byte) (*File, error) {
 	r := &reader{file: path.Base(file), f: File{Parallel: parallel}}
 	var doc yaml.Node
@@ -76,7 +76,7 @@ func Parse(file string, text []byte) (*File, error) {
 	return &r.f, nil
 }
 
-// wrong notes a problem.
+// wrong adds a problem.
 func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	p := spec.Problem{File: r.file, Field: field, Cause: cause, Fix: fix}
 	if n != nil {
@@ -87,7 +87,7 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	}
 }
 
-// each calls do with the fields of a mapping. A field that stands there twice is an error.
+// each calls do with the fields of a mapping. A repeated field is an error.
 func (r *reader) each(n *yaml.Node, field string, do func(name string, key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		r.wrong(n, field, "is no mapping", "write its fields below it")
@@ -115,7 +115,7 @@ func join(field, name string) string {
 	return field + "." + name
 }
 
-// others are fields of sweeps that mean something else here, with what to do.
+// others maps fields of sweeps with another meaning here to the fix.
 var others = map[string]string{
 	"program": "write the program into the command of the job", "command": "write the command into the job; ${args} " +
 		"stands for the parameters there", "project": "write project into the job", "entity": "write team into the job",
@@ -249,7 +249,7 @@ func (r *reader) fidelity(v *yaml.Node) {
 	})
 }
 
-// text is a text.
+// text reads a text.
 func (r *reader) text(v *yaml.Node, field string) string {
 	if v.Kind != yaml.ScalarNode || v.Value == "" || v.Tag == "!!null" || len(v.Value) > study.MaxBytes {
 		r.wrong(v, field, "is no text of 1 to 1024 bytes", "write one")
@@ -258,7 +258,7 @@ func (r *reader) text(v *yaml.Node, field string) string {
 	return v.Value
 }
 
-// word is one of some words.
+// word reads one of the given words.
 func (r *reader) word(v *yaml.Node, field string, words ...string) string {
 	if v.Kind == yaml.ScalarNode && slices.Contains(words, v.Value) {
 		return v.Value
@@ -267,7 +267,7 @@ func (r *reader) word(v *yaml.Node, field string, words ...string) string {
 	return ""
 }
 
-// number is a finite number.
+// number reads a finite number.
 func (r *reader) number(v *yaml.Node, field string) (x float64) {
 	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Decode(&x) != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write a number")
@@ -284,7 +284,7 @@ func (r *reader) truth(v *yaml.Node, field string) (is bool) {
 	return is
 }
 
-// whole is a whole number within bounds.
+// whole reads a whole number within bounds.
 func (r *reader) whole(v *yaml.Node, field string, least, most int) int {
 	var n int
 	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Decode(&n) != nil || n < least || n > most {
@@ -294,7 +294,7 @@ func (r *reader) whole(v *yaml.Node, field string, least, most int) int {
 	return n
 }
 
-// span is a time.
+// span reads a duration.
 func (r *reader) span(v *yaml.Node, field string) time.Duration {
 	d, err := spec.ParseDuration(v.Value)
 	if err != nil || d <= 0 {

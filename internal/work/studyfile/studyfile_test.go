@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// sweep is a sweep of W&B, with a job and a budget.
+// sweep is a W&B sweep with a job and a budget.
 const sweep = `job: job.yaml
 method: bayes
 metric: {name: val_loss, goal: minimize}
@@ -51,7 +51,7 @@ func TestParse_ReadsASweep(t *testing.T) {
 	}
 }
 
-// Distributions of Optuna and Ray mean what they mean there.
+// Distributions of Optuna and Ray have their original meaning.
 func TestParse_ReadsNamesOfOthers(t *testing.T) {
 	for text, want := range map[string]study.Param{
 		"{type: float, low: 0.1, high: 1, log: true}":              {Min: 0.1, Max: 1, Log: true},
@@ -77,7 +77,7 @@ func TestParse_ReadsNamesOfOthers(t *testing.T) {
 	}
 }
 
-// What is wrong is refused with its line, its field and what to do.
+// Each error is refused with its line, its field and a fix.
 func TestParse_NamesWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ from, to, field string }{
 		{"job: job.yaml\n", "", "job"},

@@ -1,9 +1,9 @@
 package tune
 
-// Chance is splitmix64: a few lines that another program can repeat in any language.
+// Chance is splitmix64, which other programs can easily reproduce in any language.
 type Chance struct{ state uint64 }
 
-// NewChance is the generator of a seed.
+// NewChance returns the generator of a seed.
 func NewChance(seed uint64) *Chance { return &Chance{seed} }
 
 // Next draws 64 bits.
@@ -15,11 +15,11 @@ func (c *Chance) Next() uint64 {
 	return z ^ z>>31
 }
 
-// Float draws from 0 up to 1.
+// Float draws a number from 0 to below 1.
 func (c *Chance) Float() float64 { return float64(c.Next()>>11) / (1 << 53) }
 
-// Shuffled returns 0 to n-1 in the order of a seed. For n = 10, seed 0 gives 6 3 2 9 8 1 4 7 0 5
-// (TestShuffled_IsThatOfTheProtocol).
+// Shuffled returns 0 to n-1 in an order given by the seed. For n = 10, seed 0 gives 6 3 2 9 8 1 4 7 0 5
+// (TestShuffled_AgreesWithTheProtocol).
 func Shuffled(n int, seed uint64) []int {
 	c, list := NewChance(seed), make([]int, n)
 	for i := range list {

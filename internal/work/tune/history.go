@@ -2,29 +2,29 @@ package tune
 
 import "math"
 
-// A Run is what is known of a trial.
+// A Run is what is known about a trial.
 type Run struct {
 	Values []float64 // by epoch
-	Costs  []float64 // by epoch, without the cost to switch
-	Best   float64   // the smallest value, +Inf before the first
+	Costs  []float64 // by epoch, without switch costs
+	Best   float64   // the smallest value; +Inf before the first
 	Failed bool      // a value was not finite: the trial is not trained again
 	Worker int       // that trains it, or None
 }
 
-// A History is what has happened in a search. Only Start and Add change it.
+// A History is the course of a search. Only its methods change it.
 type History struct {
 	*Search
 	Runs      []Run
 	Order     []Trial // the trials in the order of their first start
 	Reports   []Report
-	Spent     float64 // epochs in flight included
+	Spent     float64 // including running epochs
 	Cost      float64 // of all reports
-	Incumbent float64 // the smallest value so far, +Inf before the first
+	Incumbent float64 // the smallest value so far; +Inf before the first
 	Last      []Trial // the trial that each worker trained last
-	Closed    bool    // no trial may be started that was not started before
+	Closed    bool    // no new trial may start
 }
 
-// NewHistory is that of a search in which nothing has run.
+// NewHistory returns the history of a search before its first run.
 func NewHistory(s *Search) *History {
 	h := &History{Search: s, Runs: make([]Run, len(s.Trials)), Incumbent: math.Inf(1)}
 	for i := range h.Runs {
@@ -33,7 +33,7 @@ func NewHistory(s *Search) *History {
 	return h
 }
 
-// Start notes that a worker trains the next epoch of a trial, and reports whether that costs a switch.
+// Start records that a worker trains the next epoch of a trial, and reports whether that costs a switch.
 func (h *History) Start(t Trial, worker int) (moved bool) {
 	for len(h.Last) <= worker {
 		h.Last = append(h.Last, None)
@@ -47,7 +47,7 @@ func (h *History) Start(t Trial, worker int) (moved bool) {
 	return moved
 }
 
-// Add notes a report. It ignores a report of an epoch that is not the trial's next one, such as one that comes twice.
+// Add records a report. It ignores a report that is not of the trial's next epoch, such as a repeated one.
 func (h *History) Add(r Report) bool {
 	if r.Trial < 0 || r.Trial >= len(h.Runs) {
 		return false
@@ -79,17 +79,17 @@ func (h *History) Free(t Trial) bool {
 	return r.Worker == None && !r.Failed && len(r.Values) < h.Epochs && (!h.Closed || len(r.Values) > 0)
 }
 
-// Fresh reports whether a trial has not been started.
+// Fresh reports whether a trial has not started.
 func (h *History) Fresh(t Trial) bool {
 	r := &h.Runs[t]
 	return len(r.Values) == 0 && r.Worker == None && !r.Failed && !h.Closed
 }
 
-// Epoch is how many epochs of a trial are done.
+// Epoch returns the completed epochs of a trial.
 func (h *History) Epoch(t Trial) int { return len(h.Runs[t].Values) }
 
-// Lose notes that an epoch in training was interrupted: the trial has not failed and may train the epoch again.
+// Lose records that an epoch was interrupted: the trial has not failed and may train the epoch again.
 func (h *History) Lose(t Trial) { h.Runs[t].Worker = None }
 
-// Retire notes that a trial is not trained any more, although it has not failed.
+// Retire records that a trial is not trained any more, although it has not failed.
 func (h *History) Retire(t Trial) { h.Runs[t].Worker, h.Runs[t].Failed = None, true }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Bounds of what a space may hold.
+// Bounds of a space.
 const (
 	MaxParams  = 200
 	MaxChoices = 1_000
@@ -19,7 +19,7 @@ const (
 	maxNumber  = 1e300
 )
 
-// A Type says what values a parameter has.
+// A Type is the type of a parameter's values.
 type Type string
 
 // The types of parameters.
@@ -35,20 +35,20 @@ type Param struct {
 	Type    Type
 	Low     float64
 	High    float64
-	Log     bool // its effect goes by the logarithm
+	Log     bool // its effect depends on the logarithm
 	Choices []string
 }
 
-// A Value is that of a parameter: a number, or the index of a choice.
+// A Value is a parameter's value: a number, or the index of a choice.
 type Value = float64
 
-// A Space is the parameters of a search, with the values that the user would have taken without it, if there are any.
+// A Space holds the parameters of a search, and the user's default values, if there are any.
 type Space struct {
 	Params  []Param
 	Default []Value
 }
 
-// jsonParam is a parameter as space.json has it.
+// jsonParam is a parameter in space.json.
 type jsonParam struct {
 	Name    string   `json:"name"`
 	Type    Type     `json:"type"`
@@ -58,7 +58,7 @@ type jsonParam struct {
 	Choices []any    `json:"choices"`
 }
 
-// A Task is what space.json says: the space, and what a search in it may spend.
+// A Task is the contents of space.json: the space, and the budget of a search in it.
 type Task struct {
 	Table         string         `json:"table"`
 	Metric        string         `json:"metric"`
@@ -72,7 +72,7 @@ type Task struct {
 	Space         Space          `json:"-"`
 }
 
-// ReadTask reads space.json. Errors begin with the name.
+// ReadTask reads space.json. Errors begin with the given name.
 func ReadTask(r io.Reader, name string) (*Task, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxSpace+1))
 	if err != nil {
@@ -91,7 +91,7 @@ func ReadTask(r io.Reader, name string) (*Task, error) {
 	return &t, nil
 }
 
-// lineOf is the line at which JSON cannot be read.
+// lineOf returns the line of an error in JSON.
 func lineOf(text []byte, err error) int {
 	at := int64(0)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -142,7 +142,7 @@ func (t *Task) params() error {
 	return nil
 }
 
-// defaults reads the values of default, where there are any.
+// defaults reads the values of the field default, if present.
 func (t *Task) defaults() error {
 	if len(t.Default) == 0 {
 		return nil
@@ -203,7 +203,7 @@ func (q *Param) choose(choices []any) error {
 	return nil
 }
 
-// text is a JSON value as a table writes it.
+// text returns a JSON value as a table writes it.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -214,8 +214,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Read is the value that a text says. Values outside of low and high are read as they are: a table may have rounded
-// them.
+// Read parses a value. Values beyond low and high are accepted, because a table may have rounded them.
 func (p *Param) Read(s string) (Value, error) {
 	s = strings.TrimSpace(s)
 	if p.Type == Categorical {
@@ -227,7 +226,7 @@ func (p *Param) Read(s string) (Value, error) {
 				return float64(i), nil
 			}
 		}
-		return 0, fmt.Errorf("%q is none of the choices %s", s, strings.Join(p.Choices[:min(len(p.Choices), 20)], ", "))
+		return 0, fmt.Errorf("%q is not one of the choices %s", s, strings.Join(p.Choices[:min(len(p.Choices), 20)], ", "))
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || math.Abs(v) > maxNumber {
@@ -245,8 +244,8 @@ func sameNumber(a, b string) bool {
 	return errA == nil && errB == nil && x == y
 }
 
-// Ordered returns the choices as numbers, or false where they are none. Widths of 16, 24 and 32 have an order, and what
-// is learned of one says more of its neighbour.
+// Ordered returns the choices as numbers, or false if they are not numbers. Widths of 16, 24 and 32 have an order, and
+// what is learned of one is more useful for its neighbour.
 func (p *Param) Ordered() ([]float64, bool) {
 	list := make([]float64, len(p.Choices))
 	for i, c := range p.Choices {

@@ -1,7 +1,6 @@
-// Package tune holds what every search for the best configuration within a budget shares: the space of
-// hyper-parameters, the history of a search, and the interface of the searchers. The simulator and a live search drive
-// a searcher in the same way. A searcher has no clock and no chance but its seed: the same history gives the same
-// choice.
+// Package tune holds what all searches for the best configuration within a budget share: the space of hyper-parameters,
+// the history of a search, and the interface of searchers. The simulator and live searches call a searcher in the same
+// way. A searcher has no clock, and no randomness except its seed: the same history gives the same choice.
 package tune
 
 import "math"
@@ -9,49 +8,50 @@ import "math"
 // A Trial is the number of a configuration, counted from 0.
 type Trial = int
 
-// None is no trial.
+// None means no trial.
 const None Trial = -1
 
-// A Search is what a searcher knows before anything ran.
+// A Search holds what a searcher knows before anything has run.
 type Search struct {
 	Space  Space
 	Trials [][]Value // the values of each trial's parameters, in the order of the space
 	Epochs int       // of a full training
 	// Budget is in the unit of costs: the simulator counts seconds of a worker.
 	Budget float64
-	Switch float64 // the extra cost of an epoch whose worker trained another trial, or none, before
+	Switch float64 // extra cost of an epoch if its worker trained another trial, or none, before
 	Seed   uint64
-	// PointValue is what a point of r is worth in the unit of costs, 0: the search spends its budget. A point is the
-	// distance from the trial at the best quarter to the best trial.
+	// PointValue is what one point of r is worth, in the unit of costs. With 0 the search spends its whole budget. A
+	// point is the distance from the trial at the best quarter to the best trial.
 	PointValue float64
 }
 
-// A Report says that a trial has trained an epoch.
+// A Report says that a trial has trained one epoch.
 type Report struct {
 	Trial Trial
 	Epoch int     // counted from 1
-	Value float64 // of the metric, smaller is better; NaN or infinite where the training diverged
-	Cost  float64 // of this epoch, with the cost to switch
+	Value float64 // of the metric, smaller is better; NaN or infinite if the training diverged
+	Cost  float64 // of this epoch, with the cost of switching
 	Moved bool    // the cost includes a switch
-	Spent float64 // by the whole search so far, epochs in flight included
+	Spent float64 // by the whole search so far, including unfinished epochs
 }
 
-// A Choice is what a worker does next.
+// A Choice is the next action of a worker.
 type Choice struct {
-	Trial Trial // to train for one epoch, or None: the worker waits for the next report
-	Stop  bool  // going on does not pay: the search should end
+	Trial Trial // to train for one epoch; None: the worker waits for the next report
+	Stop  bool  // continuing does not pay: the search should end
 }
 
-// A Searcher chooses what each worker trains next. It must choose no trial that runs, has failed or is complete.
+// A Searcher chooses what each worker trains next. It must not choose a trial that is running, has failed or is
+// complete.
 type Searcher interface {
-	// Next is asked when a worker is free. The caller starts what it chooses.
+	// Next is called when a worker is free. The caller starts the chosen trial.
 	Next(h *History, worker int) Choice
 }
 
 // Wait is the choice of no trial.
 var Wait = Choice{Trial: None}
 
-// Train is the choice of a trial.
+// Train returns the choice of a trial.
 func Train(t Trial) Choice { return Choice{Trial: t} }
 
 // Finite reports whether a metric's value is a number that can be compared.

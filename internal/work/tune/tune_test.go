@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestShuffled_IsThatOfTheProtocol(t *testing.T) {
+func TestShuffled_AgreesWithTheProtocol(t *testing.T) {
 	for seed, want := range []string{"[6 3 2 9 8 1 4 7 0 5]", "[4 2 8 1 9 3 0 6 7 5]"} {
 		if got := fmt.Sprint(Shuffled(10, uint64(seed))); got != want {
 			t.Errorf("seed %d: %s, want %s", seed, got, want)
@@ -27,7 +27,7 @@ func TestHistory_IgnoresWhatIsNotTheNextEpoch(t *testing.T) {
 		{Report{Trial: 0, Epoch: 2, Value: 1}, false}, // out of order
 		{Report{Trial: 0, Epoch: 1, Value: 5, Cost: 3, Moved: true, Spent: 3}, true},
 		{Report{Trial: 0, Epoch: 1, Value: 4, Cost: 3}, false}, // twice
-		{Report{Trial: 2, Epoch: 1, Value: 1}, false},          // nobody's
+		{Report{Trial: 2, Epoch: 1, Value: 1}, false},          // of no trial
 		{Report{Trial: -1, Epoch: 1, Value: 1}, false},
 		{Report{Trial: 1, Epoch: 1, Value: math.NaN(), Cost: 1, Spent: 4}, true},
 		{Report{Trial: 1, Epoch: 2, Value: 0, Cost: 1, Spent: 5}, false}, // it has failed
@@ -71,7 +71,7 @@ func TestReadTask_NamesTheFieldAndTheFix(t *testing.T) {
 		`"sgd", 16`:                         {`16, 16`, "choices has \"16\" twice"},
 		`"lr": 0.1`:                         {`"lr": "x"`, "default.lr: \"x\" is not a number"},
 		`"lr": 0.1, `:                       {``, "default has no lr"},
-		`"opt": 16}`:                        {`"opt": 17}`, "\"17\" is none of the choices sgd, 16, true"},
+		`"opt": 16}`:                        {`"opt": 17}`, "\"17\" is not one of the choices sgd, 16, true"},
 		`{"max_epoch": 3, "budget_seconds"`: {"{\n\"max_epoch\": 3,\n \"budget_seconds\"=", "x/space.json:3: "},
 	} {
 		_, err := ReadTask(strings.NewReader(strings.Replace(good, from, want[0], 1)), "x/space.json")

@@ -1,4 +1,4 @@
-// Package account writes users, teams, tokens and the audit log as text.
+// Package account formats users, teams, tokens and the audit log as text.
 package account
 
 import (
@@ -25,7 +25,7 @@ func grants(list []api.Grant) string {
 	return strings.Join(words, ", ")
 }
 
-// Me says who is logged in where.
+// Me describes the logged-in user and the server.
 func Me(server string, v api.Me, p show.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Logged in to %s\n", server)
@@ -37,7 +37,7 @@ func Me(server string, v api.Me, p show.Place) string {
 	return b.String()
 }
 
-// Users is the table of users.
+// Users formats the table of users.
 func Users(list []api.User, p show.Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No users. scrimp users set NAME --grant admin makes the first.", p.Columns())
@@ -54,7 +54,7 @@ func Users(list []api.User, p show.Place) string {
 		{Name: "MAY BE", Least: 16}}, rows, p.Columns())
 }
 
-// Teams is the table of teams.
+// Teams formats the table of teams.
 func Teams(list []api.Team, p show.Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No teams. scrimp teams set NAME makes one.", p.Columns())
@@ -75,7 +75,7 @@ func Teams(list []api.Team, p show.Place) string {
 	return draw.Grid(columns, rows, p.Columns())
 }
 
-// Tokens is the table of tokens.
+// Tokens formats the table of tokens.
 func Tokens(list []api.Token, p show.Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No tokens. scrimp tokens new USER makes one.", p.Columns())
@@ -101,7 +101,7 @@ func Tokens(list []api.Token, p show.Place) string {
 	}, rows, p.Columns())
 }
 
-// Audit is the table of who did what.
+// Audit formats the audit log.
 func Audit(list []api.Act, p show.Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No entries.", p.Columns())

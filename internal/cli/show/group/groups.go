@@ -1,4 +1,4 @@
-// Package group writes groups of jobs as text: arrays, studies, pipelines and schedules, their pages, plans and
+// Package group formats groups of jobs as text: arrays, studies, pipelines and schedules, with their pages, plans and
 // receipts.
 package group
 
@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Groups is the table of groups.
+// Groups formats the table of groups.
 func Groups(list []api.Group, p show.Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No groups. scrimp run job.yaml --array 0-9 submits a job as an array of ten.", p.Columns())
@@ -35,10 +35,10 @@ func Groups(list []api.Group, p show.Place) string {
 	}, rows, p.Columns())
 }
 
-// bad is how many members have ended otherwise than well.
+// bad returns the number of members that ended without success.
 func bad(g api.Group) int { return g.Failed + g.Stopped + g.Cancelled }
 
-// Progress is a group in one line.
+// Progress formats a group as one line.
 func Progress(g api.Group, p show.Place) string {
 	is := "is " + show.Words(g.State)
 	if g.State == "awaits_approval" {
@@ -78,7 +78,7 @@ func Progress(g api.Group, p show.Place) string {
 	return line
 }
 
-// Group is the page of a group.
+// Group formats the page of a group.
 func Group(g api.Group, p show.Place) string {
 	switch {
 	case g.Pipeline != nil:
@@ -122,7 +122,7 @@ func Group(g api.Group, p show.Place) string {
 	return b.String()
 }
 
-// Receipt is what a group has cost, a line for each member, and their sum.
+// Receipt formats a group's costs, with a line for each member, and their sum.
 func Receipt(r api.GroupReceipt, p show.Place) string {
 	var b strings.Builder
 	g := r.Group

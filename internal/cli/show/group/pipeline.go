@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// pipelineProgress is how a pipeline stands, in a few words.
+// pipelineProgress summarizes a pipeline in a few words.
 func pipelineProgress(s *api.PipelineState) (list []string) {
 	count := map[string]int{}
 	for i := range s.Stages {
@@ -28,7 +28,7 @@ func pipelineProgress(s *api.PipelineState) (list []string) {
 	return list
 }
 
-// Stage is a stage in one line, for the progress of a pipeline.
+// Stage formats a stage as one line of a pipeline's progress.
 func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 	text := fmt.Sprintf("%s%s  %-8s", show.Clean(s.Name), strings.Repeat(" ", max(0, wide-draw.Width(s.Name))),
 		show.Words(s.State))
@@ -52,7 +52,7 @@ func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 	return strings.TrimRight(text, " ")
 }
 
-// Pipeline is the page of a run of a pipeline.
+// Pipeline formats the page of a pipeline run.
 func Pipeline(g api.Group, p show.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", Progress(g, p))
@@ -76,7 +76,7 @@ func Pipeline(g api.Group, p show.Place) string {
 	b.WriteString("\n")
 	var rows [][]string
 	listed := g.Pipeline.Stages
-	if len(listed) > mostListed { // what needs attention
+	if len(listed) > mostListed { // the important stages
 		listed = slices.DeleteFunc(slices.Clone(listed), func(s api.StageState) bool {
 			return s.State == "waiting" || s.State == "done" || s.State == "reused"
 		})
@@ -105,7 +105,7 @@ func Pipeline(g api.Group, p show.Place) string {
 	return b.String()
 }
 
-// stageTook is how long a stage has taken, or takes already.
+// stageTook returns the duration of a stage so far.
 func stageTook(s api.StageState, p show.Place) string {
 	switch {
 	case s.Started == nil || s.State == "reused":
@@ -118,19 +118,19 @@ func stageTook(s api.StageState, p show.Place) string {
 	return draw.Span(p.Now.Sub(*s.Started).Round(time.Second))
 }
 
-// GraphStage is a stage in the drawing of a pipeline, of a file or of a run.
+// GraphStage is a stage in the drawing of a pipeline file or run.
 type GraphStage struct {
 	Name  string        `json:"name"`
-	Layer int           `json:"layer"` // 1: it needs no other stage
+	Layer int           `json:"layer"` // 1 if it needs no other stage
 	Needs []string      `json:"needs,omitempty"`
 	Gate  string        `json:"gate,omitempty"`
-	State string        `json:"state,omitempty"` // of a run
-	Cost  *money.Amount `json:"cost,omitempty"`  // of a run, where it ran
-	Share float64       `json:"-"`               // of the whole cost
+	State string        `json:"state,omitempty"` // only of a run
+	Cost  *money.Amount `json:"cost,omitempty"`  // only of a run, if the stage ran
+	Share float64       `json:"-"`               // of the total cost
 	time  time.Duration
 }
 
-// Graph is the stages of a run, as they are drawn.
+// Graph returns the stages of a run for drawing.
 func Graph(g api.Group) (list []GraphStage) {
 	total := money.Amount{}
 	for _, s := range g.Pipeline.Stages {
@@ -151,7 +151,8 @@ func Graph(g api.Group) (list []GraphStage) {
 	return Layered(list)
 }
 
-// Layered sorts stages by how many come before them at least, each after those that it needs. They come so already.
+// Layered sets each stage's layer, one more than the highest of its dependencies, and sorts by it. The list must
+// already have dependencies first.
 func Layered(list []GraphStage) []GraphStage {
 	list = slices.Clone(list)
 	layer := make(map[string]int, len(list))
@@ -166,7 +167,7 @@ func Layered(list []GraphStage) []GraphStage {
 	return list
 }
 
-// DrawGraph draws a pipeline: a line a stage, those that may run side by side together.
+// DrawGraph draws a pipeline: a line for each stage; stages that may run at the same time are next to each other.
 func DrawGraph(list []GraphStage, c money.Currency, p show.Place) string {
 	var rows [][]string
 	digits := len(fmt.Sprint(list[len(list)-1].Layer))
@@ -201,7 +202,7 @@ func DrawGraph(list []GraphStage, c money.Currency, p show.Place) string {
 	return b.String()
 }
 
-// longest is the chain of stages that took the longest time.
+// longest returns the chain of stages with the longest total duration.
 func longest(list []GraphStage) (path []string, took time.Duration) {
 	until, before := map[string]time.Duration{}, map[string]string{}
 	end := ""
@@ -222,13 +223,13 @@ func longest(list []GraphStage) (path []string, took time.Duration) {
 	return path, took
 }
 
-// How many stages a plan draws, and how many a page lists.
+// Bounds of the stages in a plan's drawing, and in a page's list.
 const (
 	mostDrawn  = 40
 	mostListed = 200
 )
 
-// PipelinePlan is what a pipeline would run, before it spends anything.
+// PipelinePlan formats what a pipeline would run, before it spends anything.
 func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amount, notes []string,
 	p show.Place) string {
 	var b strings.Builder

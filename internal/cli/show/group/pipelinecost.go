@@ -11,30 +11,30 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// PipelineCost is what each stage of a run has cost. The lines add up to Cost, which is that of the receipt.
+// PipelineCost holds the cost of each stage of a run. The lines add up to Cost, which equals the receipt's.
 type PipelineCost struct {
 	ID       string         `json:"id"`
 	Currency money.Currency `json:"currency"`
 	Stages   []StageCost    `json:"stages"`
 	Cost     money.Amount   `json:"cost"`
-	Saved    money.Amount   `json:"saved"` // by stages that were reused
+	Saved    money.Amount   `json:"saved"` // by reused stages
 	Largest  string         `json:"largest,omitempty"`
-	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the largest
+	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the most expensive stage
 }
 
-// StageCost is a line of it.
+// StageCost is a line of PipelineCost.
 type StageCost struct {
 	Stage         string        `json:"stage"`
 	State         string        `json:"state"`
 	Job           string        `json:"job,omitempty"`
 	Seconds       *float64      `json:"seconds"`
 	Cost          money.Amount  `json:"cost"`
-	Share         *float64      `json:"share"` // of the whole, 0 to 1; null: the whole has cost nothing
+	Share         *float64      `json:"share"` // of the total, 0 to 1; null if the total is zero
 	Saved         *money.Amount `json:"saved,omitempty"`
 	Interruptions int           `json:"interruptions,omitempty"`
 }
 
-// CostOf is the cost of a run by stage, from its receipt. A member that is no stage's has a line of its own.
+// CostOf splits the cost of a run by stage, from its receipt. A member without a stage gets its own line.
 func CostOf(r api.GroupReceipt) PipelineCost {
 	v := PipelineCost{ID: r.Group.ID, Currency: r.Group.Currency, Cost: r.Cost}
 	left := map[string]api.GroupMember{}
@@ -76,7 +76,7 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 	return v
 }
 
-// lowers is what would lower the cost of a stage.
+// lowers suggests how to lower the cost of a stage.
 func lowers(s api.StageState, m api.GroupMember) string {
 	whole := len(s.Inputs) == 1 && s.Inputs[0].Path == "."
 	switch {
@@ -101,7 +101,7 @@ func howOften(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Text is the cost for people.
+// Text formats the cost for people.
 func (v PipelineCost) Text(p show.Place) string {
 	var rows [][]string
 	count := map[string]int{}

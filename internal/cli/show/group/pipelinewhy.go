@@ -11,19 +11,19 @@ import (
 	"scrimp/internal/cli/show"
 )
 
-// PipelineWhy is why a stage ran, or did not.
+// PipelineWhy explains why a stage ran or did not.
 type PipelineWhy struct {
 	Run     string        `json:"run"`
 	Stage   string        `json:"stage"`
 	State   string        `json:"state"`
 	Why     string        `json:"why,omitempty"`
 	Key     string        `json:"key,omitempty"`
-	Against string        `json:"against,omitempty"` // the newest earlier run whose stage has a key; "": none
-	Same    bool          `json:"same"`              // its key is the same there
+	Against string        `json:"against,omitempty"` // the newest earlier run whose stage has a key; empty if none
+	Same    bool          `json:"same"`              // its key is equal there
 	Changes []StageChange `json:"changes,omitempty"`
 }
 
-// StageChange is something that a stage's outputs are made of and that is not what it was.
+// StageChange is a difference in the inputs of a stage.
 type StageChange struct {
 	What   string `json:"what"` // input, param, program or other
 	Name   string `json:"name,omitempty"`
@@ -32,7 +32,7 @@ type StageChange struct {
 	Now    string `json:"now,omitempty"`
 }
 
-// WhyOf compares a stage of a run with the newest earlier run that has it. list holds runs of any pipelines.
+// WhyOf compares a stage of a run with the newest earlier run that has it. list may hold runs of any pipelines.
 func WhyOf(g api.Group, list []api.Group, stage string) (v PipelineWhy, err error) {
 	s := stageOf(g, stage)
 	if s == nil {
@@ -82,7 +82,7 @@ func stageOf(g api.Group, name string) *api.StageState {
 	return nil
 }
 
-// changes are those between two runs of a stage.
+// changes returns the differences between two runs of a stage.
 func changes(g api.Group, s, before *api.StageState) (list []StageChange) {
 	was, is := map[string]string{}, map[string]string{}
 	for _, c := range before.Inputs {
@@ -111,7 +111,7 @@ func changes(g api.Group, s, before *api.StageState) (list []StageChange) {
 	return list
 }
 
-// differ are the names whose values are not the same in both.
+// differ returns the names whose values differ.
 func differ(what string, was, is map[string]string) (list []StageChange) {
 	all := maps.Clone(is)
 	if all == nil {
@@ -126,7 +126,7 @@ func differ(what string, was, is map[string]string) (list []StageChange) {
 	return list
 }
 
-// Text is the reason for people.
+// Text formats the explanation for people.
 func (v PipelineWhy) Text(p show.Place) string {
 	var b strings.Builder
 	state := show.Words(v.State)

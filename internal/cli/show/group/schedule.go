@@ -10,14 +10,14 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// SchedulePlan says when a pipeline will run, before it is scheduled.
+// SchedulePlan describes when a pipeline will run, before it is scheduled.
 func SchedulePlan(y api.Schedule, p show.Place) string {
 	var b strings.Builder
 	p.Fact(&b, "schedule", "%s; all runs together cost at most %s", When(y.Cron, y.Zone), money.Short(y.Budget, money.USD))
 	return b.String()
 }
 
-// When is a line of cron with its zone.
+// When formats a cron line with its zone.
 func When(cron, zone string) string {
 	if zone == "" {
 		zone = "UTC"
@@ -25,7 +25,7 @@ func When(cron, zone string) string {
 	return cron + " in " + zone
 }
 
-// scheduleProgress is how a schedule stands, in a few words.
+// scheduleProgress summarizes a schedule in a few words.
 func scheduleProgress(g api.Group) []string {
 	y := g.Schedule
 	list := []string{draw.Count(y.Begun, "run")}
@@ -41,7 +41,7 @@ func scheduleProgress(g api.Group) []string {
 	return list
 }
 
-// Schedule is the page of a schedule.
+// Schedule formats the page of a schedule.
 func Schedule(g api.Group, p show.Place) string {
 	var b strings.Builder
 	y := g.Schedule

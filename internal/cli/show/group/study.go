@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// number is a statistic in few digits.
+// number formats a statistic with few digits.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
-// pausedIn is how many members of a group their search has paused.
+// pausedIn returns the number of members that their search has paused.
 func pausedIn(g api.Group) int {
 	if g.Study == nil {
 		return 0
@@ -25,7 +25,7 @@ func pausedIn(g api.Group) int {
 	return g.Study.Paused
 }
 
-// studyProgress is how a search stands, in a few words.
+// studyProgress summarizes a search in a few words.
 func studyProgress(g api.Group) []string {
 	s := g.Study
 	list := []string{draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
@@ -35,7 +35,7 @@ func studyProgress(g api.Group) []string {
 	return list
 }
 
-// studyFacts adds how a search stands to the page of its group.
+// studyFacts adds the state of a search to the page of its group.
 func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	s, goal := g.Study, "minimize"
 	if s.Maximize {
@@ -76,7 +76,7 @@ func params(t api.Trial) string {
 	return strings.Join(list, " ")
 }
 
-// Best is the best trial of a search.
+// Best formats the best trial of a search.
 func Best(g api.Group, p show.Place) string {
 	if g.Study == nil || g.Study.Best == nil {
 		return show.Clean(g.ID) + ": no trial has reported a value yet\n"
@@ -87,7 +87,7 @@ func Best(g api.Group, p show.Place) string {
 	return b.String()
 }
 
-// Trials is the table of a search's trials, the best first.
+// Trials formats the table of a search's trials, best first.
 func Trials(list []api.Trial, g api.Group, p show.Place) string {
 	if len(list) == 0 {
 		return show.Clean(g.ID) + ": no trial has begun yet\n"
@@ -114,7 +114,7 @@ func Trials(list []api.Trial, g api.Group, p show.Place) string {
 	}, rows, p.Columns())
 }
 
-// order is that of the best values, those without one last.
+// order compares trials by their best values; trials without one come last.
 func order(a, b api.Trial, maximize bool) int {
 	switch {
 	case a.Best == nil && b.Best == nil, a.Best != nil && b.Best != nil && *a.Best == *b.Best:
@@ -125,7 +125,7 @@ func order(a, b api.Trial, maximize bool) int {
 	return -1
 }
 
-// TrialsCSV is the trials as a table for other programs: a column for each parameter.
+// TrialsCSV returns the trials as CSV with a column for each parameter.
 func TrialsCSV(list []api.Trial) string {
 	names := map[string]bool{}
 	for _, t := range list {
@@ -147,13 +147,13 @@ func TrialsCSV(list []api.Trial) string {
 		for _, name := range columns {
 			row = append(row, t.Params[name])
 		}
-		_ = w.Write(row) // a strings.Builder takes all
+		_ = w.Write(row) // writing to a strings.Builder cannot fail
 	}
 	w.Flush()
 	return b.String()
 }
 
-// studyReceipt adds what a search has found to the receipt of its group.
+// studyReceipt adds the results of a search to the receipt of its group.
 func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	s, c := r.Study, r.Group.Currency
 	if s.Best != nil {
@@ -177,26 +177,26 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	}
 }
 
-// StudyPlan is what a search would do, before it spends anything.
+// StudyPlan describes what a search would do, before it spends anything.
 type StudyPlan struct {
 	Name     string   `json:"name"`
 	Metric   string   `json:"metric"`
 	Searcher string   `json:"searcher"`
-	Configs  int      `json:"configurations"` // that the trials are taken from
+	Configs  int      `json:"configurations"` // from which the trials are chosen
 	Trials   int      `json:"trials"`         // at most
 	Parallel int      `json:"parallel"`
-	Rungs    []string `json:"rungs,omitempty"` // after which trials are compared
+	Rungs    []string `json:"rungs,omitempty"` // epochs after which trials are compared
 	BudgetS  string   `json:"budget"`
-	WorstUSD *float64 `json:"worst_usd"` // with what trials cost while they save at the end
-	FullUSD  *float64 `json:"full_usd"`  // one configuration in full, the median; null: not known
-	FullRuns *float64 `json:"full_runs"` // that the budget pays for
-	AllUSD   *float64 `json:"all_usd"`   // every configuration in full
-	OneMore  *float64 `json:"more_runs"` // full runs that another $20 would pay for
+	WorstUSD *float64 `json:"worst_usd"` // including the cost of trials while they save at the end
+	FullUSD  *float64 `json:"full_usd"`  // median of one full configuration; null if unknown
+	FullRuns *float64 `json:"full_runs"` // number of full runs that the budget pays for
+	AllUSD   *float64 `json:"all_usd"`   // every full configuration
+	OneMore  *float64 `json:"more_runs"` // further full runs that another $20 would pay for
 	Final    bool     `json:"final"`
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// Text is the plan for people.
+// Text formats the plan for people.
 func (v StudyPlan) Text(p show.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s searches for the best %s, by %s\n", show.Clean(v.Name), show.Clean(v.Metric),

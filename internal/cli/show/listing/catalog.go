@@ -17,10 +17,10 @@ import (
 type Layer struct {
 	Name string     `json:"name"`
 	Rows int        `json:"rows"`
-	At   *time.Time `json:"written"` // null: no date
+	At   *time.Time `json:"written"` // null without a date
 }
 
-// Stock is how much the catalogue has of a provider and a kind of capacity.
+// Stock counts the catalogue's listings of a provider and a kind of capacity.
 type Stock struct {
 	Provider string     `json:"provider"`
 	Capacity string     `json:"capacity"`
@@ -32,7 +32,7 @@ type Stock struct {
 	Newest   *time.Time `json:"newest_price"`
 }
 
-// Contents is the catalogue as scrimp catalog show has it.
+// Contents is the output of scrimp catalog show.
 type Contents struct {
 	Folder  string         `json:"folder"`
 	Layers  []Layer        `json:"layers"`
@@ -40,7 +40,7 @@ type Contents struct {
 	Skipped []catalog.Skip `json:"skipped"`
 }
 
-// Count fills in what the catalogue has of each provider.
+// Count sets the counts of each provider.
 func (c *Contents) Count(list []catalog.Listing, now time.Time, limits Limits) {
 	type sets struct {
 		stock             Stock
@@ -75,7 +75,7 @@ func (c *Contents) Count(list []catalog.Listing, now time.Time, limits Limits) {
 	}
 }
 
-// Text is the contents for people.
+// Text formats the contents for people.
 func (c Contents) Text(p show.Place) string {
 	var b strings.Builder
 	when := func(t *time.Time) string {
@@ -106,7 +106,7 @@ func (c Contents) Text(p show.Place) string {
 	return b.String()
 }
 
-// Skipped lists rows that were not taken, or is empty.
+// Skipped lists skipped rows; it returns "" if there are none.
 func Skipped(list []catalog.Skip, p show.Place) string {
 	if len(list) == 0 {
 		return ""
@@ -136,17 +136,17 @@ func Skipped(list []catalog.Skip, p show.Place) string {
 	return b.String()
 }
 
-// Fetched says what a source has given.
+// Fetched is the result of an update from a source.
 type Fetched struct {
 	Source  string         `json:"source"`
 	Offers  int            `json:"offers"` // of this fetch
-	Kept    int            `json:"kept"`   // in the copy, with what was there before
+	Kept    int            `json:"kept"`   // in the copy, including earlier ones
 	Skipped []catalog.Skip `json:"skipped"`
 	Summary string         `json:"-"`
 	Error   string         `json:"error,omitempty"`
 }
 
-// Text is a line for people.
+// Text formats the result as a line for people.
 func (f Fetched) Text(p show.Place) string {
 	if f.Error != "" {
 		return draw.Wrap(fmt.Sprintf("%-16s ", f.Source), "FAILED: "+f.Error, p.Columns())

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// facts is the table of what is known of kinds of accelerators, with sources.
+// facts formats the table of facts about kinds of accelerators, with their sources.
 func facts(kinds []catalog.Accelerator, p show.Place) string {
 	if len(kinds) == 0 {
 		return ""
@@ -65,12 +65,12 @@ func facts(kinds []catalog.Accelerator, p show.Place) string {
 	return b.String()
 }
 
-// Kinds is the table of accelerators.
+// Kinds formats the table of accelerators.
 func Kinds(list []catalog.Accelerator, p show.Place) string {
 	return strings.TrimPrefix(facts(list, p), "\n")
 }
 
-// Kind is an accelerator as --json has it. What is unknown is null.
+// Kind is an accelerator for --json. Unknown values are null.
 type Kind struct {
 	Name         string                    `json:"accelerator"`
 	Vendor       string                    `json:"vendor"`
@@ -88,7 +88,7 @@ type Kind struct {
 	Notes        string                    `json:"notes,omitempty"`
 }
 
-// KindOf returns a as a program reads it.
+// KindOf returns a for --json.
 func KindOf(a catalog.Accelerator) Kind {
 	v := Kind{
 		Name: a.Name, Vendor: a.Vendor, Arch: a.Arch, Memory: a.Memory, Bandwidth: a.Bandwidth, Link: a.Link, Power: a.Power,

@@ -15,22 +15,21 @@ import (
 	"scrimp/internal/market"
 )
 
-// Sale is what is for sale, with what the catalogue's sources publish of it.
+// Sale holds the market's offers with the figures that the catalogue's sources publish.
 type Sale struct {
 	api.Market
-	// Published is the share of machines interrupted within a month, by spot offer; what no
-	// source publishes is left out.
+	// Published is the share of machines interrupted within a month, by spot offer, for offers with a published figure.
 	Published map[market.OfferID]Share `json:"published,omitempty"`
 }
 
-// Share is a published range, 0 to 1.
+// Share is a published range, from 0 to 1.
 type Share struct {
 	Low  float64 `json:"interrupted_within_month_low"`
 	High float64 `json:"interrupted_within_month_high"`
 }
 
-// Text is the table of what is for sale; INTERRUPTIONS is how many machines the
-// provider was seen to interrupt, in how much time of all of them, and how many an hour.
+// Text formats the table of offers. INTERRUPTIONS has the observed number of interruptions, the total machine time, and
+// the rate per hour.
 func (m Sale) Text(p show.Place) string {
 	var rows [][]string
 	var paid strings.Builder
@@ -112,10 +111,10 @@ func reserved(l api.Listing, p show.Place) string {
 // mostCooling bounds how many offers of one reason are named.
 const mostCooling = 6
 
-// coolingOff says which offers are not asked for a while, and why.
+// coolingOff lists the offers that are cooling off, with the reasons.
 func coolingOff(sale []api.Listing, now time.Time, p show.Place) string {
 	var b strings.Builder
-	said := map[string][]string{} // offers, by reason
+	said := map[string][]string{} // offers by reason
 	var order []string
 	for _, l := range sale {
 		if l.Cools.IsZero() {
@@ -138,7 +137,7 @@ func coolingOff(sale []api.Listing, now time.Time, p show.Place) string {
 	return b.String()
 }
 
-// imaged are the engines whose machines run the image of a job.
+// imaged returns the engines whose machines run job images.
 func imaged(sale []api.Listing) (list []string) {
 	for _, l := range sale {
 		if l.Offer.Images {
@@ -149,5 +148,5 @@ func imaged(sale []api.Listing) (list []string) {
 	return slices.Compact(list)
 }
 
-// ownFrom is for how long machines are paid for beforehand that are somebody's own.
+// ownFrom is the prepaid time from which a machine counts as an own one.
 const ownFrom = 5 * 365 * 24 * time.Hour

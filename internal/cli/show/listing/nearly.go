@@ -10,8 +10,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Nearly says without which wish something would be found, and which regions there are
-// where that is the one.
+// Nearly lists the filters without which something would match. For the region filter it lists the regions that exist.
 func Nearly(c catalog.Catalog, want catalog.Filter, p show.Place) string {
 	var b strings.Builder
 	for _, w := range c.Nearly(want) {

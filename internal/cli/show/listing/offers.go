@@ -1,4 +1,4 @@
-// Package listing writes what is for sale as text: the market, the offers of the catalogue and its sources.
+// Package listing formats offers as text: the market, and the catalogue's offers and sources.
 package listing
 
 import (
@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Offer is a listing as --json has it. What is unknown is null.
+// Offer is a listing for --json. Unknown values are null.
 type Offer struct {
 	ID                string          `json:"offer"`
 	Provider          string          `json:"provider"`
@@ -25,8 +25,8 @@ type Offer struct {
 	Zone              string          `json:"zone,omitempty"`
 	Machine           string          `json:"machine"`
 	Capacity          market.Capacity `json:"capacity"`
-	Term              catalog.Term    `json:"term,omitempty"`     // none: paid while it is used
-	Platform          string          `json:"platform,omitempty"` // none: the raw machine
+	Term              catalog.Term    `json:"term,omitempty"`     // empty if paid by use
+	Platform          string          `json:"platform,omitempty"` // empty for the raw machine
 	Accelerator       string          `json:"accelerator,omitempty"`
 	Accelerators      int             `json:"accelerators"`
 	AcceleratorMemory *size.Bytes     `json:"accelerator_memory_bytes"`
@@ -35,38 +35,38 @@ type Offer struct {
 	Disk              catalog.Figure  `json:"disk_gb"`
 	Network           catalog.Figure  `json:"network_gbps"`
 
-	Price    *money.Rate    `json:"price"` // of the machine's hour
+	Price    *money.Rate    `json:"price"` // per machine and hour
 	Currency money.Currency `json:"currency"`
 	Listed   *money.Rate    `json:"listed_price,omitempty"` // before the user's discount
 	At       *time.Time     `json:"price_at"`
 	Age      *float64       `json:"price_age_s"`
-	Stale    bool           `json:"stale"` // never spent on without a live check
+	Stale    bool           `json:"stale"` // needs a live check before money is spent on it
 	Source   string         `json:"price_source"`
 
-	// of a term that commits, whose price above is that of an hour in all
+	// Of a committed term; its Price above is the total per hour.
 	Upfront *money.Amount `json:"upfront,omitempty"`
 	Hourly  *money.Rate   `json:"hourly,omitempty"`
 	Hours   *int          `json:"term_hours,omitempty"`
 	Total   *money.Amount `json:"term_total,omitempty"`
-	// of a managed platform, against the raw machine
+	// Of a managed platform, relative to the raw machine.
 	RawPrice *money.Rate `json:"raw_price,omitempty"`
 	MarkUp   *float64    `json:"mark_up,omitempty"`
 
 	Notice       *float64       `json:"notice_s"`
 	Minimum      *float64       `json:"billed_at_least_s"`
 	FreeWithin   *float64       `json:"free_if_interrupted_within_s"`
-	MaxLifetime  *float64       `json:"max_lifetime_s"` // null: none is known
+	MaxLifetime  *float64       `json:"max_lifetime_s"` // null if none is known
 	RuleSource   string         `json:"rule_source,omitempty"`
 	RiskLow      *float64       `json:"interrupted_within_month_low"`
 	RiskHigh     *float64       `json:"interrupted_within_month_high"`
-	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null: it has seen none
-	Served       *float64       `json:"seen_s"`                 // in how much spot time
-	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, as specified, for a currency unit an hour
+	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null if none
+	Served       *float64       `json:"seen_s"`                 // spot time of the observation
+	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, by specification, per currency unit and hour
 	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`
 	BandwidthPer catalog.Figure `json:"accelerator_gbps_per_price"`
 }
 
-// Limits says when a price is stale: 0 is what its capacity allows.
+// Limits sets the age from which a price is stale; 0 uses the default of its capacity.
 type Limits struct{ Age time.Duration }
 
 func (l Limits) of(x catalog.Listing) time.Duration {
@@ -76,7 +76,7 @@ func (l Limits) of(x catalog.Listing) time.Duration {
 	return x.Fresh()
 }
 
-// OfferOf returns l as a program reads it.
+// OfferOf returns l for --json.
 func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits) Offer {
 	o := l.Offer
 	v := Offer{
@@ -105,7 +105,7 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 	return v
 }
 
-// known is a number above zero, or nil.
+// known returns a pointer to a positive number, or nil.
 func known[N int | float64 | size.Bytes](n N) *N {
 	if n <= 0 {
 		return nil
@@ -113,7 +113,7 @@ func known[N int | float64 | size.Bytes](n N) *N {
 	return &n
 }
 
-// quote writes the price, how old it is, and what a unit of its currency buys.
+// quote sets the price, its age, and the performance per currency unit.
 func (v *Offer) quote(l catalog.Listing, now time.Time) {
 	if l.Quote.Priced {
 		v.Price = &l.Quote.Rate
@@ -139,7 +139,7 @@ func (v *Offer) quote(l catalog.Listing, now time.Time) {
 	}
 }
 
-// efficiency is dense 16 bit teraflops for a currency unit an hour.
+// efficiency returns dense 16-bit teraflops per currency unit and hour.
 func efficiency(l catalog.Listing) catalog.Figure {
 	v, ok := l.PerDollar(catalog.FP16)
 	if !ok {
@@ -151,12 +151,11 @@ func efficiency(l catalog.Listing) catalog.Figure {
 	return catalog.Known(v)
 }
 
-// Orders are the orders in which offers are listed.
+// Orders lists the sort orders of offers.
 var Orders = []string{"price", "value", "gpu-price", "age", "name"}
 
-// SortOffers orders listings: by the price of an hour, by teraflops for the price (most
-// first), by the price of an accelerator's hour, by the price's age, or by name.
-// What is unknown comes last; currencies stay apart, dollars first.
+// SortOffers sorts listings by the hourly price, by teraflops for the price (most first), by the hourly price of an
+// accelerator, by the price's age, or by name. Unknown values come last; currencies stay apart, dollars first.
 func SortOffers(list []catalog.Listing, by string) error {
 	if !slices.Contains(Orders, by) {
 		return fmt.Errorf("--sort %q is none of %s", by, strings.Join(Orders, ", "))
@@ -192,7 +191,7 @@ func compareBy(by string, a, b catalog.Listing) int {
 	}
 }
 
-// last puts what is true behind what is not.
+// last orders true after false.
 func last(a, b bool) int {
 	switch {
 	case a == b:
@@ -204,9 +203,8 @@ func last(a, b bool) int {
 	}
 }
 
-// Offers is the table of listings, with the sources of their prices and, of the
-// accelerators that the user has asked for, what is known of them. Of more than
-// most listings (0: no limit) it says how many are left out.
+// Offers formats the table of listings with the sources of their prices, and the known facts about the requested
+// accelerators. Beyond most listings (0 for no limit) it gives the number of omitted ones.
 func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int,
 	limits Limits, now time.Time, p show.Place) string {
 	var b strings.Builder
@@ -301,7 +299,7 @@ func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now
 		interruptions, from}
 }
 
-// priceCells are the price, its age, and the number of its source below the table.
+// priceCells returns the price, its age, and the number of its source below the table.
 func priceCells(l catalog.Listing, old bool, sources *[]string, now time.Time, p show.Place) (price, age, from string) {
 	if !l.Quote.Priced {
 		return "unknown", "-", "-"
@@ -328,7 +326,7 @@ func priceCells(l catalog.Listing, old bool, sources *[]string, now time.Time, p
 	return price, age, fmt.Sprintf("[%d]", i+1)
 }
 
-// noticeCell is how long before an interruption the provider says so.
+// noticeCell returns the notice before an interruption.
 func noticeCell(l catalog.Listing) string {
 	switch {
 	case l.Offer.Capacity != market.Spot:
@@ -341,7 +339,7 @@ func noticeCell(l catalog.Listing) string {
 	return fmt.Sprintf("%.0f s", l.Offer.Notice.Seconds())
 }
 
-// shortAge writes an age in its largest unit.
+// shortAge formats an age in its largest unit.
 func shortAge(d time.Duration) string {
 	switch {
 	case d < -24*time.Hour:
@@ -355,7 +353,7 @@ func shortAge(d time.Duration) string {
 	}
 }
 
-// long writes whole days and hours in words.
+// long formats whole days and hours in words.
 func long(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// terms writes what a promise costs in all, and what a managed platform takes over the raw machine.
+// terms sets the total of a committed term, and the mark-up of a managed platform over the raw machine.
 func (v *Offer) terms(l catalog.Listing) {
 	if total, ok := l.Total(); ok {
 		upfront, hourly, hours := l.Upfront, l.Hourly, l.Term.Hours()
@@ -22,7 +22,7 @@ func (v *Offer) terms(l catalog.Listing) {
 	}
 }
 
-// withTerms adds the column of terms and platforms behind the third, where any listing has one.
+// withTerms inserts the column of terms and platforms after the third column, if a listing has one.
 func withTerms(columns []draw.Column, rows [][]string, list []catalog.Listing) ([]draw.Column, [][]string) {
 	if !slices.ContainsFunc(list, func(l catalog.Listing) bool { return !l.Plain() }) {
 		return columns, rows
@@ -34,8 +34,8 @@ func withTerms(columns []draw.Column, rows [][]string, list []catalog.Listing) (
 	return columns, rows
 }
 
-// termCell is how an offer is sold: "reserved-1y-partial-upfront, $876 now, $0.05/h",
-// "preemptible, at most 24h", "sagemaker, raw $51.00 +24.1 %"; "-" is the ordinary way.
+// termCell formats how an offer is sold: "reserved-1y-partial-upfront, $876 now, $0.05/h", "preemptible, at most 24h",
+// "sagemaker, raw $51.00 +24.1 %", or "-" for the ordinary way.
 func termCell(l catalog.Listing) string {
 	var parts []string
 	if l.Term != "" {
@@ -63,7 +63,7 @@ func termCell(l catalog.Listing) string {
 	return strings.Join(parts, ", ")
 }
 
-// Apart says what a list leaves out since it is sold on other terms, with what lists it.
+// Apart describes what a list omits because it is sold on other terms, and the flag that lists it.
 func Apart(c catalog.Catalog, want catalog.Filter, shown int, p show.Place) string {
 	ordinary := func(patterns []string, name string) bool { return len(patterns) == 1 && patterns[0] == name }
 	var parts []string

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// Explain lists decisions, each with what was not taken. Prices are in c.
+// Explain lists decisions with the rejected offers. Prices are in c.
 func Explain(list []api.Decision, c money.Currency, p show.Place) string {
 	if len(list) == 0 {
 		return "No decision yet.\n"
@@ -29,7 +29,7 @@ func Explain(list []api.Decision, c money.Currency, p show.Place) string {
 	return b.String()
 }
 
-// Began says of each attempt after the first why it began.
+// Began gives the reason for each attempt after the first.
 func Began(r receipt.Receipt, p show.Place) string {
 	var b strings.Builder
 	day := ""
@@ -51,10 +51,10 @@ func Began(r receipt.Receipt, p show.Place) string {
 	return b.String()
 }
 
-// aside is the indent of what is said of a decision.
+// aside is the indent of the text below a decision.
 const aside = "            "
 
-// decided writes one decision, what it expects, and what was not taken.
+// decided writes one decision, its expectation, and the rejected offers.
 func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Place) {
 	d := convert.To[plan.Decision](line.Choice)
 	slack := ""
@@ -115,7 +115,7 @@ func taken(d plan.Decision, c money.Currency) string {
 	return take
 }
 
-// counted says how many offers were rejected for each reason.
+// counted formats the number of rejected offers for each reason.
 func counted(list []plan.ReasonCount) string {
 	parts := make([]string, 0, len(list))
 	for _, n := range list {
@@ -124,7 +124,7 @@ func counted(list []plan.ReasonCount) string {
 	return strings.Join(parts, ", ")
 }
 
-// soonest stands for plan.SlackGone where nothing is in time any more.
+// soonest replaces plan.SlackGone when nothing can meet the deadline any more.
 const soonest plan.Reason = "slack gone: on-demand finishes soonest"
 
 // kept says that a deadline cannot be met, or not with the promised probability.
@@ -147,7 +147,7 @@ func onTrack(d plan.Decision) string {
 	return "on track, "
 }
 
-// expected says what each choice was expected to cost, and how likely spot is.
+// expected formats the expected cost of each choice and the probability of spot.
 func expected(e plan.Expect) string {
 	var parts []string
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func expected(e plan.Expect) string {
 			parts = append(parts, c.name+" "+show.USD(*c.usd))
 		}
 	}
-	if len(e.Zones) > 0 { // each zone's chance stands with it
+	if len(e.Zones) > 0 { // each zone's probability is shown with the zone
 		return fmt.Sprintf("expected cost to completion: %s", strings.Join(parts, ", "))
 	}
 	spot := "is back within"
@@ -169,7 +169,7 @@ func expected(e plan.Expect) string {
 		100*e.Chance, spot, draw.Span(e.NextPoll))
 }
 
-// ofZone says what was expected of a zone's spot, where several were weighed.
+// ofZone formats the expectation of a zone's spot, if several zones were compared.
 func ofZone(e *plan.Expect, offer market.OfferID) string {
 	if e == nil {
 		return ""
@@ -195,7 +195,7 @@ func ofZone(e *plan.Expect, offer market.OfferID) string {
 	return ""
 }
 
-// reasons say why an option was taken, or none.
+// reasons explains why an option was taken, or none.
 var reasons = map[plan.Reason]string{
 	plan.Cheapest:   "cheapest",
 	plan.Stays:      "stays: a move would not pay for itself",
@@ -222,7 +222,7 @@ var reasons = map[plan.Reason]string{
 	plan.OutOfMoney: "budget too small: not even the cheapest offer finishes within it",
 }
 
-// why says in words why an option was taken, or none.
+// why returns the explanation of a reason.
 func why(r plan.Reason) string {
 	if text, ok := reasons[r]; ok {
 		return text

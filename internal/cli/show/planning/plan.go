@@ -1,4 +1,4 @@
-// Package planning writes what a job would cost and when it would finish, and what was decided about it and why.
+// Package planning formats a job's predicted cost and finish, and the decisions about it with their reasons.
 package planning
 
 import (
@@ -12,56 +12,55 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Plan is a job played forward through the core: what it would cost, when it
-// would be done, and why. Amounts are estimates; unknown is null.
+// Plan is the result of simulating a job with the core: its cost, its finish, and the reasons. Amounts are estimates;
+// unknown values are null.
 type Plan struct {
 	Name     string      `json:"name"`
 	Feasible bool        `json:"feasible"`
-	Known    bool        `json:"known"`               // whether the work is known
-	WorkS    *float64    `json:"work_s"`              // of an uninterrupted run on speed 1, market seconds
-	WorkFrom string      `json:"work_from,omitempty"` // what says so; "": the job file
+	Known    bool        `json:"known"`               // the amount of work is known
+	WorkS    *float64    `json:"work_s"`              // of an uninterrupted run at speed 1, in market seconds
+	WorkFrom string      `json:"work_from,omitempty"` // source of the work; empty for the job file
 	Market   string      `json:"market"`
 	Speed    float64     `json:"market_speed"`
-	Runs     int         `json:"runs"` // how many runs were simulated; 0: none
+	Runs     int         `json:"runs"` // number of simulated runs; 0 for none
 	Take     string      `json:"take"`
 	Why      string      `json:"why"`
 	Rejected []Rejected  `json:"rejected"`
 	CostUSD  *[3]float64 `json:"cost_usd"` // 10 %, median, 90 %
-	// MarginalUSD is the same without what is paid for machines of one's own whether the job runs or not: decisions
-	// go by it.
+	// MarginalUSD is CostUSD without the part of own machines that is paid anyway. Decisions use it.
 	MarginalUSD *[3]float64 `json:"marginal_usd"`
-	FinishS     *[3]float64 `json:"finish_s"`      // the same, market seconds
-	InTime      *float64    `json:"odds"`          // of the deadline
-	Interrupts  *float64    `json:"interruptions"` // expected
-	Nodes       int         `json:"nodes"`         // machines at once, as it would begin
-	OnDemandUSD *float64    `json:"on_demand_usd"` // the same work there, as it would be done
-	// OnDemandOffer is on which; "": none that could do it is for sale.
+	FinishS     *[3]float64 `json:"finish_s"`      // quantiles as CostUSD, in market seconds
+	InTime      *float64    `json:"odds"`          // of meeting the deadline
+	Interrupts  *float64    `json:"interruptions"` // expected number
+	Nodes       int         `json:"nodes"`         // machines at once, at the start
+	OnDemandUSD *float64    `json:"on_demand_usd"` // cost of the same work on-demand
+	// OnDemandOffer is the offer for OnDemandUSD; empty if no suitable one is for sale.
 	OnDemandOffer string   `json:"on_demand_offer"`
-	WorstUSD      *float64 `json:"worst_usd"` // what the budget lets it cost at most
+	WorstUSD      *float64 `json:"worst_usd"` // highest cost within the budget
 	Reasons       []string `json:"reasons"`
-	Unsold        bool     `json:"unsold,omitempty"` // nothing for sale has the accelerator
-	RateUSD       *float64 `json:"rate_usd"`         // an hour of what is taken now, of one machine
-	Spot          bool     `json:"-"`                // some of what is for sale may be interrupted
-	// WaitsFor is the reserved offer that the job waits for, of which InUse machines are in use, and BeginS in how
-	// many market seconds it is expected to have one; null: nobody knows.
+	Unsold        bool     `json:"unsold,omitempty"` // no offer has the accelerator
+	RateUSD       *float64 `json:"rate_usd"`         // hourly price of one machine of the chosen offer
+	Spot          bool     `json:"-"`                // some offers may be interrupted
+	// WaitsFor is the reserved offer that the job waits for. InUse of its machines are in use, and BeginS is the
+	// expected wait in market seconds; null if unknown.
 	WaitsFor string   `json:"waits_for,omitempty"`
 	InUse    int      `json:"in_use,omitempty"`
 	BeginS   *float64 `json:"begin_s,omitempty"`
-	// Engines is how the job would go on each engine by itself, where it may run on several.
+	// Engines holds the plan on each engine separately, if the job may run on several.
 	Engines []EnginePlan `json:"engines,omitempty"`
-	// Array is all members together, where the plan is of one of them; null: it is no array.
+	// Array holds the totals if the plan is for a member of an array; null otherwise.
 	Array *ArrayPlan `json:"array,omitempty"`
 }
 
-// ArrayPlan is an array as its member's plan has it. null: not known.
+// ArrayPlan holds an array's totals. null means unknown.
 type ArrayPlan struct {
 	Members int           `json:"members"`
 	AtOnce  int           `json:"at_once"`
-	CostUSD *float64      `json:"cost_usd"` // the median of a member, so many times
-	Budget  *money.Amount `json:"budget"`   // of all together
+	CostUSD *float64      `json:"cost_usd"` // median of a member times the number of members
+	Budget  *money.Amount `json:"budget"`   // of all members together
 }
 
-// OfArray is the plan of a member with what so many come to.
+// OfArray returns the plan of a member with the totals of its array.
 func (v Plan) OfArray(members, atOnce int, budget *money.Amount) Plan {
 	v.Array = &ArrayPlan{Members: members, AtOnce: atOnce, Budget: budget}
 	if v.Known && v.CostUSD != nil && !v.never() {
@@ -81,12 +80,12 @@ func (a *ArrayPlan) text() string {
 	return strings.Join(items, "; ")
 }
 
-// EnginePlan is a job played forward on one engine, or on one zone of it. null: not known, or it cannot be done there.
+// EnginePlan is the plan of a job on one engine or zone. null means unknown or impossible there.
 type EnginePlan struct {
 	Engine      string      `json:"engine"`
 	Feasible    bool        `json:"feasible"`
-	Why         string      `json:"why"`             // of the first decision
-	Error       string      `json:"error,omitempty"` // the engine does not answer, and nothing of it is for sale
+	Why         string      `json:"why"`             // reason of the first decision
+	Error       string      `json:"error,omitempty"` // the engine does not answer and has no offers
 	CostUSD     *[3]float64 `json:"cost_usd"`
 	MarginalUSD *[3]float64 `json:"marginal_usd"`
 	FinishS     *[3]float64 `json:"finish_s"`
@@ -101,7 +100,7 @@ type Rejected struct {
 	Why   string `json:"why"`
 }
 
-// Text is the plan for people.
+// Text formats the plan for people.
 func (v Plan) Text(p show.Place) string {
 	var b strings.Builder
 	head := v.Name + " on market " + v.Market
@@ -144,8 +143,8 @@ func (v Plan) Text(p show.Place) string {
 	return b.String()
 }
 
-// OfCommand adds what somebody has to know who runs a command without a job file: what an
-// interruption costs, and where what the command writes stays.
+// OfCommand adds notes for a command without a job file: the cost of an interruption, and where the command's files
+// stay.
 func (v Plan) OfCommand(folder string) Plan {
 	if v.Take == "" {
 		return v
@@ -164,10 +163,10 @@ func (v Plan) OfCommand(folder string) Plan {
 	return v
 }
 
-// never reports whether the job ends where it begins.
+// never reports whether the job ends as soon as it starts.
 func (v Plan) never() bool { return v.FinishS != nil && v.FinishS[2] <= 0 }
 
-// costs writes what the job is expected to cost, and at most.
+// costs writes the job's expected and maximum cost.
 func (v Plan) costs(b *strings.Builder, p show.Place) {
 	known := v.Known && !v.never()
 	switch {
@@ -199,7 +198,7 @@ func (v Plan) costs(b *strings.Builder, p show.Place) {
 	}
 }
 
-// waits writes when a machine of one's own comes free for the job.
+// waits writes when an own machine becomes free for the job.
 func (v Plan) waits(b *strings.Builder, p show.Place) {
 	why := "none of it is for sale now"
 	if v.InUse > 0 {
@@ -212,7 +211,7 @@ func (v Plan) waits(b *strings.Builder, p show.Place) {
 	p.Fact(b, "begins", "in %s, when %s is expected to be free: %s", show.Seconds(*v.BeginS), v.WaitsFor, why)
 }
 
-// text is what the job costs on the engine, in full and without what is paid anyway, and when it is done.
+// text formats the job's cost on the engine, in full and marginal, and its finish.
 func (e EnginePlan) text() string {
 	switch {
 	case e.Error != "":
@@ -237,7 +236,7 @@ func (e EnginePlan) text() string {
 	return text
 }
 
-// odds writes when the job is done, how likely in time, and after how many interruptions.
+// odds writes the job's finish, the probability of the deadline, and the interruptions.
 func (v Plan) odds(b *strings.Builder, p show.Place) {
 	if v.FinishS != nil {
 		p.Fact(b, "finish", "in %s", span(show.Seconds(v.FinishS[0]), show.Seconds(v.FinishS[2])))
@@ -250,7 +249,7 @@ func (v Plan) odds(b *strings.Builder, p show.Place) {
 	}
 }
 
-// span writes a range, or one value where both ends read the same.
+// span formats a range, or one value if both ends look the same.
 func span(low, high string) string {
 	if low == high {
 		return low

@@ -15,41 +15,41 @@ import (
 	"scrimp/internal/market"
 )
 
-// Ranking is the catalogue's offers ranked for a job.
+// Ranking holds the catalogue's offers ranked for a job.
 type Ranking struct {
 	Name    string      `json:"name"`
-	Work    string      `json:"work"`    // how much there is to do, and who says so
-	Assumed []string    `json:"assumed"` // what is taken for granted
+	Work    string      `json:"work"`    // the amount of work and its source
+	Assumed []string    `json:"assumed"` // assumptions
 	Answer  rank.Answer `json:"answer"`
-	Played  *Played     `json:"played"` // the first plan; null: none
+	Played  *Played     `json:"played"` // the first plan; null if none
 }
 
-// Played is a plan that was lived many times through the code that would run it,
-// as fast as the estimate's middle says: it knows interruptions, not the estimate's error.
+// Played is a plan that was simulated many times with the code that would run it, at the middle of the estimate: it
+// covers interruptions, but not the estimate's error.
 type Played struct {
 	Runs          int        `json:"runs"`
-	Done          float64    `json:"done"` // share that was completed within the budget
+	Done          float64    `json:"done"` // share of runs completed within the budget
 	InTime        *float64   `json:"odds"`
 	Cost          [3]float64 `json:"cost_usd"` // 10 %, median, 90 %
-	Hours         []float64  `json:"hours"`    // the same
+	Hours         []float64  `json:"hours"`    // quantiles as Cost
 	Interruptions float64    `json:"interruptions"`
 }
 
-// How much of a ranking people are shown.
+// Bounds of what a ranking shows.
 const (
 	mostPlans   = 10
 	mostRejects = 5
 	barWidth    = 24
 )
 
-// sum writes an amount of the ranking's currency.
+// sum formats an amount in the ranking's currency.
 func (v Ranking) sum(usd float64) string {
 	a, ok := money.Estimated(usd)
 	if !ok {
 		return "?"
 	}
 	digits := 2
-	if usd > 0 && usd < 0.1 { // what costs little is not free
+	if usd > 0 && usd < 0.1 { // a small cost must not look like zero
 		digits = min(9, 1-int(math.Floor(math.Log10(usd))))
 	}
 	return money.Format(a, v.Answer.Currency, digits)
@@ -57,8 +57,7 @@ func (v Ranking) sum(usd float64) string {
 
 func hours(h float64) string { return draw.Span(time.Duration(h * float64(time.Hour))) }
 
-// atLeast writes a span that is needed: what it cuts off is added first, so that who asks for
-// what is written has enough.
+// atLeast formats a required duration, rounded up, so that the printed value suffices.
 func atLeast(h float64) string {
 	unit := time.Second
 	switch {
@@ -71,7 +70,7 @@ func atLeast(h float64) string {
 	return hours(math.Ceil(h/u-1e-9) * u)
 }
 
-// least writes an amount that is needed, as a cent more where it cuts some off.
+// least formats a required amount, rounded up to the cent.
 func (v Ranking) least(usd float64) string { return v.sum(math.Ceil(usd*100-1e-6) / 100) }
 
 func times(n int, what string) string {
@@ -81,7 +80,7 @@ func times(n int, what string) string {
 	return fmt.Sprintf("%d× %s", n, what)
 }
 
-// percent writes odds; what is not certain does not read 100 %.
+// percent formats a probability; only certainty shows as 100 %.
 func percent(odds float64) string {
 	switch {
 	case odds > 0.999 && odds < 0.999999:
@@ -96,7 +95,7 @@ func percent(odds float64) string {
 
 func (v Ranking) interval(r rank.Range) string { return span(v.sum(r.Low), v.sum(r.High)) }
 
-// Text is the ranking for people.
+// Text formats the ranking for people.
 func (v Ranking) Text(p show.Place) string {
 	var b strings.Builder
 	a := v.Answer
@@ -234,7 +233,7 @@ func (v Ranking) played(besides bool) string {
 	return text
 }
 
-// engineKinds are the providers that an engine takes machines from. The catalogue has others as well.
+// engineKinds lists the providers that engines support. The catalogue has more.
 var engineKinds = []string{"aws", "kubernetes", "local", "slurm", "ssh"}
 
 func (v Ranking) near(n rank.Nearest) string {
@@ -299,7 +298,7 @@ func (v Ranking) rejected(b *strings.Builder, p show.Place) {
 	}
 }
 
-// frontier draws the plans of which none is both cheaper and sooner.
+// frontier draws the frontier: the plans that no other plan beats in both cost and time.
 func (v Ranking) frontier(b *strings.Builder, p show.Place) {
 	list := v.Answer.Frontier
 	if len(list) < 2 {
@@ -320,7 +319,7 @@ func (v Ranking) frontier(b *strings.Builder, p show.Place) {
 		{Name: "OFFER", Key: true}}, rows, p.Columns()))
 }
 
-// SVG draws the frontier, with the other plans that would do.
+// SVG draws the frontier and the other feasible plans.
 func (v Ranking) SVG() string {
 	var dots []draw.Dot
 	dot := func(hs, usd float64, id string, n int) draw.Dot {

@@ -1,4 +1,4 @@
-// Package purchase writes what it costs to buy ahead: commitments, and machines of one's own against rented ones.
+// Package purchase formats the costs of buying ahead: commitments, and own machines against rented ones.
 package purchase
 
 import (
@@ -10,24 +10,24 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// Figures are what a span of months cost. What is null is unknown: nothing was used, or nothing committed.
+// Figures are the costs of a period of months. null means unknown: nothing was used, or nothing committed.
 type Figures struct {
-	Cost        *float64 `json:"cost_percent"` // of on-demand
+	Cost        *float64 `json:"cost_percent"` // relative to on-demand
 	Coverage    *float64 `json:"coverage"`     // share of the demand that commitments served
 	Utilisation *float64 `json:"utilisation"`  // share of the committed hours that was used
 	Best        *float64 `json:"best_percent"` // the best level of each month in hindsight
-	Regret      *float64 `json:"regret"`       // cost above that, in per cent of on-demand
+	Regret      *float64 `json:"regret"`       // cost above Best, in per cent of on-demand
 	Attainable  bool     `json:"best_attainable"`
 }
 
-// Falls are the same months with demand that falls in one of the last twelve, as means over all of these.
+// Falls are means over the same months with a fall of demand in each of the last twelve.
 type Falls struct {
 	Cost        *float64 `json:"cost_percent"`
 	LastYear    *float64 `json:"last_12_months_percent"`
 	WorstRegret *float64 `json:"worst_regret"` // in the last twelve months
 }
 
-// Region is what one region would have cost.
+// Region is the result for one region.
 type Region struct {
 	Region   string  `json:"region"`
 	Units    int64   `json:"units_bought"`
@@ -36,21 +36,21 @@ type Region struct {
 	Falls    Falls   `json:"falls"`
 }
 
-// Purchase is one purchase. The hour is counted from the first of the demand file.
+// Purchase is one purchase. The hour counts from the first hour of the demand file.
 type Purchase struct {
 	Region string `json:"region"`
 	Start  int    `json:"month_start_hour"`
 	Units  int64  `json:"units"`
 }
 
-// Point is one degree of insurance and what it costs, as means over the regions.
+// Point is one degree of insurance and its cost, as means over the regions.
 type Point struct {
 	Insure float64  `json:"insure"`
 	Cost   *float64 `json:"cost_percent"`
 	Falls  *float64 `json:"falls_cost_percent"`
 }
 
-// Replay is the answer of scrimp commit simulate.
+// Replay is the output of scrimp commit simulate.
 type Replay struct {
 	Purchases  []Purchase `json:"purchases"`
 	Discount   float64    `json:"discount"`
@@ -60,11 +60,11 @@ type Replay struct {
 	FirstMonth string     `json:"first_purchase_month"`
 	LastMonth  string     `json:"last_month"`
 	Regions    []Region   `json:"regions"`
-	Mean       Region     `json:"mean"` // of the regions, each with the same weight
+	Mean       Region     `json:"mean"` // over the regions, each with the same weight
 	Curve      []Point    `json:"curve,omitempty"`
 }
 
-// Text is the answer for people.
+// Text formats the result for people.
 func (r Replay) Text(p show.Place) string {
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", fmt.Sprintf("Purchases from %s to %s, each for %s at %s below on-demand. Insured: a "+
@@ -112,7 +112,7 @@ func grid(regions []Region, p show.Place, of func(Region) Figures) string {
 		{Name: "REGRET", Right: true}}, rows, p.Columns())
 }
 
-// curve draws what insurance costs if demand goes on, and saves if it falls.
+// curve draws the cost of insurance if demand continues, and its saving if demand falls.
 func (r Replay) curve(p show.Place) string {
 	var rows [][]string
 	var points []draw.Spot
@@ -134,7 +134,7 @@ func (r Replay) curve(p show.Place) string {
 		draw.Plot(points, width, 12, label, label)
 }
 
-// percentOf writes a share times scale, or a dash where it is unknown.
+// percentOf formats a share times scale, or a dash if it is unknown.
 func percentOf(v *float64, scale float64) string {
 	if v == nil {
 		return "-"
@@ -142,12 +142,12 @@ func percentOf(v *float64, scale float64) string {
 	return fmt.Sprintf("%.2f %%", *v*scale)
 }
 
-// wholePercent writes a fraction as a percentage without zeros behind it.
+// wholePercent formats a fraction as a percentage without trailing zeros.
 func wholePercent(v float64) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", 100*v), "0"), ".") + " %"
 }
 
-// ReplayOf sums up what a policy would have done.
+// ReplayOf summarizes the results of a policy.
 func ReplayOf(p commit.Policy, results []commit.Result, cal commit.Calendar, first, end int) Replay {
 	r := Replay{Purchases: []Purchase{}, Discount: discount(p), Years: p.Months / 12,
 		Insure: p.Insure, Fall: fraction(p.Fall), FirstMonth: cal.Name(first), LastMonth: cal.Name(end - 1)}
@@ -176,7 +176,7 @@ func ReplayOf(p commit.Policy, results []commit.Result, cal commit.Calendar, fir
 
 func fraction(n int64) float64 { return float64(n) / commit.One }
 
-// orNull is v, or null where it is unknown.
+// orNull returns a pointer to v, or nil if it is unknown.
 func orNull(v float64, ok bool) *float64 {
 	if !ok {
 		return nil
@@ -189,7 +189,7 @@ func figures(t commit.Tally, h commit.Hindsight) Figures {
 		orNull(commit.Regret(t, h)), h.Attainable}
 }
 
-// meanOrNull is unknown where there is nothing, or one of the values is.
+// meanOrNull returns the mean, or nil if the list is empty or a value is unknown.
 func meanOrNull(list []*float64) *float64 {
 	sum := 0.0
 	for _, v := range list {

@@ -11,27 +11,27 @@ import (
 	"scrimp/internal/work/commit"
 )
 
-// Month is a month of a plan. Demand and what follows from it are estimates.
+// Month is a month of a plan. Demand and the figures derived from it are estimates.
 type Month struct {
 	Month       string   `json:"month"`
 	Held        int64    `json:"held"`
 	Buy         int64    `json:"buy"`
-	Demand      float64  `json:"demand"` // mean units an hour
+	Demand      float64  `json:"demand"` // mean units per hour
 	Coverage    *float64 `json:"coverage"`
 	Utilisation *float64 `json:"utilisation"`
 	Cost        *float64 `json:"cost_percent"`
 }
 
-// Drop is what the purchase of this month costs over its term if demand falls right after it.
+// Drop is the cost of this month's purchase over its term if demand falls right after it.
 type Drop struct {
 	Fall         float64       `json:"fall"`
-	Cost         *float64      `json:"cost_percent"` // null: nothing is left to run
+	Cost         *float64      `json:"cost_percent"` // null if nothing is left to run
 	Regret       *float64      `json:"regret"`
-	RegretAmount *money.Amount `json:"regret_amount"` // an estimate, in whole cents; null: no price is known
+	RegretAmount *money.Amount `json:"regret_amount"` // an estimate, in whole cents; null without a known price
 	Utilisation  *float64      `json:"utilisation"`
 }
 
-// Plan is the answer of scrimp commit plan for one region and one term.
+// Plan is the output of scrimp commit plan for one region and one term.
 type Plan struct {
 	Region    string         `json:"region"`
 	Term      string         `json:"term"`
@@ -43,16 +43,16 @@ type Plan struct {
 	Fall      float64        `json:"fall"`
 	BuyNow    int64          `json:"buy_now"`
 	Currency  money.Currency `json:"currency,omitempty"`
-	Owed      *money.Amount  `json:"owed"`             // for what is bought now, over the term; null: no price is known
-	Upfront   *money.Amount  `json:"upfront"`          // of it at once
-	AnHour    *money.Amount  `json:"per_hour"`         // and the rest of it in each hour
-	BreakEven *int           `json:"break_even_month"` // null: not within the term, or nothing is bought
+	Owed      *money.Amount  `json:"owed"`             // by this purchase over the term; null without a known price
+	Upfront   *money.Amount  `json:"upfront"`          // upfront part of Owed
+	AnHour    *money.Amount  `json:"per_hour"`         // hourly part of Owed
+	BreakEven *int           `json:"break_even_month"` // null if not within the term, or without a purchase
 	Months    []Month        `json:"months"`
 	Year      Drop           `json:"year"` // the twelve months with all purchases of the plan
 	Falls     []Drop         `json:"falls"`
 }
 
-// PlanOf sums up an outlook. Without terms no price is known.
+// PlanOf summarizes an outlook. Without terms no price is known.
 func PlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *commit.Terms) Plan {
 	v := Plan{Region: o.Region, Term: offer.Name, Kind: offer.Kind, Years: p.Months / 12, Source: offer.Source,
 		Discount: discount(p), Insure: p.Insure, Fall: fraction(p.Fall),
@@ -97,20 +97,20 @@ func PlanOf(o commit.Outlook, p commit.Policy, offer commit.Offer, terms *commit
 	return v
 }
 
-// discount returns by which share a committed hour is cheaper.
+// discount returns the discount of a committed hour.
 func discount(p commit.Policy) float64 {
 	v, _ := new(big.Rat).Sub(big.NewRat(1, 1), p.Price).Float64()
 	return v
 }
 
-// wholeCents rounds an estimate to cents: it has no more digits that count.
+// wholeCents rounds an estimate to cents; further digits have no meaning.
 func wholeCents(v *big.Rat) money.Amount {
 	hundred := big.NewRat(100, 1)
 	cents, _ := new(big.Rat).SetString(new(big.Rat).Mul(v, hundred).FloatString(0))
 	return amount(cents.Quo(cents, hundred))
 }
 
-// below writes a discount, which is never all or nothing.
+// below formats a discount, which is neither 0 nor 100 %.
 func below(discount float64) string {
 	switch text := wholePercent(discount); text {
 	case "0 %":
@@ -122,7 +122,7 @@ func below(discount float64) string {
 	}
 }
 
-// payments says what is owed for what is bought now, and when.
+// payments describes what the current purchase owes, and when.
 func (v Plan) payments() string {
 	owed, once := money.Format(*v.Owed, v.Currency, 2), money.Format(*v.Upfront, v.Currency, 2)
 	hour := money.Format(*v.AnHour, v.Currency, 4)
@@ -135,11 +135,11 @@ func (v Plan) payments() string {
 	return owed + " owed in all, " + once + " of it at once and " + hour + " an hour"
 }
 
-// Text is the plan for people.
+// Text formats the plan for people.
 func (v Plan) Text(p show.Place) string {
 	var b strings.Builder
 	title := v.Region
-	if v.Kind != "" { // otherwise the term is no more than the discount
+	if v.Kind != "" { // otherwise the term is just the discount
 		title += ", " + v.Term
 	}
 	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s at %s below on-demand", title, draw.Count(v.Years, "year"),
@@ -181,7 +181,7 @@ func (v Plan) Text(p show.Place) string {
 	return b.String()
 }
 
-// Terms compares the plans of one region, the cheapest first. Terms whose names have no room are numbered.
+// Terms compares the plans of one region, cheapest first. Terms whose names do not fit are numbered.
 func Terms(list []Plan, p show.Place) string {
 	var rows [][]string
 	for _, v := range list {

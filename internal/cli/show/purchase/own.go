@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/work/sheet"
 )
 
-// OwnOption is what one way to run a model costs.
+// OwnOption is the cost of one way to run a model.
 type OwnOption struct {
 	Name     string                  `json:"name"`
 	Phases   map[string]money.Amount `json:"phases"`
@@ -20,14 +20,14 @@ type OwnOption struct {
 	PerMonth money.Amount            `json:"per_month"`
 }
 
-// OwnBelow says from which month on an option has cost less than another, to the end of the life.
+// OwnBelow gives the month from which an option costs less than another, up to the end of the life.
 type OwnBelow struct {
 	Option string `json:"option"`
 	Than   string `json:"than"`
 	Month  int    `json:"from_month"`
 }
 
-// OwnSwing is what a total becomes at the ends of a value's range.
+// OwnSwing holds the totals at the ends of a value's range.
 type OwnSwing struct {
 	Option string       `json:"option,omitempty"`
 	Value  string       `json:"value"`
@@ -45,7 +45,7 @@ type OwnSwitch struct {
 	To    string       `json:"cheapest"`
 }
 
-// TCO is the answer of scrimp tco.
+// TCO is the output of scrimp tco.
 type TCO struct {
 	Name     string         `json:"name"`
 	Currency money.Currency `json:"currency"`
@@ -56,10 +56,10 @@ type TCO struct {
 	Swings   []OwnSwing     `json:"sensitivity"`
 	Switches []OwnSwitch    `json:"switches"`
 	shown    string         // the option whose sensitivity is drawn
-	ties     []string       // the options that cost least
+	ties     []string       // the cheapest options
 }
 
-// amount rounds an exact sum to 1e-12 units. Files are bounded, so that every sum fits.
+// amount rounds an exact sum to units of 1e-12. Files are bounded, so every sum fits.
 func amount(v *big.Rat) money.Amount {
 	a, _ := sheet.Amount(v)
 	return a
@@ -73,7 +73,7 @@ func ownSwings(option string, list []own.Swing) (out []OwnSwing) {
 	return out
 }
 
-// TCOOf computes the answer; shown is the option whose sensitivity is drawn, "" the cheapest.
+// TCOOf computes the result. It draws the sensitivity of the option shown; empty for the cheapest.
 func TCOOf(t own.TCO, shown string) TCO {
 	v := TCO{Name: t.Name, Currency: t.Currency, Months: t.Months, Cheapest: t.Options[t.Cheapest()].Name,
 		Below: []OwnBelow{}, Swings: []OwnSwing{}, Switches: []OwnSwitch{}, shown: shown, ties: t.CheapestOnes()}
@@ -101,7 +101,7 @@ func TCOOf(t own.TCO, shown string) TCO {
 	return v
 }
 
-// Text is the answer for people.
+// Text formats the result for people.
 func (v TCO) Text(p show.Place) string {
 	var b strings.Builder
 	head := fmt.Sprintf("%s: %s, %s", v.Name, draw.Count(v.Months, "month"), v.Currency)
@@ -135,8 +135,8 @@ func (v TCO) Text(p show.Place) string {
 	return b.String()
 }
 
-// table has a row for each option where there are more than three and their phases fit beside each other, and
-// otherwise a row for each phase.
+// table has a row for each option if there are more than three and their phases fit side by side, and otherwise a row
+// for each phase.
 func (v TCO) table(p show.Place) string {
 	columns := []draw.Column{{Name: "OPTION"}}
 	for _, phase := range own.Phases {
@@ -161,7 +161,7 @@ func (v TCO) table(p show.Place) string {
 	return draw.Blocks(columns, rows, p.Columns())
 }
 
-// turned makes a row of each column.
+// turned transposes columns and rows.
 func turned(columns []draw.Column, rows [][]string) (heads []draw.Column, out [][]string) {
 	heads = []draw.Column{{Name: "", Key: true}}
 	for _, r := range rows {
@@ -177,7 +177,7 @@ func turned(columns []draw.Column, rows [][]string) (heads []draw.Column, out []
 	return heads, out
 }
 
-// tornado draws the swings of an option, the widest first.
+// tornado draws the swings of an option, widest first.
 func tornado(title string, list []OwnSwing, option string, total money.Amount, c money.Currency, p show.Place) string {
 	var bars []draw.Extent
 	for _, s := range list {
@@ -197,7 +197,7 @@ func tornado(title string, list []OwnSwing, option string, total money.Amount, c
 		draw.Extents(bars, total.Float(), width)
 }
 
-// ROI is the answer of scrimp roi. What is null is unknown, or never.
+// ROI is the output of scrimp roi. null means unknown or never.
 type ROI struct {
 	Name       string         `json:"name"`
 	Currency   money.Currency `json:"currency"`
@@ -205,19 +205,19 @@ type ROI struct {
 	Before     money.Amount   `json:"before_per_month"`
 	After      money.Amount   `json:"after_per_month"`
 	Saved      money.Amount   `json:"saved_per_month"`
-	Lost       *money.Amount  `json:"quality_lost_per_month"` // null: the file does not say
+	Lost       *money.Amount  `json:"quality_lost_per_month"` // null if the file does not give it
 	Net        money.Amount   `json:"net_per_month"`
 	Investment money.Amount   `json:"investment"`
 	Gain       money.Amount   `json:"gain"`
-	Payback    *float64       `json:"payback_months"` // null: never
-	Return     *float64       `json:"return"`         // gain over investment; null: nothing is invested
+	Payback    *float64       `json:"payback_months"` // null for never
+	Return     *float64       `json:"return"`         // gain over investment; null without an investment
 	MostWorth  *money.Amount  `json:"quality_unit_worth_at_most"`
 	Pays       bool           `json:"pays"`
 	Swings     []OwnSwing     `json:"sensitivity"`
 	Metric     string         `json:"metric,omitempty"`
 }
 
-// ROIOf computes the answer.
+// ROIOf computes the result.
 func ROIOf(t own.ROI) ROI {
 	c := t.Case()
 	v := ROI{Name: t.Name, Currency: t.Currency, Months: t.Months, Before: amount(c.Before), After: amount(c.After),
@@ -228,7 +228,7 @@ func ROIOf(t own.ROI) ROI {
 		v.Lost = &lost
 	}
 	if c.MostWorth != nil {
-		if most, fits := sheet.Amount(c.MostWorth); fits { // a tiny loss of quality may be worth more than amounts hold
+		if most, fits := sheet.Amount(c.MostWorth); fits { // a tiny loss of quality may be worth more than an amount can hold
 			v.MostWorth = &most
 		}
 	}
@@ -243,7 +243,7 @@ func ROIOf(t own.ROI) ROI {
 	return v
 }
 
-// Text is the answer for people: the business case as a page.
+// Text formats the result for people: the business case as a page.
 func (v ROI) Text(p show.Place) string {
 	var b strings.Builder
 	cents := func(a money.Amount) string { return money.Format(a, v.Currency, 2) }

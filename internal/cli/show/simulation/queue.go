@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/sim/queue"
 )
 
-// QueueReplay is the answer of scrimp simulate queue.
+// QueueReplay is the output of scrimp simulate queue.
 type QueueReplay struct {
 	Jobs     int           `json:"jobs"`
 	Policies []QueuePolicy `json:"policies"`
-	Factor   float64       `json:"-"` // of the deadline whose misses the text shows, where they were counted
+	Factor   float64       `json:"-"` // deadline factor of the misses that the text shows, if they were counted
 }
 
-// QueuePolicy is what one policy cost, and how long jobs took.
+// QueuePolicy is the result of one policy: its cost and the durations of jobs.
 type QueuePolicy struct {
 	Name   string             `json:"name"`
 	Cost   float64            `json:"cost_usd"`
@@ -31,7 +31,7 @@ type QueuePolicy struct {
 	Round  QueueRound         `json:"round_ms"`
 }
 
-// QueueRound is how long rounds of the scheduler took, in milliseconds.
+// QueueRound holds the durations of the scheduler's rounds in milliseconds.
 type QueueRound struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
@@ -50,11 +50,11 @@ func QueuePolicyOf(r queue.Result) QueuePolicy {
 }
 
 func milliseconds(r queue.Result, share float64) float64 {
-	d, _ := r.Round(share) // a run without rounds took none of them any time
+	d, _ := r.Round(share) // zero without rounds
 	return float64(d.Microseconds()) / 1000
 }
 
-// Text is the answer for people.
+// Text formats the result for people.
 func (r QueueReplay) Text(p show.Place) string {
 	whole := 0.0
 	for _, q := range r.Policies {
@@ -88,7 +88,7 @@ func (r QueueReplay) Text(p show.Place) string {
 	return b.String()
 }
 
-// PackResults is the answer of scrimp simulate pack.
+// PackResults is the output of scrimp simulate pack.
 type PackResults struct {
 	Results []PackResult `json:"results"`
 }
@@ -104,7 +104,7 @@ type PackResult struct {
 	Seconds  float64      `json:"seconds"`
 }
 
-// Text is the answer for people.
+// Text formats the result for people.
 func (r PackResults) Text(p show.Place) string {
 	var rows [][]string
 	for _, q := range r.Results {

@@ -1,4 +1,4 @@
-// Package simulation writes the scores of policies and queues in simulated runs.
+// Package simulation formats the scores of policies and queues in simulated runs.
 package simulation
 
 import (
@@ -16,9 +16,8 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-// Scores is the table of a benchmark: the mean cost of a run, how much that is
-// over the optimum that knows the future, deadlines missed, and machines lost,
-// launched and changed between regions in the mean of a run.
+// Scores formats the table of a benchmark: the mean cost of a run, its excess over the omniscient optimum, missed
+// deadlines, and the mean numbers of interruptions, launches and moves between regions.
 func Scores(scores []replay.Score, p show.Place) string {
 	columns := []draw.Column{
 		{Name: "POLICY"}, {Name: "FORM", Leaves: 1}, {Name: "MEAN", Right: true}, {Name: "OVER OPT.", Right: true},
@@ -45,15 +44,15 @@ func Scores(scores []replay.Score, p show.Place) string {
 	return draw.Grid(columns, rows, p.Columns())
 }
 
-// Settings is the table of a protocol: the mean cost by setting and policy. Where
-// some runs were late, their number follows the mean.
+// Settings formats the table of a protocol: the mean cost by setting and policy, followed by the number of late runs if
+// there are any.
 func Settings(by []replay.SettingScores, policies []string, p show.Place) string {
 	columns := []draw.Column{
 		{Name: "ZONES", Least: 8}, {Name: "WORK", Right: true}, {Name: "BY", Right: true},
 		{Name: "RESTART", Right: true, Leaves: 2}, {Name: "GB", Right: true, Leaves: 3}, {Name: "SIGHT", Leaves: 4},
 	}
 	const wide = 110
-	narrow := p.Width > 0 && p.Width < wide // all that tells rows apart, in one column
+	narrow := p.Width > 0 && p.Width < wide // all that identifies a row, in one column
 	if narrow {
 		columns = []draw.Column{{Name: "ZONES", Least: 8}, {Name: "JOB", Key: true}}
 	}
@@ -89,7 +88,7 @@ func Settings(by []replay.SettingScores, policies []string, p show.Place) string
 	return text
 }
 
-// zonesOf names the zones of a group, or says how many they are.
+// zonesOf names the zones of a group, or gives their number.
 func zonesOf(group []place.Zone) string {
 	if len(group) > 3 {
 		return fmt.Sprintf("%s +%d", group[0].Name, len(group)-1)
@@ -97,5 +96,5 @@ func zonesOf(group []place.Zone) string {
 	return strings.Join(tick.ZoneNames(group), " ")
 }
 
-// inHours is a span in hours, with up to four digits.
+// inHours formats a duration in hours with up to four digits.
 func inHours(d time.Duration) string { return strconv.FormatFloat(d.Hours(), 'g', 4, 64) + " h" }

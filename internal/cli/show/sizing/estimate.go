@@ -1,4 +1,4 @@
-// Package sizing writes estimates of memory, time and dollars, beside what runs were measured to take.
+// Package sizing formats estimates of memory, time and dollars, beside the measurements of runs.
 package sizing
 
 import (
@@ -10,14 +10,14 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// Page is what a run is estimated to need, as --json has it.
+// Page is the estimate of a run, for --json.
 type Page struct {
 	Model string `json:"model"`
 	estimate.Option
 	Programme *estimate.Programme `json:"programme,omitempty"`
 }
 
-// Rate writes so many of something an hour, or a second.
+// Rate formats a rate per hour or second.
 func Rate(v float64) string { return show.Digits(v) }
 
 func one(n float64, single, several string) string {
@@ -27,7 +27,7 @@ func one(n float64, single, several string) string {
 	return several
 }
 
-// between writes a range: the value, and what holds it in four of five cases.
+// between formats a range: the value, and the interval that holds it in four of five cases.
 func between(r *estimate.Range, f func(float64) string, unit string) string {
 	if r == nil {
 		return "unknown"
@@ -37,7 +37,7 @@ func between(r *estimate.Range, f func(float64) string, unit string) string {
 
 func hoursOf(hours float64) string { return show.Seconds(hours * 3600) }
 
-// machineText names the machines that carry the accelerators, with what the run shares of them.
+// machineText names the machines that carry the accelerators, with the parameters that the run shares.
 func machineText(m estimate.Machine, o estimate.Option) string {
 	text := fmt.Sprintf("%s, %g × %s", m.Name, m.Each, o.Chip)
 	if m.Count > 1 {
@@ -52,7 +52,7 @@ func machineText(m estimate.Machine, o estimate.Option) string {
 	return text
 }
 
-// Text says what one run needs.
+// Text formats the estimate of one run.
 func Text(v Page, p show.Place) string {
 	var b strings.Builder
 	o := v.Option
@@ -101,7 +101,7 @@ func Text(v Page, p show.Place) string {
 	return b.String()
 }
 
-// NoOption is said where the table is empty; gpu is the accelerator that was asked for, "" none.
+// NoOption replaces an empty table; gpu is the requested accelerator, or "".
 func NoOption(model, gpu string, p show.Place) string {
 	text := "No accelerator that has a price holds " + model + ". --gpu names one that has none."
 	if gpu != "" {
@@ -110,8 +110,8 @@ func NoOption(model, gpu string, p show.Place) string {
 	return draw.Wrap("", text, p.Columns())
 }
 
-// Options is the table of accelerators for one run, the cheapest first; dates says how old
-// the prices are, "" where they are the user's. It is empty where nothing holds the run.
+// Options formats the table of accelerators for one run, cheapest first. dates gives the age of the prices, or is empty
+// for the user's own. It returns "" if nothing holds the run.
 func Options(list []estimate.Option, most int, dates string, p show.Place) string {
 	if len(list) == 0 {
 		return ""
@@ -158,14 +158,14 @@ func Options(list []estimate.Option, most int, dates string, p show.Place) strin
 	return b.String()
 }
 
-// Knob is a flag that would make a run fit, or cost less, with the cheapest that it leads to.
+// Knob is a flag that would make a run fit or cost less, with its cheapest option.
 type Knob struct {
 	Flag   string
 	Option estimate.Option
 }
 
-// Unheld is said of a transformer that fits in none of the ways that flags have; counted says that
-// the number of accelerators was given.
+// Unheld reports a transformer that no combination of flags makes fit. counted means that the number of accelerators
+// was given.
 func Unheld(counted bool, p show.Place) string {
 	more := "Give larger accelerators"
 	if counted {
@@ -176,7 +176,7 @@ func Unheld(counted bool, p show.Place) string {
 		p.Columns())
 }
 
-// Knobs says what each would lead to; "" where there are none.
+// Knobs lists the options that flags would give, or returns "".
 func Knobs(list []Knob, p show.Place) string {
 	if len(list) == 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// MeasuredRuns is the table of runs that estimates learn from, newest first.
+// MeasuredRuns formats the table of runs that estimates learn from, newest first.
 func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p show.Place) string {
 	if len(runs) == 0 {
 		return draw.Wrap("", "No measured runs yet. A finished run that reported its steps is one; scrimp profile "+
@@ -67,7 +67,7 @@ func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p show.Pl
 	return s
 }
 
-// costOf writes what a run has cost: what is less than a cent has its digits.
+// costOf formats the cost of a run, with more digits below a cent.
 func costOf(r measured.Run) string {
 	places := 2
 	if v := r.Cost.Float(); v > 0 && v < 0.01 {
@@ -80,14 +80,14 @@ func costOf(r measured.Run) string {
 	return money.Format(r.Cost, currency, places)
 }
 
-// History is what was expected of runs beside what came out.
+// History holds the estimates of runs beside their results.
 type History struct {
-	LeftOut []estimate.Error  // of runs in tables, and of one's own
+	LeftOut []estimate.Error  // of runs in tables, and of the user's own
 	Missed  []measured.Missed // by kind
 	Pairs   []measured.Pair   // newest first
 }
 
-// Text is the past errors for people.
+// Text formats the past errors for people.
 func (v History) Text(most int, p show.Place) string {
 	if len(v.LeftOut) == 0 && len(v.Pairs) == 0 {
 		return draw.Wrap("", "Nothing can be compared yet: no run is over that says what was expected of it (work.time, "+
@@ -145,7 +145,7 @@ func (v History) Text(most int, p show.Place) string {
 	return b.String()
 }
 
-// amountOf writes a value of a pair.
+// amountOf formats a value of a pair.
 func amountOf(x measured.Pair, v float64) string {
 	if x.What == "dollars" {
 		return show.USD(v)
@@ -153,7 +153,7 @@ func amountOf(x measured.Pair, v float64) string {
 	return show.Digits(v)
 }
 
-// Accuracy is the table of past errors by kind, of runs that were left out.
+// Accuracy formats the table of past errors by kind, for runs that were left out of the fit.
 func Accuracy(list []estimate.Error, p show.Place) string {
 	var rows [][]string
 	for _, e := range list {

@@ -8,16 +8,16 @@ import (
 	"scrimp/internal/lib/draw"
 )
 
-// PublishedModel is a model whose shape is known by its name.
+// PublishedModel is a model with a published shape.
 type PublishedModel struct {
 	Name       string   `json:"name"`
-	Hub        []string `json:"hub"` // what it is called at huggingface.co
+	Hub        []string `json:"hub"` // its names at huggingface.co
 	Kind       string   `json:"kind"`
 	Parameters float64  `json:"parameters"`
 	Source     string   `json:"source"` // of the shape
 }
 
-// PublishedModels are all of them, in the order of the table.
+// PublishedModels returns all published models in table order.
 func PublishedModels() (list []PublishedModel) {
 	for _, m := range shape.Models() {
 		hub := shape.Hub(m.Name)
@@ -29,7 +29,7 @@ func PublishedModels() (list []PublishedModel) {
 	return list
 }
 
-// ModelTable is the models for people.
+// ModelTable formats the models for people.
 func ModelTable(list []PublishedModel, p show.Place) string {
 	var rows [][]string
 	for _, m := range list {

@@ -11,13 +11,13 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Alert is a row of a series that is unusual.
+// Alert is an unusual row of a series.
 type Alert struct {
 	At           string
 	Value, Score float64
 }
 
-// Alerts is the text of the alerts of a series of so many rows.
+// Alerts formats the alerts of a series with the given number of rows.
 func Alerts(name string, rows int, alerts []Alert, p show.Place) string {
 	if len(alerts) == 0 {
 		return fmt.Sprintf("%s: %d rows, none of them unusual.\n", show.Clean(name), rows)
@@ -31,7 +31,7 @@ func Alerts(name string, rows int, alerts []Alert, p show.Place) string {
 		{Name: "SCORE", Right: true}}, table, p.Columns())
 }
 
-// Anomalies is the text of the incidents: a table, and below it what is known of each.
+// Anomalies formats the incidents: a table, followed by the details of each.
 func Anomalies(v api.Anomalies, p show.Place) string {
 	if len(v.Anomalies) == 0 {
 		return draw.Wrap("", "No incidents since "+v.Since.UTC().Format("2006-01-02 15:04")+" UTC.", p.Columns())

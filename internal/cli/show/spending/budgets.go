@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Budgets is the table of limits, and the tags that jobs must have.
+// Budgets formats the table of limits, and the tags that jobs must have.
 func Budgets(v api.Budgets, p show.Place) string {
 	var b strings.Builder
 	if len(v.Limits) == 0 {
@@ -49,7 +49,7 @@ func Budgets(v api.Budgets, p show.Place) string {
 	return b.String()
 }
 
-// budgetRow is a limit, and what is used of it.
+// budgetRow returns a limit and its use.
 func budgetRow(l api.BudgetLine, c money.Currency, p show.Place) []string {
 	dollars, gpus, approve, jobs, running := "-", "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running)
 	if l.Limit.Dollars != nil {
@@ -83,7 +83,7 @@ func budgetRow(l api.BudgetLine, c money.Currency, p show.Place) []string {
 		breach}
 }
 
-// expectation is what the window is expected to cost, and when its limit is reached.
+// expectation returns the window's expected cost, and when its limit will be reached.
 func expectation(o *api.Outlook, c money.Currency, p show.Place) (expected, breach string) {
 	if o == nil {
 		return "-", "-"
@@ -102,7 +102,7 @@ func expectation(o *api.Outlook, c money.Currency, p show.Place) (expected, brea
 	return expected, "-"
 }
 
-// outlook says when the limit is reached and by which jobs, or what nobody knows of that.
+// outlook describes when the limit will be reached and by which jobs, or what is unknown about it.
 func outlook(l api.BudgetLine, c money.Currency, p show.Place) (list []string) {
 	o, name := l.Outlook, l.Limit.Name()
 	if o == nil || l.Limit.Dollars != nil && l.Use.Spent.Cmp(*l.Limit.Dollars) >= 0 {
@@ -138,7 +138,7 @@ func outlook(l api.BudgetLine, c money.Currency, p show.Place) (list []string) {
 	return list
 }
 
-// reachedBy lists the jobs by which a limit is reached.
+// reachedBy lists the jobs that reach a limit.
 func reachedBy(o *api.Outlook, c money.Currency) string {
 	by := make([]string, 0, len(o.Jobs)+1)
 	for _, j := range o.Jobs {
@@ -150,7 +150,7 @@ func reachedBy(o *api.Outlook, c money.Currency) string {
 	return strings.Join(by, ", ")
 }
 
-// unknownJobs lists the jobs of which nobody knows how long they run.
+// unknownJobs lists the jobs of unknown duration.
 func unknownJobs(o *api.Outlook) (jobs, on string) {
 	jobs = strings.Join(o.Unknown, ", ")
 	if more := o.UnknownJobs - len(o.Unknown); more > 0 {

@@ -1,4 +1,4 @@
-// Package spending writes what was spent: costs by team or tag, budgets, why a period cost more, and incidents.
+// Package spending formats what was spent: costs by team or tag, budgets, the causes of higher costs, and incidents.
 package spending
 
 import (
@@ -12,8 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// sum writes an amount.
-// Costs is the table of costs.
+// Costs formats the table of costs.
 func Costs(v api.Costs, p show.Place) string {
 	if len(v.Lines) == 0 {
 		return draw.Wrap("", "No costs.", p.Columns())
@@ -35,7 +34,7 @@ func Costs(v api.Costs, p show.Place) string {
 		}
 		jobs := fmt.Sprint(l.Jobs)
 		if slices.Contains([]string{"provider", "region", "sku", "category"}, v.By) {
-			jobs = "-" // a job may have bought several things
+			jobs = "-" // a job may have several items
 		}
 		rows = append(rows, []string{name, jobs, money.Short(l.Spent, l.Currency), use(api.Useful), use(api.Lost),
 			use(api.StartUp), use(api.Idle), use(api.Open),
@@ -73,7 +72,7 @@ func Costs(v api.Costs, p show.Place) string {
 	}, rows, p.Columns())
 }
 
-// plus adds what is known.
+// plus adds the known amounts.
 func plus(a, b *money.Amount) *money.Amount {
 	switch {
 	case a == nil:

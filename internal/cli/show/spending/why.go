@@ -11,13 +11,13 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// causeText says what each cause is, beside its bar.
+// causeText explains each cause beside its bar.
 var causeText = map[string]string{
 	"volume": "work done", "price": "price of the same", "mix": "what was bought", "efficiency": "time for the work",
 	"failures": "lost work", "waiting": "start-up, idle", "unmatched": "no machine time",
 }
 
-// Why is the text of a comparison; before and after are the periods as they were asked for.
+// Why formats a comparison; before and after are the periods as requested.
 func Why(v api.Why, before, after string, p show.Place) string {
 	var s strings.Builder
 	before, after = show.Clean(before), show.Clean(after)
@@ -47,7 +47,7 @@ func Why(v api.Why, before, after string, p show.Place) string {
 	return s.String()
 }
 
-// whyLines is the table of the lines, and what is between them.
+// whyLines formats the table of the lines, and the remainder between them.
 func whyLines(v api.Why, p show.Place) string {
 	columns := []draw.Column{{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Key: true},
 		{Name: "BEFORE", Right: true, Leaves: 8}, {Name: "AFTER", Right: true, Leaves: 9}, {Name: "CHANGE", Right: true}}
@@ -80,7 +80,8 @@ func whyLines(v api.Why, p show.Place) string {
 	return draw.Grid(columns, rows, p.Columns()) + note
 }
 
-// moneyOf writes amounts of a line with as many decimals as show a hundredth of its cost, two at least.
+// moneyOf returns a formatter for the amounts of a line, with enough decimals for a hundredth of its cost, at least
+// two.
 func moneyOf(l api.WhyLine) func(money.Amount) string {
 	places := 2
 	if most := max(l.Before.Float(), l.After.Float(), absolute(l.Change).Float()); most > 0 {
@@ -103,7 +104,7 @@ func absolute(a money.Amount) money.Amount {
 	return a
 }
 
-// signed writes a change with its sign: "-" for one that shows nothing.
+// signed formats a change with its sign, and zero as "-".
 func signed(amount string) string {
 	switch {
 	case !strings.ContainsAny(amount, "123456789"):
@@ -114,7 +115,7 @@ func signed(amount string) string {
 	return "+" + amount
 }
 
-// shareOf is the change as a share of what it was, where there was something.
+// shareOf formats the change relative to the amount before, if that is positive.
 func shareOf(before, change money.Amount) string {
 	if before.Sign() <= 0 {
 		return ""
@@ -127,10 +128,11 @@ const (
 	fallName  = 12
 )
 
-// waterfall draws how the cost goes from one period to the other, a line for each cause. It is 80 columns wide at most.
+// waterfall draws the way from one period's cost to the other's, with a line for each cause. It is at most 80 columns
+// wide.
 func waterfall(causes []string, t api.WhyLine, before, after string) string {
 	if draw.Width(before) > fallName || draw.Width(after) > fallName {
-		before, after = "before", "after" // two that begin alike would be cut to the same
+		before, after = "before", "after" // cutting two similar names could make them equal
 	}
 	sum := moneyOf(t)
 	lowest, highest := 0.0, 0.0
@@ -150,7 +152,7 @@ func waterfall(causes []string, t api.WhyLine, before, after string) string {
 		a, b := place(min(from, to)), place(max(from, to))
 		switch {
 		case amount == "-":
-			b = a // what is too small to show
+			b = a // too small to show
 		case from != to && a == b:
 			b = min(a+1, fallWidth)
 			a = b - 1

@@ -15,10 +15,10 @@ import (
 	"scrimp/internal/work/diagnose"
 )
 
-// shownOperators is how many operators of profiles are listed.
+// shownOperators bounds how many operators of profiles are listed.
 const shownOperators = 8
 
-// Diagnosis is what makes a job use its machines badly.
+// Diagnosis formats the causes of a job's poor machine use.
 func Diagnosis(r diagnose.Report, p show.Place) string {
 	var b strings.Builder
 	head := fmt.Sprintf("%s: measured for %s", r.Job, lasting(r.Measured))
@@ -59,7 +59,7 @@ func Diagnosis(r diagnose.Report, p show.Place) string {
 	return b.String()
 }
 
-// short keeps a long name to one line.
+// short cuts a long name to one line.
 func short(s string) string {
 	if r := []rune(s); len(r) > 44 {
 		return string(r[:43]) + "…"
@@ -67,12 +67,12 @@ func short(s string) string {
 	return s
 }
 
-// lasting writes a span of seconds.
+// lasting formats a duration in seconds.
 func lasting(s float64) string {
 	return draw.Span(time.Duration(math.Min(s, 1e9) * float64(time.Second)).Round(time.Second))
 }
 
-// saving is what the end of a cause would save.
+// saving formats the saving from removing a cause.
 func saving(c diagnose.Cause) string {
 	switch {
 	case c.Share == nil:
@@ -86,7 +86,7 @@ func saving(c diagnose.Cause) string {
 		telemetry.Percent(c.Share.Value))
 }
 
-// inUse is what was in use while the program worked.
+// inUse formats the utilization while the program worked.
 func inUse(use map[string]float64) string {
 	var parts []string
 	add := func(name, metric string, write func(float64) string) {
@@ -105,7 +105,7 @@ func inUse(use map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// Diagnoses sums up what was found in the jobs of a team.
+// Diagnoses summarizes the findings about a team's jobs.
 func Diagnoses(team string, list []diagnose.Report, p show.Place) string {
 	var rows [][]string
 	byClass, sum, priced := map[diagnose.Class]float64{}, 0.0, 0

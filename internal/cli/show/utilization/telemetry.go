@@ -1,4 +1,4 @@
-// Package utilization writes what a job made of its machines, and the diagnosis of what slowed it down.
+// Package utilization formats how a job used its machines, and the diagnosis of what slowed it down.
 package utilization
 
 import (
@@ -15,10 +15,10 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// sparkWidth is how many columns a line over time has.
+// sparkWidth is the width of a line over time in columns.
 const sparkWidth = 30
 
-// Telemetry is what the machines of an attempt do, or did: of the span that was asked for, 0 for all of it.
+// Telemetry formats the telemetry of an attempt's machines over the requested period; 0 means all of it.
 func Telemetry(t api.Telemetry, last time.Duration, p show.Place) string {
 	var b strings.Builder
 	head := t.Job + ": " + show.Words(t.State)
@@ -40,7 +40,7 @@ func Telemetry(t api.Telemetry, last time.Duration, p show.Place) string {
 	return b.String()
 }
 
-// nodeTelemetry is one machine.
+// nodeTelemetry formats one machine.
 func nodeTelemetry(n api.TelemetryNode, several bool, last time.Duration, p show.Place) string {
 	var parts []string
 	if several {
@@ -72,7 +72,7 @@ func nodeTelemetry(n api.TelemetryNode, several bool, last time.Duration, p show
 	}, rows, p.Columns())
 }
 
-// telemetryRows are the lines of a machine: each GPU, then the rest.
+// telemetryRows returns the rows of a machine: each GPU, then the rest.
 func telemetryRows(n api.TelemetryNode) (rows [][]string) {
 	add := func(name string, m telemetry.Metric, index int, most float64) {
 		if c := courseOf(n.Buckets, m, index); c.known {
@@ -114,14 +114,14 @@ func telemetryRows(n api.TelemetryNode) (rows [][]string) {
 	return rows
 }
 
-// course is how a metric went.
+// course is a metric over time.
 type course struct {
 	values             []float64
 	now, average, peak float64
 	known              bool
 }
 
-// courseOf is how a value of a metric went over the buckets that are there.
+// courseOf computes the course of a metric over the available buckets.
 func courseOf(list []api.TelemetryBucket, m telemetry.Metric, index int) course {
 	c := course{now: math.NaN(), peak: math.Inf(-1)}
 	sum, weight := 0.0, 0.0
@@ -142,7 +142,7 @@ func courseOf(list []api.TelemetryBucket, m telemetry.Metric, index int) course 
 	return c
 }
 
-// at is a value, or no number.
+// at returns a value, or NaN.
 func at(by map[string][]*float64, m telemetry.Metric, index int) float64 {
 	if list := by[m.String()]; index < len(list) && list[index] != nil {
 		return *list[index]
@@ -150,7 +150,7 @@ func at(by map[string][]*float64, m telemetry.Metric, index int) float64 {
 	return math.NaN()
 }
 
-// row is a line of the table. most is what a full bar is; 0: the highest there was.
+// row returns a row of the table. most is the value of a full bar; 0 stands for the highest value.
 func (c course) row(name string, m telemetry.Metric, most float64) []string {
 	if most == 0 {
 		most = c.peak
@@ -162,7 +162,7 @@ func (c course) row(name string, m telemetry.Metric, most float64) []string {
 	return []string{name, now, withUnit(m, c.average), withUnit(m, c.peak), draw.SparkOf(bins(c.values), most, sparkWidth)}
 }
 
-// bins are means of so many values that all fit on a line.
+// bins averages values so that they fit on a line.
 func bins(values []float64) (out []float64) {
 	each := (len(values) + sparkWidth - 1) / sparkWidth
 	for part := range slices.Chunk(values, max(1, each)) {
@@ -172,12 +172,12 @@ func bins(values []float64) (out []float64) {
 				sum, n = sum+v, n+1
 			}
 		}
-		out = append(out, sum/float64(n)) // no number where nothing is known
+		out = append(out, sum/float64(n)) // NaN if nothing is known
 	}
 	return out
 }
 
-// eachCore draws what each core does, as of the last time that each was measured.
+// eachCore draws the last measurement of each core.
 func eachCore(list []api.TelemetryBucket) string {
 	for _, b := range slices.Backward(list) {
 		if cores := b.Mean[telemetry.Core.String()]; len(cores) > 0 {
@@ -191,7 +191,7 @@ func eachCore(list []api.TelemetryBucket) string {
 	return ""
 }
 
-// withUnit writes a value with its unit.
+// withUnit formats a value with its unit.
 func withUnit(m telemetry.Metric, v float64) string {
 	switch {
 	case m.IsRate():
@@ -208,7 +208,7 @@ func withUnit(m telemetry.Metric, v float64) string {
 	return size.About(v)
 }
 
-// Running is a line for each running job: what its machines do now.
+// Running formats a line for each running job with its machines' current utilization.
 func Running(list []api.JobTelemetry, p show.Place) string {
 	if len(list) == 0 {
 		return "No job runs.\n"
@@ -235,7 +235,7 @@ func Running(list []api.JobTelemetry, p show.Place) string {
 	}, rows, p.Columns())
 }
 
-// InUse is what the machines of a job do, in a line or two of its page; nothing where nothing was measured.
+// InUse formats the utilization of a job's machines as a line or two of its page, or returns "" without measurements.
 func InUse(t api.Telemetry, p show.Place) string {
 	var b strings.Builder
 	line := func(name string, m telemetry.Metric, more ...string) {

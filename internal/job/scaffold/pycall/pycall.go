@@ -1,4 +1,4 @@
-// Package pycall finds calls in the text of a Python program, and reads their arguments without running it.
+// Package pycall finds calls in the text of a Python program and reads their arguments without running it.
 package pycall
 
 import (
@@ -9,11 +9,11 @@ import (
 // Call is a call in a Python text.
 type Call struct {
 	Name string
-	Args []string // as they stand, without space around them
-	then string   // what follows the closing bracket, to the end of the line
+	Args []string // source text, trimmed
+	then string   // the rest of the line after the closing bracket
 }
 
-// Calls finds the calls of functions with these names, in order of the text.
+// Calls returns the calls of functions with the given names, in text order.
 func Calls(text string, names ...string) []Call {
 	var list []Call
 	find := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\(`)
@@ -30,7 +30,7 @@ func Calls(text string, names ...string) []Call {
 	return list
 }
 
-// Arguments splits what stands from i on to the bracket that closes it.
+// Arguments splits the text from i to the closing bracket into arguments.
 func Arguments(text string, i int) (args []string, end int, ok bool) {
 	depth, begin := 0, i
 	add := func(to int) {
@@ -70,7 +70,7 @@ func Arguments(text string, i int) (args []string, end int, ok bool) {
 	return nil, 0, false
 }
 
-// Literal reads a string literal that begins with its quote at i, and says where it ends.
+// Literal reads the string literal whose quote is at i, and returns its end.
 func Literal(text string, i int) (content string, end int, ok bool) {
 	quote := text[i : i+1]
 	if strings.HasPrefix(text[i:], strings.Repeat(quote, 3)) {
@@ -90,19 +90,18 @@ func Literal(text string, i int) (content string, end int, ok bool) {
 	return "", 0, false
 }
 
-// Part is a piece of a text that a program prints: what is fixed, or an expression.
+// Part is a piece of printed text: fixed text or an expression.
 type Part struct {
 	Text string
 	Expr bool
-	Wide bool // it may be printed behind spaces
+	Wide bool // it may be printed with leading spaces
 }
 
-// Prefix is what a quoted text of Python begins with.
+// Prefix matches the beginning of a Python string literal.
 var Prefix = regexp.MustCompile(`^[fFrRbBuU]{0,2}["']`)
 
-// Parts takes a printed argument apart: string literals, with what their braces
-// or percent signs stand for, and expressions. rest are the further arguments,
-// which a logger fills in.
+// Parts splits a printed argument into string literals, the values of their braces and percent signs, and expressions.
+// rest holds the further arguments, which a logger formats.
 func Parts(arg string, rest []string) []Part {
 	var list []Part
 	i, formatted := 0, false
@@ -121,7 +120,7 @@ func Parts(arg string, rest []string) []Part {
 			list = append(list, Part{Text: content})
 			formatted = true
 		}
-		i = len(arg) - len(strings.TrimLeft(arg[end:], " \t\n")) // the next literal is a part of this one
+		i = len(arg) - len(strings.TrimLeft(arg[end:], " \t\n")) // the next literal continues this one
 		if i >= len(arg) {
 			break
 		}
@@ -135,8 +134,8 @@ func Parts(arg string, rest []string) []Part {
 	return filled(list, strings.TrimSpace(arg[i:]), rest)
 }
 
-// filled is a text with what is put into it: by .format or a percent sign after it, or by the
-// further arguments of a logger.
+// filled returns the text with its values filled in: from .format or a percent sign after it, or from a logger's
+// further arguments.
 func filled(list []Part, after string, rest []string) []Part {
 	whole := ""
 	for _, p := range list {
@@ -161,7 +160,7 @@ func filled(list []Part, after string, rest []string) []Part {
 	return list
 }
 
-// Braces takes apart a text with {expression:form}; args fill in {} and {0}.
+// Braces splits a text with {expression:form}; args fill {} and {0}.
 func Braces(s string, args []string) []Part {
 	var list []Part
 	fixed, next := "", 0
@@ -179,7 +178,7 @@ func Braces(s string, args []string) []Part {
 			fixed = ""
 			expr, wide := s[i+1:j], false
 			if m := regexp.MustCompile(`^(.*?)(=)?(![rsa])?(:[^:\]]*)?$`).FindStringSubmatch(expr); m != nil {
-				if m[2] != "" { // {name=} prints the name too
+				if m[2] != "" { // {name=} prints the name, too
 					list = append(list, Part{Text: m[1] + "="})
 				}
 				expr, wide = m[1], width.MatchString(m[4])
@@ -196,7 +195,7 @@ func Braces(s string, args []string) []Part {
 	return append(list, Part{Text: fixed})
 }
 
-// closing is where the brace at i is closed.
+// closing returns the index of the brace that closes the one at i.
 func closing(s string, i int) (end int, ok bool) {
 	depth := 0
 	for j := i; j < len(s); j++ {
@@ -212,8 +211,8 @@ func closing(s string, i int) (end int, ok bool) {
 	return 0, false
 }
 
-// filler is the argument of .format that fills in {}, {0} or {name}; where there is none, what
-// stands between the braces. next counts the {}.
+// filler returns the argument of .format for {}, {0} or {name}, or else the text between the braces. next counts the
+// {}.
 func filler(expr string, args []string, next *int) string {
 	k := *next
 	switch {
@@ -238,12 +237,12 @@ func filler(expr string, args []string, next *int) string {
 	return expr
 }
 
-// width finds a least width in {:5d} and %5d.
+// width matches a minimum width in {:5d} and %5d.
 var width = regexp.MustCompile(`^[:%][-+<>^=]*[1-9]`)
 
 var percent = regexp.MustCompile(`%[-+ 0#]*\d*(?:\.\d+)?[diufeEgGsrx]`)
 
-// percents takes apart a text with %d and the like.
+// percents splits a text with %d and similar verbs.
 func percents(s string, args []string) []Part {
 	var list []Part
 	for k := 0; ; k++ {

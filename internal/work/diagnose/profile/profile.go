@@ -1,5 +1,5 @@
-// Package profile reads what profilers wrote of a training program, of any size in bounded memory, and says which
-// operators took the time and what they were for.
+// Package profile reads the files of profilers, of any size in bounded memory, and reports which operators took the
+// time and their purposes.
 package profile
 
 import (
@@ -15,32 +15,32 @@ import (
 	"strings"
 )
 
-// Limits of what is kept of a file and of what is read at once.
+// Bounds of what is kept of a file, and of what is read at once.
 const (
-	mostNames   = 5000    // operators that are told apart; the rest are one
+	mostNames   = 5000    // distinct operators; the rest count as one
 	mostShown   = 20      // operators in a profile
-	longestLine = 1 << 20 // bytes, and of one event
+	longestLine = 1 << 20 // bytes; also of one event
 	mostText    = 16 << 30
 	peeked      = 64 << 10
 )
 
-// Profile is what a file says.
+// Profile is the contents of a file.
 type Profile struct {
 	Tool string `json:"tool"`
-	// Seconds is the time that it covers; 0: the file does not say.
+	// Seconds is the time that it covers; 0 if the file does not say.
 	Seconds   float64    `json:"seconds,omitempty"`
-	Operators []Operator `json:"operators,omitempty"` // the costliest first
-	// Shares say what the program's time, or the GPU's where OnGPU is true, went into, from 0 to 1.
+	Operators []Operator `json:"operators,omitempty"` // the most expensive first
+	// Shares splits the program's time, or with OnGPU the GPU's, from 0 to 1.
 	Shares map[Part]float64 `json:"shares,omitempty"`
 	OnGPU  bool             `json:"on_gpu,omitempty"`
-	// GPUBusy is the share of the time in which GPUs ran kernels; nil: the file does not say.
+	// GPUBusy is the share of the time in which GPUs ran kernels; nil if unknown.
 	GPUBusy *float64 `json:"gpu_busy,omitempty"`
-	// Memory and Tensor are shares of GPU memory in use and of time in which tensor cores ran; nil: unknown.
+	// Memory is the share of GPU memory in use, and Tensor the share of time in which tensor cores ran; nil if unknown.
 	Memory *float64 `json:"gpu_memory,omitempty"`
 	Tensor *float64 `json:"tensor_active,omitempty"`
 }
 
-// Operator is a function or a kernel, without what it called.
+// Operator is a function or a kernel, without its callees.
 type Operator struct {
 	Name    string  `json:"name"`
 	Share   float64 `json:"share"` // of the time of all operators
@@ -49,7 +49,7 @@ type Operator struct {
 	Part    Part    `json:"part"`
 }
 
-// Part says what an operator is for.
+// Part is the purpose of an operator.
 type Part string
 
 // The parts.
@@ -64,7 +64,7 @@ const (
 	Evaluation    Part = "evaluation"
 )
 
-// parts tell by the name of an operator or of a function, in lower case, what it is for. The first that fits holds.
+// parts maps words in lower-case operator or function names to purposes. The first match wins.
 var parts = []struct {
 	part  Part
 	words []string
@@ -80,7 +80,7 @@ var parts = []struct {
 	{Logging, []string{"logging/", "tensorboard", "add_scalar", "wandb", "logger"}},
 }
 
-// PartOf returns what an operator is for, by its name.
+// PartOf returns the purpose of an operator by its name.
 func PartOf(name string) Part {
 	lower := strings.ToLower(name)
 	for _, p := range parts {
@@ -93,11 +93,11 @@ func PartOf(name string) Part {
 	return Compute
 }
 
-// Formats is what Read reads, for people.
+// Formats lists the formats of Read, for people.
 const Formats = "Chrome and PyTorch Profiler traces (.json, .json.gz), py-spy raw and speedscope, nvidia-smi CSV, " +
 	"dcgmi dmon, and CSV of nsys stats"
 
-// Read reads a profile. The name of the file is for messages.
+// Read reads a profile. The file's name is for messages.
 func Read(name string, from io.Reader) (Profile, error) {
 	r := bufio.NewReaderSize(from, peeked)
 	head, err := r.Peek(2)
@@ -124,7 +124,7 @@ func Read(name string, from io.Reader) (Profile, error) {
 	return p, nil
 }
 
-// foreign are the beginnings of files of other tools, and what to do instead.
+// foreign lists the first bytes of other tools' files, with the fix.
 var foreign = []struct{ magic, tool, fix string }{
 	{"SQLite format 3\x00", "an SQLite database, as Nsight Systems exports it",
 		"write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
@@ -146,7 +146,7 @@ var foreign = []struct{ magic, tool, fix string }{
 
 type reading func(*bufio.Reader) (Profile, error)
 
-// readerOf tells by its beginning what a file is.
+// readerOf detects the format of a file from its beginning.
 func readerOf(name string, head []byte) (reading, error) {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	if len(text) == 0 {
@@ -181,7 +181,7 @@ func readerOf(name string, head []byte) (reading, error) {
 	return nil, fmt.Errorf("%s is a file of another tool (it begins with %.40q): scrimp reads %s", name, first, Formats)
 }
 
-// limited reads so many bytes at most, and then fails instead of ending.
+// limited reads at most left bytes, and then fails instead of ending.
 type limited struct {
 	from io.Reader
 	left int64
@@ -195,7 +195,7 @@ func (l *limited) Read(b []byte) (int, error) {
 	}
 	n, err := l.from.Read(b[:min(int64(len(b)), l.left)])
 	l.left -= int64(n)
-	return n, err //nolint:wrapcheck // it stands for the reader that it limits
+	return n, err //nolint:wrapcheck // it stands in for the reader that it limits
 }
 
 // tally adds up operators.
@@ -209,7 +209,7 @@ func newTally() *tally { return &tally{by: map[string]*Operator{}, parts: map[Pa
 
 const others = "others"
 
-// add counts time of an operator, which is for a part.
+// add adds time of an operator with a purpose.
 func (t *tally) add(name string, part Part, time float64, count int64) {
 	if !(time >= 0 && time < 1e15) {
 		return
@@ -230,7 +230,7 @@ func (t *tally) add(name string, part Part, time float64, count int64) {
 	t.parts[part] += time
 }
 
-// list returns the costliest operators.
+// list returns the most expensive operators.
 func (t *tally) list() []Operator {
 	list := make([]Operator, 0, len(t.by))
 	for _, name := range slices.Sorted(maps.Keys(t.by)) {
@@ -244,7 +244,7 @@ func (t *tally) list() []Operator {
 	return list[:min(len(list), mostShown)]
 }
 
-// shares returns the time of each part as a share of all.
+// shares returns the time of each part relative to all.
 func (t *tally) shares(all float64) map[Part]float64 {
 	out := map[Part]float64{}
 	for p, v := range t.parts {

@@ -25,7 +25,7 @@ func read(t *testing.T, name, text string) profile.Profile {
 
 func near(a, b float64) bool { return math.Abs(a-b) < 0.005 }
 
-// An operator's time is without what it calls, and what a loader calls is loading.
+// An operator's time excludes the operators that it calls, and what a loader calls counts as loading.
 func TestRead_TraceOfProcessors(t *testing.T) {
 	const events = `[{"name":"enumerate(DataLoader)#_Next","ph":"X","ts":0,"dur":600,"tid":1,"pid":"CPU","args":{"x":[1,{"y":2}]}},
 		{"name":"aten::randn","ph":"X","ts":100,"dur":100,"tid":1,"pid":"CPU"},
@@ -47,7 +47,7 @@ func TestRead_TraceOfProcessors(t *testing.T) {
 	}
 }
 
-// Where a GPU ran, its kernels are the operators, and copies and collectives shares of its time.
+// If a GPU ran, its kernels are the operators, and copies and collectives are shares of its time.
 func TestRead_TraceOfGPUs(t *testing.T) {
 	p := read(t, "gpu", `{"traceEvents":[
 		{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":0,"dur":1000},
@@ -108,7 +108,7 @@ func TestRead_TablesOfGPUs(t *testing.T) {
 	}
 }
 
-// A file of another tool is refused by its name, with what to do instead.
+// A file of another tool is refused with the tool's name and what to do instead.
 func TestRead_RefusesFilesOfOtherTools(t *testing.T) {
 	for text, want := range map[string]string{
 		"SQLite format 3\x00....":  "nsys stats --format csv",
@@ -118,11 +118,11 @@ func TestRead_RefusesFilesOfOtherTools(t *testing.T) {
 		"":                         "is empty",
 		"hello world\nmore text\n": "file of another tool",
 		"a,b,c\n1,2,3\n":           "file of another tool",
-		`{"a":1}`:                  "no trace of Chrome",
+		`{"a":1}`:                  "not a trace of Chrome",
 		`[]`:                       "no events",
-		`{"traceEvents":{}}`:       "no trace of Chrome",
+		`{"traceEvents":{}}`:       "not a trace of Chrome",
 		`[{"ph":"M"}]`:             "no events",
-		`{"x`:                      "no trace of Chrome",
+		`{"x`:                      "not a trace of Chrome",
 	} {
 		if p, err := profile.Read("the-file", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "the-file") {
@@ -131,7 +131,7 @@ func TestRead_RefusesFilesOfOtherTools(t *testing.T) {
 	}
 }
 
-// Of a trace that a killed program left what is whole counts.
+// Of a trace that a killed program left, the complete events count.
 func TestRead_TornTrace(t *testing.T) {
 	p := read(t, "torn", `{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":100},{"ph":"X","name":"b","pi`)
 	if len(p.Operators) != 1 {
@@ -165,7 +165,7 @@ func (l *long) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A profile of any size is read in bounded memory, and a value that has no end is an error.
+// A profile of any size is read in limited memory, and a value without an end is an error.
 func TestRead_TakesBoundedMemory(t *testing.T) {
 	size := int64(lane.Pick(4<<20, 2<<30))
 	event := `{"ph":"X","name":"aten::add","cat":"cpu_op","pid":1,"tid":1,"ts":5,"dur":1,"args":{"shape":[1,2,3]}},` + "\n"

@@ -26,7 +26,7 @@ func cutLast(line string) (before, after string, ok bool) {
 	return line[:at], line[at+1:], true
 }
 
-// eachLine calls f with each line. A line that is too long is an error.
+// eachLine calls f with each line. A too long line is an error.
 func eachLine(r *bufio.Reader, f func(string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, peeked), longestLine)
@@ -36,7 +36,7 @@ func eachLine(r *bufio.Reader, f func(string) error) error {
 		}
 	}
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
-		return errors.New("a line is longer than 1 MiB: it is no file of that tool")
+		return errors.New("a line is longer than 1 MiB: this is not a file of that tool")
 	}
 	if s.Err() != nil {
 		return fmt.Errorf("read a line: %w", s.Err())
@@ -44,7 +44,7 @@ func eachLine(r *bufio.Reader, f func(string) error) error {
 	return nil
 }
 
-// stackPart is what a stack is for: of its frames, from the outermost, the first that says so.
+// stackPart returns the purpose of a stack: that of its outermost frame with one.
 func stackPart(frames []string) Part {
 	for _, f := range frames {
 		if p := PartOf(f); p != Compute {
@@ -54,7 +54,7 @@ func stackPart(frames []string) Part {
 	return Compute
 }
 
-// readFolded reads py-spy record --format raw.
+// readFolded reads the output of py-spy record --format raw.
 func readFolded(r *bufio.Reader) (Profile, error) {
 	t := newTally()
 	odd := 0
@@ -75,12 +75,12 @@ func readFolded(r *bufio.Reader) (Profile, error) {
 		return Profile{}, err
 	}
 	if t.total == 0 || odd > len(t.by) {
-		return Profile{}, errors.New("most lines are no stacks of py-spy (FRAME;FRAME COUNT)")
+		return Profile{}, errors.New("most lines are not stacks of py-spy (FRAME;FRAME COUNT)")
 	}
 	return sampled("py-spy", t), nil
 }
 
-// sampled is a profile that counts samples: their time is not known.
+// sampled returns a profile that counts samples, so its time is unknown.
 func sampled(tool string, t *tally) Profile {
 	p := Profile{Tool: tool, Operators: t.list(), Shares: t.shares(t.total)}
 	for i := range p.Operators {
@@ -89,10 +89,10 @@ func sampled(tool string, t *tally) Profile {
 	return p
 }
 
-// mostFrames is how many functions a speedscope file may name.
+// mostFrames bounds the functions of a speedscope file.
 const mostFrames = 1 << 20
 
-// readSpeedscope reads a file of speedscope. Stacks name frames by their index; the frames may stand before or after.
+// readSpeedscope reads a speedscope file. Stacks refer to frames by index; the frames may precede or follow them.
 func readSpeedscope(r *bufio.Reader) (Profile, error) {
 	d := decoder(r)
 	if _, err := d.Token(); err != nil {
@@ -119,14 +119,14 @@ func readSpeedscope(r *bufio.Reader) (Profile, error) {
 	return s.profile()
 }
 
-// speedscope adds up a file. Stacks is bounded: what comes after is counted by its own frame alone.
+// speedscope adds up a file. The number of stacks is bounded: further ones count only for their own frame.
 type speedscope struct {
 	frames []string
-	stacks map[string]int32 // by the frames' indexes, four bytes each
+	stacks map[string]int32 // by the frames' indices, four bytes each
 	weight []float64        // by stack
 }
 
-// Bounds of what is kept of a file: different stacks, and samples of one profile.
+// Bounds of what is kept of a file: distinct stacks, and samples of one profile.
 const (
 	mostStacks  = 100_000
 	mostSamples = 1 << 22
@@ -135,7 +135,7 @@ const (
 // object calls f for each key of an object.
 func object(d *json.Decoder, f func(key string) error) error {
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return errors.Join(errors.New("an object is missing: it is no file of speedscope"), err)
+		return errors.Join(errors.New("an object is missing: this is not a speedscope file"), err)
 	}
 	for d.More() {
 		key, err := d.Token()
@@ -182,14 +182,14 @@ func (s *speedscope) shared(d *json.Decoder) error {
 
 func list(d *json.Decoder, f func() error) error {
 	if open, err := d.Token(); err != nil || open != json.Delim('[') {
-		return errors.Join(errors.New("a list is missing: it is no file of speedscope"), err)
+		return errors.Join(errors.New("a list is missing: this is not a speedscope file"), err)
 	}
 	return eachOf(d, f)
 }
 
 func (s *speedscope) profiles(d *json.Decoder) error {
 	return list(d, func() error {
-		var samples []int32 // of one profile; weights follow or stand before
+		var samples []int32 // of one profile; the weights precede or follow
 		var weights []float64
 		err := object(d, func(key string) error {
 			switch key {
@@ -230,7 +230,7 @@ func (s *speedscope) profiles(d *json.Decoder) error {
 	})
 }
 
-// stack is the number of a stack. Of more stacks than are kept it is that of the innermost frame alone.
+// stack returns the number of a stack. Beyond the bound it is the number of the innermost frame alone.
 func (s *speedscope) stack(frames []int32) int32 {
 	if len(s.stacks) >= mostStacks && len(frames) > 1 {
 		if n, known := s.stacks[string(pack(frames))]; known {
@@ -248,7 +248,7 @@ func (s *speedscope) stack(frames []int32) int32 {
 	return n
 }
 
-// pack writes frames as bytes, at most the innermost deepest of them. One that is none is of no frame.
+// pack encodes frames as bytes, at most the innermost deepest ones. An invalid index denotes no frame.
 func pack(frames []int32) []byte {
 	frames = frames[max(0, len(frames)-deepest):]
 	out := make([]byte, 0, 4*len(frames))

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// mean adds up a column.
+// mean averages a column.
 type mean struct {
 	sum float64
 	n   int64
@@ -30,7 +30,7 @@ func (m *mean) value() *float64 {
 	return &v
 }
 
-// share reads a number with or without its unit, times unit, as a share; false: it is none.
+// share parses a number with or without a unit as a share, multiplied by unit; false if it is none.
 func share(text string, unit float64) (float64, bool) {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), " ")
 	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
@@ -44,7 +44,7 @@ func plain(text string) (float64, bool) {
 	return v, err == nil && v >= 0 && v < 1e15
 }
 
-// column is where a table has something, by a part of the column's name; -1: it has not.
+// column returns the index of the first column whose name contains one of names, or -1.
 func column(header []string, names ...string) int {
 	for i, h := range header {
 		for _, n := range names {
@@ -63,7 +63,7 @@ func cell(row []string, at int) string {
 	return row[at]
 }
 
-// readGPUTable reads nvidia-smi --query-gpu=… --format=csv, and CSV with DCGM's names of fields.
+// readGPUTable reads the output of nvidia-smi --query-gpu=… --format=csv, and CSV with DCGM field names.
 func readGPUTable(r *bufio.Reader) (Profile, error) {
 	var header []string
 	var use, memory, tensor mean
@@ -71,7 +71,7 @@ func readGPUTable(r *bufio.Reader) (Profile, error) {
 	err := eachLine(r, func(line string) error {
 		row, err := oneRow(line)
 		if err != nil || len(row) == 0 {
-			return nil // a torn line
+			return nil // an incomplete line
 		}
 		if header == nil {
 			header = row
@@ -117,7 +117,7 @@ func oneRow(line string) ([]string, error) {
 	return row, nil
 }
 
-// readDmon reads dcgmi dmon: columns with blanks between them, of a header that is repeated.
+// readDmon reads the output of dcgmi dmon: columns separated by blanks, with a repeated header.
 func readDmon(r *bufio.Reader) (Profile, error) {
 	var use, tensor mean
 	var names []string
@@ -149,7 +149,7 @@ func readDmon(r *bufio.Reader) (Profile, error) {
 	return Profile{Tool: "DCGM", OnGPU: true, GPUBusy: use.value(), Tensor: tensor.value()}, nil
 }
 
-// readNsys reads the tables of nsys stats --format csv, one or several after another.
+// readNsys reads the tables of nsys stats --format csv, one or several in sequence.
 func readNsys(r *bufio.Reader) (Profile, error) {
 	t := newTally()
 	var header []string
@@ -160,7 +160,7 @@ func readNsys(r *bufio.Reader) (Profile, error) {
 			return nil
 		}
 		if err != nil {
-			return nil // a torn line
+			return nil // an incomplete line
 		}
 		if column(row, "total time (ns)") >= 0 {
 			header = row

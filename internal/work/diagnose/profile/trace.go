@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// event is what is read of an event of a Chrome trace. Times are microseconds.
+// event holds the used fields of a Chrome trace event. Times are microseconds.
 type event struct {
 	Name string          `json:"name"`
 	Kind string          `json:"ph"`
@@ -21,14 +21,14 @@ type event struct {
 	Tid  json.RawMessage `json:"tid"`
 }
 
-// guard fails where one value is too long: the decoder holds a value as a whole.
+// guard fails if one value is too long, because the decoder holds a whole value.
 type guard struct {
 	from io.Reader
 	read int64
-	done func() int64 // bytes that the decoder is through with
+	done func() int64 // bytes that the decoder has processed
 }
 
-var errValue = errors.New("an event is longer than 1 MiB: it is no trace of a profiler")
+var errValue = errors.New("an event is longer than 1 MiB: this is not a profiler's trace")
 
 func (g *guard) Read(b []byte) (int, error) {
 	if g.done != nil && g.read-g.done() > longestLine+peeked {
@@ -36,7 +36,7 @@ func (g *guard) Read(b []byte) (int, error) {
 	}
 	n, err := g.from.Read(b[:min(len(b), peeked)])
 	g.read += int64(n)
-	return n, err //nolint:wrapcheck // it stands for the reader that it guards
+	return n, err //nolint:wrapcheck // it stands in for the reader that it guards
 }
 
 // decoder reads JSON in bounded memory.
@@ -47,7 +47,7 @@ func decoder(r *bufio.Reader) *json.Decoder {
 	return d
 }
 
-// readTrace reads a Chrome trace: a list of events, or an object that has them under traceEvents.
+// readTrace reads a Chrome trace: a list of events, or an object with them under traceEvents.
 func readTrace(r *bufio.Reader) (Profile, error) {
 	d := decoder(r)
 	t := trace{host: newTally(), device: newTally(), threads: map[string]*thread{}, first: math.Inf(1),
@@ -66,12 +66,12 @@ func readTrace(r *bufio.Reader) (Profile, error) {
 	})
 	switch {
 	case err != nil && t.seen == 0:
-		return Profile{}, fmt.Errorf("it is no trace of Chrome or PyTorch Profiler: %w", err)
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF): // torn: a program that was killed wrote it
+		return Profile{}, fmt.Errorf("it is not a trace of Chrome or PyTorch Profiler: %w", err)
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF): // incomplete: the program was killed
 	case err != nil:
 		return Profile{}, err
 	case t.seen == 0:
-		return Profile{}, errors.New("it has no events with a duration: it is no trace of Chrome or PyTorch Profiler")
+		return Profile{}, errors.New("it has no events with a duration: it is not a trace of Chrome or PyTorch Profiler")
 	}
 	return t.profile(), nil
 }
@@ -81,7 +81,7 @@ func isType(err error) bool {
 	return errors.As(err, &wrong)
 }
 
-// eachIn calls f before each value of the list that the text is, or that it has under a name.
+// eachIn calls f before each value of the list that is the text or a named field of it.
 func eachIn(d *json.Decoder, name string, f func() error) error {
 	open, err := d.Token()
 	if err != nil {
@@ -124,7 +124,7 @@ func eachOf(d *json.Decoder, f func() error) error {
 	return nil
 }
 
-// skip passes over a value of any size.
+// skip skips a value of any size.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
 		t, err := d.Token()
@@ -149,16 +149,16 @@ type trace struct {
 	threads      map[string]*thread
 	first, last  float64 // microseconds
 	devices      map[string]bool
-	parts        map[string]Part // by name: it is dear to find
-	latest       *thread         // of the event before
+	parts        map[string]Part // by name, because finding it is slow
+	latest       *thread         // of the previous event
 	pid, tid     string
 	seen, odd    int
 }
 
-// thread is what is open on one.
+// thread holds the open operators of a thread.
 type thread struct{ open []span }
 
-// span is an operator that has begun. Own is its time without what it calls.
+// span is an open operator. Own is its time without its callees.
 type span struct {
 	name     string
 	part     Part
@@ -166,7 +166,7 @@ type span struct {
 	begun    float64
 }
 
-// Bounds of what one thread may have open, and of threads.
+// Bounds of the open operators of a thread, and of threads.
 const (
 	deepest     = 512
 	mostThreads = 4096
@@ -223,7 +223,7 @@ func (t *trace) operator(e *event) {
 	}
 }
 
-// thread is that of an event; nil: there are too many.
+// thread returns the thread of an event, or nil if there are too many.
 func (t *trace) thread(e *event) *thread {
 	if t.latest != nil && string(e.Pid) == t.pid && string(e.Tid) == t.tid {
 		return t.latest
@@ -241,7 +241,7 @@ func (t *trace) thread(e *event) *thread {
 	return th
 }
 
-// part is PartOf, which it keeps of the names that come often.
+// part is PartOf with a cache.
 func (t *trace) part(name string) Part {
 	p, known := t.parts[name]
 	if known {
@@ -257,7 +257,7 @@ func (t *trace) part(name string) Part {
 	return p
 }
 
-// begin closes what has ended by then, and opens an operator within what goes on.
+// begin closes the operators that have ended by then, and opens a nested operator.
 func (t *trace) begin(th *thread, e *event, end float64) {
 	for n := len(th.open); n > 0 && (th.open[n-1].end <= e.At || th.open[n-1].begun > e.At || n >= deepest); n-- {
 		t.close(th.open[n-1])
@@ -267,7 +267,7 @@ func (t *trace) begin(th *thread, e *event, end float64) {
 	if n := len(th.open); n > 0 {
 		outer := &th.open[n-1]
 		outer.own -= e.Dur
-		if outer.part != Compute { // what a loader calls is loading
+		if outer.part != Compute { // a callee of a loader is loading
 			s.part = outer.part
 		}
 	}
@@ -276,7 +276,7 @@ func (t *trace) begin(th *thread, e *event, end float64) {
 
 func (t *trace) close(s span) { t.host.add(s.name, s.part, max(0, s.own)/1e6, 1) }
 
-// profile is what was added up. Where GPUs ran, their kernels are the operators.
+// profile returns the result. If GPUs ran, their kernels are the operators.
 func (t *trace) profile() Profile {
 	for _, th := range t.threads {
 		for _, s := range th.open {

@@ -7,15 +7,15 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// costs predicts what an epoch of a trial costs: what its own epochs cost, or what the parameters say.
+// costs predicts the cost of a trial's epoch from its own epochs, or from its parameters.
 type costs struct {
 	f     *features
 	epoch []float64 // the newest prediction by trial
 	sum   []float64 // of each trial's own costs
 	count []float64
-	seen  int          // reports that are in the sums
-	order []tune.Trial // those that have trained
-	known int          // how many of them the newest fit knows
+	seen  int          // reports in the sums
+	order []tune.Trial // trials that have trained
+	known int          // how many of them the newest fit uses
 }
 
 func newCosts(f *features) *costs {
@@ -27,7 +27,7 @@ func newCosts(f *features) *costs {
 	return c
 }
 
-// variances of the prior of a logarithm: of all, of a slope in a parameter, of similar trials, of one.
+// Prior variances of a cost's logarithm: of the level, of a slope in a parameter, of similar trials, of one trial.
 const (
 	costLevel = 9.0
 	costSlope = 4.0
@@ -50,7 +50,7 @@ func (c *costs) kernel(i, j int) float64 {
 	return k + costLike*m
 }
 
-// fitted is how many trials the prediction goes by at most.
+// fitted bounds the trials behind the prediction.
 const fitted = 300
 
 // update learns from the history. Trials that have trained cost what they did.
@@ -80,7 +80,7 @@ func (c *costs) update(h *tune.History) {
 	c.predict(trials)
 }
 
-// half is every second trial.
+// half returns every second trial.
 func half(trials []tune.Trial) (list []tune.Trial) {
 	for i := 0; i < len(trials); i += 2 {
 		list = append(list, trials[i])
@@ -88,7 +88,7 @@ func half(trials []tune.Trial) (list []tune.Trial) {
 	return list
 }
 
-// predict fits the costs of trials, and predicts those of the trials that were never trained.
+// predict fits the costs of trained trials, and predicts those of the others.
 func (c *costs) predict(trials []tune.Trial) {
 	n, logs := len(trials), make([]float64, len(trials))
 	for i, t := range trials {

@@ -7,11 +7,11 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// features are the trials' parameters as the models see them: numbers by their rank among all trials, so that neither a
-// logarithm that nobody declared nor a far value matters, and choices as they are.
+// features holds the trials' parameters for the models: numbers by their rank among all trials, so that undeclared
+// logarithms and outliers do not matter, and choices unchanged.
 type features struct {
 	x     [][]float64 // by trial and parameter
-	equal []bool      // by parameter: values are equal or not, and nothing lies between
+	equal []bool      // by parameter: its values are only equal or different
 }
 
 func newFeatures(s *tune.Search) *features {
@@ -38,7 +38,7 @@ func newFeatures(s *tune.Search) *features {
 	return f
 }
 
-// ranks are the places of values among themselves, 0 to 1; equal values share the middle of theirs.
+// ranks returns the ranks of values, from 0 to 1; equal values share their middle rank.
 func ranks(values []float64) []float64 {
 	order := make([]int, len(values))
 	for i := range order {
@@ -59,7 +59,7 @@ func ranks(values []float64) []float64 {
 	return out
 }
 
-// distance is that of two trials in all parameters, squared.
+// distance returns the squared distance of two trials over all parameters.
 func (f *features) distance(i, j int) (r2 float64) {
 	for d := range f.equal {
 		r2 += f.apart(i, j, d)
@@ -67,7 +67,7 @@ func (f *features) distance(i, j int) (r2 float64) {
 	return r2
 }
 
-// apart is the distance of two trials in one parameter, squared.
+// apart returns the squared distance of two trials in one parameter.
 func (f *features) apart(i, j, d int) float64 {
 	v := f.x[i][d] - f.x[j][d]
 	if f.equal[d] {

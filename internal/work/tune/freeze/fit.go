@@ -2,15 +2,16 @@ package freeze
 
 import "math"
 
-// A row is a value that was seen, or the mean of several at neighbouring epochs.
+// A row is an observed value, or the mean of several at neighbouring epochs.
 type row struct {
 	trial int
 	at    [parts]float64 // the shapes at its epoch
 	z     float64
-	n     float64 // values that it is the mean of
+	n     float64 // number of averaged values
 }
 
-// noiseOf is the variance of a row: neighbouring values err together, so n of them count as the root of n.
+// noiseOf returns the variance of a row: neighbouring values have correlated errors, so n of them count as the root of
+// n.
 func noiseOf(sigma2 float64, r *row) float64 { return sigma2 / math.Sqrt(r.n) }
 
 // fitter fits the parameters of a kernel to rows.
@@ -18,7 +19,7 @@ type fitter struct {
 	f      *features
 	rows   []row
 	trials []int // of the rows, each once
-	of     []int // the place of each row's trial in trials
+	of     []int // index of each row's trial in trials
 	corr   []float64
 	slope  []float64
 	k, l   []float64
@@ -42,7 +43,7 @@ func newFitter(f *features, rows []row) *fitter {
 	return t
 }
 
-// covariances fills in the kernel of all rows.
+// covariances computes the kernel of all rows.
 func (t *fitter) covariances(th theta) {
 	m := len(t.trials)
 	inv := make([]float64, len(th)-lengths)
@@ -82,7 +83,7 @@ func (t *fitter) covariances(th theta) {
 	}
 }
 
-// evaluate returns the log of the posterior of the parameters and its gradient.
+// evaluate returns the log posterior of the parameters and sets its gradient.
 func (t *fitter) evaluate(th, mean, spread, grad theta) float64 {
 	t.covariances(th)
 	n := len(t.rows)
@@ -114,7 +115,7 @@ func (t *fitter) evaluate(th, mean, spread, grad theta) float64 {
 	return value
 }
 
-// gradient fills in the derivatives of the likelihood.
+// gradient computes the derivatives of the likelihood.
 func (t *fitter) gradient(th, grad theta) {
 	n, m := len(t.rows), len(t.trials)
 	invert(t.l, t.inv, n)
@@ -158,7 +159,8 @@ func (t *fitter) gradient(th, grad theta) {
 	}
 }
 
-// fit improves the parameters by steps whose size follows the sign of the gradient only, which no scale misleads.
+// fit improves the parameters by steps whose size depends only on the sign of the gradient, which makes it independent
+// of scale.
 func (t *fitter) fit(from theta, steps int) theta {
 	const most = 0.7
 	mean, spread := priorOf(len(from) - lengths)
@@ -196,7 +198,7 @@ func (t *fitter) fit(from theta, steps int) theta {
 	return best
 }
 
-// cholesky fills in the lower l with l·lᵀ = k, and reports whether k is positive definite.
+// cholesky computes the lower l with l·lᵀ = k, and reports whether k is positive definite.
 func cholesky(k, l []float64, n int) bool {
 	for i := range n {
 		li := l[i*n : i*n+i+1]
@@ -219,9 +221,9 @@ func cholesky(k, l []float64, n int) bool {
 	return true
 }
 
-// invert fills in the lower half of the inverse of l·lᵀ.
+// invert computes the lower half of the inverse of l·lᵀ.
 func invert(l, inv []float64, n int) {
-	// The inverse of l, by rows of its transpose, so that the inner loops run along memory.
+	// The inverse of l, by rows of its transpose, so that the inner loops access memory sequentially.
 	u := make([]float64, n*n) // u[j*n+i] is (l⁻¹)[i][j]
 	for j := range n {
 		uj := u[j*n : j*n+n]

@@ -1,6 +1,6 @@
-// Package freeze is scrimp's default searcher. A model of all learning curves says what each trial will come to: its
-// level, drop and bend go by the parameters. Each decision goes to the trial from which the model expects the most
-// improvement per cost. It can leave any trial at any epoch, and come back to it.
+// Package freeze is scrimp's default searcher. A model of all learning curves predicts the final value of each trial:
+// its level, drop and bend depend on the parameters. Each decision goes to the trial with the largest expected
+// improvement per cost. The searcher can leave any trial at any epoch, and return to it.
 package freeze
 
 import (
@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// Searcher is the default one.
+// Searcher is the default searcher.
 type Searcher struct {
 	aims
 	f        *features
@@ -19,24 +19,25 @@ type Searcher struct {
 	th       theta
 	shape    shape
 	scale    scale
-	first    []tune.Trial // the design that it begins with
-	order    []tune.Trial // in which trials that were never trained come into the model
-	seen     int          // reports that the model knows
+	first    []tune.Trial // the initial design
+	order    []tune.Trial // in which untrained trials enter the model
+	seen     int          // reports in the model
 	fitted   int          // reports at the newest fit
-	until    []int        // the epochs to which a trial may be trained on
-	planned  []float64    // the cost that was expected of each trial's newest epoch
+	until    []int        // epochs to which a trial may be trained
+	planned  []float64    // expected cost of each trial's newest epoch
 	promises []promise
-	beaten   float64 // what a gain had to beat at the last decision
-	paid     float64 // what was spent when going on paid last
+	beaten   float64 // the gain that had to be beaten at the last decision
+	paid     float64 // amount spent when continuing last paid
 }
 
-// power is that by which curves fall, and ahead is how much further each epoch lies to which a trial may be trained on.
+// power is the exponent of falling curves, and ahead the ratio between successive epochs to which a trial may be
+// trained.
 const (
 	power = 0.5
 	ahead = 1.6
 )
 
-// New makes the default searcher.
+// New returns the default searcher.
 func New(s *tune.Search) tune.Searcher {
 	f := newFeatures(s)
 	th, _ := priorOf(len(s.Space.Params))
@@ -51,14 +52,14 @@ func New(s *tune.Search) tune.Searcher {
 	return d
 }
 
-// starts is how many trials the design has, and crowd how many it is chosen from.
+// starts is the number of trials in the design, and crowd the number that it is chosen from.
 const (
 	starts = 8
 	crowd  = 32
 )
 
-// design is the user's own values first, where a trial has them, and then the trials that differ most from those
-// before.
+// design returns the user's default values first, if a trial has them, followed by the trials that differ most from the
+// earlier ones.
 func design(s *tune.Search, f *features) (list []tune.Trial) {
 	order := tune.Shuffled(len(s.Trials), s.Seed)
 	if own := slices.IndexFunc(s.Trials, func(v []tune.Value) bool { return slices.Equal(v, s.Space.Default) }); own >= 0 {
@@ -78,14 +79,14 @@ func design(s *tune.Search, f *features) (list []tune.Trial) {
 			}
 		}
 		if best == tune.None {
-			break // the rest are the same
+			break // the others are equal
 		}
 		list = append(list, best)
 	}
 	return list
 }
 
-// Next is the trial with the largest gain per cost.
+// Next returns the trial with the largest gain per cost.
 func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	d.costs.update(h)
 	room := d.room(h)
@@ -118,7 +119,7 @@ func (d *Searcher) train(h *tune.History, t tune.Trial) tune.Choice {
 	return tune.Train(t)
 }
 
-// room is what is left of the budget when the epochs in flight have cost what was expected of them.
+// room returns the rest of the budget if the running epochs cost what is expected.
 func (d *Searcher) room(h *tune.History) float64 {
 	left := h.Budget - h.Cost
 	for t := range h.Runs {
@@ -129,10 +130,10 @@ func (d *Searcher) room(h *tune.History) float64 {
 	return left
 }
 
-// careful is what a trial that was never trained may cost beyond what is expected.
+// careful is the factor by which an untrained trial may exceed its expected cost.
 const careful = 1.2
 
-// next is what the next epoch of a trial may cost. Before any has cost something nobody knows, and the first begin.
+// next returns the cost bound of a trial's next epoch. While no cost is known it is 0, and the first trials start.
 func (d *Searcher) next(h *tune.History, t tune.Trial) float64 {
 	if d.costs.known == 0 {
 		return 0

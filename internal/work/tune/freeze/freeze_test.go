@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// search is one with drawn parameters: two numbers and a choice.
+// search returns a search with random parameters: two numbers and a choice.
 func search(trials int, seed uint64) *tune.Search {
 	c := tune.NewChance(seed)
 	s := &tune.Search{Epochs: 12, Budget: 200, Switch: 0.1, Seed: seed, Space: tune.Space{Params: []tune.Param{
@@ -21,7 +21,7 @@ func search(trials int, seed uint64) *tune.Search {
 	return s
 }
 
-// drawn is rows of some trials at some epochs.
+// drawn returns random rows of some trials at some epochs.
 func drawn(s *tune.Search, n int, seed uint64) (rows []row) {
 	c, sh := tune.NewChance(seed), newShape(s.Epochs, power)
 	for i := range n {
@@ -31,7 +31,7 @@ func drawn(s *tune.Search, n int, seed uint64) (rows []row) {
 	return rows
 }
 
-// The posterior that grows row by row is the one that the textbook's formula gives for all rows at once.
+// The posterior that grows row by row equals that of the textbook's formula for all rows at once.
 func TestModel_AgreesWithAPlainTwin(t *testing.T) {
 	s := search(9, 1)
 	f := newFeatures(s)
@@ -42,7 +42,7 @@ func TestModel_AgreesWithAPlainTwin(t *testing.T) {
 	for _, r := range rows {
 		m.add(r)
 	}
-	// The twin: the mean is kᵀ(K+N)⁻¹z, by Gaussian elimination.
+	// The simple version: the mean is kᵀ(K+N)⁻¹z, by Gaussian elimination.
 	kernel := func(a, b int, x, y [parts]float64) (k float64) {
 		r2 := 0.0
 		for d := range 3 {
@@ -95,7 +95,7 @@ func TestModel_AgreesWithAPlainTwin(t *testing.T) {
 	}
 }
 
-// What the model leaves out has no posterior, and its rows change nothing.
+// A trial that the model leaves out has no posterior, and its rows change nothing.
 func TestModel_LeavesTrialsOut(t *testing.T) {
 	s := search(5, 1)
 	th, _ := priorOf(3)
@@ -168,7 +168,7 @@ func TestScale_OrdersValuesAndKeepsThemFinite(t *testing.T) {
 	}
 }
 
-func TestCosts_GoByTheParameters(t *testing.T) {
+func TestCosts_DependOnTheParameters(t *testing.T) {
 	s := search(60, 5)
 	cost := func(i int) float64 { return math.Exp(3*s.Trials[i][0]) * (1 + s.Trials[i][2]) }
 	h := tune.NewHistory(s)
@@ -198,7 +198,7 @@ func TestDesign_BeginsWithTheUsersValues(t *testing.T) {
 	}
 }
 
-// What an epoch costs nobody knows at first: the search begins, however small its budget is.
+// The cost of an epoch is unknown at first: the search begins however small its budget is.
 func TestSearcher_BeginsWithASmallBudget(t *testing.T) {
 	s := search(9, 3)
 	s.Budget = 0.01
@@ -215,7 +215,8 @@ func TestSearcher_BeginsWithASmallBudget(t *testing.T) {
 	}
 }
 
-// However many trials have trained, the model has as many rows as it may have after each fit, and the best trials.
+// However many trials have trained, after each fit the model has at most the allowed number of rows, and includes the
+// best trials.
 func TestSearcher_BoundsItsModel(t *testing.T) {
 	s := search(3*maxFresh, 7)
 	s.Budget = 1e9

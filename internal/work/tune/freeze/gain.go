@@ -7,30 +7,30 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// The shares of all trials, the best first, that set a search's aims.
+// Shares of all trials, best first, that define a search's aims.
 const (
-	goodShare = 0.1  // a trial has to beat the value that this share of the trials will come to
-	quarter   = 0.25 // from here on a gain counts where the user values a point of r
-	bestShare = 0.01 // the best trial there is
+	goodShare = 0.1  // a trial must beat the final value of this share of the trials
+	quarter   = 0.25 // from here on a gain counts, if the user values a point of r
+	bestShare = 0.01 // the best trial
 )
 
-// soon is how many epochs ahead a trial that runs counts as trained.
+// soon is how many epochs ahead a running trial counts as trained.
 const soon = 5
 
-// wide is where the two outer of three points lie that stand for a Gaussian, in standard deviations.
+// wide is the position of the two outer of three points that approximate a Gaussian, in standard deviations.
 const wide = 1.2
 
-// aims are values on the model's scale.
+// aims holds values on the model's scale.
 type aims struct {
 	now     float64 // the best value so far
-	target  float64 // what a trial has to beat to be worth an epoch
+	target  float64 // the value that a trial must beat to be worth an epoch
 	quarter float64
 	best    float64
 }
 
-// aim finds the aims. To beat the best value so far is not enough: while that is poor, the quickest way to beat it is
-// a cheap and poor trial. A trial has to beat what a tenth of all trials will come to, and what runs now will soon
-// reach.
+// aim computes the aims. Beating the best value so far is not enough: while that is poor, the quickest way to beat it
+// is a cheap and poor trial. A trial must beat what a tenth of all trials will reach, and what the running trials will
+// reach soon.
 func (d *Searcher) aim(h *tune.History) {
 	d.aims = aims{now: d.scale.of(h.Incumbent)}
 	list := make([]float64, 0, 3*len(d.model.trials))
@@ -56,8 +56,8 @@ func (d *Searcher) aim(h *tune.History) {
 	}
 }
 
-// rate is the expected improvement on a value, at most so much, per cost of training a trial on, to the epoch where it
-// is largest. Errs is the variance by which one value of the metric errs.
+// rate returns the expected improvement on a value, at most most, per cost of continuing a trial, to the epoch where it
+// is largest. errs is the error variance of one value of the metric.
 func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room float64) float64 {
 	p, from, best := d.model.of(t), h.Epoch(t), 0.0
 	for _, e := range d.until {
@@ -74,7 +74,7 @@ func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room fl
 	return best
 }
 
-// improvement is the mean of how far a Gaussian lies below 0: for mean 0 and standard deviation 1 it is 0.399.
+// improvement returns the mean of how far a Gaussian is below 0: for mean 0 and standard deviation 1 it is 0.399.
 func improvement(mean, sd float64) float64 {
 	if sd <= 0 {
 		return math.Max(0, -mean)

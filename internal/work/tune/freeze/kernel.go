@@ -2,33 +2,33 @@ package freeze
 
 import "math"
 
-// A curve is a level at the last epoch, plus a drop that remains, plus a bend:
+// A curve is a level at the last epoch, plus a remaining drop, plus a bend:
 //
 //	value(t) = level + drop·w(t) + bend·v(t) + noise
 //
-// w falls from 1 at the first epoch to 0 at the last, v is 0 at both and 1 between. Level, drop and bend are Gaussian:
-// a part that all trials share, a part that trials with similar parameters share, and a part of the trial's own.
+// w falls from 1 at the first epoch to 0 at the last; v is 0 at both and 1 between. Level, drop and bend are Gaussian,
+// with a part common to all trials, a part common to trials with similar parameters, and the trial's own part.
 const parts = 3
 
-// The parameters of the kernel, as logarithms. Lengths of the parameters follow.
+// Parameters of the kernel, as logarithms. The lengths of the hyper-parameters follow.
 const (
-	likeLevel = iota // variance that similar trials share
+	likeLevel = iota // variance shared by similar trials
 	likeDrop
 	likeBend
-	ownLevel // variance of the trial's own
+	ownLevel // variance of the trial's own part
 	ownDrop
 	ownBend
 	noise
 	lengths
 )
 
-// shared is the variance of what all trials have in common, by part.
+// shared is the variance common to all trials, by part.
 var shared = [parts]float64{4, 4, 1}
 
-// theta is the parameters of a kernel.
+// theta holds the parameters of a kernel.
 type theta []float64
 
-// priorOf is the mean and the standard deviation of each parameter before anything is seen.
+// priorOf returns the prior mean and standard deviation of each parameter.
 func priorOf(dims int) (mean, spread theta) {
 	mean = theta{math.Log(1.0), math.Log(0.5), math.Log(0.05), math.Log(0.3), math.Log(0.2), math.Log(0.05),
 		math.Log(0.02)}
@@ -39,10 +39,11 @@ func priorOf(dims int) (mean, spread theta) {
 	return mean, spread
 }
 
-// shape is w and v of each epoch.
+// shape holds w and v of each epoch.
 type shape [][parts]float64
 
-// newShape makes the shapes of epochs 0 to the last; w goes by the epoch to the power -p, and by its logarithm for 0.
+// newShape returns the shapes of the epochs from 0 to the last; w depends on the epoch to the power -p, or on its
+// logarithm for 0.
 func newShape(epochs int, p float64) shape {
 	s := make(shape, epochs+1)
 	pow := func(t float64) float64 {
@@ -63,8 +64,8 @@ func newShape(epochs int, p float64) shape {
 	return s
 }
 
-// matern is the correlation at a squared distance (Matérn 5/2), and its derivative by the logarithm of a length per
-// squared distance in that parameter.
+// matern returns the correlation at a squared distance (Matérn 5/2), and its derivative by the logarithm of a length
+// per squared distance in that parameter.
 func matern(r2 float64) (k, slope float64) {
 	r := math.Sqrt(5 * r2)
 	e := math.Exp(-r)

@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// The fit of the kernel takes fitRows rows and fitSteps steps. It comes again when the history has grown by an eighth,
-// or by many reports.
+// A fit of the kernel uses fitRows rows and fitSteps steps. It repeats when the history has grown by an eighth, or by
+// many reports.
 const (
 	fitRows  = 160
 	fitSteps = 12
@@ -17,18 +17,18 @@ const (
 	many     = 200
 )
 
-// Bounds of the model, so that a decision takes milliseconds however many trials there are.
+// Bounds of the model, so that a decision takes milliseconds for any number of trials.
 const (
 	maxRows  = 700  // at a fit
-	maxFresh = 1000 // trials that were never trained
+	maxFresh = 1000 // untrained trials
 )
 
-// learn brings the model up to date.
+// learn updates the model.
 func (d *Searcher) learn(h *tune.History) {
 	n := len(h.Reports)
 	if d.model != nil && n < d.fitted+min(many, max(6, d.fitted/growth)) {
 		fresh := slices.Clone(h.Reports[d.seen:])
-		// Reports that come together come in any order.
+		// Simultaneous reports arrive in any order.
 		slices.SortFunc(fresh, func(a, b tune.Report) int {
 			return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Epoch, b.Epoch))
 		})
@@ -50,8 +50,8 @@ func (d *Searcher) learn(h *tune.History) {
 	d.seen, d.fitted = n, n
 }
 
-// known is the trials that the model has and their rows: those that have trained, the best first if there are too many,
-// and some that were never trained.
+// known returns the trials of the model and their rows: those that have trained, the best first if there are too many,
+// and some untrained ones.
 func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 	var curves [][]row
 	order, total := slices.Clone(h.Order), 0
@@ -67,7 +67,7 @@ func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 		}
 	}
 	for i, t := range order {
-		// A running trial that has no value yet takes no row.
+		// A running trial without a value takes no row.
 		if len(rows)+len(curves[i]) > maxRows {
 			break
 		}
@@ -84,7 +84,7 @@ func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 	return rows, trials
 }
 
-// curve is the rows of a trial. In a long curve the values of neighbouring epochs are one row.
+// curve returns the rows of a trial. In a long curve, neighbouring epochs share a row.
 func (d *Searcher) curve(h *tune.History, t tune.Trial) (list []row) {
 	values := h.Runs[t].Values
 	for from := 0; from < len(values); {
@@ -102,7 +102,7 @@ func (d *Searcher) curve(h *tune.History, t tune.Trial) (list []row) {
 	return list
 }
 
-// thin is every second row, or third and so on, so that fitRows are left at most.
+// thin returns every n-th row, so that at most fitRows remain.
 func thin(rows []row) (list []row) {
 	stride := (len(rows) + fitRows - 1) / fitRows
 	for i := 0; i < len(rows); i += stride {

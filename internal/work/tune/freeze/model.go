@@ -6,13 +6,13 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// A posterior is level, drop and bend of a trial, given what was seen.
+// A posterior is the distribution of a trial's level, drop and bend, given the observations.
 type posterior struct {
 	mean [parts]float64
 	cov  [parts][parts]float64
 }
 
-// at is the mean and the variance of the curve where the shapes are these, noise left out.
+// at returns the mean and the variance of the curve at the given shapes, without noise.
 func (p *posterior) at(s *[parts]float64) (mean, variance float64) {
 	for a := range parts {
 		mean += p.mean[a] * s[a]
@@ -23,8 +23,8 @@ func (p *posterior) at(s *[parts]float64) (mean, variance float64) {
 	return mean, math.Max(variance, 0)
 }
 
-// model is a Gaussian process over the level, drop and bend of some trials. A row that is added changes all posteriors
-// at once, for the number of rows times the number of trials.
+// model is a Gaussian process over the level, drop and bend of some trials. Adding a row updates all posteriors at
+// once, in time proportional to rows times trials.
 type model struct {
 	f      *features
 	trials []tune.Trial
@@ -64,7 +64,7 @@ func newModel(f *features, th theta, trials []tune.Trial) *model {
 	return m
 }
 
-// of is the posterior of a trial, or nil where the model leaves the trial out.
+// of returns the posterior of a trial, or nil if the model does not have it.
 func (m *model) of(t tune.Trial) *posterior {
 	if m.place[t] < 0 {
 		return nil
@@ -72,7 +72,7 @@ func (m *model) of(t tune.Trial) *posterior {
 	return &m.post[m.place[t]]
 }
 
-// correlations are those of a trial with every trial.
+// correlations returns the correlations of a trial with every trial.
 func (m *model) correlations(trial tune.Trial) []float64 {
 	if c, ok := m.corr[trial]; ok {
 		return c

@@ -7,11 +7,11 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// A scale turns values into numbers for the model: 0 is the best value at the time of the fit, 1 is where the good
-// trials end, and above that it goes by the logarithm, so that a run that diverged counts as bad and no more.
+// A scale maps values to numbers for the model: 0 is the best value at the time of the fit, 1 is where the good trials
+// end, and above it is logarithmic, so that a diverged run is bad, but not extreme.
 type scale struct{ zero, unit float64 }
 
-// linearShare is the share of trials that the linear part of the scale holds, and noScale the end of it on both sides.
+// linearShare is the share of trials in the linear part of the scale, and noScale bounds the scale on both sides.
 const (
 	linearShare = 0.2
 	noScale     = 12
@@ -38,7 +38,7 @@ func newScale(h *tune.History) scale {
 	return s
 }
 
-// of is the number of a value. What is not finite is as bad as can be.
+// of returns the number of a value. A value that is not finite gets the worst number.
 func (s scale) of(v float64) float64 {
 	if !tune.Finite(v) {
 		return noScale
@@ -50,7 +50,7 @@ func (s scale) of(v float64) float64 {
 	return math.Max(-noScale, math.Min(noScale, z))
 }
 
-// value is the value of a number, the inverse of of.
+// value is the inverse of of.
 func (s scale) value(z float64) float64 {
 	if z > 1 {
 		z = math.Exp(z - 1)

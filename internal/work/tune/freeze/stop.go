@@ -6,28 +6,28 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// A promise is the gain that the model expected of the spend since the last decision, and what came of it.
+// A promise is the model's expected gain of the spend since the last decision, and the actual gain.
 type promise struct {
-	spent     float64 // by the search when it was made
+	spent     float64 // by the search at that time
 	rate      float64 // expected gain per cost
 	gain, got float64
 }
 
-// The model expects too much of the trial from which it expects most. Its promise therefore counts by the share of the
-// promises that came true while the last part of the spend was made, as if doubted promises had come true before.
+// The model is too optimistic about the trial from which it expects most. So its promise counts by the share of recent
+// promises that came true, with a prior as if earlier ones had come true.
 const (
 	recent = 0.5
 	prior  = 30
 )
 
-// patience is the share of the spend over which going on must not have paid before the search stops. Of the first
-// reports the model makes too little to say so.
+// patience is the share of the spend during which continuing must not have paid before the search stops. After only a
+// few reports the model is too uncertain to stop.
 const (
 	patience = 0.15
 	unsure   = 3 * starts
 )
 
-// pays reports whether going on is worth its cost. Without a value of a point it always is.
+// pays reports whether continuing is worth its cost. Without a value of a point it always is.
 func (d *Searcher) pays(h *tune.History, room float64) bool {
 	if h.PointValue <= 0 {
 		return true

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// shared is the folder of measured tables, which are not part of the repository.
+// shared returns the folder of measured tables, which are not part of the repository.
 func shared(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "..", "shared", "data", "search")
@@ -23,7 +23,7 @@ func shared(t testing.TB) string {
 	return dir
 }
 
-// load reads a table of a folder.
+// load reads a table from a folder.
 func load(t testing.TB, dir string) *Table {
 	t.Helper()
 	var files [3]io.Reader

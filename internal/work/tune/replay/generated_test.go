@@ -10,19 +10,19 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// What the curves of a generated table are like.
+// The kinds of curves in a generated table.
 const (
 	plain   = "plain"
 	crosses = "crosses" // those that begin well end badly
 	diverge = "diverge" // some become NaN or infinite
 	same    = "same"    // all values and costs are equal
-	useless = "useless" // parameters say nothing
+	useless = "useless" // parameters have no influence
 	late    = "late"    // half of the curves fall in the last third
 )
 
 var likes = []string{plain, crosses, diverge, same, useless, late}
 
-// generate makes a table, the same for the same arguments.
+// generate makes a table, always the same for the same arguments.
 func generate(t testing.TB, like string, seed uint64, configs, epochs int) *Table {
 	t.Helper()
 	c := tune.NewChance(seed)
@@ -75,8 +75,8 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-// A second, plain way to the figures of random search and of successive halving by stopping: each worker has a list of
-// epochs that it has finished, and figures are read off a fine grid of spend.
+// A second, simple computation of the figures of random search and of successive halving by stopping: each worker has a
+// list of the epochs that it has finished, and figures are taken from a fine grid of spend.
 func TestSimulate_AgreesWithAPlainTwin(t *testing.T) {
 	for _, like := range []string{plain, crosses, late} {
 		for seed := range uint64(4) {
@@ -186,7 +186,7 @@ func twin(table *Table, halve bool, seed uint64) (res Result) {
 	return res
 }
 
-// A decision of the default searcher takes milliseconds, also with ten thousand trials.
+// A decision of the default searcher takes milliseconds, even with ten thousand trials.
 func BenchmarkDefault_TenThousandTrials(b *testing.B) {
 	table := generate(b, plain, 1, 10_000, 9)
 	table.BudgetSeconds *= 5 // 40 full trainings, some 600 epochs

@@ -10,10 +10,10 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// a rule is a property of a searcher on a table. It returns what is wrong, "" for nothing.
+// A rule is a property of a searcher on a table. It returns what is wrong, or "".
 type rule func(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string
 
-// watched is a searcher with something before each choice.
+// watched is a searcher that calls see with each choice.
 type watched struct {
 	tune.Searcher
 	see func(h *tune.History, worker int, c tune.Choice) tune.Choice
@@ -28,7 +28,7 @@ func searchOf(table *Table, seed uint64) *tune.Search {
 		Switch: table.SwitchSeconds, Seed: seed}
 }
 
-// choices plays a search and returns what was chosen, in order.
+// choices plays a search and returns its choices in order.
 func choices(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) (list []string, res Result, err error) {
 	s := searchOf(table, seed)
 	by := watched{fresh(s), func(_ *tune.History, w int, c tune.Choice) tune.Choice {
@@ -72,7 +72,7 @@ func repeats(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) 
 	return ""
 }
 
-// allowed: no choice is a trial that runs, has diverged or is complete. Play refuses such a choice.
+// allowed: no choice is a trial that is running, has diverged or is complete. Play refuses such a choice.
 func allowed(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string {
 	if _, _, err := choices(table, fresh, seed); err != nil {
 		return err.Error()
@@ -80,7 +80,7 @@ func allowed(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) 
 	return ""
 }
 
-// orderless: reports that come at the same time may come in any order. It plays rounds of two workers whose epochs end
+// orderless: the order of simultaneous reports does not matter. It plays rounds of two workers whose epochs end
 // together.
 func orderless(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64) string {
 	run := func(turn bool) (list []string) {
@@ -117,14 +117,14 @@ func orderless(table *Table, fresh func(*tune.Search) tune.Searcher, seed uint64
 	return ""
 }
 
-// Every searcher keeps these properties on every kind of table.
+// Every searcher has these properties on every kind of table.
 func TestSearchers_KeepTheirProperties(t *testing.T) {
 	for _, like := range likes {
 		for seed := range uint64(lane.Pick(1, 30)) {
 			table := generate(t, like, seed, 40+int(7*seed), 9+int(3*seed))
 			for _, s := range searchers {
 				rules := map[string]rule{"repeats": repeats, "allowed": allowed, "orderless": orderless}
-				if s.name == "default" { // the others are as the protocol has them
+				if s.name == "default" { // the others behave as in the protocol
 					rules["withinBudget"] = withinBudget
 				}
 				for name, keeps := range rules {
@@ -137,7 +137,7 @@ func TestSearchers_KeepTheirProperties(t *testing.T) {
 	}
 }
 
-// A property that no searcher can break holds nothing: each finds a searcher with a fault.
+// A property that no searcher can violate is worthless: each one finds a searcher with a fault.
 func TestProperties_FindPlantedFaults(t *testing.T) {
 	good := func() func(*tune.Search) tune.Searcher { return searchers[len(searchers)-1].make }()
 	with := func(see func(h *tune.History, worker int, c tune.Choice) tune.Choice) func(*tune.Search) tune.Searcher {
@@ -198,7 +198,7 @@ func TestProperties_FindPlantedFaults(t *testing.T) {
 	}
 }
 
-// A trial whose value is not finite is not trained again, and is no incumbent.
+// A trial whose value is not finite is not trained again, and is not the incumbent.
 func TestSearchers_StopTrialsThatDiverge(t *testing.T) {
 	table := generate(t, diverge, 3, 60, 12)
 	for _, s := range searchers {

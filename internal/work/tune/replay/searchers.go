@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/work/tune/rungs"
 )
 
-// searchers are those that a search can name.
+// searchers lists the available searchers.
 var searchers = []struct {
 	name string
 	make func(*tune.Search) tune.Searcher
@@ -23,7 +23,7 @@ var searchers = []struct {
 	{"default", freeze.New},
 }
 
-// Names are those of all searchers.
+// Names returns the names of all searchers.
 func Names() (list []string) {
 	for _, s := range searchers {
 		list = append(list, s.name)
@@ -31,7 +31,7 @@ func Names() (list []string) {
 	return list
 }
 
-// New makes the searcher of a name.
+// New returns the searcher with the given name.
 func New(name string, search *tune.Search) (tune.Searcher, error) {
 	for _, s := range searchers {
 		if s.name == name {

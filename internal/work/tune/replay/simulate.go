@@ -7,13 +7,13 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// Workers train at the same time.
+// Workers is the number of trials that train at once.
 const Workers = 4
 
 // hit is the r at which a search counts as having found the best.
 const hit = 0.01
 
-// A Result is the figures of one search on one table.
+// A Result is the outcome of one search on one table.
 type Result struct {
 	Table     string  `json:"table"`
 	Searcher  string  `json:"searcher"`
@@ -23,29 +23,29 @@ type Result struct {
 	R50       float64 `json:"r50"`
 	R100      float64 `json:"r100"`
 	AUC       float64 `json:"auc"`       // the mean of r over the budget
-	To1       float64 `json:"to1"`       // the share of the budget at which r is 0.01 or less, 1: never
-	Overshoot float64 `json:"overshoot"` // beyond the budget, a share of it
+	To1       float64 `json:"to1"`       // the share of the budget at which r reaches 0.01; 1 for never
+	Overshoot float64 `json:"overshoot"` // relative amount beyond the budget
 	*Stopped
 
-	Trials    int `json:"-"` // that were started
+	Trials    int `json:"-"` // started trials
 	Switches  int `json:"-"`
 	Decisions int `json:"-"`
 }
 
-// Stopped says when a search stopped by itself.
+// Stopped describes when a search stopped by itself.
 type Stopped struct {
 	SpentUSD float64 `json:"stop_spent"`
-	Regret   float64 `json:"stop_regret"` // of its net value against the best moment of the search that goes on
+	Regret   float64 `json:"stop_regret"` // its net value relative to the best moment of the continued search
 }
 
-// flight is an epoch in training.
+// flight is a running epoch.
 type flight struct {
 	trial      tune.Trial
 	from, till float64
 	moved      bool
 }
 
-// game is a search that is being played.
+// game is a search being played.
 type game struct {
 	table   *Table
 	history *tune.History
@@ -54,16 +54,16 @@ type game struct {
 	done    float64 // seconds of finished epochs
 	over    bool    // the budget is spent
 	curve   []moment
-	stop    float64 // seconds spent when the searcher stopped, -1: it did not
+	stop    float64 // seconds spent when the searcher stopped; -1 if it did not
 	asked   int
 	moves   int
 }
 
-// moment is an r that holds from an amount spent on.
+// moment is an r that holds from a spent amount on.
 type moment struct{ spent, r float64 }
 
-// Simulate plays a searcher on a table. PointUSD is what a point of r is worth, 0: it is not said. Next is called
-// before each decision and ends the search where it returns an error.
+// Simulate plays a searcher on a table. pointUSD is the worth of a point of r; 0 if unknown. It calls next before each
+// decision and stops on its error.
 func Simulate(t *Table, name string, seed uint64, pointUSD float64, next func() error) (Result, error) {
 	search := &tune.Search{Space: t.Space, Trials: t.Configs, Epochs: t.MaxEpoch, Budget: t.BudgetSeconds,
 		Switch: t.SwitchSeconds, Seed: seed}
@@ -103,7 +103,7 @@ func Play(t *Table, name string, by tune.Searcher, search *tune.Search, pointUSD
 	return res, nil
 }
 
-// first is the worker whose epoch finishes first, the lower one of two, or -1.
+// first returns the worker whose epoch ends first, the lower one of two, or -1.
 func (g *game) first() int {
 	best := -1
 	for w, f := range g.flights {
@@ -140,7 +140,7 @@ func (g *game) ask(w int, now float64, next func() error) error {
 	return nil
 }
 
-// finish ends the epoch of a worker, and asks for those that are free.
+// finish ends the epoch of a worker, and asks for the free workers.
 func (g *game) finish(w int, next func() error) error {
 	f := g.flights[w]
 	g.flights[w] = nil
@@ -177,7 +177,7 @@ func (g *game) finish(w int, next func() error) error {
 	return nil
 }
 
-// at is r when that much is spent.
+// at returns r at a spent amount.
 func (g *game) at(spent float64) float64 {
 	r := 1.0
 	for _, m := range g.curve {
@@ -206,8 +206,8 @@ func (g *game) result() Result {
 	return res
 }
 
-// stopped compares the net value at the stop with that of the best moment: the value of a point × (1 - r) less what
-// was spent. The best moment may be before anything was spent, with a net value of 0.
+// stopped compares the net value at the stop with that of the best moment: the value of a point × (1 - r) minus the
+// amount spent. The best moment may be the start, with a net value of 0.
 func (g *game) stopped(pointUSD float64) *Stopped {
 	usd := g.table.PriceUSD / 3600
 	net := func(spent float64) float64 { return pointUSD*(1-g.at(spent)) - usd*spent }
@@ -224,7 +224,7 @@ func (g *game) stopped(pointUSD float64) *Stopped {
 	case got >= best:
 	case best > 0:
 		s.Regret = (best - got) / best
-	default: // nothing was to be won, and what was spent is the loss
+	default: // nothing could be gained, so the amount spent is the loss
 		s.Regret = (best - got) / pointUSD
 	}
 	return s

@@ -1,5 +1,5 @@
-// Package replay plays searchers on tables of learning curves that were measured before, so that a search costs nothing
-// but the searcher's own time. A table is a folder with space.json, configs.csv and curves.csv.
+// Package replay plays searchers on tables of recorded learning curves, so that a search costs only the searcher's own
+// time. A table is a folder with space.json, configs.csv and curves.csv.
 package replay
 
 import (
@@ -16,17 +16,17 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// Bounds of what a table may hold.
+// Bounds of a table.
 const (
 	MaxConfigs = 100_000
 	MaxPoints  = 5_000_000 // epochs of all configurations
-	maxSeconds = 1e9       // of an epoch
+	maxSeconds = 1e9       // per epoch
 	maxMetric  = 1e300
 )
 
 // A Point is an epoch of a configuration.
 type Point struct {
-	Value   float64 // of the metric; NaN or infinite where the training diverged
+	Value   float64 // of the metric; NaN or infinite if the training diverged
 	Seconds float64
 }
 
@@ -36,7 +36,7 @@ type Table struct {
 	Configs [][]tune.Value
 	Curves  [][]Point // by configuration and epoch
 	Best    float64   // the smallest value in the table
-	Quarter float64   // the 25 % quantile over configurations of their smallest values
+	Quarter float64   // the 25 % quantile of the configurations' smallest values
 }
 
 // Read reads a table. Errors name the file, the line and the column.
@@ -65,7 +65,7 @@ func Read(name string, space, configs, curves io.Reader) (*Table, error) {
 type sheet struct {
 	csv     *csv.Reader
 	name    string
-	columns []int // of the header, in the order asked for
+	columns []int // indices of the requested columns
 	asked   []string
 }
 
@@ -89,7 +89,7 @@ func open(r io.Reader, name string, columns ...string) (*sheet, error) {
 	return s, nil
 }
 
-// next is the cells of the next line in the order asked for, or io.EOF.
+// next reads the requested cells of the next line, or returns io.EOF.
 func (s *sheet) next(cells []string) error {
 	record, err := s.csv.Read()
 	if errors.Is(err, io.EOF) {
@@ -104,13 +104,13 @@ func (s *sheet) next(cells []string) error {
 	return nil
 }
 
-// wrong is an error of a cell of the newest line.
+// wrong returns an error about a cell of the current line.
 func (s *sheet) wrong(cell int, format string, args ...any) error {
 	line, _ := s.csv.FieldPos(s.columns[cell])
 	return fmt.Errorf("%s:%d: %s %s", s.name, line, s.asked[cell], fmt.Sprintf(format, args...))
 }
 
-// whole reads a cell that is a whole number from low to high.
+// whole parses a cell as a whole number from low to high.
 func (s *sheet) whole(cells []string, cell, low, high int) (int, error) {
 	v, err := strconv.Atoi(cells[cell])
 	if err != nil || v < low || v > high {
@@ -218,14 +218,14 @@ func (t *Table) point(s *sheet, cells []string) error {
 	return nil
 }
 
-// measure finds the values that figures are relative to.
+// measure computes the reference values of the figures.
 func (t *Table) measure(name string) error {
 	var bests []float64
 	for _, curve := range t.Curves {
 		best := math.Inf(1)
 		for _, p := range curve {
 			if !tune.Finite(p.Value) {
-				break // nothing trains on
+				break // training stops here
 			}
 			best = math.Min(best, p.Value)
 		}
@@ -245,7 +245,7 @@ func (t *Table) measure(name string) error {
 	return nil
 }
 
-// Regret is r of a value: 0 at the table's best, 1 at the best quarter and above.
+// Regret returns r of a value: 0 at the table's best, 1 at the best quarter and above.
 func (t *Table) Regret(incumbent float64) float64 {
 	switch {
 	case incumbent <= t.Best:

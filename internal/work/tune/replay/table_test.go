@@ -24,7 +24,7 @@ func TestRead_NamesTheFileTheLineAndTheFix(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to, want string }{
 		{`"max_epoch": 2`, `"max_epoch": -2`, "x/space.json: max_epoch is -2: give 1 to"},
-		{"1,1,adam", "1,1,adan", "x/configs.csv:3: opt is wrong: \"adan\" is none of the choices sgd, adam"},
+		{"1,1,adam", "1,1,adan", "x/configs.csv:3: opt is wrong: \"adan\" is not one of the choices sgd, adam"},
 		{"1,1,adam", "1,x,adam", "x/configs.csv:3: lr is wrong: \"x\" is not a number"},
 		{"1,1,adam", "1,-1,adam", "x/configs.csv:3: lr is wrong: -1 is not above 0"},
 		{"1,1,adam", "1,nan,adam", "x/configs.csv:3: lr is wrong: \"nan\" is not a number"},

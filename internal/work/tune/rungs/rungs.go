@@ -1,5 +1,5 @@
-// Package rungs holds the searchers that need no model: random search, median stopping, successive halving (stopping
-// and promotion), asynchronous Hyperband, and one epoch followed by the best in full.
+// Package rungs holds the searchers without a model: random search, median stopping, successive halving (stopping and
+// promotion), asynchronous Hyperband, and one epoch of each followed by full training of the best.
 package rungs
 
 import (
@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// eta is how many trials compete for each place in the next rung.
+// eta is the number of trials that compete for each place in the next rung.
 const eta = 3
 
-// rungs are first, first×3, first×9 and so on below the last epoch.
+// rungs returns first, first×3, first×9 and so on below the last epoch.
 func rungs(first, epochs int) (list []int) {
 	for r := first; r < epochs; r *= eta {
 		list = append(list, r)
@@ -20,7 +20,7 @@ func rungs(first, epochs int) (list []int) {
 	return list
 }
 
-// pool hands out trials in the order of a seed.
+// pool hands out trials in an order given by the seed.
 type pool struct {
 	order []tune.Trial
 	next  int
@@ -66,14 +66,14 @@ func newStopper(s *tune.Search, stop func(*tune.History, tune.Trial) bool) *stop
 	return &stopper{newPool(s), stop, map[int]tune.Trial{}}
 }
 
-// Random trains each trial in full.
+// Random trains each trial fully.
 func Random(s *tune.Search) tune.Searcher {
 	return newStopper(s, func(*tune.History, tune.Trial) bool { return false })
 }
 
-// MedianStop stops a trial whose smallest value is above the median of the others' means over as many epochs.
+// MedianStop stops a trial whose smallest value is above the median of the other trials' means over as many epochs.
 func MedianStop(s *tune.Search) tune.Searcher {
-	const others = 5 // with as many epochs, before the rule holds
+	const others = 5 // with as many epochs, before the rule applies
 	warm := max(2, (s.Epochs+9)/10)
 	return newStopper(s, func(h *tune.History, t tune.Trial) bool {
 		e := h.Epoch(t)
@@ -106,7 +106,7 @@ func median(list []float64) float64 {
 	return (list[n/2-1] + list[n/2]) / 2
 }
 
-// AshaStop stops a trial that is not among the best third that have come to a rung so far.
+// AshaStop stops a trial that is not among the best third of those that have reached a rung so far.
 func AshaStop(s *tune.Search) tune.Searcher {
 	seen := map[int][]float64{}
 	ladder := rungs(1, s.Epochs)
@@ -146,7 +146,7 @@ func newBracket(first, epochs int) *bracket {
 	return b
 }
 
-// arrive notes a trial that has come to a rung.
+// arrive records a trial that has reached a rung.
 func (b *bracket) arrive(h *tune.History, t tune.Trial) {
 	i := slices.Index(b.ladder, h.Epoch(t))
 	if i < 0 || h.Runs[t].Failed {
@@ -161,7 +161,7 @@ func (b *bracket) arrive(h *tune.History, t tune.Trial) {
 	}
 }
 
-// best is the first trial of rung i that may be promoted: one of the best third, or any where all may.
+// best returns the first trial of rung i that may be promoted: one of the best third, or with all any trial.
 func (b *bracket) best(h *tune.History, i int, all bool) (place, bool) {
 	n := len(b.arrived[i])
 	if !all {
@@ -175,7 +175,7 @@ func (b *bracket) best(h *tune.History, i int, all bool) (place, bool) {
 	return place{}, false
 }
 
-// above is the epoch to which rung i promotes.
+// above returns the epoch to which rung i promotes.
 func (b *bracket) above(i, epochs int) int {
 	if i+1 < len(b.ladder) {
 		return b.ladder[i+1]
@@ -183,18 +183,18 @@ func (b *bracket) above(i, epochs int) int {
 	return epochs
 }
 
-// task is the epoch that a worker's trial is to reach, and its bracket.
+// task is the epoch that a worker's trial should reach, and its bracket.
 type task struct {
 	trial tune.Trial
 	until int
 	of    *bracket
 }
 
-// promoter keeps several brackets of successive halving by promotion. ASHA has one.
+// promoter runs several brackets of successive halving by promotion. ASHA has one.
 type promoter struct {
 	pool
 	brackets []*bracket
-	share    []int // of fresh trials that each bracket gets, in turn
+	share    []int // of new trials for each bracket, in turn
 	force    bool  // promote beyond the best third when no trial is left to start
 	started  int
 	current  map[int]task
@@ -206,7 +206,7 @@ func AshaPromo(s *tune.Search) tune.Searcher {
 		current: map[int]task{}}
 }
 
-// HyperbandAsync runs three brackets of AshaPromo that begin with 1, 3 and 9 epochs.
+// HyperbandAsync runs three brackets of AshaPromo that start with 1, 3 and 9 epochs.
 func HyperbandAsync(s *tune.Search) tune.Searcher {
 	return &promoter{pool: newPool(s), brackets: []*bracket{newBracket(1, s.Epochs), newBracket(eta, s.Epochs),
 		newBracket(eta*eta, s.Epochs)}, share: []int{9, 3, 1}, current: map[int]task{}}
@@ -234,7 +234,7 @@ func (p *promoter) Next(h *tune.History, worker int) tune.Choice {
 	return tune.Train(k.trial)
 }
 
-// promote takes the trial at the highest rung, and of those the one with the smallest value.
+// promote picks the trial at the highest rung, and among those the one with the smallest value.
 func (p *promoter) promote(h *tune.History, all bool) (task, bool) {
 	var found task
 	var of *bracket
@@ -255,7 +255,7 @@ func (p *promoter) promote(h *tune.History, all bool) (task, bool) {
 	return task{top.trial, of.above(at, h.Epochs), of}, true
 }
 
-// start gives a fresh trial to the bracket whose turn it is.
+// start gives a new trial to the next bracket in turn.
 func (p *promoter) start(h *tune.History) (task, bool) {
 	t := p.fresh(h)
 	if t == tune.None {
@@ -280,14 +280,14 @@ func (p *promoter) start(h *tune.History) (task, bool) {
 	return task{t, until, b}, true
 }
 
-// topK trains one epoch of each trial until half the budget is spent, and then the best of them in full.
+// topK trains one epoch of each trial until half the budget is spent, and then the best of them fully.
 type topK struct {
 	pool
 	full    bool
 	current map[int]tune.Trial
 }
 
-// TopK is the cheapest search that is honest: one epoch of each, and the best by that epoch in full.
+// TopK is the simplest fair search: one epoch of each trial, and full training of the best ones.
 func TopK(s *tune.Search) tune.Searcher { return &topK{newPool(s), false, map[int]tune.Trial{}} }
 
 func (k *topK) Next(h *tune.History, worker int) tune.Choice {
@@ -316,7 +316,7 @@ func (k *topK) Next(h *tune.History, worker int) tune.Choice {
 	return tune.Train(best.trial)
 }
 
-// taken reports whether a worker trains a trial in full.
+// taken reports whether a worker trains a trial fully.
 func (k *topK) taken(t tune.Trial) bool {
 	for _, o := range k.current {
 		if o == t {
