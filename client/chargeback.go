@@ -11,30 +11,31 @@ import (
 	"scrimp/money"
 )
 
-// Chargeback is what a month cost each team: by itself, and its share of what no team had by itself. The totals of
-// statements and what is left of the pools add up to the total of the month exactly, in each currency.
+// Chargeback divides the costs of a month among teams: their own costs, and their shares of costs that belong to no
+// team. The totals of the statements and what is left of the pools add up exactly to the total of the month, in each
+// currency.
 type Chargeback struct {
 	Month      string             `json:"month"`
 	Since      time.Time          `json:"since"`
-	Until      time.Time          `json:"until"` // the end of the month, or now where it is not over
+	Until      time.Time          `json:"until"` // end of the month, or now if it has not ended
 	Over       bool               `json:"over"`
 	Rule       string             `json:"rule"`
-	Whole      bool               `json:"whole"` // false: there are teams that you may not see; no totals, no pools
+	Whole      bool               `json:"whole"` // false: you may not see all teams, so totals and pools are missing
 	Totals     []ChargebackTotal  `json:"totals"`
 	Pools      []SharedCost       `json:"pools"`
 	Statements []ChargebackOfTeam `json:"statements"`
 }
 
-// ChargebackTotal is the whole month in one currency.
+// ChargebackTotal is the sum of the month in one currency.
 type ChargebackTotal struct {
 	Currency money.Currency `json:"currency"`
-	Own      money.Amount   `json:"own"`    // of teams by themselves
-	Shared   money.Amount   `json:"shared"` // of pools, as far as teams pay it
-	Left     money.Amount   `json:"left"`   // of pools, as far as nobody does
+	Own      money.Amount   `json:"own"`    // the teams' own costs
+	Shared   money.Amount   `json:"shared"` // the part of the pools that teams pay
+	Left     money.Amount   `json:"left"`   // the part of the pools that no team pays
 	Total    money.Amount   `json:"total"`
 }
 
-// SharedCost is a cost that belongs to no team by itself. Divided and Left add up to the amount.
+// SharedCost is a pool: a cost that belongs to no single team. Divided and Left add up to Amount.
 type SharedCost struct {
 	Name     string         `json:"name"`
 	Currency money.Currency `json:"currency"`
@@ -44,35 +45,35 @@ type SharedCost struct {
 	Method   string         `json:"method"`
 }
 
-// ChargebackShare is what a team pays of a pool.
+// ChargebackShare is a team's share of a pool.
 type ChargebackShare struct {
 	Name   string       `json:"name"`
 	Amount money.Amount `json:"amount"`
 	Method string       `json:"method"`
 }
 
-// ChargebackOfTeam is the statement of a team in one currency. What is null is unknown.
+// ChargebackOfTeam is the statement of a team in one currency. Null is unknown.
 type ChargebackOfTeam struct {
 	Team     string               `json:"team"`
 	Currency money.Currency       `json:"currency"`
 	Own      money.Amount         `json:"own"`
-	Uses     map[Use]money.Amount `json:"uses"` // of Own
+	Uses     map[Use]money.Amount `json:"uses"` // parts of Own
 	Shares   []ChargebackShare    `json:"shares"`
 	Shared   money.Amount         `json:"shared"`
 	Total    money.Amount         `json:"total"`
 
-	Accrued   money.Amount `json:"accrued"` // of Own: no bill of the machine has come
-	Billed    money.Amount `json:"billed"`  // of Own: the bill of the machine has come
+	Accrued   money.Amount `json:"accrued"` // part of Own without the machine's bill
+	Billed    money.Amount `json:"billed"`  // part of Own with the machine's bill
 	Estimated money.Amount `json:"estimated"`
 
-	OnDemand *money.Amount `json:"on_demand"` // the machine time whose on-demand price is known, at that price
-	Saved    *money.Amount `json:"saved"`     // how much less it cost
-	Unlisted money.Amount  `json:"unlisted"`  // cost of machine time whose on-demand price is unknown
+	OnDemand *money.Amount `json:"on_demand"` // on-demand price of the machine time for which it is known
+	Saved    *money.Amount `json:"saved"`     // OnDemand less what that time cost
+	Unlisted money.Amount  `json:"unlisted"`  // cost of machine time without a known on-demand price
 
-	Runs             int           `json:"runs"` // jobs that cost something in the month
+	Runs             int           `json:"runs"` // jobs with costs in the month
 	Succeeded        int           `json:"succeeded"`
 	PerRun           *money.Amount `json:"per_run"`
-	PerSuccess       *money.Amount `json:"per_successful_run"` // the cost of all runs, over those that succeeded
+	PerSuccess       *money.Amount `json:"per_successful_run"` // cost of all runs per successful run
 	GPUHours         float64       `json:"gpu_hours"`
 	PerGPUHour       *money.Amount `json:"per_gpu_hour"`
 	LostToInterrupts money.Amount  `json:"lost_to_interruptions"`
@@ -80,17 +81,17 @@ type ChargebackOfTeam struct {
 	PerMillion       *money.Amount `json:"per_million_samples"`
 }
 
-// Fee is a shared cost that no machine has: a subscription, a surcharge.
+// Fee is a shared cost that belongs to no machine, such as a subscription or a surcharge.
 type Fee struct {
 	Name     string         `json:"name"`
-	Amount   money.Amount   `json:"amount"` // a month; 0 removes the fee
+	Amount   money.Amount   `json:"amount"` // per month; 0 removes the fee
 	Currency money.Currency `json:"currency"`
 	Since    string         `json:"since,omitempty"` // first month, such as 2026-10; "": from the beginning
 	Until    string         `json:"until,omitempty"` // last month; "": for ever
 }
 
-// Chargeback divides what a month cost among teams. The rule is proportional, even or fixed; shares are TEAM=WEIGHT,
-// for fixed alone.
+// Chargeback divides the costs of a month among teams. The rule is proportional, even or fixed; shares are
+// TEAM=WEIGHT, for the rule fixed only.
 func (c *Client) Chargeback(ctx context.Context, month, rule string, shares []string) (Chargeback, error) {
 	q := url.Values{"month": {month}, "rule": {rule}}
 	if len(shares) > 0 {
@@ -104,16 +105,16 @@ func (c *Client) Fees(ctx context.Context) ([]Fee, error) {
 	return ask[[]Fee](ctx, c, http.MethodGet, "/v1/chargeback/fees", nil)
 }
 
-// SetFee makes, changes or removes a fee from its first month on.
+// SetFee creates, changes or removes a fee from its first month on.
 func (c *Client) SetFee(ctx context.Context, f Fee) error {
 	return c.Do(ctx, http.MethodPut, "/v1/chargeback/fees", f, nil)
 }
 
-// NameColumns is how many columns of a Table have names, which a spreadsheet may take for something else.
+// NameColumns is the number of columns of a Table that hold names, which a spreadsheet could take for formulas.
 const NameColumns = 4
 
-// Table is the chargeback as rows, the header first. The columns own, shared and total add up: a pool takes back in
-// shared what teams pay of it.
+// Table returns the chargeback as rows, header first. The columns own, shared and total add up: the row of a pool
+// has in shared the negative of what teams pay of it.
 func (v Chargeback) Table() [][]string {
 	rows := [][]string{{"month", "team", "currency", "method", "own", "shared", "total", "useful", "lost", "start_up",
 		"idle", "open", "accrued", "billed", "estimated", "on_demand", "saved", "runs", "succeeded", "per_run",

@@ -1,6 +1,5 @@
-// Package client asks a scrimp server: it submits jobs, follows them and says
-// what they cost. It is a thin layer over the HTTP API, which GET
-// /v1/openjson describes.
+// Package client calls a scrimp server: it submits jobs, follows them and reports their costs. It is a thin layer
+// over the HTTP API, which GET /v1/openapi.json describes.
 package client
 
 import (
@@ -20,15 +19,14 @@ import (
 	"time"
 )
 
-// Client is good for any number of goroutines.
+// Client is safe for concurrent use.
 type Client struct {
 	base, token string
 	http        *http.Client
 }
 
-// New returns a client of the server at an address such as
-// https://scrimp.example.com. The token is one of scrimp tokens new. A nil
-// client is http.DefaultClient; a timeout of its own also ends streams.
+// New returns a client for the server at an address such as https://scrimp.example.com. The token comes from scrimp
+// tokens new. If h is nil, the client uses http.DefaultClient; a timeout of h also ends streams.
 func New(address, token string, h *http.Client) *Client {
 	if h == nil {
 		h = http.DefaultClient
@@ -36,7 +34,7 @@ func New(address, token string, h *http.Client) *Client {
 	return &Client{strings.TrimRight(address, "/"), token, h}
 }
 
-// Send uploads a work folder, a tar file in gzip, for a submission that follows within a day.
+// Send uploads a work folder, a tar file in gzip, for a submission within a day.
 func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err error) {
 	r, err := c.Open(ctx, http.MethodPost, "/v1/work", "application/gzip", folder)
 	if err != nil {
@@ -46,8 +44,8 @@ func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err e
 	return v.Work, err
 }
 
-// Submit submits a job. With a Key it can be repeated: the same key submits once, and so Submit repeats it itself, for
-// four seconds, where the connection breaks before the answer has come.
+// Submit submits a job. The server accepts a Key once, so a call with a Key can be repeated. Submit itself retries
+// such a call for four seconds if the connection breaks before the response.
 func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
 	return submitted[Job](ctx, c, "/v1/jobs", s)
 }
@@ -66,21 +64,20 @@ func submitted[T any](ctx context.Context, c *Client, path string, s Submission)
 	}
 }
 
-// firstPause is how long Submit waits before it repeats itself; each pause is twice as long as the one before. Tests
-// make it smaller.
+// firstPause is the wait before Submit's first retry; it doubles each time. Tests shorten it.
 var firstPause = 250 * time.Millisecond
 
-// isCutOff reports whether a request may have been done although err came instead of its answer.
+// isCutOff reports whether the server may have processed a request that failed with err.
 func isCutOff(err error) bool {
-	if at, ok := errors.AsType[*StatusError](err); ok { // of a proxy
+	if at, ok := errors.AsType[*StatusError](err); ok { // from a proxy
 		return at.Status == http.StatusBadGateway || at.Status == http.StatusGatewayTimeout
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op != "dial" || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// SubmitAll submits 1 to 1000 jobs without work folders or secrets in one transaction:
-// all, or none. Each with a Key of its own, it can be repeated.
+// SubmitAll submits 1 to 1000 jobs without work folders or secrets in one transaction: all or none. If each has a
+// Key of its own, the call can be repeated.
 func (c *Client) SubmitAll(ctx context.Context, list []Submission) ([]Job, error) {
 	return ask[[]Job](ctx, c, http.MethodPost, "/v1/jobs/batch", list)
 }
@@ -90,10 +87,10 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id), nil)
 }
 
-// page is how many jobs are asked for at once.
+// page is the number of jobs per request.
 const page = 200
 
-// Jobs lists the jobs that the token's user sees, oldest first, a page at a time.
+// Jobs lists the jobs that the token's user sees, oldest first. It reads them page by page.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		for q := (url.Values{"limit": {strconv.Itoa(page)}}); ; {
@@ -115,8 +112,8 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	}
 }
 
-// JobsPage returns a page of the jobs that the user sees, as the parameters of GET /v1/jobs say, and
-// what to give as after, or before, for the next one; "": there is none.
+// JobsPage returns a page of the jobs that the user sees, by the parameters of GET /v1/jobs. next is the value of
+// after, or before, for the next page; "": no more.
 func (c *Client) JobsPage(ctx context.Context, q url.Values) (list []Job, next string, err error) {
 	r, err := c.Open(ctx, http.MethodGet, "/v1/jobs?"+q.Encode(), "", nil)
 	if err != nil {
@@ -126,8 +123,8 @@ func (c *Client) JobsPage(ctx context.Context, q url.Values) (list []Job, next s
 	return list, r.Header.Get("Scrimp-Next"), err
 }
 
-// Watch yields a job at each change until it is closed: over, and costing
-// nothing any more. An error ends it; it can be watched again.
+// Watch yields a job at each change until it is closed: it has ended and can no longer cost anything. An error ends
+// the sequence; call Watch again to go on.
 func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		r, err := c.Open(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/watch", "", nil)
@@ -151,7 +148,7 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[Job, error] {
 	}
 }
 
-// noEnd is for a stream that should have gone on.
+// noEnd turns the end of an endless stream into an error.
 func noEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -159,14 +156,14 @@ func noEnd(err error) error {
 	return err
 }
 
-// Event is a job as an event of the server's log has left it.
+// Event is the state of a job after an event of the server's log.
 type Event struct {
-	ID  uint64 // give it to Events to go on after it; 0: progress between events
+	ID  uint64 // for Events, to go on after it; 0: progress between events
 	Job Job
 }
 
-// Events yields the jobs that the user sees as they change, after an event, or
-// from now on where after is 0. An error ends it; go on after the last ID.
+// Events yields the jobs that the user sees as they change, after an event, or from now on if after is 0. An error
+// ends the sequence; call Events with the last ID to go on.
 func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		path := "/v1/events"
@@ -186,7 +183,7 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 			name, value, _ := strings.Cut(lines.Text(), ": ")
 			switch name {
 			case "id":
-				e.ID, _ = strconv.ParseUint(value, 10, 64) // 0 is one without
+				e.ID, _ = strconv.ParseUint(value, 10, 64) // 0: no ID
 			case "data":
 				err := json.Unmarshal([]byte(value), &e.Job)
 				if !yield(e, err) || err != nil {
@@ -203,21 +200,20 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 	}
 }
 
-// A LogOption says of which machine's output Logs is.
+// A LogOption selects the machine whose output Logs returns.
 type LogOption func(url.Values)
 
-// OfNode is the output of one machine of a gang, from 0.
+// OfNode selects the output of one machine of a gang, counted from 0.
 func OfNode(node int) LogOption {
 	return func(v url.Values) { v.Set("node", strconv.Itoa(node)) }
 }
 
-// OfAllNodes is the output of all machines of a gang, each line after the number of its machine:
-// "[2] loss 0.5". It has no offset.
+// OfAllNodes selects the output of all machines of a gang, each line with its machine's number before it: "[2] loss
+// 0.5". It ignores offsets.
 func OfAllNodes() LogOption { return func(v url.Values) { v.Set("node", "all") } }
 
-// Logs returns the output of a job over all its attempts, from an offset in
-// bytes; follow goes on until the job is closed. The caller closes it. Of a gang it is that
-// of node 0 unless an option says otherwise.
+// Logs returns the output of a job over all its attempts, from an offset in bytes; with follow it goes on until the
+// job is closed. The caller closes it. For a gang it is the output of node 0 unless an option selects another.
 func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool, of ...LogOption) (io.ReadCloser,
 	error) {
 	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
@@ -235,44 +231,44 @@ func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool,
 	return r.Body, nil
 }
 
-// End ends a job: save keeps a checkpoint first, otherwise it ends at once.
+// End ends a job. With save, the job saves a checkpoint first; otherwise it ends at once.
 func (c *Client) End(ctx context.Context, id string, save bool) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/end", End{Save: save})
 }
 
-// Approve lets a job run that waits for approval; the reason is for the audit trail.
+// Approve lets a job run that waits for approval. The reason goes into the audit trail.
 func (c *Client) Approve(ctx context.Context, id, reason string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/approve", Review{Reason: reason})
 }
 
-// Reject ends a job that waits for approval; the reason, which must be given, is for its submitter.
+// Reject ends a job that waits for approval. The reason is required and shown to the submitter.
 func (c *Client) Reject(ctx context.Context, id, reason string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/reject", Review{Reason: reason})
 }
 
-// Costs says what was spent, by team, project, user, kind, provider, region, SKU, category, job or tag:KEY, within a
-// span of market time until now such as 7d; "" is from the beginning.
+// Costs reports costs by team, project, user, kind, provider, region, SKU, category, job or tag:KEY, within a span
+// of market time until now, such as 7d; "" is from the beginning.
 func (c *Client) Costs(ctx context.Context, by, since string) (Costs, error) {
 	return ask[Costs](ctx, c, http.MethodGet, "/v1/costs?"+url.Values{"by": {by}, "since": {since}}.Encode(), nil)
 }
 
-// Budgets lists the limits that the token's user may know of, with what is spent and held.
+// Budgets lists the limits that the token's user may see, with what is spent and held.
 func (c *Client) Budgets(ctx context.Context) (Budgets, error) {
 	return ask[Budgets](ctx, c, http.MethodGet, "/v1/budgets", nil)
 }
 
-// Receipt says what a job has cost, and why.
+// Receipt returns the account of a job: its costs and their reasons.
 func (c *Client) Receipt(ctx context.Context, id string) (Receipt, error) {
 	return ask[Receipt](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/receipt", nil)
 }
 
-// Metric lists what a job's programs said of the metric that it is judged by: every value, in order.
+// Metric lists the values that the job's programs reported for the metric that judges it, in order.
 func (c *Client) Metric(ctx context.Context, id string) (MetricValues, error) {
 	return ask[MetricValues](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/metric", nil)
 }
 
-// Do sends in as JSON and reads the answer into out; either may be nil. It is for what has
-// no method of its own.
+// Do sends in as JSON and decodes the response into out; either may be nil. Use it for routes without a method of
+// their own.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -296,15 +292,15 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// Limits of what a server says, which may be another than it seems: no answer takes all memory here.
-var mostAnswer int64 = 256 << 20 // bytes of an answer; tests make it smaller
+// Limits on responses, so that no server can exhaust the memory of its client.
+var mostAnswer int64 = 256 << 20 // bytes of a response; tests lower it
 
-const mostLine = 4 << 20 // bytes of one of many that follow one another
+const mostLine = 4 << 20 // bytes of one element of a stream
 
-// errLong is an answer that is longer than any that a server gives.
-var errLong = errors.New("it is longer than an answer of a scrimp server: is it one?")
+// errLong means that a response is longer than any of a scrimp server.
+var errLong = errors.New("the response is longer than any of a scrimp server: check the address")
 
-// limited reads so much and then fails.
+// limited reads up to left bytes and then fails.
 type limited struct {
 	from io.Reader
 	left int64
@@ -319,8 +315,8 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Open sends a body of that media type as it is and returns an answer that is no problem,
-// whose body the caller closes. Its error is a *Problem, a *StatusError, or that there was no answer.
+// Open sends a body of the given media type and returns the response. The caller closes its body. The error is a
+// *Problem, a *StatusError, or means that there was no response.
 func (c *Client) Open(ctx context.Context, method, path, kind string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -332,7 +328,7 @@ func (c *Client) Open(ctx context.Context, method, path, kind string, body io.Re
 	}
 	r, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server: %w", err)
+		return nil, fmt.Errorf("call the server: %w", err)
 	}
 	if r.StatusCode < 300 {
 		return r, nil

@@ -2,44 +2,45 @@ package client
 
 import "time"
 
-// What a server can remove of jobs that are over, and of nobody.
+// Kinds of files that a server can remove.
 const (
 	GCWork        = "work"        // work folders
-	GCLogs        = "logs"        // what programs printed
+	GCLogs        = "logs"        // output of programs
 	GCOutputs     = "outputs"     // kept outputs
 	GCCheckpoints = "checkpoints" // in the server's own store
-	GCMachines    = "machines"    // what ended machines of this computer have left
+	GCMachines    = "machines"    // files of terminated machines on the server's host
 	GCUnused      = "unused"      // contents that no work folder needs
 )
 
-// GC asks for disk space. What a job has that runs, waits, is paused, or ended less than OlderThan ago stays.
+// GC is a request to free disk space. Files of jobs that run, wait or are paused, or ended less than OlderThan ago,
+// stay.
 type GC struct {
-	OlderThan time.Duration `json:"older_than_ns,omitempty"` // since the job's end; 0: as the server does by itself
+	OlderThan time.Duration `json:"older_than_ns,omitempty"` // since the job's end; 0: the server's own rule
 	Only      []string      `json:"only,omitempty"`          // kinds; none: all
-	Keep      []string      `json:"keep,omitempty"`          // jobs of which nothing is removed
-	// NewestCheckpoints removes the newest checkpoint of each job too
+	Keep      []string      `json:"keep,omitempty"`          // jobs whose files all stay
+	// NewestCheckpoints also removes the newest checkpoint of each job.
 	NewestCheckpoints bool `json:"newest_checkpoints,omitempty"`
-	DryRun            bool `json:"dry_run,omitempty"` // says what would go, and removes nothing
+	DryRun            bool `json:"dry_run,omitempty"` // only report what would be removed
 }
 
-// GCDone is what was removed, or would be.
+// GCDone lists what was removed, or would be.
 type GCDone struct {
 	DryRun bool     `json:"dry_run"`
 	Items  []GCItem `json:"items"`
-	Bytes  int64    `json:"bytes"` // of disk; folders that share contents count once
+	Bytes  int64    `json:"bytes"` // disk space; contents shared by folders count once
 }
 
-// GCItem is a thing that goes.
+// GCItem is one removed thing.
 type GCItem struct {
 	Kind  string `json:"kind"`
 	Job   string `json:"job,omitempty"`
-	Name  string `json:"name,omitempty"` // of a machine
+	Name  string `json:"name,omitempty"` // name of a machine
 	Bytes int64  `json:"bytes"`
 	Why   string `json:"why"`
-	Error string `json:"error,omitempty"` // why it is still there
+	Error string `json:"error,omitempty"` // why it could not be removed
 }
 
-// Removed says when what a job had was removed to make room; null: it was not.
+// Removed records when files of a job were removed to make room; null: not removed.
 type Removed struct {
 	Work        *time.Time `json:"work,omitempty"`
 	Logs        *time.Time `json:"logs,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"scrimp/money"
 )
 
-// Group is jobs that belong together and have one budget: the members of an array, the trials of a study, or the
-// stages of a pipeline. Times are wall time.
+// Group is a set of jobs with one budget: the members of an array, the trials of a study, or the stages of a
+// pipeline. Times are wall time.
 type Group struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -18,27 +18,27 @@ type Group struct {
 	State     string            `json:"state"`            // awaits_approval, open, ending or over
 	Why       string            `json:"why,omitempty"`    // machine-readable
 	Detail    string            `json:"detail,omitempty"` // a sentence
-	Closed    bool              `json:"closed"`           // over, and nothing of it costs anything any more
+	Closed    bool              `json:"closed"`           // it has ended and can no longer cost anything
 	Array     *Indexes          `json:"array,omitempty"`
 	Study     *StudyState       `json:"study,omitempty"`
 	Pipeline  *PipelineState    `json:"pipeline,omitempty"`
 	Schedule  *ScheduleState    `json:"schedule,omitempty"`
-	Of        string            `json:"of,omitempty"` // the schedule that it is a run of
+	Of        string            `json:"of,omitempty"` // the schedule of a run
 	Members   int               `json:"members"`
-	Began     int               `json:"began"` // how many of them have begun
-	Open      int               `json:"open"`  // how many of those are not over
+	Began     int               `json:"began"` // members that have started
+	Open      int               `json:"open"`  // started members that have not ended
 	AtOnce    int               `json:"at_once"`
 	Succeeded int               `json:"succeeded"`
 	Failed    int               `json:"failed"`
 	Stopped   int               `json:"stopped"`
 	Cancelled int               `json:"cancelled"`
-	Waits     []string          `json:"waits,omitempty"` // jobs and groups that must be over before a member begins
+	Waits     []string          `json:"waits,omitempty"` // jobs and groups that must end before a member starts
 	Submitted time.Time         `json:"submitted"`
 	Finished  *time.Time        `json:"finished"`
 	Currency  money.Currency    `json:"currency"`
 	Spent     money.Amount      `json:"spent"`
-	Budget    *money.Amount     `json:"budget"` // of all members together; null: none
-	Rate      *money.Rate       `json:"rate"`   // of an hour of what its members hold now; null: nothing
+	Budget    *money.Amount     `json:"budget"` // for all members together; null: none
+	Rate      *money.Rate       `json:"rate"`   // per hour for the machines held now; null: none
 	Tags      map[string]string `json:"tags,omitempty"`
 	Team      string            `json:"team,omitempty"`
 	Project   string            `json:"project,omitempty"`
@@ -46,13 +46,13 @@ type Group struct {
 	Approval  *Approval         `json:"approval,omitempty"`
 }
 
-// Indexes are those of an array: From, From+Step and so on, as many as it has members.
+// Indexes are the indexes of an array: From, From+Step and so on, one per member.
 type Indexes struct {
 	From int `json:"from"`
 	Step int `json:"step"`
 }
 
-// GroupReceipt is what a group has cost, by member, in the order in which they began. The sums are those of the lines.
+// GroupReceipt is the cost of a group by member, in the order of their start. The sums are those of the lines.
 type GroupReceipt struct {
 	Group   Group         `json:"group"`
 	Members []GroupMember `json:"members"`
@@ -61,7 +61,7 @@ type GroupReceipt struct {
 	Lost    money.Amount  `json:"lost"`
 	StartUp money.Amount  `json:"start_up"`
 	Idle    money.Amount  `json:"idle"`
-	// OnDemand is what the same work would have cost on-demand; null: of a member nobody can say.
+	// OnDemand is what the same work would have cost on-demand; null: unknown for a member.
 	OnDemand      *money.Amount `json:"on_demand"`
 	Interruptions int           `json:"interruptions"`
 	Study         *StudyReceipt `json:"study,omitempty"`
@@ -82,12 +82,12 @@ type GroupMember struct {
 	Exit          int           `json:"exit"`
 }
 
-// SubmitGroup submits a job as an array or a study, and repeats itself as Submit does.
+// SubmitGroup submits a job as an array or a study, or a pipeline. It retries as Submit does.
 func (c *Client) SubmitGroup(ctx context.Context, s Submission) (Group, error) {
 	return submitted[Group](ctx, c, "/v1/groups", s)
 }
 
-// Group shows a group.
+// Group returns a group.
 func (c *Client) Group(ctx context.Context, id string) (Group, error) {
 	return ask[Group](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(id), nil)
 }
@@ -97,18 +97,18 @@ func (c *Client) Groups(ctx context.Context) ([]Group, error) {
 	return ask[[]Group](ctx, c, http.MethodGet, "/v1/groups", nil)
 }
 
-// EndGroup ends a group with its members; save keeps a checkpoint of each first.
+// EndGroup ends a group and its members; with save, each saves a checkpoint first.
 func (c *Client) EndGroup(ctx context.Context, id string, save bool) (Group, error) {
 	return ask[Group](ctx, c, http.MethodPost, "/v1/groups/"+url.PathEscape(id)+"/end", End{Save: save})
 }
 
-// GroupReceipt is what a group has cost.
+// GroupReceipt returns the cost of a group.
 func (c *Client) GroupReceipt(ctx context.Context, id string) (GroupReceipt, error) {
 	return ask[GroupReceipt](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(id)+"/receipt", nil)
 }
 
-// Dependency is a job or a group that must be over before another begins.
+// Dependency is a job or a group that must end before another job starts.
 type Dependency struct {
 	On  string `json:"on"`
-	Any bool   `json:"any,omitempty"` // however it ends; otherwise it must succeed, a group with all of its members
+	Any bool   `json:"any,omitempty"` // accept any outcome; otherwise it must succeed, a group with all its members
 }

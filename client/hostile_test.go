@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A server that never ends its answer takes some memory and an error, not all of the machine's.
-func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
+// A response without end costs some memory and an error, not all memory of the host.
+func TestClient_FailsOnEndlessResponse(t *testing.T) {
 	defer func(before int64) { mostAnswer = before }(mostAnswer)
 	mostAnswer = 1 << 20
 	part := []byte(strings.Repeat(" ", 1<<20))

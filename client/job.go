@@ -7,141 +7,141 @@ import (
 	"scrimp/money"
 )
 
-// Raw is JSON that is passed through.
+// Raw is JSON that the client passes through.
 type Raw = json.RawMessage
 
-// Submission asks for a job to be done.
+// Submission is a request to run a job.
 type Submission struct {
-	Key  string `json:"key"`  // the same key submits once
-	Spec Raw    `json:"spec"` // the job file: an object with its words and short forms, or its YAML text as a string
-	// work folder on the server's machine, copied at submission; of its owner only
+	Key  string `json:"key"`  // a key is accepted once
+	Spec Raw    `json:"spec"` // the job file: an object, with short forms, or YAML text as a string
+	// work folder on the server's host, copied at submission; for the owner of the server only
 	Folder  string            `json:"folder,omitempty"`
-	Work    string            `json:"work,omitempty"`    // work folder that was sent before
+	Work    string            `json:"work,omitempty"`    // an uploaded work folder
 	Secrets map[string]string `json:"secrets,omitempty"` // values by name; kept apart from the log
-	// Shell is what of the submitter's shell goes to machines that share the submitter's files: PATH,
-	// VIRTUAL_ENV, CONDA_PREFIX and what the job file names under inherit. It comes by the socket of the
-	// server's data folder only, and is kept apart from the log.
+	// Shell holds variables of the submitter's shell for machines that share the submitter's files: PATH,
+	// VIRTUAL_ENV, CONDA_PREFIX and the names under inherit in the job file. The server accepts it through the
+	// socket of its data folder only, and keeps it apart from the log.
 	Shell map[string]string `json:"shell,omitempty"`
-	Rerun string            `json:"rerun,omitempty"` // job whose work folder is taken instead of Folder
-	// From is JOB or JOB@CHECKPOINT, from which it begins: the job's newest checkpoint, or that one
+	Rerun string            `json:"rerun,omitempty"` // job whose work folder to use instead of Folder
+	// From is the checkpoint from which the job starts: JOB for the newest of that job, or JOB@CHECKPOINT.
 	From string `json:"from,omitempty"`
-	// Array is FROM-TO, FROM-TO:STEP or either with %N behind it, of POST /v1/groups: the indexes of the members, of
-	// which at most N are open at once
+	// Array is FROM-TO or FROM-TO:STEP, with an optional %N, for POST /v1/groups: the indexes of the members, at
+	// most N of which are open at once.
 	Array string `json:"array,omitempty"`
-	// Study is a search for the best configuration, of POST /v1/groups: what is submitted is a study, and no array
+	// Study is a search for the best configuration, for POST /v1/groups; it excludes Array.
 	Study *Study `json:"study,omitempty"`
-	// Pipeline is stages that begin after each other, of POST /v1/groups.
+	// Pipeline holds stages that run one after the other, for POST /v1/groups.
 	Pipeline *Pipeline `json:"pipeline,omitempty"`
-	// After is what must be over before it may have a machine: JOB or GROUP, which must succeed, or either with :any
-	// behind it
+	// After lists what must end before the job may get a machine: JOB or GROUP, which must succeed, or JOB:any or
+	// GROUP:any.
 	After []string `json:"after,omitempty"`
-	// AcceptUnproven lets a run of more than two hours go on spot although no earlier run of its name was
-	// seen to go on from a checkpoint
+	// AcceptUnproven lets a run of more than two hours use spot although no earlier run of its name has resumed from
+	// a checkpoint.
 	AcceptUnproven bool `json:"accept_unproven,omitempty"`
-	// AcceptWait lets a job wait that asks for an accelerator which nothing for sale has
+	// AcceptWait lets a job wait for an accelerator that no present offer has.
 	AcceptWait bool `json:"accept_wait,omitempty"`
 }
 
-// Checkpoint is one that a job has kept.
+// Checkpoint describes a checkpoint of a job.
 type Checkpoint struct {
 	Name     string             `json:"name"`
 	Attempt  string             `json:"attempt"`
 	Step     int64              `json:"step"`
-	Captured time.Time          `json:"captured"` // work up to then is in it
-	Bytes    int64              `json:"bytes"`    // sum of its files
+	Captured time.Time          `json:"captured"` // time of the state that it holds
+	Bytes    int64              `json:"bytes"`    // total size of its files
 	Files    int                `json:"files"`
 	Metrics  map[string]float64 `json:"metrics,omitempty"`
-	Newest   bool               `json:"newest"`            // the job goes on from it
+	Newest   bool               `json:"newest"`            // the job will resume from it
 	Damaged  string             `json:"damaged,omitempty"` // why it cannot be read
 }
 
-// Outputs are what a machine of a job has kept of its work folder.
+// Outputs describes the stored outputs of one machine of a job.
 type Outputs struct {
-	Node  int       `json:"node"` // of which machine, from 0
+	Node  int       `json:"node"` // of the machine, from 0
 	Kept  time.Time `json:"kept"` // wall time
 	Files int       `json:"files"`
-	Bytes int64     `json:"bytes"` // sum of its files
+	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Work is a work folder that was sent. Its sender can submit jobs with it for a day.
+// Work is an uploaded work folder. Its sender can submit jobs with it for a day.
 type Work struct {
 	Work string `json:"work"`
 }
 
-// End asks for a job to be over: Save keeps a checkpoint first.
+// End is a request to end a job. With Save, the job saves a checkpoint first.
 type End struct {
 	Save bool `json:"save"`
 }
 
-// Pause asks for a job to give up its machine until it is resumed. Force allows that where
-// what it has done is in no checkpoint and is lost.
+// Pause is a request to release a job's machine until the job is resumed. Force allows that although work that no
+// checkpoint has is lost.
 type Pause struct {
 	Force bool `json:"force,omitempty"`
 }
 
-// Changes are new terms of a job, each as a job file writes it; "none" takes one away, and
-// what is not there stays as it is.
+// Changes holds new terms of a job in the notation of a job file. "none" removes a term; missing fields change
+// nothing.
 type Changes struct {
-	Deadline  *string `json:"deadline,omitempty"`   // a time with its zone, or in 6h from now
-	Budget    *string `json:"budget,omitempty"`     // $25.00, the most that it may cost in all
-	GPUHours  *string `json:"gpu_hours,omitempty"`  // 40, in all
-	WallClock *string `json:"wall_clock,omitempty"` // 12h, in all; neither paused nor over counts
+	Deadline  *string `json:"deadline,omitempty"`   // a time with its zone, or "in 6h"
+	Budget    *string `json:"budget,omitempty"`     // such as $25.00, the most that it may cost in total
+	GPUHours  *string `json:"gpu_hours,omitempty"`  // such as 40, in total
+	WallClock *string `json:"wall_clock,omitempty"` // such as 12h in total, without time paused or ended
 	Priority  *string `json:"priority,omitempty"`   // critical, normal or low
 }
 
-// Resume asks for a job to go on that is paused, or is over and did not succeed.
+// Resume is a request to continue a job that is paused, or that has ended without success.
 type Resume struct {
 	Changes
-	Env     []string          `json:"env,omitempty"`     // NAME=VALUE, set or replaced in its environment
-	Secrets map[string]string `json:"secrets,omitempty"` // of a job that was over: they were forgotten then
-	Shell   map[string]string `json:"shell,omitempty"`   // as of Submission, of a job that was over
+	Env     []string          `json:"env,omitempty"`     // NAME=VALUE to set in its environment
+	Secrets map[string]string `json:"secrets,omitempty"` // for a job that had ended, since the server forgets them then
+	Shell   map[string]string `json:"shell,omitempty"`   // as in Submission, for a job that had ended
 }
 
-// Review is what somebody says of a job that waits for approval.
+// Review is a decision about a job that waits for approval.
 type Review struct {
-	Reason string `json:"reason,omitempty"` // at most 1000 bytes; a rejection has one
+	Reason string `json:"reason,omitempty"` // at most 1000 bytes; required for a rejection
 }
 
-// Approval is what a job waits for, or had to wait for, before it may run.
+// Approval is an approval that a job needs or needed to run.
 type Approval struct {
-	Limits   []Threshold   `json:"limits"`   // that it is above, the lowest amount first
-	Most     *money.Amount `json:"most"`     // that it can cost; null: nobody knows
-	Until    time.Time     `json:"until"`    // whoever has not approved it by then never does
-	At       *time.Time    `json:"at"`       // when it was reviewed; null: it waits
+	Limits   []Threshold   `json:"limits"`   // exceeded thresholds, lowest amount first
+	Most     *money.Amount `json:"most"`     // the most that the job can cost; null: unknown
+	Until    time.Time     `json:"until"`    // the job is given up if not approved by then
+	At       *time.Time    `json:"at"`       // time of the review; null: it waits
 	Approved *bool         `json:"approved"` // null: it waits
 	By       string        `json:"by,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
 }
 
-// Job is a job as people see it. Times are wall time unless they say market.
+// Job is a job as users see it. Times are wall time unless their names say market.
 type Job struct {
 	ID             string         `json:"id"`
 	Name           string         `json:"name"`
 	State          string         `json:"state"`
 	Why            string         `json:"why,omitempty"`    // machine-readable
 	Detail         string         `json:"detail,omitempty"` // a sentence
-	Closed         bool           `json:"closed"`           // over, and nothing of it costs anything any more
+	Closed         bool           `json:"closed"`           // it has ended and can no longer cost anything
 	Submitted      time.Time      `json:"submitted"`
-	Started        *time.Time     `json:"started"` // its first attempt; null: it had none yet
+	Started        *time.Time     `json:"started"` // start of the first attempt; null: none yet
 	Finished       *time.Time     `json:"finished"`
 	Deadline       *time.Time     `json:"deadline"`
 	DeadlineMarket *time.Time     `json:"deadline_market"`
 	TimeLeft       *float64       `json:"time_left_s"` // market seconds until the deadline
-	Odds           *float64       `json:"odds"`        // of the deadline, 0 to 1; null: no deadline, or nobody can say
+	Odds           *float64       `json:"odds"`        // chance to meet the deadline, 0 to 1; null: none or unknown
 	Currency       money.Currency `json:"currency"`
 	Spent          money.Amount   `json:"spent"`
 	Budget         *money.Amount  `json:"budget"`
-	Rate           *money.Rate    `json:"rate"` // of an hour, while a machine is held
+	Rate           *money.Rate    `json:"rate"` // per hour, while it holds a machine
 	Step           int64          `json:"step"`
-	// steps an hour of useful time on a machine of speed 1; null: not measured yet
+	// steps per hour of useful time on a machine of speed 1; null: not measured yet
 	StepRate       *float64           `json:"step_rate"`
-	StepSpread     *float64           `json:"step_spread"` // of that from minute to minute, a share of it; null as well
+	StepSpread     *float64           `json:"step_spread"` // its variation per minute, a share; null as well
 	Total          *int64             `json:"total"`
 	Metrics        map[string]float64 `json:"metrics,omitempty"`
-	StepsPerSecond *float64           `json:"steps_per_second"`  // on the wall
+	StepsPerSecond *float64           `json:"steps_per_second"`  // in wall time
 	Machine        string             `json:"machine,omitempty"` // instance
 	Offer          string             `json:"offer,omitempty"`
-	Nodes          []JobNode          `json:"nodes,omitempty"` // its machines by rank, where it has several
+	Nodes          []JobNode          `json:"nodes,omitempty"` // its machines by rank, if several
 	Phase          string             `json:"phase,omitempty"` // of the attempt
 	Attempts       int                `json:"attempts"`
 	Interruptions  int                `json:"interruptions"`
@@ -153,39 +153,39 @@ type Job struct {
 	Team           string             `json:"team,omitempty"`
 	Project        string             `json:"project,omitempty"`
 	User           string             `json:"user,omitempty"`     // who submitted it
-	Quota          string             `json:"quota,omitempty"`    // limit for whose quota it waits
-	Approval       *Approval          `json:"approval,omitempty"` // that it waits for, or had to wait for
-	Group          string             `json:"group,omitempty"`    // of which it is a member
+	Quota          string             `json:"quota,omitempty"`    // quota that it waits for
+	Approval       *Approval          `json:"approval,omitempty"` // approval that it needs or needed
+	Group          string             `json:"group,omitempty"`    // group that it belongs to
 	Index          *int               `json:"index,omitempty"`    // in an array
-	Waits          []string           `json:"waits,omitempty"`    // jobs and groups that must be over first
+	Waits          []string           `json:"waits,omitempty"`    // jobs and groups that must end first
 }
 
 // LogLine is a line of a job's output.
 type LogLine struct {
-	Node    int        `json:"node,omitempty"` // that has printed it
-	Line    string     `json:"line"`           // without its end; what is no text is replaced
+	Node    int        `json:"node,omitempty"` // rank that printed it
+	Line    string     `json:"line"`           // without its end; invalid UTF-8 is replaced
 	Attempt int        `json:"attempt"`        // from 1
-	At      *time.Time `json:"at"`             // when the server had it, to a second; null: nobody knows any more
+	At      *time.Time `json:"at"`             // when the server received it, to the second; null: no longer known
 }
 
-// Exec asks the agent to run a command beside the program.
+// Exec is a request to run a command beside the program.
 type Exec struct {
 	ID      string   `json:"id"`
 	Command []string `json:"command"`
-	Node    int      `json:"node,omitempty"` // on which machine of a gang, from 0
-	// Input asks for a session, to which input is sent, and whose output is followed, while it runs.
+	Node    int      `json:"node,omitempty"` // machine of a gang, from 0
+	// Input requests a session: it accepts input and streams output while the command runs.
 	Input    bool      `json:"input,omitempty"`
-	Terminal *Terminal `json:"terminal,omitempty"` // of a session: it has one of its own
+	Terminal *Terminal `json:"terminal,omitempty"` // of a session: gives it a terminal
 }
 
-// Terminal is what a session's terminal is like.
+// Terminal describes the terminal of a session.
 type Terminal struct {
 	Rows int    `json:"rows"`
 	Cols int    `json:"cols"`
-	Kind string `json:"kind,omitempty"` // as TERM has it
+	Kind string `json:"kind,omitempty"` // value of TERM
 }
 
-// ExecResult is what it printed, or the session that was begun.
+// ExecResult is the output of a command, or the session that was started.
 type ExecResult struct {
 	Output  []byte `json:"output"`
 	Exit    int    `json:"exit"`
@@ -193,7 +193,7 @@ type ExecResult struct {
 	Session string `json:"session,omitempty"`
 }
 
-// ExecOutput is a piece of a session's output, and at its end how it ended. One that is empty says that it lives.
+// ExecOutput is a piece of a session's output, or at its end the result. An empty one is a heartbeat.
 type ExecOutput struct {
 	Output []byte `json:"output,omitempty"`
 	Over   bool   `json:"over,omitempty"`
@@ -201,36 +201,36 @@ type ExecOutput struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// ExecInput is what is typed into a session.
+// ExecInput is input for a session.
 type ExecInput struct {
 	Input    []byte    `json:"input,omitempty"`
-	End      bool      `json:"end,omitempty"`      // nothing follows
-	Terminal *Terminal `json:"terminal,omitempty"` // it has another size from now on
+	End      bool      `json:"end,omitempty"`      // end of the input
+	Terminal *Terminal `json:"terminal,omitempty"` // new size of the terminal
 }
 
-// MetricValues are what a job's programs said of the metric that it is judged by: every value,
-// in order. Of a job that names none it is as much of its loss as the log still has.
+// MetricValues holds the values that a job's programs reported for the metric that judges it, in order. For a job
+// without a metric, it holds the values of its loss that the log still has.
 type MetricValues struct {
 	Metric string        `json:"metric"`
 	Values []MetricValue `json:"values"`
 }
 
-// MetricValue is one of them.
+// MetricValue is one value of a metric.
 type MetricValue struct {
 	Attempt  string    `json:"attempt"`
 	At       time.Time `json:"at"`
 	MarketAt time.Time `json:"market_at"`
 	Step     int64     `json:"step"`
 	Epoch    float64   `json:"epoch,omitempty"`
-	Value    *float64  `json:"value"` // null: it was no finite number
+	Value    *float64  `json:"value"` // null: not a finite number
 }
 
-// JobNode is a machine of a job that has several at once.
+// JobNode is one machine of a job that has several at once.
 type JobNode struct {
 	Node    int          `json:"node"` // its rank
 	Machine string       `json:"machine"`
 	Phase   string       `json:"phase"` // of its program: assigned, starting, running, ended
-	Rate    money.Rate   `json:"rate"`  // of an hour
+	Rate    money.Rate   `json:"rate"`  // per hour
 	Cost    money.Amount `json:"cost"`  // in this attempt
 	Taken   bool         `json:"interrupted,omitempty"`
 }

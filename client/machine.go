@@ -6,31 +6,30 @@ import (
 	"scrimp/money"
 )
 
-// Machine is a machine that may cost something now.
+// Machine is a machine that may cost money now.
 type Machine struct {
 	Instance string       `json:"instance"`
-	Engine   string       `json:"engine"` // that it is rented from
+	Engine   string       `json:"engine"` // engine that it is rented from
 	Offer    string       `json:"offer"`
 	Type     string       `json:"type,omitempty"`
 	Zone     string       `json:"zone,omitempty"`
-	Image    string       `json:"image,omitempty"` // that it runs; "": its engine's own
+	Image    string       `json:"image,omitempty"` // image that it runs; "": its engine's own
 	State    MachineState `json:"state"`
-	Job      string       `json:"job,omitempty"` // that runs on it; "": none does
+	Job      string       `json:"job,omitempty"` // job that runs on it; "": none
 	Attempt  string       `json:"attempt,omitempty"`
-	Node     int          `json:"node,omitempty"`   // its rank, where the attempt has several machines
-	Nodes    int          `json:"nodes,omitempty"`  // how many that has, or is to have; 0: one
-	Beside   []string     `json:"beside,omitempty"` // jobs that have parts of it too
-	User     string       `json:"user,omitempty"`   // whose job runs on it, or ran last: another of theirs may take it
-	Team     string       `json:"team,omitempty"`   // that pays for it now
-	Served   int          `json:"served"`           // jobs that it has served, with the one that runs
+	Node     int          `json:"node,omitempty"`   // its rank, if the attempt has several machines
+	Nodes    int          `json:"nodes,omitempty"`  // machines of the attempt, granted or not; 0: one
+	Beside   []string     `json:"beside,omitempty"` // other jobs that share it
+	User     string       `json:"user,omitempty"`   // user of its present or last job, whose next job may reuse it
+	Team     string       `json:"team,omitempty"`   // team that pays for it now
+	Served   int          `json:"served"`           // jobs that it has served, including present ones
 
-	Since       time.Time      `json:"since"` // it is billed
+	Since       time.Time      `json:"since"` // start of billing
 	SinceMarket time.Time      `json:"since_market"`
-	Rate        money.Rate     `json:"rate"` // an hour of market time
+	Rate        money.Rate     `json:"rate"` // per hour of market time
 	Cost        money.Amount   `json:"cost"` // so far, over all its jobs
 	Currency    money.Currency `json:"currency"`
-	// Of one that waits for a job: since when, until when it is kept at the latest, and what
-	// waiting has cost.
+	// For an idle machine: since when and until when at the latest it is kept, and the cost of its idle time.
 	IdleSince       time.Time     `json:"idle_since,omitzero"`
 	IdleUntil       time.Time     `json:"idle_until,omitzero"`
 	IdleUntilMarket time.Time     `json:"idle_until_market,omitzero"`
@@ -44,10 +43,10 @@ type MachineState string
 const (
 	MachineStarting  MachineState = "provisioning"
 	MachineRunning   MachineState = "running"
-	MachineWaiting   MachineState = "waiting"   // for the other machines of its gang
-	MachineSaving    MachineState = "saving"    // its program was asked to save and end
-	MachineCleaning  MachineState = "cleaning"  // its task is over, and what that left is being removed
-	MachineIdle      MachineState = "idle"      // it waits for the next job
-	MachineReleasing MachineState = "releasing" // its end is asked for
-	MachineMissing   MachineState = "missing"   // its engine lists it no more
+	MachineWaiting   MachineState = "waiting"   // waiting for the other machines of its gang
+	MachineSaving    MachineState = "saving"    // draining: its program was told to save and exit
+	MachineCleaning  MachineState = "cleaning"  // its task has ended, and the agent removes its files
+	MachineIdle      MachineState = "idle"      // waiting for the next job
+	MachineReleasing MachineState = "releasing" // its termination was requested
+	MachineMissing   MachineState = "missing"   // its engine no longer lists it
 )

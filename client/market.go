@@ -6,33 +6,33 @@ import (
 	"scrimp/money"
 )
 
-// MarketClock is the market and how its time runs.
+// MarketClock is the market with its clock.
 type MarketClock struct {
 	Name  string    `json:"name"`
-	Speed float64   `json:"speed"` // market seconds a wall second
+	Speed float64   `json:"speed"` // market seconds per wall second
 	Now   time.Time `json:"now"`   // market time
 }
 
-// Market is what is for sale.
+// Market is everything for sale.
 type Market struct {
 	Clock  MarketClock `json:"clock"`
 	Offers []Listing   `json:"offers"`
-	// Away are the engines that did not answer the last time, and machines of them, with why: what they sell is not
-	// known, or old.
+	// Away lists the engines, and machines of engines, that did not answer the last time, with the errors: their
+	// offers are missing or outdated.
 	Away []AwayEngine `json:"away,omitempty"`
 }
 
-// AwayEngine is an engine that does not answer, or a machine of it.
+// AwayEngine is an engine that does not answer, or one of its machines.
 type AwayEngine struct {
 	Name    string `json:"name"`
-	Machine string `json:"machine,omitempty"` // the one that does not; "": the engine as a whole
+	Machine string `json:"machine,omitempty"` // the machine that does not answer; "": the whole engine
 	Error   string `json:"error"`
 }
 
-// Whole reports whether the engine as a whole does not answer.
+// Whole reports whether the whole engine does not answer.
 func (a *AwayEngine) Whole() bool { return a.Machine == "" }
 
-// What is what does not answer, in words: "engine hpc", or "gpu2 of engine lab".
+// What names what does not answer: "engine hpc", or "gpu2 of engine lab".
 func (a *AwayEngine) What() string {
 	if a.Whole() {
 		return "engine " + a.Name
@@ -40,17 +40,17 @@ func (a *AwayEngine) What() string {
 	return a.Machine + " of engine " + a.Name
 }
 
-// Listing is an offer with its price and what was seen of its interruptions.
+// Listing is an offer with its price and its observed interruptions.
 type Listing struct {
 	Offer  Offer  `json:"offer"`
 	Quote  Quote  `json:"quote"`
 	Hazard Hazard `json:"hazard"`
-	// InUse is how many machines of what is reserved jobs have or ask for, and Frees when those come free of
-	// whose jobs the end is known, soonest first, in market time.
+	// InUse is the number of reserved machines that jobs hold or have requested. Frees lists when those become free,
+	// soonest first, in market time, as far as the ends of their jobs are known.
 	InUse int         `json:"in_use,omitempty"`
 	Frees []time.Time `json:"frees,omitempty"`
-	// Cools is until when nothing is asked for, because a launch was refused or its machine did not come, in market
-	// time; zero: it is asked. CoolsFor is what was said of it.
+	// Cools is the end of the offer's cooling off after a refused launch or a machine that did not come, in market
+	// time; zero: it is not cooling off. CoolsFor is the reason.
 	Cools    time.Time `json:"cools_until,omitzero"`
 	CoolsFor string    `json:"cools_for,omitempty"`
 }
@@ -65,7 +65,7 @@ const (
 	Reserved Capacity = "reserved"
 )
 
-// Offer is something for sale. What it costs at a time is a Quote.
+// Offer is something for sale. Its price at a time is a Quote.
 type Offer struct {
 	ID       string   `json:"id"`
 	Provider string   `json:"provider"`
@@ -76,70 +76,68 @@ type Offer struct {
 
 	CPUs         int    `json:"cpus"`
 	Memory       int64  `json:"memory_bytes"`
-	Accelerator  string `json:"accelerator,omitempty"` // "" for none
+	Accelerator  string `json:"accelerator,omitempty"` // "": none
 	Accelerators int    `json:"accelerators,omitempty"`
 
-	// Speed is useful work per second against the machine for which the job
-	// states its work; 0 is unknown and is planned with as 1.
+	// Speed is the useful work per second relative to the machine for which the job states its work; 0: unknown, and
+	// planned as 1.
 	Speed float64 `json:"speed,omitempty"`
-	// Notice is how long before an interruption the provider says so, in wall
-	// time; 0 is none.
+	// Notice is how long before an interruption the provider announces it, in wall time; 0: no notice.
 	Notice time.Duration `json:"notice_ns,omitempty"`
-	// MaxLifetime is an interruption known in advance, in market time; 0 is none.
+	// MaxLifetime is the time after which the machine is interrupted, in market time; 0: none known.
 	MaxLifetime time.Duration `json:"max_lifetime_ns,omitempty"`
-	// Boot is how long from launch to a working agent, in market time; 0 is unknown.
+	// Boot is the time from launch to a working agent, in market time; 0: unknown.
 	Boot time.Duration `json:"boot_ns,omitempty"`
 
-	// Machines is how many there are, used or not; 0 is unknown. Of what is reserved Reserved says it.
+	// Machines is the number of machines, used or not; 0: unknown. For a reservation, see Reserved.
 	Machines int `json:"machines,omitempty"`
-	// Images says that its machines are containers, which run the image that a job names.
+	// Images reports whether its machines are containers that run the image of a job.
 	Images bool `json:"images,omitempty"`
 
 	Currency money.Currency `json:"currency"`
 	Billing  Billing        `json:"billing"`
-	// Reserved says what was reserved and paid beforehand; zero: nothing was.
+	// Reserved describes the prepaid reservation; zero: none.
 	Reserved Reservation `json:"reserved,omitzero"`
 }
 
-// Billing is a provider's rule for what a span costs besides its seconds. Each
-// rule that applies is a line of its own on the bill. Spans go by the market's clock.
+// Billing is a provider's billing rules beyond plain seconds. Each rule that applies is a line of the bill.
+// Durations are market time.
 type Billing struct {
-	// Minimum is billed even where the machine ran for less; 0 is no minimum.
+	// Minimum is billed even if the machine ran for less; 0: no minimum.
 	Minimum time.Duration `json:"minimum_ns,omitempty"`
-	// FreeIfInterruptedWithin gives the span back where the provider took the
-	// machine before it was that old; 0 is never.
+	// FreeIfInterruptedWithin makes the whole span free if the provider interrupts the machine before it is that
+	// old; 0: never.
 	FreeIfInterruptedWithin time.Duration `json:"free_if_interrupted_within_ns,omitempty"`
 }
 
-// Reservation is capacity that is paid for whether it is used or not: a block that
-// was bought, a contract, a machine of one's own. Its times are market time.
+// Reservation is capacity that is paid for whether it is used or not: a purchased block, a contract, or one's own
+// machine. Its times are market time.
 type Reservation struct {
-	Count int          `json:"count"` // machines; 0: this is no reservation
+	Count int          `json:"count"` // machines; 0: no reservation
 	From  time.Time    `json:"from"`
 	Until time.Time    `json:"until"`
-	Paid  money.Amount `json:"paid"`           // for all of them and the whole time
-	Team  string       `json:"team,omitempty"` // whose cost the hours are that nobody uses; "": nobody's
-	// Before is what it had cost by From: under other terms, where these changed.
+	Paid  money.Amount `json:"paid"`           // for all machines and the whole time
+	Team  string       `json:"team,omitempty"` // team that bears the cost of unused hours; "": none
+	// Before is the cost up to From, under earlier terms if these changed.
 	Before money.Amount `json:"before,omitzero"`
-	// Marginal is what an hour of one machine costs beyond what is paid, when it is used: power.
+	// Marginal is the extra cost per hour of a machine in use, such as power.
 	Marginal money.Rate `json:"marginal,omitempty"`
 }
 
-// Quote is the price and availability of an offer from At on, until a later one.
+// Quote is the price and availability of an offer from At until the next quote.
 type Quote struct {
 	Offer     string     `json:"offer"`
-	Rate      money.Rate `json:"rate"`      // of an hour; means nothing unless Priced
-	Priced    bool       `json:"priced"`    // false: the price is unknown, which is not zero
-	Available bool       `json:"available"` // whether a launch would be granted now
+	Rate      money.Rate `json:"rate"`      // per hour; meaningless unless Priced
+	Priced    bool       `json:"priced"`    // false: the price is unknown, which differs from zero
+	Available bool       `json:"available"` // a launch would be granted now
 	At        time.Time  `json:"at"`        // market time
-	// Untried says that nobody knows whether a launch would be granted: Available
-	// means nothing until somebody looks.
+	// Untried means that no one has probed whether a launch would be granted; Available is then meaningless.
 	Untried bool   `json:"untried,omitempty"`
 	Source  string `json:"source"`
 }
 
-// Hazard counts what is known of how long spot machines last.
+// Hazard counts what is known about the lifetime of spot machines.
 type Hazard struct {
-	Lost   int           `json:"lost"`      // interruptions seen
-	Served time.Duration `json:"served_ns"` // spot time seen
+	Lost   int           `json:"lost"`      // observed interruptions
+	Served time.Duration `json:"served_ns"` // observed spot time
 }

@@ -7,11 +7,11 @@ import (
 	"scrimp/money"
 )
 
-// Run is what a run that is over has measured. Spans go by the market's clock. Null is unknown.
+// Run is the measurement of a finished run. Durations are market time. Null is unknown.
 type Run struct {
 	Job       string    `json:"job"`
 	Name      string    `json:"name"`
-	Kind      string    `json:"kind"` // of the job: experiment, production …
+	Kind      string    `json:"kind"` // of the job: experiment, production, and so on
 	State     string    `json:"state"`
 	Submitted time.Time `json:"submitted"` // market
 	Finished  time.Time `json:"finished"`  // market
@@ -24,32 +24,32 @@ type Run struct {
 	Speed        float64 `json:"speed"` // of that machine
 
 	CPUs  int      `json:"cpus,omitempty"` // of that machine
-	Cores *float64 `json:"cores_used"`     // of them, on average while the program ran
+	Cores *float64 `json:"cores_used"`     // cores in use, on average while the program ran
 
-	Steps        int64    `json:"steps"`          // newest seen
+	Steps        int64    `json:"steps"`          // latest seen
 	Total        *int64   `json:"total"`          // of the whole job
 	StepsPerHour *float64 `json:"steps_per_hour"` // on a machine of speed 1
-	Spread       *float64 `json:"spread"`         // from minute to minute, a share
-	WorkS        *float64 `json:"work_s"`         // all of the work on speed 1, in seconds
-	ExpectedS    *float64 `json:"expected_s"`     // what was said of that at the submission
+	Spread       *float64 `json:"spread"`         // variation from minute to minute, as a share
+	WorkS        *float64 `json:"work_s"`         // total work on a machine of speed 1, in seconds
+	ExpectedS    *float64 `json:"expected_s"`     // the submission's statement of WorkS
 
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`
 	// at the first decision, or else the stated work at the first machine's price
 	ExpectedCost *money.Amount `json:"expected_cost"`
 
-	Model      *Model   `json:"model"`          // as the job file says it
-	Work       Workload `json:"work"`           // likewise
+	Model      *Model   `json:"model"`          // as in the job file
+	Work       Workload `json:"work"`           // as in the job file
 	Unit       string   `json:"unit,omitempty"` // of throughput
 	Throughput *float64 `json:"throughput"`     // of the whole job, on the machine where it ran longest
 	PeakMemory *float64 `json:"peak_memory_gb"` // of one accelerator, as the program reports it
 
-	// hash of the command: what is measured of one program says nothing of another
+	// hash of the command: measurements of one program say nothing about another
 	Program string `json:"program,omitempty"`
-	Env     string `json:"env,omitempty"` // hash of its environment but STEPS
+	Env     string `json:"env,omitempty"` // hash of its environment without STEPS
 }
 
-// Model is the shape of what is trained, or a file that says it.
+// Model is the shape of the trained model, or a file with it.
 type Model struct {
 	Config     string  `json:"config,omitempty"`
 	Parameters float64 `json:"parameters,omitempty"`
@@ -68,7 +68,7 @@ type Model struct {
 	Checkpointing string `json:"activation_checkpointing,omitempty"`
 }
 
-// Workload is how much there is to do.
+// Workload is the amount of work.
 type Workload struct {
 	Steps   int64    `json:"steps,omitempty"`
 	Epochs  float64  `json:"epochs,omitempty"`
@@ -77,17 +77,17 @@ type Workload struct {
 	Time    Duration `json:"time,omitempty"`
 }
 
-// Duration is a span whose text carries its unit: 1h30m.
+// Duration is a duration with a unit in its text, such as 1h30m.
 type Duration time.Duration
 
-// MarshalText writes the span.
+// MarshalText formats the duration.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
-		return fmt.Errorf("read a span: %w", err)
+		return fmt.Errorf("parse a duration: %w", err)
 	}
 	*d = Duration(v)
 	return nil

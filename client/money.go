@@ -6,19 +6,18 @@ import (
 	"scrimp/money"
 )
 
-// Costs is what was spent until a moment, the seconds that run included. Times are market time.
+// Costs is what was spent up to a moment, including running machines. Times are market time.
 type Costs struct {
 	By    string     `json:"by"`    // team, project, user, kind, provider, region, sku, category, job or tag:KEY
 	Since *time.Time `json:"since"` // null: from the beginning
 	Until time.Time  `json:"until"`
-	Lines []CostLine `json:"lines"` // the dearest first
+	Lines []CostLine `json:"lines"` // most expensive first
 }
 
-// Use is what became of the time that was paid for.
+// Use is the use of paid time.
 type Use string
 
-// Time that is paid for is Open until it is known what became of it: a
-// checkpoint makes it useful, an interruption before one makes it lost.
+// Paid time is Open until its use is known: a checkpoint makes it useful, an interruption without one makes it lost.
 const (
 	Open    Use = "open"
 	Useful  Use = "useful"
@@ -27,151 +26,147 @@ const (
 	Idle    Use = "idle"
 )
 
-// CostLine is the cost of one name in one currency: what was booked in the span,
-// and of what runs what is not booked yet. Uses add up to Spent; within
-// a span Open may be below zero: what was booked before it became useful or lost in it.
+// CostLine is the cost of one name in one currency: postings within the span, and costs of running machines that are
+// not posted yet. Uses add up to Spent. Within a span, Open can be negative: time that was booked before the span
+// became useful or lost in it.
 type CostLine struct {
-	Name     string               `json:"name"` // "": belongs to none
+	Name     string               `json:"name"` // "": no name
 	Currency money.Currency       `json:"currency"`
 	Spent    money.Amount         `json:"spent"`
 	Uses     map[Use]money.Amount `json:"uses"`
-	Jobs     int                  `json:"jobs"` // that held a machine
-	Live     int                  `json:"live"` // of them, not over yet
+	Jobs     int                  `json:"jobs"` // jobs that held a machine
+	Live     int                  `json:"live"` // of these, not ended yet
 
-	// Of the jobs that succeeded and whose last machine ended within the span:
+	// For the jobs that succeeded and whose last machine ended within the span:
 	Estimated *money.Amount `json:"estimated"` // expected cost at the first decision; null: of none
-	Actual    *money.Amount `json:"actual"`    // what these have cost
-	Foreseen  int           `json:"foreseen"`  // how many these are
-	OnDemand  *money.Amount `json:"on_demand"` // what the useful work would have cost there; null: nobody can say
-	Saved     *money.Amount `json:"saved"`     // against that; below zero: it cost more
-	Compared  int           `json:"compared"`  // how many these are
+	Actual    *money.Amount `json:"actual"`    // actual cost of these
+	Foreseen  int           `json:"foreseen"`  // number of these
+	OnDemand  *money.Amount `json:"on_demand"` // on-demand cost of the useful work; null: unknown
+	Saved     *money.Amount `json:"saved"`     // OnDemand less the actual cost; negative: it cost more
+	Compared  int           `json:"compared"`  // number of these
 }
 
-// Limit is what the jobs of a scope may use in a window. What is null is not limited.
+// Limit is what the jobs of a scope may use in a window. Null fields are unlimited.
 type Limit struct {
 	Scope    string        `json:"scope"`  // all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE
 	Window   string        `json:"window"` // day, week, month or total, market time
 	Dollars  *money.Amount `json:"dollars"`
 	GPUHours *float64      `json:"gpu_hours"`
-	Jobs     *int          `json:"jobs"`    // that are not over, at any time
-	Running  *int          `json:"running"` // jobs that hold a machine at once; more wait in the queue
-	GPUs     *int          `json:"gpus"`    // that are in use at once; more wait in the queue
-	// Wait lets a job wait for the next window where the GPU-hours of this one do
-	// not suffice; else it is not let in.
+	Jobs     *int          `json:"jobs"`    // unfinished jobs, at any time
+	Running  *int          `json:"running"` // jobs that hold a machine at once; others wait in the queue
+	GPUs     *int          `json:"gpus"`    // GPUs in use at once; others wait in the queue
+	// Wait lets a job wait for the next window if this one has too few GPU-hours left; otherwise the job is refused.
 	Wait    bool          `json:"wait,omitempty"`
-	Approve *money.Amount `json:"approve"` // jobs that can cost more wait for approval
-	// ApproveWithin is how long a job waits for it, on the wall; 0: a week.
+	Approve *money.Amount `json:"approve"` // jobs that can cost more than this wait for approval
+	// ApproveWithin is how long a job waits for approval, in wall time; 0: a week.
 	ApproveWithin time.Duration `json:"approve_within_ns,omitempty"`
-	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is told
+	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is called
 	Notify        string        `json:"notify,omitempty"`
 }
 
-// Name is what the limit is called: one scope has one limit for a window.
+// Name returns the name of the limit: a scope has one limit per window.
 func (l Limit) Name() string { return l.Scope + "/" + l.Window }
 
 // LimitUse is what a limit has spent and held.
 type LimitUse struct {
-	Spent    money.Amount `json:"spent"` // booked in the window, and what runs
-	Held     money.Amount `json:"held"`  // for what is not over
+	Spent    money.Amount `json:"spent"` // booked in the window, and costs of running machines
+	Held     money.Amount `json:"held"`  // for unfinished jobs
 	GPUSpent float64      `json:"gpu_hours_spent"`
 	GPUHeld  float64      `json:"gpu_hours_held"`
 	Jobs     int          `json:"jobs"`
-	// jobs that wait for approval, which are counted nowhere else
+	// jobs that wait for approval; the other fields leave them out
 	AwaitingApproval int    `json:"awaiting_approval"`
 	Running          int    `json:"running"`             // jobs that hold a machine
 	GPUs             int    `json:"gpus"`                // in use
-	Unbounded        string `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
+	Unbounded        string `json:"unbounded,omitempty"` // an unfinished job without an upper bound of its cost
 	GPUOpen          string `json:"gpu_unbounded,omitempty"`
 }
 
-// Threshold is an amount above which a limit asks for approval.
+// Threshold is an amount above which a limit requires approval.
 type Threshold struct {
 	Limit string       `json:"limit"`
 	Scope string       `json:"scope"`
 	Above money.Amount `json:"above"`
 }
 
-// Outlook is what a limit's dollars will come to by the jobs that are there now.
+// Outlook is the forecast of a limit's dollars with the present jobs.
 type Outlook struct {
-	// By is the end of the window; null where it never ends.
+	// By is the end of the window; null if it never ends.
 	By *time.Time `json:"by"`
-	// Spent is what is expected to be spent by then, Least and Most what it is below and
-	// above once in twenty. With jobs of which nobody knows how long they run, Most is
-	// what it is where they go on; null: there is no most.
+	// Spent is the expected spending by then, Least and Most its 5 % and 95 % quantiles. With jobs of unknown
+	// duration, Most assumes that they go on; null: no upper bound.
 	Spent money.Amount  `json:"spent"`
 	Least money.Amount  `json:"least"`
 	Most  *money.Amount `json:"most"`
-	// Chance is that of reaching the limit in this window. Breach is when, where it is
-	// at least one half: as likely before as after. Earliest and Latest are its range,
-	// outside which it is once in twenty to each side; null where it is not reached so often.
+	// Chance is the probability of reaching the limit in this window. Breach is the median time of that, if Chance
+	// is at least one half. Earliest and Latest are the 5 % and 95 % quantiles of that time; null if the limit is
+	// reached too rarely for them.
 	Chance   float64    `json:"chance"`
 	Breach   *time.Time `json:"breach"`
 	Earliest *time.Time `json:"earliest"`
 	Latest   *time.Time `json:"latest"`
-	// Jobs are those that are expected to spend the most from now until the limit is
-	// reached, the dearest first; More is how many others do.
+	// Jobs lists the jobs that are expected to spend the most from now until the limit is reached, most expensive
+	// first; More is the number of others.
 	Jobs []Spender `json:"jobs"`
 	More int       `json:"more,omitempty"`
-	// Unknown are the first few jobs by name of which nobody knows how long they run, and
-	// UnknownJobs how many there are. What is said above, but for Most, is without them;
-	// Open is when the limit is reached where they go on, null: not in this window.
+	// Unknown lists the first few jobs by name of unknown duration, and UnknownJobs is their number. All fields
+	// above, except Most, leave them out. Open is when the limit is reached if they go on; null: not in this window.
 	Unknown     []string   `json:"unknown"`
 	UnknownJobs int        `json:"unknown_jobs,omitempty"`
 	Open        *time.Time `json:"open"`
-	// Beyond says that more jobs wait than were looked at, and that before the end of this
-	// they have their turn: what they cost is not in it.
+	// Beyond reports that more jobs wait than were considered, and that they start before the end of the window:
+	// their cost is not included.
 	Beyond bool `json:"beyond,omitempty"`
 }
 
-// Spender is a job and what it spends from now until the limit is reached, as expected.
+// Spender is a job with its expected spending from now until the limit is reached.
 type Spender struct {
 	Job  string       `json:"job"`
 	Cost money.Amount `json:"cost"`
 }
 
-// Budgets are the limits that the caller may know of, and the tags that a job must have.
+// Budgets holds the limits that the caller may see, and the tags that jobs must have.
 type Budgets struct {
 	Limits   []BudgetLine        `json:"limits"`
-	Tags     map[string][]string `json:"tags"`   // values that are allowed, by tag; none: any
+	Tags     map[string][]string `json:"tags"`   // allowed values by tag; none: any
 	Shares   []string            `json:"shares"` // teams whose members may use each other's machines
 	Currency money.Currency      `json:"currency"`
 }
 
-// BudgetLine is a limit, what is used of it in the window that is open, and
-// when it will be reached, market time.
+// BudgetLine is a limit, its use in the current window, and the forecast of when it is reached, in market time.
 type BudgetLine struct {
 	Limit Limit      `json:"limit"`
 	Use   LimitUse   `json:"use"`
-	Burn  money.Rate `json:"burn"` // dollars an hour
-	// as expected of the jobs that run and wait, or, where it is reached already, now; null: not by these in this window
+	Burn  money.Rate `json:"burn"` // dollars per hour
+	// forecast from the jobs that run and wait, or now if already reached; null: not in this window
 	Breach *time.Time `json:"breach"`
-	// AtRate is when it would be reached if as much ran on as runs now; null: not in this window.
+	// AtRate is when the limit is reached at the present rate; null: not in this window.
 	AtRate *time.Time `json:"at_rate"`
-	// Outlook is what the jobs that run and wait are expected to make of it; null: dollars are not limited.
+	// Outlook is the forecast with the jobs that run and wait; null: dollars are not limited.
 	Outlook *Outlook `json:"outlook"`
 }
 
-// SetBudget makes or changes a limit, removes one by name, requires a tag, or lets the members of
-// a team use each other's machines. One of them is given.
+// SetBudget creates or changes a limit, removes one by name, requires a tag, or lets the members of a team use each
+// other's machines. Exactly one of these is set.
 type SetBudget struct {
 	Limit  *Limit   `json:"limit,omitempty"`
 	Remove string   `json:"remove,omitempty"` // SCOPE/WINDOW
 	Tag    string   `json:"tag,omitempty"`
-	Values []string `json:"values,omitempty"` // that the tag may have; none: any
-	Free   bool     `json:"free,omitempty"`   // the tag is not required any more
+	Values []string `json:"values,omitempty"` // values that the tag may have; none: any
+	Free   bool     `json:"free,omitempty"`   // the tag is no longer required
 	Share  string   `json:"share,omitempty"`  // a team
-	Off    bool     `json:"off,omitempty"`    // its members may not use each other's machines any more
+	Off    bool     `json:"off,omitempty"`    // its members may no longer use each other's machines
 }
 
-// BudgetWarning is what the webhook of a limit gets.
+// BudgetWarning is the body of a call to a limit's webhook.
 type BudgetWarning struct {
 	Budget  string       `json:"budget"`
-	Share   float64      `json:"share"` // that spending has reached; at 1 jobs are saved and stopped
+	Share   float64      `json:"share"` // share spent; at 1 the server saves and stops the jobs
 	Spent   money.Amount `json:"spent"`
 	Held    money.Amount `json:"held"`
 	Dollars money.Amount `json:"dollars"`
-	// Breach is when the limit is expected to be reached, market time, with what chance and
-	// by which jobs; left out of a warning that a share is reached.
+	// Breach is the expected time at which the limit is reached, in market time, with its probability and the main
+	// jobs; omitted in a warning about a share.
 	Breach *time.Time `json:"breach,omitempty"`
 	Chance float64    `json:"chance,omitempty"`
 	Jobs   []Spender  `json:"jobs,omitempty"`

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Role is what somebody may do. Each includes those before it.
+// Role is a set of rights. Each role includes those before it.
 type Role string
 
 // The roles.
 const (
 	Nobody    Role = "none"      // sees nothing
 	Viewer    Role = "viewer"    // sees the team's jobs, logs and costs
-	Submitter Role = "submitter" // and submits jobs, and ends them
-	Operator  Role = "operator"  // and runs commands on their machines, and backs the server up
-	Admin     Role = "admin"     // and says who may do what
+	Submitter Role = "submitter" // also submits jobs and ends them
+	Operator  Role = "operator"  // also runs commands on their machines and backs up the server
+	Admin     Role = "admin"     // also manages the rights of users
 )
 
-// MarshalText writes the name; one that is empty is Nobody.
+// MarshalText returns the name; an empty role is Nobody.
 func (r Role) MarshalText() ([]byte, error) { return []byte(cmp.Or(r, Nobody)), nil }
 
-// UnmarshalText reads a name; an empty one is Nobody, since a token may leave its role open.
+// UnmarshalText parses a name; an empty one is Nobody, since a token may leave its role open.
 func (r *Role) UnmarshalText(b []byte) error {
 	switch role := cmp.Or(Role(b), Nobody); role {
 	case Nobody, Viewer, Submitter, Operator, Admin:
@@ -32,58 +32,58 @@ func (r *Role) UnmarshalText(b []byte) error {
 	}
 }
 
-// Everywhere stands for every team, those that are yet to come too, and for what belongs to none.
+// Everywhere stands for every team, including future ones, and for what belongs to no team.
 const Everywhere = "*"
 
-// Grant is a role in one team, or Everywhere.
+// Grant is a role in a team, or Everywhere.
 type Grant struct {
 	Team string `json:"team"`
 	Role Role   `json:"role"`
 }
 
-// User is a person or a program that acts for one.
+// User is a person, or a program that acts for one.
 type User struct {
 	Name   string    `json:"name"`
 	Grants []Grant   `json:"grants"`
-	Off    bool      `json:"off,omitempty"` // may do nothing; what they did stays on record
+	Off    bool      `json:"off,omitempty"` // disabled; the log keeps what they did
 	Made   time.Time `json:"made"`          // wall time
 }
 
-// Team owns jobs. A team that names projects has no others.
+// Team owns jobs. If it lists projects, its jobs may use no others.
 type Team struct {
 	Name     string   `json:"name"`
 	Projects []string `json:"projects,omitempty"`
-	Disk     int64    `json:"disk_bytes,omitempty"`      // that its jobs may have on the server's disk; 0: no limit
-	DiskUsed int64    `json:"disk_used_bytes,omitempty"` // of a team with a limit: what they have
+	Disk     int64    `json:"disk_bytes,omitempty"`      // limit for its jobs on the server's disk; 0: no limit
+	DiskUsed int64    `json:"disk_used_bytes,omitempty"` // present use, for a team with a limit
 }
 
-// Me says whose token the caller shows.
+// Me describes the owner of the caller's token.
 type Me struct {
 	User    string     `json:"user"`
 	Grants  []Grant    `json:"grants"`
-	Best    Role       `json:"best"`              // highest role anywhere
+	Best    Role       `json:"best"`              // highest role in any team
 	Token   string     `json:"token,omitempty"`   // its ID
 	Expires *time.Time `json:"expires,omitempty"` // null: never
 }
 
-// SetUser makes a user or changes one. What is null stays as it is.
+// SetUser creates or changes a user. Null fields change nothing.
 type SetUser struct {
-	Grants []Grant `json:"grants,omitempty"` // all of them
+	Grants []Grant `json:"grants,omitempty"` // replaces all grants
 	Off    *bool   `json:"off,omitempty"`
 }
 
-// SetTeam makes a team or changes it.
+// SetTeam creates or changes a team.
 type SetTeam struct {
-	Projects []string `json:"projects"` // all of them; empty: any project, null: as they were
-	// Disk is how many bytes its jobs may have on the server's disk; 0: no limit, null: as it was
+	Projects []string `json:"projects"` // replaces all projects; empty: any project; null: unchanged
+	// Disk is the limit for its jobs on the server's disk, in bytes; 0: no limit; null: unchanged.
 	Disk *int64 `json:"disk_bytes,omitempty"`
 }
 
-// Token is one as it is listed: without what opens anything.
+// Token describes a token without its secret.
 type Token struct {
 	ID      string     `json:"id"`
 	User    string     `json:"user"`
-	Most    Role       `json:"most"` // the user's role is cut to it; none: it is not
+	Most    Role       `json:"most"` // upper bound of the user's role; none: no bound
 	Note    string     `json:"note,omitempty"`
 	Made    time.Time  `json:"made"`
 	Expires time.Time  `json:"expires"`
@@ -91,7 +91,7 @@ type Token struct {
 	Live    bool       `json:"live"`
 }
 
-// NewToken asks for a token.
+// NewToken is a request for a token.
 type NewToken struct {
 	User string        `json:"user,omitempty"` // "": the caller
 	Most Role          `json:"most"`           // none: the user's own role
@@ -99,19 +99,19 @@ type NewToken struct {
 	Note string        `json:"note,omitempty"`
 }
 
-// MadeToken is shown once.
+// MadeToken is a new token with its secret, which the server shows once.
 type MadeToken struct {
 	Token
-	Text string `json:"text"` // shown in the header Authorization: Bearer TEXT
+	Text string `json:"text"` // for the header Authorization: Bearer TEXT
 }
 
 // Audit is a page of the audit trail.
 type Audit struct {
 	Acts []Act  `json:"acts"`
-	Next uint64 `json:"next,omitempty"` // after of the next page; 0: this is the last
+	Next uint64 `json:"next,omitempty"` // value of after for the next page; 0: last page
 }
 
-// Act is a line of the audit trail: who did what, or tried to.
+// Act is an entry of the audit trail: what a user did or tried to do.
 type Act struct {
 	Event   uint64    `json:"event"`
 	At      time.Time `json:"at"` // wall time

@@ -2,8 +2,8 @@ package client
 
 import "fmt"
 
-// Problem is an error that the server answered with, as RFC 9457 has it, and what fixes it.
-// Act on Code and Status: the texts are for people.
+// Problem is an error response of the server as in RFC 9457, with its fix. Programs should use Code and Status: the
+// texts are for people.
 type Problem struct {
 	Type   string `json:"type,omitempty"`
 	Title  string `json:"title"`
@@ -11,18 +11,18 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 	Field  string `json:"field,omitempty"`
 	Fix    string `json:"fix,omitempty"`
-	// Line is that of the job file, from 1, where it was sent as text
+	// Line is the line of the job file, from 1, if it was sent as text.
 	Line int `json:"line,omitempty"`
-	// Problems are all that is wrong with a job file; Field, Line and Fix are of the first
+	// Problems lists all errors of a job file; Field, Line and Fix are those of the first.
 	Problems []JobProblem `json:"problems,omitempty"`
-	// Code says which problem it is where a program may want to act on that; more of them may come.
+	// Code identifies a problem that a program may want to handle. New codes may be added.
 	Code Code `json:"code,omitempty"`
 
-	Limit *Limit    `json:"limit,omitempty"` // that does not let a job in
-	Use   *LimitUse `json:"use,omitempty"`   // what is spent and held of it
+	Limit *Limit    `json:"limit,omitempty"` // limit that refuses a job
+	Use   *LimitUse `json:"use,omitempty"`   // spent and held under it
 }
 
-// JobProblem is one thing that is wrong with a job file.
+// JobProblem is an error in a job file.
 type JobProblem struct {
 	Field  string `json:"field,omitempty"` // of the job file, such as resources.cpus
 	Line   int    `json:"line,omitempty"`
@@ -31,12 +31,12 @@ type JobProblem struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// Code names a problem. It never changes, as its texts may.
+// Code identifies a problem. Codes never change, unlike texts.
 type Code string
 
 // The codes.
 const (
-	// JobUnknown: there is no such job, or it is of a team that the caller does not see.
+	// JobUnknown: the job does not exist, or belongs to a team that the caller does not see.
 	JobUnknown Code = "job_unknown"
 )
 
@@ -54,7 +54,7 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// StatusError is an answer that says nothing of its problem: of a proxy, or of no scrimp server.
+// StatusError is an error response without a problem, for example from a proxy or from a server that is not scrimp.
 type StatusError struct {
 	Method, Path string
 	Status       int

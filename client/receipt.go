@@ -8,8 +8,7 @@ import (
 	"scrimp/money"
 )
 
-// Receipt is the account of one job. Amounts are exact; fields named _usd are
-// estimates. Unknown is null.
+// Receipt is the account of one job. Amounts are exact; fields named _usd are estimates. Null is unknown.
 type Receipt struct {
 	Job      string         `json:"job"`
 	Name     string         `json:"name"`
@@ -17,16 +16,16 @@ type Receipt struct {
 	Reason   string         `json:"reason"`
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`
-	// the same work, as it was done, on the cheapest on-demand offer that could have done it, start-up
-	// included; null: the job did not succeed, or none was for sale
+	// cost of the same work, as it was done, on the cheapest suitable on-demand offer, including start-up; null: the
+	// job did not succeed, or no such offer was for sale
 	OnDemandCost     *money.Amount `json:"on_demand_cost"`
 	OnDemandOffer    string        `json:"on_demand_offer"`
 	Saved            *money.Amount `json:"saved"`
 	SavedShare       *float64      `json:"saved_share"`
 	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
-	AlreadyPaid      *money.Amount `json:"already_paid"`       // what of the cost was on reserved machines; null: none
-	// IdleAfter is what its machines cost after it, while they waited for the next job: its team's,
-	// and not in the cost; null: none waited.
+	AlreadyPaid      *money.Amount `json:"already_paid"`       // part of the cost on reserved machines; null: none
+	// IdleAfter is the cost of its machines after it, while they waited for the next job. The team pays it; it is
+	// not in the cost. Null: none waited.
 	IdleAfter       *money.Amount `json:"idle_after"`
 	Budget          *money.Amount `json:"budget"`
 	DeadlineMet     *bool         `json:"deadline_met"`
@@ -40,23 +39,23 @@ type Receipt struct {
 	Market          string        `json:"market"`
 
 	Attempts      int                  `json:"attempts"`
-	Interrupted   int                  `json:"interrupted"` // attempts that interruptions ended
+	Interrupted   int                  `json:"interrupted"` // attempts ended by interruptions
 	Interruptions []Interruption       `json:"interruptions"`
 	Tries         []Try                `json:"tries"`
 	Uses          map[Use]money.Amount `json:"uses"`
-	// Categories is the cost by what was bought: compute, storage, address, …
+	// Categories divides the cost by category: compute, storage, address, and so on.
 	Categories      map[string]money.Amount `json:"categories"`
 	Step            int64                   `json:"step"`
 	Total           *int64                  `json:"total"`
 	CostPer1000     *float64                `json:"cost_per_1000_steps_usd"`
 	CostPerEpoch    *float64                `json:"cost_per_epoch_usd"`
-	LostSeconds     float64                 `json:"lost_seconds"` // market time of work that was paid and lost
+	LostSeconds     float64                 `json:"lost_seconds"` // market time of paid work that was lost
 	Checkpoints     int                     `json:"checkpoints"`
 	CheckpointBytes int64                   `json:"checkpoint_bytes_uploaded"`
-	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
+	// SaveTrouble is why the newest checkpoint could not be copied, or what its copy lacks; "": it is complete.
 	SaveTrouble     string             `json:"save_trouble,omitempty"`
-	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall
-	IntervalSeconds *float64           `json:"interval_seconds"` // in force at the end, wall
+	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall time
+	IntervalSeconds *float64           `json:"interval_seconds"` // at the end, wall time
 	Metrics         map[string]float64 `json:"metrics,omitempty"`
 	Decisions       []ReceiptDecision  `json:"decisions"`
 	Tips            []Tip              `json:"tips"`
@@ -65,30 +64,30 @@ type Receipt struct {
 	LossName        string             `json:"loss_name,omitempty"`
 	Spend           []Spent            `json:"spend,omitempty"`
 	Outputs         string             `json:"outputs,omitempty"`
-	// Telemetry is what its machines were measured to do; null: nothing is known.
+	// Telemetry is the telemetry of its machines; null: none.
 	Telemetry *ReceiptTelemetry `json:"telemetry"`
 }
 
-// Interruption is a machine that the provider took.
+// Interruption is a machine that the provider reclaimed.
 type Interruption struct {
 	Instance string    `json:"instance"`
-	Node     int       `json:"node"` // its rank, where the attempt had several machines
-	At       time.Time `json:"at"`   // wall
+	Node     int       `json:"node"` // its rank, if the attempt had several machines
+	At       time.Time `json:"at"`   // wall time
 	MarketAt time.Time `json:"market_at"`
-	Notice   float64   `json:"notice"`   // wall seconds given; 0 for none
-	Restored *string   `json:"restored"` // manifest that the next attempt began from
+	Notice   float64   `json:"notice"`   // wall seconds of notice; 0: none
+	Restored *string   `json:"restored"` // manifest that the next attempt restored
 }
 
-// Try is one attempt.
+// Try is an attempt.
 type Try struct {
 	Attempt  string               `json:"attempt"`
 	Instance string               `json:"instance"`
 	Offer    string               `json:"offer"`
 	Capacity string               `json:"capacity"`
-	From     time.Time            `json:"from"`  // market
-	Begun    *time.Time           `json:"begun"` // market: the program ran
-	Until    time.Time            `json:"until"` // market
-	Rate     money.Rate           `json:"rate"`  // of an hour, at launch
+	From     time.Time            `json:"from"`  // market time
+	Begun    *time.Time           `json:"begun"` // market time: start of the program
+	Until    time.Time            `json:"until"` // market time
+	Rate     money.Rate           `json:"rate"`  // per hour, at launch
 	Cost     money.Amount         `json:"cost"`
 	Uses     map[Use]money.Amount `json:"uses"`
 	First    int64                `json:"first_step"`
@@ -96,70 +95,71 @@ type Try struct {
 	Restored string               `json:"restored,omitempty"`
 	End      string               `json:"end"`
 	Rules    []Rule               `json:"rules,omitempty"`
-	Nodes    []Node               `json:"nodes,omitempty"` // where the attempt had several machines, by rank
+	Nodes    []Node               `json:"nodes,omitempty"` // by rank, if the attempt had several machines
 }
 
-// Node is a machine of an attempt that has several.
+// Node is one machine of an attempt that has several.
 type Node struct {
 	Node     int                  `json:"node"` // its rank
 	Instance string               `json:"instance"`
-	From     time.Time            `json:"from"`  // market
-	Until    time.Time            `json:"until"` // market
+	From     time.Time            `json:"from"`  // market time
+	Until    time.Time            `json:"until"` // market time
 	Cost     money.Amount         `json:"cost"`
 	Uses     map[Use]money.Amount `json:"uses"`
 	End      string               `json:"end"`
 }
 
-// Rule is a line of a bill that is not plain seconds.
+// Rule is a line of a bill beyond plain seconds.
 type Rule struct {
 	Rule   string       `json:"rule"`
 	Amount money.Amount `json:"amount"`
 }
 
-// ReceiptDecision is what was decided, and why.
+// ReceiptDecision is a decision with its reason.
 type ReceiptDecision struct {
 	MarketAt time.Time `json:"market_at"`
-	Take     string    `json:"take"` // "" for waiting
+	Take     string    `json:"take"` // "": wait
 	Why      string    `json:"why"`
 	Mode     string    `json:"mode"`
 	Rejected []string  `json:"rejected,omitempty"`
-	// Refused is why a launch was refused before: no_capacity, quota, price, throttled, not_for_sale; "": none was
+	// Refused is why an earlier launch was refused: no_capacity, quota, price, throttled, not_for_sale; "": none
+	// was.
 	Refused string `json:"refused,omitempty"`
 }
 
-// Tip is what would make the next run cheaper.
+// Tip is advice to make the next run cheaper.
 type Tip struct {
 	Text  string   `json:"text"`
 	Saves *float64 `json:"saves_usd"` // null: not computed
 }
 
-// Ledger says whether the ledger is balanced.
+// Ledger reports whether the ledger is balanced.
 type Ledger struct {
 	Postings int  `json:"postings"`
 	Head     Hash `json:"head"`
 	Agrees   bool `json:"agrees"`
 }
 
-// Sample is the metric at a step.
+// Sample is the value of the metric at a step.
 type Sample struct {
 	Step  int64     `json:"step"`
 	At    time.Time `json:"market_at"`
 	Value float64   `json:"value"`
 }
 
-// Spent is the spend at a time.
+// Spent is the cumulative spending at a time.
 type Spent struct {
 	At     time.Time    `json:"market_at"`
 	Amount money.Amount `json:"amount"`
 }
 
-// Hash is that of a ledger's last posting, which holds those of all before it. Its text is hexadecimal.
+// Hash is the hash of a ledger's last posting, which covers all earlier ones. Its text is hexadecimal.
 type Hash [32]byte
 
-// MarshalText writes the hash.
+// MarshalText formats the hash.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h[:])), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (h *Hash) UnmarshalText(b []byte) error {
 	v, err := hex.DecodeString(string(b))
 	if err != nil || len(v) != len(h) {
@@ -169,30 +169,30 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ReceiptTelemetry is what all machines of a job were measured to do. Times and spans are of the wall.
+// ReceiptTelemetry is the telemetry of all machines of a job. Times and durations are wall time.
 type ReceiptTelemetry struct {
-	Machines  int     `json:"machines"`   // that were measured, of all attempts
-	Seconds   float64 `json:"seconds"`    // that they were measured for, summed
-	Cores     int     `json:"cores"`      // of the largest of them; 0: unknown
-	GPUs      int     `json:"gpus"`       // likewise, of the task
-	GPUName   string  `json:"gpu_name"`   // of one of them
+	Machines  int     `json:"machines"`   // machines with telemetry, over all attempts
+	Seconds   float64 `json:"seconds"`    // time with telemetry, summed over machines
+	Cores     int     `json:"cores"`      // of the largest machine; 0: unknown
+	GPUs      int     `json:"gpus"`       // of the largest task; 0: unknown
+	GPUName   string  `json:"gpu_name"`   // of one of the GPUs
 	GPUMemory int64   `json:"gpu_memory"` // bytes; 0: unknown
-	// Figures are what each metric came to over all machines, cores and GPUs, by name; what is not known is not there.
+	// Figures holds each metric over all machines, cores and GPUs, by name; unknown ones are missing.
 	Figures map[string]ReceiptFigure `json:"figures"`
-	Hint    string                   `json:"hint"`   // what they mean for the next run; "": nothing stands out
+	Hint    string                   `json:"hint"`   // advice for the next run; "": nothing stands out
 	Points  []UsePoint               `json:"points"` // in order of time
 }
 
-// ReceiptFigure is what a metric came to.
+// ReceiptFigure summarizes a metric.
 type ReceiptFigure struct {
 	Average float64  `json:"average"`
 	Peak    float64  `json:"peak"`  // highest mean of ten seconds
-	Total   *float64 `json:"total"` // of an amount a second: the amount; null: it is none
+	Total   *float64 `json:"total"` // for a rate: the total amount; null: not a rate
 }
 
-// UsePoint is what share of GPUs and processors was in use at a time; null: unknown.
+// UsePoint is the used share of GPUs and processors at a time; null: unknown.
 type UsePoint struct {
-	At     time.Time `json:"at"` // wall
+	At     time.Time `json:"at"` // wall time
 	GPU    *float64  `json:"gpu"`
 	CPU    *float64  `json:"cpu"`
 	IOWait *float64  `json:"iowait"`

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A submission whose answer is lost is repeated with its key: the server, which knows the key, makes one job of it.
-func TestSubmit_IsRepeatedWithItsKeyWhereTheAnswerIsLost(t *testing.T) {
+// Submit retries with the same key after a lost response. The server knows the key and makes one job.
+func TestSubmit_RetriesWithItsKeyAfterLostResponse(t *testing.T) {
 	defer func(d time.Duration) { firstPause = d }(firstPause)
 	firstPause = time.Nanosecond
 	for name, lose := range map[string]func(w http.ResponseWriter){
@@ -44,7 +44,7 @@ func TestSubmit_IsRepeatedWithItsKeyWhereTheAnswerIsLost(t *testing.T) {
 	}
 }
 
-func TestSubmit_IsNotRepeatedWhereItIsRefusedOrNobodyAnswers(t *testing.T) {
+func TestSubmit_DoesNotRetryRefusalsOrFailedDials(t *testing.T) {
 	defer func(d time.Duration) { firstPause = d }(firstPause)
 	firstPause = time.Nanosecond
 	asked := 0

@@ -40,35 +40,11 @@ func run(from, to string) error {
 		"risk_low", "risk_high", "term", "platform", "upfront", "hourly"}}
 	col := columns(machines[0])
 	for _, m := range machines[1:] {
-		cell := func(name string) string { return m[col[name]] }
-		kind := cell("gpu_spec")
-		if kind == "" {
-			kind = cell("accelerator")
+		rows, err := listings(func(name string) string { return m[col[name]] })
+		if err != nil {
+			return err
 		}
-		count := cell("accel_count")
-		if count == "0" && kind != "" { // a part of an accelerator, which no spec describes
-			kind, count = kind+"-part", "1"
-		}
-		at, dated := cell("source_date"), cell("source")
-		if strings.HasPrefix(at, "undated") {
-			at, dated = "", dated+", "+at
-		}
-		if at == "" && strings.HasSuffix(dated, "pricing_aws.go") {
-			return fmt.Errorf("%s has no date", cell("instance_type"))
-		}
-		for _, region := range strings.Split(cell("region"), "/") {
-			for _, sale := range [][2]string{{"on-demand", cell("on_demand_usd_h")}, {"spot", cell("spot_usd_h")}} {
-				if sale[1] == "" {
-					continue
-				}
-				out = append(out, []string{cell("provider"), region, "", cell("instance_type"), sale[0], kind, count,
-					cell("accel_mem_gb_each"), cell("vcpu"), cell("ram_gib"), cell("local_nvme_gb"), cell("network_gbps"), sale[1],
-					"USD", at, dated, "", "", "", "", "", ""})
-				if cell("provider") == "gcp" && sale[0] == "spot" && !strings.HasPrefix(kind, "TPU") {
-					out = append(out, preemptible(out[len(out)-1]))
-				}
-			}
-		}
+		out = append(out, rows...)
 	}
 	more, err := read("hack/catalog/more.csv")
 	if err != nil {
@@ -83,6 +59,41 @@ func run(from, to string) error {
 		}
 	}
 	return write(filepath.Join(to, "listings.csv"), append(out, more[1:]...))
+}
+
+// listings returns the rows that offer a machine: for each of its regions one for each capacity that has a price. Cell
+// returns the machine's field in a column of instances.csv.
+func listings(cell func(column string) string) (rows [][]string, err error) {
+	kind := cell("gpu_spec")
+	if kind == "" {
+		kind = cell("accelerator")
+	}
+	count := cell("accel_count")
+	if count == "0" && kind != "" { // a part of an accelerator, which no spec describes
+		kind, count = kind+"-part", "1"
+	}
+	at, dated := cell("source_date"), cell("source")
+	if strings.HasPrefix(at, "undated") {
+		at, dated = "", dated+", "+at
+	}
+	if at == "" && strings.HasSuffix(dated, "pricing_aws.go") {
+		return nil, fmt.Errorf("%s has no date", cell("instance_type"))
+	}
+	for _, region := range strings.Split(cell("region"), "/") {
+		for _, sale := range [][2]string{{"on-demand", cell("on_demand_usd_h")}, {"spot", cell("spot_usd_h")}} {
+			if sale[1] == "" {
+				continue
+			}
+			row := []string{cell("provider"), region, "", cell("instance_type"), sale[0], kind, count,
+				cell("accel_mem_gb_each"), cell("vcpu"), cell("ram_gib"), cell("local_nvme_gb"), cell("network_gbps"), sale[1],
+				"USD", at, dated, "", "", "", "", "", ""}
+			rows = append(rows, row)
+			if cell("provider") == "gcp" && sale[0] == "spot" && !strings.HasPrefix(kind, "TPU") {
+				rows = append(rows, preemptible(row))
+			}
+		}
+	}
+	return rows, nil
 }
 
 // preemptible is a spot row of Google Cloud as its older kind, which has the same prices and ends after 24 h.

@@ -50,7 +50,7 @@ func TestAnomaliesScore_GivesALineForEveryRow(t *testing.T) {
 	h.write("bad.csv", "timestamp,value\n2026-10-01 00:00:00,1\n2026-10-01 00:05:00,many\n")
 	h.write("none.csv", "")
 	for args, says := range map[string]string{
-		"--series bad.csv":     `bad.csv:3: the value "many" is no finite number`,
+		"--series bad.csv":     `bad.csv:3: the value "many" is not a finite number`,
 		"--series none.csv":    "none.csv: the file is empty",
 		"--series missing.csv": "read missing.csv",
 	} {

@@ -23,9 +23,11 @@ import (
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
 	"scrimp/internal/cli/jobs"
+	"scrimp/internal/cli/models"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/own"
 	"scrimp/internal/cli/plan"
+	"scrimp/internal/cli/serving"
 	"scrimp/internal/cli/share"
 	"scrimp/internal/cli/simulate"
 	"scrimp/internal/cli/tune"
@@ -113,8 +115,8 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
-		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
-		anomalies.Commands(a.App),
+		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
+		export.Commands(a.App), bill.Commands(a.App), anomalies.Commands(a.App), models.Commands(a.App),
 		share.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.engineCmd(), a.schemaCmd(),

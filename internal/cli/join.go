@@ -57,9 +57,9 @@ func (a *app) agentJoinCmd() *cobra.Command {
 }
 
 func (a *app) join(cmd *cobra.Command, address string, f *joinFlags) error {
-	u, err := url.Parse(strings.TrimRight(address, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return fmt.Errorf("address %q: write https://HOST[:PORT]", address)
+	u, err := serverURL(address)
+	if err != nil {
+		return err
 	}
 	if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
 		a.Notef("Warning: the token and all that jobs do pass in the clear to %s. Take https where you can.\n", host)
@@ -97,6 +97,15 @@ func (a *app) join(cmd *cobra.Command, address string, f *joinFlags) error {
 		Options: hostd.Options{Dir: filepath.Join(dir, "hosts", machine), Agent: []string{exe, "agent"},
 			Address: f.address, CA: f.ca, Apart: agent.Apart, Log: log},
 		Joined: func() { log.Info("joined", "server", u.String(), "machine", machine) }})
+}
+
+// serverURL parses the address of a server.
+func serverURL(address string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(address, "/"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("address %q: write https://HOST[:PORT]", address)
+	}
+	return u, nil
 }
 
 func absolute(path string) (string, error) {

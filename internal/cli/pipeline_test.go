@@ -3,7 +3,10 @@ package cli_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +61,7 @@ func TestPipeline_RunsOnlyWhatHasChanged(t *testing.T) {
 		{"a file that nothing reads", "notes.txt", "x", "prepare reused, count reused, train reused, evaluate reused, deploy reused", 0},
 		{"a parameter", "params.yaml", "scale: 2\nleast: 5\n", "prepare reused, count reused, train done, evaluate done, deploy done", 3},
 		{"a parameter that was used before", "params.yaml", "scale: 1.0\nleast: 5\n",
-			"prepare reused, count reused, train done, evaluate reused, deploy reused", 1},
+			"prepare reused, count reused, train done, evaluate reused, deploy done", 2}, // another version has replaced what it deployed
 		{"below the gate", "params.yaml", "scale: 3\nleast: 18.0001\n", "prepare reused, count reused, train done, evaluate done, deploy skipped", 2},
 		{"at the gate", "params.yaml", "scale: 3\nleast: 18.000\n", "prepare reused, count reused, train reused, evaluate reused, deploy done", 1},
 		{"new data of the same order", "raw.txt", "2\n3\n1\n", "prepare done, count reused, train reused, evaluate reused, deploy reused", 1},
@@ -155,4 +158,88 @@ func TestPipeline_IsRefusedBeforeItRuns(t *testing.T) {
 	if out, err := h.try("pipeline", "graph", "none.yaml"); err == nil || !strings.Contains(out, "none.yaml") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// rated is a pipeline that deploys only what is better than what is deployed.
+const rated = `name: rated
+budget: $5
+stages:
+  evaluate: {cmd: cp figures.json report.json, deps: [figures.json], metrics: [report.json]}
+  push: {cmd: cp report.json live.json, deps: [report.json], outs: [live.json], deploy: true,
+    gate: [{metric: accuracy, min_gain: 0.5%}, {metric: latency, min_gain: 0, goal: minimize}]}
+`
+
+// The first version deploys, one without gain does not, one at the limit does; a server that was stopped in between
+// knows the same.
+func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("pipeline.yaml", rated)
+	for _, figures := range []string{"0.900, \"latency\": 12", "0.9049, \"latency\": 12", "0.905, \"latency\": 12.0"} {
+		h.write("figures.json", `{"accuracy": `+figures+"}")
+		h.do("pipeline", "run", "-y")
+		h.do("server", "stop", "--now")
+	}
+	var list []api.ModelVersion
+	for line := range strings.Lines(h.do("models", "rated", "--json")) {
+		var v api.ModelVersion
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		var r api.GroupReceipt
+		if err := json.Unmarshal([]byte(h.do("receipt", v.Run, "--json")), &r); err != nil {
+			t.Fatal(err)
+		}
+		if v.Cost != r.Cost || v.Cost.Sign() <= 0 {
+			t.Errorf("%s cost %s, and its receipt says %s", v.ID(), v.Cost, r.Cost)
+		}
+		list = append(list, v)
+	}
+	if len(list) != 3 || list[0].State != "replaced" || list[1].State != "skipped" || list[1].Verdict != "not_passed" ||
+		list[2].State != "deployed" || !list[2].Deployed || list[2].Gates[0].Gain != "0.005" || list[2].Gates[0].Version != 1 {
+		t.Errorf("the versions are %+v", list)
+	}
+	for what, want := range map[string]string{
+		"models":                     "rated@3  deployed",
+		"models show rated@2":        "accuracy of evaluate is 0.9049 against 0.900 of version 1, which is deployed: a gain of 0.0049 misses",
+		"models show rated-3":        "rated@3 is deployed",
+		"models --project other":     "no pipeline has made a version",
+		"pipeline status rated-2":    "spared",
+		"pipeline graph":             "gate accuracy at least 0.5% higher than deployed and latency no worse",
+		"models show rated@3 --json": `"lineage":[{"stage":"evaluate"`,
+	} {
+		if out := h.do(strings.Fields(what)...); !strings.Contains(out, want) {
+			t.Errorf("scrimp %s does not say %q:\n%s", what, want, out)
+		}
+	}
+	for what, want := range map[string]string{"models show rated@9": "there is no version rated@9",
+		"models show rated@x": "is no version", "models show none": "there is no version none"} {
+		if out, err := h.try(strings.Fields(what)...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("scrimp %s: %v, want %q:\n%s", what, err, want, out)
+		}
+	}
+	h.do("ledger", "verify")
+	before := h.models()
+	h.do("backup", "b.tar.gz")
+	h.do("server", "stop", "--now")
+	if err := os.Rename(h.data, h.data+"-lost"); err != nil {
+		t.Fatal(err)
+	}
+	h.do("restore", "b.tar.gz")
+	if after := h.models(); !slices.Equal(after, before) {
+		t.Errorf("after a restore the versions are\n%s\nand were\n%s", after, before)
+	}
+}
+
+// models are all versions in short: what they are, what they cost and what their gates compared.
+func (h *home) models() (list []string) {
+	h.t.Helper()
+	for line := range strings.Lines(h.do("models", "--json")) {
+		var v api.ModelVersion
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			h.t.Fatal(err)
+		}
+		list = append(list, fmt.Sprintf("%s %s %s %s %+v %v", v.ID(), v.Run, v.State, v.Cost, v.Gates, v.Metrics))
+	}
+	return list
 }

@@ -71,7 +71,36 @@ func (a *app) try(ctx context.Context, name, dollars string, patience time.Durat
 	}
 	began := a.Now()
 	a.Notef("%s runs nothing on %s, for %s at most; ctrl-C gives it up.\n", j.ID, name, "$"+dollars)
-	said, offer, detail := "", "", ""
+	j, offer := a.watchTrial(ctx, c, j, patience)
+	if !j.Closed {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if _, err := c.End(end, j.ID, false); err != nil {
+			return found, fmt.Errorf("the trial goes on: scrimp cancel %s ends it: %w", j.ID, err)
+		}
+		found.Text = fmt.Sprintf("given up; scrimp status %s says how far it came", j.ID)
+		if ctx.Err() == nil {
+			found.Text = fmt.Sprintf("given up, as it had no machine for %s: %s (scrimp explain %s)", draw.Span(patience),
+				cmp.Or(j.Detail, strings.ReplaceAll(j.Why, "_", " ")), j.ID)
+		}
+		return found, nil
+	}
+	cost := money.Format(j.Spent, j.Currency, 4)
+	if j.State != string(state.Succeeded) {
+		found.Text = fmt.Sprintf("the job is %s after %s, for %s: %s (scrimp explain %s)", j.State,
+			draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.Detail, j.ID)
+		return found, nil
+	}
+	found.OK, found.Text = true, fmt.Sprintf("a job ran on %s and was over %s after its submission, for %s (scrimp "+
+		"receipt %s)", offer, draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.ID)
+	return found, nil
+}
+
+// watchTrial shows how a trial gets on until it is over, or has had no machine for patience. It returns the trial's
+// newest state and the offer that it last ran on.
+func (a *app) watchTrial(ctx context.Context, c *command.Client, j api.Job, patience time.Duration) (_ api.Job,
+	offer string) {
+	said, detail := "", ""
 	watching, tired := context.WithCancel(ctx)
 	defer tired()
 	alone := time.AfterFunc(patience, tired) // without a machine
@@ -99,26 +128,5 @@ func (a *app) try(ctx context.Context, name, dollars string, patience time.Durat
 			a.Notef("%s\n", line)
 		}
 	}
-	if !j.Closed {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if _, err := c.End(end, j.ID, false); err != nil {
-			return found, fmt.Errorf("the trial goes on: scrimp cancel %s ends it: %w", j.ID, err)
-		}
-		found.Text = fmt.Sprintf("given up; scrimp status %s says how far it came", j.ID)
-		if ctx.Err() == nil {
-			found.Text = fmt.Sprintf("given up, as it had no machine for %s: %s (scrimp explain %s)", draw.Span(patience),
-				cmp.Or(j.Detail, strings.ReplaceAll(j.Why, "_", " ")), j.ID)
-		}
-		return found, nil
-	}
-	cost := money.Format(j.Spent, j.Currency, 4)
-	if j.State != string(state.Succeeded) {
-		found.Text = fmt.Sprintf("the job is %s after %s, for %s: %s (scrimp explain %s)", j.State,
-			draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.Detail, j.ID)
-		return found, nil
-	}
-	found.OK, found.Text = true, fmt.Sprintf("a job ran on %s and was over %s after its submission, for %s (scrimp "+
-		"receipt %s)", offer, draw.Span(a.Now().Sub(began).Round(time.Second)), cost, j.ID)
-	return found, nil
+	return j, offer
 }

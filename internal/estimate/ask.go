@@ -119,18 +119,15 @@ func (q Request) numbers() error {
 var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora",
 	shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
 
+// checkpointing is the name of what is kept of activations, as tables of runs write it.
+var checkpointing = map[Recompute]string{KeepEnds: "full", KeepSome: "selective", KeepAll: "none"}
+
 // Row is the request on so many of an accelerator.
 func (q Request) Row(chip Chip, count, micro float64) Row {
 	m := q.scaled()
 	r := Unstated()
 	r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
-	r.Task = "train"
-	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
-		r.Task = "pretrain"
-	}
-	if t, ok := taskOf[q.Tuning]; ok {
-		r.Task = t
-	}
+	r.Task = q.task(m.Kind)
 	r.GPU, r.Spec, r.N, r.Precision, r.Source, r.Unit = chip.Name, chip.Name, count, q.Precision, q.Program, q.Unit
 	if use, _, err := chip.format(q.Precision); err == nil && m.Kind != shape.Trees {
 		r.Precision = use
@@ -161,15 +158,27 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	} else if micro > 0 {
 		r.Global = micro * math.Max(1, q.Gather) * replicas
 	}
-	switch q.Keep {
-	case KeepEnds:
-		r.Ckpt = "full"
-	case KeepSome:
-		r.Ckpt = "selective"
-	case KeepAll:
-		r.Ckpt = "none"
+	if v, ok := checkpointing[q.Keep]; ok {
+		r.Ckpt = v
 	}
 	r.Sharding = []string{unshared, "zero1", "SHARD_GRAD_OP", "FULL_SHARD"}[q.Zero]
+	r.Parallel = q.parallel()
+	return r
+}
+
+// task is the name of what the training is for, as tables of runs write it.
+func (q Request) task(kind shape.Kind) string {
+	if t, ok := taskOf[q.Tuning]; ok {
+		return t
+	}
+	if kind == shape.Transformer || kind == shape.Experts {
+		return "pretrain"
+	}
+	return "train"
+}
+
+// parallel is how the model is cut, as tables of runs write it, such as TP=2 PP=4.
+func (q Request) parallel() string {
 	var cut []string
 	if q.TP > 1 {
 		cut = append(cut, fmt.Sprintf("TP=%g", q.TP))
@@ -177,8 +186,7 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	if q.PP > 1 {
 		cut = append(cut, fmt.Sprintf("PP=%g", q.PP))
 	}
-	r.Parallel = strings.Join(cut, " ")
-	return r
+	return strings.Join(cut, " ")
 }
 
 // Programme is what a number of experiments like one run need, a week and a year

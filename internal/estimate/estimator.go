@@ -283,6 +283,14 @@ func (e *Estimator) Estimate(r Row) Answer {
 	if e.prices != nil || r.Host != nil && r.Host.Hourly > 0 {
 		why = append(why, e.priced(r, &a))
 	}
+	why = append(why, a.dropUnsound()...)
+	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
+	a.Provenance = strings.Join(why, "; ") + "."
+	return a
+}
+
+// dropUnsound leaves out the figures that are outside what numbers hold, and says so once for each.
+func (a *Answer) dropUnsound() (why []string) {
 	for _, v := range []**Range{&a.Throughput, &a.Hours, &a.PeakMemory, &a.Cost} {
 		if *v != nil && !(*v).sound() {
 			*v = nil
@@ -292,9 +300,7 @@ func (e *Estimator) Estimate(r Row) Answer {
 	if a.PeakMemory == nil {
 		a.Fits = nil
 	}
-	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
-	a.Provenance = strings.Join(why, "; ") + "."
-	return a
+	return why
 }
 
 func (r Row) accelerator() string {

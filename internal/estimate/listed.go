@@ -67,12 +67,7 @@ func NewListed(c catalog.Catalog) Listed {
 			}
 			continue
 		}
-		switch at := x.Quote.At; {
-		case at.IsZero():
-			l.undated = true
-		case l.oldest.IsZero() || at.Before(l.oldest):
-			l.oldest = at
-		}
+		l.dated(x.Quote.At)
 		kind := strings.ToLower(o.Accelerator)
 		k := kind + "|" + strings.ToLower(y.Name)
 		i, seen := at[k]
@@ -85,6 +80,16 @@ func NewListed(c catalog.Catalog) Listed {
 		}
 	}
 	return l
+}
+
+// dated notes the time of a price: the oldest, and that one has no time.
+func (l *Listed) dated(at time.Time) {
+	switch {
+	case at.IsZero():
+		l.undated = true
+	case l.oldest.IsZero() || at.Before(l.oldest):
+		l.oldest = at
+	}
 }
 
 // machineOf is one machine of a listing.

@@ -59,28 +59,11 @@ func Fit(t Trace, length time.Duration) Model {
 	return m
 }
 
+// fitLine takes what a trace shows of one offer: how long it was there and away, and how its price moved.
 func fitLine(l TraceLine, length time.Duration) modelLine {
 	f := modelLine{offer: l.Offer, always: l.Available == nil, open: true}
-	last := time.Duration(0)
-	for i, s := range l.Available {
-		from, to := min(s.From, length), min(s.To, length)
-		if from > last {
-			if i == 0 {
-				f.open = false
-			}
-			f.down = append(f.down, from-last)
-		}
-		if to > from && (to < length || len(f.up) == 0) {
-			f.up = append(f.up, to-from)
-			f.notices = append(f.notices, s.Notice)
-		}
-		last = to
-	}
-	if l.Available != nil && last < length && (len(f.down) == 0 || len(l.Available) == 0) {
-		f.down = append(f.down, length-last)
-	}
-	if l.Available != nil && len(f.up) == 0 {
-		f.open = false
+	if l.Available != nil {
+		f.fitSpans(l.Available, length)
 	}
 	for i, p := range l.Price {
 		if i == 0 {
@@ -96,6 +79,31 @@ func fitLine(l TraceLine, length time.Duration) modelLine {
 		slices.Sort(list)
 	}
 	return f
+}
+
+// fitSpans takes the spans in which an offer was available, and those between them.
+func (f *modelLine) fitSpans(spans []Span, length time.Duration) {
+	last := time.Duration(0)
+	for i, s := range spans {
+		from, to := min(s.From, length), min(s.To, length)
+		if from > last {
+			if i == 0 {
+				f.open = false
+			}
+			f.down = append(f.down, from-last)
+		}
+		if to > from && (to < length || len(f.up) == 0) {
+			f.up = append(f.up, to-from)
+			f.notices = append(f.notices, s.Notice)
+		}
+		last = to
+	}
+	if last < length && (len(f.down) == 0 || len(spans) == 0) {
+		f.down = append(f.down, length-last)
+	}
+	if len(f.up) == 0 {
+		f.open = false
+	}
 }
 
 // Generate draws a market of that length, which then repeats. The same seed gives

@@ -9,7 +9,7 @@ func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 		return l.Reserved.next(at)
 	}
 	within, turn := t.fold(at)
-	first, next, later := time.Duration(-1), time.Duration(-1), false
+	first, next := time.Duration(-1), time.Duration(-1) // of a turn, and after at; -1: none
 	see := func(d time.Duration) {
 		if t.Repeat > 0 && d >= t.Repeat {
 			d = 0 // where the turn ends the next begins
@@ -18,7 +18,7 @@ func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 			first = d
 		}
 		if d > within && (next < 0 || d < next) {
-			next, later = d, true
+			next = d
 		}
 	}
 	for _, p := range l.Price {
@@ -29,13 +29,16 @@ func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 		see(s.To)
 	}
 	switch {
-	case later:
+	case next >= 0:
 		return turn + next, true
-	case t.Repeat > 0 && first >= 0 && (len(l.Price) > 1 || len(l.Available) > 0):
+	case t.Repeat > 0 && first >= 0 && l.varies():
 		return turn + t.Repeat + first, true
 	}
 	return 0, false
 }
+
+// varies reports whether the offer changes at all within a turn.
+func (l *TraceLine) varies() bool { return len(l.Price) > 1 || len(l.Available) > 0 }
 
 // next is when the reservation begins or ends.
 func (r Term) next(at time.Duration) (time.Duration, bool) {

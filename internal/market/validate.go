@@ -95,18 +95,11 @@ func (o Offer) Validate() error {
 		return wrong("capacity", "%q is none of spot, on-demand, reserved", o.Capacity)
 	case !o.Currency.Valid():
 		return wrong("currency", "%q is no code of three letters, such as USD", o.Currency)
-	case !quantity.Count.AllowsInt(int64(o.CPUs)) || !quantity.Bytes.AllowsInt(int64(o.Memory)):
-		return wrong("cpus", "%d and %v of memory: leave out what is unknown, and give at most %.0f and 8 PiB", o.CPUs,
-			o.Memory, quantity.Count.Most)
-	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
-		return wrong("accelerator", "%d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
-	case !quantity.Count.AllowsInt(int64(o.Accelerators)):
-		return wrong("accelerators", "%d: no machine has as many", o.Accelerators)
-	case o.Machines < 0:
-		return wrong("machines", "%d is negative: leave it out where it is unknown", o.Machines)
-	case !quantity.Count.AllowsInt(int64(o.Machines)):
-		return wrong("machines", "%d: give at most %.0f, or leave it out", o.Machines, quantity.Count.Most)
-	case o.Speed != 0 && !(o.Speed >= minSpeed && o.Speed <= maxSpeed): // also what is no number
+	}
+	if err := o.validateCounts(); err != nil {
+		return err
+	}
+	if o.Speed != 0 && !(o.Speed >= minSpeed && o.Speed <= maxSpeed) { // also what is no number
 		return wrong("speed", "%v is not between 0.000001 and 1,000,000: leave it out where it is unknown", o.Speed)
 	}
 	for _, s := range []struct {
@@ -122,6 +115,24 @@ func (o Offer) Validate() error {
 		if s.span > quantity.Decade {
 			return wrong(s.field, "%v is above ten years: leave it out where there is none", s.span)
 		}
+	}
+	return nil
+}
+
+// validateCounts returns the first count of the offer that no machine and no market has.
+func (o *Offer) validateCounts() error {
+	switch {
+	case !quantity.Count.AllowsInt(int64(o.CPUs)) || !quantity.Bytes.AllowsInt(int64(o.Memory)):
+		return wrong("cpus", "%d and %v of memory: leave out what is unknown, and give at most %.0f and 8 PiB", o.CPUs,
+			o.Memory, quantity.Count.Most)
+	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
+		return wrong("accelerator", "%d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
+	case !quantity.Count.AllowsInt(int64(o.Accelerators)):
+		return wrong("accelerators", "%d: no machine has as many", o.Accelerators)
+	case o.Machines < 0:
+		return wrong("machines", "%d is negative: leave it out where it is unknown", o.Machines)
+	case !quantity.Count.AllowsInt(int64(o.Machines)):
+		return wrong("machines", "%d: give at most %.0f, or leave it out", o.Machines, quantity.Count.Most)
 	}
 	return nil
 }

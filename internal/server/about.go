@@ -26,7 +26,7 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 		Started: s.started.UTC(), Market: s.clockNow(), Engines: s.engineList(),
 		RetainS: max(0, s.old.Span).Seconds(), RetainOutputsS: max(0, s.old.OutputSpan).Seconds()}
 	readState := func(f func(*core.Machine)) { s.control.Read(f) }
-	if s.control.Full() != nil { // nobody would be answered until there is room
+	if s.control.Full() != nil { // with a full disk, a committed read would block until there is room
 		readState = s.control.ReadUncommitted
 	}
 	readState(func(m *core.Machine) {
@@ -37,7 +37,7 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
-	if !auth.Rules(auth.CallerOf(r)) { // where it lives is its owner's business
+	if !auth.Rules(auth.CallerOf(r)) { // only admins may see where the server runs
 		v.PID, v.Dir, v.Listens = 0, "", ""
 		for n := range v.Engines {
 			v.Engines[n].Agents, v.Engines[n].Error, v.Engines[n].Joined = "", "", nil
@@ -46,7 +46,7 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// stopPatience is how long the end of a server waits to be on record.
+// stopPatience bounds the wait for the log to record a stop request.
 const stopPatience = 3 * time.Second
 
 func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	// On a full disk it is not on record, and the server ends nevertheless.
+	// With a full disk the log cannot record the request; the server stops anyway.
 	ctx, cancel := context.WithTimeout(r.Context(), stopPatience)
 	defer cancel()
 	if err := s.gate.Propose(r.WithContext(ctx), ""); err != nil && s.control.Full() == nil {
@@ -66,8 +66,8 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 	s.stop(errStopped)
 }
 
-// firstPrices is how long who asks for the market waits for engines that have not been heard of
-// since the server began.
+// firstPrices bounds how long a request for the market waits for engines that have not answered since the
+// server started.
 const firstPrices = 30 * time.Second
 
 func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
 			list = append(list, sold{o, l, used, frees})
 		}
 	})
-	for _, l := range list { // while nobody waits
+	for _, l := range list { // outside the lock
 		v.Offers = append(v.Offers, api.Listing{Offer: convert.To[client.Offer](l.offer),
 			Quote: convert.To[client.Quote](l.Quote), Hazard: convert.To[client.Hazard](l.Hazard), InUse: l.inUse,
 			Frees: l.frees, Cools: l.Cools, CoolsFor: l.CoolsFor})
@@ -99,7 +99,7 @@ func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
 		if e.Configured && e.Err != nil {
 			v.Away = append(v.Away, client.AwayEngine{Name: e.Name, Error: e.Err.Error()})
 		} else {
-			v.Away = append(v.Away, s.away(e.Name)...)
+			v.Away = append(v.Away, s.awayMachines(e.Name)...)
 		}
 	}
 	reply.JSON(w, v)

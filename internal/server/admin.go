@@ -15,12 +15,13 @@ import (
 
 const (
 	adminName = "admin"
-	adminNote = "of the file --admin-token" // of tokens that were in it
-	// adminEvery is how often the file is read: a Secret that is mounted changes while the server runs.
+	adminNote = "of the file --admin-token" // the note of tokens that came from the file
+	// adminEvery is the interval between reads of the file: a mounted Secret can change while the server runs.
 	adminEvery = 10 * time.Second
 )
 
-// keepAdmin gives the user admin the token that the file of Options has, and takes back one that it has no more.
+// keepAdmin keeps the token of the user admin equal to the one in the --admin-token file, and revokes tokens
+// that the file no longer holds.
 func (s *Server) keepAdmin(ctx context.Context) {
 	if s.opts.AdminToken == "" {
 		return
@@ -36,7 +37,7 @@ func (s *Server) keepAdmin(ctx context.Context) {
 			said = err.Error()
 		}
 		if said != told && said != "" {
-			s.opts.Log.Error("the admin's token is not as its file has it", "file", s.opts.AdminToken, "error", said)
+			s.opts.Log.Error("cannot apply the admin token file", "file", s.opts.AdminToken, "error", said)
 		}
 		told = said
 		if wait.For(ctx, adminEvery) != nil {
@@ -45,7 +46,7 @@ func (s *Server) keepAdmin(ctx context.Context) {
 	}
 }
 
-// admin makes the book as the file has it, once.
+// admin applies the file to the identity book once.
 func (s *Server) admin(ctx context.Context) error {
 	text, err := os.ReadFile(s.opts.AdminToken)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Server) admin(ctx context.Context) error {
 			}
 		}
 	})
-	if !user { // one that is there stays as it was made
+	if !user { // an existing user keeps its grants
 		everything := []identity.Grant{{Team: identity.Everywhere, Role: identity.Admin}}
 		if err := s.changePeople(ctx, identity.Change{User: &identity.User{Name: adminName, Grants: everything,
 			Made: now}}); err != nil {
@@ -89,7 +90,7 @@ func (s *Server) admin(ctx context.Context) error {
 	return err
 }
 
-// changePeople writes a change that nobody asked for by a request.
+// changePeople writes a change that the server makes on its own, without a request.
 func (s *Server) changePeople(ctx context.Context, c identity.Change) error {
 	wrong, err := s.gate.People.Change(c, func() error {
 		return s.control.Propose(ctx, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),

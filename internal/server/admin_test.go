@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Who has the file is the admin, until it has another token; what is no token, or too short for one, opens nothing.
-func TestTheAdminsTokenIsThatOfItsFile(t *testing.T) {
+// The token in the file is the admin's until the file has another one; an invalid or too short token opens nothing.
+func TestAdminToken_FollowsItsFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	w := newWorld(t, func(o *Options) { o.AdminToken = file })

@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// 64 clients submit and end jobs of one limit, singly and in batches: it is never
-// passed, though nobody waits for another's commit, and at the end nothing is held.
-func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
+// 64 clients submit and end jobs under one limit, singly and in batches. The limit is never exceeded, although
+// commits overlap, and at the end nothing is held.
+func TestSubmissions_InSharedTransactionsNeverExceedALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100), Jobs: new(9)})
@@ -66,9 +66,9 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 	}
 }
 
-// Of the jobs of a batch all are let in or none, and each counts what those before it
-// take; what is refused is not in the log, so that its key can be used again.
-func TestABatchIsLetInAsAWhole(t *testing.T) {
+// Either all jobs of a batch are admitted or none, and each counts those before it. A refused batch is not in the
+// log, so its key can be used again.
+func TestBatch_IsAdmittedAsAWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
@@ -83,7 +83,7 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 	if w.must("GET", "/v1/budgets", nil, &b); b.Limits[0].Use.Jobs != 0 {
 		t.Errorf("%+v of a batch that was refused", b.Limits[0].Use)
 	}
-	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} { // the second time they are there
+	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} { // the second time they exist
 		if rec, p := w.ask("POST", "/v1/jobs/batch", auth.OwnerName, "["+one(names[0])+","+one(names[1])+"]"); rec.Code != 200 {
 			t.Errorf("two of them: %d %+v", rec.Code, p)
 		}
@@ -98,8 +98,8 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 	}
 }
 
-// Who holds the data folder is a user too, whom events do not name.
-func TestALimitOfTheOwnerHoldsTheirJobs(t *testing.T) {
+// The data folder's owner is a user, too, although events do not name them.
+func TestLimit_OfTheOwnerAppliesToTheirJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Month, Jobs: new(1)})

@@ -29,7 +29,7 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// rents is a provider whose machines are names.
+// rents is a provider whose machines are names only.
 type rents struct {
 	mu   sync.Mutex
 	list []engine.Instance
@@ -71,8 +71,7 @@ func (*rents) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return []market.Offer{o}, []market.Quote{{Offer: o.ID, Rate: 1, Priced: true, Available: true}}, nil
 }
 
-// rentedWorld is a world in which the job has a machine whose agent can register;
-// it returns the attempt.
+// rentedWorld returns a world in which a job has a machine whose agent can register, and the job's attempt.
 func rentedWorld(t *testing.T, change func(*Options)) (*world, string) {
 	t.Helper()
 	w := newWorldOf(t, &rents{}, change)
@@ -80,7 +79,7 @@ func rentedWorld(t *testing.T, change func(*Options)) (*world, string) {
 	return w, attempt
 }
 
-// rent submits a job and returns its attempt, which has a machine.
+// rent submits a job and returns its attempt once it has a machine.
 func (w *world) rent(name string) (attempt string) {
 	w.t.Helper()
 	w.must("POST", "/v1/jobs", aJob(name, ""), nil)
@@ -94,7 +93,7 @@ func (w *world) rent(name string) (attempt string) {
 	return attempt
 }
 
-// instance is the machine of an attempt.
+// instance returns the machine of an attempt.
 func (w *world) instance(attempt string) (id string) {
 	w.t.Helper()
 	w.control.Read(func(m *core.Machine) {
@@ -105,7 +104,7 @@ func (w *world) instance(attempt string) (id string) {
 	return id
 }
 
-// until waits for a state of the machine.
+// until waits until f holds for the core's state.
 func (w *world) until(f func(*core.Machine) bool) {
 	w.t.Helper()
 	for limit := time.After(await.Limit); ; {
@@ -122,11 +121,11 @@ func (w *world) until(f func(*core.Machine) bool) {
 	}
 }
 
-func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
+func TestBootstrapToken_RegistersOneMachineOnce(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	other := w.rent("b")
-	// Eight at once with one token: one has the machine.
+	// Eight agents register at once with one token: one gets the machine.
 	keys, codes := make([]ed25519.PrivateKey, 8), make([]int, 8)
 	var all sync.WaitGroup
 	for i := range codes {
@@ -160,7 +159,7 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 		t.Errorf("with a task's token: %d %+v", code, p)
 	}
 
-	// The key pulls the machine's task, and nothing else does.
+	// Only the key can pull the machine's task.
 	task := w.pull(w.instance(attempt), key)
 	if len(task.Tasks) != 1 || task.Tasks[0].Attempt != attempt || task.Off {
 		t.Fatalf("pulled is %+v", task)
@@ -203,7 +202,7 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 		t.Errorf("an agent of an older version gets %d %s", rec.Code, rec.Body)
 	}
 
-	// Its token opens its own task's routes.
+	// The task's token opens the routes of its own task.
 	routes := map[string]func() (*httptest.ResponseRecorder, api.Problem){
 		"report": func() (*httptest.ResponseRecorder, api.Problem) {
 			return w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: attempt})
@@ -234,7 +233,7 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 		}
 	}
 
-	// And nothing once that is over.
+	// And none once the task has ended.
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
 	w.until(func(m *core.Machine) bool { _, live := m.Attempt(attempt); return !live })
 	for name, ask := range routes {
@@ -250,9 +249,9 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 	}
 }
 
-// What agents of the first version of the protocol send of the tasks that they have, word for
-// word, is taken for as long as that version is.
-func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
+// The server accepts what agents of the first protocol version send for their tasks, word for word, while it
+// supports that version.
+func TestAgent_OfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	t.Parallel()
 	if api.OldestWire > 1 {
 		t.Skip("version 1 of the protocol is no longer taken: its fixture can go")
@@ -262,7 +261,7 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, asked := w.gate.Tickets.For(auth.AttemptTicket, attempt), 0 // as it had it before the server was replaced
+	token, asked := w.gate.Tickets.For(auth.AttemptTicket, attempt), 0 // as it had before the server was replaced
 	w.take(attempt)
 	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
 		head, body, _ := strings.Cut(part, "\n")
@@ -270,7 +269,7 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 		body = strings.NewReplacer("ATTEMPT", attempt, "INSTANCE", w.instance(attempt)).Replace(strings.TrimSpace(body))
 		r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(path, "ATTEMPT", attempt),
 			strings.NewReader(body))
-		r.Header.Set("Authorization", "Bearer "+token) // and no version
+		r.Header.Set("Authorization", "Bearer "+token) // without a version
 		rec := httptest.NewRecorder()
 		if w.h.ServeHTTP(rec, r); rec.Code >= 300 {
 			t.Fatalf("%s: %d %s", head, rec.Code, rec.Body)
@@ -289,8 +288,8 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	}
 }
 
-// An agent of a later release may say more than this server knows.
-func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
+// A newer agent may send more than this server knows.
+func TestAgent_UnknownFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	body := fmt.Sprintf(
@@ -302,8 +301,8 @@ func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 	}
 }
 
-// Each limit is tripped, and the answer says what to do.
-func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
+// Each limit of an agent takes effect, and the response has the fix.
+func TestAgent_EachLimitNamesItsFix(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 40 })
 	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
@@ -321,7 +320,7 @@ func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 		}
 		t.Errorf("%s: not once %d", name, status)
 	}
-	const maxReport, maxChunk = 4 << 20, 4 << 20 // bytes that an agent may send at once
+	const maxReport, maxChunk = 4 << 20, 4 << 20 // bytes in one request of an agent
 	big := strings.Repeat("x", maxReport+1)
 	trip("a long report", http.StatusRequestEntityTooLarge, func(int) (*httptest.ResponseRecorder, api.Problem) {
 		return w.ask("POST", "/v1/agent/report", token, `{"attempt":"`+big+`"}`)
@@ -347,7 +346,7 @@ func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 	}
 }
 
-func TestStreamsWithoutEndAreCounted(t *testing.T) {
+func TestStreams_AreLimitedPerUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
@@ -365,7 +364,7 @@ func TestStreamsWithoutEndAreCounted(t *testing.T) {
 		}
 		return a
 	}
-	const tokenStreams = 100 // as docs/design/server.md says
+	const tokenStreams = 100 // as in docs/design/server.md
 	var open []*http.Response
 	for range tokenStreams {
 		if a := follow(ann); a.StatusCode == 200 {
@@ -387,7 +386,7 @@ func TestStreamsWithoutEndAreCounted(t *testing.T) {
 	for _, a := range open {
 		a.Body.Close()
 	}
-	for range 10_000 { // a closed one is noticed when it is written to
+	for range 10_000 { // the server notices a closed one at the next write
 		a = follow(ann)
 		a.Body.Close()
 		if a.StatusCode == 200 {

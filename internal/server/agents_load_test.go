@@ -38,8 +38,8 @@ var (
 		"-cpuprofile")
 )
 
-// BenchmarkAgents runs a crowd of agents against a server of its own, over TCP
-// with their tokens, while others watch and submit.
+// BenchmarkAgents runs a crowd of agents against a server of its own, over TCP with their tokens, while others watch
+// and submit.
 func BenchmarkAgents(b *testing.B) {
 	exe := testbin.Full.Path(b)
 	b.Run("sqlite", func(b *testing.B) {
@@ -113,7 +113,7 @@ func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	for range watch {
 		watchers.Go(func() { s.watches(watching, c, &sent) })
 	}
-	pause(5 * time.Second) // the crowd of beginners is over
+	pause(5 * time.Second) // the burst of starting agents has passed
 	c.waits.take()
 	spent, began := s.spent(), time.Now()
 	for i := 0; time.Since(began) < *loadFor; i++ {
@@ -137,7 +137,7 @@ func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	b.Logf("processors: server %.0f%%, load generator %.0f%%, PostgreSQL %.0f%%; the server has %d MiB; load average %s",
 		share(0), share(1), share(2), s.memory()>>20, loadAverage())
 	if n := c.failed.Load(); n > 0 {
-		text, _ := os.ReadFile(filepath.Join(s.dir, "load.log")) // inside there is none
+		text, _ := os.ReadFile(filepath.Join(s.dir, "load.log")) // missing if the server runs in this process
 		b.Logf("%d calls failed; the server's log ends: %s", n, text[max(0, len(text)-3000):])
 	}
 	for _, l := range c.loud {
@@ -161,14 +161,14 @@ func (s *loaded) spread(kind string, w []time.Duration, took time.Duration) {
 		ms(.5), ms(.99), ms(1))
 }
 
-// trains submits n jobs that train for long, with a deadline and a budget.
+// trains submits n long jobs with a deadline and a budget.
 func (s *loaded) trains(from, n int) {
 	list, budget := make([]any, n), money.Rate(1e15).Until(time.Hour)
 	for i := range list {
 		j := spec.Default()
 		j.Name, j.Team, j.Command = fmt.Sprintf("train-%d", from+i), "vision", "python train.py"
 		j.Resources.CPUs.Min = 2
-		j.Work.Steps = 100_000_000 // of a millisecond: a day and more
+		j.Work.Steps = 100_000_000 // a millisecond each: more than a day
 		j.Budget.Dollars = &budget
 		j.Deadline = spec.Deadline{In: 240 * time.Hour}
 		text, err := json.Marshal(j)
@@ -178,7 +178,7 @@ func (s *loaded) trains(from, n int) {
 	s.ask("POST", "/v1/jobs/batch", list, nil)
 }
 
-// prints submits a job that prints about 100 MB a second.
+// prints submits a job that prints about 100 MB per second.
 func (s *loaded) prints(name string) {
 	j := spec.Default()
 	j.Name, j.Team, j.Command = name, "vision",
@@ -189,7 +189,7 @@ func (s *loaded) prints(name string) {
 	s.ask("POST", "/v1/jobs", map[string]any{"key": name, "spec": json.RawMessage(text)}, nil)
 }
 
-// watches reads all events of the server until ctx ends, and keeps how old each was.
+// watches reads all events of the server until ctx ends, and records the age of each.
 func (s *loaded) watches(ctx context.Context, c *crowd, sent *sync.Map) {
 	r, err := http.NewRequestWithContext(ctx, "GET", s.address+"/v1/events", nil)
 	must(s.b, err)
@@ -231,7 +231,7 @@ func (s *loaded) watches(ctx context.Context, c *crowd, sent *sync.Map) {
 	}
 }
 
-// after returns what follows key in a line of JSON, up to the next quote, comma or brace.
+// after returns the text after key in a line of JSON, up to the next quote, comma or brace.
 func after(line []byte, key string) string {
 	i := bytes.Index(line, []byte(key))
 	if i < 0 {
@@ -260,7 +260,7 @@ func (s *loaded) inside(ctx context.Context) (end func()) {
 	s.cmd = &proc.Process{Cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
 	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	for range 1000 {
-		if r, err := s.http.Get(s.address + "/readyz"); err == nil { //nolint:noctx // the benchmark's own limit holds
+		if r, err := s.http.Get(s.address + "/readyz"); err == nil { //nolint:noctx // the benchmark's own limit bounds it
 			_ = r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				break

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A job that begins again and again is an incident of its team, and nobody else sees it.
-func TestAnomalies_NamesAStormOfRetries(t *testing.T) {
+// A job that keeps restarting is an incident of its team, and nobody else sees it.
+func TestAnomalies_ReportsARetryStorm(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)

@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
+func TestOpenAPI_DescribesEveryRoute(t *testing.T) {
 	t.Parallel()
 	var doc struct {
 		OpenAPI    string
@@ -58,7 +58,7 @@ func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
 	}
 }
 
-func TestAProgramWorksThroughTheClient(t *testing.T) {
+func TestAPI_WorksThroughTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -103,7 +103,7 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Job.ID == "a" || e.ID > 0 { // the beginning of the log is sent again
+		if e.Job.ID == "a" || e.ID > 0 { // the start of the log is sent again
 			end = e.ID
 			break
 		}
@@ -169,7 +169,7 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 	}
 }
 
-func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
+func TestEvents_OmitJobsOfOtherTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -192,7 +192,7 @@ func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
 	}
 }
 
-func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
+func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
@@ -208,7 +208,7 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	// the reference lists these, and no others, with their types
+	// the reference lists exactly these, with their types
 	kinds := map[string]string{}
 	for _, m := range Metrics() {
 		kinds[m.Name] = m.Kind
@@ -227,7 +227,7 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 		t.Errorf("the dashboard has %d panels, %v", len(board.Panels), err)
 	}
 	known := string(text)
-	for _, d := range []string{descBurn.String(), descMachines.String()} { // there are none while nothing runs
+	for _, d := range []string{descBurn.String(), descMachines.String()} { // missing while nothing runs
 		known += d
 	}
 	for _, name := range regexp.MustCompile(`scrimp_[a-z_]+`).FindAllString(string(dashboard), -1) {
@@ -248,7 +248,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-func TestABackupTakenWhileItServesRestoresToTheSame(t *testing.T) {
+func TestBackup_TakenWhileServingRestoresTheSameLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})

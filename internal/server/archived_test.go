@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Archived jobs are read, listed, named and taken up again as if they were there.
-func TestArchivedJobsAreThereForTheirReaders(t *testing.T) {
+// Archived jobs can be read, listed, named and resumed like others.
+func TestArchivedJobs_CanBeReadAndResumed(t *testing.T) {
 	t.Parallel()
 	const closed, queued = 40, 20
 	dir := t.TempDir()

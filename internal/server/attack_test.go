@@ -14,15 +14,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Bytes that no text is, and SQL, in each string that a submitter writes: the
-// database takes it or the answer says what is wrong, and who comes next is served.
-func TestWhatASubmitterWritesStopsNoDatabase(t *testing.T) {
+// For invalid text and SQL in each string of a submission, the database accepts it or the response says what is
+// wrong, and the next client is served.
+func TestSubmission_HostileTextDoesNotBreakSQLite(t *testing.T) {
 	t.Parallel()
 	stopNoDatabase(t, newWorld(t, nil))
 }
 
-// PostgreSQL refuses texts that SQLite takes.
-func TestWhatASubmitterWritesStopsNoPostgres(t *testing.T) {
+// PostgreSQL refuses some texts that SQLite accepts.
+func TestSubmission_HostileTextDoesNotBreakPostgres(t *testing.T) {
 	lane.Component(t, "postgres")
 	db := pgtest.Start(t).Database(t)
 	stopNoDatabase(t, newWorld(t, func(o *Options) { o.DB = db }))

@@ -12,9 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A batch submits all of its jobs or none, and the same keys submit once,
-// whether they come in a batch or alone.
-func TestABatchIsAllOrNone(t *testing.T) {
+// A batch submits all of its jobs or none, and each key submits once, in a batch or alone.
+func TestBatch_IsAllOrNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -80,9 +79,8 @@ func TestABatchIsAllOrNone(t *testing.T) {
 	}
 }
 
-// A batch passes no limit that its jobs would not pass one by one, and takes no
-// job without the tags that are required.
-func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
+// A batch cannot exceed a limit that its jobs could not exceed one by one, and no job may lack a required tag.
+func TestBatch_MeetsTheLimitsOfItsJobsOneByOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50), Jobs: new(4)})

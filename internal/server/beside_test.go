@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/view"
 )
 
-// A forecast or a view that panics (here each has no server behind it) is begun again, and the tasks beside it go on.
-func TestBeside_APanicEndsNoOtherTask(t *testing.T) {
+// A forecast or a view that panics (here because it has no server) is restarted, and the other tasks go on.
+func TestRunTasks_RestartsATaskThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble
 		defer cancel()
@@ -28,7 +28,7 @@ func TestBeside_APanicEndsNoOtherTask(t *testing.T) {
 				f(ctx)
 			}
 		}
-		beside(ctx, &owned, slog.New(slog.DiscardHandler), map[string]func(context.Context){
+		runTasks(ctx, &owned, slog.New(slog.DiscardHandler), map[string]func(context.Context){
 			"odds":  count("odds", (&forecast.Forecaster{}).Run),
 			"view":  count("view", (*view.View)(nil).Follow),
 			"other": count("other", func(ctx context.Context) { <-ctx.Done() }),

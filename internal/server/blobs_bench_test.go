@@ -29,8 +29,7 @@ import (
 	"scrimp/internal/server/kept"
 )
 
-// listens answers on a socket or on loopback, as a server's own listeners do, and
-// returns its address.
+// listens serves on a socket or on loopback as a server's own listeners do, and returns the address.
 func (w *world) listens(t testing.TB, network string) string {
 	t.Helper()
 	address := "127.0.0.1:0"
@@ -55,7 +54,7 @@ func (w *world) listens(t testing.TB, network string) string {
 	return "http://" + l.Addr().String()
 }
 
-// agentOf takes the task of an attempt and returns its agent's way to the server at url.
+// agentOf pulls the task of an attempt and returns its agent's client for the server at url.
 func (w *world) agentOf(t testing.TB, url, attempt string) *wire.HTTP {
 	t.Helper()
 	w.take(attempt)
@@ -67,13 +66,12 @@ func (w *world) agentOf(t testing.TB, url, attempt string) *wire.HTTP {
 	return a
 }
 
-// BenchmarkServerStore publishes a checkpoint that is new through the server's store,
-// reads it back to verify it and restores it elsewhere, and in turn copies the same files
-// with cp and syncs the copy, and does the same with a store in a folder, on the same disk. The figures are of the best round each,
-// since other users of the machine only ever lengthen a time; the ratios are of
-// throughput: above 1 we are faster than cp and sync. Seconds of processor time are for a
-// GiB and the smallest of all rounds: agent and server together, cp with its sync, and a
-// plain read with SHA-256. floor is the ratio of who would first copy with cp and then hash.
+// BenchmarkServerStore publishes a new checkpoint through the server's store, reads it back to verify it and
+// restores it elsewhere. In turn it copies the same files with cp and syncs the copy, and does the same with a store
+// in a folder on the same disk. Figures are from the best round each, because other users of the host only ever
+// lengthen a time. Ratios are of throughput: above 1 scrimp is faster than cp and sync. Processor seconds are per
+// GiB, the lowest of all rounds: agent and server together, cp with its sync, and a plain read with SHA-256. floor
+// is the ratio for a copy with cp followed by a hash.
 //
 //	go test -run - -bench ServerStore -benchtime 10x ./internal/server
 func BenchmarkServerStore(b *testing.B) {
@@ -128,23 +126,23 @@ func benchStore(b *testing.B, network string, files int, size int64) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// span is how long something took, and how much of the processors.
+// span is a duration with the processor time used in it.
 type span struct{ wall, processor time.Duration }
 
-// begin starts a span, which the result ends.
+// begin starts a span; the returned function ends it.
 func begin() func() span {
 	at, used := time.Now(), processorTime(syscall.RUSAGE_SELF)
 	return func() span { return span{time.Since(at), processorTime(syscall.RUSAGE_SELF) - used} }
 }
 
-// processorTime is that of this process, or of the children that it waited for.
+// processorTime returns the processor time of this process, or of its waited-for children.
 func processorTime(whose int) time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(whose, &u) // it knows both
+	_ = syscall.Getrusage(whose, &u) // both values are valid
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// spans are those of all rounds; the smallest counts.
+// spans holds the spans of all rounds; the smallest counts.
 type spans []span
 
 func (s spans) wall() float64 {
@@ -155,7 +153,7 @@ func (s spans) processor() float64 {
 	return slices.MinFunc(s, func(a, b span) int { return cmp.Compare(a.processor, b.processor) }).processor.Seconds()
 }
 
-// hashAll reads the files and hashes them, one after another.
+// hashAll reads and hashes the files one after another.
 func hashAll(b *testing.B, dir string) span {
 	b.Helper()
 	end := begin()
@@ -205,7 +203,7 @@ func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files i
 	return publish, restore
 }
 
-// fill makes files of random content that rest since an hour.
+// fill creates files of random content, last modified an hour ago.
 func fill(b *testing.B, dir string, files int, size int64) {
 	b.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -218,7 +216,7 @@ func fill(b *testing.B, dir string, files int, size int64) {
 		at := filepath.Join(dir, fmt.Sprintf("shard%05d", i))
 		f, err := os.Create(at)
 		for left := size; left > 0 && err == nil; left -= int64(len(data)) {
-			_, _ = r.Read(data) // it never fails
+			_, _ = r.Read(data) // Read never fails
 			_, err = f.Write(data)
 		}
 		if err == nil {
@@ -236,7 +234,7 @@ func fill(b *testing.B, dir string, files int, size int64) {
 	}
 }
 
-// copyAndSync is cp with the sync of what it wrote, and cp alone.
+// copyAndSync measures cp with a sync of the copy, and cp alone.
 func copyAndSync(b *testing.B, from, to string) (all, alone span) {
 	b.Helper()
 	at, used := time.Now(), processorTime(syscall.RUSAGE_CHILDREN)

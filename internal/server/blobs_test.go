@@ -28,7 +28,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// blob asks for a blob with the token of an attempt's agent.
+// blob requests a blob with the token of an attempt's agent.
 func (w *world) blob(method, path, attempt, body string, head ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/v1/agent"+path, strings.NewReader(body))
@@ -50,7 +50,7 @@ func sumOf(text string) string {
 
 func keyOf(key string) string { return "/blobs?key=" + url.QueryEscape(key) }
 
-// listedIn is what lies in the server's store, by path.
+// listedIn lists the server's store by path.
 func (w *world) listedIn() (names []string) {
 	root := filepath.Join(w.opts.Dir, "blobs")
 	_ = filepath.WalkDir(root, func(at string, d os.DirEntry, err error) error {
@@ -63,9 +63,8 @@ func (w *world) listedIn() (names []string) {
 	return names
 }
 
-// An agent's token reads and writes what begins with its own job's name, and nothing
-// else that a path can say.
-func TestAnAgentReachesNothingButItsJobsOwn(t *testing.T) {
+// An agent's token reads and writes only keys with its own job's prefix, whatever the path.
+func TestBlobs_AgentReachesItsOwnJobOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	mine, other := w.rent("a"), w.rent("b")
@@ -124,9 +123,8 @@ func boot(w *world, attempt string) string {
 	return w.blob("PUT", keyOf("jobs/a/boot"), attempt, "x").Header().Get(api.BlobBoot)
 }
 
-// A content that does not arrive whole leaves nothing, and so does one whose attempt is
-// over before its last byte.
-func TestWhatBreaksOffIsNotKept(t *testing.T) {
+// An incomplete upload leaves nothing, and neither does one whose attempt ends before the last byte.
+func TestUpload_DiscardsPartialBody(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	attempt := w.rent("a")
@@ -144,13 +142,13 @@ func TestWhatBreaksOffIsNotKept(t *testing.T) {
 	if rec := w.blob("PUT", key+"&durable=never", attempt, "content"); rec.Code != http.StatusBadRequest {
 		t.Errorf("a durability that nobody knows: %d", rec.Code)
 	}
-	for _, size := range []int{10, 3 << 20} { // sent at its end, and as it comes
+	for _, size := range []int{10, 3 << 20} { // written at its end, and as it arrives
 		ctx, cancel := context.WithCancel(t.Context())
 		to, err := gocloud.NewBucket(a).NewWriter(ctx, "jobs/a/k", &gocloud.WriterOptions{ContentType: "x/y"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = to.Write(bytes.Repeat([]byte("x"), size)) // it may see the end already
+		_, _ = to.Write(bytes.Repeat([]byte("x"), size)) // it may get the end already
 		cancel()
 		if to.Close() == nil {
 			t.Errorf("%d bytes were kept that were broken off", size)
@@ -167,7 +165,7 @@ func TestWhatBreaksOffIsNotKept(t *testing.T) {
 	rec := httptest.NewRecorder()
 	done := make(chan struct{})
 	go func() { defer close(done); w.h.ServeHTTP(rec, r) }()
-	if _, err := in.Write([]byte("begun and ")); err != nil { // the attempt is live, and its content on the way
+	if _, err := in.Write([]byte("begun and ")); err != nil { // the attempt is live, and its upload in progress
 		t.Fatal(err)
 	}
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
@@ -193,8 +191,8 @@ func TestWhatBreaksOffIsNotKept(t *testing.T) {
 	}
 }
 
-// Where the server's disk is nearly full no content is taken, and the agent learns why.
-func TestAFullDiskTakesNoContent(t *testing.T) {
+// If the server's disk is nearly full, it refuses uploads, and the agent learns why.
+func TestBlobs_AreRefusedOnFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	attempt := w.rent("a")
@@ -212,14 +210,14 @@ func TestAFullDiskTakesNoContent(t *testing.T) {
 	}
 }
 
-// Agents that send slowly, and all at once, keep nobody else waiting.
-func TestSlowSendersKeepNobodyWaiting(t *testing.T) {
+// Agents that send slowly, and all at once, delay nobody else.
+func TestSlowSenders_DoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	sendSlowly(t, 10, 8)
 }
 
-// A hundred agents that send slowly, and all at once, take little memory.
-func TestManySlowSendersTakeLittleMemory(t *testing.T) {
+// A hundred agents that send slowly, and all at once, use little memory.
+func TestSlowSenders_UseLittleMemory(t *testing.T) {
 	lane.Nightly(t, "it measures memory")
 	const agents, each = 100, 8
 	if grown := sendSlowly(t, agents, each); grown > agents*each*128<<10 {
@@ -227,8 +225,8 @@ func TestManySlowSendersTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// sendSlowly has each of the agents send contents that do not end, fails the test if they keep others waiting, and
-// returns by how much the heap has grown meanwhile.
+// sendSlowly has each of the agents send endless uploads and fails the test if they delay others. It returns the
+// growth of the heap.
 func sendSlowly(t *testing.T, agents, each int) (grown int64) {
 	t.Helper()
 	w := newWorldOf(t, &rents{}, func(o *Options) { o.Running = agents })
@@ -263,7 +261,7 @@ func sendSlowly(t *testing.T, agents, each int) (grown int64) {
 	if names := w.listedIn(); len(names) > 0 {
 		t.Errorf("what is on its way is to be seen: %v", names)
 	}
-	// One that sends too much at once is told to wait, and keeps nobody else from sending.
+	// An agent with too many transfers must wait, and blocks nobody else.
 	const agentMoves, allMoves = 16, 1024
 	for i := range agentMoves {
 		end, err := w.moves.Open(attempts[0], agentMoves, allMoves)
@@ -283,7 +281,7 @@ func sendSlowly(t *testing.T, agents, each int) (grown int64) {
 	return grown
 }
 
-// heap is what is in use once garbage is collected.
+// heap returns the heap in use after a garbage collection.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// held is a body of so many bytes whose last ones never come, until let.
+// held is a body of a given size whose last bytes never come, until let.
 type held struct {
 	left int
 	let  <-chan struct{}
@@ -32,7 +32,7 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// sendSlowly asks with such a body, and says what was answered.
+// sendSlowly sends such a body, and reports the status.
 func (w *world) sendSlowly(path, token string, size int, let <-chan struct{}, codes chan<- int) {
 	r := httptest.NewRequestWithContext(w.t.Context(), "POST", path, &held{size, let})
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -43,8 +43,8 @@ func (w *world) sendSlowly(path, token string, size int, let <-chan struct{}, co
 	}()
 }
 
-// Bodies that never end hold 32 MiB of a user's, whatever tokens the user has; others submit meanwhile.
-func TestBodiesThatWaitHoldLittle(t *testing.T) {
+// Endless bodies hold at most 32 MiB of one user, over all tokens; others can submit meanwhile.
+func TestBodies_ThatStallHoldLittleMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	grant := identity.Grant{Team: "*", Role: identity.Submitter}
@@ -56,7 +56,7 @@ func TestBodiesThatWaitHoldLittle(t *testing.T) {
 	for n := range 150 {
 		w.sendSlowly("/v1/jobs/batch", []string{eve, other.Text}[n%2], 8<<20-1, let, codes)
 	}
-	for range 140 { // the few others wait for what never comes
+	for range 140 { // the others wait for what never comes
 		if code := <-codes; code != http.StatusTooManyRequests {
 			t.Fatalf("answered with %d", code)
 		}
@@ -76,9 +76,9 @@ func TestBodiesThatWaitHoldLittle(t *testing.T) {
 	}
 }
 
-// What nobody waits for is not read: not a result of a command that nobody asked for, not what comes
-// with a token that is not known, not what a machine that is none has signed.
-func TestNobodysBodiesAreNotRead(t *testing.T) {
+// The server does not read bodies that nobody needs: the result of a command that nobody runs, and the body of a
+// request with an unknown token or an invalid signature.
+func TestBodies_OfUnknownSendersAreNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))
@@ -105,7 +105,7 @@ func TestNobodysBodiesAreNotRead(t *testing.T) {
 	}
 }
 
-// never is a body that nobody may read.
+// never is a body that must not be read.
 type never struct{ t *testing.T }
 
 func (n never) Read([]byte) (int, error) {
@@ -113,8 +113,8 @@ func (n never) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A body that says that it is longer than its kind may be is refused before a byte of it is read.
-func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
+// A body whose Content-Length exceeds the limit of its kind is refused unread.
+func TestBody_IsRefusedUnreadWhenTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Admin})
@@ -131,15 +131,15 @@ func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 	}
 }
 
-// Tokens are free, and limits are not of tokens: a user has one pace, so many streams and so many tokens.
-func TestTokensMultiplyNothing(t *testing.T) {
+// Limits are per user, not per token: rate, streams and number of tokens.
+func TestTokens_DoNotMultiplyLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 10 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	eve := w.user("eve", identity.Grant{Team: "vision", Role: identity.Viewer})
 	tokens := []string{eve}
 	for n := range 60 {
-		if n == 15 { // the pace of requests is another's
+		if n == 15 { // the rate limit of requests is another test's
 			break
 		}
 		var made api.MadeToken
@@ -158,8 +158,8 @@ func TestTokensMultiplyNothing(t *testing.T) {
 	}
 }
 
-// A viewer makes a few tokens at once and a hundred in all, and an admin no more for them.
-func TestTokensAreFew(t *testing.T) {
+// A viewer can create a few tokens at once and a hundred in total, and an admin creates no more for them.
+func TestTokens_OfOneUserAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -187,8 +187,8 @@ func TestTokensAreFew(t *testing.T) {
 	}
 }
 
-// Streams are a user's, with whatever tokens, and so are archives.
-func TestAViewerTakesNobodysStreams(t *testing.T) {
+// Limits on streams and archives are per user, over all tokens.
+func TestStreams_OfOneUserDoNotExhaustOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -228,8 +228,8 @@ func TestAViewerTakesNobodysStreams(t *testing.T) {
 	}
 }
 
-// Who is refused without end leaves a record of the first of each kind, a number, and a line a minute.
-func TestRefusalsGrowNoLog(t *testing.T) {
+// Endless refusals leave a record of the first of each kind, a count, and a line per minute.
+func TestRefusals_DoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -247,7 +247,7 @@ func TestRefusalsGrowNoLog(t *testing.T) {
 		for _, r := range [][3]string{{"PUT", fmt.Sprintf("/v1/users/u%d", n), `{}`}, {"GET", "/v1/users", ""}, {"POST", "/v1/jobs", "{}"},
 			{"POST", "/v1/jobs/one/exec", `{"command":["id"]}`}, {"DELETE", fmt.Sprintf("/v1/tokens/%d", n), ""},
 			{"POST", "/v1/jobs/none/end", "{}"},
-			// and what is done already
+			// repeated acts without effect
 			{"POST", "/v1/jobs", `{"key":"k",` + aJob("two", "")[1:]}, {"POST", "/v1/jobs/over/end", "{}"}} {
 			w.ask(r[0], r[1], eve, r[2])
 		}

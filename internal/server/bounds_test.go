@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What holds more than it may is refused before it is an event, by the name of its field.
-func TestWhatHoldsTooMuchIsNoEvent(t *testing.T) {
+// Values that are too large are refused with the name of their field, before they reach the log.
+func TestRequests_AboveTheirBoundsReachNoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))
@@ -48,13 +48,13 @@ func TestWhatHoldsTooMuchIsNoEvent(t *testing.T) {
 			t.Errorf("%s: %d, field %s, fix %s, %.200s", field, rec.Code, p.Field, p.Fix, p.Title+p.Detail)
 		}
 	}
-	if n := w.control.Durable() - before; n > 2 { // the first refusal of a user's each kind
+	if n := w.control.Durable() - before; n > 2 { // the first refusal of each kind
 		t.Errorf("they left %d events", n)
 	}
 }
 
-// An agent's token is its program's too, where they have one user: it says so much and no more.
-func TestAnAgentIsPaced(t *testing.T) {
+// The program of a task may know its agent's token, if both run as one user, so the token has limits.
+func TestAgent_IsRateLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 100_000 })
 	as := w.take(w.rent("job"))
@@ -83,8 +83,8 @@ func TestAnAgentIsPaced(t *testing.T) {
 	}
 }
 
-// Each line of the threat model names a test that is there.
-func TestTheTestsOfTheThreatModelAreThere(t *testing.T) {
+// Each line of the threat model names an existing test.
+func TestThreatModel_NamesExistingTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

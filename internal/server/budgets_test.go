@@ -35,8 +35,8 @@ func costing(name, team, rest string) string {
 
 func dollars(n int64) *money.Amount { return new(money.Picos(n * 1e12)) }
 
-// Many submissions at once take no more than there is, and what is over gives it back.
-func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
+// Concurrent submissions never exceed a limit, and finished jobs free their share.
+func TestSubmissions_AtOnceNeverExceedALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)})
@@ -78,7 +78,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	}
 }
 
-func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
+func TestSubmission_ChecksQuotasAndTags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
@@ -128,14 +128,14 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 	}
 }
 
-// What ran before its limit was set is counted, warned of once, and stopped.
-func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
+// A new limit counts jobs that already ran, warns once, and stops them.
+func TestBudget_WarnsOnceAndStopsJobsWhenSpent(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		// A change that waits for the webhook waits until the sender gives the webhook up.
+		// Changes of limits must not wait for the webhook.
 		rec, _ := w.ask("PUT", "/v1/budgets", auth.OwnerName, api.SetBudget{Remove: "none"})
 		if rec.Code != http.StatusNotFound || r.Context().Err() != nil {
 			t.Errorf("changes of limits wait for the webhook: %d, %v", rec.Code, r.Context().Err())
@@ -178,9 +178,9 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	}
 }
 
-// Limits and tags are in the log: a replay of it knows them, and what a release
-// before kept beside it is taken in once.
-func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
+// Limits and tags are in the log, so a replay knows them; the server imports those of an old release, which are
+// beside the log, once.
+func TestLimits_OfOldReleasesAreImportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}},
@@ -233,9 +233,9 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	}
 }
 
-// Of a limit that jobs from before it will pass it is said when, and by which; and where
-// nobody knows how long one runs, that. A job of another team moves nothing.
-func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
+// If present jobs will exceed a limit, the server says when and which ones; for jobs of unknown duration it says
+// that. Jobs of another team do not count.
+func TestLimit_ForecastsWhenItIsReachedAndByWhichJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
@@ -260,7 +260,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	for _, l := range v.Limits {
 		o := l.Outlook
 		switch l.Limit.Scope {
-		case "team:a": // at a dollar an hour
+		case "team:a": // at a dollar per hour
 			if !near(l.Breach, 4) || !near(o.Earliest, 4) || o.Chance < 0.9 || len(o.Jobs) != 1 || o.Jobs[0].Job != "ten" ||
 				o.UnknownJobs != 0 || o.Spent.Cmp(money.Picos(9e12)) < 0 || o.Spent.Cmp(money.Picos(11e12)) > 0 {
 				t.Errorf("%+v, breach %v", o, l.Breach)
@@ -293,8 +293,8 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	}
 }
 
-// A number of machines is taken as a number and as a range; what is no number of machines is refused.
-func TestANumberOfMachines(t *testing.T) {
+// A number of machines may be a number or a range; anything else is refused.
+func TestNodes_AcceptsANumberOrARange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)

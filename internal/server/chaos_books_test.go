@@ -15,18 +15,18 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// paid is what jobs cost by their postings, and by their receipts.
+// paid is the cost of jobs by their postings, and by their receipts.
 type paid struct {
 	receipts map[string]receipt.Receipt
-	posted   map[[2]string]money.Amount // by job and instance; no job: its machine waited for one
+	posted   map[[2]string]money.Amount // by job and instance; no job: idle time
 }
 
-// receipts waits until all that machines did is billed, and fetches what it cost.
+// receipts waits until all machine time is billed, and fetches the receipts.
 func (c *chaos) receipts() map[string]receipt.Receipt {
 	list := map[string]receipt.Receipt{}
 	for key, id := range c.known {
 		if strings.HasPrefix(key, "q-") {
-			continue // nobody sold it a machine
+			continue // it never had a machine
 		}
 		for began := time.Now(); ; rest(50 * time.Millisecond) {
 			if j, ok := c.job(id); ok && j.Closed {
@@ -60,7 +60,7 @@ func (p *paid) add(l ledger.Posting) {
 	p.posted[at] = p.posted[at].Add(core.Cost(l))
 }
 
-// check holds each receipt against the postings of its job, machine by machine.
+// check compares each receipt with the postings of its job, machine by machine.
 func (p *paid) check(c *chaos) {
 	jobs, said := map[string]money.Amount{}, map[[2]string]money.Amount{}
 	for id, r := range p.receipts {

@@ -35,14 +35,14 @@ func (c *chaos) open() store.Replica {
 	return s
 }
 
-// check compares the log with what was answered, and with what was rented.
+// check compares the log with the acknowledged jobs and the rented machines.
 func (c *chaos) check(inventory []engine.Instance, receipts map[string]receipt.Receipt) {
 	t, s := c.t, c.open()
 	defer func() { _ = s.Close() }()
 	records, err := s.WholeRecords(context.Background(), 0, 10_000_000)
 	chaosMust(t, err)
 	by, over, posted := map[string]string{}, map[string]bool{}, map[string]money.Amount{}
-	asked := map[string]int{} // how many machines a launch is of, by its allocation
+	asked := map[string]int{} // number of machines of a launch, by allocation
 	m, sums := state.New(), paid{receipts, map[[2]string]money.Amount{}}
 	for n, r := range records {
 		e, facts, err := control.Decode(r)
@@ -101,8 +101,8 @@ func (c *chaos) check(inventory []engine.Instance, receipts map[string]receipt.R
 	t.Logf("%d events, %d machines", len(records), len(inventory))
 }
 
-// checkMachines holds that each launch rented what it was of, all at once, and once, and that the
-// ledger has what the machines were billed.
+// checkMachines checks that each launch rented exactly its machines, all at once and only once, and that the ledger
+// has what they were billed.
 func (c *chaos) checkMachines(inventory []engine.Instance, asked map[string]int, posted map[string]money.Amount) {
 	launches := map[string][]engine.Instance{}
 	for _, i := range inventory {
@@ -121,7 +121,7 @@ func (c *chaos) checkMachines(inventory []engine.Instance, asked map[string]int,
 		}
 	}
 	if time.Since(c.began) > 50*time.Minute {
-		return // a market lists for an hour what has ended
+		return // a market lists ended machines for an hour
 	}
 	for id, sum := range posted {
 		if !slices.ContainsFunc(inventory, func(i engine.Instance) bool { return i.ID == id }) {
@@ -130,7 +130,7 @@ func (c *chaos) checkMachines(inventory []engine.Instance, asked map[string]int,
 	}
 }
 
-// checkEpochs holds that no leader wrote after the next had begun.
+// checkEpochs checks that no leader wrote after the next one had started.
 func (c *chaos) checkEpochs() {
 	out, err := c.cluster.Query(c.direct, "SELECT count(*) FROM (SELECT epoch, max(epoch) OVER (ORDER BY seq) AS "+
 		"newest FROM event) e WHERE epoch < newest")
@@ -155,8 +155,8 @@ func verified(records []store.Record) error {
 	})
 }
 
-// restore restores the backup into an empty folder and, where there is one, an
-// empty PostgreSQL database: to the same hash.
+// restore restores the backup into an empty folder and, if there is one, an empty PostgreSQL database, and compares
+// the hash.
 func (c *chaos) restore(file string, want backup.Sum) {
 	text, err := os.ReadFile(file)
 	chaosMust(c.t, err)

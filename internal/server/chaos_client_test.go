@@ -18,8 +18,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// ask sends a request to whoever leads. It reports whether there was an answer;
-// a leader that is going away gives none.
+// ask sends a request to the leader, and reports whether it answered; a leader that is stopping does not.
 func (c *chaos) ask(method, path string, in, out any) (status int, answered bool) {
 	body, err := json.Marshal(in)
 	chaosMust(c.t, err)
@@ -53,7 +52,7 @@ func (c *chaos) ask(method, path string, in, out any) (status int, answered bool
 	return 0, false
 }
 
-// insist asks until there is an answer.
+// insist repeats a request until it is answered.
 func (c *chaos) insist(method, path string, in, out any) int {
 	for began := time.Now(); ; rest(50 * time.Millisecond) {
 		if status, ok := c.ask(method, path, in, out); ok {
@@ -67,11 +66,11 @@ func (c *chaos) insist(method, path string, in, out any) int {
 }
 
 func (c *chaos) cli(args ...string) ([]byte, error) {
-	//nolint:noctx // it ends by itself
+	// it ends by itself
 	return exec.Command(c.exe, append([]string{"--data", c.dir}, args...)...).CombinedOutput()
 }
 
-// prepare makes the teams, the one who asks, and a limit.
+// prepare creates the teams, a user, and a limit.
 func (c *chaos) prepare() {
 	for _, args := range [][]string{{"teams", "set", "a"}, {"teams", "set", "b"},
 		{"users", "set", "ann", "--grant", "admin"}, {"budgets", "set", "--team", "b", "--total", "--dollars", "2"}} {
@@ -86,7 +85,7 @@ func (c *chaos) prepare() {
 	c.token = made.Text
 }
 
-// submit submits a job with the same key until there is an answer.
+// submit submits a job with the same key until it is answered.
 func (c *chaos) submit(key, spec string) (id string) {
 	var j api.Job
 	status := c.insist("POST", "/v1/jobs", json.RawMessage(fmt.Sprintf(`{"key":%q,"spec":%s}`, key, spec)), &j)
@@ -104,11 +103,11 @@ func (c *chaos) submit(key, spec string) (id string) {
 	return ""
 }
 
-// mostWait is how many jobs of one client wait at most: what fits nowhere is looked at
-// as well as what does, 64 an event, and thousands would keep the others waiting.
+// mostWait bounds the waiting jobs of one client: the core considers waiting jobs, 64 per event, even if nothing
+// fits them, and thousands would delay the others.
 const mostWait = 500
 
-// submits submits jobs that wait for machines which nobody sells, and ends some.
+// submits submits jobs for machines that nobody sells, and ends some.
 func (c *chaos) submits(n int, stop <-chan struct{}) {
 	var wait []string
 	for i := 0; ; i++ {
@@ -118,7 +117,7 @@ func (c *chaos) submits(n int, stop <-chan struct{}) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		key := fmt.Sprintf("q-%d-%d", n, i)
-		// many want one name
+		// many jobs want one name
 		id := c.submit(key, fmt.Sprintf(`{"name":"q-%d","command":"true","team":"a","resources":{"cpus":"4096+"}}`, n))
 		if i%5 != 0 {
 			if wait = append(wait, id); len(wait) <= mostWait {
@@ -134,7 +133,7 @@ func (c *chaos) submits(n int, stop <-chan struct{}) {
 	}
 }
 
-// works submits jobs that machines do, as many as the budget lets in.
+// works submits jobs that machines run, as many as the budget admits.
 func (c *chaos) works(stop <-chan struct{}) {
 	for i := 0; ; i++ {
 		select {
@@ -146,7 +145,7 @@ func (c *chaos) works(stop <-chan struct{}) {
 	}
 }
 
-// reads asks for the budget again and again: it holds at every moment.
+// reads reads the budget repeatedly: it must hold at every moment.
 func (c *chaos) reads(stop <-chan struct{}) {
 	for {
 		select {
@@ -164,7 +163,7 @@ func (c *chaos) reads(stop <-chan struct{}) {
 	}
 }
 
-// backUp takes a backup while clients go on, and returns what it says it holds.
+// backUp takes a backup while clients go on, and returns its hash.
 func (c *chaos) backUp(file string) (sum backup.Sum) {
 	for began := time.Now(); ; rest(200 * time.Millisecond) {
 		_ = os.Remove(file)

@@ -20,9 +20,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// copies takes a backup while a gang runs, and restores it beside the original: what comes of it is
-// the next incarnation, which launches nothing and ends no machine of the original's, before
-// somebody has released these and after.
+// copies takes a backup while a gang runs, and restores it beside the original. The copy is the next incarnation:
+// until somebody releases the original's machines, it launches nothing, and it never terminates them.
 func (c *chaos) copies(round int, file string) backup.Sum {
 	key, end := fmt.Sprintf("k-%d", round), fmt.Sprintf("go-%d", round)
 	id := c.submit(key, gang("k", `"nodes":2,"resources":{"capacity":["on-demand"]}`, "1", end))
@@ -49,7 +48,7 @@ func (c *chaos) copies(round int, file string) backup.Sum {
 	return sum
 }
 
-// restored is a server on a data folder of its own, with the log of a backup and a copy of the market.
+// restored starts a server on a data folder of its own, with the log of a backup and a copy of the market.
 func (c *chaos) restored(file string, sum backup.Sum) *chaos {
 	dir, err := os.MkdirTemp("", "r")
 	chaosMust(c.t, err)
@@ -69,7 +68,7 @@ func (c *chaos) restored(file string, sum backup.Sum) *chaos {
 	chaosMust(c.t, os.MkdirAll(filepath.Join(b.dir, "market"), 0o700))
 	text, err := os.ReadFile(filepath.Join(c.dir, "market", "market.journal"))
 	chaosMust(c.t, err)
-	text = text[:strings.LastIndexByte(string(text), '\n')+1] // a line may be half written
+	text = text[:strings.LastIndexByte(string(text), '\n')+1] // the last line may be incomplete
 	chaosMust(c.t, os.WriteFile(filepath.Join(b.dir, "market", "market.journal"), text, 0o600))
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	chaosMust(c.t, err)
@@ -80,7 +79,7 @@ func (c *chaos) restored(file string, sum backup.Sum) *chaos {
 	return b
 }
 
-// swept waits until the copy has compared the list of its market with what it knows.
+// swept waits until the copy has compared its market's list with its state.
 func (c *chaos) swept() {
 	var heard time.Time
 	for sweeps := 0; sweeps < 3; {
@@ -93,7 +92,7 @@ func (c *chaos) swept() {
 	}
 }
 
-// own are the machines that the copy has rented.
+// own returns the machines that the copy has rented.
 func (c *chaos) own() (list []engine.Instance) {
 	for _, i := range c.inventory() {
 		if i.Tags["scrimp-incarnation"] == "2" {
@@ -103,7 +102,7 @@ func (c *chaos) own() (list []engine.Instance) {
 	return list
 }
 
-// waits holds that a copy asks whose the machines are, and does nothing before.
+// waits checks that a copy asks for the ownership of machines and does nothing before.
 func (c *chaos) waits(runs map[string][]int) {
 	var list []api.Undecided
 	if status := c.insist("GET", "/v1/instances/undecided", nil, &list); status != http.StatusOK {
@@ -129,7 +128,7 @@ func (c *chaos) waits(runs map[string][]int) {
 	}
 }
 
-// goesOn releases the machines: the copy does its jobs on others.
+// goesOn releases the machines: the copy runs its jobs on others.
 func (c *chaos) goesOn() {
 	if out, err := c.cli("release", "--all"); err != nil {
 		c.t.Errorf("release: %v\n%s", err, out)
@@ -141,7 +140,7 @@ func (c *chaos) goesOn() {
 	c.swept()
 }
 
-// leaves ends a copy, with what it has rented.
+// leaves stops a copy and its machines.
 func (c *chaos) leaves() {
 	c.over.Store(true)
 	own := c.own()

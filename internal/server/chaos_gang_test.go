@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// inStep is a program on several machines which are of no use without each other: each says which
-// step it is in, and waits for all the others. Rank 0 saves. What they wrote is looked at in the end.
+// inStep is a program on several machines that need each other: each writes its step, and waits for all others. Rank
+// 0 saves. The test reads what they wrote at the end.
 const inStep = `C=$SCRIMP_CHECKPOINT_DIR; meet=${C%%/market/*}/meet; mkdir -p $meet; us=$meet/$SCRIMP_ATTEMPT
 trap 'exit 143' TERM
 step=0; [ ! -e $C/step ] || read step < $C/step || exit 1
@@ -40,8 +40,7 @@ done
 echo $SCRIMP_ATTEMPT $SCRIMP_NODE $SCRIMP_NODES $step >> $meet/$SCRIMP_JOB.done
 `
 
-// gangs are what is asked of the jobs of several machines, in turn; the last has one machine and a
-// part of that.
+// gangs are the requests of jobs with several machines, in turn; the last has one machine and a share of it.
 var gangs = []string{
 	`"nodes":2`,
 	`"nodes":"1..3","work":{"time":"20s"},"deadline":"in 30s"`,
@@ -50,17 +49,17 @@ var gangs = []string{
 	`"resources":{"cpus":1}`,
 }
 
-// gang is the job file of a program in step.
+// gang returns the job file of a program in step.
 func gang(name, asks, steps, until string) string {
 	return fmt.Sprintf(`{"name":%q,"command":%q,"env":{"STEPS":%q,"UNTIL":%q},"team":"a",%s,`+
 		`"checkpoint":{"dir":"checkpoints","interval":"1s"},"signal":"TERM","grace":"2s",`+
 		`"progress":{"pattern":"step=(?P<step>\\d+)","saved":"saved step (?P<step>\\d+)"}}`, name, inStep, steps, until, asks)
 }
 
-// mostGangs is how many of those that gather machines are under way at once.
+// mostGangs bounds the gangs in progress.
 const mostGangs = 3
 
-// gathers submits gangs, and keeps a few of them under way.
+// gathers submits gangs, and keeps a few of them in progress.
 func (c *chaos) gathers(stop <-chan struct{}) {
 	var live []string
 	for i := 0; ; {
@@ -81,13 +80,13 @@ func over(state string) bool {
 	return state == "succeeded" || state == "failed" || state == "stopped" || state == "cancelled"
 }
 
-// job is how a job stands; false: nobody could say.
+// job returns a job; false: no answer.
 func (c *chaos) job(id string) (j api.Job, ok bool) {
 	status, ok := c.ask("GET", "/v1/jobs/"+id, nil, &j)
 	return j, ok && status == http.StatusOK
 }
 
-// running are the gangs that run and have saved.
+// running returns the gangs that run and have saved.
 func (c *chaos) running() (list []api.Job) {
 	var live []api.Job
 	c.ask("GET", "/v1/jobs?live=1&state=running", nil, &live)
@@ -99,7 +98,7 @@ func (c *chaos) running() (list []api.Job) {
 	return list
 }
 
-// kills ends all that a machine of a gang runs, without notice, as when its power fails.
+// kills kills everything on a machine of a gang without notice, as a power failure does.
 func (c *chaos) kills(stop <-chan struct{}) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for {
@@ -119,9 +118,9 @@ func (c *chaos) kills(stop <-chan struct{}) {
 		}
 		pids := processes(machine)
 		if len(pids) == 0 {
-			continue // it has ended since
+			continue // it has ended meanwhile
 		}
-		// All stop before the first ends: an agent that saw its program killed would say that it failed.
+		// Stop all before killing the first: an agent that saw its program die would report a failure.
 		for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 			for _, pid := range pids {
 				_ = syscall.Kill(pid, signal)
@@ -134,13 +133,13 @@ func (c *chaos) kills(stop <-chan struct{}) {
 	}
 }
 
-// savedStep is a checkpoint that the server said it has.
+// savedStep is a checkpoint that the server reported.
 type savedStep struct {
 	at   time.Time
 	step int64
 }
 
-// processes are those of a machine, by the name that it gives them, the oldest first.
+// processes returns the processes of a machine, identified by its name, oldest first.
 func processes(machine string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -161,8 +160,8 @@ func processes(machine string) (pids []int) {
 	return pids
 }
 
-// began is when a process did, in ticks since the machine's boot: numbers of processes begin again at their end. The
-// 22nd word, of which the second may have spaces in its parentheses.
+// began returns the start of a process in clock ticks since boot, because process numbers wrap around. It is field
+// 22 of stat; field 2 may contain spaces in its parentheses.
 func began(pid int) (ticks int64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
@@ -173,7 +172,7 @@ func began(pid int) (ticks int64) {
 	return ticks
 }
 
-// sweep ends what a test that failed has left: its servers, its market and all machines of that.
+// sweep kills what a failed test has left: its servers, its market and all machines.
 func (c *chaos) sweep() {
 	c.over.Store(true)
 	entries, _ := os.ReadDir("/proc")
@@ -193,7 +192,7 @@ func (c *chaos) sweep() {
 	c.owned.Wait()
 }
 
-// pauses pauses a job that runs, and lets it go on. What was answered is so from then on.
+// pauses pauses and resumes a running job, and checks that acknowledged changes hold.
 func (c *chaos) pauses(stop <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -207,14 +206,14 @@ func (c *chaos) pauses(stop <-chan struct{}) {
 		}
 		id := list[n%len(list)].ID
 		if c.insist("POST", "/v1/jobs/"+id+"/pause", api.Pause{}, nil) != http.StatusOK {
-			continue // it was over
+			continue // it had ended
 		}
 		if state := c.until(id, func(j api.Job) bool { return j.State == "paused" || over(j.State) }); state != "paused" {
 			continue
 		}
 		status := c.insist("POST", "/v1/jobs/"+id+"/resume", api.Resume{}, nil)
 		state := c.until(id, func(api.Job) bool { return true })
-		if status != http.StatusOK && status != http.StatusConflict || state == "paused" { // 409: it did already
+		if status != http.StatusOK && status != http.StatusConflict || state == "paused" { // 409: already resumed
 			c.t.Errorf("job %s was resumed, which was answered with %d, and is %s", id, status, state)
 		}
 		c.mu.Lock()
@@ -223,7 +222,7 @@ func (c *chaos) pauses(stop <-chan struct{}) {
 	}
 }
 
-// until waits until a job is so, and says what it is then.
+// until waits until a condition holds for a job, and returns the job's state.
 func (c *chaos) until(id string, so func(api.Job) bool) string {
 	for began := time.Now(); ; rest(50 * time.Millisecond) {
 		j, ok := c.job(id)
@@ -237,7 +236,7 @@ func (c *chaos) until(id string, so func(api.Job) bool) string {
 	}
 }
 
-// words are the lines of a file that programs in step wrote.
+// words returns the lines of a file that programs in step wrote.
 func (c *chaos) words(id, what string) (lines [][]string) {
 	text, _ := os.ReadFile(filepath.Join(c.dir, "meet", id+"."+what))
 	for line := range strings.Lines(string(text)) {
@@ -246,7 +245,7 @@ func (c *chaos) words(id, what string) (lines [][]string) {
 	return lines
 }
 
-// allSucceeded holds that every gang did, and says what became of one that did not.
+// allSucceeded checks that every gang succeeded, and reports those that did not.
 func (c *chaos) allSucceeded() {
 	for key, id := range c.known {
 		if !strings.HasPrefix(key, "g-") && !strings.HasPrefix(key, "k-") {
@@ -261,8 +260,8 @@ func (c *chaos) allSucceeded() {
 	}
 }
 
-// checkGangs holds what the programs of gangs saw: all ranks of an attempt began from one step, no
-// checkpoint that the server had was lost, and one attempt came to its end on all its machines.
+// checkGangs checks the records of the gangs' programs: all ranks of an attempt started from one step, no
+// acknowledged checkpoint was lost, and one attempt completed on all its machines.
 func (c *chaos) checkGangs() {
 	sizes, resumed := map[string]int{}, 0
 	for key, id := range c.known {
@@ -304,8 +303,7 @@ func (c *chaos) checkGangs() {
 	}
 }
 
-// checkFirst holds the step that a rank began from against the checkpoints that the server had said
-// it has before.
+// checkFirst checks the step from which a rank started against the checkpoints that the server had reported by then.
 func (c *chaos) checkFirst(id string, w []string) {
 	first, err := strconv.ParseInt(w[3], 10, 64)
 	chaosMust(c.t, err)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// chaosMarket interrupts spot machines again and again, in one zone with a notice and in the other
-// without. A machine is billed for twenty seconds at least.
+// chaosMarket interrupts spot machines repeatedly, with a notice in one zone and without in the other. A machine is
+// billed for at least twenty seconds.
 const chaosMarket = `name: rough
 repeat: 90s
 offers:
@@ -20,7 +20,7 @@ offers:
   - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: on-demand, price: 0.1, billing: {minimum: 20s}}
 `
 
-// chaosEngines lets machines wait for the next job, and jobs have parts of one.
+// chaosEngines keeps idle machines for the next job, and lets jobs share a machine.
 const chaosEngines = `engines:
   - {name: local, kind: local, seats: 2, timing: {idle: 8s, sweep: 1s, boot: 20s}, with: {market: rough.yaml}}
 `

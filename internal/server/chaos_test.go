@@ -31,33 +31,33 @@ import (
 
 var chaosFor = flag.Duration("chaos", 0, "how long servers are hurt at least; each way once where it is shorter")
 
-// mostTakeover is how long nobody may lead after a leader has died.
+// mostTakeover bounds the time without a leader after a leader has died.
 const mostTakeover = 10 * time.Second
 
-// chaos is a few servers of one log, those who ask them, and what they were told.
+// chaos is a few servers of one log, with their clients and the responses that these got.
 type chaos struct {
 	t          *testing.T
 	dir, exe   string
-	db, direct string          // the address by the wire, and without it
-	cluster    *pgtest.Cluster // nil: SQLite, and one server
+	db, direct string          // the address through chaosWire, and the real one
+	cluster    *pgtest.Cluster // nil: one server on SQLite
 	wire       *chaosWire
 	token      string
 	began      time.Time
 	over       atomic.Bool
-	owned      sync.WaitGroup // the places
+	owned      sync.WaitGroup // of the servers' loops
 	takenLong  time.Duration
 	mu         sync.Mutex
 	servers    []*chaosServer
-	known      map[string]string // job by key, as answered
-	ended      map[string]bool   // jobs whose end was answered
+	known      map[string]string // job by key, as acknowledged
+	ended      map[string]bool   // jobs whose end was acknowledged
 	refused    int
 	unanswered int
-	saved      map[string][]savedStep // by job of those whose machines were killed
-	deaths     int                    // machines of gangs that were killed
-	rests      int                    // jobs that were paused and went on
+	saved      map[string][]savedStep // by job, for those whose machines were killed
+	deaths     int                    // killed machines of gangs
+	rests      int                    // paused and resumed jobs
 }
 
-// chaosServer is a place for a server, which is started again when it ends.
+// chaosServer is a server that is restarted whenever it ends.
 type chaosServer struct {
 	address string
 	pid     atomic.Int64
@@ -66,12 +66,10 @@ type chaosServer struct {
 	runs    atomic.Bool
 }
 
-// TestServersThatAreHurtUnderLoadLoseNothing runs servers on a real PostgreSQL, or
-// one on SQLite, lets clients submit, end and read jobs that machines do, and
-// meanwhile kills leaders, freezes them past their lease, holds the line to the
-// database up, cuts it in the middle of commits and restarts the database. In the
-// end whatever was answered is there once, no launch was done twice, the ledger
-// has what the machines were billed, and a backup that was taken in the middle
+// TestServersThatAreHurtUnderLoadLoseNothing runs servers on a real PostgreSQL, or one on SQLite, while clients
+// submit, end and read jobs that machines run. Meanwhile it kills leaders, freezes them past their lease, delays the
+// connection to the database, cuts it during commits and restarts the database. In the end every acknowledged job
+// exists once, no launch happened twice, the ledger has what the machines were billed, and a backup from the middle
 // restores to its hash.
 func TestServersThatAreHurtUnderLoadLoseNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts servers in every way for minutes")
@@ -81,7 +79,7 @@ func TestServersThatAreHurtUnderLoadLoseNothing(t *testing.T) {
 }
 
 func hurt(t *testing.T, exe string, cluster *pgtest.Cluster) {
-	dir, err := os.MkdirTemp("", "c") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "c") // short, because paths of sockets must be
 	chaosMust(t, err)
 	c := &chaos{t: t, dir: filepath.Join(dir, "d"), exe: exe, cluster: cluster, known: map[string]string{},
 		ended: map[string]bool{}, saved: map[string][]savedStep{},
@@ -152,10 +150,10 @@ func chaosMust(t testing.TB, err error) {
 	}
 }
 
-// rest waits; nothing tells a test when a fault has lasted long enough.
+// rest waits; no signal tells a test that a fault has lasted long enough.
 func rest(d time.Duration) { <-time.After(d) }
 
-// keepUp starts the server of a place again whenever it ends, as a supervisor does.
+// keepUp restarts a server whenever it ends, as a supervisor does.
 func (c *chaos) keepUp(s *chaosServer) {
 	for !c.over.Load() {
 		log, err := os.OpenFile(c.dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -167,7 +165,7 @@ func (c *chaos) keepUp(s *chaosServer) {
 		if c.db != "" {
 			args = append(args, "--db", c.db)
 		}
-		cmd := exec.Command(c.exe, args...) //nolint:noctx // it ends when it is killed or told to
+		cmd := exec.Command(c.exe, args...) //nolint:noctx // it ends when killed or stopped
 		cmd.Stdout, cmd.Stderr = log, log
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := cmd.Start(); err != nil {
@@ -187,7 +185,7 @@ func (c *chaos) keepUp(s *chaosServer) {
 	}
 }
 
-// leader returns the server that answers as one, or nil.
+// leader returns the server that leads, or nil.
 func (c *chaos) leader() *chaosServer {
 	for _, s := range c.servers {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -205,7 +203,7 @@ func (c *chaos) leader() *chaosServer {
 	return nil
 }
 
-// lead waits until one leads, and says how long that took.
+// lead waits until a server leads, and returns how long that took.
 func (c *chaos) lead(most time.Duration) (*chaosServer, time.Duration) {
 	c.t.Helper()
 	began := time.Now()
@@ -220,7 +218,7 @@ func (c *chaos) lead(most time.Duration) (*chaosServer, time.Duration) {
 	}
 }
 
-// nobody ends the test with what servers and database say.
+// nobody fails the test with the output of servers and database.
 func (c *chaos) nobody(what string) {
 	c.t.Helper()
 	text, _ := os.ReadFile(c.dir + ".log")
@@ -261,7 +259,7 @@ func (c *chaos) takenOver(how syscall.Signal) (old *chaosServer) {
 	return s
 }
 
-// leaderBut is the leader that is another process than that one of s.
+// leaderBut returns the leader if it is another process than the given one of s.
 func (c *chaos) leaderBut(s *chaosServer, pid int64) *chaosServer {
 	var others []*chaosServer
 	for _, o := range c.servers {
@@ -272,7 +270,7 @@ func (c *chaos) leaderBut(s *chaosServer, pid int64) *chaosServer {
 	return (&chaos{t: c.t, servers: others}).leader()
 }
 
-// round hurts the servers in every way once.
+// round injects every fault once.
 func (c *chaos) round(n int) {
 	rest(1500 * time.Millisecond)
 	c.takenOver(syscall.SIGKILL)
@@ -284,7 +282,7 @@ func (c *chaos) round(n int) {
 		c.takenOver(syscall.SIGKILL)
 		return
 	}
-	for range 5 { // the answers to commits are lost, and with them the connections
+	for range 5 { // loses responses to commits together with their connections
 		c.wire.lose.Store(1)
 		rest(300 * time.Millisecond)
 	}
@@ -292,7 +290,7 @@ func (c *chaos) round(n int) {
 	rest(time.Second)
 	old := c.takenOver(syscall.SIGSTOP)
 	rest(500 * time.Millisecond)
-	chaosMust(c.t, syscall.Kill(int(old.pid.Load()), syscall.SIGCONT)) // what it was about to do, it does late
+	chaosMust(c.t, syscall.Kill(int(old.pid.Load()), syscall.SIGCONT)) // it continues late what it was about to do
 	rest(time.Second)
 	c.cluster.Kill(c.t)
 	rest(time.Duration(n%3) * time.Second)
@@ -300,12 +298,11 @@ func (c *chaos) round(n int) {
 	_, took := c.lead(time.Minute)
 	c.t.Logf("the database was killed and is back: somebody leads after %v", took.Round(time.Millisecond))
 	rest(time.Second)
-	c.wire.cut() // all lines, in the middle of whatever they carry
+	c.wire.cut() // all connections, whatever they carry
 	c.takenOver(syscall.SIGKILL)
 }
 
-// killMarket kills the market's process. Its machines go on, and a server that leads
-// starts it again.
+// killMarket kills the market's process. Its machines go on, and the leader restarts it.
 func (c *chaos) killMarket() {
 	text, err := os.ReadFile(filepath.Join(c.dir, "market", "market.lock"))
 	chaosMust(c.t, err)
@@ -325,7 +322,7 @@ func (c *chaos) killMarket() {
 	}
 }
 
-// settle waits until the jobs that machines do are over, and no machine runs.
+// settle waits until the jobs have ended and no machine runs.
 func (c *chaos) settle() {
 	for began := time.Now(); ; rest(200 * time.Millisecond) {
 		var list []api.Job
@@ -356,7 +353,7 @@ func (c *chaos) inventory() []engine.Instance {
 	return list
 }
 
-// stop ends all servers, those that follow first, and the market.
+// stop stops all servers, followers first, and the market.
 func (c *chaos) stop() {
 	s, _ := c.lead(time.Minute)
 	c.over.Store(true)

@@ -16,11 +16,11 @@ import (
 	"scrimp/internal/test/pgtest"
 )
 
-// chaosWire stands between servers and their database. It holds everything up,
-// cuts all lines, or loses the answer to a commit and with it the connection.
+// chaosWire is a proxy between servers and their database. It delays everything, cuts all connections, or loses the
+// response to a commit together with the connection.
 type chaosWire struct {
 	dir  string
-	lose atomic.Int32 // answers to appends that are still to be lost
+	lose atomic.Int32 // responses to appends still to be lost
 
 	mu    sync.Mutex
 	until time.Time // nothing passes before
@@ -55,7 +55,7 @@ func newChaosWire(t testing.TB, c *pgtest.Cluster) *chaosWire {
 			w.mu.Lock()
 			w.lines[client], w.lines[server] = true, true
 			w.mu.Unlock()
-			var doomed atomic.Bool // an append has gone through whose answer is to be lost
+			var doomed atomic.Bool // an append has passed whose response must be lost
 			all.Go(func() { defer both(); w.ask(client, server, &doomed) })
 			all.Go(func() { defer both(); w.answer(server, client, &doomed) })
 		}
@@ -70,7 +70,7 @@ func (w *chaosWire) end(c net.Conn) {
 	delete(w.lines, c)
 }
 
-// cut ends all lines at once.
+// cut closes all connections at once.
 func (w *chaosWire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +79,7 @@ func (w *chaosWire) cut() {
 	}
 }
 
-// hold lets nothing pass for that long.
+// hold delays everything for that long.
 func (w *chaosWire) hold(d time.Duration) {
 	w.mu.Lock()
 	w.until = time.Now().Add(d)
@@ -119,7 +119,7 @@ func (w *chaosWire) answer(from, to net.Conn, doomed *atomic.Bool) {
 		if err != nil {
 			return
 		}
-		if doomed.Load() && bytes.Contains(b[:n], []byte("SELECT 1")) { // it is done, and nobody hears of it
+		if doomed.Load() && bytes.Contains(b[:n], []byte("SELECT 1")) { // committed, but the server does not learn it
 			return
 		}
 		if _, err := to.Write(b[:n]); err != nil {

@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A month's statements are the export of the month by team; shares and what is left add up to it with the fees; figures
-// of runs are those of the jobs; and the page and its CSV say the same.
+// A month's statements equal the export of the month by team. Shares and what is left, with the fees, add up to it.
+// Figures of runs equal those of the jobs, and the page and its CSV agree.
 func TestChargeback_AddsUpToTheExport(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
@@ -34,6 +34,7 @@ func TestChargeback_AddsUpToTheExport(t *testing.T) {
 		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, long)
 		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(long), Cause: "terminated"}, long)
 	}
+	w.booting(1) // the interrupted job has its next machine, and nothing else changes any more
 	fee, _ := money.Parse("100.000000000001")
 	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "tracking", Amount: fee, Currency: money.USD}, nil)
 	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "later", Amount: fee, Currency: money.USD, Since: "2999-01"}, nil)
@@ -112,8 +113,8 @@ func TestChargeback_AddsUpToTheExport(t *testing.T) {
 	}
 }
 
-// A viewer sees their own team's statement, whole; nobody sets a fee without the right; what is wrong is said by field.
-func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
+// A viewer sees their own team's full statement; setting a fee requires the right; errors name the field.
+func TestChargeback_HidesOtherTeamsAndRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	if rec, p := w.ask("GET", "/v1/chargeback", auth.OwnerName, nil); rec.Code != 404 || p.Fix == "" {
@@ -156,7 +157,7 @@ func TestChargeback_OfOtherTeamsAndBadInput(t *testing.T) {
 	if rec, p := w.ask("GET", "/v1/chargeback?rule=fixed&share=team-0=1", ann, nil); rec.Code != 403 || p.Field != "rule" {
 		t.Errorf("a viewer of one team divides by a rule of their own: %d %+v", rec.Code, p)
 	}
-	// A new price from a month on leaves the months before as they were.
+	// A new price from some month on leaves earlier months unchanged.
 	w.must("PUT", "/v1/chargeback/fees", client.Fee{Name: "tracking", Amount: fee.Add(fee), Currency: money.USD, Since: "2999-03"}, nil)
 	var fees []client.Fee
 	w.must("GET", "/v1/chargeback/fees", nil, &fees)

@@ -25,8 +25,8 @@ var (
 		"new one)")
 )
 
-// fillPaid writes the log of jobs that ran and are over, spread over a year until now,
-// of 100 teams, projects and tickets, and a snapshot at its end.
+// fillPaid writes the log of finished jobs, spread over the last year, of 100 teams, projects and tickets, with a
+// snapshot at its end.
 func fillPaid(b *testing.B, dir string, n int) {
 	b.Helper()
 	st, err := store.Open(dir)
@@ -104,7 +104,7 @@ func fillPaid(b *testing.B, dir string, n int) {
 	}
 }
 
-// paidJob is a job, as a snapshot keeps it, that ran for an hour.
+// paidJob returns a job in the form of a snapshot that ran for an hour.
 func paidJob(id string, i int, at time.Time, o ledger.Owner) any {
 	from, cost := at.Add(-time.Hour), money.Picos(3e12)
 	type object = map[string]any
@@ -127,14 +127,14 @@ func paidJob(id string, i int, at time.Time, o ledger.Owner) any {
 	}
 }
 
-// processor is how long the process's threads have worked.
+// processor returns the processor time of this process.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCosts asks a server with many jobs that are over what they have cost.
+// BenchmarkCosts requests the costs from a server with many finished jobs.
 func BenchmarkCosts(b *testing.B) {
 	dir := *paidFolder
 	if dir == "" {

@@ -21,14 +21,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// firm sells one kind of machine on-demand, at a price with a digit at the last
-// unit. What ends there, the test says.
+// firm sells one kind of machine on-demand, at a price with a nonzero last digit. Tests report the ends of its
+// machines.
 type firm struct {
 	mu   sync.Mutex
-	list []engine.Instance // all that were rented: their ends are told by the tests
+	list []engine.Instance // all rented machines; tests report their ends
 }
 
-const firmRate = money.Rate(1_000_000_000_001) // dollars an hour
+const firmRate = money.Rate(1_000_000_000_001) // dollars per hour
 
 func (f *firm) Launch(_ context.Context, r engine.Request) ([]engine.Instance, error) {
 	f.mu.Lock()
@@ -53,7 +53,7 @@ func (*firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 		Available: true}}, nil
 }
 
-// event tells the core what happened so long after now.
+// event passes an event to the core, at a time after now.
 func (w *world) event(body core.Body, after time.Duration) {
 	w.t.Helper()
 	if err := w.control.Propose(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema,
@@ -86,7 +86,7 @@ func (w *world) booting(n int) []string {
 	}
 }
 
-func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
+func TestCosts_AddUpToTheLedgerExactly(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 9 {
@@ -101,7 +101,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 		for _, by := range []string{"team", "project", "user", "kind", "job", "environment", "model_version", "tag:ticket", "tag:none"} {
 			var v api.Costs
 			var spent, want money.Amount
-			for before := uint64(0); ; { // machines come meanwhile, billed from when they were asked for: both are of one state
+			for before := uint64(0); ; { // machines arrive meanwhile, billed from the request on: both must be of one state
 				w.control.Read(func(m *core.Machine) { before = m.Seq() })
 				v, spent, want = api.Costs{}, money.Amount{}, money.Amount{}
 				w.must("GET", "/v1/costs?by="+by, nil, &v)
@@ -171,7 +171,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	}
 }
 
-func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
+func TestCosts_OmitOtherTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)

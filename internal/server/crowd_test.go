@@ -28,9 +28,8 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// crowd is a market whose machines are goroutines: each claims its task over TCP
-// with the token that its launch carried, and then says what an agent says, as
-// often as one does. Only the programs are not there.
+// crowd is a market whose machines are goroutines: each pulls its task over TCP with the token of its launch, and
+// sends what an agent sends, as often as an agent does. Only the programs are missing.
 type crowd struct {
 	tb      testing.TB
 	address string // of the server
@@ -38,13 +37,13 @@ type crowd struct {
 	offer   market.Offer
 	waits   waits
 	agents  sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // the machines' life
+	ctx     context.Context //nolint:containedctx // the lifetime of the machines
 
 	mu      sync.Mutex
 	list    []*engine.Instance
 	ends    map[string]context.CancelFunc
 	claimed int
-	exe     string // the program, and a folder for machines that are real
+	exe     string // the executable, and a folder for real machines
 	dir     string
 	loud    []*loudMachine
 	failed  atomic.Int32
@@ -56,11 +55,11 @@ type loudMachine struct {
 	cmd      *exec.Cmd
 }
 
-// tell says what became of its output, and what it and its agent take.
+// tell describes what happened to its output, and the resources that it and its agent use.
 func (l *loudMachine) tell(tb testing.TB, data string) string {
 	tb.Helper()
 	var printed, onDisk int64
-	_ = filepath.WalkDir(l.dir, func(path string, _ os.DirEntry, _ error) error { // the output is what is large there
+	_ = filepath.WalkDir(l.dir, func(path string, _ os.DirEntry, _ error) error { // the output is the large part
 		if st, err := os.Stat(path); err == nil && !st.IsDir() {
 			printed = max(printed, st.Size())
 			onDisk += st.Sys().(*syscall.Stat_t).Blocks * 512
@@ -107,7 +106,7 @@ func (c *crowd) real(ctx context.Context, i *engine.Instance, q engine.Request) 
 	c.agents.Go(func() { _ = l.cmd.Wait() })
 }
 
-// waits are how long calls took, by kind.
+// waits holds the durations of calls by kind.
 type waits struct {
 	mu sync.Mutex
 	of map[string][]time.Duration
@@ -122,7 +121,7 @@ func (w *waits) add(kind string, d ...time.Duration) {
 	w.of[kind] = append(w.of[kind], d...)
 }
 
-// take returns what came since the last take.
+// take returns the durations since the last take.
 func (w *waits) take() map[string][]time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +158,7 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 	})
 	mux.HandleFunc("POST /launch", func(w http.ResponseWriter, r *http.Request) {
 		var q engine.Request
-		_ = json.NewDecoder(r.Body).Decode(&q) // what is missing is missed below
+		_ = json.NewDecoder(r.Body).Decode(&q) // checked below
 		say(w, c.launch(q))
 	})
 	mux.HandleFunc("POST /terminate", func(w http.ResponseWriter, r *http.Request) {
@@ -206,7 +205,7 @@ func (c *crowd) end(id string) {
 	}
 }
 
-// timed calls f and keeps how long it took.
+// timed calls f and records how long it took.
 func (c *crowd) timed(ctx context.Context, kind string, f func() error) error {
 	at := time.Now()
 	err := f()
@@ -222,7 +221,7 @@ func (c *crowd) timed(ctx context.Context, kind string, f func() error) error {
 	return err
 }
 
-// agent is one machine's life.
+// agent is the lifetime of one machine.
 func (c *crowd) agent(ctx context.Context, id, token string) {
 	public, key, err := ed25519.GenerateKey(nil)
 	must(c.tb, err)
@@ -250,7 +249,7 @@ func (c *crowd) agent(ctx context.Context, id, token string) {
 	defer beside.Wait()
 	pulling, halt := context.WithCancel(ctx)
 	defer halt()
-	beside.Go(func() { // as the daemon goes on to ask
+	beside.Go(func() { // as the daemon keeps pulling
 		for pulling.Err() == nil {
 			p, err := is.Pull(pulling, api.Pull{Running: []string{a.Attempt}})
 			if p.Off || err != nil && wait.For(pulling, time.Second) != nil {

@@ -15,13 +15,13 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// How many pages may follow what changes, of one user and of all.
+// Limits on the pages that follow changes (open streams): of one user, and of all users.
 const (
 	userPages = 100
 	allPages  = 2000
 )
 
-// newSite is the dashboard on what api answers.
+// newSite builds the dashboard on top of the handler of the API.
 func (s *Server) newSite(api http.Handler) *pages.Site {
 	open := &auth.Streams{}
 	site := &pages.Site{API: api, Changed: s.control.Changed, Now: time.Now,
@@ -36,8 +36,8 @@ func (s *Server) newSite(api http.Handler) *pages.Site {
 	return site
 }
 
-// servePages adds the dashboard to what a shared server answers. The server of one user serves it at an address of its
-// own, where nothing else is; see dashboard.
+// servePages adds the dashboard to the routes of a shared server. A single-user server serves it at an address
+// of its own instead; see dashboard.
 func (s *Server) servePages(mux *http.ServeMux) {
 	s.dashboard.site, s.dashboard.begun = s.newSite(mux), make(chan struct{})
 	if !s.wide {
@@ -49,16 +49,17 @@ func (s *Server) servePages(mux *http.ServeMux) {
 	}
 }
 
-// dashboard is where the server of one user serves its pages: a port of this machine, once somebody asks for it.
+// dashboard holds the listener for the pages of a single-user server: a port on loopback, opened on the first
+// request for it.
 type dashboard struct {
 	site *pages.Site
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	listener net.Listener
 	begun    chan struct{} // closed once there is a listener
 }
 
-// address begins to listen unless it does already, and returns where.
+// address returns the address of the dashboard, and opens its listener on the first call.
 func (d *dashboard) address(ctx context.Context) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +75,7 @@ func (d *dashboard) address(ctx context.Context) (string, error) {
 	return d.listener.Addr().String(), nil
 }
 
-// runDashboard answers there until ctx ends.
+// runDashboard serves the dashboard on that listener until ctx ends.
 func (s *Server) runDashboard(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -85,12 +86,12 @@ func (s *Server) runDashboard(ctx context.Context) {
 	h := front.Server(pages.Here(l.Addr().String(), s.dashboard.site.Handler()), s.opts.Log)
 	h.BaseContext = func(net.Listener) context.Context { return ctx }
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
-	_ = h.Serve(l) // it ends with ctx
+	_ = h.Serve(l) // returns when ctx ends
 }
 
-// postDashboard says where the dashboard is, and makes a link to it that works once.
+// postDashboard returns the address of the dashboard, and on a single-user server a link that works once.
 func (s *Server) postDashboard(w http.ResponseWriter, r *http.Request) {
-	if s.wide { // whoever opens it signs in by a token
+	if s.wide { // users sign in with a token
 		reply.JSON(w, api.Dashboard{Address: s.listens})
 		return
 	}

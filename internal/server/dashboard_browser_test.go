@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// dashPages are the pages of a server with the jobs of withJobs.
-var dashPages = []string{"/", "/jobs", "/groups", "/costs", "/costs?by=job", "/chargeback", "/machines", "/engines", "/market", "/market/prices", "/teams",
+// dashPages lists the pages of a server with the jobs of withJobs.
+var dashPages = []string{"/", "/jobs", "/groups", "/costs", "/costs?by=job", "/chargeback", "/models", "/machines", "/engines", "/market", "/market/prices", "/teams",
 	"/estimates", "/access"}
 
 // withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
@@ -46,7 +46,7 @@ func (w *world) withJobs(n int) (more []string) {
 	return append(more[:min(n, 5)], "/groups/sweep")
 }
 
-// served is the world on a port of this machine, read by an admin in a browser.
+// inBrowser serves the world on a loopback port, read by an admin in a browser.
 func (w *world) inBrowser(t *testing.T) (b *browser.Browser, address string) {
 	t.Helper()
 	at := httptest.NewServer(w.h)
@@ -66,7 +66,7 @@ func (w *world) signsIn(b *browser.Browser, at string) {
 	b.Until(`document.querySelector("nav a")`)
 }
 
-// revokesSessions ends every session of the dashboard.
+// revokesSessions revokes every session of the dashboard.
 func (w *world) revokesSessions() {
 	var list []api.Token
 	w.must("GET", "/v1/tokens", nil, &list)
@@ -77,8 +77,8 @@ func (w *world) revokesSessions() {
 	}
 }
 
-// Every page at three widths in both themes: no error, nothing wider than the window, nothing that axe finds.
-func TestPagesInABrowser(t *testing.T) {
+// Every page at three widths in both themes: no error, nothing wider than the window, no findings of axe.
+func TestPages_InABrowser(t *testing.T) {
 	lane.Component(t, "browser")
 	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestPagesInABrowser(t *testing.T) {
 					}
 					b.Save(strings.NewReplacer("/", "_", "?", "_", "=", "-").Replace(fmt.Sprintf("%s %d %d %t", path, jobs, width, dark)))
 					var found []string
-					if dark != (width == 390) { // each theme and each layout once: it takes longer than all else
+					if dark != (width == 390) { // each theme and layout once: it takes the longest
 						continue
 					}
 					b.Eval(string(axe)+";0", nil)
@@ -121,9 +121,8 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-// A page follows what happens within 2 s of it, keeps what its reader marked, rests while it is paused, and says so when
-// the server is away.
-func TestPagesFollowWhatHappens(t *testing.T) {
+// A page follows changes within 2 s, keeps its reader's marks, stops while paused, and says when the server is away.
+func TestPages_UpdateThemselves(t *testing.T) {
 	lane.Component(t, "browser")
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	w.withJobs(3)
@@ -153,17 +152,17 @@ func TestPagesFollowWhatHappens(t *testing.T) {
 	key("g")
 	key("j")
 	b.Until(`location.pathname === "/jobs" && document.readyState === "complete"`)
-	// what others wrote is text
+	// text from other users stays text
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"evil","command":"true","tags":{"a":"<img src=x onerror=document.title='owned'>"}}}`, nil)
 	b.Go(at + "/jobs/evil")
 	b.Until(`document.title.startsWith("evil") && !document.querySelector("main img")`)
 	if list := b.Errors(); len(list) > 0 {
 		t.Errorf("the console says %s", list)
 	}
-	// a session that is revoked ends where the page is open
+	// an open page ends with its session
 	w.revokesSessions()
 	b.Until(`location.pathname === "/sign-in"`)
-	// and where it followed nothing in that moment
+	// also if it was paused at that moment
 	w.signsIn(b, at)
 	b.Eval(`document.getElementById("pause").click()`, nil)
 	w.revokesSessions()
@@ -171,8 +170,8 @@ func TestPagesFollowWhatHappens(t *testing.T) {
 	b.Until(`location.pathname === "/sign-in"`)
 }
 
-// The page says when the server does not answer, and follows it again once it does.
-func TestPagesSayThatTheServerIsAway(t *testing.T) {
+// A page says that the server does not answer, and follows it again once it does.
+func TestPages_SayThatTheServerIsAway(t *testing.T) {
 	lane.Component(t, "browser")
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	b, at := w.inBrowser(t)

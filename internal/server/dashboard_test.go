@@ -18,13 +18,13 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// reader is a browser that somebody reads the dashboard with.
+// reader is a browser that reads the dashboard.
 type reader struct {
 	w      *world
 	cookie string
 }
 
-// ask sends a request as a browser does: with its cookie, and for a form with where it comes from.
+// ask sends a request as a browser does: with its cookie, and a form with its origin.
 func (b *reader) ask(method, path string, form url.Values) *httptest.ResponseRecorder {
 	b.w.t.Helper()
 	r := httptest.NewRequestWithContext(b.w.t.Context(), method, "http://dash.example"+path, strings.NewReader(form.Encode()))
@@ -44,7 +44,7 @@ func (b *reader) ask(method, path string, form url.Values) *httptest.ResponseRec
 	return rec
 }
 
-// shows fails unless the page is answered with that status and has each text.
+// shows fails unless the page has the status and contains each text.
 func (b *reader) shows(path string, status int, texts ...string) string {
 	b.w.t.Helper()
 	rec := b.ask("GET", path, nil)
@@ -59,7 +59,7 @@ func (b *reader) shows(path string, status int, texts ...string) string {
 	return rec.Body.String()
 }
 
-// signedIn is a reader with a session of that token.
+// signedIn returns a reader with a session of the token.
 func (w *world) signedIn(token string) *reader {
 	w.t.Helper()
 	b := &reader{w: w}
@@ -69,8 +69,8 @@ func (w *world) signedIn(token string) *reader {
 	return b
 }
 
-// Whoever signs in sees and does what their token may, and nothing of other teams; the session is a token that is listed
-// and can be revoked.
+// A signed-in user sees and does what their token allows, and nothing of other teams; the session is a token that is
+// listed and can be revoked.
 func TestDashboard_ShowsAndDoesWhatItsReaderMay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
@@ -160,9 +160,8 @@ func TestDashboard_PagesTenThousandJobs(t *testing.T) {
 	b.shows("/", 200, "All 10000 that wait or run")
 }
 
-// The server of one user serves its pages on a port of this machine alone, by a link that works once, and serves nothing
-// else there.
-func TestDashboard_OfOneUserIsOpenedByALink(t *testing.T) {
+// A single-user server serves its pages, and nothing else, on a loopback port, with a link that works once.
+func TestDashboard_OfOneUserOpensWithALink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Idle = time.Hour })
 	w.must("POST", "/v1/jobs", aJob("mine", ""), nil)
@@ -227,8 +226,8 @@ func TestDashboard_OfOneUserIsOpenedByALink(t *testing.T) {
 	}
 }
 
-// What the page of costs calls the total is what the ledger has, exactly.
-func TestDashboard_TotalIsThatOfTheLedger(t *testing.T) {
+// The total on the page of costs equals the ledger's exactly.
+func TestDashboard_TotalEqualsTheLedger(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	for i := range 3 {

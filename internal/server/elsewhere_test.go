@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A slip in the address of a database must not bind the data folder to PostgreSQL.
-func TestADatabaseThatIsNotThereLeavesTheFolderFree(t *testing.T) {
+// A mistyped database address must not bind the data folder to PostgreSQL.
+func TestServe_UnreachableDatabaseDoesNotBindTheFolder(t *testing.T) {
 	for _, db := range []string{"mysql://x", "postgres://nobody@127.0.0.1:1/x"} {
 		dir := t.TempDir()
 		if err := Serve(t.Context(), Options{Dir: dir, DB: db, Listen: "127.0.0.1:0",

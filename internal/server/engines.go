@@ -25,7 +25,7 @@ import (
 // openEngines opens the engines that the data folder names.
 func (s *Server) openEngines(ctx context.Context) (err error) {
 	listens := s.listens
-	if strings.HasSuffix(s.opts.Listen, ":0") { // the next server listens elsewhere, and agents would not find it
+	if strings.HasSuffix(s.opts.Listen, ":0") { // the next server gets another port, and agents would not find it
 		listens = ""
 	}
 	s.engines, s.clock, err = engine.OpenAll(ctx, s.opts.Kinds, engine.Host{
@@ -33,13 +33,14 @@ func (s *Server) openEngines(ctx context.Context) (err error) {
 		Log: s.opts.Log, After: s.marketTime, Umask: s.opts.umask, Deaf: s.listens == "", Ends: s.opts.Ends,
 	})
 	if err == nil && s.opts.Market != "" {
-		err = s.sells(s.opts.Market)
+		err = s.checkMarket(s.opts.Market)
 	}
 	return err
 }
 
-// sells refuses a market file that is not that of an engine: an engine keeps the market that it began with.
-func (s *Server) sells(file string) error {
+// checkMarket returns an error if no engine has the given market file: an engine keeps the market that it started
+// with.
+func (s *Server) checkMarket(file string) error {
 	wanted, err := marketfile.Load(file)
 	if err != nil {
 		return err
@@ -56,19 +57,19 @@ func (s *Server) sells(file string) error {
 	return OtherMarket(file, have...)
 }
 
-// OtherMarket says that the folder's engines have other markets than the file that somebody gave.
+// OtherMarket returns the error for a --market file that differs from the markets of the folder's engines.
 func OtherMarket(file string, have ...string) error {
 	return fmt.Errorf("--market %s: this data folder has the market %s, and keeps it: take another folder (--data), or "+
 		"leave --market out", file, cmp.Or(strings.Join(have, ", "), "of its engines"))
 }
 
-// socketURL is that of the data folder's socket.
+// socketURL returns the URL of the data folder's socket.
 func (s *Server) socketURL() string { return "unix://" + filepath.Join(s.opts.Dir, SocketName) }
 
-// keepEvery is between two checks of whether an engine's process lives.
+// keepEvery is the interval between checks that an engine's process is alive.
 const keepEvery = 5 * time.Second
 
-// keepEngines starts the process of an engine again where it has died, each by itself.
+// keepEngines restarts the processes of engines that died. Each engine has a goroutine of its own.
 func (s *Server) keepEngines(ctx context.Context) {
 	var owned sync.WaitGroup
 	for _, e := range s.engines {
@@ -88,16 +89,16 @@ func (s *Server) keepEngine(ctx context.Context, name string, k engine.Keeper) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			s.opts.Log.Error("the engine does not answer, and is not started again", "engine", name, "error", err)
+			s.opts.Log.Error("the engine does not answer and cannot be restarted", "engine", name, "error", err)
 		case started:
-			s.opts.Log.Warn("the engine did not answer: its process was started again", "engine", name)
+			s.opts.Log.Warn("the engine did not answer; its process was restarted", "engine", name)
 		}
 	}
 }
 
-// marketTime is the market time that the log has come to. A market that is opened
-// begins there: of a log that was restored from a backup it can be days ahead of
-// the wall, and jobs would stand still until a clock that began anew had caught up.
+// marketTime returns the market time that the log has reached. A newly opened market starts there: after a
+// restore from a backup, the log can be days ahead of the wall clock, and jobs would stand still until a fresh
+// clock caught up.
 func (s *Server) marketTime(ctx context.Context) (time.Time, error) {
 	end, err := s.store.End(ctx)
 	if err != nil || end == 0 {
@@ -111,14 +112,14 @@ func (s *Server) marketTime(ctx context.Context) (time.Time, error) {
 	return e.At, err
 }
 
-// How long a server that was told to end takes at most; GivesBack more where it ends its machines too,
-// some of which may not answer.
+// How long a stopping server takes at most. GivesBack is longer, because the server also terminates its
+// machines and some of them may not answer.
 const (
 	Leaves    = 15 * time.Second
 	GivesBack = 30 * time.Second
 )
 
-// closeEngines gives back every machine of our own and ends the engines that end with us.
+// closeEngines terminates every machine that this server owns, and stops the engines that end with it.
 func (s *Server) closeEngines(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, GivesBack-10*time.Second)
 	defer cancel()
@@ -129,8 +130,8 @@ func (s *Server) closeEngines(ctx context.Context) {
 	owned.Wait()
 }
 
-// A launch that is on its way when a server ends may be granted a moment later: where one is, the
-// list is asked for so often, with a pause between.
+// A provider may grant a pending launch just after the server stops. While launches are pending, closeEngine
+// lists the machines up to lastLooks times, lastWait apart.
 const (
 	lastLooks = 10
 	lastWait  = 100 * time.Millisecond
@@ -139,26 +140,26 @@ const (
 func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	log := s.opts.Log.With("engine", e.Name)
 	asked := s.control.Asked(e.Name)
-	for _, key := range asked { // or what is on its way would be granted after we have gone
+	for _, key := range asked { // otherwise the provider could grant a pending launch after the server is gone
 		if d, ok := e.Driver.(engine.Canceller); ok {
 			if err := d.Cancel(ctx, key); err != nil && !errors.Is(err, engine.ErrNotFound) {
-				log.Warn("a launch is not given up", "key", key, "error", err)
+				log.Warn("cannot cancel a launch", "key", key, "error", err)
 			}
 		}
 	}
 	for range lastLooks {
 		list, err := e.Driver.List(ctx)
 		if err != nil {
-			log.Error("machines not listed; they go on", "error", err)
+			log.Error("cannot list the machines; they continue to run", "error", err)
 			return
 		}
 		for _, i := range list {
 			asked = slices.DeleteFunc(asked, func(key string) bool { return key == i.Key })
-			if i.State == engine.Ended || !s.control.Mine(&i) { // its owner is another server, or not decided
+			if i.State == engine.Ended || !s.control.Mine(&i) { // another server owns it, or its owner is undecided
 				continue
 			}
 			if err := e.Driver.Terminate(ctx, i.ID); err != nil {
-				log.Debug("machine is gone already", "instance", i.ID)
+				log.Debug("the machine has ended already", "instance", i.ID)
 			}
 		}
 		if len(asked) == 0 || wait.For(ctx, lastWait) != nil {
@@ -167,17 +168,17 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	}
 	if c, ok := e.Driver.(engine.Closer); ok {
 		if err := c.Close(ctx); err != nil {
-			log.Error("engine not closed", "error", err)
+			log.Error("cannot close the engine", "error", err)
 		}
 	}
 }
 
-// here reports whether an engine's machines are the server's own.
+// here reports whether the named engine's machine is this host.
 func (s *Server) here(name string) bool {
 	return slices.ContainsFunc(s.engines, func(e engine.Engine) bool { return e.Name == name && e.Here })
 }
 
-// engineList is how the engines stand, as people see it.
+// engineList returns the status of the engines as the API shows it.
 func (s *Server) engineList() []api.Engine {
 	var list []api.Engine
 	for _, e := range s.control.Engines() {
@@ -198,14 +199,14 @@ func (s *Server) engineList() []api.Engine {
 		if v.Speed == 0 {
 			v.Speed = 1
 		}
-		v.Joined, v.Away = s.joined(e.Name), s.away(e.Name)
+		v.Joined, v.Away = s.joined(e.Name), s.awayMachines(e.Name)
 		list = append(list, v)
 	}
 	return list
 }
 
-// away are the machines of an engine that do not answer, as far as its driver knows them by name.
-func (s *Server) away(name string) (list []client.AwayEngine) {
+// awayMachines returns the machines of an engine that do not answer, as far as its driver knows them by name.
+func (s *Server) awayMachines(name string) (list []client.AwayEngine) {
 	for _, e := range s.engines {
 		if d, ok := e.Driver.(engine.Absence); ok && e.Name == name {
 			for _, m := range d.Away() {
@@ -216,8 +217,8 @@ func (s *Server) away(name string) (list []client.AwayEngine) {
 	return list
 }
 
-// agentEnv is what the agent of an attempt finds in its environment: where its engine's
-// machines reach the server, what it is let in by, and whose the programs are.
+// agentEnv returns the environment for the agent of an attempt: the address of the server, the agent's token,
+// and the user of the programs.
 func (s *Server) agentEnv(e *engine.Engine, attempt string) map[string]string {
 	return map[string]string{
 		"SCRIMP_TASK_USER": cmp.Or(e.Users, engine.UsersAuto),

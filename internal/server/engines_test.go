@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// A server that is restored from a backup opens its market where the log has come to.
-func TestAMarketIsOpenedWhereTheLogHasCome(t *testing.T) {
+// A server restored from a backup opens its market at the log's time.
+func TestMarket_OpensAtTheTimeOfTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)

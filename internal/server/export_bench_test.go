@@ -11,13 +11,13 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// discarded is an answer that is thrown away.
+// discarded is a response writer that discards the response.
 type discarded struct {
 	header http.Header
 	code   int
 	rows   int
 	bytes  int64
-	most   uint64 // of the heap, at any megabyte
+	most   uint64 // of the heap, sampled at every megabyte
 }
 
 func (c *discarded) Header() http.Header { return c.header }
@@ -35,8 +35,8 @@ func (c *discarded) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkExport sends the ledger of jobs that are over as FOCUS: two rows of each. A million rows are to take 30 s and
-// 500 MB at most.
+// BenchmarkExport sends the ledger of finished jobs as FOCUS, two rows each. The goal for a million rows is 30 s and
+// 500 MB.
 //
 //	go test ./internal/server -run XXX -bench Export -benchtime 1x -paid-jobs 500000
 func BenchmarkExport(b *testing.B) {

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// spentIn is what scrimp costs says was spent in all.
+// spentIn returns the total of scrimp costs.
 func (w *world) spentIn() (all money.Amount) {
 	var v api.Costs
 	w.must("GET", "/v1/costs", nil, &v)
@@ -29,7 +29,7 @@ func (w *world) spentIn() (all money.Amount) {
 	return all
 }
 
-// focus fetches a file of FOCUS, which must keep the rules.
+// focus fetches a FOCUS file and checks it against the format's rules.
 func (w *world) focus(version, query string) focustest.File {
 	w.t.Helper()
 	rec, _ := w.ask("GET", "/v1/export/focus?version="+version+query, auth.OwnerName, nil)
@@ -45,9 +45,9 @@ func (w *world) focus(version, query string) focustest.File {
 
 func rat(a money.Amount) *big.Rat { return new(big.Rat).SetFrac(a.Big(), big.NewInt(1e12)) }
 
-// The file has what was spent up to this second, running machines included, by team and outcome, and keeps the rules of
-// the format; once all is over it is the ledger exactly.
-func TestExportFocus_IsTheLedgerUpToThisSecond(t *testing.T) {
+// The file has the costs up to now, including running machines, by team and outcome, and obeys the rules of the
+// format; once all jobs have ended, it equals the ledger exactly.
+func TestExportFocus_EqualsTheLedgerUpToNow(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 6 {
@@ -104,7 +104,7 @@ func TestExportFocus_IsTheLedgerUpToThisSecond(t *testing.T) {
 			t.Errorf("%s: %v, the ledger has %s", name, got, sum.FloatString(12))
 		}
 	}
-	// Spans that meet add up.
+	// Adjacent spans add up.
 	middle := w.control.Now().Add(300 * time.Hour).UTC().Truncate(time.Hour).Format(time.RFC3339)
 	first, second := w.focus("1.4", "&until="+middle), w.focus("1.4", "&since="+middle)
 	if both := new(big.Rat).Add(first.Cost, second.Cost); both.Cmp(f.Cost) != 0 || first.Rows == 0 || second.Rows == 0 {
@@ -112,8 +112,8 @@ func TestExportFocus_IsTheLedgerUpToThisSecond(t *testing.T) {
 	}
 }
 
-// A file for spreadsheets says whose each cost is.
-func TestExportCosts_SaysWhoseItIs(t *testing.T) {
+// A file for spreadsheets names the owner of each cost.
+func TestExportCosts_NamesTheOwners(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"a","command":"true","team":"t","project":"p"}}`, nil)
@@ -131,7 +131,7 @@ func TestExportCosts_SaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestExport_OfOtherTeamsAndBadSpans(t *testing.T) {
+func TestExport_OmitsOtherTeamsAndRefusesBadSpans(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	rec, p := w.ask("GET", "/v1/export/focus", auth.OwnerName, nil)
@@ -162,7 +162,7 @@ func TestExport_OfOtherTeamsAndBadSpans(t *testing.T) {
 	}
 }
 
-// The parts of each line add up to its change exactly, and the lines to what the exports of both periods have.
+// The parts of each line add up to its change exactly, and the lines to the exports of both periods.
 func TestWhy_PartsAddUpToTheExports(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
@@ -197,7 +197,7 @@ func TestWhy_PartsAddUpToTheExports(t *testing.T) {
 		if v.Totals[0].Before != before || v.Totals[0].After != after || after.IsZero() || len(v.Jobs) != 4 {
 			t.Errorf("by %s: %+v", by, v)
 		}
-		if got := fmt.Sprint(v.Totals); total != "" && got != total { // the same whatever it is listed by
+		if got := fmt.Sprint(v.Totals); total != "" && got != total { // the same for every grouping
 			t.Errorf("by %s the totals are %s, by another name %s", by, got, total)
 		}
 		total = fmt.Sprint(v.Totals)

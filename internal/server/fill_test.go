@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// check ends the test on an error.
+// check fails the test on an error.
 func check(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -27,17 +27,17 @@ func check(tb testing.TB, err error) {
 	}
 }
 
-// File is a job file that asks for a machine which no market has.
+// File returns a job file for a machine that no market has.
 func File(name string) string {
 	j := spec.Default()
 	j.Name, j.Team, j.Command = name, "vision", "python train.py --config configs/base.yaml --seed 1"
 	j.Resources.CPUs.Min = 100_000
-	text, _ := json.Marshal(j) // it never fails
+	text, _ := json.Marshal(j) // cannot fail
 	return string(text)
 }
 
-// Fill writes a log of that many submissions as the server does, with a snapshot
-// at four fifths: as far back as a server lets it be whose jobs all change.
+// Fill writes a log of n submissions as the server does, with a snapshot at four fifths: as old as a server lets it
+// get while all jobs change.
 func Fill(b testing.TB, st store.Store, n int) {
 	b.Helper()
 	m := core.New()
@@ -78,7 +78,7 @@ func Fill(b testing.TB, st store.Store, n int) {
 		Name: "NAME", Owner: ledger.Owner{Tenant: "default", Team: "vision"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 100_000}},
 		Currency: money.USD, Priority: 1, Saves: true, Restart: time.Minute, Grace: 20 * time.Second, Nodes: 1, Promise: 0.9,
 	}}
-	text, err = json.Marshal(job) // once: the names alone differ
+	text, err = json.Marshal(job) // once: only the names differ
 	check(b, err)
 	for i := range n {
 		id := fmt.Sprintf("j-%07d", i)
@@ -114,10 +114,10 @@ func saveSnapshot(b testing.TB, st store.Store, m *core.Machine) {
 	check(b, st.SaveSnapshot(b.Context(), s))
 }
 
-// lossMetric is what closed jobs are judged by.
+// lossMetric is the metric that judges closed jobs.
 var lossMetric = policy.Metric{Name: "loss"}
 
-// writing is a log that is written as the server writes it, as fast as the core steps.
+// writing writes a log as the server does, as fast as the core steps.
 type writing struct {
 	testing.TB
 	m       *core.Machine
@@ -141,7 +141,7 @@ func write(b testing.TB, st store.Store, at time.Time) *writing {
 	return w
 }
 
-// step takes an event some time later. text is its body in JSON; nil: it is encoded here.
+// step applies an event after a time. text is its body in JSON; nil: encode it here.
 func (w *writing) step(after time.Duration, key string, body core.Body, text []byte) {
 	w.Helper()
 	w.at = w.at.Add(after)
@@ -177,10 +177,10 @@ func (w *writing) end() {
 	check(w, <-w.written)
 }
 
-// FillClosed writes a log of jobs that are archived and of jobs that wait, with a snapshot of its end.
+// FillClosed writes a log of archived and of waiting jobs, with a snapshot of its end.
 func FillClosed(b testing.TB, st store.Store, closed, queued int) {
 	b.Helper()
-	const each = 5 * time.Second // of market time, a job
+	const each = 5 * time.Second // of market time per job
 	w := write(b, st, time.Now().UTC().Add(-time.Duration(closed)*each-2*time.Hour).Truncate(time.Second))
 	rules := core.Configured{Config: forecast.Rules(1, nil)}
 	rules.Config.ArchiveAfter, rules.Config.MaxRunning = time.Minute, 1000
@@ -192,7 +192,7 @@ func FillClosed(b testing.TB, st store.Store, closed, queued int) {
 		Currency: money.USD, Priority: 1, Saves: true, Steps: 1000, Restart: time.Minute, Grace: 20 * time.Second, Nodes: 1, Promise: 0.9,
 		Metric: lossMetric,
 	}}
-	text, err := json.Marshal(job) // once: the names alone differ
+	text, err := json.Marshal(job) // once: only the names differ
 	check(b, err)
 	submit := func(id string) {
 		job.Job, job.Terms.Name = id, id
@@ -225,7 +225,7 @@ func FillClosed(b testing.TB, st store.Store, closed, queued int) {
 	saveSnapshot(b, st, w.m)
 }
 
-// run is a job's only attempt: it succeeds, or is stopped by its user.
+// run is a job's only attempt: it succeeds, or its user stops it.
 func (w *writing) run(id string, offer market.Offer, stopped bool) {
 	attempt, instance := id+".1", "i-"+id
 	w.step(time.Second, "", core.LaunchDone{Launch: attempt, Instance: instance, Offer: offer.ID, Rate: 1e12, From: w.at}, nil)

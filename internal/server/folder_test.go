@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// folderOf is a work folder as commands send it.
+// folderOf returns a work folder as commands send it.
 func folderOf(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// smallDisk is a folder with so much room, which goes with the test.
+// smallDisk mounts a folder of the given size for the test.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fillUp leaves no byte of a disk.
+// fillUp fills a disk to the last byte.
 func fillUp(t *testing.T, dir string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, "filler")
@@ -51,9 +51,9 @@ func fillUp(t *testing.T, dir string) (path string) {
 	return path
 }
 
-// On a disk that somebody else has filled the server answers, ends jobs, writes that down, and ends; new jobs wait.
-// With room again it takes them, and holds its reserve.
-func TestOnAFullDiskTheServerAnswersAndStops(t *testing.T) {
+// On a disk that something else has filled, the server answers, ends jobs, records that, and stops; new jobs wait.
+// With room again, it accepts them and restores its reserve.
+func TestFullDisk_ServerAnswersAndStops(t *testing.T) {
 	lane.Component(t, "host")
 	dir := smallDisk(t, "150m")
 	w := newWorld(t, func(o *Options) { o.Dir = dir })

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// filled is a store whose disk is full while it says so.
+// filled is a store whose disk is full while is holds.
 type filled struct {
 	store.Replica
 	is *atomic.Bool
@@ -26,8 +26,8 @@ func (f filled) Append(ctx context.Context, records []store.Record) error {
 	return f.Replica.Append(ctx, records)
 }
 
-// While nothing can be written whoever asks is told so at once, and answered once there is room.
-func TestAFullDiskIsSaidAtOnce(t *testing.T) {
+// While nothing can be written, clients get an error at once, and are served once there is room.
+func TestFullDisk_FailsRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	var is atomic.Bool
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { return filled{s, &is} })
@@ -43,7 +43,7 @@ func TestAFullDiskIsSaidAtOnce(t *testing.T) {
 	if rec, _ := w.ask("GET", "/v1/server", auth.OwnerName, nil); rec.Code != http.StatusOK {
 		t.Errorf("who answers: %d", rec.Code)
 	}
-	// Who ends the server is not kept waiting.
+	// Stopping the server does not wait.
 	if rec, p := w.ask("POST", "/v1/server/stop", auth.OwnerName, api.StopServer{}); rec.Code != http.StatusNoContent || w.stopped != 1 {
 		t.Errorf("the server does not end: %d %+v", rec.Code, p)
 	}

@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What programs of the server's user left in the data folder (links that lead out, pipes, folders 100 deep, names that
-// are no UTF-8) keeps nobody from making room: nothing outside goes, nothing is waited for, and what a job that goes
-// on needs stays.
-func TestMakingRoomInAHostileDataFolder(t *testing.T) {
+// Programs of the server's user can leave links that lead out, pipes, folders 100 deep and names that are not UTF-8
+// in the data folder. gc still makes room: it removes nothing outside, never blocks, and keeps what running jobs
+// need.
+func TestGC_SurvivesAHostileDataFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, job := range []string{"over", "waits"} {
@@ -75,6 +75,6 @@ func TestMakingRoomInAHostileDataFolder(t *testing.T) {
 			t.Errorf("of a job that goes on: %v", err)
 		}
 	}
-	var sent api.Work // the store of folders goes on
+	var sent api.Work // the store of folders still works
 	w.must("POST", "/v1/work", folderOf(t, map[string]string{"train.py": "later"}), &sent)
 }

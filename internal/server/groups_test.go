@@ -17,12 +17,12 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// inArray is a submission of an array.
+// inArray returns a submission of an array.
 func inArray(name, team, indexes, rest string) string {
 	return strings.Replace(costing(name, team, rest), "{", `{"array":"`+indexes+`",`, 1)
 }
 
-// began waits until so many members of the array have begun.
+// began waits until n members of the array have started.
 func (w *world) began(array string, n int) {
 	w.until(func(m *core.Machine) bool {
 		g := m.State().Group(array)
@@ -61,7 +61,7 @@ func TestGroups_RunAnArrayWithItsIndexes(t *testing.T) {
 	w.must("POST", "/v1/groups/sweep/end", api.End{}, &g)
 	w.until(func(m *core.Machine) bool { return m.State().Group("sweep").Phase == state.GroupOver })
 	var machines []string
-	w.until(func(m *core.Machine) bool { // what was asked for is granted, or not
+	w.until(func(m *core.Machine) bool { // wait for the grants
 		machines = nil
 		for _, i := range m.State().Instances() {
 			machines = append(machines, i.ID())
@@ -78,7 +78,7 @@ func TestGroups_RunAnArrayWithItsIndexes(t *testing.T) {
 	var r api.GroupReceipt
 	w.must("GET", "/v1/groups/sweep/receipt", nil, &r)
 	sum := money.Amount{}
-	for _, m := range r.Members { // each by its own receipt
+	for _, m := range r.Members { // each equals its own receipt
 		var one client.Receipt
 		w.must("GET", "/v1/jobs/"+m.ID+"/receipt", nil, &one)
 		if one.Cost != m.Cost {
@@ -91,7 +91,7 @@ func TestGroups_RunAnArrayWithItsIndexes(t *testing.T) {
 	}
 }
 
-// A key submits an array once, and asks for nothing else afterwards.
+// A key submits an array once; another request with it is a conflict.
 func TestGroups_AKeySubmitsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -115,8 +115,8 @@ func TestGroups_AKeySubmitsOnce(t *testing.T) {
 	}
 }
 
-// Who does not see a team does not see its arrays; who submits in it ends their own.
-func TestGroups_AreOfTheirTeam(t *testing.T) {
+// A user who does not see a team does not see its arrays; a submitter in it ends their own.
+func TestGroups_AreVisibleToTheirTeamOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"a", "b"} {
@@ -149,8 +149,8 @@ func TestGroups_AreOfTheirTeam(t *testing.T) {
 	}
 }
 
-// What is wrong with an array or with what comes after something is said before anything is kept.
-func TestGroups_SayWhatIsWrong(t *testing.T) {
+// Errors in an array or in its dependencies are reported before anything is stored.
+func TestGroups_NameTheWrongField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct{ path, body, field, says string }{
@@ -165,7 +165,7 @@ func TestGroups_SayWhatIsWrong(t *testing.T) {
 		{"/v1/jobs", inArray("s", "", "0-9", ""), "array", "POST /v1/groups"},
 		{"/v1/jobs", strings.Replace(costing("s", "", ""), "{", `{"after":["none"],`, 1), "after", `"none"`},
 		{"/v1/jobs", strings.Replace(costing("s", "", ""), "{", `{"after":["s:maybe"],`, 1), "after", "s:any"},
-		{"/v1/groups", strings.Replace(inArray("s", "", "0-9", ""), "{", `{"from":"x",`, 1), "from", "begin from nothing"},
+		{"/v1/groups", strings.Replace(inArray("s", "", "0-9", ""), "{", `{"from":"x",`, 1), "from", "cannot start from a checkpoint"},
 	} {
 		rec, p := w.ask("POST", c.path, auth.OwnerName, c.body)
 		if rec.Code != http.StatusUnprocessableEntity || p.Field != c.field || !strings.Contains(rec.Body.String(), strings.ReplaceAll(c.says, `"`, `\"`)) {

@@ -17,62 +17,62 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// ofPeople is a handler of those who make users, teams and tokens.
+// ofPeople adapts a method of people.Desk (users, teams and tokens) to a handler.
 func ofPeople(do func(*people.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.people, w, r) }
 }
 
-// inBooks is a handler of what is read in the log.
+// inBooks adapts a method of books.Books (reports from the log) to a handler.
 func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.books, w, r) }
 }
 
-// ofBills is a handler of bills and fees.
+// ofBills adapts a method of bills.Desk (bills and fees) to a handler.
 func ofBills(do func(*bills.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.bills, w, r) }
 }
 
-// ofTelemetry is a handler of what machines were measured to do.
+// ofTelemetry adapts a method of telemetry.Desk to a handler.
 func ofTelemetry(do func(*telemetry.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.telemetry, w, r) }
 }
 
-// ofAgents is a handler of what agents ask.
+// ofAgents adapts a method of agents.Desk (the routes of agents) to a handler.
 func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.agents, w, r) }
 }
 
-// ofBudgets is a handler of limits.
+// ofBudgets adapts a method of budgets.Desk (limits) to a handler.
 func ofBudgets(do func(*budgets.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.budgets, w, r) }
 }
 
-// ofJobs is a handler of jobs.
+// ofJobs adapts a method of jobs.Desk to a handler.
 func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.jobs, w, r) }
 }
 
-// ofSubmit is a handler of submissions.
+// ofSubmit adapts a method of submit.Desk (submissions) to a handler.
 func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.submit, w, r) }
 }
 
-// ofGroups is a handler of groups of jobs.
+// ofGroups adapts a method of groups.Desk to a handler.
 func ofGroups(do func(*groups.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.groups, w, r) }
 }
 
-// ofKept is a handler of what jobs have kept.
+// ofKept adapts a method of kept.Kept (outputs and checkpoints of jobs) to a handler.
 func ofKept(do func(*kept.Kept, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.kept, w, r) }
 }
 
-// ofRetention is a handler of what gives disk back.
+// ofRetention adapts a method of retention.Desk (deletion of old files) to a handler.
 func ofRetention(do func(*retention.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.old, w, r) }
 }
 
-// ofUploads is a handler of the work folders that are sent.
+// ofUploads adapts a method of workdir.Uploads (work folders) to a handler.
 func ofUploads(do func(*workdir.Uploads, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.uploads, w, r) }
 }

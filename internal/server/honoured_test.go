@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// A job that would run otherwise than its file says is refused, alone and in a batch, with the
-// field, what is missing and the fix; one that says nothing of the kind is taken.
-func TestAJobIsNotRunOtherwiseThanItSays(t *testing.T) {
+// A job that could not run as its file says is refused, alone and in a batch, with the field, the reason and the
+// fix; other jobs are accepted.
+func TestSubmission_RefusesUnsupportedFields(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
@@ -50,7 +50,7 @@ func TestAJobIsNotRunOtherwiseThanItSays(t *testing.T) {
 	}
 }
 
-// leased sells two machines that are reserved, and none besides.
+// leased sells two reserved machines and nothing else.
 type leased struct{ shut }
 
 func (leased) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
@@ -60,9 +60,9 @@ func (leased) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return []market.Offer{o}, []market.Quote{q}, nil
 }
 
-// A job on more machines than all reservations have, with nothing else for sale, would wait for ever: it is
-// refused with the most that there is, unless its sender lets it wait.
-func TestAGangLargerThanAllReservationsIsRefused(t *testing.T) {
+// A job on more machines than all reservations have, with nothing else for sale, would wait for ever. It is refused
+// with the highest possible number, unless the user accepts a wait.
+func TestGang_LargerThanAllReservationsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, leased{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

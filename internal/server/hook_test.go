@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What says by itself that it leads inside is refused where it is asked for, by field.
-func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
+// A webhook whose address itself leads inside is refused at submission, with the field.
+func TestWebhook_WithAnInsideAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})

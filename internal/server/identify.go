@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// identifier is the engine of that name, where its machines show who they are; nil where they do not.
+// identifier returns the named engine's driver if it can verify the identity of its machines, else nil.
 func (s *Server) identifier(name string) engine.Identifier {
 	for _, e := range s.engines {
 		if i, ok := e.Driver.(engine.Identifier); ok && e.Name == name {
@@ -23,9 +23,9 @@ func (s *Server) identifier(name string) engine.Identifier {
 	return nil
 }
 
-// postIdentify gives a machine that begins without a secret the token by which it registers, once it has shown by what
-// its provider signs which of the machines it is that were rented. The token is good until a machine has registered
-// with it: who reads the same evidence later has nothing of it.
+// postIdentify issues a registration token to a machine that starts without a secret. The machine first proves
+// with a document signed by its provider which of the rented machines it is. The token expires when a machine
+// registers with it, so a later reader of the same document gains nothing.
 func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 	if ok, wait := s.joins.TakeMany("identify "+auth.From(r), 1, time.Now()); !ok {
 		auth.Slower(w, wait, "ask less often")
@@ -48,18 +48,18 @@ func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 	allocation, ours := s.control.AllocationOf(key)
 	switch {
 	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
-		s.opts.Log.Warn("a machine showed what is not of ours", "engine", b.Engine, "from", auth.From(r), "error", err)
+		s.opts.Log.Warn("a machine sent a foreign identity document", "engine", b.Engine, "from", auth.From(r), "error", err)
 		reply.Problem(w, http.StatusForbidden, "it is no machine of the engine",
 			"only a machine that the server has launched may ask: switch it off", nil)
 	case err != nil:
-		s.opts.Log.Warn("a machine is not identified yet", "engine", b.Engine, "from", auth.From(r), "error", err)
+		s.opts.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
 		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", nil)
 	default:
 		reply.JSON(w, api.Identified{Instance: instance, Token: s.gate.Tickets.For(auth.BootstrapTicket, allocation)})
 	}
 }
 
-// getProgram sends the server's program to a machine that knows its hash and nothing else yet.
+// getProgram sends the server's executable to a machine that so far knows only its hash.
 func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
 	wanted := false
 	for _, e := range s.engines {
@@ -90,12 +90,12 @@ func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		s.opts.Log.Error("send the program to a machine", "error", err)
+		s.opts.Log.Error("cannot send the program to a machine", "error", err)
 		return
 	}
 	defer func() { _ = f.Close() }() // only read
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if _, err := io.Copy(w, f); err != nil {
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	}
 }

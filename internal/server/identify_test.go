@@ -17,7 +17,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// shows is a provider that signs who its machines are: a document is the id of one, signed by the word "signed".
+// shows is a provider that signs the identity of its machines: a document is a machine's ID, signed by the word
+// "signed".
 type shows struct {
 	rents
 	program string
@@ -31,7 +32,7 @@ func (s *shows) Identify(ctx context.Context, e engine.Evidence) (instance, key 
 	if s.away {
 		return "", "", errors.New("the provider does not answer")
 	}
-	list, _ := s.List(ctx) // it never fails
+	list, _ := s.List(ctx) // List never fails
 	for _, i := range list {
 		if string(e.Signature) == "signed" && i.ID == string(e.Document) {
 			if s.key != "" {
@@ -55,9 +56,9 @@ func (w *world) identify(b any) (int, api.Identified) {
 	return rec.Code, out
 }
 
-// A machine that begins without a secret gets what it registers by for showing who it is, and nobody else does; what
-// it got is good once.
-func TestAMachineIsKnownByWhatItsProviderSigns(t *testing.T) {
+// A machine without a secret gets its registration token by proving its identity, and nobody else does; the token
+// works once.
+func TestIdentify_IssuesATokenForASignedDocument(t *testing.T) {
 	t.Parallel()
 	s := &shows{}
 	w := newWorldOf(t, s, nil)
@@ -110,8 +111,8 @@ func TestAMachineIsKnownByWhatItsProviderSigns(t *testing.T) {
 	}
 }
 
-// The server's program is given to who knows its hash, where machines fetch it at all.
-func TestTheProgramIsFetchedByItsHash(t *testing.T) {
+// The server sends its executable to clients that know its hash, if its machines fetch it at all.
+func TestProgram_IsSentByItsHash(t *testing.T) {
 	t.Parallel()
 	text := []byte("a program\n")
 	sum := sha256.Sum256(text)

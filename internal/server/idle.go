@@ -12,17 +12,17 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// socket listens in the data folder, for its owner and for agents on this machine.
+// socket listens in the data folder, for its owner and for agents on this host.
 func (s *Server) socket(ctx context.Context) (net.Listener, error) {
 	path := filepath.Join(s.opts.Dir, SocketName)
-	_ = os.Remove(path) // ours by lock; one that was killed leaves it behind
+	_ = os.Remove(path) // the lock makes it ours; a killed server leaves its socket behind
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	if u, ok := l.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // the next leader's may lie there already
+		u.SetUnlinkOnClose(false) // the next leader may already have made its own
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
@@ -30,8 +30,8 @@ func (s *Server) socket(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// wasAsked notes that somebody asks.
-func (s *Server) wasAsked() {
+// noteRequest records the time of the latest request.
+func (s *Server) noteRequest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = time.Now()
@@ -39,7 +39,7 @@ func (s *Server) wasAsked() {
 
 var errIdle = errors.New("idle")
 
-// idle ends the server when nothing lives and nobody asks.
+// idle stops the server once no job is live and no request has come for the idle time.
 func (s *Server) idle(ctx context.Context) {
 	if s.opts.Idle <= 0 {
 		return
@@ -67,5 +67,5 @@ func (s *Server) idle(ctx context.Context) {
 	}
 }
 
-// errStopped is why a server left that was asked to.
+// errStopped is the reason for a stop that a user requested.
 var errStopped = errors.New("asked to stop")

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// boxes is firm with machines that are containers. It keeps what it was asked for.
+// boxes is firm with machines that are containers. It records requests.
 type boxes struct {
 	firm
 	mu     sync.Mutex
@@ -37,9 +37,9 @@ func (b *boxes) Offers(ctx context.Context) ([]market.Offer, []market.Quote, err
 	return sale, quotes, err
 }
 
-// The image of a job file reaches the engine with the request for its machine, and the market and the machine
-// show it; a job without one asks for none.
-func TestAnImageReachesTheEngine(t *testing.T) {
+// The image of a job file reaches the engine with the request for its machine, and the market and the machine show
+// it; a job without one requests none.
+func TestImage_ReachesTheEngine(t *testing.T) {
 	t.Parallel()
 	sells := &boxes{images: map[string]string{}}
 	w := newWorldOf(t, sells, nil)
@@ -81,9 +81,9 @@ func TestAnImageReachesTheEngine(t *testing.T) {
 	}
 }
 
-// Where nothing for sale runs images a job with one is refused, with the field and the fix, unless its sender accepts that it
-// waits; one that has a way without is taken.
-func TestAnImageThatNothingTakes(t *testing.T) {
+// If no offer runs images, a job with one is refused, with the field and the fix, unless the user accepts a wait; a
+// job with an alternative without an image is accepted.
+func TestImage_ThatNoOfferRunsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
@@ -106,9 +106,9 @@ func TestAnImageThatNothingTakes(t *testing.T) {
 	}
 }
 
-// Where nothing for sale holds a job's model it is refused, with what it takes, unless its sender accepts that it waits, or
-// the job says itself what it needs.
-func TestAModelThatNothingHolds(t *testing.T) {
+// A job whose model fits no offer is refused, with the memory that it needs, unless the user accepts a wait or the
+// job states its own needs.
+func TestModel_ThatFitsNoOfferIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

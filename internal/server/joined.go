@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// What one machine that joins may do: connect so many times a second, and so many times at once.
+// Limits on the connections of one machine that joins: per second, and in a burst.
 const (
 	joinRate  = 2
 	joinBurst = 20
@@ -25,11 +25,11 @@ const (
 	joinProtocol   = "scrimp-hostd-1"
 	sessionHeader  = "Scrimp-Session"
 	longestSession = 64
-	upgradeTime    = 10 * time.Second // for the answer to be accepted
-	mostFindings   = 2 * time.Minute  // for what is tried of an engine
+	upgradeTime    = 10 * time.Second // to write the response that accepts the upgrade
+	mostFindings   = 2 * time.Minute  // for the checks of an engine
 )
 
-// joiner is the engine, and the name of its machine, that a token lets in.
+// joiner returns the engine and the machine's name that belong to a join token.
 func (s *Server) joiner(token string) (j engine.Joiner, name string) {
 	if !strings.HasPrefix(token, "join.") {
 		return nil, ""
@@ -44,19 +44,19 @@ func (s *Server) joiner(token string) (j engine.Joiner, name string) {
 	return nil, ""
 }
 
-// admits is a Gate's Admits.
-func (s *Server) admits(token string) (name string, ok bool) {
+// joinName implements Gate.Admits.
+func (s *Server) joinName(token string) (name string, ok bool) {
 	j, name := s.joiner(token)
 	return name, j != nil
 }
 
-// getJoin makes the connection of a machine a stream on which its engine asks.
+// getJoin upgrades the connection of a machine to a stream on which its engine sends requests.
 func (s *Server) getJoin(w http.ResponseWriter, r *http.Request) {
 	token := auth.TokenShown(r)
 	j, name := s.joiner(token)
 	session := r.Header.Get(sessionHeader)
 	switch {
-	case j == nil: // revoked since
+	case j == nil: // the token was revoked in the meantime
 		reply.Problem(w, http.StatusUnauthorized, "no valid token of a machine", "scrimp engine token makes one", nil)
 		return
 	case !strings.EqualFold(r.Header.Get("Upgrade"), joinProtocol) || r.ProtoMajor != 1 || session == "" ||
@@ -81,23 +81,23 @@ func (s *Server) getJoin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer seat.Close()
-	conn, ok := upgraded(w)
+	conn, ok := hijack(w)
 	if !ok {
 		return
 	}
 	s.opts.Log.Info("a machine has joined", "machine", name, "from", auth.From(r))
-	ctx, done := s.whileHere(r)
+	ctx, done := s.untilClosed(r)
 	defer done()
 	if err := seat.Serve(ctx, conn); err != nil {
 		s.opts.Log.Info("a machine has left", "machine", name, "why", err)
 	}
 }
 
-// whileHere outlives the request's own context, which ends before the machines are given back that an end
-// with --now gives back.
-func (s *Server) whileHere(r *http.Request) (ctx context.Context, done func()) {
+// untilClosed returns a context that outlives the request's own. With stop --now, the request's context ends
+// before the server has terminated its machines, which it does over this stream.
+func (s *Server) untilClosed(r *http.Request) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	go func() { // ends with the handler, or with the server's lead
+	go func() { // ends with the handler, or when the server no longer leads
 		select {
 		case <-s.closed:
 		case <-ctx.Done():
@@ -107,8 +107,8 @@ func (s *Server) whileHere(r *http.Request) (ctx context.Context, done func()) {
 	return ctx, cancel
 }
 
-// upgraded takes the connection over from HTTP.
-func upgraded(w http.ResponseWriter) (net.Conn, bool) {
+// hijack takes the connection over from net/http.
+func hijack(w http.ResponseWriter) (net.Conn, bool) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the connection is not upgraded", "see the server's log", err)
@@ -125,7 +125,7 @@ func upgraded(w http.ResponseWriter) (net.Conn, bool) {
 	return stream{conn, buffered.Reader}, true
 }
 
-// stream is a connection of which a part was read already.
+// stream is a connection whose first bytes are already in a buffer.
 type stream struct {
 	net.Conn
 	r *bufio.Reader
@@ -133,7 +133,7 @@ type stream struct {
 
 func (s stream) Read(b []byte) (int, error) { return s.r.Read(b) }
 
-// joined are the machines of an engine that come by themselves.
+// joined lists the machines that joined an engine by themselves.
 func (s *Server) joined(name string) (list []client.JoinedMachine) {
 	for _, e := range s.engines {
 		j, ok := e.Driver.(engine.Joiner)
@@ -147,7 +147,7 @@ func (s *Server) joined(name string) (list []client.JoinedMachine) {
 	return list
 }
 
-// getFindings tries an engine from here: machines that joined are reached by this server alone.
+// getFindings runs the checks of an engine on the server, which alone can reach machines that joined.
 func (s *Server) getFindings(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), mostFindings)
 	defer cancel()

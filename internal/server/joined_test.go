@@ -20,11 +20,11 @@ import (
 
 const joinToken = "join.p.gpu3.secret"
 
-// comes is an engine with a machine that joins: it says back what the machine sends.
+// comes is an engine with a machine that joins; it echoes what the machine sends.
 type comes struct {
 	shut
 	taken  bool
-	served chan struct{} // of each connection that has ended
+	served chan struct{} // one element per ended connection
 }
 
 func (c *comes) Admits(token string) (string, bool) { return "gpu3", token == joinToken }
@@ -54,7 +54,7 @@ func (c *comes) Examine(context.Context) []engine.Finding {
 	return []engine.Finding{{Name: "gpu3 disk", Text: "full"}}
 }
 
-// dial asks to join, and returns the status and what follows on the connection.
+// dial requests to join, and returns the status and the connection.
 func (w *world) dial(t *testing.T, site *httptest.Server, head string) (int, net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", site.Listener.Addr().String())
@@ -78,8 +78,8 @@ const upgrade = "Connection: Upgrade\r\nUpgrade: scrimp-hostd-1\r\nScrimp-Sessio
 
 func bearer(token string) string { return "Authorization: Bearer " + token + "\r\n" }
 
-// A machine's token lets it join and do nothing else; no other token lets anybody join.
-func TestATokenToJoinIsGoodForThatAlone(t *testing.T) {
+// A machine's token lets it join and do nothing else; no other token can join.
+func TestJoinToken_OnlyAllowsToJoin(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{}, func(o *Options) { o.Rate = 1e6 })
 	for _, r := range table() {
@@ -102,8 +102,8 @@ func TestATokenToJoinIsGoodForThatAlone(t *testing.T) {
 	}
 }
 
-// A connection that joins is a stream of its own, until the server's lead ends.
-func TestAMachineJoins(t *testing.T) {
+// A connection that joins is a stream until the server's lead ends.
+func TestJoin_StreamsUntilTheLeadEnds(t *testing.T) {
 	t.Parallel()
 	c := &comes{served: make(chan struct{})}
 	w := newWorldOf(t, c, nil)
@@ -155,8 +155,8 @@ func TestAMachineJoins(t *testing.T) {
 	}, func() string { return w.log.String() })
 }
 
-// A machine that connects again and again is slowed, and keeps no other from it.
-func TestAMachineThatConnectsWithoutEndIsSlowed(t *testing.T) {
+// A machine that reconnects too often is slowed down, and does not affect others.
+func TestJoin_SlowsAMachineThatReconnects(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{taken: true}, nil)
 	w.joins.Freeze()
@@ -173,8 +173,8 @@ func TestAMachineThatConnectsWithoutEndIsSlowed(t *testing.T) {
 	}
 }
 
-// What joined is the business of whoever rules the server.
-func TestWhoJoinedIsSeenByAdminsAlone(t *testing.T) {
+// Only admins see which machines joined.
+func TestJoined_IsVisibleToAdminsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{}, nil)
 	viewer := w.user("viewer", identity.Grant{Team: "*", Role: identity.Operator})

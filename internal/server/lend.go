@@ -2,8 +2,8 @@ package server
 
 import "scrimp/internal/engine"
 
-// lender is the engine that lends credentials for a job's store, and the prefix in its bucket that is the job's
-// own; nil: none does.
+// lender returns the engine that lends credentials for a job's store, and the job's own prefix in the bucket.
+// It returns nil if no engine does.
 func (s *Server) lender(address, job string) (engine.Lender, string) {
 	for _, e := range s.engines {
 		l, ok := e.Driver.(engine.Lender)
@@ -19,7 +19,8 @@ func (s *Server) lender(address, job string) (engine.Lender, string) {
 	return nil, ""
 }
 
-// lentStores are the addresses of the stores that engines lend credentials for: job files may name them too.
+// lentStores returns the addresses of the stores that engines lend credentials for. Job files may name them
+// too.
 func (s *Server) lentStores() (list []string) {
 	for _, e := range s.engines {
 		if l, ok := e.Driver.(engine.Lender); ok {

@@ -25,19 +25,19 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// lendsToo rents machines that are names, and lends as an engine of AWS does.
+// lendsToo is a provider whose machines are names only, and which lends credentials as an engine of AWS does.
 type lendsToo struct {
 	*rents
 	engine.Lender
 }
 
-// lendingWorld is a server of several users, one of whose engines lends for a bucket by the STS of a cloud for tests.
+// lendingWorld returns a shared server with an engine that lends for a bucket through the STS of a test cloud.
 func lendingWorld(t *testing.T) (*world, *awstest.Server) {
 	t.Helper()
 	return lendingWorldOf(t, func(*awstest.Server) string { return "s3://ckpt?prefix=team" })
 }
 
-// lendingWorldOf is lendingWorld for the bucket that store makes.
+// lendingWorldOf is lendingWorld for the bucket that store returns.
 func lendingWorldOf(t *testing.T, store func(*awstest.Server) string) (*world, *awstest.Server) {
 	t.Helper()
 	c, err := awstest.New(awstest.Options{})
@@ -80,7 +80,7 @@ func (w *world) runs(token, name, body string) (attempt string) {
 	return attempt
 }
 
-// fetch asks for credentials.
+// fetch requests credentials.
 func (w *world) fetch(token, query string) (int, api.StoreCredentials, api.Problem, http.Header) {
 	w.t.Helper()
 	rec, p := w.ask("GET", "/v1/agent/credentials"+query, token, nil)
@@ -93,9 +93,9 @@ func (w *world) fetch(token, query string) (int, api.StoreCredentials, api.Probl
 	return rec.Code, c, p, rec.Header()
 }
 
-// Each attempt gets credentials for its own job's prefix, whatever the request says besides; nobody else gets any, nor
-// does a job whose store is another one. They end up in nothing that the server keeps or prints.
-func TestAnAttemptGetsCredentialsForItsOwnJobsPrefix(t *testing.T) {
+// Each attempt gets credentials for its own job's prefix, whatever else the request says. Nobody else gets any, and
+// neither does a job with another store. The server neither stores nor prints them.
+func TestCredentials_AreForTheJobsOwnPrefix(t *testing.T) {
 	lane.Component(t, "objects")
 	w, cloud := lendingWorld(t)
 	w.must("PUT", "/v1/teams/red", api.SetTeam{}, nil)
@@ -159,8 +159,8 @@ func TestAnAttemptGetsCredentialsForItsOwnJobsPrefix(t *testing.T) {
 	w.keptNowhere(secrets)
 }
 
-// keptNowhere holds that none of the texts is in the log, in a file of the data folder, the database among them, or in
-// what the server shows.
+// keptNowhere checks that none of the texts is in the log, in a file of the data folder including the database, or
+// in what the server shows.
 func (w *world) keptNowhere(secrets []string) {
 	w.t.Helper()
 	if len(secrets) < 6 {
@@ -201,8 +201,8 @@ func (w *world) keptNowhere(secrets []string) {
 	}
 }
 
-// An agent is told apart what somebody has to change and what passes; none of it ends its attempt.
-func TestAnAgentIsToldWhyItGetsNoCredentials(t *testing.T) {
+// An agent learns which failures a user must fix and which will pass; none ends its attempt.
+func TestCredentials_RefusalNamesTheReason(t *testing.T) {
 	lane.Component(t, "objects")
 	w, cloud := lendingWorld(t)
 	attempt := w.runs(auth.OwnerName, "a", keeping("a", "s3://ckpt?prefix=team"))

@@ -23,8 +23,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// The webhook of a limit, which may hold a secret, is in no answer to who is not an admin of all teams.
-func TestALimitThatRefusesTellsNobodyItsWebhook(t *testing.T) {
+// The webhook of a limit can contain a secret, so only admins of all teams see it.
+func TestLimit_RefusalDoesNotRevealItsWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -51,8 +51,8 @@ func TestALimitThatRefusesTellsNobodyItsWebhook(t *testing.T) {
 	}
 }
 
-// Who sees a job of one team and submits for another carries neither its folder nor its checkpoint there.
-func TestWhatATeamHasSentStaysInIt(t *testing.T) {
+// A user who sees a team's job and submits for another team cannot take its folder or checkpoint there.
+func TestSubmission_CannotTakeFilesOfAnotherTeam(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -86,9 +86,9 @@ func TestWhatATeamHasSentStaysInIt(t *testing.T) {
 	}
 }
 
-// A token that is cut to a role ends itself and its like, and none that may do more; what it makes does not
-// outlive it.
-func TestACutTokenActsOnNoGreaterOne(t *testing.T) {
+// A token limited to a role can revoke itself and equal ones, but none with more rights; tokens that it creates do
+// not outlive it.
+func TestLimitedToken_CannotActOnTokensWithMoreRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -128,7 +128,7 @@ func TestACutTokenActsOnNoGreaterOne(t *testing.T) {
 	}
 }
 
-// lagging takes the first bytes of an answer and then nothing until let.
+// lagging is a reader that takes the first bytes of a response and then waits for let.
 type lagging struct {
 	*httptest.ResponseRecorder
 	begun chan<- bool
@@ -141,9 +141,8 @@ func (s lagging) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// Outputs that many fetch slowly are nowhere but where they are kept; a user has a few at once, and gets
-// what was kept.
-func TestSlowReadersOfOutputsCopyNothing(t *testing.T) {
+// The server keeps no copies of outputs for slow readers; a user can fetch a few at once, and gets what was stored.
+func TestOutputs_SlowReadersNeedNoCopies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -219,7 +218,7 @@ func TestSlowReadersOfOutputsCopyNothing(t *testing.T) {
 	close(begun)
 }
 
-// files are those of a folder, but for the database's own.
+// files lists a folder without the database's own files.
 func files(t *testing.T, dir string) (list string) {
 	t.Helper()
 	_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {

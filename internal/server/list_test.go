@@ -12,9 +12,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Pages forwards and pages backwards show every job that the caller sees once,
-// in the order of submission, and say nothing of others.
-func TestPagesShowEveryJobOnce(t *testing.T) {
+// Pages forwards and backwards list every job that the caller sees once, in the order of submission, and reveal no
+// others.
+func TestList_PagesShowEveryJobOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {
@@ -74,8 +74,8 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 	}
 }
 
-// A filter lists the jobs that it names, on pages as without, and says what it cannot read.
-func TestAFilterListsWhatItNames(t *testing.T) {
+// A filter lists the matching jobs, with and without pages, and refuses what it cannot parse.
+func TestList_FiltersJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {

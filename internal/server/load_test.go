@@ -22,13 +22,12 @@ var (
 	loadFor  = flag.Duration("for", 5*time.Second, "how long each load of BenchmarkLoad lasts")
 )
 
-// clients is how many ask at the same time.
+// clients is the number of concurrent clients.
 const clients = 64
 
-// BenchmarkLoad asks a server of its own over TCP with a token, each commit
-// durable. Its queue is full of jobs that no machine can do. It is killed while
-// all submit, and whatever it had acknowledged has to be there. Rates depend on
-// who else uses the machine; what a job takes of processors hardly does.
+// BenchmarkLoad sends requests to a server of its own over TCP with a token, with durable commits. The queue is full
+// of jobs that no machine fits. The test kills the server while all clients submit, and checks that every
+// acknowledged job exists. Rates depend on other users of the host; processor time per job hardly does.
 func BenchmarkLoad(b *testing.B) {
 	exe := testbin.Full.Path(b)
 	b.Run("sqlite", func(b *testing.B) {
@@ -48,8 +47,8 @@ func BenchmarkLoad(b *testing.B) {
 	})
 }
 
-// A server that is killed while 64 clients submit has every job that it acknowledged when it is back.
-func TestAKilledServerHasWhatItAcknowledged(t *testing.T) {
+// A server that is killed while 64 clients submit has every acknowledged job after its restart.
+func TestServer_KilledUnderLoadKeepsAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
 	const before = 200
 	s := &loaded{b: t, exe: testbin.Local.Path(t), dir: t.TempDir()}
@@ -80,7 +79,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// load fills the store, starts the server, asks it, kills it and starts it again.
+// load fills the store, starts the server, sends requests, kills it and starts it again.
 func load(s *loaded, st store.Replica, n int, each time.Duration) {
 	began := time.Now()
 	server.Fill(s.b, st, n)
@@ -113,8 +112,8 @@ func load(s *loaded, st store.Replica, n int, each time.Duration) {
 	s.has(n+sent, acknowledged)
 }
 
-// has fails the test unless the server has that many jobs, those that it acknowledged before it was killed, and at
-// most one more of each client.
+// has fails unless the server has that many jobs: those acknowledged before the kill, and at most one more per
+// client.
 func (s *loaded) has(jobs int, acknowledged [][]string) {
 	s.b.Helper()
 	var v struct {
@@ -123,7 +122,7 @@ func (s *loaded) has(jobs int, acknowledged [][]string) {
 	s.ask("GET", "/v1/server", nil, &v)
 	for _, list := range acknowledged {
 		jobs += len(list)
-		if len(list) > 0 { // one is asked for by name; the count says the rest
+		if len(list) > 0 { // spot check of one job; the count covers the rest
 			s.ask("GET", "/v1/jobs/"+list[len(list)-1], nil, nil)
 		}
 	}
@@ -134,8 +133,7 @@ func (s *loaded) has(jobs int, acknowledged [][]string) {
 	s.b.Logf("after kill -9 all %d acknowledged jobs are there", jobs)
 }
 
-// many lets that many clients do something again and again, and reports how
-// often and how long each waited, and what it took of processors.
+// many lets n clients repeat a request, and reports the rate, the latency and the processor time.
 func (s *loaded) many(name string, n int, each time.Duration, do func(client, i int) (done int, err error)) int {
 	s.b.Helper()
 	var all sync.WaitGroup
@@ -186,13 +184,13 @@ func (s *loaded) many(name string, n int, each time.Duration, do func(client, i 
 	return int(total.Load())
 }
 
-// spent is what the server, this process and PostgreSQL have used of processors so far.
+// spent returns the processor time of the server, this process and PostgreSQL so far.
 func (s *loaded) spent() [3]time.Duration {
 	return [3]time.Duration{usedBy(s.b, s.cmd.Process.Pid, false), own(s.b), usedBy(s.b, s.database, true)}
 }
 
-// killed kills the server while all submit, once it has acknowledged four jobs a client, and returns what each was
-// answered for.
+// killed kills the server while all clients submit, once it has acknowledged four jobs per client. It returns the
+// acknowledged jobs of each client.
 func (s *loaded) killed() [][]string {
 	s.b.Helper()
 	var all sync.WaitGroup

@@ -27,19 +27,19 @@ import (
 type loaded struct {
 	b            testing.TB
 	exe, dir, db string
-	database     int // PostgreSQL's process; 0: there is none
+	database     int // PostgreSQL's process; 0: none
 	cmd          *proc.Process
-	left         chan struct{} // closed when the process has
+	left         chan struct{} // closed when the process ends
 	address      string
 	token        string
-	owner        *loaded // the same server, asked by its socket
+	owner        *loaded // the same server, through its socket
 	http         *http.Client
 }
 
-// serving is the line by which the program says where it listens.
+// serving is the line with the address of the server.
 var serving = regexp.MustCompile(`(?m)^Serving .* on (http://\S+)\n`)
 
-// start runs the server until it is ready, and reports what that took.
+// start starts the server, waits until it is ready, and reports how long that took.
 func (s *loaded) start(name string) {
 	s.b.Helper()
 	args := []string{"serve", "--data", s.dir, "--listen", "127.0.0.1:0", "--rate", "1000000", "--running",
@@ -72,7 +72,7 @@ func (s *loaded) start(name string) {
 			return false
 		}
 		s.address = at[1]
-		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // await.Limit holds
+		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // await.Limit bounds it
 		if err != nil {
 			return false
 		}
@@ -88,14 +88,14 @@ func (s *loaded) start(name string) {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// metric reports a figure where this is a benchmark.
+// metric reports a figure in a benchmark.
 func (s *loaded) metric(v float64, unit string) {
 	if b, ok := s.b.(*testing.B); ok {
 		b.ReportMetric(v, unit)
 	}
 }
 
-// usedBy is what a process has used of processors so far; with its children, where they are asked for.
+// usedBy returns the processor time that a process has used so far, optionally with its children.
 func usedBy(tb testing.TB, pid int, children bool) time.Duration {
 	if pid == 0 {
 		return 0
@@ -103,14 +103,14 @@ func usedBy(tb testing.TB, pid int, children bool) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	must(tb, err)
 	f := statFields(text)
-	ticks := number(f[11]) + number(f[12]) // utime and stime are 14 and 15 of all, in hundredths of a second
+	ticks := number(f[11]) + number(f[12]) // utime and stime, fields 14 and 15, in hundredths of a second
 	if children {
-		ticks += number(f[13]) + number(f[14]) // those that have left
+		ticks += number(f[13]) + number(f[14]) // of ended children
 		all, _ := filepath.Glob("/proc/[0-9]*/stat")
 		for _, path := range all {
 			text, err := os.ReadFile(path)
 			if err != nil {
-				continue // it has left meanwhile
+				continue // it has ended meanwhile
 			}
 			if f := statFields(text); number(f[1]) == pid {
 				ticks += number(f[11]) + number(f[12])
@@ -120,7 +120,7 @@ func usedBy(tb testing.TB, pid int, children bool) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// statFields are the fields of /proc/PID/stat from the third on.
+// statFields returns the fields of /proc/PID/stat from the third on.
 func statFields(text []byte) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
@@ -130,14 +130,14 @@ func number(s string) int {
 	return n
 }
 
-// memory is what the server has resident.
+// memory returns the server's resident memory.
 func (s *loaded) memory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
 	must(s.b, err)
 	return int64(number(strings.Fields(string(text))[1])) * int64(os.Getpagesize())
 }
 
-// own is what this process has used of processors so far.
+// own returns the processor time that this process has used so far.
 func own(tb testing.TB) time.Duration {
 	var u syscall.Rusage
 	must(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
@@ -145,11 +145,11 @@ func own(tb testing.TB) time.Duration {
 }
 
 func (s *loaded) kill() {
-	_ = s.cmd.Process.Kill() // it may have left
+	_ = s.cmd.Process.Kill() // it may have ended
 	<-s.left
 }
 
-// ask sends one request and fails where the answer is none.
+// ask sends one request and fails on an error.
 func (s *loaded) ask(method, path string, in, out any) {
 	s.b.Helper()
 	if err := s.try(method, path, in, out); err != nil {
@@ -184,7 +184,7 @@ func (s *loaded) try(method, path string, in, out any) error {
 	return nil
 }
 
-// page asks for one page of 50: the newest, the oldest, or one in the middle.
+// page requests one page of 50: the newest, the oldest, or one in the middle.
 func (s *loaded) page(n, i int) (int, error) {
 	query := []string{"?limit=50&before=", "?limit=50", fmt.Sprintf("?limit=50&after=j-%07d", n/2+i%(n/2-50))}[i%3]
 	var list []struct {
@@ -227,7 +227,7 @@ func (s *loaded) submit(kind string) func(client, i int) (int, error) {
 	}
 }
 
-// user makes a user with a token, by the socket of the data folder.
+// user creates a user with a token, through the socket of the data folder.
 func (s *loaded) user() {
 	owner, err := os.ReadFile(filepath.Join(s.dir, server.TokenName))
 	must(s.b, err)
@@ -247,7 +247,7 @@ func (s *loaded) user() {
 	s.token, s.owner = made.Text, near
 }
 
-// limit puts all jobs under two limits, which let in as many as come.
+// limit puts all jobs under two limits that never refuse.
 func (s *loaded) limit() {
 	began := time.Now()
 	for _, scope := range []string{"all", "team:vision"} {
@@ -257,19 +257,19 @@ func (s *loaded) limit() {
 	s.b.Logf("two limits are set in %.2f s", time.Since(began).Seconds())
 }
 
-// setLimit sets another limit, which the queue keeps.
+// setLimit changes another limit, on the queue.
 func (s *loaded) setLimit(_, i int) (int, error) {
 	return 1, s.owner.try("PUT", "/v1/budgets",
 		map[string]any{"limit": map[string]any{"scope": "team:vision", "window": "week", "running": 1000 + i,
 			"jobs": 1 << 40}}, nil)
 }
 
-// look asks for one of the sums over all jobs.
+// look requests one of the sums over all jobs.
 func (s *loaded) look(path string) func(_, _ int) (int, error) {
 	return func(_, _ int) (int, error) { return 1, s.owner.try("GET", path, nil, nil) }
 }
 
-// stopMarket ends the process of the folder's market.
+// stopMarket stops the process of the folder's market.
 func stopMarket(s *loaded) {
 	cmd := exec.Command(s.exe, "server", "stop", "--now", "--data", s.dir) //nolint:noctx // it ends by itself
 	if out, err := cmd.CombinedOutput(); err != nil {

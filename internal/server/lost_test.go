@@ -12,8 +12,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// full is a store whose disk is full from a moment on: appends begin, wait for
-// leave, and fail.
+// full is a store whose disk becomes full: appends start, wait for leave, and fail.
 type full struct {
 	store.Replica
 	is    atomic.Bool
@@ -30,9 +29,8 @@ func (f *full) Append(ctx context.Context, records []store.Record) error {
 	return errors.New("the disk is full")
 }
 
-// A job whose submission is not written is shown to nobody, on whatever page it
-// would be: after the write has failed as little as before.
-func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
+// Nobody sees a job whose submission could not be written, on any page, before or after the failure.
+func TestFailedWrite_IsNeverShown(t *testing.T) {
 	t.Parallel()
 	f := &full{begun: make(chan struct{}), leave: make(chan struct{})}
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { f.Replica = s; return f })
@@ -43,7 +41,7 @@ func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
 		rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, aJob("lost", ""))
 		submitted <- rec.Code
 	}()
-	<-f.begun // it is stepped
+	<-f.begun // the core has applied it
 	pages := []string{"/v1/jobs/lost", "/v1/jobs/lost/receipt", "/v1/jobs/lost/spec", "/v1/jobs/lost/log",
 		"/v1/jobs/lost/watch", "/v1/jobs/nobody", "/v1/jobs", "/v1/server", "/v1/market", "/v1/costs", "/v1/budgets",
 		"/metrics"}
@@ -76,7 +74,7 @@ func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
 	if code := <-submitted; code != http.StatusServiceUnavailable {
 		t.Errorf("the submission that is not written is answered with %d", code)
 	}
-	look("while the write fails", false) // what was answered before needs nothing of it
+	look("while the write fails", false) // earlier responses do not depend on it
 	read()
 	look("after it has failed", true)
 }

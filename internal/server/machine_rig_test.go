@@ -28,7 +28,7 @@ func (w *world) register(token, instance string, key ed25519.PrivateKey) (int, a
 	return rec.Code, p
 }
 
-// signed is a request of a machine.
+// signed returns a signed request of a machine.
 func (w *world) signed(method, path, instance string, key ed25519.PrivateKey, in any) *http.Request {
 	w.t.Helper()
 	body, err := json.Marshal(in)
@@ -46,12 +46,12 @@ func (w *world) send(r *http.Request) (*httptest.ResponseRecorder, api.Problem) 
 	w.h.ServeHTTP(rec, r)
 	var p api.Problem
 	if rec.Code >= 300 {
-		_ = json.Unmarshal(rec.Body.Bytes(), &p) // what is no problem is none
+		_ = json.Unmarshal(rec.Body.Bytes(), &p) // ignore what is not a problem
 	}
 	return rec, p
 }
 
-// pull is what a machine is answered within a moment.
+// pull returns what a machine gets within a moment.
 func (w *world) pull(instance string, key ed25519.PrivateKey) (out api.Pulled) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), await.Limit)
@@ -66,8 +66,8 @@ func (w *world) pull(instance string, key ed25519.PrivateKey) (out api.Pulled) {
 	return out
 }
 
-// take is what the agent of an attempt's machine does first: it registers and pulls. A
-// machine that has just been granted is not known for a moment.
+// take does what the agent of an attempt's machine does first: it registers and pulls. A newly granted machine is
+// unknown for a moment.
 func (w *world) take(attempt string) api.Assignment {
 	w.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
@@ -87,8 +87,8 @@ func (w *world) take(attempt string) api.Assignment {
 	return out.Tasks[0]
 }
 
-// A machine, and nobody else, is sent the server's program; one of another system is not.
-func TestAMachineIsSentTheServersProgram(t *testing.T) {
+// The server sends its executable to machines only, and only for its own system.
+func TestBinary_IsSentToMachinesOnly(t *testing.T) {
 	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "scrimp")
 	if err := os.WriteFile(exe, []byte("the program"), 0o600); err != nil {

@@ -13,25 +13,25 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// How often a machine of the crowd says what. The first three are the agent's
-// own; the others are what programs do.
+// How often a machine of the crowd reports. The first three intervals are the agent's own; programs decide the
+// others.
 const (
-	lookLogs  = 500 * time.Millisecond // the agent looks at the program's output so often
-	lookUsage = 5 * time.Second        // and at what it uses
+	lookLogs  = 500 * time.Millisecond // how often the agent reads the program's output
+	lookUsage = 5 * time.Second        // and its resource usage
 	lookStep  = 100 * time.Millisecond // a program is quicker than that
 	saveEvery = 30 * time.Second
 	lineEvery = time.Second
 )
 
-// machine is an agent of the crowd at work: as in package agent, progress and
-// usage wait for the next report, anything else is sent at once.
+// machine is a working agent of the crowd. As in package agent, progress and usage wait for the next report;
+// anything else is sent at once.
 type machine struct {
 	*crowd
 	a      api.Assignment
 	conn   *wire.HTTP
 	began  time.Time
 	urgent chan struct{}
-	every  atomic.Int64 // pause between reports, as the server wants it
+	every  atomic.Int64 // pause between reports, as requested by the server
 
 	mu    sync.Mutex
 	seq   int64
@@ -55,7 +55,7 @@ func (m *machine) push(msg api.Message) {
 	m.queue = append(m.queue, msg)
 }
 
-// report says what is queued until ctx is done or the server wants no more.
+// report sends the queue until ctx is done or the server wants no more.
 func (m *machine) report(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -71,7 +71,7 @@ func (m *machine) report(ctx context.Context) {
 		kind := "report"
 		m.mu.Lock()
 		if len(m.queue) == 0 || m.queue[len(m.queue)-1].Step == nil {
-			// The step says when it was made, so that a watcher knows how old it is.
+			// The step encodes its time, so that a watcher knows its age.
 			m.push(api.Message{Step: &api.Step{Step: time.Since(m.crowd.began).Milliseconds(),
 				Metrics: map[string]float64{"loss": 1 / (1 + time.Since(m.began).Seconds()), "lr": 3e-4}}})
 		}
@@ -109,7 +109,7 @@ func (m *machine) report(ctx context.Context) {
 	}
 }
 
-// logs sends a line of output a second.
+// logs sends a line of output per second.
 func (m *machine) logs(ctx context.Context) {
 	offset, printed := int64(0), time.Now()
 	for wait.For(ctx, max(lookLogs, time.Duration(m.every.Load()))) == nil {

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// pieces notes how an answer is written.
+// pieces records how a response is written.
 type pieces struct {
 	*httptest.ResponseRecorder
 	largest int
@@ -24,9 +24,9 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return p.ResponseRecorder.Write(b)
 }
 
-// A list of all jobs is sent page by page: whoever asks for it a hundred times at once takes no memory for each of them
-// that grows with the number of jobs. It has each job once, in their order.
-func TestTheListOfAllJobsIsNeverWholeInMemory(t *testing.T) {
+// A list of all jobs is sent page by page, so concurrent requests need no memory in proportion to the number of
+// jobs. It has each job once, in order.
+func TestList_OfAllJobsIsNeverWholeInMemory(t *testing.T) {
 	t.Parallel()
 	const jobs = 2100 // two pages, and some
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestTheListOfAllJobsIsNeverWholeInMemory(t *testing.T) {
 	}
 }
 
-// stuck is a reader that takes nothing until it may.
+// stuck is a reader that takes nothing until it is released.
 type stuck struct {
 	*httptest.ResponseRecorder
 	begun *sync.WaitGroup
@@ -69,8 +69,8 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// One user has eight answers in memory at once; the rest wait for their turn, and others do not.
-func TestOneUsersReadsKeepNobodyElseWaiting(t *testing.T) {
+// One user can have eight responses in memory at once; further ones wait, and other users do not.
+func TestReads_OfOneUserDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	vi := w.user("vi", identity.Grant{Team: identity.Everywhere, Role: identity.Viewer})
@@ -87,7 +87,7 @@ func TestOneUsersReadsKeepNobodyElseWaiting(t *testing.T) {
 	}
 	begun.Wait()
 	gone, cancel := context.WithCancel(t.Context())
-	cancel() // it waits for no turn
+	cancel() // it does not wait for a turn
 	ninth := httptest.NewRecorder()
 	asks(gone, vi, ninth)
 	others := httptest.NewRecorder()

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// deaf is a provider that answers no launch: the test says what came of it.
+// deaf is a provider that answers no launch: tests report the results.
 type deaf struct{ shut }
 
 func (deaf) Launch(ctx context.Context, _ engine.Request) ([]engine.Instance, error) {
@@ -25,14 +25,14 @@ func (deaf) Launch(ctx context.Context, _ engine.Request) ([]engine.Instance, er
 	return nil, ctx.Err()
 }
 
-// went plays a job through the server's core as a provider and an agent would tell it.
+// went plays a job through the server's core as a provider and an agent would report it.
 func (w *world) went(id, spec string, steps int64, hours float64) {
 	w.t.Helper()
 	w.must("POST", "/v1/jobs", spec, nil)
 	w.until(func(m *core.Machine) bool { _, asked := m.Allocation(id + ".1"); return asked })
-	var at time.Time // the core's, which the jobs before have brought forward
+	var at time.Time // the core's time, which earlier jobs have advanced
 	w.control.Read(func(m *core.Machine) { at = m.Now() })
-	// All of it is proposed at once: what the server does by the clock must not come in between, hours earlier or later.
+	// Propose all events at once, so that the server does nothing of its own in between, hours earlier or later.
 	var events []core.Event
 	tell := func(after time.Duration, b core.Body) {
 		events = append(events, core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b})
@@ -52,7 +52,7 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	}
 }
 
-func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) {
+func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, deaf{}, nil)
 	for _, team := range []string{"vision", "text"} {
@@ -106,8 +106,8 @@ func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) 
 	}
 }
 
-// BenchmarkMeasured asks for a name that no run has among a million jobs: the whole
-// list is looked at, in pieces between which the core goes on.
+// BenchmarkMeasured searches a million jobs for a name without runs: it reads the whole list, in pieces between
+// which the core goes on.
 func BenchmarkMeasured(b *testing.B) {
 	w := newWorldOf(b, deaf{}, nil)
 	const n = 1_000_000

@@ -12,9 +12,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Five epochs are five values, for whoever reads: those that are in the log and those that
-// the server has only heard, in order; and the agent is told which metric it is.
-func TestEveryValueOfTheMetricIsShown(t *testing.T) {
+// Five epochs are five values for every reader: those in the log and those not yet in it, in order. The agent knows
+// which metric it is.
+func TestMetric_ShowsEveryValue(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(`{"spec":{"name":"a","command":"true","metric":{"name":"acc","goal":"maximize"}}}`), nil)

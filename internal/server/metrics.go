@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// metrics are what Prometheus reads. Amounts are dollars as numbers: for
-// pictures and alarms; the ledger is the account.
+// metrics holds the Prometheus metrics. Amounts are dollars as floats, for graphs and alerts; the exact amounts
+// are in the ledger.
 type metrics struct {
 	reg      *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -24,16 +24,16 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 }
 
-// A Metric is what /metrics answers with, for its reference.
+// A Metric describes one metric of /metrics, for the reference.
 type Metric struct {
 	Name, Kind, Help string
 	Labels           []string
 }
 
-// Metrics are those of scrimp itself.
+// Metrics returns the metrics of scrimp itself.
 func Metrics() []Metric { return append(slices.Clone(counted), collected...) }
 
-// counted are kept as requests come, collected are read from the state when they are asked for.
+// The server updates counted metrics on each request, and reads collected ones from the state on each scrape.
 var (
 	counted = []Metric{
 		{"scrimp_http_requests_total", "counter", "Requests that were answered, by route and status.",
@@ -45,7 +45,7 @@ var (
 	collected []Metric
 )
 
-// collect declares a metric that Collect sends.
+// collect registers a metric that Collect sends.
 func collect(kind, name, help string, labels ...string) *prometheus.Desc {
 	collected = append(collected, Metric{name, kind, help, labels})
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -69,7 +69,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// served counts a request.
+// served counts a request and its duration.
 func (m *metrics) served(t route, code int, took time.Duration) {
 	if m == nil {
 		return
@@ -81,7 +81,7 @@ func (m *metrics) served(t route, code int, took time.Duration) {
 	}
 }
 
-// refusedBy counts a request of a user that was refused or failed.
+// refusedBy counts a request of a user that the server refused or failed.
 func (m *metrics) refusedBy(user string) { m.refused.WithLabelValues(user).Inc() }
 
 var (
@@ -100,10 +100,11 @@ var (
 	descBuild  = collect("gauge", "scrimp_build_info", "The release that answers.", "version")
 )
 
-// mostMeasured is how many running jobs have values of their own: a queue of a million makes no more series.
+// mostMeasured bounds the running jobs with series of their own, so a queue of a million jobs makes no more
+// series.
 const mostMeasured = 200
 
-// descMeasured are by metric; a machine's cores have no values of their own.
+// descMeasured holds the descriptors by telemetry metric. Single cores have no series.
 var (
 	descMeasured = measuredDescs()
 	descLeftOut  = collect("gauge", "scrimp_job_telemetry_left_out", "Running jobs beyond those that have values below.")
@@ -141,7 +142,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	var quotas map[string]int
 	now := s.control.Now()
 	readState := func(f func(*core.Machine)) { s.control.Read(f) }
-	if s.control.Full() != nil { // who watches must learn of it
+	if s.control.Full() != nil { // monitoring must see it even while no event can be committed
 		readState = s.control.ReadUncommitted
 	}
 	readState(func(m *core.Machine) {
@@ -162,7 +163,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	// those that are 0 are drawn too
+	// send states with a count of 0, too
 	for _, state := range []core.State{core.Held, core.Queued, core.Running, core.Paused, core.Succeeded, core.Failed} {
 		states[string(state)] += 0
 	}
@@ -193,7 +194,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	s.collectMeasured(gauge)
 }
 
-// collectMeasured sends what the machines of running jobs do, of those that began first.
+// collectMeasured sends the telemetry of the running jobs that started first.
 func (s *Server) collectMeasured(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
 	jobs := s.telemetry.Running()
 	shown := jobs[:min(len(jobs), mostMeasured)]

@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Every number of a request has a bound.
-func TestEveryNumberOfARequestHasABound(t *testing.T) {
+// Every number in a request has a bound.
+func TestRequests_EveryNumberHasABound(t *testing.T) {
 	t.Parallel()
 	for _, r := range table() {
 		if r.In == nil {
@@ -29,9 +29,9 @@ func TestEveryNumberOfARequestHasABound(t *testing.T) {
 	}
 }
 
-// Numbers that overflow a sum, a span or a float are refused by the name of their field, whichever way they
-// come, and the server answers everybody as before.
-func TestNoNumberOfARequestStopsTheServer(t *testing.T) {
+// Numbers that overflow a sum, a duration or a float are refused with the name of their field, on every path, and
+// the server goes on.
+func TestRequests_HugeNumbersAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)})
@@ -68,8 +68,8 @@ func TestNoNumberOfARequestStopsTheServer(t *testing.T) {
 	}
 }
 
-// What an agent reports beyond the bounds is left out, the job goes on, and the trouble is named.
-func TestNoNumberOfAReportStopsTheServer(t *testing.T) {
+// The server drops values of an agent's report beyond the bounds; the job goes on and shows the problem.
+func TestReports_HugeNumbersAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	as := w.take(w.rent("job"))

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// over makes jobs that are over; every fourth has a webhook, of which all but the
-// last was told, and every fourth of the others left its secrets behind.
+// over makes finished jobs; every fourth has a webhook that, except for the last, was called, and every fourth of
+// the others left its secrets behind.
 func (w *world) over(n int) {
 	w.t.Helper()
 	dirs := []string{filepath.Join(w.opts.Dir, "told"), filepath.Dir(w.vault().File("any"))}
@@ -51,9 +51,9 @@ func (w *world) over(n int) {
 	}
 }
 
-// A start tells the words that were not told, forgets the secrets of all jobs that
-// are over, those that no job knows too, and keeps those of the others.
-func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
+// A starting server makes the missing calls, and forgets the secrets of finished and unknown jobs, but not of
+// others.
+func TestOutbox_StartMakesMissingCallsAndForgetsSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.over(21)
@@ -80,8 +80,8 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 	}
 }
 
-// BenchmarkStartLooksForWhatWasNotTold is that look among so many jobs (-jobs) that are over.
-func BenchmarkStartLooksForWhatWasNotTold(b *testing.B) {
+// BenchmarkOutbox_SearchAtStart measures that search among -jobs finished jobs.
+func BenchmarkOutbox_SearchAtStart(b *testing.B) {
 	n := 20_000
 	if f := flag.Lookup("jobs"); f != nil {
 		n, _ = strconv.Atoi(f.Value.String())

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// undecided is how people see those of them that are asked for; "" is all.
-func (s *Server) undecided(instance string) []api.Undecided {
+// undecidedMachines lists the machines whose ownership is undecided; an empty instance selects all of them.
+func (s *Server) undecidedMachines(instance string) []api.Undecided {
 	clock, now, list := s.control.Clock(), s.control.Now(), []api.Undecided{}
 	s.control.Read(func(m *core.Machine) {
 		for _, w := range m.State().AllUndecided() {
@@ -31,11 +31,12 @@ func (s *Server) undecided(instance string) []api.Undecided {
 	return list
 }
 
-// beginLimit is how long somebody waits for the first event of a server that begins.
+// beginLimit bounds how long a request waits for the first event of a starting server.
 const beginLimit = 10 * time.Second
 
-// knows waits until it is known whether machines wait for a decision, and answers where it is not.
-func (s *Server) knows(w http.ResponseWriter, r *http.Request) bool {
+// ownershipKnown waits until the server knows whether machines await a decision. If that takes too long, it answers 503
+// and returns false.
+func (s *Server) ownershipKnown(w http.ResponseWriter, r *http.Request) bool {
 	limited, cancel := context.WithTimeout(r.Context(), beginLimit)
 	defer cancel()
 	select {
@@ -48,18 +49,18 @@ func (s *Server) knows(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func (s *Server) getUndecided(w http.ResponseWriter, r *http.Request) {
-	if s.knows(w, r) {
-		reply.JSON(w, s.undecided(""))
+	if s.ownershipKnown(w, r) {
+		reply.JSON(w, s.undecidedMachines(""))
 	}
 }
 
 // postDecide adopts or releases machines of an earlier incarnation.
 func (s *Server) postDecide(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Ownership](w, r)
-	if !ok || !s.knows(w, r) {
+	if !ok || !s.ownershipKnown(w, r) {
 		return
 	}
-	list := s.undecided(b.Instance)
+	list := s.undecidedMachines(b.Instance)
 	switch {
 	case len(list) == 0 && b.Instance != "":
 		reply.FieldProblem(w, http.StatusNotFound, "instance", fmt.Sprintf("machine %s does not wait for a decision",

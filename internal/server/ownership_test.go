@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// restored is a world with two jobs on machines, whose log was restored since.
+// restored returns a world with two jobs on machines, whose log was then restored.
 func restored(t *testing.T) (w *world, attempts []string) {
 	t.Helper()
 	w = newWorldOf(t, &firm{}, nil)
@@ -32,7 +32,7 @@ func restored(t *testing.T) (w *world, attempts []string) {
 	return w, attempts
 }
 
-// late is a store that does not say where the log lies before it is let go.
+// late is a store that withholds the position of the log until it is released.
 type late struct {
 	store.Replica
 	goes chan struct{}
@@ -43,9 +43,9 @@ func (l late) Place(ctx context.Context) (string, error) {
 	return l.Replica.Place(ctx)
 }
 
-// Before it is in the log which incarnation a server is of it is not ready, and nobody hears that
-// no machine waits for a decision, which would be wrong of a copy.
-func TestNobodyHearsThatNoMachineWaitsBeforeItIsKnown(t *testing.T) {
+// Until the log has the server's incarnation, the server is not ready, and does not claim that no machine awaits a
+// decision, which would be wrong for a copy.
+func TestOwnership_IsUnknownUntilTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	l := late{goes: make(chan struct{})}
 	w := newWorldOn(t, shut{}, nil, func(s store.Replica) store.Replica { l.Replica = s; return l })
@@ -79,8 +79,8 @@ func (w *world) waiting() (list []api.Undecided) {
 	return list
 }
 
-// After a restore nothing is ended or launched until somebody has said whose each machine is.
-func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
+// After a restore, nothing is terminated or launched until somebody decides the ownership of each machine.
+func TestOwnership_MachinesOfAnEarlierIncarnationWait(t *testing.T) {
 	t.Parallel()
 	w, attempts := restored(t)
 	list := w.waiting()
@@ -127,8 +127,8 @@ func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
 	}
 }
 
-// Whoever ended a job while its machine waited has it given back once it is adopted.
-func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
+// If the user ended a job while its machine was undecided, the machine is terminated once it is adopted.
+func TestAdopt_TerminatesMachinesOfEndedJobs(t *testing.T) {
 	t.Parallel()
 	w, attempts := restored(t)
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
@@ -144,7 +144,7 @@ func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestOnlyAnAdminOfAllDecidesAboutMachines(t *testing.T) {
+func TestOwnership_IsDecidedByAdminsOfAllTeams(t *testing.T) {
 	t.Parallel()
 	w, _ := restored(t)
 	w.must("PUT", "/v1/teams/x", api.SetTeam{}, nil)

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// partly is firm that grants one machine of several, and leaves the others pending.
+// partly is firm, but grants one machine of several and leaves the others pending.
 type partly struct{ firm }
 
 func (p *partly) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
@@ -27,8 +27,8 @@ func (p *partly) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 // Cancel implements engine.Canceller.
 func (p *partly) Cancel(context.Context, string) error { return engine.ErrNotFound }
 
-// A gang that is granted in part shows the machine that it has, as one that waits.
-func TestMachinesOfAGangThatIsGrantedInPart(t *testing.T) {
+// A gang with part of its machines shows them as waiting.
+func TestMachines_OfAnIncompleteGangAreWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &partly{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// may asks with that body, and returns the job and how it was answered.
+// may sends a request with that body, and returns the job and the response.
 func (w *world) may(method, path, token, body string) (j api.Job, code int, p api.Problem) {
 	w.t.Helper()
 	rec, p := w.ask(method, path, token, body)
@@ -23,7 +23,7 @@ func (w *world) may(method, path, token, body string) (j api.Job, code int, p ap
 	return j, rec.Code, p
 }
 
-func TestAJobIsPausedResumedAndChanged(t *testing.T) {
+func TestJob_PauseResumeAndUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(costing("train", "", `,"budget":{"dollars":"5"}`)), nil)
@@ -35,7 +35,7 @@ func TestAJobIsPausedResumedAndChanged(t *testing.T) {
 	}{
 		{"POST", train + "/resume", `{}`, 409, "", "scrimp update"},
 		{"POST", train + "/pause", `{}`, 200, "paused", ""},
-		{"POST", train + "/pause", `{}`, 200, "paused", ""}, // again changes nothing
+		{"POST", train + "/pause", `{}`, 200, "paused", ""}, // repeating it changes nothing
 		{"PATCH", train, `{}`, 422, "", "priority"},
 		{"PATCH", train, `{"priority":"critical","deadline":"in 6h","wall_clock":"2h","gpu_hours":"4"}`, 200, "paused", ""},
 		{"PATCH", train, `{"priority":"urgent"}`, 422, "", "priority"},
@@ -72,9 +72,9 @@ func TestAJobIsPausedResumedAndChanged(t *testing.T) {
 	})
 }
 
-// What a limit has no room for, and what has to be approved, is neither resumed nor given
-// to a job that has less: the money of what is paused stays its own.
-func TestNewTermsPassTheLimits(t *testing.T) {
+// A job cannot be resumed with, or updated to, terms that a limit has no room for or that require approval. A paused
+// job keeps its hold.
+func TestUpdate_ChecksTheLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{"sub": {Team: "a", Role: identity.Submitter},
@@ -95,21 +95,21 @@ func TestNewTermsPassTheLimits(t *testing.T) {
 	}{
 		{"POST", "one", "/pause", "eye", `{}`, 403, ""},
 		{"POST", "one", "/pause", "sub", `{}`, 200, "paused"},
-		{"PATCH", "two", "", "sub", `{"budget":"51"}`, 402, ""}, // what is paused holds its 50 still
+		{"PATCH", "two", "", "sub", `{"budget":"51"}`, 402, ""}, // the paused job still holds its 50
 		{"PATCH", "two", "", "sub", `{"budget":"50"}`, 200, "queued"},
 		{"PATCH", "two", "", "sub", `{"budget":"none"}`, 403, ""},
 		{"PATCH", "two", "", "sub", `{"budget":"10"}`, 200, "queued"},
-		{"PATCH", "one", "", "sub", `{"budget":"80"}`, 403, ""}, // it would have to be approved
+		{"PATCH", "one", "", "sub", `{"budget":"80"}`, 403, ""}, // it would require approval
 		{"PATCH", "one", "", "sub", `{"budget":"60"}`, 200, "paused"},
 		{"POST", "one", "/end", "sub", `{}`, 200, "cancelled"},
 		{"PATCH", "two", "", "sub", `{"budget":"70"}`, 200, "queued"},
-		{"POST", "one", "/resume", "sub", `{}`, 402, ""}, // its money is another's by now
+		{"POST", "one", "/resume", "sub", `{}`, 402, ""}, // its hold is taken by now
 		{"POST", "one", "/resume", "sub", `{"budget":"30"}`, 200, "queued"},
 		{"POST", "two", "/end", "sub", `{}`, 200, "cancelled"},
 		{"POST", "one", "/end", "sub", `{}`, 200, "cancelled"},
 		{"POST", "one", "/resume", "sub", `{"budget":"80"}`, 200, "held"},
 		{"POST", "one", "/resume", "sub", `{}`, 409, ""},
-		{"PATCH", "one", "", "sub", `{"budget":"95"}`, 200, "held"}, // that is what is asked for from now on
+		{"PATCH", "one", "", "sub", `{"budget":"95"}`, 200, "held"}, // that is the new request
 		{"PATCH", "one", "", "sub", `{"budget":"101"}`, 402, ""},
 		{"PATCH", "one", "", "sub", `{"priority":"low"}`, 200, "held"},
 		{"PATCH", "one", "", "sub", `{"budget":"60"}`, 200, "queued"}, // it needs no approval
@@ -121,7 +121,7 @@ func TestNewTermsPassTheLimits(t *testing.T) {
 		{"PATCH", "two", "", "sub", `{"budget":"75"}`, 200, "queued"},
 		{"PATCH", "two", "", "sub", `{"budget":"80"}`, 200, "queued"},
 		{"POST", "two", "/end", "sub", `{}`, 200, "cancelled"},
-		{"POST", "one", "/resume", "sub", `{"budget":"80"}`, 200, "held"}, // nobody ever approved it
+		{"POST", "one", "/resume", "sub", `{"budget":"80"}`, 200, "held"}, // it was never approved
 		{"POST", "two", "/resume", "sub", `{}`, 200, "queued"},            // it was approved for that much
 		{"POST", "two", "/pause", "sub", `{}`, 200, "paused"},
 		{"POST", "two", "/resume", "sub", `{}`, 200, "queued"},
@@ -133,8 +133,8 @@ func TestNewTermsPassTheLimits(t *testing.T) {
 	}
 }
 
-// A job that was never approved is not resumed around that.
-func TestWhatWasRejectedIsNotResumed(t *testing.T) {
+// A rejected job cannot be resumed to avoid approval.
+func TestResume_RefusesRejectedJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{"sub": {Team: "a", Role: identity.Submitter}})
@@ -152,8 +152,8 @@ func TestWhatWasRejectedIsNotResumed(t *testing.T) {
 	}
 }
 
-// A job that is over forgets its secrets, so whoever resumes it brings them again.
-func TestSecretsComeWithTheResumption(t *testing.T) {
+// The server forgets the secrets of an ended job, so a resumption must bring them again.
+func TestResume_NeedsSecretsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", json.RawMessage(

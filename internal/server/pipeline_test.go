@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// folderWith is a folder with these files.
+// folderWith returns a folder with the given files.
 func folderWith(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func folderWith(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// retrain is a pipeline of three stages on a folder.
+// retrain returns a pipeline of three stages on a folder.
 func retrain(folder, lr, gate string) string {
 	return fmt.Sprintf(`{"folder":%q,"spec":{"name":"retrain","project":"p","budget":{"dollars":"9"}},"pipeline":{"at_once":2,"stages":[
 		{"name":"deploy","job":{"command":"deploy"},"deps":["model.txt"],"outs":["live"],"gate":{"metric":"train.eval.acc","min":%q}},
@@ -43,13 +43,13 @@ func retrain(folder, lr, gate string) string {
 		{"name":"prepare","job":{"command":"prepare"},"deps":["data"],"outs":["prepared"]}]}}`, folder, gate, lr)
 }
 
-// runsStage lets the job of a stage make files and end well, and returns what its work folder held.
+// runsStage makes the job of a stage produce files and succeed, and returns the contents of its work folder.
 func (w *world) runsStage(job string, makes map[string]string) (held []string) {
 	w.t.Helper()
 	return w.runsStageFor(job, makes, time.Minute)
 }
 
-// runsStageFor is runsStage with a job that takes so long to begin and to end.
+// runsStageFor is runsStage for a job whose start and end each take the given time.
 func (w *world) runsStageFor(job string, makes map[string]string, long time.Duration) (held []string) {
 	w.t.Helper()
 	var attempt string
@@ -90,7 +90,7 @@ func (w *world) runsStageFor(job string, makes map[string]string, long time.Dura
 	return held
 }
 
-// groupOver waits until a group is over, and shows it.
+// groupOver waits until a group has ended, and returns it.
 func (w *world) groupOver(group string) (g api.Group) {
 	w.t.Helper()
 	w.until(func(m *core.Machine) bool {
@@ -108,7 +108,7 @@ func stagesOf(g api.Group) (list []string) {
 	return list
 }
 
-func TestPipelines_MakeNothingTwice(t *testing.T) {
+func TestPipelines_ReuseUnchangedStages(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x", "prepared/stale": "old", "notes": "n"})
@@ -153,7 +153,7 @@ func TestPipelines_MakeNothingTwice(t *testing.T) {
 	}
 }
 
-func TestPipelines_SayWhatAStageDidNotMake(t *testing.T) {
+func TestPipelines_NameTheMissingOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -168,7 +168,7 @@ func TestPipelines_SayWhatAStageDidNotMake(t *testing.T) {
 	}
 }
 
-// What a link leads to counts, not where it leads; nobody knows what lies outside.
+// The content behind a link counts, not its target; content outside the folder is unknown.
 func TestPipelines_FollowLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
@@ -204,8 +204,8 @@ func TestPipelines_FollowLinks(t *testing.T) {
 	}
 }
 
-// What was removed, or is damaged, is made again.
-func TestPipelines_MakeAgainWhatIsNotThere(t *testing.T) {
+// A stage runs again if its earlier outputs were removed or are damaged.
+func TestPipelines_RerunStagesWithMissingOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1"})
@@ -234,8 +234,8 @@ func TestPipelines_MakeAgainWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// What gc would remove stays while a pipeline that is not over may read it.
-func TestPipelines_KeepWhatIsStillRead(t *testing.T) {
+// gc keeps files that an unfinished pipeline may still read.
+func TestPipelines_KeepOutputsStillNeeded(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -259,8 +259,9 @@ func TestPipelines_KeepWhatIsStillRead(t *testing.T) {
 	}
 }
 
-// Two pipelines of a project that make the same at once make it once; those of another project know nothing of it.
-func TestPipelines_WaitForWhatIsBeingMade(t *testing.T) {
+// Two pipelines of a project that need the same output at once produce it once; those of another project do not
+// share it.
+func TestPipelines_ShareAStageInProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1"})
@@ -281,7 +282,7 @@ func TestPipelines_WaitForWhatIsBeingMade(t *testing.T) {
 	}
 }
 
-func TestPipelines_RefuseWhatCannotRun(t *testing.T) {
+func TestPipelines_RefuseInvalidStages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -307,8 +308,8 @@ func TestPipelines_RefuseWhatCannotRun(t *testing.T) {
 	}
 }
 
-// What is put together for a stage counts as disk of its team.
-func TestPipelines_TakeOfTheTeamsDisk(t *testing.T) {
+// A stage's work folder counts towards its team's disk limit.
+func TestPipelines_CountTowardsTheTeamsDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	limit := int64(1 << 20)

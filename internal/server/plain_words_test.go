@@ -13,9 +13,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Each bad submission is answered with the field that is wrong and with what
-// fixes it, alone and as one of a batch.
-func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
+// Each bad submission is answered with the wrong field and its fix, alone and in a batch.
+func TestSubmission_ErrorNamesFieldAndFix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x", "y"}}, nil)
@@ -58,8 +57,8 @@ func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("k", n) }
 
-// The audit trail says why something was refused, not only that it was.
-func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
+// The audit trail has the reason of a refusal.
+func TestAudit_RecordsTheReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
@@ -84,8 +83,8 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 	}
 }
 
-// A limit whose name is misspelt would guard nothing.
-func TestALimitOfNobodyIsRefused(t *testing.T) {
+// A limit with a misspelt name would guard nothing.
+func TestLimit_ForAnUnknownScopeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	set := func(scope budget.Scope) (int, api.Problem) {

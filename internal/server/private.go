@@ -11,42 +11,43 @@ import (
 	"syscall"
 )
 
-// privately makes what this process writes from now on its user's alone, and returns the mask of before, for
-// the programs that it starts.
-func privately() (before string) { return fmt.Sprintf("%03o", syscall.Umask(0o077)) }
+// restrictUmask makes the files that this process creates from now on accessible to its user only. It returns the
+// previous umask, for the programs that it starts.
+func restrictUmask() (before string) { return fmt.Sprintf("%03o", syscall.Umask(0o077)) }
 
-// publicly takes that back.
-func publicly(before string) {
+// restoreUmask restores the umask.
+func restoreUmask(before string) {
 	if mask, err := strconv.ParseUint(before, 8, 32); err == nil {
 		syscall.Umask(int(mask))
 	}
 }
 
-// Private makes the data folder and what lies in it its owner's alone, and what this process writes until done.
+// Private makes the data folder and its contents accessible to its owner only, and also what this process
+// writes until done is called.
 func Private(dir string) (done func(), err error) {
-	before := privately()
-	if err := closeFolder(dir, os.Chmod); err != nil {
-		publicly(before)
+	before := restrictUmask()
+	if err := restrictFolder(dir, os.Chmod); err != nil {
+		restoreUmask(before)
 		return nil, err
 	}
-	return func() { publicly(before) }, nil
+	return func() { restoreUmask(before) }, nil
 }
 
-// others are what other users may do with a file, and what a folder's listing and its files tell them.
+// others are the permission bits of group and others.
 const others = 0o077
 
-// passed are folders that other users may have to pass: the machines of an engine lie below them.
+// passed lists folders that other users may have to traverse: the machines of an engine lie below them.
 var passed = []string{"market", "engines"}
 
-// closeFolder makes the data folder, and closes to other users what is in it: the database, the blobs, work
-// folders, output, keys and sockets are its owner's alone, whoever made the folder, and with what mode. The folder
-// itself may be passed still, where it could be: the programs of machines that have users of their own
-// may have to.
-func closeFolder(dir string, chmod func(string, fs.FileMode) error) error {
+// restrictFolder creates the data folder and removes the access of other users to its contents: database, blobs,
+// work folders, output, keys and sockets belong to its owner, whoever made the folder and with whatever mode.
+// If others could traverse the folder itself, they still can: machines whose programs run as users of their own
+// may need to.
+func restrictFolder(dir string, chmod func(string, fs.FileMode) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open data folder: %w", err)
 	}
-	if err := narrow(dir, 0o066, chmod); err != nil {
+	if err := clearBits(dir, 0o066, chmod); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)
@@ -59,7 +60,7 @@ func closeFolder(dir string, chmod func(string, fs.FileMode) error) error {
 			mask = 0o066
 		}
 		if e.IsDir() || e.Type().IsRegular() {
-			if err := narrow(filepath.Join(dir, e.Name()), mask, chmod); err != nil {
+			if err := clearBits(filepath.Join(dir, e.Name()), mask, chmod); err != nil {
 				return err
 			}
 		}
@@ -67,8 +68,9 @@ func closeFolder(dir string, chmod func(string, fs.FileMode) error) error {
 	return nil
 }
 
-// narrow takes rights from what lies there. What is another user's is refused with the command that gives it over.
-func narrow(path string, rights fs.FileMode, chmod func(string, fs.FileMode) error) error {
+// clearBits clears permission bits of a path, if it exists. If the file belongs to another user, the error names
+// the command that fixes it.
+func clearBits(path string, rights fs.FileMode, chmod func(string, fs.FileMode) error) error {
 	at, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// A data folder that was made for all to read, and what was in it, is its owner's alone once a server has begun;
-// what the server writes is so from the first.
-func TestADataFolderIsItsOwnersAlone(t *testing.T) {
+// A data folder that others could read, with its contents, is its owner's alone once a server has started; what the
+// server writes is so from the first.
+func TestDataFolder_IsAccessibleToItsOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for _, folder := range []string{dir, dir + "/blobs/jobs", dir + "/work/job", dir + "/market/machines"} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -28,7 +28,7 @@ func TestADataFolderIsItsOwnersAlone(t *testing.T) {
 		}
 	}
 	for _, at := range []string{dir, dir + "/blobs", dir + "/work", dir + "/market"} {
-		if err := os.Chmod(at, 0o755); err != nil { // whatever this process' own mask is
+		if err := os.Chmod(at, 0o755); err != nil { // whatever the process's own mask
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestADataFolderIsItsOwnersAlone(t *testing.T) {
 	served := make(chan error, 1)
 	o := Options{Dir: dir, Version: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler), Ready: func(string) {}}
 	go func() { served <- Serve(ctx, o) }()
-	<-served // no engine is there to be opened, and until then it has made what it makes
+	<-served // there is no engine to open, and by then it has created its files
 	cancel()
 	w := newWorld(t, func(o *Options) { o.Dir = dir })
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -49,16 +49,16 @@ func TestADataFolderIsItsOwnersAlone(t *testing.T) {
 		}
 		at, err := e.Info()
 		if err != nil {
-			return nil //nolint:nilerr // a file of the database that is gone again
+			return nil //nolint:nilerr // a temporary file of the database
 		}
 		rights := fs.FileMode(others)
 		if path == dir || path == filepath.Join(dir, "market") {
-			rights = 0o066 // passed, not read
+			rights = 0o066 // traversable, not readable
 		}
 		if seen++; at.Mode().Perm()&rights != 0 {
 			t.Errorf("%s has the mode %v", path, at.Mode())
 		}
-		if e.IsDir() && path != dir { // what is in a closed folder nobody reaches
+		if e.IsDir() && path != dir { // nobody reaches the contents of a closed folder
 			for _, below := range []string{"blobs", "work", "market"} {
 				if e.Name() == below {
 					return fs.SkipDir
@@ -72,14 +72,14 @@ func TestADataFolderIsItsOwnersAlone(t *testing.T) {
 	}
 }
 
-// What this user cannot close is refused, with the command that closes it.
-func TestAFolderThatCannotBeClosedIsRefused(t *testing.T) {
+// If this user cannot close a folder, the error names the command that does.
+func TestDataFolder_ThatCannotBeClosedIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := closeFolder(dir, func(string, fs.FileMode) error { return fs.ErrPermission })
+	err := restrictFolder(dir, func(string, fs.FileMode) error { return fs.ErrPermission })
 	if err == nil || !strings.Contains(err.Error(), "chmod -R go-rwx "+dir) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("a folder that cannot be changed: %v", err)
 	}

@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// A client of the API is asked for the same proof as scrimp run: a long job that may run on
-// spot is not let in before one of its name went on from a checkpoint, or the risk is accepted.
-func TestALongRunOnSpotIsNotLetInUntilItsCheckpointsAreProven(t *testing.T) {
+// The API requires the same proof as scrimp run: a long job that may use spot is refused until a run of its name has
+// resumed from a checkpoint, or the user accepts the risk.
+func TestProven_RefusesLongSpotRunsWithoutProof(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	long := costing("long", "", `,"work":{"time":"3h"},"checkpoint":{"dir":"ck"}`)

@@ -11,17 +11,17 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// extremes are what a number in a query may try to be.
+// extremes are hostile values for a number in a query.
 var extremes = []string{"-1", "0", "1", "-0", "+1", "NaN", "Inf", "-Inf", "1e400", "1e30", "0x10", "1_000", "1.5", "²",
 	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616", strings.Repeat("9", 5000),
 	"1h", "-1h", "9999999h", "2562047h47m16.854775807s", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1;2", "\x00", "\xff", "%"}
 
-// words are parameters that say no number, and may be anything.
+// words are parameters that are not numbers and may be anything.
 var words = []string{"os", "arch", "key", "durable", "prefix", "delimiter", "page", "refused", "by", "user", "team", "name",
 	"tag", "state", "live", "follow", "timestamps", "attempts", "format", "expected", "work", "rerun", "from"}
 
-// Every number in a query is taken, or refused with a status of 4xx that names the parameter.
-func TestEveryNumberOfAQueryIsTakenOrNamed(t *testing.T) {
+// Every number in a query is accepted, or refused with a 4xx status that names the parameter.
+func TestQueries_EveryNumberIsAcceptedOrNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 })
 	as := w.take(w.rent("job"))
@@ -37,7 +37,7 @@ func TestEveryNumberOfAQueryIsTakenOrNamed(t *testing.T) {
 	for path, methods := range described.Paths {
 		for method, o := range methods {
 			for _, p := range o.Parameters {
-				if p.In != "query" || p.Name == "follow" { // which goes on for ever
+				if p.In != "query" || p.Name == "follow" { // which never ends
 					continue
 				}
 				for _, text := range extremes {
@@ -49,7 +49,7 @@ func TestEveryNumberOfAQueryIsTakenOrNamed(t *testing.T) {
 						token = as.AttemptToken
 					}
 					if path == "/v1/events" && (text == "0" || text == "1" || text == "+1" || text == "-0") {
-						continue // it goes on for ever
+						continue // it never ends
 					}
 					rec, said := w.ask(strings.ToUpper(method), target, token, "{}")
 					asked++
@@ -58,7 +58,7 @@ func TestEveryNumberOfAQueryIsTakenOrNamed(t *testing.T) {
 						taken++
 					case code >= 500:
 						t.Errorf("%s %s: %d %s %s", method, target, code, said.Title, said.Detail)
-					case said.Field == "spec", code == http.StatusNotFound && strings.Contains(path, "exec"): // the number is taken
+					case said.Field == "spec", code == http.StatusNotFound && strings.Contains(path, "exec"): // the number is accepted
 					case !slices.Contains(words, p.Name) && said.Field != p.Name:
 						t.Errorf("%s %.120s: %d names %q: %s", method, target, code, said.Field, said.Title)
 					}

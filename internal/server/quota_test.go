@@ -23,16 +23,16 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// noise is text that nobody else has.
+// noise returns random text.
 func noise(n int) string {
 	b := make([]byte, n/2)
 	_, _ = rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
-// A team has no more of the disk than its limit says, in folders, checkpoints and output; what its jobs share counts
-// once, other teams are not touched, and what is removed is room again.
-func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
+// A team cannot exceed its disk limit with folders, checkpoints and output together. Shared files count once, other
+// teams are not affected, and removed files free their room.
+func TestDiskLimit_HoldsForATeam(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, shut{}, nil)
 	limit := int64(1 << 20)
@@ -116,7 +116,7 @@ func TestATeamHasNoMoreDiskThanItsLimit(t *testing.T) {
 	}
 }
 
-// bomb is a small file that unpacks to much.
+// bomb returns a small file that unpacks to much more.
 func bomb(t *testing.T, each func(*tar.Writer) error) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -134,9 +134,9 @@ func bomb(t *testing.T, each func(*tar.Writer) error) string {
 	return b.String()
 }
 
-// Small uploads that unpack to much are refused, and leave nothing: not what they hold, nor a name. The other limits of
-// a folder are those of package workdir, whose tests meet each of them.
-func TestSmallUploadsFillNoDisk(t *testing.T) {
+// Small uploads that unpack to much more are refused, and leave neither contents nor a name. Package workdir tests
+// the other limits of a folder.
+func TestUploads_SmallBombsAreRefused(t *testing.T) {
 	t.Parallel()
 	refusedUploads(t, map[string]string{
 		"a path of 65 folders": bomb(t, func(tw *tar.Writer) error {
@@ -151,8 +151,8 @@ func TestSmallUploadsFillNoDisk(t *testing.T) {
 	})
 }
 
-// Uploads of a few MB unpack to half a million folders, to 400 MiB of patterns, and to 2 GiB.
-func TestLargeUploadsFillNoDisk(t *testing.T) {
+// Uploads of a few MB that unpack to half a million folders, to 400 MiB of patterns, and to 2 GiB.
+func TestUploads_LargeBombsAreRefused(t *testing.T) {
 	lane.Nightly(t, "it unpacks gigabytes")
 	zeros := make([]byte, 1<<20)
 	refusedUploads(t, map[string]string{
@@ -182,7 +182,7 @@ func TestLargeUploadsFillNoDisk(t *testing.T) {
 	})
 }
 
-// refusedUploads fails the test unless the server refuses each of the uploads and keeps nothing of it.
+// refusedUploads fails unless the server refuses each of the uploads and keeps nothing of it.
 func refusedUploads(t *testing.T, uploads map[string]string) {
 	t.Helper()
 	w := newWorld(t, nil)
@@ -201,8 +201,8 @@ func refusedUploads(t *testing.T, uploads map[string]string) {
 	}
 }
 
-// A submission that is refused gives its folder back, wherever it is refused.
-func TestARefusedSubmissionHasNoFolder(t *testing.T) {
+// A refused submission releases its folder, wherever the refusal happens.
+func TestSubmission_ReleasesItsFolderWhenRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)

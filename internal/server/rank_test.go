@@ -25,13 +25,13 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// rankToken is the token of a rank of the attempt.
+// rankToken returns the token of a rank of the attempt.
 func (w *world) rankToken(attempt string, node int) string {
 	return w.gate.Tickets.For(auth.AttemptTicket, api.Rank(attempt, node))
 }
 
-// Each rank speaks for itself: reports and output of another one are refused.
-func TestARankSpeaksForItselfAlone(t *testing.T) {
+// The server refuses reports and output that a rank sends for another one.
+func TestRank_CannotReportForAnotherRank(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	first, third := w.rankToken(attempt, 0), w.rankToken(attempt, 2)
@@ -77,8 +77,8 @@ func TestARankSpeaksForItselfAlone(t *testing.T) {
 	}
 }
 
-// What one rank prints counts for its own limit only.
-func TestEachRankHasALimitOfItsOwn(t *testing.T) {
+// The output of one rank counts towards its own limit only.
+func TestRank_HasItsOwnOutputLimit(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
 	chunk := strings.Repeat("x", 2<<20)
@@ -99,8 +99,8 @@ func TestEachRankHasALimitOfItsOwn(t *testing.T) {
 	}
 }
 
-// A user asks for the output of one node or all; one that is not there is refused with how many there are.
-func TestTheOutputOfANodeThatIsNotThereSaysHowManyThereAre(t *testing.T) {
+// A request for the output of a missing node is refused with the number of nodes.
+func TestOutput_OfAMissingNodeNamesTheNumberOfNodes(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.rankToken(attempt, 0), "one\ntwo"); rec.Code != 200 {
@@ -122,7 +122,7 @@ func TestTheOutputOfANodeThatIsNotThereSaysHowManyThereAre(t *testing.T) {
 	}
 }
 
-// rentedFor is a world with a job of this file, and its attempt.
+// rentedFor returns a world with a job of this file, and its attempt.
 func rentedFor(t *testing.T, spec string) (*world, string) {
 	w := newWorldOf(t, &rents{}, nil)
 	w.event(core.JobSubmitted{Job: "g", Terms: core.Terms{Name: "g", Currency: money.USD, Nodes: 1, Priority: 1}, Spec: []byte(spec)}, 0)
@@ -130,9 +130,9 @@ func rentedFor(t *testing.T, spec string) (*world, string) {
 	return w, attempt
 }
 
-// All machines of a gang read the job's blobs. Those of ranks above 0 write their outputs and, where
-// each rank's folder is a part of a checkpoint, their parts; nothing of rank 0, and nothing of each other.
-func TestARankWritesItsOwnBlobsOnly(t *testing.T) {
+// All machines of a gang may read the job's blobs. Ranks above 0 may write their outputs and, if each rank saves a
+// part of a checkpoint, their parts; nothing of rank 0 or of each other.
+func TestRank_WritesItsOwnBlobsOnly(t *testing.T) {
 	t.Parallel()
 	const part, other = "000001-000001-000002-000000000007", "000001-000001-000001-000000000007"
 	for ranks, spec := range map[string]string{
@@ -166,9 +166,9 @@ func TestARankWritesItsOwnBlobsOnly(t *testing.T) {
 	}
 }
 
-// The store of checkpoints and the server agree about what a rank writes: a gang saves a checkpoint of
-// all ranks and keeps its outputs through the server, each with its own token.
-func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
+// The store of checkpoints and the server agree on what a rank may write: a gang saves a checkpoint of all ranks and
+// its outputs through the server, each rank with its own token.
+func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 	t.Parallel()
 	const nodes = 3
 	w, attempt := rentedFor(t, `{"name":"g","command":"true","nodes":3,"checkpoint":{"dir":"c","ranks":"all"},"outputs":["o"]}`)
@@ -218,7 +218,7 @@ func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
 	}
 	m, _, err := leader.PublishRanks(t.Context(), c, checkpoint.Meta{Job: "g", Step: 7})
 	ranks.Wait()
-	if err != nil || m.Ranks != nodes || len(m.Files) != 2*nodes { // a folder and a file of each
+	if err != nil || m.Ranks != nodes || len(m.Files) != 2*nodes { // a folder and a file each
 		t.Errorf("published is %+v, %v", m, err)
 	}
 	rec, p := w.ask("GET", "/v1/jobs/g/kept", auth.OwnerName, nil)
@@ -243,8 +243,8 @@ func TestAGangSavesAllRanksThroughTheServer(t *testing.T) {
 	}
 }
 
-// A machine alone is told of no others.
-func TestAMachineAloneIsInNoGang(t *testing.T) {
+// A single machine gets nothing about a gang.
+func TestAssignment_OfASingleMachineHasNoGang(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	as := w.take(attempt)

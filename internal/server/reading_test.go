@@ -20,7 +20,7 @@ var (
 	queuedJobs = flag.Int("queued", 200, "jobs in the queue of BenchmarkReading")
 )
 
-// onClosed fills a store and starts a server on it twice: the first puts the log in order by job.
+// onClosed fills a store and starts a server on it twice: the first one orders the log by job.
 func onClosed(s *loaded, st store.Replica, closed, queued int) {
 	began := time.Now()
 	server.FillClosed(s.b, st, closed, queued)
@@ -34,13 +34,13 @@ func onClosed(s *loaded, st store.Replica, closed, queued int) {
 		pause(100 * time.Millisecond)
 	}
 	s.b.Logf("the log is in order by job after %.1f s", time.Since(began).Seconds())
-	must(s.b, s.cmd.Process.Signal(syscall.SIGTERM)) // one that is killed keeps its lease for a while
+	must(s.b, s.cmd.Process.Signal(syscall.SIGTERM)) // a killed server keeps its lease for a while
 	<-s.left
 	s.start("restart")
 }
 
-// BenchmarkReading asks a server whose log is mostly of archived jobs for some of them: the
-// full size is -closed 1000000 -queued 100000.
+// BenchmarkReading reads jobs from a server whose log is mostly of archived jobs; the full size is -closed 1000000
+// -queued 100000.
 func BenchmarkReading(b *testing.B) {
 	exe := testbin.Full.Path(b)
 	read := func(s *loaded, st store.Replica) {

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	readyFor   = 500 * time.Millisecond // an answer of the database is good for so long
-	readyLimit = 5 * time.Second        // then the database counts as away
-	busyLimit  = 2 * time.Second        // of one step, then the core counts as away
+	readyFor   = 500 * time.Millisecond // how long an answer of the database stays valid
+	readyLimit = 5 * time.Second        // after this, the database counts as away
+	busyLimit  = 2 * time.Second        // for one step; after this, the core counts as away
 )
 
-// readiness is what the database last said. Everybody may ask whether a server is
-// ready, without a token and as often as they like, so all who ask at one time share
-// one question.
+// readiness caches the last answer of the database. Anybody may ask without a token whether a server is ready,
+// as often as they like, so concurrent callers share one query.
 type readiness struct {
 	mu     sync.Mutex
-	asked  time.Time // when the answer came; zero: never
+	asked  time.Time // when the last answer came; zero: never
 	err    error
-	asking chan struct{} // closed when the question is answered that is under way; nil: none is
+	asking chan struct{} // closed when the query in progress is answered; nil: no query in progress
 }
 
-// ask returns what the database says, at most readyFor ago. A caller who leaves does
-// not take the answer from the others.
+// ask returns the answer of the database, at most readyFor old. A caller that leaves does not cancel the query
+// for the others.
 func (r *readiness) ask(ctx context.Context, end func(context.Context) (uint64, error)) error {
 	r.mu.Lock()
 	for r.asked.IsZero() || time.Since(r.asked) >= readyFor {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// However many ask whether the server is ready, the database is asked twice a
-// second at most, one question at a time, and none is told what is older than that.
-func TestAFloodOfQuestionsWhetherItIsReadyIsOneQuestion(t *testing.T) {
+// However many clients ask whether the server is ready, the database gets at most two queries per second, one at a
+// time, and no answer is older than that.
+func TestReady_ConcurrentRequestsShareOneQuery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r readiness

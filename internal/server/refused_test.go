@@ -18,9 +18,9 @@ func (*quotaless) Launch(context.Context, engine.Request) ([]engine.Instance, er
 	return nil, &engine.RefusalError{Err: fmt.Errorf("%w: no more than 0 of these", engine.ErrQuota)}
 }
 
-// What a provider refuses is said with its own words where a user looks: at the decision that follows, at the
-// offer, and in the receipt.
-func TestARefusalIsSaidWithTheProvidersWords(t *testing.T) {
+// A provider's refusal appears in its own words where users look: at the next decision, at the offer, and in the
+// receipt.
+func TestRefusal_ShowsTheProvidersWords(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &quotaless{}, nil)
 	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// getMachines lists the machines that may cost something now: those of the teams that the caller
-// sees, and for who sees all of them those that nobody asked for.
+// getMachines lists the machines that may still cost money: those of the teams that the caller sees. A caller
+// who sees all teams also gets the machines that belong to none.
 func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	list := []api.Machine{}
@@ -31,7 +31,7 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-// rented is a machine as people see it at a market time, with times on the wall too.
+// rented converts a machine for the API, at a market time; wall converts market times to wall times.
 func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Time) time.Time) api.Machine {
 	on := i.Machine()
 	v := api.Machine{Instance: i.ID(), Engine: on.Provider, Offer: string(on.Offer), Type: on.Type, Zone: on.Zone,
@@ -52,7 +52,7 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 			v.State = client.MachineWaiting
 		}
 	}
-	seated := m.State().SeatedAll(i) // of a gang that is granted in part none is
+	seated := m.State().SeatedAll(i) // empty while a gang has only part of its machines
 	for _, a := range seated[min(1, len(seated)):] {
 		v.Beside = append(v.Beside, a.Job())
 	}
@@ -67,7 +67,7 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 	return v
 }
 
-// stateOf is what a machine is doing.
+// stateOf returns what a machine is doing.
 func stateOf(i *state.Instance) client.MachineState {
 	idle, waits := i.Idle()
 	switch phase := i.Phase(); {

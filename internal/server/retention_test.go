@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// left gives a job a folder, output, kept outputs and two checkpoints; the job waits.
+// left gives a job a folder, output, stored outputs and two checkpoints; the job waits.
 func (w *world) left(t *testing.T, job string) {
 	t.Helper()
 	var sent api.Work
@@ -48,7 +48,7 @@ func (w *world) left(t *testing.T, job string) {
 	}
 }
 
-// gone are the things that a request for disk removes, each as JOB KIND.
+// gone lists the things that a request removes, each as JOB KIND.
 func (w *world) gone(b client.GC) (things []string, done client.GCDone) {
 	w.t.Helper()
 	w.must("POST", "/v1/gc", b, &done)
@@ -61,9 +61,9 @@ func (w *world) gone(b client.GC) (things []string, done client.GCDone) {
 	return things, done
 }
 
-// Of jobs that are over what is old goes, and of those that wait nothing; what was removed is said with its time, and
-// what jobs cost and why is told as before.
-func TestWhatEndedJobsLeaveIsRemoved(t *testing.T) {
+// Old files of finished jobs are removed, and none of waiting jobs. The server reports when files were removed;
+// costs and decisions of the jobs stay.
+func TestGC_RemovesFilesOfFinishedJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, job := range []string{"over", "other", "waits"} {
@@ -146,7 +146,7 @@ func TestWhatEndedJobsLeaveIsRemoved(t *testing.T) {
 	w.still(t, "waits", 2)
 }
 
-// still checks how many checkpoints a job has, the newest of which is whole.
+// still checks how many checkpoints a job has, and that the newest is complete.
 func (w *world) still(t *testing.T, job string, n int) {
 	t.Helper()
 	var list []api.Checkpoint
@@ -159,8 +159,8 @@ func (w *world) still(t *testing.T, job string, n int) {
 	}
 }
 
-// What nobody knows is no kind, and who is no admin removes nothing.
-func TestOnlyWhatIsKnownIsRemoved(t *testing.T) {
+// Unknown kinds are refused, and only admins remove files.
+func TestGC_RefusesUnknownKindsAndNonAdmins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	if rec, p := w.ask("POST", "/v1/gc", auth.OwnerName, client.GC{Only: []string{"blobs"}}); rec.Code != 422 || p.Field != "only" {
@@ -168,8 +168,8 @@ func TestOnlyWhatIsKnownIsRemoved(t *testing.T) {
 	}
 }
 
-// By itself the server removes work folders and older checkpoints of long ago, and keeps outputs and the newest.
-func TestTheServerRemovesByItselfWhatIsOld(t *testing.T) {
+// By itself the server removes old work folders and older checkpoints, and keeps outputs and the newest checkpoint.
+func TestRetention_RemovesOldFilesByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Retain = time.Nanosecond })
 	w.left(t, "over")

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// crew makes two teams and returns who asks: by name, in what team, as what.
+// crew creates two teams and returns users by name, each with a role in a team.
 func (w *world) crew(who map[string]identity.Grant) map[string]string {
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)
@@ -34,7 +34,7 @@ func (w *world) seen(id string) (j api.Job) {
 	return j
 }
 
-func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
+func TestApproval_WaitsForAnAllowedReviewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{
@@ -131,8 +131,8 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 	}
 }
 
-// A job that waits takes nothing from others; when it is approved the limits are weighed again.
-func TestAnApprovalIsWeighedAgain(t *testing.T) {
+// A job that waits for approval has no hold; its approval checks the limits again.
+func TestApproval_ChecksTheLimitsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(100), Jobs: new(2), Approve: dollars(50)})
@@ -166,9 +166,9 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	}
 }
 
-// Webhooks are asked once; by the next server where this one ended before. A job
-// that nobody approves in time is cancelled, and one whose deadline passed meanwhile says so.
-func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
+// Webhooks are called once; by the next server if this one stopped before. A job that nobody approves in time is
+// cancelled, and one whose deadline passed meanwhile says so.
+func TestApproval_NotifiesOnceAndExpires(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, func(o *Options) { o.Dir = dir; hooked(o) })
@@ -196,7 +196,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 		t.Errorf("asked again: %+v, %v", list, err)
 	}
 	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") ||
-		strings.Contains(j.Detail, "cannot be met") {
+		strings.Contains(j.Detail, "miss its deadline") {
 		t.Errorf("%s", j.Detail)
 	}
 	w.control.ReadUncommitted(func(m *core.Machine) {
@@ -220,8 +220,8 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	}
 }
 
-// A quota shows where the job is shown: who waits, and for what.
-func TestAJobOverItsQuotaSaysSo(t *testing.T) {
+// A job over a quota shows that it waits, and for which quota.
+func TestQuota_IsShownOnWaitingJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: new(1)})

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// wanted is the table once more, as a reader of the rules would write it: who is
-// the least that may use a route, and in which team. A route that is not here fails the test.
+// wanted repeats the table of routes in the words of the rules: the lowest role that may use a route, and in which
+// team. A route that is missing here fails the test.
 var wanted = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open",
 	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere",
@@ -37,7 +37,8 @@ var wanted = map[string]string{
 	"POST /v1/jobs":             "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
 	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
 	"POST /v1/groups": "submitter anywhere", "GET /v1/groups": "viewer anywhere", "GET /v1/groups/{id}": "viewer of the job",
-	"GET /v1/groups/{id}/trials":  "viewer of the job",
+	"GET /v1/groups/{id}/trials": "viewer of the job",
+	"GET /v1/models":             "viewer anywhere", "GET /v1/models/{id}": "viewer of the job",
 	"GET /v1/groups/{id}/receipt": "viewer of the job", "POST /v1/groups/{id}/end": "submitter of their job",
 	"POST /v1/groups/{id}/approve": "operator of the job", "POST /v1/groups/{id}/reject": "operator of the job",
 	"POST /v1/jobs/{id}/approve": "operator of the job", "POST /v1/jobs/{id}/reject": "operator of the job",
@@ -67,9 +68,9 @@ var wanted = map[string]string{
 	"GET /v1/agent/blobs/list": "attempt", "POST /v1/agent/blobs/sync": "attempt",
 }
 
-// Every route is asked with every role in the job's team, in another and in all,
-// with no token, a wrong, an expired and a revoked one, and with those of agents.
-func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
+// The test calls every route with every role in the job's team, in another team and in all teams; without a token,
+// with a wrong, an expired and a revoked one; and with the tokens of agents.
+func TestRoutes_AreOpenToTheirRoleOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -126,7 +127,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 				path += "?offset=0"
 			}
 			if r.Path == "/v1/events" {
-				path += "?after=x" // else it goes on
+				path += "?after=x" // else the stream goes on
 			}
 			body := "{}"
 			if r.Path == "/v1/jobs" {
@@ -148,7 +149,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 				role, _ := identity.ParseRole(least)
 				has := map[string]identity.Role{"anywhere": c.may.Best(), "everywhere": c.may.Role("*"),
 					"of the job": c.may.Role("vision"), "of their job": c.may.Role("vision")}[where]
-				if where == "of their job" { // it is the owner's, and none of them is the owner
+				if where == "of their job" { // it belongs to the owner, who is none of them
 					role = identity.Operator
 				}
 				if has < role {
@@ -175,8 +176,8 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 	t.Logf("%d routes, %d callers, %d questions", len(table()), len(callers), asked)
 }
 
-// A submitter ends, pauses, resumes and changes their own jobs; those of a teammate take an operator.
-func TestASubmitterHasTheirOwnJobsOnly(t *testing.T) {
+// A submitter may end, pause, resume and update their own jobs; those of a teammate require an operator.
+func TestSubmitter_ManagesTheirOwnJobsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -218,7 +219,7 @@ func outcome(code int, p api.Problem) string {
 	return allowed
 }
 
-func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
+func TestLists_OmitWhatOthersOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{Projects: []string{"lanes"}}, nil)
@@ -261,7 +262,7 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 	}
 }
 
-func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
+func TestAudit_SurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, func(o *Options) { o.Dir = dir })

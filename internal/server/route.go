@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// The scopes of routes, by the names that the table has for them.
+// The scopes of routes, under the names that the table uses.
 const (
 	open       = auth.Open
 	anywhere   = auth.Anywhere
@@ -36,30 +36,30 @@ const (
 	joiners    = auth.Joiners
 )
 
-// route is a line of the table.
+// route is a row of the table of routes.
 type route struct {
 	Method, Path string
-	Role         identity.Role // the least that is needed; Nobody for open and those of agents
+	Role         identity.Role // lowest role that may call it; Nobody for open routes and those of agents
 	Scope        auth.Scope
-	Reads        bool // changes nothing, so that only refusals are on record
+	Reads        bool // changes nothing, so the audit trail has only refusals
 	Does         string
-	In, Out      any      // values of the types that are sent and answered; nil: nothing
-	Stream       string   // media type of an answer that is no JSON value
-	Query        []string // NAME: what it is
+	In, Out      any      // zero values of the request and response types; nil: no body
+	Stream       string   // media type of a response that is not one JSON value
+	Query        []string // "NAME: description"
 	do           handler
 }
 
-// handler does what a route does.
+// handler implements a route.
 type handler func(*Server, http.ResponseWriter, *http.Request)
 
-// access is who may use the route.
+// access returns the access rules of the route.
 func (t route) access() auth.Access {
 	return auth.Access{Route: t.Method + " " + t.Path, Role: t.Role, Scope: t.Scope, Reads: t.Reads,
 		Probe: t.Path == "/healthz" || t.Path == "/readyz", Stream: t.Stream != "",
 		Archive: t.Stream == "application/gzip" && t.Scope == ofJob || t.Stream == "text/csv"}
 }
 
-// OpenAPI describes every route of the table.
+// OpenAPI returns the OpenAPI document for every route of the table.
 func OpenAPI(version string) []byte {
 	var list []openapi.Route
 	for _, t := range table() {
@@ -71,13 +71,13 @@ func OpenAPI(version string) []byte {
 
 func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.ServeHTTP(w, r) }
 
-// table is every route there is, and who may use it.
+// table returns every route and its access rules.
 func table() []route {
 	return slices.Concat(serverRoutes(), moneyRoutes(), jobRoutes(),
 		groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
-// serverRoutes say how the server and its market are.
+// serverRoutes describe the server and its market.
 func serverRoutes() []route {
 	return []route{
 		{"GET", "/healthz", 0, open, true, "Say that the process is alive", nil, nil, "text/plain", nil, (*Server).getHealth},
@@ -135,7 +135,7 @@ func serverRoutes() []route {
 	}
 }
 
-// jobRoutes are about jobs.
+// jobRoutes manage jobs.
 func jobRoutes() []route {
 	return []route{
 		{"POST", "/v1/work", identity.Submitter, anywhere, false,
@@ -215,7 +215,7 @@ func jobRoutes() []route {
 	}
 }
 
-// execRoutes are about commands beside the programs of jobs.
+// execRoutes run commands on the machines of jobs.
 func execRoutes() []route {
 	return []route{
 		{"POST", "/v1/jobs/{id}/exec", identity.Submitter, ofOwnJob, false,
@@ -230,7 +230,7 @@ func execRoutes() []route {
 	}
 }
 
-// peopleRoutes are about who may do what, and who did.
+// peopleRoutes manage users and their rights, and read the audit trail.
 func peopleRoutes() []route {
 	return []route{
 		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []client.User{}, "", nil,
@@ -255,7 +255,7 @@ func peopleRoutes() []route {
 
 const nodeOfToken = "node: of the machine in its gang, as the token has it; 0 where it is not given"
 
-// agentRoutes are for the agents on machines.
+// agentRoutes serve the agents on machines.
 func agentRoutes() []route {
 	return []route{
 		{"GET", "/v1/agent/join", 0, joiners, true,
@@ -314,10 +314,10 @@ func agentRoutes() []route {
 	}
 }
 
-// serve is the way to a route's handler.
+// serve wraps the handler of a route with access control, metrics and the refusal on a full disk.
 func (s *Server) serve(t route) http.HandlerFunc {
 	return s.gate.Serve(t.access(), func(w http.ResponseWriter, r *http.Request) {
-		if err := s.control.Full(); err != nil && waitsForRoom(t.Path) {
+		if err := s.control.Full(); err != nil && needsRoom(t.Path) {
 			reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is full, and it can write nothing",
 				"make room on it: the jobs go on, and so does the server, by itself", err)
 			return
@@ -335,7 +335,7 @@ func (s *Server) routes() http.Handler {
 	s.servePages(mux)
 	other := auth.Access{Route: "other", Scope: open, Reads: true}
 	mux.HandleFunc("/", s.gate.Serve(other, func(w http.ResponseWriter, r *http.Request) {
-		for _, t := range all { // the path is there, the method is not
+		for _, t := range all { // the path exists, but not with this method
 			if other := r.Clone(r.Context()); other.Method != t.Method {
 				other.Method = t.Method
 				if _, pattern := mux.Handler(other); pattern != "/" {
@@ -347,8 +347,8 @@ func (s *Server) routes() http.Handler {
 		}
 		reply.Problem(w, http.StatusNotFound, "nothing is served here", "GET /v1/openapi.json describes each path", nil)
 	}, func(int, time.Duration) {}))
-	// A page of another origin cannot make a browser act: the API takes no cookie, that of the dashboard is not sent
-	// along from elsewhere, and what a browser says it sends from elsewhere is refused besides.
+	// A page of another origin cannot act through a browser. The API takes no cookie, the dashboard's cookie is
+	// SameSite, and the handler below also refuses requests that the browser marks as cross-origin.
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reply.Guard(w)
@@ -357,16 +357,16 @@ func (s *Server) routes() http.Handler {
 	return cross.Handler(mux)
 }
 
-// getBackup reads while others write: the backup is of one moment.
+// getBackup sends a consistent backup of one moment while others go on writing.
 func (s *Server) getBackup(w http.ResponseWriter, r *http.Request) {
-	if err := s.gate.Propose(r, ""); err != nil { // who has it has everything
+	if err := s.gate.Propose(r, ""); err != nil { // a backup holds everything, so the log records who takes one
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")
 	if _, err := backup.Write(r.Context(), s.store, w); err != nil {
-		s.opts.Log.Error("backup broken off", "error", err)
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		s.opts.Log.Error("backup aborted", "error", err)
+		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	work "scrimp/internal/work/groups"
 )
 
-// groupRoutes are about groups of jobs.
+// groupRoutes manage groups of jobs.
 func groupRoutes() []route {
 	return []route{
 		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
@@ -26,6 +26,12 @@ func groupRoutes() []route {
 			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
 		{"GET", "/v1/groups/{id}/trials", identity.Viewer, ofJob, true, "List the trials of a search, in the order in " +
 			"which they began", nil, []api.Trial{}, "", nil, ofGroups((*groups.Desk).Trials)},
+		{"GET", "/v1/models", identity.Viewer, anywhere, true, "List the versions of the models that pipelines " +
+			"deploy, by pipeline", nil, []api.ModelVersion{}, "",
+			[]string{"pipeline: its versions alone; of all pipelines where it is not given", "project: the same"},
+			ofGroups((*groups.Desk).Models)},
+		{"GET", "/v1/models/{id}", identity.Viewer, ofJob, true, "Show the version of a model that a run has made, " +
+			"with its lineage", nil, api.ModelVersion{}, "", nil, ofGroups((*groups.Desk).Model)},
 		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
 			api.Group{}, "", nil, ofGroups((*groups.Desk).End)},
 		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",
@@ -40,7 +46,7 @@ func (s *Server) groupDesk() *groups.Desk {
 	return &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
 }
 
-// resolve answers what a planner wants to know of the files of a pipeline.
+// resolve answers a planner's questions about the files of a pipeline.
 func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
 	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
 		Errors: s.opts.Log}

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// moneyRoutes are about what was spent, and what may be.
+// moneyRoutes report spending and manage limits.
 func moneyRoutes() []route {
 	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, " +
 		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
+func TestKey_SubmitsOnceAndConflictsWithAnotherBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -25,7 +25,7 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 	body := func(key, name string) string { return `{"key":"` + key + `",` + aJob(name, "")[1:] }
 	var ids sync.Map
 	var all sync.WaitGroup
-	for range 8 { // at once, as a client that is impatient would
+	for range 8 { // at once, as an impatient client would
 		all.Go(func() {
 			rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "one"))
 			var j api.Job
@@ -62,7 +62,7 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 	}
 }
 
-func TestJobsOfOneNameAreNumbered(t *testing.T) {
+func TestNames_AreNumberedWhenTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, want := range []string{"a", "a-2", "a-3"} {
@@ -73,7 +73,7 @@ func TestJobsOfOneNameAreNumbered(t *testing.T) {
 	}
 }
 
-func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
+func TestSecrets_AreSealedAndNeverLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	const value = "hunter2-hunter2"
@@ -113,7 +113,7 @@ func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
 	}
 }
 
-func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
+func TestAgent_WithANewerProtocolIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", strings.NewReader("{}"))
@@ -125,7 +125,7 @@ func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
+func TestTicket_OpensOneTaskForOnePurpose(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	first, second := w.rent("a"), w.rent("b")
@@ -148,7 +148,7 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 	}
 }
 
-func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing.T) {
+func TestOutput_EndlessOutputIsCutWithoutDelay(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
 	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
@@ -179,7 +179,7 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 	var full bool
 	w.logPace.Freeze()
 	other := w.gate.Tickets.For(auth.AttemptTicket, w.rent("b"))
-	for range 70 { // of a quarter MiB: more than the 16 MiB at once
+	for range 70 { // a quarter MiB each: more than the 16 MiB at once
 		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", other, chunk)
 		full = full || rec.Code == http.StatusTooManyRequests && rec.Header().Get("Retry-After") != ""
 	}
@@ -190,7 +190,7 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 
 func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }
 
-func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
+func TestTokens_GuessesAreRateLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	w.gate.Pace.Freeze()
@@ -204,7 +204,7 @@ func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
+func TestBadRequests_NameFieldAndFix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct {
@@ -232,7 +232,7 @@ func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 	}
 }
 
-// What an attacker writes comes back as text, does nothing, and breaks nothing.
+// An attacker's text comes back as text, without any effect.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -269,8 +269,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A page that a logged-in person opens cannot make their browser act here.
-func TestAPageOfAnotherOriginCannotAct(t *testing.T) {
+// A page that a signed-in user opens cannot make their browser act here.
+func TestOrigin_OtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for name, set := range map[string]func(http.Header){

@@ -16,13 +16,13 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// scheduled is the pipeline of retrain by the clock, each half hour.
+// scheduled returns the pipeline of retrain with a schedule for each half hour.
 func scheduled(folder, schedule string) string {
 	return strings.Replace(retrain(folder, "0.1", "0.90"), `"at_once":2`, `"at_once":2,"schedule":{"cron":"*/30 * * * *",`+schedule+`}`, 1)
 }
 
-// due lets the market's clock come to the time at which a schedule is due next, and further; it returns how far that
-// lies ahead of the server's clock.
+// due moves the market's clock to the next due time of a schedule, and further. It returns how far that is ahead of
+// the server's clock.
 func (w *world) due(schedule string, further time.Duration) (ahead time.Duration) {
 	w.t.Helper()
 	var due time.Time
@@ -35,7 +35,7 @@ func (w *world) due(schedule string, further time.Duration) (ahead time.Duration
 	return ahead
 }
 
-func TestSchedules_RunWhatHasChangedAndNothingTwice(t *testing.T) {
+func TestSchedules_RunOnlyChangedStages(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
@@ -47,7 +47,7 @@ func TestSchedules_RunWhatHasChangedAndNothingTwice(t *testing.T) {
 	ahead := w.due("retrain", 0) + time.Minute
 	w.runsStageFor("retrain.r1.prepare", map[string]string{"prepared/b": "2"}, ahead)
 
-	// The second is due while the first is not over.
+	// The second run is due while the first is in progress.
 	ahead = w.due("retrain", 0) + time.Minute
 	w.until(func(m *core.Machine) bool { return m.State().Group("retrain").Schedule.Skipped == 1 })
 	held := w.runsStageFor("retrain.r1.train", map[string]string{"model.txt": "m", "metrics.json": `{"eval":{"acc":0.9}}`}, ahead)
@@ -59,7 +59,7 @@ func TestSchedules_RunWhatHasChangedAndNothingTwice(t *testing.T) {
 		t.Errorf("the first run is %+v", first)
 	}
 
-	// Three times are missed: one run makes up for them, and there is nothing to do.
+	// Three due times are missed: one run makes up for them, and reuses everything.
 	w.due("retrain", 100*time.Minute)
 	second := w.groupOver("retrain.r2")
 	if second.Began != 0 || second.Pipeline.Saved.Sign() <= 0 {
@@ -79,7 +79,7 @@ func TestSchedules_RunWhatHasChangedAndNothingTwice(t *testing.T) {
 	var r api.GroupReceipt
 	w.must("GET", "/v1/groups/retrain/receipt", nil, &r)
 	first := w.groupOver("retrain.r1")
-	if len(r.Members) != 3 || g.Spent.Sign() <= 0 || r.Cost.Cmp(g.Spent) < 0 || first.Spent.Cmp(r.Cost) < 0 { // read after each other
+	if len(r.Members) != 3 || g.Spent.Sign() <= 0 || r.Cost.Cmp(g.Spent) < 0 || first.Spent.Cmp(r.Cost) < 0 { // read one after the other
 		t.Errorf("its receipt has %d members and comes to %v, it spent %v; want the three jobs of the first run, %v", len(r.Members), r.Cost, g.Spent, first.Spent)
 	}
 	if job, _, err := w.control.Spec(t.Context(), "retrain.r1.train"); job == nil || err != nil {
@@ -87,7 +87,7 @@ func TestSchedules_RunWhatHasChangedAndNothingTwice(t *testing.T) {
 	}
 }
 
-// A schedule never lets its runs cost more than it may: the run that could is not begun, and it ends.
+// A schedule never starts a run that could exceed its budget; it ends instead.
 func TestSchedules_EndWithTheirBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
@@ -105,7 +105,7 @@ func TestSchedules_EndWithTheirBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.must("POST", "/v1/groups", scheduled(folder, fmt.Sprintf(`"budget":%q`, text)), &g) // enough for one
+	w.must("POST", "/v1/groups", scheduled(folder, fmt.Sprintf(`"budget":%q`, text)), &g) // enough for one run
 	ahead := w.due("retrain-2", 0) + time.Minute
 	w.runsStageFor("retrain-2.r1.prepare", map[string]string{"prepared/b": "2"}, ahead)
 	w.until(func(m *core.Machine) bool { return m.State().Job("retrain-2.r1.train") != nil })
@@ -140,7 +140,7 @@ func TestSchedules_EndWithTheirRun(t *testing.T) {
 	})
 }
 
-func TestSchedules_AreRefusedBeforeTheyCost(t *testing.T) {
+func TestSchedules_AreRefusedBeforeAnyCost(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})

@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Who may not run commands in the job of another user does not by giving it another environment, or other secrets, as
-// it is resumed: the program would run with what its user has sealed.
-func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
+// A user who may not run commands in another user's job cannot do so by resuming it with another environment or
+// other secrets: the program would run with its owner's sealed values.
+func TestResume_EnvironmentRequiresTheRightToRunCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/red", api.SetTeam{}, nil)
@@ -30,14 +30,14 @@ func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
 		code            int
 	}{
 		{ann, "", job, 200},
-		{bob, "/pause", `{}`, 403}, // it is a teammate's
+		{bob, "/pause", `{}`, 403}, // it is a teammate's job
 		{ann, "/pause", `{}`, 200},
 		{bob, "/resume", `{"env":["BASH_ENV=/tmp/bobs"]}`, 403},
 		{bob, "/resume", `{"secrets":{"KEY":"his"}}`, 403},
 		{bob, "/resume", `{"priority":"low"}`, 403},
 		{ann, "/resume", `{"priority":"low"}`, 200},
 		{op, "/pause", `{}`, 200},
-		{op, "/resume", `{"env":["LR=1"]}`, 200}, // who may run commands there
+		{op, "/resume", `{"env":["LR=1"]}`, 200}, // an operator may run commands there
 		{ann, "/pause", `{}`, 200},
 		{ann, "/resume", `{"env":["LR=2"]}`, 200},
 	} {
@@ -54,12 +54,12 @@ func TestAnEnvironmentIsGivenByWhoMayRunCommands(t *testing.T) {
 	}
 }
 
-// What an admin removes is on record before it goes, however many other acts of theirs were.
-func TestWhatIsRemovedIsOnRecord(t *testing.T) {
+// A removal by an admin is recorded first, even after many other acts.
+func TestGC_IsRecordedFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
-	for range 70 { // acts that are no event of their own are on record sixty times
+	for range 70 { // acts without an event of their own are recorded sixty times
 		w.ask("POST", "/v1/work", admin, folderOf(t, map[string]string{"a": "a"}))
 	}
 	if rec, p := w.ask("POST", "/v1/gc", admin, client.GC{Only: []string{client.GCLogs}}); rec.Code != http.StatusOK {
@@ -77,8 +77,8 @@ func TestWhatIsRemovedIsOnRecord(t *testing.T) {
 	}
 }
 
-// Commands and changes of one job, again and again, are too few to fill the log, and what is refused is not in it.
-func TestNoJobFillsTheLog(t *testing.T) {
+// Repeated commands and changes of one job are too few to fill the log, and refusals are not in it.
+func TestLog_RepeatedChangesDoNotFillIt(t *testing.T) {
 	t.Parallel()
 	w, _, tokens := working(t)
 	begins := w.ends()
@@ -100,7 +100,7 @@ func TestNoJobFillsTheLog(t *testing.T) {
 	}
 }
 
-// ends is how many events the log has.
+// ends returns the number of events in the log.
 func (w *world) ends() uint64 {
 	w.t.Helper()
 	n, err := w.store.End(w.t.Context())
@@ -110,8 +110,8 @@ func (w *world) ends() uint64 {
 	return n
 }
 
-// One user has four work folders on their way at once: each lies on the disk before anybody knows what it holds.
-func TestFewFoldersOfOneUserAreOnTheirWay(t *testing.T) {
+// One user can have four uploads in progress: each is on the disk before its contents are known.
+func TestUploads_OfOneUserAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: identity.Everywhere, Role: identity.Submitter})
@@ -144,7 +144,7 @@ func TestFewFoldersOfOneUserAreOnTheirWay(t *testing.T) {
 	}
 }
 
-// lateBody is a body that comes once it may.
+// lateBody is a body that comes once it is released.
 type lateBody struct {
 	begun *sync.WaitGroup
 	once  sync.Once

@@ -37,9 +37,9 @@ func (w *world) post(path, kind, key, body string) (*httptest.ResponseRecorder, 
 	return rec, p
 }
 
-// Each example of the description is taken as it stands, and all are the same job file: as YAML, as its text in
-// JSON, and as an object with the same words.
-func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
+// The server accepts each example of the description unchanged, and all are the same job file: as YAML, as its text
+// in JSON, and as an object.
+func TestOpenAPI_ExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	var doc struct {
 		Paths map[string]map[string]struct {
@@ -95,8 +95,8 @@ func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
 	}
 }
 
-// What is wrong with a job file is said as the commands say it, with field, line and fix; JSON has no lines.
-func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
+// Errors in a job file read as in the commands, with field, line and fix; JSON has no lines.
+func TestJobFile_ErrorsMatchTheCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	text := "command: a\nbudget: 5 apples\nresorces:\n  cpus: 2\n"
@@ -133,8 +133,8 @@ func TestProblemsOfAJobFileAreThoseOfTheCommands(t *testing.T) {
 	}
 }
 
-// A key is of the job, however its file is written; what else is said with it stands in the query.
-func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
+// A key belongs to the job, however its file is written; other fields come in the query.
+func TestKey_MatchesAJobFileInAnotherForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, s := range []struct{ kind, body, says string }{
@@ -166,8 +166,8 @@ func TestAJobFileSentAgainInAnotherFormIsTheSameJob(t *testing.T) {
 	}
 }
 
-// A member that no job file has is refused, as in the file: it was passed over.
-func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
+// An unknown field is refused in a batch, too; the server used to ignore it.
+func TestBatch_RefusesUnknownFields(t *testing.T) {
 	t.Parallel()
 	rec, p := newWorld(t, nil).ask("POST", "/v1/jobs/batch", auth.OwnerName,
 		`[{"spec":"command: a"},{"spec":{"command":"a","dedline":"in 6h"}}]`)
@@ -176,8 +176,8 @@ func TestAFieldThatNoJobFileHasIsRefusedInABatchToo(t *testing.T) {
 	}
 }
 
-// The curl line of docs/serve.md submits a job file.
-func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
+// The curl command in docs/serve.md submits a job.
+func TestDocs_CurlCommandSubmitsAJob(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -204,8 +204,8 @@ func TestTheCurlLineOfTheDocumentsSubmitsAJob(t *testing.T) {
 	}
 }
 
-// A model that is sent is one that can be reckoned with: by another, any machine would do for the job.
-func TestAModelThatCannotBeIsRefused(t *testing.T) {
+// A model must be plausible: with an impossible one, any machine would fit the job.
+func TestModel_ThatIsImplausibleIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for model, want := range map[string]string{

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// machine is what an agent finds in the environment of its machine.
+// machine is the environment of an agent's machine.
 type machine struct {
 	Server, Token, Instance, Dir string
 	Forbidden                    string // a path that the process must not be able to open
@@ -62,8 +62,8 @@ func playAgent(text string) int {
 	return 0
 }
 
-// elsewhere starts an agent for an attempt as a process that may not open the data
-// folder: as another user where we are root. It returns a function that waits for its end.
+// elsewhere starts an agent for an attempt as a process that cannot open the data folder: as another user if the
+// test runs as root. The returned function waits for its end.
 func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end func() error) {
 	t.Helper()
 	top, err := os.MkdirTemp("", "scrimp-machine-")
@@ -80,7 +80,7 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 	if os.Getuid() == 0 {
 		const nobody = 65534
 		m.Forbidden = w.opts.Dir
-		cmd.Path = filepath.Join(top, "agent") // where the build put it others may not look
+		cmd.Path = filepath.Join(top, "agent") // others may not read where the build put it
 		b, err := os.ReadFile(exe)
 		err = errors.Join(err, os.WriteFile(cmd.Path, b, 0o755), os.Mkdir(m.Dir, 0o700),
 			os.Chmod(cmd.Path, 0o755), // a server of another test may have changed the process's umask
@@ -116,7 +116,7 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 	}
 }
 
-// newest waits for an attempt of the job that is not the one before.
+// newest waits for an attempt of the job other than before.
 func (w *world) newest(job, before string) (attempt string) {
 	w.t.Helper()
 	w.until(func(m *core.Machine) bool {
@@ -142,10 +142,9 @@ trap 'exit 0' TERM
 while :; do sleep 0.1; done
 `
 
-// A machine needs nothing of the server but its address: an agent that may not open the
-// data folder gets its work folder, sets up, goes on from the checkpoint of the attempt
-// before, and its outputs and its log are kept.
-func TestAMachineNeedsNothingOfTheServerButItsAddress(t *testing.T) {
+// A machine needs only the address of the server: an agent that cannot open the data folder gets its work folder,
+// runs setup, resumes from the previous attempt's checkpoint, and stores its outputs and log.
+func TestMachine_NeedsOnlyTheServersAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	url := w.listens(t, "tcp")
@@ -162,7 +161,7 @@ func TestAMachineNeedsNothingOfTheServerButItsAddress(t *testing.T) {
 	first := w.newest("a", "")
 	p, _ := w.elsewhere(t, url, first)
 	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.HasSaved() })
-	if err := p.Signal(syscall.SIGTERM); err != nil { // as the provider's notice does
+	if err := p.Signal(syscall.SIGTERM); err != nil { // as at the provider's notice
 		t.Fatal(err)
 	}
 	_, end := w.elsewhere(t, url, w.newest("a", first))
@@ -184,7 +183,7 @@ func TestAMachineNeedsNothingOfTheServerButItsAddress(t *testing.T) {
 	}
 }
 
-// fileOf is the content of a file in a tar file in gzip.
+// fileOf returns the content of a file in a tar file in gzip.
 func fileOf(t *testing.T, from io.Reader, name string) string {
 	t.Helper()
 	zip, err := gzip.NewReader(from)
@@ -206,8 +205,8 @@ func fileOf(t *testing.T, from io.Reader, name string) string {
 	}
 }
 
-// No path of the server is in what an agent is told, wherever the server lies.
-func TestNoPathOfTheServerIsInAnAssignment(t *testing.T) {
+// An assignment contains no path of the server.
+func TestAssignment_ContainsNoServerPath(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	spec := `{"name":"a","command":"true","outputs":["out"],"checkpoint":{"dir":"ckpt"},"grace":"3s"}`

@@ -1,5 +1,5 @@
-// Package server is the HTTP side of scrimp: users and agents talk to it, it
-// talks to control. It owns the data folder.
+// Package server is the HTTP side of scrimp: it answers users and agents, and passes their requests to control.
+// It owns the data folder.
 package server
 
 import (
@@ -47,40 +47,40 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// Options says where the server lives, who may reach it, and when it leaves. Spans are wall time.
+// Options configures a server: its data folder, who may reach it and when it stops. Durations are wall time.
 type Options struct {
-	Dir      string        // data folder; one server each, by lock; with DB the replicas share it
+	Dir      string        // data folder; a lock admits one server; with DB the replicas share it
 	DB       string        // postgres://…; "" is SQLite in the data folder
-	Engines  string        // file that names the engines; "": the data folder's own
-	Market   string        // market file, or the name of a built-in one; for a local engine that has none yet
-	Idle     time.Duration // leaves when no job lived and nobody asked for that long; 0: stays
-	Listen   string        // host:port beside the socket; "" for none
-	Ends     bool          // it is begun to give all machines back, which need not reach it
+	Engines  string        // file that lists the engines; "": the one in the data folder
+	Market   string        // market file or name of a built-in one, for a local engine without a market
+	Idle     time.Duration // stops after this time without live jobs or requests; 0: never
+	Listen   string        // host:port to listen on besides the socket; "": none
+	Ends     bool          // started only to terminate all machines, which need not reach it
 	TLSCert  string        // files in PEM; "" for plain HTTP
 	TLSKey   string
-	Insecure bool // plain HTTP on an address that others reach
-	Rate     int  // requests a second of one user, machine or attempt; 0: 500
+	Insecure bool // allows plain HTTP on an address that other hosts reach
+	Rate     int  // requests per second of one user, machine or attempt; 0: 500
 	Running  int  // jobs that hold a machine at once; 0: 4
-	// AdminToken is a file with the token of the user admin; "": nobody is given one.
+	// AdminToken is a file with the token of the user admin; empty: the server gives admin no token.
 	AdminToken string
-	// HookHosts are those inside the server's network, HOST or HOST:PORT, that webhooks
-	// may be on where several people share the server.
+	// HookHosts lists hosts inside the server's network, HOST or HOST:PORT, that webhooks of a shared server may
+	// call.
 	HookHosts []string
-	// Stores are addresses of stores that job files may name in checkpoint.store where several people share the server.
+	// Stores lists the addresses of stores that job files of a shared server may name in checkpoint.store.
 	Stores   []string
 	LogLimit int64             // bytes of output kept of one attempt; 0: 1 GiB
-	Ready    func(addr string) // told where Listen answers, once
+	Ready    func(addr string) // called once with the address of Listen
 	Version  string
 	Build    string
-	Exe      string // the program that machines start; "" is this one
-	// Retain is how long after its end a job's work folder, output and older checkpoints are kept; 0: 90 days, below 0:
-	// for ever. RetainOutputs is the same of its kept outputs and its newest checkpoint; 0: for ever.
+	Exe      string // the program that machines start; "" is this executable
+	// Retain is how long a job's work folder, output and older checkpoints are kept after its end; 0: 90 days, below
+	// 0: for ever. RetainOutputs is the same for its outputs and its newest checkpoint; 0: for ever.
 	Retain, RetainOutputs time.Duration
-	// Kinds opens the engines of each kind that this program has.
+	// Kinds holds the opener of each kind of engine that this program has.
 	Kinds map[string]engine.Opener
 	Log   *slog.Logger
 
-	umask string // of before this server's own, for what engines start; "": this process'
+	umask string // previous umask, for the processes that engines start; "": that of this process
 }
 
 // Names of files in the data folder.
@@ -88,30 +88,30 @@ const (
 	SocketName = "server.sock"
 	TokenName  = "token"
 	LogName    = "server.log"
-	// ElsewhereName marks a folder whose log lies in PostgreSQL: a server that
-	// knew nothing of it would begin an empty one beside it.
+	// ElsewhereName marks a folder with its log in PostgreSQL. Without the mark, a server started without --db
+	// would create an empty log beside it.
 	ElsewhereName = "log-is-in-postgresql"
 )
 
-// Server answers users and agents. It runs as long as it leads.
+// Server answers users and agents while it leads.
 type Server struct {
 	opts      Options
 	store     store.Replica
-	listens   string // URL of the address that it listens on; "": on none
+	listens   string // URL of the address that it listens on; "": none
 	control   *control.Control
 	engines   []engine.Engine
-	clock     engine.Clock // that all times are by
+	clock     engine.Clock // the clock of all times
 	gate      *auth.Gate
 	people    *people.Desk
 	started   time.Time
 	stop      context.CancelCauseFunc
-	now       atomic.Bool // stop with all machines
+	now       atomic.Bool // stop terminates all machines, too
 	hooks     webhook.Sender
 	stores    kept.Stores
-	logPace   *auth.Pace // in bytes, of an attempt
-	allPace   *auth.Pace // in bytes, of all attempts
+	logPace   *auth.Pace // bytes of output of an attempt
+	allPace   *auth.Pace // bytes of output of all attempts
 	metrics   *metrics
-	moves     auth.Streams // contents on their way to agents and from them
+	moves     auth.Streams // transfers to and from agents
 	disk      disk.Room
 	openAPI   openapi.Document
 	reserve   disk.Reserve
@@ -135,23 +135,23 @@ type Server struct {
 	uploads   *workdir.Uploads
 	dashboard dashboard
 	ready     readiness
-	joins     *auth.Pace    // of a machine that connects again and again
-	closed    chan struct{} // closed when machines that joined are needed no more
-	wide      bool          // serves others too, in the foreground
+	joins     *auth.Pace    // connections of a machine that keeps reconnecting
+	closed    chan struct{} // closed when the server needs its joined machines no longer
+	wide      bool          // shared server: serves other users too, in the foreground
 
 	mu    sync.Mutex
-	asked time.Time // when somebody last called
+	asked time.Time // time of the latest request
 }
 
-// Serve runs a server in the folder until ctx ends, it is asked to stop, or it was idle for long enough.
-// Of several on one database one leads; the others wait, and take over.
+// Serve runs a server in the folder until ctx ends, a user stops it, or it has been idle for the idle time. Of
+// several servers on one database, one leads; the others wait and take over.
 func Serve(ctx context.Context, o Options) error {
 	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
 		return err
 	}
-	o.umask = privately()
-	defer publicly(o.umask)
-	if err := closeFolder(o.Dir, os.Chmod); err != nil {
+	o.umask = restrictUmask()
+	defer restoreUmask(o.umask)
+	if err := restrictFolder(o.Dir, os.Chmod); err != nil {
 		return err
 	}
 	if o.Engines != "" {
@@ -159,18 +159,9 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	elsewhere := filepath.Join(o.Dir, ElsewhereName)
-	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
-		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
-			"--data", o.Dir)
-	}
-	var st *store.SQLite
-	if o.DB == "" { // before anybody is told that it serves: another server may have the folder
-		begins(&o)
-		var err error
-		if st, err = store.Open(o.Dir); err != nil {
-			return err
-		}
+	st, err := openLocal(&o) // before anybody is told that it serves: another server may have the folder
+	if err != nil {
+		return err
 	}
 	f, pace := &front.Front{}, auth.NewPace(o.Rate)
 	done, err := f.Listen(ctx, front.Options{Listen: o.Listen, Cert: o.TLSCert, Key: o.TLSKey, Insecure: o.Insecure,
@@ -192,10 +183,10 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		case errors.Is(err, store.ErrDeposed), errors.Is(err, store.ErrConflict):
 			o.Log.Warn("another server leads; following", "error", err)
-		case joined && store.Away(err): // it was there, and comes back: nobody else may be left to lead then
+		case joined && store.Away(err): // it may return; if every replica gave up, none could lead
 			o.Log.Warn("the database does not answer; asking again", "error", err)
 			if err := wait.For(ctx, time.Second); err != nil {
-				return nil //nolint:nilerr // asked to leave
+				return nil //nolint:nilerr // told to stop
 			}
 		default:
 			return err
@@ -203,15 +194,15 @@ func Serve(ctx context.Context, o Options) error {
 	}
 }
 
-// follow waits for the lead of the database, and leads. It sets joined when it
-// has found the database.
+// follow waits until this server may lead the database, then leads. It sets joined once it has reached the
+// database.
 func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joined *bool) error {
 	st, err := store.OpenPostgres(ctx, store.DefaultPostgres(o.DB, o.Dir))
 	if err != nil {
 		return err
 	}
 	*joined = true
-	// now that there is one: a slip in its address binds the folder to nothing
+	// Only now that the database has answered: a mistyped address must not bind the folder to PostgreSQL.
 	if err := os.WriteFile(filepath.Join(o.Dir, ElsewhereName), nil, 0o600); err != nil {
 		_ = st.Close()
 		return fmt.Errorf("open data folder: %w", err)
@@ -219,7 +210,7 @@ func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joi
 	o.Log.Info("waiting to lead", "dir", o.Dir)
 	if err := st.Lead(ctx); err != nil {
 		_ = st.Close()
-		if ctx.Err() != nil { // asked to leave while it waited
+		if ctx.Err() != nil { // told to stop while waiting
 			return nil
 		}
 		return err
@@ -228,7 +219,7 @@ func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joi
 	return lead(ctx, o, st, f, pace)
 }
 
-// lead serves from a store that this server alone writes to, and closes it.
+// lead serves from a store that this server alone writes to, and closes it at the end.
 func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace *auth.Pace) error {
 	defer func() { _ = st.Close() }()
 	if err := backup.Ready(ctx, st); err != nil {
@@ -274,7 +265,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if s.now.Load() {
 		s.closeEngines(context.WithoutCancel(ctx))
 	}
-	// What a full disk kept from being written is told again.
+	// A full disk is no failure of a stop: agents report again what this server could not write.
 	full := errors.Is(err, store.ErrFull) && errors.Is(context.Cause(ctx), errStopped)
 	if full || errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
 		o.Log.Info("ending", "why", err)
@@ -283,7 +274,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	return err
 }
 
-// newServer is a server that has read nothing yet.
+// newServer returns a server that has not read the log yet.
 func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Server {
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
@@ -293,9 +284,9 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	}
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
-	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()},
+	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
-	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has said what is wrong
+	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
 	return s
@@ -320,20 +311,20 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
-		Archive: s.view, Relieve: s.relieve, Ends: s.opts.Ends, Resolve: s.resolve,
+		Archive: s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
 	})
 	if err != nil {
 		return err
 	}
-	s.furnish()
+	s.buildHandlers()
 	return s.folders.Recover()
 }
 
-// furnish makes what answers requests, once there is a log.
-func (s *Server) furnish() {
+// buildHandlers builds the request handlers once the log is open.
+func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
-	s.gate.Admits = s.admits
+	s.gate.Admits = s.joinName
 	s.view.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
@@ -373,7 +364,7 @@ func (s *Server) furnish() {
 	}
 }
 
-// local answers on the socket of the data folder.
+// local returns the HTTP server for the socket of the data folder.
 func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 	h := front.Server(routes, s.opts.Log)
 	h.BaseContext = func(net.Listener) context.Context { return ctx }
@@ -381,9 +372,9 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 	return h
 }
 
-// work begins what goes on beside the answers, until ctx ends.
+// work starts the background tasks, which run until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
-	beside(ctx, owned, s.opts.Log, map[string]func(context.Context){
+	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin, "dashboard": s.runDashboard,

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// working is a world in which ann's job runs on a machine.
+// working returns a world in which ann's job runs on a machine.
 func working(t *testing.T) (w *world, attempt string, tokens map[string]string) {
 	t.Helper()
 	w = newWorldOf(t, &rents{}, nil)
@@ -43,8 +43,9 @@ func working(t *testing.T) (w *world, attempt string, tokens map[string]string) 
 	return w, attempt, tokens
 }
 
-// A submitter runs commands in their own jobs and in no other's, an operator in all of the team; each begin is on record.
-func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
+// A submitter may run commands in their own jobs only, an operator in all of the team; each start is in the audit
+// log.
+func TestExec_SubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
 	t.Parallel()
 	w, _, tokens := working(t)
 	for who, want := range map[string]int{"ann": 200, "op": 200, "bob": 403, "eve": 404} {
@@ -77,9 +78,9 @@ func TestASubmitterRunsCommandsInTheirOwnJobs(t *testing.T) {
 	}
 }
 
-// What is typed reaches the machine and what is printed its reader, in order and once; nobody else has a part in
-// it, and with its end it is no more.
-func TestASessionIsOfWhoBeganIt(t *testing.T) {
+// Input reaches the machine and output its reader, in order and once. Nobody else can use the session, and it is
+// gone after its end.
+func TestSession_BelongsToItsUser(t *testing.T) {
 	t.Parallel()
 	w, attempt, tokens := working(t)
 	agent := w.rankToken(attempt, 0)
@@ -115,7 +116,7 @@ func TestASessionIsOfWhoBeganIt(t *testing.T) {
 	code("GET", its+"/input", agent, nil, 400)
 	code("GET", its+"/input?offset=0", w.rankToken(attempt, 1), nil, 404)
 	code("POST", its+"/output?offset=0", agent, "hel", 204)
-	code("POST", its+"/output?offset=0", agent, "hello", 204) // the answer was lost
+	code("POST", its+"/output?offset=0", agent, "hello", 204) // the response was lost
 	code("POST", its, agent, api.ExecResult{Exit: 3}, 204)
 	var printed strings.Builder
 	for line := range strings.Lines(code("GET", mine, tokens["ann"], nil, 200)) {

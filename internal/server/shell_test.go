@@ -15,9 +15,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What of the submitter's shell a job gets stands in no file of the server's but sealed, reaches machines that
-// share the submitter's files, and no others: those are told what they go without.
-func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
+// The submitter's shell variables are stored only sealed, and reach only machines that share the submitter's files;
+// other agents learn which are missing.
+func TestShell_ReachesMachinesThatShareFilesOnly(t *testing.T) {
 	t.Parallel()
 	const spec, value = `{"name":"j","command":"true","inherit":["HF_HOME"]}`, "/data/hunter2-hub"
 	shell := map[string]string{"PATH": "/v/bin:/bin", "VIRTUAL_ENV": "/v", "HF_HOME": value}
@@ -45,9 +45,8 @@ func TestAShellReachesMachinesThatShareItsFilesOnly(t *testing.T) {
 	}
 }
 
-// Nothing of a shell that the file names is left out in silence, and nothing comes that nobody named: one by
-// one, in a batch, and when a job that was over is taken up again.
-func TestAShellIsWhatTheJobFileNames(t *testing.T) {
+// The server refuses missing and unexpected shell variables: alone, in a batch, and when an ended job is resumed.
+func TestShell_MatchesTheJobFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.user("ana", identity.Grant{Team: "*", Role: identity.Submitter})

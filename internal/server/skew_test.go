@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A machine whose clock is two hours off, either way, keeps what it saves.
-func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
+// A machine whose clock is two hours off, either way, keeps its checkpoints.
+func TestCheckpoint_SurvivesAMachinesWrongClock(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	for name, off := range map[string]time.Duration{"behind": -2 * time.Hour, "ahead": 2 * time.Hour} {

@@ -9,15 +9,14 @@ import (
 	"scrimp/internal/engine"
 )
 
-// slow is an engine whose launches wait; one that cannot be given up is granted a moment after it
-// was asked for.
+// slow is an engine whose launches wait; it grants a launch that cannot be cancelled a moment later.
 type slow struct {
 	firm
 	at        sync.Mutex
-	asked     []string      // launches that were neither granted nor given up
-	granted   []string      // machines that run
-	looks     int           // at the list since it is leaving
-	leaving   bool          // the server
+	asked     []string      // launches neither granted nor cancelled
+	granted   []string      // running machines
+	looks     int           // reads of the list since the server is stopping
+	leaving   bool          // the server is stopping
 	launching chan struct{} // closed by the first launch
 }
 
@@ -52,7 +51,7 @@ func (l *slow) Terminate(_ context.Context, id string) error {
 	return nil
 }
 
-// canceller is one whose launches can be given up.
+// canceller is a slow engine whose launches can be cancelled.
 type canceller struct{ slow }
 
 func (l *canceller) Cancel(_ context.Context, key string) error {
@@ -62,9 +61,9 @@ func (l *canceller) Cancel(_ context.Context, key string) error {
 	return nil
 }
 
-// A server that gives back every machine of its own leaves no launch behind that is granted when
-// nobody is left to end it: it gives it up where it can, and looks again where it cannot.
-func TestAStopLeavesNoLaunchBehind(t *testing.T) {
+// A server that terminates its machines at its end leaves no launch that could be granted afterwards: it cancels the
+// launch if possible, and otherwise looks again.
+func TestStop_LeavesNoLaunchBehind(t *testing.T) {
 	t.Parallel()
 	for _, cancels := range []bool{true, false} {
 		l := &slow{launching: make(chan struct{})}

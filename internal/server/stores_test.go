@@ -14,14 +14,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// keeping is a job that keeps its checkpoints in a store.
+// keeping returns a job with its checkpoints in a store.
 func keeping(name, store string) string {
 	return strings.Replace(aJob(name, ""), `"command"`, `"checkpoint":{"dir":"ck","store":"`+store+`"},"command"`, 1)
 }
 
-// A submitter's word leads the server to no folder and no endpoint, with its rights and its keys: neither when the job
-// is submitted, nor when anybody looks at its checkpoints, nor when another job begins from them.
-func TestTheServerOpensNoStoreThatAJobNames(t *testing.T) {
+// A submitter cannot make the server open a folder or an endpoint with its rights and keys: neither at submission,
+// nor when anybody lists the job's checkpoints, nor when another job starts from them.
+func TestStores_UnlistedOnesAreNeverOpened(t *testing.T) {
 	asked := atomic.Int32{}
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer inside.Close()
@@ -54,7 +54,7 @@ func TestTheServerOpensNoStoreThatAJobNames(t *testing.T) {
 	if rec, p := w.ask("GET", "/v1/jobs/ok/checkpoints", ann, nil); rec.Code != http.StatusOK {
 		t.Errorf("checkpoints in an allowed store: %d %+v", rec.Code, p)
 	}
-	// What was let in while it was allowed is not opened once it is not.
+	// A store that is no longer allowed is not opened for earlier jobs.
 	w.kept.Stores = kept.Stores{}
 	from := strings.Replace(keeping("from", ""), `{"spec"`, `{"from":"ok","spec"`, 1)
 	for _, ask := range []struct{ method, path, body string }{{"GET", "/v1/jobs/ok/checkpoints", ""},

@@ -28,7 +28,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// once is an answer that is broken off after its first part.
+// once is a response recorder that breaks off after the first write.
 type once struct {
 	*httptest.ResponseRecorder
 	cancel context.CancelFunc
@@ -36,12 +36,12 @@ type once struct {
 
 func (o once) Flush() { o.cancel() }
 
-// mark is in every name and text of the team that others must learn nothing of.
+// mark is part of every name and text of a team, so that the test finds leaks to others.
 const mark = "zzmark"
 
-// A team's jobs, people, projects, tags, limits and machines stand in no answer to
-// who is of another team, whatever route they ask and however their own jobs fare.
-func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
+// A caller of another team finds nothing about a team's jobs, people, projects, tags, limits and machines in any
+// response, on any route and whatever the state of the caller's own jobs.
+func TestRoutes_RevealNothingOfOtherTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	w.must("PUT", "/v1/teams/"+mark, api.SetTeam{Projects: []string{mark + "-p"}}, nil)
@@ -134,7 +134,7 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 	}
 	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"all","window":"total","gpus":0}}`, nil)
 	look("with limits of all", "late")
-	// what is guessed right is answered as what is guessed wrong
+	// a correct guess gets the same answer as a wrong one
 	for _, body := range []string{`{"rerun":"ID","spec":{"name":"a","command":"true"}}`,
 		`{"key":"ID","spec":{"name":"a","command":"true"}}`} {
 		right, _ := w.ask("POST", "/v1/jobs", bob, strings.ReplaceAll(body, "ID", mark+"-runs"))
@@ -152,8 +152,8 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 	}
 }
 
-// What an agent says of where it kept outputs is its program's word.
-func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
+// The server ignores where an agent says it keeps outputs, since that is its program's word.
+func TestOutputs_IgnoreTheAgentsAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &rents{}, nil)
 	asked := false
@@ -192,8 +192,8 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 	}
 }
 
-// Who makes up tokens of agents has one pace for all of them.
-func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
+// A client that makes up agent tokens has one rate limit for all of them.
+func TestAgentTokens_MadeUpOnesShareOneLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	w.gate.Pace.Freeze()
@@ -209,9 +209,9 @@ func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
 	}
 }
 
-// Routes that need no token have the pace of strangers, also paths that nobody serves. Whoever asks whether the server
-// is well is answered all the same.
-func TestOpenRoutesHaveThePaceOfStrangers(t *testing.T) {
+// Routes without a token share the rate limit of strangers, even paths that do not exist. Health checks are answered
+// all the same.
+func TestOpenRoutes_ShareTheLimitOfStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.Rate = 2 })
 	w.gate.Pace.Freeze()
@@ -238,8 +238,8 @@ func TestOpenRoutesHaveThePaceOfStrangers(t *testing.T) {
 	}
 }
 
-// A stream ends with the right to see what it shows.
-func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
+// A stream ends once its reader may no longer see its contents.
+func TestStream_EndsWithTokenOrRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -262,7 +262,7 @@ func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 			t.Fatalf("%s: %v %v", what, resp, err)
 		}
 		lines := bufio.NewScanner(resp.Body)
-		lines.Scan() // it goes
+		lines.Scan() // still open
 		end(name, made.ID)
 		for lines.Scan() {
 		}
@@ -274,8 +274,8 @@ func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 	}
 }
 
-// Folders that are sent leave the log its room.
-func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
+// Uploads leave the log its reserved room.
+func TestUploads_LeaveTheLogItsReserve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -310,9 +310,9 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	}
 }
 
-// A file system that has bytes left and next to no files is as full: what is sent waits, jobs that run go on, and no
-// answer says where the data folder lies.
-func TestTheLastFilesOfTheDiskAreKeptForTheLog(t *testing.T) {
+// A disk with bytes but hardly any inodes left counts as full: uploads wait, running jobs go on, and no response
+// reveals the path of the data folder.
+func TestDisk_LastInodesAreReservedForTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
@@ -349,8 +349,8 @@ func TestTheLastFilesOfTheDiskAreKeptForTheLog(t *testing.T) {
 	}
 }
 
-// Who has left a team learns nothing of its jobs by the keys that they sent them with.
-func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
+// A user who has left a team learns nothing about its jobs from the keys of their own submissions.
+func TestKey_HidesJobsOfATeamThatTheUserLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
@@ -373,8 +373,8 @@ func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
 	}
 }
 
-// Values within values, and far too many of them, are refused in good time.
-func TestDeepAndWideRequestsAreRefused(t *testing.T) {
+// The server quickly refuses deeply nested and very long values.
+func TestRequests_DeepAndWideOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	deep := func(n int, open, inner, end string) string {

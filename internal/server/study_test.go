@@ -17,13 +17,13 @@ import (
 const searched = `"study":{"metric":"loss","params":[{"name":"lr","min":0.001,"max":0.1,"log":true},` +
 	`{"name":"opt","values":["\"adam\"","\"sgd\""]}],"fidelity":{"name":"epoch","min":1,"max":4},"searcher":"asha-promo","at_once":2,"trials":3}`
 
-// inStudy is a submission of a study.
+// inStudy returns a submission of a study.
 func inStudy(name, team, rest string) string {
 	rest = `,"budget":{"dollars":"9"},"metric":{"name":"loss"},"checkpoint":{"dir":"ckpt"}` + rest
 	return strings.Replace(costing(name, team, rest), "{", "{"+searched+",", 1)
 }
 
-// says lets a trial's program report a value.
+// says makes a trial's program report a value.
 func (w *world) says(attempt string, message int64, epoch, value float64) {
 	w.event(core.Progressed{Attempt: attempt, Message: message, Step: int64(10 * epoch), Epoch: epoch,
 		Values: policy.Values{{At: w.control.Now(), Step: int64(10 * epoch), Epoch: epoch, Value: value}}}, time.Minute)
@@ -71,7 +71,7 @@ func TestStudy_RunsOnAServer(t *testing.T) {
 	}
 }
 
-func TestStudy_RefusesWhatCannotBeSearched(t *testing.T) {
+func TestStudy_RefusesInvalidSearches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct{ from, to, field string }{

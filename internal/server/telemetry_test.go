@@ -21,7 +21,7 @@ import (
 	series "scrimp/internal/wire/telemetry"
 )
 
-// measuredAt is what a machine did in ten seconds, with two GPUs, of which the second does not tell its power.
+// measuredAt returns ten seconds of telemetry with two GPUs; the second does not report its power.
 func measuredAt(start int64, gpu, cpu, iowait float64) api.Measurement {
 	half, watts := gpu/2, 300.0
 	return api.Measurement{Start: start, Covered: 10, Values: map[string][]*float64{
@@ -33,7 +33,7 @@ func measuredAt(start int64, gpu, cpu, iowait float64) api.Measurement {
 var twoGPUs = &api.MeasuredMachine{Cores: 8, Memory: 64 << 30, Driver: "550.54.15", GPUs: []api.MeasuredGPU{
 	{Index: 0, Name: "NVIDIA L4", Memory: 23 << 30, Power: 72}, {Index: 1, Name: "NVIDIA L4"}}}
 
-// reports sends what was measured, and returns up to when the server wants no more of it.
+// reports sends telemetry, and returns the time up to which the server wants no more of it.
 func (w *world) reports(attempt string, node int, list ...api.Measurement) int64 {
 	w.t.Helper()
 	rec, p := w.ask("POST", "/v1/agent/report", w.rankToken(attempt, node), api.Report{Attempt: attempt, Node: node,
@@ -53,9 +53,9 @@ func (w *world) measured(job, query string) (t client.Telemetry) {
 
 func tenSeconds(before time.Duration) int64 { return time.Now().Add(-before).Unix() / 10 * 10 }
 
-// What is shown of a job, of its receipt and for Prometheus are the means and the highest of what its agent has said,
-// by arithmetic that shares nothing with the server's.
-func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
+// The API, the receipt and Prometheus show the means and peaks of what the agent sent, computed here in a separate
+// way.
+func TestTelemetry_IsStoredAndShown(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -68,7 +68,7 @@ func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
 		}
 		sum, peak, last = sum+v+v/2, max(peak, v), v
 	}
-	w.reports(attempt, 0, measuredAt(begin, 1, 1, 1), measuredAt(begin+10, 1, 1, 1)) // again: it has them
+	w.reports(attempt, 0, measuredAt(begin, 1, 1, 1), measuredAt(begin+10, 1, 1, 1)) // again: the server has them
 	v := w.measured("a", "?last=1m")
 	gpu := v.Figures["gpu_utilization_ratio"]
 	near := func(what string, is, want float64) {
@@ -120,9 +120,9 @@ func TestWhatMachinesDoIsKeptAndShown(t *testing.T) {
 	}
 }
 
-// What was measured outlives the server and the attempt, goes with the output of an old job, and counts as its
+// Telemetry survives the server and the attempt, is removed with the output of an old job, and counts towards its
 // team's disk.
-func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
+func TestTelemetry_SurvivesARestartAndIsRemovedWithOutput(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	begin := tenSeconds(5 * time.Minute)
@@ -138,7 +138,7 @@ func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
 	if got := w.measured("a", "").Figures["gpu_utilization_ratio"].Average; got != (0.5+0.25+1+0.5)/4 {
 		t.Errorf("the mean is %v", got)
 	}
-	if err := w.store.AppendSeries(t.Context(), attempt, []byte{200, 1, 'B', 7}); err != nil { // killed within a write
+	if err := w.store.AppendSeries(t.Context(), attempt, []byte{200, 1, 'B', 7}); err != nil { // killed during a write
 		t.Fatal(err)
 	}
 	again = &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
@@ -166,9 +166,9 @@ func TestMeasurementsOutliveTheServerAndGoWithTheOutput(t *testing.T) {
 	}
 }
 
-// A job's measurements are its team's, and a machine that says what cannot be has nothing of it kept; its reports are
-// taken all the same.
-func TestGarbageIsNotKeptAndOthersSeeNothing(t *testing.T) {
+// A job's telemetry is visible to its team only. The server drops impossible telemetry but accepts the rest of the
+// report.
+func TestTelemetry_DropsGarbageAndHidesItFromOthers(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	at := tenSeconds(time.Minute)
@@ -221,7 +221,7 @@ func TestGarbageIsNotKeptAndOthersSeeNothing(t *testing.T) {
 }
 
 // A series of weeks is compacted as it grows, and its figures stay.
-func TestASeriesOfADayStaysSmall(t *testing.T) {
+func TestTelemetry_IsCompacted(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
 	desk := &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
@@ -248,8 +248,8 @@ func TestASeriesOfADayStaysSmall(t *testing.T) {
 	}
 }
 
-// A receipt of a job that nobody measured says nothing of its machines.
-func TestAReceiptWithoutMeasurementsSaysNothing(t *testing.T) {
+// The receipt of a job without telemetry says nothing about its machines.
+func TestReceipt_WithoutTelemetryOmitsIt(t *testing.T) {
 	t.Parallel()
 	w, _ := rentedWorld(t, nil)
 	var r receipt.Receipt

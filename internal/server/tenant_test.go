@@ -12,9 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// The tenant is decided where the control is made: whatever is written is that tenant's, and
-// whatever is read is found there.
-func TestAllThatIsWrittenIsTheTenants(t *testing.T) {
+// The control decides the tenant: all writes are for that tenant, and all reads find them.
+func TestTenant_OwnsEverythingWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorldFor(t, "lab", &firm{}, nil, func(s store.Replica) store.Replica { return s })
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)

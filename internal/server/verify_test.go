@@ -15,10 +15,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// edited is a store whose log reads as somebody has changed it; false leaves a record out.
+// edited is a store whose log appears modified; false leaves a record out.
 type edited struct {
 	store.Replica
-	by atomic.Pointer[func(*store.Record) bool] // nil: nobody has; the view reads meanwhile
+	by atomic.Pointer[func(*store.Record) bool] // nil: unmodified; atomic, since the view reads concurrently
 }
 
 func (e *edited) edit(by func(*store.Record) bool) { e.by.Store(&by) }
@@ -53,8 +53,7 @@ func (e *edited) WholeRecords(ctx context.Context, after uint64, limit int) ([]s
 	return e.read(e.Replica.WholeRecords(ctx, after, 1<<30))
 }
 
-// ranWorld is a world in which a job ran for more than two hours, was billed, and is
-// over; another runs.
+// ranWorld returns a world in which one job ran for more than two hours, was billed and has ended, and another runs.
 func ranWorld(t *testing.T) (*world, *edited) {
 	t.Helper()
 	e := &edited{}
@@ -93,7 +92,7 @@ func ranWorld(t *testing.T) (*world, *edited) {
 	return w, e
 }
 
-func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
+func TestVerify_ProvesTheLedgerFromTheLog(t *testing.T) {
 	t.Parallel()
 	w, e := ranWorld(t)
 	verified := func() (v api.Verified) {
@@ -146,8 +145,8 @@ func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
 	}
 }
 
-// What only samples tell may be gone: pages say the rest.
-func TestPagesDoWithoutSamples(t *testing.T) {
+// Pages work without information that only samples have.
+func TestPages_WorkWithoutSamples(t *testing.T) {
 	t.Parallel()
 	w, e := ranWorld(t)
 	var whole, short receipt.Receipt

@@ -24,8 +24,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A thousand watchers of one team with 10,000 queued jobs leave another team's submissions their time.
-func TestAThousandWatchersTakeNobodysTime(t *testing.T) {
+// A thousand watchers of one team with 10,000 queued jobs do not slow another team's submissions.
+func TestFeed_ThousandWatchersDoNotSlowOthers(t *testing.T) {
 	lane.Nightly(t, "it measures a server with a thousand readers")
 	dir := t.TempDir()
 	st, err := store.Open(dir)
@@ -62,7 +62,7 @@ func TestAThousandWatchersTakeNobodysTime(t *testing.T) {
 	measure := func(name string) (p50, p99, most time.Duration) {
 		var took []time.Duration
 		for n := range 400 {
-			if n%2 == 0 { // the team that is watched changes too
+			if n%2 == 0 { // the watched team changes, too
 				submit(amy, fmt.Sprint(name, "-amy-", n), "vision")
 			}
 			took = append(took, submit(bob, fmt.Sprint(name, "-bob-", n), "text"))
@@ -88,9 +88,9 @@ func TestAThousandWatchersTakeNobodysTime(t *testing.T) {
 			case n < 70:
 				path = job + "/log?follow=1"
 			case n < 85:
-				path = "/v1/events?after=1" // all that ever was
+				path = "/v1/events?after=1" // the whole log
 			}
-			watchers.Go(func() { // who follows output hears nothing until there is some
+			watchers.Go(func() { // a watcher of output gets nothing until there is some
 				resp, err := send(ctx, "GET", path, token, "")
 				if err != nil {
 					return
@@ -112,9 +112,9 @@ func TestAThousandWatchersTakeNobodysTime(t *testing.T) {
 	}
 }
 
-// A job is written as JSON once for all who watch it, whether they follow that job, all jobs, or come back to what they
-// have missed; and each of them gets it.
-func TestAJobIsEncodedOnceForAllWatchers(t *testing.T) {
+// A job is encoded once for all its watchers, whether they follow that job, all jobs, or catch up; and each of them
+// gets it.
+func TestFeed_EncodesAJobOnceForAllWatchers(t *testing.T) {
 	t.Parallel()
 	const each, jobs = 60, 30
 	w := newWorld(t, func(o *Options) { o.Rate = 100_000 })
@@ -128,7 +128,7 @@ func TestAJobIsEncodedOnceForAllWatchers(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer leave()
-	var ends [3]atomic.Int32 // watchers that got what is last
+	var ends [3]atomic.Int32 // watchers that got the last change
 	for n, path := range []string{"/v1/jobs/j1/watch", "/v1/events", "/v1/events?after=1"} {
 		token := w.user(fmt.Sprint("vi", n), identity.Grant{Team: "vision", Role: identity.Viewer})
 		for range each {
@@ -153,7 +153,7 @@ func TestAJobIsEncodedOnceForAllWatchers(t *testing.T) {
 		}
 	}
 	w.must("POST", "/v1/jobs/j1/end", api.End{}, nil)
-	for _, n := range []int{0, 2} { // who follows all jobs may have come after the end
+	for _, n := range []int{0, 2} { // watchers of all jobs may have come after the end
 		await.True(t, "all got the end", func() bool { return ends[n].Load() == each })
 	}
 	if drawn := w.jobs.Drawn(); drawn > 3*jobs {

@@ -8,10 +8,10 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// wirePackages are the packages whose types go over the wire; those of the standard library write themselves.
+// wirePackages are the packages of wire types; types of the standard library encode themselves.
 var wirePackages = []string{"scrimp/client", "scrimp/money", "scrimp/internal/wire/api"}
 
-// inner returns the types of the program's inside that a value of t holds.
+// inner returns the program's internal types within t.
 func inner(t reflect.Type, seen map[reflect.Type]bool) (found []reflect.Type) {
 	if seen[t] {
 		return nil
@@ -36,8 +36,8 @@ func inner(t reflect.Type, seen map[reflect.Type]bool) (found []reflect.Type) {
 	return found
 }
 
-// What is sent and answered is made of the wire's own types alone.
-func TestNoInternalTypeGoesOverTheWire(t *testing.T) {
+// Requests and responses consist of wire types only.
+func TestWire_ContainsNoInternalTypes(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
 	for _, r := range table() {

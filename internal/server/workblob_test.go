@@ -26,8 +26,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// bucketWorld is a lendingWorld whose bucket is that of a real server of S3, behind a gate that evaluates the policies
-// of sessions. Objects is the folder in which that has them; while away is set the bucket is out of order.
+// bucketWorld returns a lendingWorld with a bucket on a real S3 server, behind a gate that evaluates session
+// policies. objects is the folder of its objects; while away is set, the bucket fails.
 func bucketWorld(t *testing.T) (w *world, gate *awstest.Gate, store, objects string, away *atomic.Bool) {
 	t.Helper()
 	address, objects := blobtest.S3(t)
@@ -37,7 +37,7 @@ func bucketWorld(t *testing.T) (w *world, gate *awstest.Gate, store, objects str
 		Region: "us-east-1"}, &atomic.Bool{}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if away.Load() {
-			w.WriteHeader(http.StatusNotImplemented) // which the SDK does not try again
+			w.WriteHeader(http.StatusNotImplemented) // a status that the SDK does not retry
 			return
 		}
 		gate.ServeHTTP(w, r)
@@ -52,7 +52,7 @@ func bucketWorld(t *testing.T) (w *world, gate *awstest.Gate, store, objects str
 	return w, gate, store, filepath.Join(objects, "team", "jobs"), away
 }
 
-// blobOf asks as an attempt's agent does, until it is no longer to wait.
+// blobOf asks as an attempt's agent does, until it need not wait.
 func (w *world) blobOf(attempt, query string) (code int, at api.WorkBlob) {
 	w.t.Helper()
 	for at.Wait = true; at.Wait; {
@@ -67,9 +67,9 @@ func (w *world) blobOf(attempt, query string) (code int, at api.WorkBlob) {
 	return code, at
 }
 
-// Agents get their work folder from their job's prefix in the bucket, and not from the server: two attempts of a job, on
-// two machines, that are the real agent and hold no key of their own. The next of them goes on from the checkpoint there.
-func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
+// Agents get their work folder from their job's prefix in the bucket instead of from the server: two attempts of a
+// job, on two machines with the real agent and no keys of their own. The second resumes from the checkpoint there.
+func TestWorkBlob_MachineFetchesFromTheBucket(t *testing.T) {
 	lane.Component(t, "objects")
 	w, gate, store, _, _ := bucketWorld(t)
 	url := w.listens(t, "tcp")
@@ -86,7 +86,7 @@ func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
 	first := w.newest("a", "")
 	p, _ := w.elsewhere(t, url, first)
 	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.HasSaved() })
-	if err := p.Signal(syscall.SIGTERM); err != nil { // as the provider's notice does
+	if err := p.Signal(syscall.SIGTERM); err != nil { // as at the provider's notice
 		t.Fatal(err)
 	}
 	_, end := w.elsewhere(t, url, w.newest("a", first))
@@ -105,7 +105,7 @@ func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
 			gets[x.Key] = true
 		}
 	}
-	if puts != 4 || len(gets) != 3 { // two parts between a begin and an end; the server and two machines
+	if puts != 4 || len(gets) != 3 { // two parts between create and complete; reads by the server and two machines
 		t.Errorf("%d puts, and gets by %d sessions", puts, len(gets))
 	}
 	if text := w.log.String(); strings.Contains(text, "not taken from its job's bucket") || !strings.Contains(text, "is in its job's bucket") {
@@ -113,9 +113,9 @@ func TestAMachineGetsItsWorkFolderFromTheBucket(t *testing.T) {
 	}
 }
 
-// An attempt is told of its own job's folder alone; one of a job without a declared store is told of none, and neither is
-// any where the bucket is away.
-func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
+// An attempt gets the place of its own job's folder only. An attempt of a job without a declared store gets none,
+// and neither does any while the bucket is away.
+func TestWorkBlob_NamesTheJobsOwnFolderOnly(t *testing.T) {
 	lane.Component(t, "objects")
 	w, gate, store, objects, away := bucketWorld(t)
 	folder := t.TempDir()
@@ -163,9 +163,9 @@ func TestAnAttemptIsToldOfItsOwnJobsFolder(t *testing.T) {
 	}
 }
 
-// What scrimp gc removes of a job's work folder goes from the bucket too, and nothing else there; where the bucket is
-// away the folder goes here, the answer says what is left there, and the next round removes it.
-func TestTheCopyOfAWorkFolderGoesWithIt(t *testing.T) {
+// scrimp gc removes the copy in the bucket, too, and nothing else there. If the bucket is away, it removes the
+// folder here, reports the rest, and the next round removes that.
+func TestGC_RemovesTheCopyInTheBucket(t *testing.T) {
 	lane.Component(t, "objects")
 	w, _, store, objects, away := bucketWorld(t)
 	w.workBlobs.Rests = 0

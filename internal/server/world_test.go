@@ -30,7 +30,7 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// shut is a provider that has nothing for sale: jobs wait.
+// shut is a provider without offers: jobs wait.
 type shut struct{}
 
 func (shut) Launch(context.Context, engine.Request) ([]engine.Instance, error) {
@@ -42,14 +42,14 @@ func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
 }
 
-// world is a server without a market, asked in process.
+// world is a server without a market, called in process.
 type world struct {
 	*Server
 	t       testing.TB
 	h       http.Handler
 	log     *bytes.Buffer
 	stopped int
-	free    atomic.Int64 // bytes that the disk is said to have left; 0: what it has
+	free    atomic.Int64 // free bytes that the test reports; 0: the real number
 	entries atomic.Int64 // free inodes that the test reports; 0: the real number
 }
 
@@ -58,7 +58,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	return newWorldOf(t, shut{}, change)
 }
 
-// hooked allows webhooks on this machine, where the tests' own are.
+// hooked allows webhooks on loopback, where those of tests are.
 func hooked(o *Options) { o.HookHosts = []string{"127.0.0.1"} }
 
 func newWorldOf(t testing.TB, sells engine.Driver, change func(*Options)) *world {
@@ -66,14 +66,14 @@ func newWorldOf(t testing.TB, sells engine.Driver, change func(*Options)) *world
 	return newWorldOn(t, sells, change, func(s store.Replica) store.Replica { return s })
 }
 
-// newWorldOn is newWorldOf on what wrap makes of the store.
+// newWorldOn is newWorldOf with the store that wrap returns.
 func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
 	return newWorldFor(t, "", sells, change, wrap)
 }
 
-// newWorldFor is newWorldOn of a tenant.
+// newWorldFor is newWorldOn for a tenant.
 func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*Options),
 	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
@@ -110,11 +110,11 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
 		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running,
-			Archive: w.view, Relieve: w.relieve, Resolve: w.resolve})
+			Archive: w.view, Relieve: w.releaseReserve, Resolve: w.resolve})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.furnish()
+	w.buildHandlers()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.control.Run(ctx) }()
@@ -131,17 +131,17 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	return w
 }
 
-// nameOf is the name of the engine that sells what d does.
+// nameOf returns the name of the engine that has d's offers.
 func nameOf(t testing.TB, d engine.Driver) string {
 	t.Helper()
 	offers, _, err := d.Offers(t.Context())
 	if err != nil || len(offers) == 0 {
-		return "p" // whose offers tests tell of by themselves
+		return "p" // tests report its offers themselves
 	}
 	return offers[0].Provider
 }
 
-// ask sends a request. A token of "owner" is the data folder's, on its socket.
+// ask sends a request. The token "owner" is the data folder's, on its socket.
 func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRecorder, api.Problem) {
 	w.t.Helper()
 	var text io.Reader
@@ -177,7 +177,7 @@ func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRec
 	return rec, p
 }
 
-// must is ask of the owner, for what has to work.
+// must is ask as the owner, for requests that must succeed.
 func (w *world) must(method, path string, body, out any) {
 	w.t.Helper()
 	rec, p := w.ask(method, path, auth.OwnerName, body)
@@ -191,7 +191,7 @@ func (w *world) must(method, path string, body, out any) {
 	}
 }
 
-// user makes a user with a token.
+// user creates a user with a token.
 func (w *world) user(name string, grants ...identity.Grant) string {
 	w.t.Helper()
 	w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: convert.To[[]client.Grant](grants)}, nil)
@@ -207,7 +207,7 @@ func aJob(name, team string) string {
 	return fmt.Sprintf(`{"spec":{"name":%q,"command":"true"%s}}`, name, team)
 }
 
-// expired makes a token that has no life left.
+// expired creates an expired token.
 func (w *world) expired(user string) string {
 	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
 	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: w.control.Tenant(),
@@ -221,7 +221,7 @@ func (w *world) expired(user string) string {
 	return text
 }
 
-// eachRecord is the log as the store keeps it.
+// eachRecord yields the log as the store keeps it.
 func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
 	t.Helper()
 	return func(yield func(store.Record, error) bool) {
@@ -240,7 +240,7 @@ func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
 	}
 }
 
-// secrets are those that are kept for the job.
+// secrets returns the stored secrets of the job.
 func (w *world) secrets(job string) map[string]string {
 	w.t.Helper()
 	m, err := w.vault().Open(job)

@@ -45,10 +45,7 @@ func (w *World) endTold(i *instance) {
 		w.bills(i)
 		return
 	}
-	if again := i.id + "-again"; w.fault == FaultBilledTwice && w.up && w.m.Knows(again) {
-		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause})
-		w.step(core.BillReceived{Instance: again, Launch: i.key, Lines: slices.Clone(i.bill)})
-	}
+	w.billAgain(i)
 	if w.up && !w.m.Knows(i.id) {
 		w.saw("given up, then billed")
 	}
@@ -65,6 +62,14 @@ func (w *World) endTold(i *instance) {
 		return
 	}
 	w.bills(i)
+}
+
+// billAgain ends and bills a machine a second time, under another name, if FaultBilledTwice is injected.
+func (w *World) billAgain(i *instance) {
+	if again := i.id + "-again"; w.fault == FaultBilledTwice && w.up && w.m.Knows(again) {
+		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause})
+		w.step(core.BillReceived{Instance: again, Launch: i.key, Lines: slices.Clone(i.bill)})
+	}
 }
 
 // unknown reports whether nothing was heard of an instance that was asked for: it is

@@ -62,9 +62,7 @@ func Ask(q Scenario) Forecast {
 	if q.Planner == nil {
 		q.Planner = plan.NewPlanner()
 	}
-	var costs, marginal []float64
-	var finishes, begins []time.Duration
-	var ways []string
+	var all outcomes
 	for n := range q.Runs {
 		w, j := play(q, uint64(n)+1)
 		if q.Halt != nil && q.Halt() {
@@ -73,43 +71,65 @@ func Ask(q Scenario) Forecast {
 		if n == 0 {
 			f.First = w.first
 		}
-		all := j.Attempts()
-		if len(all) > 0 && f.On == "" {
-			f.On = all[0].Offer()
-		}
-		if len(all) > 0 {
-			begins = append(begins, max(0, all[0].From().Sub(q.Now)))
-		}
-		finish := w.now.Sub(q.Now)
-		if !j.Finished().IsZero() {
-			finish = j.Finished().Sub(q.Now)
-		}
-		if j.State() == core.Succeeded {
-			f.Done++
-			if q.Terms.Deadline.IsZero() || !j.Finished().After(q.Terms.Deadline) {
-				f.InTime++
-			}
-		}
-		if j.Finished().IsZero() {
-			f.Endless++
-		}
-		for _, a := range all {
-			if a.Taken() { // also one that was given back once it was told
-				f.Interruptions++
-			}
-			if !a.Started().IsZero() && !slices.Contains(ways, a.Variant()) {
-				ways = append(ways, a.Variant())
-			}
-		}
-		cost := j.Spent(w.now)
-		costs, marginal = append(costs, cost.Float()), append(marginal, cost.Sub(paidAnyway(j, w.now)).Float())
-		finishes = append(finishes, finish)
+		f.count(q, j)
+		all.add(q.Now, w.now, j)
 	}
 	runs := float64(q.Runs)
 	f.Done, f.InTime, f.Endless, f.Interruptions = f.Done/runs, f.InTime/runs, f.Endless/runs, f.Interruptions/runs
-	f.Cost, f.Marginal, f.Finish, f.Begin = shares(costs), shares(marginal), shares(finishes), shares(begins)
-	f.OnDemand = q.onDemand(ways)
+	f.Cost, f.Marginal = shares(all.costs), shares(all.marginal)
+	f.Finish, f.Begin = shares(all.finishes), shares(all.begins)
+	f.OnDemand = q.onDemand(all.ways)
 	return f
+}
+
+// count adds a run to the shares of the forecast, which are numbers of runs until the last has been played.
+func (f *Forecast) count(q Scenario, j *core.Job) {
+	all := j.Attempts()
+	if len(all) > 0 && f.On == "" {
+		f.On = all[0].Offer()
+	}
+	if j.State() == core.Succeeded {
+		f.Done++
+		if q.Terms.Deadline.IsZero() || !j.Finished().After(q.Terms.Deadline) {
+			f.InTime++
+		}
+	}
+	if j.Finished().IsZero() {
+		f.Endless++
+	}
+	for _, a := range all {
+		if a.Taken() { // also one that was given back once it was told
+			f.Interruptions++
+		}
+	}
+}
+
+// outcomes are what the runs of a forecast cost and how long they took, in the order of the runs.
+type outcomes struct {
+	costs, marginal  []float64
+	finishes, begins []time.Duration
+	ways             []string // the variants that began in any run
+}
+
+// add adds a run that was played from begin to end.
+func (o *outcomes) add(begin, end time.Time, j *core.Job) {
+	all := j.Attempts()
+	if len(all) > 0 {
+		o.begins = append(o.begins, max(0, all[0].From().Sub(begin)))
+	}
+	for _, a := range all {
+		if !a.Started().IsZero() && !slices.Contains(o.ways, a.Variant()) {
+			o.ways = append(o.ways, a.Variant())
+		}
+	}
+	cost := j.Spent(end)
+	o.costs = append(o.costs, cost.Float())
+	o.marginal = append(o.marginal, cost.Sub(paidAnyway(j, end)).Float())
+	finish := end.Sub(begin)
+	if !j.Finished().IsZero() {
+		finish = j.Finished().Sub(begin)
+	}
+	o.finishes = append(o.finishes, finish)
 }
 
 // paidAnyway is what of the job's cost by t was paid whether it ran or not.
@@ -240,9 +260,17 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 	if j, ok := w.m.Job(id); ok {
 		w.first = j.Last()
 	}
-	for n := 1; len(w.heap) > 0 && w.now.Sub(q.Now) < end; n++ {
+	w.runsOut(q, id, end)
+	j, _ := w.m.Job(id)
+	return w, j
+}
+
+// runsOut plays the job on until it has ended, it has begun too often, the question is halted, or the longest span has
+// passed.
+func (w *World) runsOut(q Scenario, id string, longest time.Duration) {
+	for n := 1; len(w.heap) > 0 && w.now.Sub(q.Now) < longest; n++ {
 		if n%1000 == 0 && q.Halt != nil && q.Halt() {
-			break
+			return
 		}
 		w.next()
 		j, ok := w.m.Job(id)
@@ -250,12 +278,10 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 			w.first = j.Last()
 		}
 		if ok && j.Epoch() > mostTries {
-			break
+			return
 		}
 		if w.m.Quiet() && w.allTold() {
-			break
+			return
 		}
 	}
-	j, _ := w.m.Job(id)
-	return w, j
 }

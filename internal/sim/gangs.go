@@ -172,15 +172,18 @@ func (w *World) bereaved(i *instance) {
 		if w.calm || w.gang.IntN(2) == 0 {
 			continue // it hangs
 		}
-		w.after(time.Duration(1+w.gang.IntN(60))*time.Second, func() {
-			if r.dead || r.over {
-				return
-			}
-			w.saw("a rank fails after a loss")
-			r.over = true
-			r.end("failed", 1, r.step(), false)
-		})
+		w.after(time.Duration(1+w.gang.IntN(60))*time.Second, func() { w.failAfterLoss(r) })
 	}
+}
+
+// failAfterLoss fails the program of a rank that still runs.
+func (w *World) failAfterLoss(r *agent) {
+	if r.dead || r.over {
+		return
+	}
+	w.saw("a rank fails after a loss")
+	r.over = true
+	r.end("failed", 1, r.step(), false)
 }
 
 // completes lets the other ranks of a gang end with the first.

@@ -53,18 +53,7 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	}
 	w.boots(i, a.Image)
 	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
-	beside := 0
-	for _, other := range w.open {
-		if other.running() && other.offer.ID == i.offer.ID {
-			beside++
-		}
-		if other.key == a.Allocation && len(w.byKey[a.Allocation]) >= w.wanted[a.Allocation] && other.running() {
-			w.breaks("rented twice: %s has %s and %s", a.Allocation, other.id, i.id)
-		}
-	}
-	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || w.gone(z)) {
-		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Allocation, i.offer.ID, beside, r.Count)
-	}
+	w.checkRented(i, z)
 	if w.later(w.faults.Lag) {
 		most := mostLag
 		if s := w.sellerOf(&z.offer); s != nil {
@@ -78,6 +67,25 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	w.boot(i)
 	w.ages(i)
 	w.answer(i)
+}
+
+// checkRented checks that a new machine is not one more than its launch wants, nor one more than its reservation has.
+func (w *World) checkRented(i *instance, z *zone) {
+	beside := 0
+	for _, other := range w.open {
+		if !other.running() {
+			continue
+		}
+		if other.offer.ID == i.offer.ID {
+			beside++
+		}
+		if other.key == i.key && len(w.byKey[i.key]) >= w.wanted[i.key] {
+			w.breaks("rented twice: %s has %s and %s", i.key, other.id, i.id)
+		}
+	}
+	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || w.gone(z)) {
+		w.breaks("reserved: %s has %s, and %d of %d machines run there", i.key, i.offer.ID, beside, r.Count)
+	}
 }
 
 // mostLag is how long a provider's list may lack a machine that runs.

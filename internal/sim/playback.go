@@ -89,12 +89,17 @@ func Play(p Playback) Played {
 		}
 	}
 	j, _ := w.m.Job(id)
-	out := Played{State: j.State(), Why: j.Why(), Cost: j.Spent(w.now), Submitted: now, Ended: w.now,
+	return played(j, t, now, w.now)
+}
+
+// played sums up a job that was submitted at submitted, and played until end.
+func played(j *core.Job, t core.Terms, submitted, end time.Time) Played {
+	out := Played{State: j.State(), Why: j.Why(), Cost: j.Spent(end), Submitted: submitted, Ended: end,
 		Attempts: j.Attempts()}
 	if !j.Finished().IsZero() {
 		out.Ended = j.Finished()
 	}
-	out.Finish = out.Ended.Sub(now)
+	out.Finish = out.Ended.Sub(submitted)
 	home := ""
 	for _, a := range j.Attempts() {
 		if a.From().IsZero() {

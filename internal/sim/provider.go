@@ -20,41 +20,11 @@ func (w *World) act(a core.Action) {
 	case core.Launch:
 		w.launch(a)
 	case core.Cancel:
-		d := time.Second
-		if w.chance(w.faults.Late) {
-			w.saw("fault late × cancel")
-			d = 3 * time.Minute
-		}
-		if now := w.granting[a.Allocation]; now != nil && w.later(0.3) { // while the cancel is under way
-			now()
-		}
-		w.after(d, func() { w.cancel(a) })
+		w.cancelSoon(a)
 	case core.Terminate:
-		if w.undecided[a.Instance] {
-			w.breaks("owner: %s is ended, and nobody has said whose it is", a.Instance)
-		}
-		d := w.delay(1, int(slowestEnd/time.Second)-1)
-		if w.script != nil {
-			d = max(d, w.script.slow)
-		}
-		if w.chance(w.faults.TermFail) {
-			w.saw("fault late × terminate")
-			d += 3 * time.Minute
-		}
-		w.after(d, func() { w.terminate(a) })
+		w.terminateSoon(a)
 	case core.Drain:
-		d := w.delay(1, 3)
-		if w.chance(w.faults.Late) {
-			w.saw("fault late × drain")
-			d += 30 * time.Second
-		}
-		w.after(d, func() {
-			for _, told := range w.ranks(a.Attempt) {
-				if told.i.running() {
-					told.drain("drained")
-				}
-			}
-		})
+		w.drainSoon(a)
 	case core.Probe:
 		w.looked(a)
 	case core.BuildTable:
@@ -66,6 +36,51 @@ func (w *World) act(a core.Action) {
 	case core.Notify:
 		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
 	}
+}
+
+// cancelSoon cancels a launch after a delay. The machine may come in the meantime.
+func (w *World) cancelSoon(a core.Cancel) {
+	d := time.Second
+	if w.chance(w.faults.Late) {
+		w.saw("fault late × cancel")
+		d = 3 * time.Minute
+	}
+	if now := w.granting[a.Allocation]; now != nil && w.later(0.3) { // while the cancel is under way
+		now()
+	}
+	w.after(d, func() { w.cancel(a) })
+}
+
+// terminateSoon ends a machine after a delay. It checks that the core ends no machine whose owner nobody has named.
+func (w *World) terminateSoon(a core.Terminate) {
+	if w.undecided[a.Instance] {
+		w.breaks("owner: %s is ended, and nobody has said whose it is", a.Instance)
+	}
+	d := w.delay(1, int(slowestEnd/time.Second)-1)
+	if w.script != nil {
+		d = max(d, w.script.slow)
+	}
+	if w.chance(w.faults.TermFail) {
+		w.saw("fault late × terminate")
+		d += 3 * time.Minute
+	}
+	w.after(d, func() { w.terminate(a) })
+}
+
+// drainSoon drains the ranks of an attempt whose machines still run after a delay.
+func (w *World) drainSoon(a core.Drain) {
+	d := w.delay(1, 3)
+	if w.chance(w.faults.Late) {
+		w.saw("fault late × drain")
+		d += 30 * time.Second
+	}
+	w.after(d, func() {
+		for _, rank := range w.ranks(a.Attempt) {
+			if rank.i.running() {
+				rank.drain("drained")
+			}
+		}
+	})
 }
 
 // terminate ends a machine, as soon as its provider answers.

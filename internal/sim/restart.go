@@ -212,18 +212,9 @@ func (w *World) sweepOf(s *seller) {
 	if w.fault == FaultNoSweep || s != nil && w.now.Before(s.away) {
 		return
 	}
-	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told && i.billed == i.billing })
-	for _, i := range w.open {
-		if !i.running() && w.up && w.m.Awaits(i.id) {
-			w.endTold(i)
-		}
-	}
+	w.reportEnds()
 	b, shown, news := w.inventory(s)
-	for _, a := range w.m.Live() {
-		for _, k := range a.Tasks() {
-			news = news || k.Live() && a.Provider() == b.Provider && !shown[k.Instance()]
-		}
-	}
+	news = news || w.missing(b.Provider, shown)
 	for _, other := range w.sellers {
 		if w.fault == FaultOneSweep && other != s {
 			w.step(core.InventorySeen{Provider: other.name, AsOf: w.now, Running: b.Running})
@@ -238,6 +229,31 @@ func (w *World) sweepOf(s *seller) {
 		return
 	}
 	w.step(b)
+}
+
+// reportEnds drops the machines whose end and whole bill the core has, and reports the ends for which it waits.
+func (w *World) reportEnds() {
+	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told && i.billed == i.billing })
+	for _, i := range w.open {
+		if !i.running() && w.up && w.m.Awaits(i.id) {
+			w.endTold(i)
+		}
+	}
+}
+
+// missing reports whether a live task of the core has a machine at the provider that its list does not show.
+func (w *World) missing(provider string, shown map[string]bool) bool {
+	for _, a := range w.m.Live() {
+		if a.Provider() != provider {
+			continue
+		}
+		for _, k := range a.Tasks() {
+			if k.Live() && !shown[k.Instance()] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // inventory is what a provider lists, by instance too, and whether the core knows nothing of some of it.

@@ -265,12 +265,23 @@ func (w *World) step(b core.Body) bool {
 	if w.calm && w.gang != nil {
 		w.wakes(out.Facts)
 	}
+	if w.acts(out.Actions) {
+		w.crash(time.Duration(5+w.rng.IntN(200)) * time.Second)
+	} else if w.keeps && w.faults.Crash > 0 && len(w.log)%37 == 0 {
+		w.snap, _ = w.m.Snapshot()
+		w.snapAt = len(w.log)
+	}
+	return true
+}
+
+// acts does the actions of a step in their order, up to a crash of the server. It reports whether the server crashes.
+func (w *World) acts(actions []core.Action) (crash bool) {
 	odds := w.faults.Crash
-	if len(out.Actions) > 0 {
+	if len(actions) > 0 {
 		odds *= 6 // where a crash can hurt
 	}
-	crash := w.chance(odds)
-	for _, a := range out.Actions {
+	crash = w.chance(odds)
+	for _, a := range actions {
 		w.saw("action " + a.Kind())
 		crash = crash || w.script != nil && w.script.dies == a.Kind()
 		if crash {
@@ -279,13 +290,7 @@ func (w *World) step(b core.Body) bool {
 		}
 		w.act(a)
 	}
-	if crash {
-		w.crash(time.Duration(5+w.rng.IntN(200)) * time.Second)
-	} else if w.keeps && w.faults.Crash > 0 && len(w.log)%37 == 0 {
-		w.snap, _ = w.m.Snapshot()
-		w.snapAt = len(w.log)
-	}
-	return true
+	return crash
 }
 
 // event is what happens now, by the server's clock.

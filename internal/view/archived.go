@@ -11,8 +11,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// Archived returns which of the jobs are archived, by a moment at which the log had that
-// event, with their records.
+// Archived returns the records of those jobs that are archived, as of a moment when the log had event upTo.
 func (v *View) Archived(ctx context.Context, upTo uint64, jobs ...string) (map[string]json.RawMessage, error) {
 	if err := v.Wait(ctx, upTo); err != nil {
 		return nil, err
@@ -24,7 +23,7 @@ func (v *View) Archived(ctx context.Context, upTo uint64, jobs ...string) (map[s
 	return v.records(ctx, slices.Collect(maps.Values(rows)), slices.Collect(maps.Keys(rows)))
 }
 
-// AreArchived returns which of the names are those of archived jobs.
+// AreArchived reports which of the names belong to archived jobs.
 func (v *View) AreArchived(ctx context.Context, upTo uint64, jobs ...string) (map[string]bool, error) {
 	if err := v.Wait(ctx, upTo); err != nil {
 		return nil, err
@@ -37,7 +36,7 @@ func (v *View) AreArchived(ctx context.Context, upTo uint64, jobs ...string) (ma
 	return names, err
 }
 
-// ArchivedPage returns the jobs of a page, with their records, in their order.
+// ArchivedPage returns the jobs of a page, in its order.
 func (v *View) ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPage) ([]*state.Job, error) {
 	if err := v.Wait(ctx, upTo); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func (v *View) ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPa
 	return jobs, nil
 }
 
-// records are those of the jobs that are named, which were archived by the events of the rows.
+// records returns the records of the named jobs from the events of the rows, which archived them.
 func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []string,
 ) (map[string]json.RawMessage, error) {
 	wanted := map[string]bool{}
@@ -83,7 +82,7 @@ func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []str
 		return nil, err
 	}
 	found := map[string]json.RawMessage{}
-	for _, r := range events { // the newest last: a job may have been archived before
+	for _, r := range events { // newest last: a job may have been archived before
 		facts, err := state.DecodeFacts(r.Facts)
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", r.Seq, err)
@@ -95,7 +94,7 @@ func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []str
 		}
 	}
 	if len(found) < len(wanted) {
-		return nil, fmt.Errorf("look for archived jobs: %d of %d records are not where the view says",
+		return nil, fmt.Errorf("find archived jobs: %d of %d records are missing where the view points",
 			len(wanted)-len(found), len(wanted))
 	}
 	return found, nil

@@ -14,20 +14,20 @@ import (
 	"scrimp/internal/store"
 )
 
-// What of a job is asked for. Each is a bit.
+// What selects the events of a job that a reader wants. Each value is a bit.
 type What uint64
 
-// What an event may say of a job.
+// The kinds of events.
 const (
-	Decisions What = 1 << iota // what was decided about it
-	Progress                   // what its programs said
+	Decisions What = 1 << iota // decisions about the job
+	Progress                   // reports of its programs
 )
 
-// bits is how many of a number in the view say what, and how many kinds there may be.
+// bits is the number of bits of an entry that hold its What, and so the highest number of kinds.
 const bits = 2
 
-// gathering is what events add to the view. A job's events are numbers, each shifted by what
-// it says, as varints: 3 to 5 bytes each.
+// gathering collects additions to the view. A job's entries are event numbers, shifted left over their What, as
+// varints: 3 to 5 bytes each.
 type gathering struct{ store.ViewRows }
 
 func newGathering() gathering {
@@ -38,12 +38,12 @@ func (g gathering) add(job string, seq uint64, what What) {
 	g.Events[job] = binary.AppendUvarint(g.Events[job], seq<<bits|uint64(what))
 }
 
-// marks are what the facts of an event have in them where one is of a kind that the view takes.
+// marks occur in the facts of an event if one of them is of a kind that the view uses.
 var marks = [][]byte{markOf(state.Decided{}), markOf(state.JobArchived{}), markOf(state.JobRehydrated{})}
 
 func markOf(f state.Fact) []byte { return []byte(`"` + f.Fact() + `",`) }
 
-// take adds what an event says of jobs.
+// take adds an event to the entries of the jobs that it concerns.
 func (g gathering) take(r store.Record) error {
 	said := map[string]What{}
 	if r.Kind == (state.Progressed{}).Kind() {
@@ -76,21 +76,21 @@ func (g gathering) take(r store.Record) error {
 		}
 	}
 	for job, what := range said {
-		if !submits(r, job) {
+		if !isSubmission(r, job) {
 			g.add(job, r.Seq, what)
 		}
 	}
 	return nil
 }
 
-// submits reports whether the event is the submission of the job. Who reads a job knows
-// that event, and most jobs in a long queue have no other.
-func submits(r store.Record, job string) bool {
-	_, body, _ := bytes.Cut(r.Event, []byte(`,"body":`)) // in a text before it the quotes have a backslash
+// isSubmission reports whether the event is the submission of the job. The view leaves these out: a reader knows the
+// event from the job, and most jobs in a long queue have no other.
+func isSubmission(r store.Record, job string) bool {
+	_, body, _ := bytes.Cut(r.Event, []byte(`,"body":`)) // quotes within an earlier text have a backslash
 	return r.Kind == (state.JobSubmitted{}).Kind() && bytes.HasPrefix(body, []byte(`{"job":"`+job+`"`))
 }
 
-// attemptIn is the attempt whose program has progressed.
+// attemptIn returns the attempt of a progress event.
 func attemptIn(r store.Record) (string, error) {
 	var e struct {
 		Body struct {
@@ -103,11 +103,11 @@ func attemptIn(r store.Record) (string, error) {
 	return e.Body.Attempt, nil
 }
 
-// errTorn says that a row was changed by somebody else.
+// errTorn means that something else has changed a row.
 var errTorn = errors.New("its row in the view of the log cannot be read: stop the server, delete view.db or empty " +
 	"view_mark, and start it again")
 
-// numbers are those of a job's events that say some of what, without repetition.
+// numbers returns the events of a row that match what, without repetition.
 func numbers(row []byte, what What) (list []uint64, err error) {
 	for len(row) > 0 {
 		n, size := binary.Uvarint(row)
@@ -123,16 +123,15 @@ func numbers(row []byte, what What) (list []uint64, err error) {
 	return slices.Compact(list), nil
 }
 
-// Job is a job whose events are asked for.
+// Job is the job of a reader.
 type Job struct {
 	ID        string
 	Submitted uint64 // event of its submission
-	UpTo      uint64 // event up to which the reader has seen the log
+	UpTo      uint64 // last event that the reader has seen
 }
 
-// Events calls f with each event up to one that the reader has seen, and perhaps later
-// ones, that says some of what about the job, and with its submission, in the order of the log.
-// Samples that were dropped are left out.
+// Events calls f, in the order of the log, with the job's submission and each event that matches what, up to one
+// that the reader has seen, and perhaps later ones. It leaves out samples that were dropped.
 func (v *View) Events(ctx context.Context, j Job, what What, f func(store.Record) error) error {
 	if err := v.Wait(ctx, j.UpTo); err != nil {
 		return err

@@ -1,7 +1,6 @@
-// Package view follows the log and says by job what the log says in its order: which events
-// decided something about a job, and which brought what its programs said. Whoever reads a
-// job reads these events, and not the log. What it says follows from the log alone, lies
-// beside it, and is made anew in the background where it is lost.
+// Package view follows the log and indexes it by job: the events with decisions about a job, and those with reports
+// of its programs. A reader of one job reads these events instead of the whole log. The view follows from the log
+// alone, is stored beside it, and is rebuilt in the background if it is lost.
 package view
 
 import (
@@ -19,53 +18,52 @@ import (
 	"scrimp/internal/store"
 )
 
-// Log is the log, and where the view of it lies.
+// Log is the log with the storage of its view.
 type Log interface {
 	store.ViewStore
 	Records(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 }
 
-// Source says how much of the log is durable.
+// Source reports how much of the log is durable.
 type Source interface {
 	Durable() uint64
-	Changed() <-chan struct{} // closed when more is
+	Changed() <-chan struct{} // closed when there is more
 }
 
 const (
-	// piece is how many events are read and put in order at once.
+	// piece is the number of events read and indexed at once.
 	piece = 1000
-	// lag is how long the view lets events gather where nobody asks: many share a transaction.
+	// lag is how long the view waits for more events while nobody reads, so that many share a transaction.
 	lag = 100 * time.Millisecond
-	// patience is how long a reader waits for a view that is behind: longer than it ever is
-	// but while it is made anew. For one that is far behind nobody waits.
-	patience = 10 * time.Second
-	far      = 100_000 // events: some seconds of reading
+	// patience is how long a reader waits for a view that is behind: longer than needed except during a rebuild.
+	// Readers do not wait for a view that is far behind.
+	patience     = 10 * time.Second
+	tooFarBehind = 100_000 // events: some seconds of reading
 )
 
-// View is a view of a log. Follow keeps it near the log's end.
+// View is an index of a log by job. Follow keeps it near the log's end.
 type View struct {
 	log    Log
 	source Source
 	errors *slog.Logger
-	asked  chan struct{} // somebody waits
-	begun  atomic.Bool   // the mark is that of the log
-	from   uint64        // the log's end when the server began: who reads sees all up to there
+	asked  chan struct{} // signals that a reader waits
+	begun  atomic.Bool   // the stored mark belongs to the log
+	from   uint64        // the log's end when the server started; readers see everything up to it
 
 	mu   sync.Mutex
 	mark store.ViewMark
-	more chan struct{} // closed when the mark rises; nil: nobody waits
+	more chan struct{} // closed when the mark advances; nil: nobody waits
 }
 
-// New is a view that has read nothing yet.
+// New returns a view that has read nothing yet.
 func New(log Log, errors *slog.Logger) *View {
 	return &View{log: log, errors: errors, asked: make(chan struct{}, 1)}
 }
 
-// On says how much of the log is durable, before anything is read. Who reads sees all that
-// is by now.
+// On sets the source of the log's position, before anything is read. Readers see everything that is durable by then.
 func (v *View) On(source Source) { v.source, v.from = source, source.Durable() }
 
-// BehindError says that the view is being made anew, and how far it has come.
+// BehindError means that the view is being rebuilt, with its progress.
 type BehindError struct{ At, Of uint64 }
 
 func (e *BehindError) Error() string {
@@ -91,7 +89,7 @@ func (v *View) Follow(ctx context.Context) {
 		case ctx.Err() == nil:
 			v.begun.Store(false) // another server may have moved it
 			if !errors.Is(err, store.ErrConflict) && !failing {
-				v.errors.Error("the log is not put in order by job; trying again", "error", err, isolate.Stack(err))
+				v.errors.Error("cannot index the log by job; retrying", "error", err, isolate.Stack(err))
 				failing = true
 			}
 			_ = wait.For(ctx, time.Second)
@@ -99,7 +97,7 @@ func (v *View) Follow(ctx context.Context) {
 	}
 }
 
-// rest waits until there is more of the log, and then for a while, unless somebody asks.
+// rest waits until the log grows, and then a while longer unless somebody reads.
 func (v *View) rest(ctx context.Context, changed <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -113,7 +111,7 @@ func (v *View) rest(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// begin finds out how far the view has come. One of another log is made anew.
+// begin reads how far the view has come. It rebuilds a view of another log.
 func (v *View) begin(ctx context.Context) error {
 	mark, err := v.log.ViewMark(ctx)
 	if err != nil {
@@ -124,7 +122,7 @@ func (v *View) begin(ctx context.Context) error {
 		return err
 	}
 	if !same {
-		v.errors.Warn("what lies beside the log says the order of another log by job: it is made anew")
+		v.errors.Warn("the index beside the log belongs to another log; rebuilding it")
 		if err := v.log.ClearView(ctx); err != nil {
 			return err
 		}
@@ -134,7 +132,7 @@ func (v *View) begin(ctx context.Context) error {
 	return nil
 }
 
-// same reports whether the log is the one that the mark was made for.
+// same reports whether the mark belongs to this log.
 func (v *View) same(ctx context.Context, mark store.ViewMark) (bool, error) {
 	if mark.Seq > v.source.Durable() {
 		return false, nil
@@ -149,13 +147,13 @@ func (v *View) same(ctx context.Context, mark store.ViewMark) (bool, error) {
 	return len(records) == 1 && sumOf(records[0]) == mark.Sum, nil
 }
 
-// sumOf tells an event from that of the same number in another log.
+// sumOf distinguishes an event from one of the same number in another log.
 func sumOf(r store.Record) string {
 	sum := sha256.Sum256(r.Event)
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// catchUp reads the log up to what is durable.
+// catchUp reads the log up to its durable end.
 func (v *View) catchUp(ctx context.Context) error {
 	for {
 		end, from := v.source.Durable(), v.at()
@@ -180,7 +178,7 @@ func (v *View) catchUp(ctx context.Context) error {
 			}
 		}
 		if to.Seq == from.Seq {
-			return fmt.Errorf("events after %d are not there, and the log ends at %d", from.Seq, end)
+			return fmt.Errorf("events after %d are missing, and the log ends at %d", from.Seq, end)
 		}
 		if err := v.log.MoveView(ctx, from, to, rows.ViewRows); err != nil {
 			return err
@@ -205,7 +203,7 @@ func (v *View) rise(mark store.ViewMark) {
 	}
 }
 
-// next is the mark, and a channel that is closed when it rises.
+// next returns the mark, and a channel that closes when it advances.
 func (v *View) next() (store.ViewMark, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -215,8 +213,8 @@ func (v *View) next() (store.ViewMark, <-chan struct{}) {
 	return v.mark, v.more
 }
 
-// Wait returns when the view has read the log up to an event that is durable, and what was
-// there when the server began, or a *BehindError where that takes too long.
+// Wait returns once the view has read the log up to a durable event, and up to the log's end at the start of the
+// server. If that takes too long, it returns a *BehindError.
 func (v *View) Wait(ctx context.Context, seq uint64) error {
 	seq = max(seq, v.from)
 	patient := time.NewTimer(patience)
@@ -226,12 +224,12 @@ func (v *View) Wait(ctx context.Context, seq uint64) error {
 		switch {
 		case mark.Seq >= seq:
 			return nil
-		case v.begun.Load() && seq-mark.Seq > far:
+		case v.begun.Load() && seq-mark.Seq > tooFarBehind:
 			return &BehindError{At: mark.Seq, Of: seq}
 		}
 		select {
 		case v.asked <- struct{}{}:
-		default: // it knows already
+		default: // a signal is pending
 		}
 		select {
 		case <-more:

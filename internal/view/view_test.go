@@ -31,7 +31,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// source is a log's end.
+// source is the end of a log.
 type source struct {
 	mu   sync.Mutex
 	end  uint64
@@ -58,7 +58,7 @@ func (s *source) rise(end uint64) {
 	s.more = make(chan struct{})
 }
 
-// world is a log in the making with what a reader has to find in it.
+// world is a growing log with the expected results of a reader.
 type world struct {
 	testing.TB
 	store.Store
@@ -66,7 +66,7 @@ type world struct {
 	rng       *rand.Rand
 	seq       uint64
 	submitted map[string]uint64
-	said      map[string]map[view.What][]uint64 // by job: the events that say so, its submission not among them
+	said      map[string]map[view.What][]uint64 // by job: the matching events without its submission
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
@@ -79,7 +79,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 
 func (w *world) job() string { return fmt.Sprintf("j-%d", 1+w.rng.IntN(len(w.submitted))) }
 
-// note keeps what an event says of a job.
+// note records that an event concerns a job.
 func (w *world) note(job string, what view.What) {
 	if w.submitted[job] == w.seq {
 		return
@@ -92,8 +92,8 @@ func (w *world) note(job string, what view.What) {
 	}
 }
 
-// event is the next of the log: a job that is new, what a program said, or time that went by,
-// each with decisions about some jobs.
+// event returns the next event of the log: a new job, a report of a program, or time that passed, each with
+// decisions about some jobs.
 func (w *world) event() store.Record {
 	w.seq++
 	e := state.Event{At: time.Unix(int64(w.seq), 0).UTC(), Schema: 1, Tenant: "default"}
@@ -135,7 +135,7 @@ func (w *world) event() store.Record {
 	return r
 }
 
-// write appends so many events.
+// write appends n events.
 func (w *world) write(n int) {
 	w.Helper()
 	list := make([]store.Record, n)
@@ -146,7 +146,7 @@ func (w *world) write(n int) {
 	w.rise(w.seq)
 }
 
-// follow begins a view, which is there until the function that it returns is called.
+// follow starts a view, which runs until the returned function is called.
 func (w *world) follow() (*view.View, func()) {
 	v := view.New(w, slog.New(slog.DiscardHandler))
 	v.On(w)
@@ -156,7 +156,7 @@ func (w *world) follow() (*view.View, func()) {
 	return v, func() { cancel(); <-done }
 }
 
-// agrees holds what the view says of each job against the log.
+// agrees compares the view of each job with the log.
 func (w *world) agrees(v *view.View) {
 	w.Helper()
 	for job, submitted := range w.submitted {
@@ -179,9 +179,9 @@ func (w *world) agrees(v *view.View) {
 	}
 }
 
-// What a view says of a job is what its log says, however often the view's server ended,
-// and who asks sees all that was durable before.
-func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
+// The view of a job agrees with its log, however often the view's server restarted, and a reader sees everything
+// that was durable before.
+func TestEvents_MatchTheLog(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(3, 30)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
 					w.agrees(v)
 				}
 				end()
-				w.write(1 + w.rng.IntN(lane.Pick(500, 1500))) // while nobody follows
+				w.write(1 + w.rng.IntN(lane.Pick(500, 1500))) // while no view follows
 				if w.rng.IntN(4) == 0 {
 					must(t, w.ClearView(t.Context()))
 				}
@@ -209,9 +209,8 @@ func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
 	}
 }
 
-// A view that lies beside another log is made anew: one that has the same numbers, and one
-// that is shorter.
-func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
+// A view that belongs to another log is rebuilt: one with the same numbers, and a shorter one.
+func TestView_OfAnotherLogIsRebuilt(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]func(store.ViewMark) store.ViewMark{
 		"other events":  func(m store.ViewMark) store.ViewMark { m.Sum = "0"; return m },
@@ -234,8 +233,8 @@ func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A view whose file is lost or damaged is made anew.
-func TestALostViewIsMadeAnew(t *testing.T) {
+// A lost or damaged view is rebuilt.
+func TestView_IsRebuiltWhenLost(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(string) error{
 		"lost":    os.Remove,
@@ -264,8 +263,8 @@ func TestALostViewIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Of two servers that follow one log, as while one takes over, both say what the log says.
-func TestTwoMayFollowOneLog(t *testing.T) {
+// If two servers follow one log, as during a takeover, both views agree with the log.
+func TestView_TwoServersMayFollowOneLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 9)
 	a, endA := w.follow()
@@ -281,8 +280,8 @@ func TestTwoMayFollowOneLog(t *testing.T) {
 	endB()
 }
 
-// Dropped samples are left out, and nothing else is.
-func TestDroppedSamplesAreLeftOut(t *testing.T) {
+// Readers do not get dropped samples, but everything else.
+func TestEvents_OmitDroppedSamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 10)
 	w.write(150)
@@ -309,7 +308,7 @@ func TestDroppedSamplesAreLeftOut(t *testing.T) {
 	w.agrees(v)
 }
 
-// idle is a store whose tables do not move.
+// idle is a store whose view does not advance.
 type idle struct{ store.Store }
 
 func (idle) MoveView(ctx context.Context, _, _ store.ViewMark, _ store.ViewRows) error {
@@ -323,8 +322,8 @@ func (idle) Records(context.Context, uint64, int) ([]store.Record, error) {
 	return []store.Record{{Seq: 1, Kind: "tick"}}, nil
 }
 
-// For a view that is far behind nobody waits.
-func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
+// Readers do not wait for a view that is far behind.
+func TestWait_FailsAtOnceWhenFarBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{end: 1_000_000, more: make(chan struct{})}
@@ -344,8 +343,8 @@ func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
 	})
 }
 
-// Who asks a view that is being made anew is told so, and is not kept waiting.
-func TestAReaderIsToldOfAViewThatIsBehind(t *testing.T) {
+// A reader of a view that is being rebuilt gets an error at once.
+func TestWait_FailsWhenTheViewIsBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := idle{}
@@ -356,7 +355,7 @@ func TestAReaderIsToldOfAViewThatIsBehind(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); v.Follow(ctx) }()
 		began := time.Now()
-		err := v.Wait(t.Context(), 0) // what was there when the server began
+		err := v.Wait(t.Context(), 0) // up to the log's end at the start
 		var behind *view.BehindError
 		if !errors.As(err, &behind) || *behind != (view.BehindError{At: 0, Of: 5}) {
 			t.Errorf("%v; want that 0 of 5 events are in order", err)

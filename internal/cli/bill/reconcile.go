@@ -136,13 +136,7 @@ func owned(in io.Reader, f func(reconcile.Machine)) error {
 			}
 			continue
 		}
-		text := func(name string) string {
-			s := strings.Clone(row[at[name]])
-			if rest, quoted := strings.CutPrefix(s, "'"); quoted && charge.Misread(rest) {
-				return rest
-			}
-			return s
-		}
+		text := func(name string) string { return unquoted(strings.Clone(row[at[name]])) }
 		m := reconcile.Machine{Instance: text("instance"), Job: text("job"), Attempt: text("attempt"),
 			Type: text("machine"), Region: text("region"), Currency: money.Currency(text("currency"))}
 		if m.Instance == "" {
@@ -171,4 +165,12 @@ func owned(in io.Reader, f func(reconcile.Machine)) error {
 		}
 		f(m)
 	}
+}
+
+// unquoted is a cell without the quote that keeps a spreadsheet from reading it as something else.
+func unquoted(cell string) string {
+	if rest, quoted := strings.CutPrefix(cell, "'"); quoted && charge.Misread(rest) {
+		return rest
+	}
+	return cell
 }

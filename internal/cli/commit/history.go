@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,12 +75,7 @@ func (a *app) history(ctx context.Context, span time.Duration, capacity string) 
 		return fmt.Errorf("no job used a machine with --capacity %s since %s: choose another, or a longer --since", capacity,
 			from.UTC().Format(time.DateOnly))
 	}
-	first := stays[0].From
-	for _, s := range stays {
-		if s.From.Before(first) {
-			first = s.From
-		}
-	}
+	first := slices.MinFunc(stays, func(a, b commit.Stay) int { return a.From.Compare(b.From) }).From
 	if first.After(from) { // what lies before the first job is no demand of zero: nothing is known of it
 		from = first
 	}

@@ -145,17 +145,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	chips, prices := estimate.Catalogued(), estimate.NewListed(c)
 	switch {
 	case f.batch != "":
-		rows, err := learn.ReadTable(f.batch)
-		if err != nil {
-			return err
-		}
-		e := estimate.New(chips, prices, learned)
-		for _, r := range rows {
-			if err := a.Print(e.Estimate(r.Question())); err != nil {
-				return err
-			}
-		}
-		return nil
+		return a.batch(f.batch, estimate.New(chips, prices, learned))
 	case f.model == "":
 		return errors.New("nothing to estimate: give --model, --batch or --accuracy; scrimp estimate --help shows examples")
 	}
@@ -179,6 +169,20 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	return a.answer(e, q, f, runs, dates)
 }
 
+// batch prints an estimate for each row of a table.
+func (a *app) batch(file string, e *estimate.Estimator) error {
+	rows, err := learn.ReadTable(file)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := a.Print(e.Estimate(r.Question())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // answer prints one estimate, or the table of all accelerators.
 func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags, runs float64, dates string) error {
 	whole := func(o estimate.Option) sizing.Page {
@@ -190,18 +194,7 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 		return v
 	}
 	if q.Chip != "" {
-		o, err := e.Answer(q)
-		if err != nil {
-			return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
-		}
-		if a.JSON {
-			return a.Print(whole(o))
-		}
-		a.Printf("%s", sizing.Text(whole(o), a.Place()))
-		if o.Fits != nil && !*o.Fits {
-			a.help(e, q, f)
-		}
-		return nil
+		return a.one(e, q, f, whole)
 	}
 	list, err := options(e, q, f.kinds)
 	if err != nil {
@@ -228,6 +221,23 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 		if err := a.Print(whole(o)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// one prints the estimate for one accelerator, and what would help where the work does not fit on it.
+func (a *app) one(e *estimate.Estimator, q estimate.Request, f estimateFlags,
+	whole func(estimate.Option) sizing.Page) error {
+	o, err := e.Answer(q)
+	if err != nil {
+		return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
+	}
+	if a.JSON {
+		return a.Print(whole(o))
+	}
+	a.Printf("%s", sizing.Text(whole(o), a.Place()))
+	if o.Fits != nil && !*o.Fits {
+		a.help(e, q, f)
 	}
 	return nil
 }

@@ -76,20 +76,28 @@ func writeParquet(ctx context.Context, w io.Writer, columns []column, from *csv.
 			return err
 		}
 		for i, c := range columns {
-			v, err := c.value(record[i])
-			if err != nil {
+			if row[order[i]], err = c.cell(record[i], order[i]); err != nil {
 				return fmt.Errorf("row %d: %s: %w", n, c.name, err)
 			}
-			defined := 0
-			if c.null && record[i] != "" {
-				defined = 1
-			}
-			row[order[i]] = v.Level(0, defined, order[i])
 		}
 		if _, err := out.WriteRows([]parquet.Row{row}); err != nil {
 			return err
 		}
 	}
+}
+
+// cell is a value of the column, whose place in the schema is place. A column that may be null has a value where the
+// text is not empty.
+func (c column) cell(text string, place int) (parquet.Value, error) {
+	v, err := c.value(text)
+	if err != nil {
+		return v, err
+	}
+	defined := 0
+	if c.null && text != "" {
+		defined = 1
+	}
+	return v.Level(0, defined, place), nil
 }
 
 func (c column) value(text string) (v parquet.Value, err error) {

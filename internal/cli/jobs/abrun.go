@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
@@ -40,26 +41,14 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	if err != nil {
 		return err
 	}
-	arms, _, err := b.arms(f, a.Now()) // before a server is started for it
-	if err == nil {
-		_, err = f.design(arms[0].job)
+	if _, _, _, err := b.designed(f, a.Now()); err != nil { // before a server is started for it
+		return err
 	}
+	c, v, err := a.connect(ctx, f.job.Market)
 	if err != nil {
 		return err
 	}
-	c, err := a.Ensure(ctx, f.job.Market)
-	if err != nil {
-		return err
-	}
-	v, err := c.Server(ctx)
-	if err != nil {
-		return err
-	}
-	arms, notes, err := b.arms(f, v.Market.Now)
-	if err != nil {
-		return err
-	}
-	d, err := f.design(arms[0].job)
+	arms, d, notes, err := b.designed(f, v.Market.Now)
 	if err != nil {
 		return err
 	}
@@ -82,10 +71,19 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	if p.Unfit != "" && !f.force {
 		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("not run: " + p.Unfit)}
 	}
-	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
-		return errors.New("not run")
+	if err := a.ask(ctx, "Run it? [Y/n] ", f.yes); err != nil {
+		return err
 	}
 	return a.abSubmit(ctx, c, b, arms, d, f, p.Name, *budget)
+}
+
+// designed returns the two jobs of a comparison and its design.
+func (b *baseline) designed(f abFlags, now time.Time) (arms [2]arm, d ab.Design, notes []spec.Note, err error) {
+	if arms, notes, err = b.arms(f, now); err != nil {
+		return arms, d, notes, err
+	}
+	d, err = f.design(arms[0].job)
+	return arms, d, notes, err
 }
 
 // abPlan is what a comparison would cost and what it can tell, and its budget; nil: nobody gave one.
@@ -102,15 +100,8 @@ func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms 
 	if p.Name, err = freeName(ctx, c, p.Name, f.name != ""); err != nil {
 		return p, nil, err
 	}
-	if own := base.Budget.Dollars; own != nil {
-		budget = new(own.Times(2 * d.Pairs))
-	}
-	if f.budget != "" {
-		amount, err := spec.ParseAmount(f.budget)
-		if err != nil || amount.Sign() <= 0 {
-			return p, nil, fmt.Errorf("--budget %q: write an amount above 0, such as '$20'", f.budget)
-		}
-		budget = &amount
+	if budget, err = f.budgetOf(base, d); err != nil {
+		return p, nil, err
 	}
 	if budget != nil {
 		p.Budget = new(money.Short(*budget, money.USD))
@@ -133,6 +124,22 @@ func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms 
 	p.Total(budget)
 	p.Notes = abNotes(base, d)
 	return p, budget, nil
+}
+
+// budgetOf is what all runs of a comparison together may cost: what --budget says, else the baseline's own budget for
+// each; nil where neither is given.
+func (f abFlags) budgetOf(base spec.Job, d ab.Design) (*money.Amount, error) {
+	if f.budget != "" {
+		amount, err := spec.ParseAmount(f.budget)
+		if err != nil || amount.Sign() <= 0 {
+			return nil, fmt.Errorf("--budget %q: write an amount above 0, such as '$20'", f.budget)
+		}
+		return &amount, nil
+	}
+	if own := base.Budget.Dollars; own != nil {
+		return new(own.Times(2 * d.Pairs)), nil
+	}
+	return nil, nil
 }
 
 // freeName is the name of a new comparison. One that a pipeline or comparison of the same user has is refused where the

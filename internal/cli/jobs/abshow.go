@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/work/ab"
 )
@@ -136,21 +139,13 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 	if value, there := j.Metrics[metric]; there && !math.IsNaN(value) && !math.IsInf(value, 0) {
 		r.Value = &value
 	}
-	for name := range j.Metrics {
-		r.Reported = append(r.Reported, name)
-	}
+	r.Reported = slices.Collect(maps.Keys(j.Metrics))
 	receipt, err := c.Receipt(ctx, s.Job)
 	if err != nil {
 		return r, err
 	}
-	run := 0.0
-	for _, t := range receipt.Tries {
-		if t.Begun != nil {
-			run += t.Until.Sub(*t.Begun).Seconds() / max(receipt.MarketSpeed, 1e-9)
-		}
-	}
 	r.Times = map[string]float64{}
-	if run > 0 {
+	if run := secondsRun(receipt); run > 0 {
 		r.Times[show.PerRun] = run
 	}
 	if values, err := c.Metric(ctx, s.Job); err == nil { // of an older server it may not be there
@@ -160,14 +155,30 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 		}
 	}
 	if t, err := (topFlags{}).measured(ctx, c, s.Job); err == nil {
-		r.Memory = map[string]float64{}
-		for _, m := range []string{show.OfGPU, show.OfProgram} {
-			if f, measured := t.Figures[m]; measured && f.Peak > 0 {
-				r.Memory[m] = f.Peak
-			}
-		}
+		r.Memory = peaks(t)
 	}
 	return r, nil
+}
+
+// secondsRun is how long the attempts of a job ran, in seconds of the wall.
+func secondsRun(r receipt.Receipt) (run float64) {
+	for _, t := range r.Tries {
+		if t.Begun != nil {
+			run += t.Until.Sub(*t.Begun).Seconds() / max(r.MarketSpeed, 1e-9)
+		}
+	}
+	return run
+}
+
+// peaks are the highest memory of the GPU and of the program, where they were measured.
+func peaks(t api.Telemetry) map[string]float64 {
+	memory := map[string]float64{}
+	for _, m := range []string{show.OfGPU, show.OfProgram} {
+		if f, measured := t.Figures[m]; measured && f.Peak > 0 {
+			memory[m] = f.Peak
+		}
+	}
+	return memory
 }
 
 // noNumber reports whether the last value of a metric is known to be nan or infinite.

@@ -89,12 +89,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 	if err != nil {
 		return err
 	}
-	to := f.to
-	if to == "" {
-		if to = j.ID + "-outputs"; f.node != "" && f.node != "0" {
-			to += "-" + f.node
-		}
-	}
+	to := f.folder(j.ID)
 	ours := f.to == "" && !there(to)
 	for _, o := range wanted {
 		dir := to
@@ -120,6 +115,17 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 		}
 	}
 	return nil
+}
+
+// folder is where the outputs of a job go.
+func (f getFlags) folder(job string) string {
+	switch {
+	case f.to != "":
+		return f.to
+	case f.node != "" && f.node != "0":
+		return job + "-outputs-" + f.node
+	}
+	return job + "-outputs"
 }
 
 // getCheckpoint copies a checkpoint of a job.

@@ -63,24 +63,9 @@ func (l listing) query(shown int, at string) url.Values {
 // list prints jobs, which are asked for a page at a time, and says how many it left out.
 func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 	a.Waiting(ctx, c)
-	var all []api.Job
-	shown, more, at := 0, true, ""
-	for more && (l.most() == 0 || shown < l.most()) {
-		page, next, err := c.JobsPage(ctx, l.query(shown, at))
-		if err != nil {
-			return err
-		}
-		shown, at, more = shown+len(page), next, next != ""
-		switch {
-		case a.JSON && !l.back() && l.sort == "": // as they come: a million do not have to fit in memory
-			if err := a.printJobs(page); err != nil {
-				return err
-			}
-		case l.back():
-			all = append(page, all...)
-		default:
-			all = append(all, page...)
-		}
+	all, shown, more, err := a.readPages(ctx, c, l)
+	if err != nil {
+		return err
 	}
 	if l.sort != "" {
 		sortJobs(all, l.sort)
@@ -99,6 +84,32 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 		a.leftOut(ctx, c, l, shown)
 	}
 	return nil
+}
+
+// readPages reads jobs up to the most that are listed. Shown is how many it read, and more says that it left some out.
+// Of JSON in the order of submission it prints each page at once and keeps none, because a million jobs do not have to
+// fit in memory.
+func (a *app) readPages(ctx context.Context, c *command.Client, l listing) (all []api.Job, shown int, more bool,
+	err error) {
+	at := ""
+	for more = true; more && (l.most() == 0 || shown < l.most()); {
+		page, next, err := c.JobsPage(ctx, l.query(shown, at))
+		if err != nil {
+			return nil, shown, more, err
+		}
+		shown, at, more = shown+len(page), next, next != ""
+		switch {
+		case a.JSON && !l.back() && l.sort == "":
+			if err := a.printJobs(page); err != nil {
+				return nil, shown, more, err
+			}
+		case l.back():
+			all = append(page, all...)
+		default:
+			all = append(all, page...)
+		}
+	}
+	return all, shown, more, nil
 }
 
 // printJobs prints each job as an object.

@@ -141,14 +141,11 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 		return err
 	}
 	p, err := a.prepare(file, f) // before a server is started for it
-	if err == nil && f.scheduled {
-		err = f.schedules(&p, a.Now())
+	if err == nil {
+		err = f.schedule(&p, a.Now())
 	}
 	if err != nil {
 		return err
-	}
-	if !f.scheduled && p.file.Schedule != nil {
-		p.file.Notes = append(p.file.Notes, "schedule of the file is for scrimp pipeline schedule: this runs it once, now")
 	}
 	c, err := a.Ensure(ctx, f.job.Market)
 	if err != nil {
@@ -163,19 +160,8 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err != nil {
 		return err
 	}
-	if !a.JSON {
-		a.Notef("%s", group.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
-			p.file.Notes, a.Line()))
-	}
-	question := "Run it? [Y/n] "
-	if y := p.wire.Schedule; y != nil {
-		question = "Schedule it? [Y/n] "
-		if !a.JSON {
-			a.Notef("%s", group.SchedulePlan(*y, a.Line()))
-		}
-	}
-	if _, asks := command.Terminal(a.Err); asks && !f.yes && !a.JSON && !a.Confirmed(ctx, question, true) {
-		return errors.New("not run")
+	if err := a.agreedPipeline(ctx, p, f.yes); err != nil {
+		return err
 	}
 	if err := a.fit(ctx, c, p.file, v, f.force); err != nil {
 		return err
@@ -186,6 +172,33 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 		return err
 	}
 	return a.runGroup(ctx, c, s, f.detach)
+}
+
+// schedule reads the schedule of scrimp pipeline schedule. For scrimp pipeline run it notes that the file's schedule
+// does not count.
+func (f pipelineFlags) schedule(p *preparedPipeline, now time.Time) error {
+	if f.scheduled {
+		return f.schedules(p, now)
+	}
+	if p.file.Schedule != nil {
+		p.file.Notes = append(p.file.Notes, "schedule of the file is for scrimp pipeline schedule: this runs it once, now")
+	}
+	return nil
+}
+
+// agreedPipeline shows what a pipeline will do, and asks at a terminal before it does so.
+func (a *app) agreedPipeline(ctx context.Context, p preparedPipeline, yes bool) error {
+	if a.JSON {
+		return nil
+	}
+	a.Notef("%s", group.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
+		p.file.Notes, a.Line()))
+	question := "Run it? [Y/n] "
+	if y := p.wire.Schedule; y != nil {
+		question = "Schedule it? [Y/n] "
+		a.Notef("%s", group.SchedulePlan(*y, a.Line()))
+	}
+	return a.ask(ctx, question, yes)
 }
 
 // preparedPipeline is a pipeline that was read, with its stages as the server needs them.
@@ -234,9 +247,12 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 			return p, err
 		}
 		x := api.PipelineStage{Name: s.Name, Job: api.Raw(text), After: s.After, Deps: s.Deps, Outs: s.Outs,
-			Metrics: s.Metrics, Params: s.Params, Always: s.Always}
+			Metrics: s.Metrics, Params: s.Params, Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
 		if s.Gate != nil {
 			x.Gate = new(api.PipelineGate(*s.Gate))
+		}
+		for _, g := range s.Gates {
+			x.Gates = append(x.Gates, api.PipelineGate(g))
 		}
 		p.wire.Stages = append(p.wire.Stages, x)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,15 +27,11 @@ func graphOf(f *pipelinefile.File) []group.GraphStage {
 		for _, n := range s.Needs {
 			x.Needs = append(x.Needs, f.Spec.Stages[n].Name)
 		}
-		if g := s.Gate; g != nil {
-			x.Gate = g.Metric
-			if g.Min != "" {
-				x.Gate += " at least " + g.Min
-			}
-			if g.Max != "" {
-				x.Gate += " at most " + g.Max
-			}
+		var gates []string
+		for _, g := range s.All() {
+			gates = append(gates, g.Text())
 		}
+		x.Gate = strings.Join(gates, " and ")
 		list = append(list, x)
 	}
 	return group.Layered(list)

@@ -57,11 +57,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
 		return err
 	}
-	c, err := a.Ensure(ctx, f.Market)
-	if err != nil {
-		return err
-	}
-	v, err := c.Server(ctx)
+	c, v, err := a.connect(ctx, f.Market)
 	if err != nil {
 		return err
 	}
@@ -96,7 +92,18 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 		return fmt.Errorf("%s ended (%s) before a pace was seen: the program must report its steps (progress in the job "+
 			"file), ten or more, for longer than three restarts: give --for more, or see scrimp logs %s", job.ID, why, job.ID)
 	}
-	p := profiled{Job: job.ID, StepsPerHour: *final.StepRate, Spread: final.StepSpread, Steps: steps,
+	p := profiledOf(final, steps)
+	if a.JSON {
+		return a.Print(p)
+	}
+	a.Printf("%s", profileText(p))
+	return nil
+}
+
+// profiledOf is what a measured run says about the whole job, which has that many steps. With 0 steps it has as many as
+// the run reported.
+func profiledOf(final api.Job, steps int64) profiled {
+	p := profiled{Job: final.ID, StepsPerHour: *final.StepRate, Spread: final.StepSpread, Steps: steps,
 		Cost: final.Spent.String()}
 	if final.Total != nil && p.Steps == 0 {
 		p.Steps = *final.Total
@@ -105,11 +112,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 		work := float64(p.Steps) / p.StepsPerHour * 3600
 		p.WorkS = &work
 	}
-	if a.JSON {
-		return a.Print(p)
-	}
-	a.Printf("%s", profileText(p))
-	return nil
+	return p
 }
 
 // endProfile ends a run whose measure nobody waits for any more: it would cost for nothing.

@@ -76,18 +76,10 @@ Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the jo
 
 func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags, t together,
 	yes, detach, force bool) error {
-	j, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()) // before a server is started for it
-	if err == nil {
-		_, _, err = f.Member(j)
-	}
-	if err != nil {
+	if err := a.checkFile(args, dash, f); err != nil { // before a server is started for it
 		return err
 	}
-	c, err := a.Ensure(ctx, f.Market)
-	if err != nil {
-		return err
-	}
-	v, err := c.Server(ctx)
+	c, v, err := a.connect(ctx, f.Market)
 	if err != nil {
 		return err
 	}
@@ -96,20 +88,16 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 		return err
 	}
 	jobfile.Note(a.App, notes)
-	if j, err = learn.Modelled(j, folder); err != nil {
-		return fmt.Errorf("not run: %w", err)
-	}
-	if learn.Given(j, folder).Checkpoint.Given {
-		a.Notef("note: %s holds files already: the program may go on from them, so that nothing is learned from how long "+
-			"it takes\n", j.Checkpoint.Dir)
+	if j, err = a.modelled(j, folder); err != nil {
+		return err
 	}
 	j, from := learn.From(ctx, a.App, c, j)
 	p, err := a.foretell(ctx, c, j, v, from, args, dash, f, force)
 	if err != nil {
 		return err
 	}
-	if p.Feasible && !force && v.Market.Speed == 1 { // a plan that is not says why by itself
-		if err := cliplan.Proven(ctx, c, j); err != nil {
+	if !force && p.Feasible { // a plan that is not says why by itself
+		if err := proven(ctx, c, j, v.Market.Speed); err != nil {
 			return err
 		}
 	}
@@ -125,16 +113,47 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 		return a.runGroup(ctx, c, s, detach)
 	}
 	job, err := c.Submit(ctx, s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if detach {
+	case detach:
 		return a.detached(ctx, c, job)
-	}
-	if dash >= 0 && !a.JSON {
+	case dash >= 0 && !a.JSON:
 		return a.followOutput(ctx, c, job.ID)
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// checkFile returns an error where the job file, or the command, and the flags are no valid job.
+func (a *app) checkFile(args []string, dash int, f jobfile.Flags) error {
+	j, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now())
+	if err != nil {
+		return err
+	}
+	_, _, err = f.Member(j)
+	return err
+}
+
+// modelled adds what the model of a job needs, and notes that the job may begin from files of an earlier run.
+func (a *app) modelled(j spec.Job, folder string) (spec.Job, error) {
+	j, err := learn.Modelled(j, folder)
+	if err != nil {
+		return j, fmt.Errorf("not run: %w", err)
+	}
+	if learn.Given(j, folder).Checkpoint.Given {
+		a.Notef("note: %s holds files already: the program may go on from them, so that nothing is learned from how long "+
+			"it takes\n", j.Checkpoint.Dir)
+	}
+	return j, nil
+}
+
+// proven refuses a long job on spot without proven checkpoints. On a simulated market, whose speed is not 1, an
+// interruption loses only seconds, and proven refuses nothing.
+func proven(ctx context.Context, c *command.Client, j spec.Job, speed float64) error {
+	if speed != 1 {
+		return nil
+	}
+	return cliplan.Proven(ctx, c, j)
 }
 
 // foretell shows what the job would cost; without force it refuses one that nothing fits.

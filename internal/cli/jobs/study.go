@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,8 +157,8 @@ func (a *app) tune(ctx context.Context, file string, f jobfile.Flags, yes, detac
 	if !a.JSON {
 		a.Notef("%s", s.plan.Text(a.Line()))
 	}
-	if _, asks := command.Terminal(a.Err); asks && !yes && !a.JSON && !a.Confirmed(ctx, "Run it? [Y/n] ", true) {
-		return errors.New("not run")
+	if err := a.ask(ctx, "Run it? [Y/n] ", yes); err != nil {
+		return err
 	}
 	b, err := a.submission(ctx, s.client, api.Submission{AcceptUnproven: force, AcceptWait: force, Study: &s.study}, s.job,
 		s.folder)
@@ -190,11 +189,8 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 	if err != nil {
 		return s, err
 	}
-	if s.client, err = a.Ensure(ctx, f.Market); err != nil {
-		return s, err
-	}
-	v, err := s.client.Server(ctx)
-	if err != nil {
+	var v api.Server
+	if s.client, v, err = a.connect(ctx, f.Market); err != nil {
 		return s, err
 	}
 	var notes []spec.Note
@@ -205,14 +201,10 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 	if j, err = learn.Modelled(j, s.folder); err != nil {
 		return s, err
 	}
-	if st := &read.Study; read.Free && st.Resumes() && j.Checkpoint.Dir == "" {
-		st.Searcher = "asha-stop"
-		read.Notes = append(read.Notes, "the job has no checkpoint.dir, so that no trial can be paused: the searcher is "+
-			"asha-stop")
-	}
-	if st := &read.Study; st.Resumes() && j.Checkpoint.Dir == "" {
-		return s, fmt.Errorf("%s: the searcher %s pauses trials and comes back to them, and the job has no checkpoint.dir: "+
-			"name the folder of checkpoints there, or take the searcher asha-stop", file, st.Searcher)
+	if j.Checkpoint.Dir == "" {
+		if err := withoutPauses(file, read); err != nil {
+			return s, err
+		}
 	}
 	s.job, s.study = j, onWire(read)
 	one := j
@@ -223,6 +215,22 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 	}
 	s.plan = planned(read, j, p)
 	return s, nil
+}
+
+// withoutPauses takes a searcher that pauses no trial, because the study's job has no folder of checkpoints. It refuses
+// a searcher of the user's own that pauses trials.
+func withoutPauses(file string, read *studyfile.File) error {
+	st := &read.Study
+	if read.Free && st.Resumes() {
+		st.Searcher = "asha-stop"
+		read.Notes = append(read.Notes, "the job has no checkpoint.dir, so that no trial can be paused: the searcher is "+
+			"asha-stop")
+	}
+	if st.Resumes() {
+		return fmt.Errorf("%s: the searcher %s pauses trials and comes back to them, and the job has no checkpoint.dir: "+
+			"name the folder of checkpoints there, or take the searcher asha-stop", file, st.Searcher)
+	}
+	return nil
 }
 
 // fields are what a study sets in its job file.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 
@@ -54,4 +55,22 @@ func (a *app) submission(ctx context.Context, c *command.Client, s api.Submissio
 			"what the program needs under setup\n")
 	}
 	return s, nil
+}
+
+// connect returns a client of the server, which it starts where none runs, and what the server says about itself.
+func (a *app) connect(ctx context.Context, market string) (*command.Client, api.Server, error) {
+	c, err := a.Ensure(ctx, market)
+	if err != nil {
+		return nil, api.Server{}, err
+	}
+	v, err := c.Server(ctx)
+	return c, v, err
+}
+
+// ask asks at a terminal before money is spent, unless yes. It returns an error where the answer is no.
+func (a *app) ask(ctx context.Context, question string, yes bool) error {
+	if _, asks := command.Terminal(a.Err); asks && !yes && !a.JSON && !a.Confirmed(ctx, question, true) {
+		return errors.New("not run")
+	}
+	return nil
 }

@@ -129,11 +129,7 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
 		q.Runs = runsOf(q.Terms.Work, runs)
 	} else {
-		q.Terms.Deadline, q.Runs = time.Time{}, 1
-		q.Pace = float64(q.Terms.Steps) // an hour stands in: only the first decision is shown,
-		for i := range q.Offers {       // and nothing is too short for work that nobody knows
-			q.Offers[i].MaxLifetime = 0
-		}
+		q.decidesOnce()
 	}
 	has := func(s sold) bool { return q.Terms.Need.Accelerated(&s.offer) }
 	sale := q.sale()
@@ -147,15 +143,8 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 	}
 	if f.First.Take == "" && f.First.Why == plan.NoOffer {
 		p.Feasible = false
-		lacks := "fits"
-		if p.Unsold {
-			lacks = "has the accelerator " + j.Resources.Accelerator
-		}
-		if said := cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need)); said != "" {
-			p.Reasons = append(p.Reasons, said)
-		} else {
-			p.Reasons = append(p.Reasons, "no offer of this market "+lacks+": scrimp market shows what is for sale")
-		}
+		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
+			noneOf(j.Resources.Accelerator, p.Unsold)))
 		for _, e := range m.Away { // what it sells would do, perhaps
 			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}
@@ -169,6 +158,25 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 		expect(&p, q.Scenario, f)
 	}
 	return p, q
+}
+
+// noneOf says that no offer of the market will do, and that none has the accelerator where it is unsold.
+func noneOf(accelerator string, unsold bool) string {
+	lacks := "fits"
+	if unsold {
+		lacks = "has the accelerator " + accelerator
+	}
+	return "no offer of this market " + lacks + ": scrimp market shows what is for sale"
+}
+
+// decidesOnce prepares the question for work that nobody knows: it plays the first decision only, as if the work took
+// an hour. No deadline counts, and no offer is too short-lived.
+func (q *outlook) decidesOnce() {
+	q.Terms.Deadline, q.Runs = time.Time{}, 1
+	q.Pace = float64(q.Terms.Steps)
+	for i := range q.Offers {
+		q.Offers[i].MaxLifetime = 0
+	}
 }
 
 // runsOf is how many runs of such work are simulated: fewer of work for more than three months, which take long, and no

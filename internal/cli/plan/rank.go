@@ -269,10 +269,8 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 		}
 		rate, spread, source := speeds[variant]/hours, statedSpread, cmp.Or(from, "the time that the job states")
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
-			if n := float64(s.Each) / float64(max(1, f.Least)); n != 1 {
-				rate *= n * math.Pow(0.985, math.Log2(n))
-				source += fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
-			}
+			scale, how := scaled(f, s)
+			rate, source = rate*scale, source+how
 			if k := slower(f.Accelerator, s.Accelerator); k < 1 {
 				rate, spread = rate*k, otherSpread
 				source += ", and by the dense rate of " + s.Accelerator
@@ -282,6 +280,16 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits,
 			Source: source}, true
 	}
+}
+
+// scaled returns how much faster a shape is than the smallest that a filter accepts, by its number of accelerators
+// alone, and a text that says so.
+func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
+	n := float64(s.Each) / float64(max(1, f.Least))
+	if n == 1 {
+		return 1, ""
+	}
+	return n * math.Pow(0.985, math.Log2(n)), fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
 }
 
 // slower is the dense rate of a kind against the fastest that is asked for by name.

@@ -90,18 +90,7 @@ type AB struct {
 // Sum fills in what the runs come to.
 func (v *AB) Sum() {
 	base, change := &v.Arms[0], &v.Arms[1]
-	var pairs []ab.Pair
-	var done [2][]ABRun
-	for i := range min(len(base.Runs), len(change.Runs)) {
-		b, c := base.Runs[i], change.Runs[i]
-		if b.State != "succeeded" || c.State != "succeeded" || !b.Closed || !c.Closed {
-			break // pairs count in the order of their seeds
-		}
-		done[0], done[1] = append(done[0], b), append(done[1], c)
-		if b.Value != nil && c.Value != nil {
-			pairs = append(pairs, ab.Pair{Seed: b.Seed, Base: *b.Value, Other: *c.Value})
-		}
-	}
+	done, pairs := v.done()
 	v.Complete, v.Error = len(done[0]), ab.Error
 	for i := range v.Arms {
 		v.Arms[i].sum(done[i], done[0], done[1], v.Metric != "")
@@ -130,37 +119,63 @@ func (v *AB) Sum() {
 	v.broken()
 }
 
+// done returns the runs of both arms up to the first pair that has not succeeded, because pairs count in the order of
+// their seeds, and the metric of those of them that have it.
+func (v *AB) done() (done [2][]ABRun, pairs []ab.Pair) {
+	base, change := v.Arms[0].Runs, v.Arms[1].Runs
+	for i := range min(len(base), len(change)) {
+		b, c := base[i], change[i]
+		if !b.succeeded() || !c.succeeded() {
+			break
+		}
+		done[0], done[1] = append(done[0], b), append(done[1], c)
+		if b.Value != nil && c.Value != nil {
+			pairs = append(pairs, ab.Pair{Seed: b.Seed, Base: *b.Value, Other: *c.Value})
+		}
+	}
+	return done, pairs
+}
+
+// succeeded reports whether a run is over and succeeded.
+func (r *ABRun) succeeded() bool { return r.Closed && r.State == "succeeded" }
+
 // broken says which run has failed, or has not reported the metric. Without it a comparison has no verdict: runs that
 // fail are no chance.
 func (v *AB) broken() {
+	if v.Verdict != nil && *v.Verdict != ab.CannotTell {
+		return
+	}
 	for i := range v.Arms {
 		for _, r := range v.Arms[i].Runs {
 			why := ""
 			switch {
-			case r.Closed && r.State == "succeeded" && r.Value == nil && v.Design.Metric != "":
-				slices.Sort(r.Reported)
-				why = fmt.Sprintf("%s has reported no %s that is a number", r.Job, v.Design.Metric)
-				switch {
-				case r.NoNumber:
-					why = fmt.Sprintf("the %s that %s has reported is no number, but nan or infinite", v.Design.Metric, r.Job)
-				case len(r.Reported) > 0:
-					why += ": it has reported " + strings.Join(r.Reported, ", ")
-				default:
-					why += ": none at all, or nan"
-				}
+			case r.succeeded() && r.Value == nil && v.Design.Metric != "":
+				why = r.unreported(v.Design.Metric)
 			case r.Closed && r.State != "succeeded" && r.State != "cancelled":
 				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, Words(r.State))
 				if r.Why != "" {
 					why += " (" + r.Why + ")"
 				}
 			}
-			if why == "" || v.Verdict != nil && *v.Verdict != ab.CannotTell {
-				continue
+			if why != "" {
+				v.Failed, v.Decided, v.Why, v.MorePairs, v.MoreCost = true, true, why, nil, nil
+				return
 			}
-			v.Failed, v.Decided, v.Why, v.MorePairs, v.MoreCost = true, true, why, nil, nil
-			return
 		}
 	}
+}
+
+// unreported says what a run has reported instead of a number for the metric.
+func (r *ABRun) unreported(metric string) string {
+	slices.Sort(r.Reported)
+	none := fmt.Sprintf("%s has reported no %s that is a number: ", r.Job, metric)
+	switch {
+	case r.NoNumber:
+		return fmt.Sprintf("the %s that %s has reported is no number, but nan or infinite", metric, r.Job)
+	case len(r.Reported) > 0:
+		return none + "it has reported " + strings.Join(r.Reported, ", ")
+	}
+	return none + "none at all, or nan"
 }
 
 // sum fills in an arm of the runs of complete pairs.

@@ -62,24 +62,15 @@ func (s *stage) survey(file string) error {
 			l.Offer.Memory); !slices.Contains(sold, m) {
 			sold = append(sold, m)
 		}
-		prices := l.Price
-		if len(prices) == 0 { // it is reserved
-			prices = []market.Price{{Rate: l.Reserved.Rate()}}
-		}
-		for _, p := range prices {
+		for _, p := range pricesOf(l) {
 			if speed, ok := s.fits(l.Offer, p.Rate); ok {
 				fastest = max(fastest, speed)
 				s.steady = s.steady || l.Offer.Capacity != market.Spot
 			}
-			if s.trace.Repeat <= 0 {
-				s.known = max(s.known, p.At)
-			}
 		}
-		for _, a := range l.Available {
-			if s.trace.Repeat <= 0 {
-				s.known = max(s.known, a.To)
-			}
-		}
+	}
+	if s.trace.Repeat <= 0 {
+		s.known = max(s.known, lastKnown(s.trace))
 	}
 	images := func(l market.TraceLine) bool { return s.terms.Need.Imaged(&l.Offer) }
 	switch {
@@ -101,6 +92,27 @@ func (s *stage) survey(file string) error {
 			"deadline can be promised", s.trace.Name)
 	}
 	return nil
+}
+
+// pricesOf are the prices of a line; of a reserved machine it is the one that was paid.
+func pricesOf(l market.TraceLine) []market.Price {
+	if len(l.Price) == 0 {
+		return []market.Price{{Rate: l.Reserved.Rate()}}
+	}
+	return l.Price
+}
+
+// lastKnown is the last moment at which a trace says something new, from its beginning.
+func lastKnown(t market.Trace) (last time.Duration) {
+	for _, l := range t.Lines {
+		for _, p := range l.Price {
+			last = max(last, p.At)
+		}
+		for _, a := range l.Available {
+			last = max(last, a.To)
+		}
+	}
+	return last
 }
 
 // fitsOf says on which offers a job may run, and how fast it does; c says whose machines jobs share.

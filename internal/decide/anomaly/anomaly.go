@@ -1,12 +1,12 @@
-// Package anomaly scores the values of a series as they come: how far each is from what the series did before. It knows
-// the past alone, and its memory does not grow with the series.
+// Package anomaly scores the values of a series in order: how far each lies from the past of the series. It never
+// looks ahead, and its memory does not grow with the series.
 //
-// Three measures see what a person would see: a shape of the last values that never was before, a level that moved, and
-// a value that is wrong for this hour of the day. They have no unit in common, so each is ranked against its own past:
-// its surprise is -log10 of the probability of a value so large. The score joins the three surprises. After a high
-// score the detector rests: it scores only what is stranger still, so that one incident is one alert.
+// Three measures find what a person would notice: a new shape of the last values, a shifted level, and a value that
+// is unusual for this hour of the day. They have no common unit, so each is ranked against its own past: its
+// surprise is -log10 of the probability of a value so large. The score joins the three surprises. After a high
+// score the detector rests: it scores only larger surprises, so one incident causes one alert.
 //
-// How it compares: TestScore_FindsWhatWasPlanted.
+// TestScore_FindsWhatWasPlanted measures its accuracy.
 package anomaly
 
 import (
@@ -14,47 +14,47 @@ import (
 	"time"
 )
 
-// The constants were chosen on one half of the made series of the test; the figures change little around them.
+// The constants were tuned on one half of the synthetic series of the test; the results change little around them.
 const (
-	memory  = 4000 // rows that are remembered
-	shape   = 12   // rows of a shape, and of a level
+	memory  = 4000 // rows kept
+	shape   = 12   // rows of a shape and of a level
 	warmUp  = 60   // rows before the first score
-	least   = 50   // rows of rest
-	restOf  = 10   // and one row more for so many rows seen
+	least   = 50   // least rows of rest
+	restOf  = 10   // one more row of rest per so many rows seen
 	largest = 1e100
-	// alert is the joined surprise of a score of a half.
+	// alert is the joined surprise that scores one half.
 	alert = 3.7
 )
 
-// Alert is the score from which a row is worth a message.
+// Alert is the score from which a row deserves a message.
 const Alert = 0.5
 
 // Detector scores one series.
 type Detector struct {
 	rows   int
-	past   []float64 // the newest rows, memory of them at least once there are so many
+	past   []float64 // the newest rows, at least memory of them once so many were seen
 	season season
 	level  tail // of the levels themselves, signed
 
 	surprises [3]tail // of shape, level and season
-	peaks     []peak  // falling, in the rest
+	peaks     []peak  // falling, within the rest
 }
 
-// peak is a joined surprise that no later one exceeds.
+// peak is a joined surprise that no later one reaches.
 type peak struct {
 	row      int
 	surprise float64
 }
 
-// New returns a detector that has seen nothing.
+// New returns a detector without a past.
 func New() *Detector { return &Detector{} }
 
-// Score takes the next value and returns its score, 0 to 1. A value that is no number scores 0 and teaches nothing.
+// Score adds the next value and returns its score, 0 to 1. NaN and infinite values score 0 and are not remembered.
 func (d *Detector) Score(at time.Time, value float64) float64 {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return 0
 	}
-	value = max(-largest, min(value, largest)) // so that sums of squares are numbers
+	value = max(-largest, min(value, largest)) // so that sums of squares stay finite
 	d.rows++
 	if len(d.past) >= 2*memory {
 		d.past = append(d.past[:0], d.past[memory:]...)
@@ -81,7 +81,7 @@ func (d *Detector) Score(at time.Time, value float64) float64 {
 	return d.rested(math.Sqrt(sum))
 }
 
-// rested is the score of a surprise: 0 unless it is the largest since the rest began.
+// rested returns the score of a surprise: 0 unless it is the largest within the rest.
 func (d *Detector) rested(surprise float64) float64 {
 	rest := least + min(d.rows, 2*memory)/restOf
 	for len(d.peaks) > 0 && d.peaks[0].row < d.rows-rest {
@@ -98,8 +98,8 @@ func (d *Detector) rested(surprise float64) float64 {
 	return 1 - math.Exp2(-surprise/alert)
 }
 
-// unseen is how far the last rows are from the second nearest of all shapes before them: what was there once may have
-// been an incident too.
+// unseen returns the distance of the last rows from the second nearest shape before them. The nearest may be an
+// earlier incident.
 func (d *Detector) unseen() float64 {
 	n := len(d.past)
 	if n < 3*shape {

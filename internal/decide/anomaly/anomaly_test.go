@@ -22,7 +22,7 @@ func scored(points []point) (scores []float64) {
 	return scores
 }
 
-// gaussian is what most alerts are: how many standard deviations a value is from the mean of its past.
+// gaussian scores like most alerts do: by standard deviations from the mean of the past.
 func gaussian(points []point) (scores []float64) {
 	mean, squares := 0.0, 0.0
 	for i, p := range points {
@@ -38,7 +38,7 @@ func gaussian(points []point) (scores []float64) {
 	return scores
 }
 
-// The constants were chosen on the even kinds with seeds 1 to 4. The odd kinds are held back.
+// The constants were tuned on the even kinds with seeds 1 to 4. The odd kinds are held out.
 func TestScore_FindsWhatWasPlanted(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4}[:lane.Pick(1, 4)]
 	for half, name := range []string{"chosen on", "held back"} {
@@ -91,7 +91,7 @@ func TestNAB_ScoresAsTheBenchmarkDoes(t *testing.T) {
 	}
 }
 
-func TestScore_KnowsThePastAlone(t *testing.T) {
+func TestScore_UsesOnlyThePast(t *testing.T) {
 	whole := made(func(kind int) bool { return kinds[kind].name == "latency" }, 5)[0].points
 	other := slices.Clone(whole)
 	for i := 1500; i < len(other); i++ {
@@ -130,7 +130,7 @@ func TestDetector_MemoryDoesNotGrow(t *testing.T) {
 	}
 }
 
-func TestScore_OfOddValues(t *testing.T) {
+func TestScore_HandlesOddValues(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, value := range map[string]func(i int) float64{
 		"constant":  func(int) float64 { return 7 },
@@ -159,7 +159,7 @@ func TestScore_OfOddValues(t *testing.T) {
 	}
 }
 
-func TestReader_SaysFileAndLine(t *testing.T) {
+func TestReader_NamesFileAndLine(t *testing.T) {
 	for _, c := range []struct{ name, text, fault string }{
 		{"empty", "", "f.csv: the file is empty"},
 		{"no rows", "timestamp,value\n", "f.csv: there is no row"},
@@ -167,7 +167,7 @@ func TestReader_SaysFileAndLine(t *testing.T) {
 		{"words", "timestamp,value\n2026-01-01 00:00:00,1\n2026-01-01 00:05:00,many\n", `f.csv:3: the value "many"`},
 		{"infinite", "timestamp,value\n2026-01-01 00:00:00,1e400\n", `f.csv:2: the value "1e400"`},
 		{"no time", "timestamp,value\nyesterday,1\n", `f.csv:2: the timestamp "yesterday"`},
-		{"too few cells", "timestamp,value\n2026-01-01 00:00:00\n", "f.csv:2: this is no row"},
+		{"too few cells", "timestamp,value\n2026-01-01 00:00:00\n", "f.csv:2: this is not a CSV row"},
 		{"a quote", "timestamp,value\n2026-01-01 00:00:00,\"1\n", "f.csv:"},
 	} {
 		_, err := rowsOf(c.text)

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// maker makes one series: a value a step, which what is planted changes.
+// maker builds one series, one value per step, with planted anomalies.
 type maker struct {
 	*rand.Rand
 	step   time.Duration
 	values []float64
-	drop   float64 // the share of rows that is missing
-	at     []int   // the middle of what was planted
+	drop   float64 // the share of missing rows
+	at     []int   // the middle of each planted anomaly
 }
 
 func (m *maker) n() int { return len(m.values) }
 
-// day is the part of the day at row i, 0 to 1.
+// day returns the fraction of the day at row i, 0 to 1.
 func (m *maker) day(i int) float64 {
 	d := float64(i) * m.step.Hours() / 24
 	return d - math.Floor(d)
@@ -34,8 +34,8 @@ func (m *maker) fill(f func(i int) float64) {
 	}
 }
 
-// plant marks k places after the probation, apart from each other, and changes what lies from each on. As with labels
-// that people made, a few mark what nobody can see, and some of what can be seen is not marked.
+// plant marks k places after the probation, apart from each other, and changes the values from each on. As with
+// human labels, a few marks are invisible, and some visible changes have no mark.
 func (m *maker) plant(k int, f func(at int)) {
 	for range k {
 		at, ok := m.place()
@@ -57,7 +57,7 @@ func (m *maker) plant(k int, f func(at int)) {
 	}
 }
 
-// place is a row far from those that are marked.
+// place returns a row far from the marked ones.
 func (m *maker) place() (at int, ok bool) {
 	for range 100 {
 		at = int(float64(m.n()) * (0.2 + 0.75*m.Float64()))
@@ -70,14 +70,14 @@ func (m *maker) place() (at int, ok bool) {
 
 func abs(i int) int { return max(i, -i) }
 
-// change changes the length values from at on.
+// change changes length values from row at on.
 func (m *maker) change(at, length int, f func(v float64, x float64) float64) {
 	for i := at; i < min(at+length, m.n()); i++ {
 		m.values[i] = f(m.values[i], float64(i-at)/float64(length))
 	}
 }
 
-// distract puts k small oddities anywhere, which nobody labelled.
+// distract adds k small unlabelled oddities anywhere.
 func (m *maker) distract(k int, size float64) {
 	for range k {
 		at, length := m.IntN(m.n()), 1+m.IntN(3)
@@ -85,7 +85,7 @@ func (m *maker) distract(k int, size float64) {
 	}
 }
 
-// series is the finished series, with windows of a tenth of it in all.
+// series returns the finished series with windows that cover a tenth of it.
 func (m *maker) series(kind string) *labelled {
 	s := &labelled{kind: kind}
 	t := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
@@ -99,7 +99,7 @@ func (m *maker) series(kind string) *labelled {
 	slices.Sort(m.at)
 	for _, at := range m.at {
 		half := len(s.points) / 20 / len(m.at)
-		middle := row[at] + int(0.6*(m.Float64()-0.5)*float64(half)) // people do not label to the row
+		middle := row[at] + int(0.6*(m.Float64()-0.5)*float64(half)) // human labels are not exact to the row
 		s.windows = append(s.windows, [2]int{max(0, middle-half), min(len(s.points)-1, middle+half)})
 	}
 	return s
@@ -107,7 +107,7 @@ func (m *maker) series(kind string) *labelled {
 
 func (m *maker) heavy(scale float64) float64 { return scale * (math.Pow(m.Float64(), -0.45) - 1) }
 
-// poisson is a count with a mean, by its normal limit where that is large.
+// poisson draws a count with the given mean, by the normal limit if the mean is large.
 func (m *maker) poisson(mean float64) float64 {
 	if mean > 50 {
 		return max(0, math.Round(mean+math.Sqrt(mean)*m.NormFloat64()))
@@ -121,7 +121,7 @@ func (m *maker) poisson(mean float64) float64 {
 	}
 }
 
-// kinds are the kinds of series, each with its number of rows, its step and what fills and plants.
+// kinds lists the kinds of series, each with its number of rows, its step, and its fill and plant functions.
 var kinds = []struct {
 	name string
 	rows int
@@ -164,7 +164,7 @@ var kinds = []struct {
 				case 0:
 					return v + 60
 				case 1:
-					return 20 + 3*m.Float64() // the pulse that does not come
+					return 20 + 3*m.Float64() // a missing pulse
 				case 2:
 					return v - 35
 				}
@@ -370,7 +370,7 @@ var kinds = []struct {
 	}},
 }
 
-// made makes each kind with each of the seeds.
+// made builds each kind with each seed.
 func made(which func(kind int) bool, seeds ...uint64) (set []*labelled) {
 	for k, kind := range kinds {
 		if !which(k) {

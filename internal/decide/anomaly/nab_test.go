@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// labelled is a series of test data with the windows in which an alert is right, first and last row included.
+// labelled is a test series with the windows in which an alert is correct, first and last row included.
 type labelled struct {
 	kind    string
 	points  []point
 	windows [][2]int
 }
 
-// profile is what the benchmark pays and charges.
+// profile holds the benchmark's rewards and penalties.
 type profile struct {
 	name               string
 	falseAlarm, missed float64
@@ -22,10 +22,11 @@ type profile struct {
 
 var profiles = []profile{{"standard", 0.11, 1}, {"low-FP", 0.22, 1}, {"low-FN", 0.11, 2}}
 
-// probation is how many of the first rows are not judged.
+// probation is the number of first rows that do not count.
 func probation(n int) int { return int(min(math.Floor(0.15*float64(n)), 750)) }
 
-// sigmoid is what an alert is worth at a place relative to a window: 1 long before its end, 0 at it, -1 long after.
+// sigmoid returns the worth of an alert by its place relative to a window: 1 long before its end, 0 at it, -1 long
+// after.
 func sigmoid(x float64) float64 {
 	if x > 3 {
 		return -1
@@ -33,11 +34,11 @@ func sigmoid(x float64) float64 {
 	return 2/(1+math.Exp(5*x)) - 1
 }
 
-// worth is what alerts at each row add to the sum of a series: for rows outside windows, and for rows inside a window
-// what the first alert of the window earns.
+// worth returns what an alert at each row adds to the sum of a series: outside windows any alert, inside a window
+// the first alert.
 type judged struct {
 	score  float64
-	window int // -1: outside
+	window int // -1: outside any window
 	worth  float64
 }
 
@@ -58,7 +59,7 @@ func judge(s *labelled, scores []float64) (list []judged) {
 	return list
 }
 
-// nab is the benchmark's figure for one threshold over all series, the best one, and that threshold.
+// nab returns the benchmark's score over all series at one threshold, the best score, and its threshold.
 func nab(set []*labelled, scores [][]float64, p profile) (figure, threshold float64) {
 	type row struct {
 		judged

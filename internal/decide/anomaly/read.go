@@ -14,13 +14,13 @@ import (
 	"scrimp/internal/lib/lines"
 )
 
-// Row is a row of a file.
+// Row is one row of a file.
 type Row struct {
-	Text  string // the timestamp as the file has it
+	Text  string // the timestamp as written
 	Time  time.Time
 	Value float64
 	Known bool   // false: the value is missing
-	Note  string // what is odd about the row, with its file and line; "": nothing
+	Note  string // the oddity of the row, with file and line; empty if none
 }
 
 // Reader reads a series from a CSV file with the columns timestamp and value, in any order and among others.
@@ -30,13 +30,13 @@ type Reader struct {
 	at, value int
 	rows      int
 	before    time.Time
-	steps     []time.Duration // the newest, to know what a gap is
+	steps     []time.Duration // the newest steps, to recognize a gap
 }
 
 const columnsFix = "write a header with the columns timestamp and value, and below it rows such as " +
 	"2026-10-15 08:00:00,42.5"
 
-// NewReader reads the header. The name stands in errors.
+// NewReader reads the header. Errors contain the name.
 func NewReader(name string, in io.Reader) (*Reader, error) {
 	r := &Reader{name: name, in: csv.NewReader(lines.Reader(in))}
 	r.in.ReuseRecord = true
@@ -59,15 +59,15 @@ func NewReader(name string, in io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// wrong names the file and line of an error of CSV.
+// wrong adds the file and line to a CSV error.
 func (r *Reader) wrong(err error) error {
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-		return fmt.Errorf("%s:%d: this is no row of CSV: %w", r.name, bad.Line, bad.Err)
+		return fmt.Errorf("%s:%d: this is not a CSV row: %w", r.name, bad.Line, bad.Err)
 	}
 	return fmt.Errorf("read %s: %w", r.name, err)
 }
 
-// Next returns the next row; io.EOF after the last one. An error says the file, the line and what to write.
+// Next returns the next row, and io.EOF after the last. Errors name the file, the line and the fix.
 func (r *Reader) Next() (row Row, err error) {
 	cells, err := r.in.Read()
 	switch {
@@ -100,10 +100,10 @@ func (r *Reader) Next() (row Row, err error) {
 	return row, nil
 }
 
-// gapOf is how many usual steps are a gap.
+// gapOf is the number of usual steps that make a gap.
 const gapOf = 20
 
-// odd says what is odd about the time of a row.
+// odd describes an oddity in the time of a row; empty if there is none.
 func (r *Reader) odd(at time.Time) string {
 	before := r.before
 	r.before = at
@@ -121,12 +121,12 @@ func (r *Reader) odd(at time.Time) string {
 	}
 	r.steps = append(r.steps, step)
 	if usual > 0 && step/gapOf > usual {
-		return fmt.Sprintf("no row for %s before this one, where rows are %s apart", step, usual)
+		return fmt.Sprintf("no row for %s before this one; rows are usually %s apart", step, usual)
 	}
 	return ""
 }
 
-// missing are the words for a value that is not there.
+// missing lists the words for a missing value.
 var missing = []string{"", "nan", "null", "none", "na", "n/a"}
 
 func parseValue(text string) (v float64, known bool, err error) {
@@ -135,8 +135,8 @@ func parseValue(text string) (v float64, known bool, err error) {
 	}
 	v, err = strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, false, fmt.Errorf("the value %.40q is no finite number: write one with a point, as in 42.5, or leave it "+
-			"empty where it is missing", text)
+		return 0, false, fmt.Errorf("the value %.40q is not a finite number: write one with a point, as in 42.5, or leave "+
+			"it empty where it is missing", text)
 	}
 	return v, true, nil
 }
@@ -144,7 +144,7 @@ func parseValue(text string) (v float64, known bool, err error) {
 var forms = []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04",
 	"2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", time.DateOnly}
 
-// parseTime reads a time; one without a zone is of UTC. A number is of Unix seconds, or ms where it has 12 digits.
+// parseTime reads a time; without a zone it is UTC. A number is Unix seconds, or milliseconds from 12 digits on.
 func parseTime(text string) (time.Time, error) {
 	for _, form := range forms {
 		if t, err := time.Parse(form, text); err == nil {
@@ -158,6 +158,6 @@ func parseTime(text string) (time.Time, error) {
 	case err == nil && n > -1e14 && n < 1e14:
 		return time.UnixMilli(n).UTC(), nil
 	}
-	return time.Time{}, fmt.Errorf("the timestamp %.40q is no time: write 2026-10-15 08:00:00, 2026-10-15T08:00:00Z or "+
-		"Unix seconds", text)
+	return time.Time{}, fmt.Errorf("the timestamp %.40q is not a time: write 2026-10-15 08:00:00, 2026-10-15T08:00:00Z "+
+		"or Unix seconds", text)
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// tail is what a measure was before, and says how rare a value is.
+// tail holds the past values of a measure and ranks new ones.
 type tail struct {
-	ring   []float64 // in order of coming, from oldest on
+	ring   []float64 // in order of arrival, starting at oldest
 	oldest int
 	sorted []float64
 }
@@ -25,7 +25,7 @@ func (t *tail) add(v float64) {
 	t.sorted = slices.Insert(t.sorted, i, v)
 }
 
-// quantile is the value below which a share p of the past lies; 0 where there is none.
+// quantile returns the value below which a share p of the past lies; 0 if there is none.
 func (t *tail) quantile(p float64) float64 {
 	if len(t.sorted) == 0 {
 		return 0
@@ -33,17 +33,17 @@ func (t *tail) quantile(p float64) float64 {
 	return t.sorted[int(p*float64(len(t.sorted)-1))]
 }
 
-// Beyond the largest value of the past the tail goes on as a power law (Hill's estimate on the top hundredth).
+// Beyond the largest past value the tail continues as a power law (Hill's estimate on the top hundredth).
 const (
-	fewest     = 20  // values before anything is a surprise
-	steepest   = 0.1 // the least that the estimate may be: noise of a narrow range has no tail
-	farthest   = 3   // powers of ten that the law may add
+	fewest     = 20  // values needed before any surprise
+	steepest   = 0.1 // the least estimate, since noise of a narrow range has no tail
+	farthest   = 3   // most powers of ten that the law adds
 	ofNothing  = 2   // powers of ten for the first value above a past of zeros
 	topPart    = 100
 	topAtLeast = 4
 )
 
-// surprise is -log10 of the probability of a value of at least v, by the rank of v among the past.
+// surprise returns -log10 of the probability of a value of at least v, by the rank of v in the past.
 func (t *tail) surprise(v float64) float64 {
 	n := len(t.sorted)
 	if n < fewest {

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// smaller keeps the answer free of the order of jobs.
+// smaller returns the smaller non-empty name, so that the answer does not depend on the order of jobs.
 func smaller(a, b string) string {
 	if a == "" || b < a {
 		return b
@@ -20,19 +20,19 @@ func smaller(a, b string) string {
 // Reason is why a job is not admitted.
 type Reason string
 
-// The reasons.
+// Reasons.
 const (
-	NoBudget    Reason = "no_budget"    // nobody knows what the job can cost
-	OtherOpen   Reason = "other_open"   // nobody knows what another job in the scope can cost
-	Dollars     Reason = "dollars"      // the limit would be passed
-	NoGPUBudget Reason = "no_gpu_hours" // nobody knows how many GPU-hours the job can use
+	NoBudget    Reason = "no_budget"    // the job's maximum cost is unknown
+	OtherOpen   Reason = "other_open"   // the maximum cost of another job in the scope is unknown
+	Dollars     Reason = "dollars"      // the limit would be exceeded
+	NoGPUBudget Reason = "no_gpu_hours" // the job's maximum GPU-hours are unknown
 	GPUOpen     Reason = "other_gpu_open"
 	GPUHours    Reason = "gpu_hours"
 	TooMany     Reason = "jobs"
-	TooLarge    Reason = "gpus" // it needs more GPUs, or more GPU-hours, than the limit ever gives
+	TooLarge    Reason = "gpus" // it needs more GPUs or GPU-hours than the limit ever allows
 )
 
-// Refusal says which limit a job does not pass, and how to fix it.
+// Refusal names the limit that refuses a job, and the fix.
 type Refusal struct {
 	Why   Reason `json:"why"`
 	Limit Limit  `json:"limit"`
@@ -73,7 +73,7 @@ func (r Refusal) Error() string {
 	return string(r.Why)
 }
 
-// Admit checks a new job against every limit of its scopes. It returns nil where all pass.
+// Admit checks a new job against every limit of its scopes. It returns nil if all allow it.
 func (a Accounts) Admit(j Job) *Refusal {
 	for _, l := range a.Limits {
 		if !l.Scope.Holds(j.Owner, j.User) {
@@ -101,7 +101,7 @@ func (a Accounts) Admit(j Job) *Refusal {
 	return nil
 }
 
-// refuses says why a job would pass the limit of dollars, and what helps.
+// refuses returns why a job would exceed the limit of dollars, and the fix.
 func (l Limit) refuses(u *Use, j Job) (why Reason, fix string) {
 	switch {
 	case l.Dollars == nil || j.Kind == Part:
@@ -115,7 +115,7 @@ func (l Limit) refuses(u *Use, j Job) (why Reason, fix string) {
 	return "", ""
 }
 
-// refusesHours says the same of the limit of GPU-hours.
+// refusesHours does the same for the limit of GPU-hours.
 func (l Limit) refusesHours(u *Use, j Job) (why Reason, fix string) {
 	switch {
 	case l.GPUHours == nil:
@@ -123,7 +123,7 @@ func (l Limit) refusesHours(u *Use, j Job) (why Reason, fix string) {
 		return NoGPUBudget, "give the job budget.gpu_hours"
 	case l.Wait && j.GPUMost > *l.GPUHours:
 		return TooLarge, "give the job a smaller budget.gpu_hours, or ask an admin for scrimp budgets set"
-	case l.Wait: // the queue keeps it
+	case l.Wait: // the queue enforces it
 	case u.GPUOpen != "":
 		return GPUOpen, "end job " + u.GPUOpen + ", or wait until it is over"
 	case u.GPUSpent+u.GPUHeld+j.GPUMost > *l.GPUHours:
@@ -132,17 +132,16 @@ func (l Limit) refusesHours(u *Use, j Job) (why Reason, fix string) {
 	return "", ""
 }
 
-// Capped reports whether a job of that owner is under a limit of dollars, or one
-// above which jobs are approved, so that it needs a most.
+// Capped reports whether a job of that owner is under a limit of dollars or an approval threshold, so that it needs
+// a maximum cost.
 func Capped(limits []Limit, o ledger.Owner, user string) bool {
 	return slices.ContainsFunc(limits, func(l Limit) bool {
 		return (l.Dollars != nil || l.Approve != nil) && l.Scope.Holds(o, user)
 	})
 }
 
-// Bound is what work can cost at most where no machine is rented above rate and
-// none is slower than speed 1: half again as long, for starts and what is lost.
-// A bound is no promise of nature: the job gets it as its budget, which stops it.
+// Bound is the maximum cost of work if no machine is rented above rate and none is slower than speed 1. It allows
+// half again as much time, for starts and lost work. The job gets Bound as its budget, which stops it.
 func Bound(work time.Duration, rate money.Rate) (money.Amount, bool) {
 	if work <= 0 || rate <= 0 || work > 1<<62 {
 		return money.Amount{}, false

@@ -9,30 +9,29 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// PendingApproval is why a job waits for approval, and until when. It holds no money
-// meanwhile: a wish that nobody has agreed to takes nothing from anyone.
+// PendingApproval is why a job waits for approval, and until when. Meanwhile it holds no money: a request that
+// nobody has approved takes nothing from others.
 type PendingApproval struct {
-	Limits  []Threshold  `json:"limits"` // that it is above, the lowest amount first
-	Most    money.Amount `json:"most"`   // that the job can cost; 0 where nobody knows
+	Limits  []Threshold  `json:"limits"` // thresholds that it exceeds, the lowest amount first
+	Most    money.Amount `json:"most"`   // maximum cost of the job; 0 if unknown
 	Bounded bool         `json:"bounded"`
-	Until   time.Time    `json:"until"` // market time; whoever has not approved it by then never does
+	Until   time.Time    `json:"until"` // market time; the job is given up if nobody approves it by then
 }
 
-// Threshold is an amount above which a limit asks for approval.
+// Threshold is an amount above which a limit requires approval.
 type Threshold struct {
 	Limit string       `json:"limit"`
 	Scope Scope        `json:"scope"`
 	Above money.Amount `json:"above"`
 }
 
-// DefaultApproval is how long a job waits for approval where its limits do not say: wall
-// time, for people do the approving.
+// DefaultApproval is how long a job waits for approval if its limits state no time. It is real time, because people
+// approve.
 const DefaultApproval = 7 * 24 * time.Hour
 
-// Approval says what a new job must be approved for, or false: nothing. A job
-// that can cost nobody knows how much is above every amount. It is given up for
-// at the end of the shortest time that one of its limits sets; now is market time,
-// and stretch makes a span of it from one on the wall.
+// Approval returns the approval that a new job needs; asks is false if it needs none. A job with an unknown maximum
+// cost exceeds every threshold. The job waits for the shortest time that one of its limits sets. now is market
+// time, and stretch converts real time to market time.
 func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) time.Duration) (a PendingApproval,
 	asks bool) {
 	wait := time.Duration(0)
@@ -53,7 +52,7 @@ func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) 
 	return a, len(a.Limits) > 0
 }
 
-// String says what is waited for: waits for approval: $120.00 is above $100.00 of team:a/month.
+// String describes the approval: waits for approval: $120.00 is above $100.00 of team:a/month.
 func (a PendingApproval) String() string {
 	if len(a.Limits) == 0 {
 		return "waits for approval"
@@ -66,29 +65,28 @@ func (a PendingApproval) String() string {
 	return fmt.Sprintf("waits for approval: %s is above %s", money.Short(a.Most, money.USD), above)
 }
 
-// Of reports whether that limit asks.
+// Of reports whether the named limit requires the approval.
 func (a PendingApproval) Of(limit string) bool {
 	return slices.ContainsFunc(a.Limits, func(t Threshold) bool { return t.Limit == limit })
 }
 
-// Everywhere reports whether a limit asks whose scope is all jobs: then who
-// approves must have the say for all teams, and not for the job's alone.
+// Everywhere reports whether a limit on all jobs requires the approval. The approver then needs a role for all
+// teams, not only for the job's team.
 func (a PendingApproval) Everywhere() bool {
 	return slices.ContainsFunc(a.Limits, func(t Threshold) bool { return t.Scope == All })
 }
 
-// Unapproved is why somebody may not approve a job, or "".
+// Unapproved is why a user may not approve a job, or "".
 type Unapproved string
 
-// Why not.
+// Reasons.
 const (
-	OwnJob    Unapproved = "own_job"    // who submitted it asks another
-	NotForAll Unapproved = "everywhere" // a limit of all teams asks for one who has the say for all
+	OwnJob    Unapproved = "own_job"    // the submitter needs another user's approval
+	NotForAll Unapproved = "everywhere" // a limit on all teams needs an approver for all teams
 )
 
-// May says why a user may not approve a job that waits for a. The role in the
-// job's team is there already; admin says that it is admin there, and forAll
-// that it holds for all teams.
+// May returns why a user may not approve a job that waits for a. The caller has already checked the user's role in
+// the job's team; admin says that it is admin there, and forAll that it covers all teams.
 func (a PendingApproval) May(approver, submitter string, admin, forAll bool) Unapproved {
 	switch {
 	case a.Everywhere() && !forAll:

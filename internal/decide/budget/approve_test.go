@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-func TestAJobIsApprovedForEveryLimitThatItIsAbove(t *testing.T) {
+func TestApproval_CoversEveryExceededLimit(t *testing.T) {
 	usd := func(s string) *money.Amount { a, _ := money.Parse(s); return &a }
 	limits := []budget.Limit{
 		{Scope: budget.All, Window: budget.Month, Approve: usd("1000")},
@@ -20,7 +20,7 @@ func TestAJobIsApprovedForEveryLimitThatItIsAbove(t *testing.T) {
 	}
 	double := func(d time.Duration) time.Duration { return 2 * d }
 	for _, c := range []struct {
-		most   string // "": unknown
+		most   string // empty: unknown
 		limits string
 		within time.Duration
 	}{
@@ -43,7 +43,7 @@ func TestAJobIsApprovedForEveryLimitThatItIsAbove(t *testing.T) {
 	}
 }
 
-func TestWhoMayApprove(t *testing.T) {
+func TestMayApprove_FollowsTheRoles(t *testing.T) {
 	team := budget.PendingApproval{Limits: []budget.Threshold{{Limit: "team:a/month", Scope: "team:a"}}}
 	all := budget.PendingApproval{Limits: append(team.Limits, budget.Threshold{Limit: "all/month", Scope: budget.All})}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestWhoMayApprove(t *testing.T) {
 	}
 }
 
-func TestQuotasThatCannotBeKeptAreRefused(t *testing.T) {
+func TestQuota_RefusesImpossibleOnes(t *testing.T) {
 	for _, l := range []budget.Limit{
 		{Scope: "all", Window: "day", Running: ptr(-1)}, {Scope: "all", Window: "day", GPUs: ptr(-1)},
 		{Scope: "all", Window: "day", Running: ptr(1), Wait: true},

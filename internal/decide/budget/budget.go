@@ -1,11 +1,10 @@
-// Package budget says whether there is money for a job: limits of scopes and
-// windows, what is spent and held in them, and when a limit will be passed.
+// Package budget decides whether there is money for a job: limits on scopes and windows, what is spent and held in
+// them, and when a limit will be reached.
 //
-// A job is admitted with a hold: the most that it can cost. What was spent in
-// the window, what is held for jobs that are not over, and the new hold must
-// not pass the limit, in every scope that the job is in. Jobs keep to their
-// holds, so no window's spending passes a limit, however windows turn: a hold
-// counts in full in the window that is open.
+// A job is admitted with a hold: its maximum cost. In every scope of the job, the sum of what was spent in the
+// window, what is held for unfinished jobs, and the new hold must not exceed the limit. Jobs stay within their
+// holds, so spending in a window never exceeds a limit, even across windows: a hold counts in full in the current
+// window.
 package budget
 
 import (
@@ -21,13 +20,13 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Scope is whose jobs a limit is for: all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE.
+// Scope is the set of jobs that a limit covers: all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE.
 type Scope string
 
-// All is the scope that every job is in.
+// All is the scope of all jobs.
 const All Scope = "all"
 
-// ParseScope reads a scope.
+// ParseScope parses a scope.
 func ParseScope(text string) (Scope, error) {
 	kind, name, _ := strings.Cut(text, ":")
 	switch {
@@ -49,7 +48,7 @@ func ParseScope(text string) (Scope, error) {
 	return "", fmt.Errorf("scope %q: write all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE", text)
 }
 
-// Holds reports whether a job of that owner and user is in the scope. A name in another case is the same one.
+// Holds reports whether a job of that owner and user is in the scope. Names ignore case.
 func (s Scope) Holds(o ledger.Owner, user string) bool {
 	kind, name, _ := strings.Cut(string(s), ":")
 	switch kind {
@@ -68,11 +67,10 @@ func (s Scope) Holds(o ledger.Owner, user string) bool {
 	return false
 }
 
-// Window is the span that a limit is for: a calendar day, week (from Monday) or
-// month in UTC, market time, or all time.
+// Window is the time span of a limit: a calendar day, week (from Monday) or month in UTC market time, or all time.
 type Window string
 
-// The windows.
+// Windows.
 const (
 	Day   Window = "day"
 	Week  Window = "week"
@@ -80,7 +78,7 @@ const (
 	Total Window = "total"
 )
 
-// Begin returns when the window began that t is in; the zero time for Total.
+// Begin returns the start of the window that contains t; the zero time for Total.
 func (w Window) Begin(t time.Time) time.Time {
 	y, m, d := t.UTC().Date()
 	switch w {
@@ -95,7 +93,7 @@ func (w Window) Begin(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// End returns when the window ends that t is in, or false for Total.
+// End returns the end of the window that contains t, or false for Total.
 func (w Window) End(t time.Time) (time.Time, bool) {
 	b := w.Begin(t)
 	switch w {
@@ -110,38 +108,38 @@ func (w Window) End(t time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Limit is what the jobs of a scope may use in a window. What is null is not limited.
+// Limit bounds the use of the jobs of a scope in a window. A null field is unlimited.
 type Limit struct {
 	Scope    Scope         `json:"scope"`
 	Window   Window        `json:"window"`
 	Dollars  *money.Amount `json:"dollars"`
 	GPUHours *float64      `json:"gpu_hours"`
-	Jobs     *int          `json:"jobs"`    // that are not over, at any time
-	Running  *int          `json:"running"` // jobs that hold a machine at once; more wait in the queue
-	GPUs     *int          `json:"gpus"`    // that are in use at once; more wait in the queue
-	// Wait lets a job wait for the next window where the GPU-hours of this one do
-	// not suffice; else it is not let in.
+	Jobs     *int          `json:"jobs"`    // unfinished jobs, at any time
+	Running  *int          `json:"running"` // jobs that hold a machine at once; others wait in the queue
+	GPUs     *int          `json:"gpus"`    // GPUs in use at once; other jobs wait in the queue
+	// Wait lets a job wait for the next window if this one has too few GPU-hours left; otherwise the job is
+	// refused.
 	Wait    bool          `json:"wait,omitempty"`
-	Approve *money.Amount `json:"approve"` // jobs that can cost more wait for approval
-	// ApproveWithin is how long a job waits for it, on the wall; 0: DefaultApproval.
+	Approve *money.Amount `json:"approve"` // jobs with a higher maximum cost wait for approval
+	// ApproveWithin is how long a job waits for approval, in real time; 0: DefaultApproval.
 	ApproveWithin time.Duration `json:"approve_within_ns,omitempty"`
-	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is told
+	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is called
 	Notify        string        `json:"notify,omitempty"`
 }
 
-// hookForm is an address that can be told; what it holds beyond that is its owner's business.
+// hookForm matches URLs that can be called; the rest of the URL is up to its owner.
 var hookForm = regexp.MustCompile(`^https?://[^/?#\s]+[^\s]*$`)
 
-// maxHours is a million GPUs for two months; more do not fit a span of time.
+// maxHours bounds GPU-hours; time.Duration holds at most about 2.56 million hours.
 const maxHours = 2_000_000
 
-// Name is what the limit is called: one scope has one limit for a window.
+// Name identifies the limit: a scope has one limit per window.
 func (l Limit) Name() string { return string(l.Scope) + "/" + string(l.Window) }
 
 // Queues reports whether jobs wait in the queue for the limit.
 func (l Limit) Queues() bool { return l.Running != nil || l.GPUs != nil || l.Wait && l.GPUHours != nil }
 
-// Check says what is wrong with the limit.
+// Check returns an error if the limit is invalid.
 func (l Limit) Check() error {
 	if _, err := ParseScope(string(l.Scope)); err != nil {
 		return err
@@ -173,14 +171,14 @@ func (l Limit) limits() bool {
 	return l.Dollars != nil || l.GPUHours != nil || l.Jobs != nil || l.Approve != nil || l.Running != nil || l.GPUs != nil
 }
 
-// negative reports whether a limit is below zero, or no number.
+// negative reports whether a limit is negative or NaN.
 func (l Limit) negative() bool {
 	below := func(n *int) bool { return n != nil && *n < 0 }
 	return l.Dollars != nil && l.Dollars.Sign() < 0 || l.Approve != nil && l.Approve.Sign() < 0 ||
 		l.GPUHours != nil && !(*l.GPUHours >= 0) || below(l.Jobs) || below(l.Running) || below(l.GPUs)
 }
 
-// checkTelling says what is wrong with when and where the limit tells of itself.
+// checkTelling returns an error if the limit's warnings are invalid.
 func (l Limit) checkTelling() error {
 	if l.Dollars == nil && len(l.Warn) > 0 {
 		return fmt.Errorf("%s warns of dollars that are not limited: give dollars too", l.Name())
@@ -196,40 +194,40 @@ func (l Limit) checkTelling() error {
 	return nil
 }
 
-// Kind says how a job counts in dollars.
+// Kind is how a job counts in dollars.
 type Kind int
 
-// The kinds.
+// Kinds.
 const (
 	Single Kind = iota
-	Part        // it takes its dollars from a hold, and counts in all else
-	Hold        // it holds the dollars of its parts, and is no job
+	Part        // takes its dollars from a Hold, and counts everywhere else
+	Hold        // holds the dollars of its Parts; it is not a job itself
 )
 
-// Job is what a limit needs to know of a job that is not over, or asks to begin.
+// Job holds the facts that a limit needs about a job that is unfinished or wants to start.
 type Job struct {
 	ID    string
 	Kind  Kind
 	Owner ledger.Owner
 	User  string
-	// Most is what the job can cost in all; Bounded says that it is known.
+	// Most is the maximum total cost; Bounded is set if it is known.
 	Most    money.Amount
 	Bounded bool
-	// Spent is what it has cost so far, in all windows.
+	// Spent is its cost so far, in all windows.
 	Spent money.Amount
-	// GPUMost and GPUSpent are the same in GPU-hours; a job without GPUs is bounded by 0.
+	// GPUMost and GPUSpent are the same in GPU-hours. A job without GPUs is bounded by 0.
 	GPUMost, GPUSpent float64
 	GPUBounded        bool
-	// GPUs are the fewest that it can run on.
+	// GPUs is the smallest number that it can run on.
 	GPUs int
-	// AwaitsApproval says that it waits for approval: it takes nothing.
+	// AwaitsApproval is set while it waits for approval and takes nothing.
 	AwaitsApproval bool
-	// Runs says that it holds a machine now, with so many GPUs.
+	// Runs is set if it holds a machine now, with GPUsNow GPUs.
 	Runs    bool
 	GPUsNow int
 }
 
-// held is what is set aside for the rest of the job: never below zero.
+// held is the amount held for the rest of the job, never negative.
 func (j Job) held() money.Amount {
 	if j.Kind == Part {
 		return money.Amount{}
@@ -243,7 +241,7 @@ func (j Job) held() money.Amount {
 // gpuHeld is the same in GPU-hours.
 func (j Job) gpuHeld() float64 { return min(max(0, j.GPUMost-j.GPUSpent), maxHours) }
 
-// counts is how many jobs it is.
+// counts is 1 for a job and 0 for a Hold.
 func (j Job) counts() int {
 	if j.Kind == Hold {
 		return 0
@@ -251,35 +249,35 @@ func (j Job) counts() int {
 	return 1
 }
 
-// Use is what a limit has spent and held.
+// Use holds the spent and the held amounts under a limit.
 type Use struct {
-	Spent    money.Amount `json:"spent"` // booked in the window, and what runs
-	Held     money.Amount `json:"held"`  // for what is not over
+	Spent    money.Amount `json:"spent"` // booked in the window, plus running costs
+	Held     money.Amount `json:"held"`  // for unfinished jobs
 	GPUSpent float64      `json:"gpu_hours_spent"`
 	GPUHeld  float64      `json:"gpu_hours_held"`
 	Jobs     int          `json:"jobs"`
-	// jobs that wait for approval, which are counted nowhere else
+	// AwaitingApproval counts jobs that wait for approval; no other field counts them.
 	AwaitingApproval int    `json:"awaiting_approval"`
 	Running          int    `json:"running"`             // jobs that hold a machine
 	GPUs             int    `json:"gpus"`                // in use
-	Unbounded        string `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
+	Unbounded        string `json:"unbounded,omitempty"` // an unfinished job with unknown maximum cost
 	GPUOpen          string `json:"gpu_unbounded,omitempty"`
 
-	needs int          // GPUs of the job that is weighed
-	asks  money.Amount // the most that it can cost
+	needs int          // GPUs of the job being weighed
+	asks  money.Amount // its maximum cost
 }
 
-// Accounts are what was spent by limit, by name, in the windows that are open, and the
-// jobs that are not over: one by one, or, where Outstanding has them, summed.
+// Accounts are the amounts spent in the current windows, by limit name, and the unfinished jobs: one by one in
+// Live, or summed in Outstanding.
 type Accounts struct {
 	Limits      []Limit
 	Spent       map[string]money.Amount
 	GPUs        map[string]float64
 	Live        []Job
-	Outstanding map[string]Use // what is spent is left out
+	Outstanding map[string]Use // without the amounts spent
 }
 
-// Use sums what a limit has spent and held.
+// Use sums the spent and the held amounts under a limit.
 func (a Accounts) Use(l Limit) Use {
 	u := a.Outstanding[l.Name()]
 	u.Spent, u.GPUSpent = a.Spent[l.Name()], a.GPUs[l.Name()]
@@ -312,8 +310,7 @@ func (u *Use) add(l Limit, j Job) {
 	}
 }
 
-// room is what a new job may cost under the limit, in whole cents: a job of that
-// much is let in.
+// room is the cost up to which a new job is admitted under the limit, in whole cents.
 func (u Use) room(l Limit) money.Amount {
 	left, _, ok := l.Dollars.Sub(u.Spent).Sub(u.Held).Micros()
 	if !ok || left < 0 {
@@ -322,7 +319,7 @@ func (u Use) room(l Limit) money.Amount {
 	return money.FromMicros(left-left%10_000, 0)
 }
 
-// fix is what helps a job that costs more than is left.
+// fix returns advice for a job that costs more than is left.
 func (u Use) fix(l Limit) string {
 	const admin = "ask an admin for scrimp budgets set"
 	next := ""
@@ -338,8 +335,8 @@ func (u Use) fix(l Limit) string {
 	return next + admin
 }
 
-// Breach returns when spending reaches the limit at the present rate, or false:
-// never, or not in the window that is open.
+// Breach returns when spending reaches the limit at the current rate. It returns false if that is never, or not in
+// the current window.
 func (l Limit) Breach(u Use, burn money.Rate, now time.Time) (time.Time, bool) {
 	if l.Dollars == nil {
 		return time.Time{}, false
@@ -359,8 +356,8 @@ func (l Limit) Breach(u Use, burn money.Rate, now time.Time) (time.Time, bool) {
 	return at, true
 }
 
-// Passed returns the shares of the limit that spending has reached, the highest
-// last: those to warn of, and 1 for the limit itself.
+// Passed returns the shares of the limit that spending has reached, in increasing order: the warning shares, and 1
+// for the limit itself.
 func (l Limit) Passed(u Use) []float64 {
 	if l.Dollars == nil {
 		return nil

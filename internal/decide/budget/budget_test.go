@@ -20,7 +20,7 @@ var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) // a Saturday
 
 func ptr[T any](v T) *T { return &v }
 
-func TestWindowsAreCalendarSpansInUTC(t *testing.T) {
+func TestWindow_IsACalendarSpanInUTC(t *testing.T) {
 	for w, want := range map[budget.Window][2]string{
 		budget.Day: {"2026-11-21", "2026-11-22"}, budget.Week: {"2026-11-16", "2026-11-23"},
 		budget.Month: {"2026-11-01", "2026-12-01"},
@@ -35,7 +35,7 @@ func TestWindowsAreCalendarSpansInUTC(t *testing.T) {
 	}
 }
 
-func TestAScopeHoldsItsJobsAndNoOthers(t *testing.T) {
+func TestScope_CoversItsJobsAndNoOthers(t *testing.T) {
 	o := ledger.Owner{Team: "a", Project: "p", Tags: map[string]string{"env": "prod"}}
 	for text, want := range map[string]bool{
 		"all": true, "team:a": true, "team:b": false, "project:p": true, "project:q": false, "user:ann": true,
@@ -53,10 +53,9 @@ func TestAScopeHoldsItsJobsAndNoOthers(t *testing.T) {
 	}
 }
 
-// Jobs come, spend no more than their most, and end, while windows turn. At each
-// admission spent and held keep to each limit, and no window's spending passes it;
-// when all is over nothing is held.
-func TestNoWindowSpendsMoreThanItsLimit(t *testing.T) {
+// Jobs arrive, spend at most their maximum, and end, while windows roll over. At each admission spent plus held
+// stay within each limit, no window spends more than its limit, and nothing is held at the end.
+func TestWindow_SpendsAtMostItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scopes := []budget.Scope{"all", "team:a", "team:b", "user:ann", "tag:env=prod"}
 		b := budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
@@ -134,7 +133,7 @@ func TestNoWindowSpendsMoreThanItsLimit(t *testing.T) {
 	})
 }
 
-func TestARefusalNamesItsLimitAndItsFix(t *testing.T) {
+func TestRefusal_NamesItsLimitAndItsFix(t *testing.T) {
 	usd := func(s string) *money.Amount { a, _ := money.Parse(s); return &a }
 	other := budget.Job{ID: "other", Bounded: true, Most: *usd("60"), Spent: *usd("10"), GPUBounded: true, GPUMost: 6}
 	j := budget.Job{ID: "new", Bounded: true, Most: *usd("50"), GPUBounded: true, GPUMost: 3}
@@ -173,8 +172,8 @@ func TestARefusalNamesItsLimitAndItsFix(t *testing.T) {
 	}
 }
 
-// What a refusal says is left can be had: a job of that much is let in, and one of a cent more is not.
-func TestARefusalSaysHowMuchIsLeft(t *testing.T) {
+// A refusal states the room left: a job of exactly that amount is admitted, one of a cent more is not.
+func TestRefusal_StatesTheRoomLeft(t *testing.T) {
 	for spent, left := range map[string]string{"0": "4", "1.17": "2.83", "1.170000000001": "2.82", "3.999": "0",
 		"4": "0", "5": "0"} {
 		b := budget.Accounts{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Month, Dollars: dollars("4")}},
@@ -193,9 +192,8 @@ func TestARefusalSaysHowMuchIsLeft(t *testing.T) {
 	}
 }
 
-// What a refusal advises can help: no smaller budget where nothing is left, and no
-// waiting for jobs where all is spent.
-func TestARefusalAdvisesWhatCanHelp(t *testing.T) {
+// A refusal advises only what can help: no smaller budget if nothing is left, and no wait for jobs if all is spent.
+func TestRefusal_AdvisesWhatCanHelp(t *testing.T) {
 	job := func(most string) budget.Job { return budget.Job{ID: "j" + most, Bounded: true, Most: *dollars(most)} }
 	for _, c := range []struct {
 		window      budget.Window
@@ -218,7 +216,7 @@ func TestARefusalAdvisesWhatCanHelp(t *testing.T) {
 	}
 }
 
-func TestALimitTellsAnAddressOfTheWeb(t *testing.T) {
+func TestLimit_NotifyMustBeAWebAddress(t *testing.T) {
 	for address, want := range map[string]bool{"": true, "https://example.org/hook?a=b": true,
 		"http://127.0.0.1:7999": true, "ftp://example.org": false, "example.org": false, "https://": false,
 		"https:///x": false, "https://a b": false} {
@@ -231,7 +229,7 @@ func TestALimitTellsAnAddressOfTheWeb(t *testing.T) {
 
 func dollars(s string) *money.Amount { a, _ := money.Parse(s); return &a }
 
-func TestABreachIsForeseenAndThresholdsPassInOrder(t *testing.T) {
+func TestForecast_PredictsBreachAndThresholdsInOrder(t *testing.T) {
 	l := budget.Limit{Scope: budget.All, Window: budget.Day, Dollars: ptr(money.Picos(100e12)), Warn: []float64{0.8, 0.5}}
 	at, ok := l.Breach(budget.Use{Spent: money.Picos(80e12)}, 10e12, now)
 	if !ok || !at.Equal(now.Add(2*time.Hour)) {
@@ -250,8 +248,8 @@ func TestABreachIsForeseenAndThresholdsPassInOrder(t *testing.T) {
 	}
 }
 
-// A limit and a required tag go by the fields environment and model_version as by tags.
-func TestEnvironmentIsLimitedAndRequiredLikeATag(t *testing.T) {
+// Limits and required tags treat the fields environment and model_version like tags.
+func TestEnvironment_IsLimitedAndRequiredLikeATag(t *testing.T) {
 	scope, err := budget.ParseScope("tag:environment=prod")
 	if err != nil || !scope.Holds(ledger.Owner{Environment: "prod"}, "ann") || scope.Holds(ledger.Owner{Environment: "dev"}, "ann") {
 		t.Errorf("%v %v", scope, err)
@@ -266,7 +264,7 @@ func TestEnvironmentIsLimitedAndRequiredLikeATag(t *testing.T) {
 	}
 }
 
-func TestRequiredTagsAreNamed(t *testing.T) {
+func TestRequiredTags_AreNamedInTheError(t *testing.T) {
 	r := budget.Tags{"env": {"dev", "prod"}, "ticket": nil}
 	for want, has := range map[string]map[string]string{
 		"": {"env": "dev", "ticket": "4"}, "tag env is missing: write dev, prod": {"ticket": "4"},
@@ -292,7 +290,7 @@ func TestRequiredTags_TeamAndProjectAreFieldsOfTheJob(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithALimitIsSaid(t *testing.T) {
+func TestLimit_ErrorNamesTheFault(t *testing.T) {
 	one := ptr(money.Picos(1))
 	for _, l := range []budget.Limit{
 		{Scope: "x", Window: "day", Dollars: one}, {Scope: "all", Window: "year", Dollars: one},

@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/decide/ledger"
 )
 
-// A scope that is let in holds the jobs that it names, in whatever case, and no others.
+// A valid scope covers the jobs that it names, in either case, and no others.
 func FuzzScope(f *testing.F) {
 	for _, text := range []string{"all", "team:chat", "team:Chat", "tag:a=b", "tag:a=b=c", "user:", "tag:=", "project:chat\u200b", "team:a:b"} {
 		f.Add(text)

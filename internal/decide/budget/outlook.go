@@ -10,77 +10,75 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Course is how a job that runs, or waits for its turn, is expected to go on.
+// Course is how a running or waiting job is expected to continue.
 type Course struct {
 	ID    string
 	Owner ledger.Owner
 	User  string
-	GPUs  int        // of the machine that it has, or the fewest that it can run on
-	Runs  bool       // it holds a machine; else it takes one when its turn comes
-	Rate  money.Rate // what an hour of that machine costs
-	// Lasts is for how long that is paid, from now or from its turn on, Quick and Slow
-	// the times that one such job in ten stays below and above. Where Known is false
-	// nobody can say, and they mean nothing.
+	GPUs  int        // of its machine, or the smallest number that it can run on
+	Runs  bool       // it holds a machine; otherwise it takes one when its turn comes
+	Rate  money.Rate // hourly price of that machine
+	// Lasts is how long the machine is paid for, from now or from the job's turn. One such job in ten takes less
+	// than Quick, and one in ten more than Slow. If Known is false, the times are unknown and meaningless.
 	Lasts, Quick, Slow time.Duration
 	Known              bool
-	// Rest is what is left of the job's budget, which stops it, where it is Bounded.
+	// Rest is what is left of the job's budget, which stops the job if it is Bounded.
 	Rest    money.Amount
 	Bounded bool
 }
 
-// Outlook is what a limit's dollars will come to by the jobs that are there now.
+// Outlook is the expected spending under a limit in dollars, from the current jobs.
 type Outlook struct {
-	// By is the end of the window; null where it never ends.
+	// By is the end of the window; null if it never ends.
 	By *time.Time `json:"by"`
-	// Spent is what is expected to be spent by then, Least and Most what it is below and
-	// above once in twenty. With jobs of which nobody knows how long they run, Most is
-	// what it is where they go on; null: there is no most.
+	// Spent is the expected spending by then. The actual amount is below Least once in twenty times, and above Most
+	// once in twenty. If there are jobs of unknown duration, Most assumes that they continue; null: there is no
+	// maximum.
 	Spent money.Amount  `json:"spent"`
 	Least money.Amount  `json:"least"`
 	Most  *money.Amount `json:"most"`
-	// Chance is that of reaching the limit in this window. Breach is when, where it is
-	// at least one half: as likely before as after. Earliest and Latest are its range,
-	// outside which it is once in twenty to each side; null where it is not reached so often.
+	// Chance is the probability of reaching the limit in this window. If it is at least one half, Breach is the
+	// median time of that. Earliest and Latest are its range, with one time in twenty outside on each side; null if
+	// the limit is not reached that often.
 	Chance   float64    `json:"chance"`
 	Breach   *time.Time `json:"breach"`
 	Earliest *time.Time `json:"earliest"`
 	Latest   *time.Time `json:"latest"`
-	// Jobs are those that are expected to spend the most from now until the limit is
-	// reached, the dearest first; More is how many others do.
+	// Jobs are the jobs that are expected to spend the most until the limit is reached, the most expensive first.
+	// More is the number of others.
 	Jobs []Spender `json:"jobs"`
 	More int       `json:"more,omitempty"`
-	// Unknown are the first few jobs by name of which nobody knows how long they run, and
-	// UnknownJobs how many there are. What is said above, but for Most, is without them;
-	// Open is when the limit is reached where they go on, null: not in this window.
+	// Unknown names the first few jobs of unknown duration, sorted, and UnknownJobs is their number. All fields
+	// above, except Most, ignore those jobs. Open is when the limit is reached if they continue; null: not in this
+	// window.
 	Unknown     []string   `json:"unknown"`
 	UnknownJobs int        `json:"unknown_jobs,omitempty"`
 	Open        *time.Time `json:"open"`
-	// Beyond says that more jobs wait than were looked at, and that before the end of this
-	// they have their turn: what they cost is not in it.
+	// Beyond is set if more jobs wait than were considered and they get their turn before the end of the window;
+	// their cost is not included.
 	Beyond bool `json:"beyond,omitempty"`
 }
 
-// Spender is a job and what it spends from now until the limit is reached, as expected.
+// Spender is a job and its expected spending until the limit is reached.
 type Spender struct {
 	Job  string       `json:"job"`
 	Cost money.Amount `json:"cost"`
 }
 
 const (
-	named   = 3                      // jobs that are named
-	forever = 100 * 8760 * time.Hour // no play goes on for longer
-	plays   = 61                     // a prime number, so that jobs differ from each other in them
-	seldom  = plays / 20             // plays that a range leaves out to each side
+	named   = 3                      // jobs listed by name
+	forever = 100 * 8760 * time.Hour // longest time of a play
+	plays   = 61                     // a prime number, so that jobs take different shares in each play
+	seldom  = plays / 20             // plays outside a range on each side
 )
 
-// Foresee plays forward what each limit of dollars will come to: what runs is paid
-// until it ends, and gives its place to the most urgent that waits and for which the
-// limits on what runs at once have room. A job costs no more than the rest of its
-// budget. courses are in the order of urgency, uses those of the limits by name; as many
-// jobs as places hold a machine at once. beyond says that more wait.
+// Foresee plays forward what will be spent under each limit in dollars: a running job is paid until it ends, and
+// then gives its place to the most urgent waiting job that the limits on running jobs and GPUs have room for. A job
+// costs no more than the rest of its budget. courses are sorted by urgency, and uses has the current use of each
+// limit by name. At most places jobs hold a machine at once. beyond says that more jobs wait.
 //
-// It is played 61 times, in which each job lasts for each 61st part of its spread once,
-// one independently of the other: nothing is drawn, and the same jobs give the same answer.
+// Foresee plays 61 times. Over the plays, each job takes each 61st part of its spread once, independently of the
+// others. Nothing is random, so the same jobs give the same result.
 func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, beyond bool,
 	now time.Time) map[string]Outlook {
 	outlooks := map[string]Outlook{}
@@ -122,7 +120,7 @@ func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, 
 	return outlooks
 }
 
-// outlook is what a limit comes to over all plays.
+// outlook sums up a limit over all plays.
 func (l Limit) outlook(all []map[string]*course, now time.Time) Outlook {
 	o := Outlook{Jobs: []Spender{}, Unknown: []string{}}
 	if end, ok := l.Window.End(now); ok {
@@ -150,7 +148,7 @@ func (l Limit) outlook(all []map[string]*course, now time.Time) Outlook {
 	return o
 }
 
-// unknown names the jobs in the limit's scope of which nobody knows how long they run.
+// unknown names the jobs in the limit's scope that have an unknown duration.
 func (o *Outlook) unknown(l Limit, courses []Course) {
 	for _, c := range courses {
 		if !c.Known && l.Scope.Holds(c.Owner, c.User) {
@@ -161,20 +159,20 @@ func (o *Outlook) unknown(l Limit, courses []Course) {
 	o.Unknown = o.Unknown[:min(named, len(o.Unknown))]
 }
 
-// share is which part of its spread job i takes in play n: each part once over the
-// plays, in an order of its own.
+// share is the part of its spread that job i takes in play n. Each job takes each part once over the plays, in its
+// own order.
 func share(n, i int) float64 {
 	step, first := 1+(i*7+i/(plays-1))%(plays-1), i*23%plays
 	return (float64((n*step+first)%plays) + 0.5) / plays
 }
 
-// drawn is for how long the job is paid at that part of its spread, which is normal to
-// each side of what is expected; not at all where nobody knows.
+// drawn is how long the job is paid at that part of its spread, which is normal on each side of the expected time;
+// 0 if unknown.
 func (c Course) drawn(u float64) time.Duration {
 	if !c.Known {
 		return 0
 	}
-	z := math.Sqrt2 * math.Erfinv(2*u-1) / 1.2816 // in tenths of the jobs
+	z := math.Sqrt2 * math.Erfinv(2*u-1) / 1.2816 // in units of the distance to one tenth of the jobs
 	side := c.Slow - c.Lasts
 	if z < 0 {
 		side = c.Lasts - c.Quick
@@ -182,7 +180,7 @@ func (c Course) drawn(u float64) time.Duration {
 	return c.cut(min(max(0, quantity.Add(c.Lasts, quantity.Nanoseconds(z*float64(min(side, forever))))), forever))
 }
 
-// longest is as expected where that is known, else for ever.
+// longest is the expected time if known, otherwise forever.
 func (c Course) longest() time.Duration {
 	if c.Known {
 		return c.drawn(0.5)
@@ -190,7 +188,7 @@ func (c Course) longest() time.Duration {
 	return c.cut(forever)
 }
 
-// cut is d, or for how long the rest of the budget lasts.
+// cut is d, or less if the rest of the budget ends before.
 func (c Course) cut(d time.Duration) time.Duration {
 	if c.Bounded {
 		if most, ok := c.Rate.Buys(c.Rest); ok {
@@ -200,7 +198,7 @@ func (c Course) cut(d time.Duration) time.Duration {
 	return d
 }
 
-// sane cuts prices so that no sum of those that are paid at once is too large to count.
+// sane caps prices so that sums of rates paid at once do not overflow.
 func sane(courses []Course, places int) []Course {
 	at := max(1, places)
 	for _, c := range courses {

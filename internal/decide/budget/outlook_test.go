@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// sure is a job of team a that lasts exactly so long, on a machine at $10 an hour.
+// sure returns a job of team a that lasts exactly d, on a machine at $10 per hour.
 func sure(id string, d time.Duration, runs bool) budget.Course {
 	return budget.Course{ID: id, Owner: ledger.Owner{Team: "a"}, Runs: runs, Rate: 10e12, Quick: d, Lasts: d, Slow: d,
 		Known: true}
@@ -27,9 +27,9 @@ func foresee(l budget.Limit, spent int64, places int, courses ...budget.Course) 
 	return budget.Foresee([]budget.Limit{l}, u, courses, places, false, now)[l.Name()]
 }
 
-// A job that ends in an hour does not burn until the end of the month: at its rate of
-// now the limit would be reached.
-func TestAJobThatEndsSoonBurnsNoLonger(t *testing.T) {
+// A job that ends in an hour does not spend until the end of the month; at its present rate it would reach the
+// limit.
+func TestOutlook_StopsSpendingAtTheEndOfAJob(t *testing.T) {
 	l := monthly(100)
 	o := foresee(l, 80, 4, sure("j", time.Hour, true))
 	if at, ok := l.Breach(budget.Use{Spent: money.Picos(80e12)}, 10e12, now); !ok || !at.Equal(now.Add(2*time.Hour)) {
@@ -41,12 +41,12 @@ func TestAJobThatEndsSoonBurnsNoLonger(t *testing.T) {
 	}
 }
 
-// What waits begins when its turn comes and its money is spent then: of two places one
-// is free, and the third job takes that of the one which ends first.
-func TestAQueueSpendsWhenItsTurnComes(t *testing.T) {
+// A queued job starts, and spends, when its turn comes: one of two places is free, and the third job takes the
+// place of the one that ends first.
+func TestOutlook_QueuedJobSpendsFromItsTurn(t *testing.T) {
 	o := foresee(monthly(100), 30, 2, sure("a", time.Hour, true), sure("b", 4*time.Hour, false),
 		sure("c", 4*time.Hour, false), sure("d", time.Hour, false))
-	// a and b from now on, c in a's place after an hour: 30 + 20 + 2.5 · 20 = 100.
+	// a and b start now, c takes a's place after an hour: 30 + 20 + 2.5 · 20 = 100.
 	if o.Breach == nil || !o.Breach.Equal(now.Add(3*time.Hour+30*time.Minute)) || o.Chance != 1 ||
 		!o.Earliest.Equal(*o.Latest) || o.Spent != money.Picos(130e12) {
 		t.Errorf("%+v, breach %v", o, o.Breach)
@@ -68,8 +68,8 @@ func TestAQueueSpendsWhenItsTurnComes(t *testing.T) {
 	}
 }
 
-// A job's budget stops it, so what is held for jobs is the most that they spend.
-func TestNothingIsForeseenPastTheBudgetsOfJobs(t *testing.T) {
+// A job stops at its budget, so the hold of a job is the most that it spends.
+func TestOutlook_StaysWithinTheBudgetsOfJobs(t *testing.T) {
 	long := sure("long", 100*time.Hour, true)
 	long.Bounded, long.Rest = true, money.Picos(15e12)
 	if o := foresee(monthly(100), 80, 4, long); o.Chance != 0 || o.Spent != money.Picos(95e12) {
@@ -82,9 +82,8 @@ func TestNothingIsForeseenPastTheBudgetsOfJobs(t *testing.T) {
 	}
 }
 
-// A job of which nobody knows how long it runs is said to be unknown; it is not taken
-// for one that costs nothing.
-func TestWhatIsUnknownIsSaid(t *testing.T) {
+// A job of unknown length is reported as unknown and does not count as free.
+func TestOutlook_ReportsUnknownJobs(t *testing.T) {
 	dark := budget.Course{ID: "dark", Owner: ledger.Owner{Team: "a"}, Runs: true, Rate: 10e12}
 	o := foresee(monthly(100), 80, 4, dark, sure("j", time.Hour, true))
 	if o.Breach != nil || o.Chance != 0 || o.Open == nil || !o.Open.Equal(now.Add(time.Hour)) ||
@@ -108,9 +107,9 @@ func TestWhatIsUnknownIsSaid(t *testing.T) {
 	}
 }
 
-// The range is that of jobs which differ one by one; it holds what is expected, and a
-// limit between what is spent at least and at most is reached with a chance between.
-func TestTheChanceIsThatOfTheSpread(t *testing.T) {
+// The range covers the independent variation of jobs and contains the expected value. A limit between the least and
+// the most spending is reached with a probability between 0 and 1.
+func TestOutlook_ChanceFollowsTheSpread(t *testing.T) {
 	job := sure("j", 4*time.Hour, true)
 	job.Quick, job.Slow = 3*time.Hour, 6*time.Hour
 	for _, c := range []struct {
@@ -132,7 +131,7 @@ func TestTheChanceIsThatOfTheSpread(t *testing.T) {
 	}
 }
 
-// BenchmarkForesee is one answer with a long queue, and limits some of which are full.
+// BenchmarkForesee measures one answer with a long queue and several limits, some of them full.
 func BenchmarkForesee(b *testing.B) {
 	var limits []budget.Limit
 	for i := range 10 {

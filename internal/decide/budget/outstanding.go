@@ -10,14 +10,13 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Outstanding sums the jobs of a limit that are not over and hold no machine: what they
-// hold does not change while they wait, so that each is added once, and taken out
-// when it begins or is over. The zero value has none.
+// Outstanding sums the unfinished jobs of a limit that hold no machine. What they hold does not change while they
+// wait, so each job is added once, and removed when it starts or ends. The zero value is empty.
 type Outstanding struct {
 	jobs, awaiting int
 	held           money.Amount
-	// GPU time held, in whole hours and milliseconds besides: whole, so that what was added can be taken
-	// out exactly, and apart, so that ten million jobs of the most hours add up.
+	// GPU time held, in whole hours plus milliseconds: integers, so that additions can be undone exactly, and two
+	// of them, so that ten million jobs of maximum size do not overflow.
 	hours, millis int64
 	open, gpuOpen names
 }
@@ -27,7 +26,7 @@ const millisAnHour = 3_600_000
 // Add adds a job of the limit's scope.
 func (s *Outstanding) Add(l Limit, j Job) { s.change(l, j, 1) }
 
-// Remove takes out a job as it was when it was added.
+// Remove removes a job, given as it was when added.
 func (s *Outstanding) Remove(l Limit, j Job) { s.change(l, j, -1) }
 
 func (s *Outstanding) change(l Limit, j Job, by int) {
@@ -51,18 +50,18 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 	}
 }
 
-// Use is what those jobs take of the limit.
+// Use returns what those jobs take from the limit.
 func (s *Outstanding) Use() Use {
 	millis := float64(s.hours)*millisAnHour + float64(s.millis)
 	return Use{Jobs: s.jobs, AwaitingApproval: s.awaiting, Held: s.held, GPUHeld: millis / millisAnHour,
 		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 
-// names is a set that knows its least, of a million as of one: who sets the first
-// limit of dollars may find a million jobs of which nobody knows the most.
+// names is a set that finds its smallest element quickly at any size: the first limit in dollars may find a million
+// jobs with unknown maximum cost.
 type names struct {
 	all   map[string]bool
-	order least // those of all, and some that were taken out since
+	order least // heap of all names, and of some removed since
 }
 
 func (n *names) change(name string, by int) {
@@ -87,7 +86,7 @@ func (n *names) change(name string, by int) {
 	}
 }
 
-// least is "" where there is none.
+// least returns the smallest name, or "" if there is none.
 func (n *names) least() string {
 	if len(n.order) == 0 {
 		return ""
@@ -108,7 +107,7 @@ func (l *least) Pop() any {
 	return name
 }
 
-// Folded is a with its jobs summed, so that many more can be weighed one after the other.
+// Folded returns a with its jobs summed, so that many more jobs can be weighed one after the other.
 func (a Accounts) Folded() Accounts {
 	v := Accounts{Limits: a.Limits, Spent: a.Spent, GPUs: a.GPUs, Outstanding: map[string]Use{}}
 	for _, l := range a.Limits {
@@ -117,7 +116,7 @@ func (a Accounts) Folded() Accounts {
 	return v
 }
 
-// Without is a without a job that it counts as was.
+// Without returns a without a job that it counts as was.
 func (a Accounts) Without(was Job) Accounts {
 	if i := slices.IndexFunc(a.Live, func(j Job) bool { return j.ID == was.ID }); i >= 0 {
 		a.Live = slices.Delete(slices.Clone(a.Live), i, i+1)
@@ -134,7 +133,7 @@ func (a Accounts) Without(was Job) Accounts {
 	return a
 }
 
-// remove takes out a job that waits.
+// remove removes a waiting job.
 func (u *Use) remove(j Job) {
 	if j.AwaitsApproval {
 		u.AwaitingApproval--
@@ -143,7 +142,7 @@ func (u *Use) remove(j Job) {
 	u.Jobs -= j.counts()
 	u.Held = u.Held.Sub(j.held())
 	u.GPUHeld -= j.gpuHeld()
-	if u.Unbounded == j.ID { // another one may be there: it was let in before the limit was set
+	if u.Unbounded == j.ID { // another one may remain: it was admitted before the limit was set
 		u.Unbounded = ""
 	}
 	if u.GPUOpen == j.ID {
@@ -151,7 +150,7 @@ func (u *Use) remove(j Job) {
 	}
 }
 
-// Take counts a job that is let in, in accounts that are folded.
+// Take counts an admitted job in folded accounts.
 func (a Accounts) Take(j Job) {
 	for _, l := range a.Limits {
 		if l.Scope.Holds(j.Owner, j.User) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Whatever is put in and taken out, the least is that of what is there, and what was
-// taken out is not kept for long.
-func TestASetKnowsItsLeast(t *testing.T) {
+// After any additions and removals, the minimum is that of the present elements, and removed elements are freed
+// soon.
+func TestSet_KnowsItsMinimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var n names
 	there := map[string]bool{}
@@ -40,7 +40,7 @@ func TestASetKnowsItsLeast(t *testing.T) {
 	}
 }
 
-// BenchmarkLeastOfMany takes the least of a million out and puts it back.
+// BenchmarkLeastOfMany removes the minimum of a million elements and adds it again.
 func BenchmarkLeastOfMany(b *testing.B) {
 	var n names
 	for i := range 1_000_000 {

@@ -9,28 +9,28 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// course is one limit in a play.
+// course is one limit during a play.
 type course struct {
 	Limit
-	end     time.Time // of the window; zero: never
+	end     time.Time // end of the window; zero: never
 	spent   money.Amount
 	rate    money.Rate
-	at      time.Time // up to which spent is summed
+	at      time.Time // time up to which spent is summed
 	running int
 	gpus    int
 	breach  *time.Time
 	spells  []spell
-	open    bool       // something goes on for ever
-	idle    *time.Time // the first moment at which a place was free and nobody was there for it
+	open    bool       // something continues forever
+	idle    *time.Time // first time at which a place was free and no job took it
 }
 
-// spell is when a job was paid for.
+// spell is a time during which a job was paid for.
 type spell struct {
 	job         int
 	begin, over time.Time
 }
 
-// until sums up to t.
+// until sums the spending up to t.
 func (l *course) until(t time.Time) {
 	if !l.end.IsZero() && t.After(l.end) {
 		t = l.end
@@ -49,7 +49,7 @@ func (l *course) until(t time.Time) {
 	l.spent, l.at = l.spent.Add(l.rate.Until(t.Sub(l.at))), t
 }
 
-// spenders are who spends the most from now until then.
+// spenders returns the jobs that spend the most from now until then.
 func (l *course) spenders(courses []Course, until time.Time) ([]Spender, int) {
 	list := []Spender{}
 	for _, s := range l.spells {
@@ -68,7 +68,7 @@ func (l *course) spenders(courses []Course, until time.Time) ([]Spender, int) {
 	return list[:len(list)-more], more
 }
 
-// ends are the jobs that run, the first to end on top.
+// ends is a heap of running jobs, the first to end on top.
 type ends []spell
 
 func (e ends) Len() int { return len(e) }
@@ -87,7 +87,7 @@ func (e *ends) Pop() any {
 	return x
 }
 
-// board is what all plays begin with.
+// board is the common start of all plays.
 type board struct {
 	limits  []Limit
 	uses    map[string]Use
@@ -96,7 +96,7 @@ type board struct {
 	now     time.Time
 }
 
-// play goes through what happens where the jobs are paid for so long.
+// play runs one play in which each job is paid for as long as lasts says.
 func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 	p := play{board: b, lasts: lasts, by: map[string]*course{}, last: b.now, holds: make([][]*course, len(b.courses))}
 	for _, l := range b.limits {
@@ -133,19 +133,19 @@ func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 	return p.by
 }
 
-// play is one play as it goes on.
+// play is one play in progress.
 type play struct {
 	*board
 	lasts func(int) time.Duration
 	all   []*course
 	by    map[string]*course
-	last  time.Time   // when the play is over
-	holds [][]*course // by job, the limits whose scope it is in
+	last  time.Time   // end of the play
+	holds [][]*course // by job, the limits whose scope contains it
 	run   ends
-	waits []int // jobs without a machine, in the order of urgency
+	waits []int // jobs without a machine, most urgent first
 }
 
-// limit adds a limit as it stands now; those of dollars say how long the play goes on.
+// limit adds a limit as it stands now. The limits in dollars determine how long the play runs.
 func (p *play) limit(l Limit) {
 	c := &course{Limit: l, at: p.now, spent: p.uses[l.Name()].Spent}
 	if end, ok := l.Window.End(p.now); ok {
@@ -175,7 +175,7 @@ func (p *play) begin(i int, t time.Time) {
 	}
 }
 
-// end takes the machine from the job that is over first, and says when that is.
+// end takes the machine from the job that ends first, and returns when that is.
 func (p *play) end() time.Time {
 	s := heap.Pop(&p.run).(spell)
 	c := p.courses[s.job]
@@ -187,7 +187,7 @@ func (p *play) end() time.Time {
 	return s.over
 }
 
-// fill gives the free places to the most urgent for which the limits have room.
+// fill gives free places to the most urgent jobs that the limits have room for.
 func (p *play) fill(t time.Time) {
 	for len(p.run) < p.places {
 		n := slices.IndexFunc(p.waits, p.room)
@@ -199,7 +199,7 @@ func (p *play) fill(t time.Time) {
 	}
 }
 
-// room reports whether the limits on what runs at once have room for a job.
+// room reports whether the limits on running jobs and GPUs have room for a job.
 func (p *play) room(i int) bool {
 	gpus := p.courses[i].GPUs
 	return !slices.ContainsFunc(p.holds[i], func(l *course) bool {

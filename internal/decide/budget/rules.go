@@ -10,19 +10,19 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// Rules are what an admin has set: the limits, sorted by name, and the tags that jobs must have.
+// Rules are the admin's settings: the limits, sorted by name, and the required tags.
 type Rules struct {
 	Limits []Limit `json:"limits"`
 	Tags   Tags    `json:"tags,omitempty"`
-	// Shares are the teams whose members may use each other's machines, sorted.
+	// Shares lists the teams whose members may use each other's machines, sorted.
 	Shares []string `json:"shares,omitempty"`
 }
 
-// Tags are the tags that a job must have, with the values that are allowed; none: any.
+// Tags are the required tags with their allowed values; none: any value.
 type Tags map[string][]string
 
-// Check names the first tag, by name, that is missing or has a value that is not allowed. The team and the project of a
-// job, which its file has fields of their own for, count as its tags team and project.
+// Check returns an error for the first tag, by name, that is missing or has a value that is not allowed. The team
+// and project fields of a job file count as the tags team and project.
 func (t Tags) Check(o ledger.Owner) error {
 	has, fields := o.Labels(), map[string]string{labelTeam: o.Team, labelProject: o.Project}
 	var names []string
@@ -43,13 +43,13 @@ func (t Tags) Check(o ledger.Owner) error {
 	return nil
 }
 
-// The tags that are fields of a job file beside those of the ledger.
+// Tags that are fields of a job file, besides those of the ledger.
 const (
 	labelTeam    = "team"
 	labelProject = "project"
 )
 
-// label is what a job file calls it.
+// label returns the name that a job file uses.
 func label(name string) string {
 	if slices.Contains([]string{ledger.LabelEnvironment, ledger.LabelModelVersion, labelTeam, labelProject}, name) {
 		return name

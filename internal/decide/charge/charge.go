@@ -1,5 +1,5 @@
-// Package charge turns the ledger's postings into charges: what was bought, in which period, for how much, and what
-// became of it. The ledger books a cost as open and moves it once its use is known; a charge says only what is left.
+// Package charge turns the ledger's postings into charges: what was bought, in which period, for how much, and for
+// which use. The ledger books a cost as open and moves it once its use is known; a charge holds only the result.
 package charge
 
 import (
@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Charge is a cost of one period, price and use. Charges of a span of time add up to its postings exactly, by owner,
+// Charge is a cost with one period, price and use. The charges of a span add up to its postings exactly, by owner,
 // currency, category and use.
 type Charge struct {
 	Begin, End time.Time // in UTC, within one month
@@ -23,57 +23,57 @@ type Charge struct {
 
 	Provider, Region, Zone, SKU string
 
-	Time      time.Duration // of machine time; means nothing unless Timed
+	Time      time.Duration // of machine time; valid only if Timed
 	Timed     bool
-	Price     ledger.Price // of an hour of Time
+	Price     ledger.Price // per hour of Time
 	ListPrice ledger.Price
-	// Corrects says that the amount belongs to charges of before: a price that came late, or a credit.
+	// Corrects is set if the amount corrects earlier charges: a late price, or a credit.
 	Corrects bool
 
 	Owner ledger.Owner
 	Source
 }
 
-// Source is what is known of a posting beyond the posting itself.
+// Source holds facts about a posting that the ledger does not store.
 type Source struct {
 	User         string
 	Kind         string          // of the job
-	Name         string          // of the job, which its other runs may share
-	Planned      bool            // somebody approved the job, or gave it the tag planned
-	Capacity     market.Capacity // "": nobody knows
+	Name         string          // of the job; its other runs may share it
+	Planned      bool            // the job was approved, or has the tag planned
+	Capacity     market.Capacity // empty: unknown
 	Accelerators int             // of the machine
-	Work         float64         // hours of work, on a machine of speed 1, that a useful hour does; 0: unknown
-	Billed       bool            // the provider's bill of this machine time has come
-	Shared       bool            // the machine had several tasks, and this is one's part
-	// Part of Whole is the share of the machine's cost; 0 of 0: unknown, or all of it.
+	Work         float64         // hours of work at speed 1 per useful hour; 0: unknown
+	Billed       bool            // the provider has billed this machine time
+	Shared       bool            // the machine had several tasks, and this is the part of one
+	// Part/Whole is the task's share of the machine's cost; 0/0 if unknown or undivided.
 	Part, Whole int64
 }
 
-// Span is a part of time. The zero Until is no end.
+// Span is a span of time. A zero Until means no end.
 type Span struct{ Since, Until time.Time }
 
-// Has reports whether the moment is in the span.
+// Has reports whether t is in the span.
 func (s Span) Has(t time.Time) bool {
 	return !t.Before(s.Since) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
-// Month is the first moment of the month of t, by UTC.
+// Month returns the start of the month of t, in UTC.
 func Month(t time.Time) time.Time {
 	t = t.UTC()
 	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// NextMonth is the first moment of the month after that of t.
+// NextMonth returns the start of the month after that of t.
 func NextMonth(t time.Time) time.Time { return Month(t).AddDate(0, 1, 0) }
 
-// part is a posting's time and money between two cuts.
+// part is the time and money of a posting between two cuts.
 type part struct {
 	begin, end time.Time
 	amount     money.Amount
 }
 
-// cut cuts a posting at the ends of months and of the span, and keeps what is in the span. A posting without a period
-// is in the hour of its booking.
+// cut splits a posting at the ends of months and of the span, and keeps the parts in the span. A posting without a
+// period counts in the hour of its booking.
 func (s Span) cut(p *ledger.Posting) (list []part, timed bool) {
 	if !p.End.After(p.Begin) {
 		at := p.At

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A SpanError says which end of a span is wrong and what to write.
+// A SpanError names the wrong end of a span and the fix.
 type SpanError struct {
 	Field string // since or until
 	Err   error
@@ -17,13 +17,13 @@ type SpanError struct {
 func (e *SpanError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *SpanError) Unwrap() error { return e.Err }
 
-// forms are how a moment is written, and what each is for.
+// forms lists the accepted layouts of a moment.
 var forms = []string{"2006-01", time.DateOnly, time.RFC3339}
 
 const fix = "write a month, a day or an hour in UTC, as in 2026-10, 2026-10-15 or 2026-10-15T08:00:00Z"
 
-// ParseSpan reads a span of time: since is in it, until is not. "" is from the beginning, and to the end. Each is a
-// whole hour, so that spans that meet add up.
+// ParseSpan reads a span of time that includes since and excludes until. An empty since means the beginning of the
+// ledger, an empty until no end. Both are whole hours, so that adjacent spans add up.
 func ParseSpan(since, until string) (s Span, err error) {
 	if s.Since, err = parseTime("since", since); err != nil {
 		return Span{}, err
@@ -47,17 +47,17 @@ func parseTime(field, text string) (time.Time, error) {
 		switch {
 		case err != nil:
 		case !t.Truncate(time.Hour).Equal(t):
-			return t, &SpanError{field, errors.New(text + " is no whole hour"), fix}
+			return t, &SpanError{field, errors.New(text + " is not a whole hour"), fix}
 		case t.Year() < 1970 || t.Year() > 9998:
-			return t, &SpanError{field, errors.New(text + " is no time of a ledger"), fix}
+			return t, &SpanError{field, errors.New(text + " is outside the years 1970 to 9998"), fix}
 		default:
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is no time", text), fix}
+	return time.Time{}, &SpanError{field, fmt.Errorf("%.40q is not a time", text), fix}
 }
 
-// ParsePeriod reads a period with two ends: a month, a day, or two times with two dots between, as in
+// ParsePeriod reads a period with two ends: a month, a day, or two times joined by two dots, as in
 // 2026-10-01..2026-10-15.
 func ParsePeriod(field, text string) (s Span, err error) {
 	const how = "write a month, a day or a span, as in 2026-10, 2026-10-15 or 2026-10-01..2026-10-15"
@@ -68,7 +68,7 @@ func ParsePeriod(field, text string) (s Span, err error) {
 		return s, nil
 	}
 	if s.Since, err = parseTime(field, text); err != nil || text == "" || len(text) > len(time.DateOnly) {
-		return Span{}, &SpanError{field, fmt.Errorf("%.60q is no period", text), how}
+		return Span{}, &SpanError{field, fmt.Errorf("%.60q is not a period", text), how}
 	}
 	s.Until = s.Since.AddDate(0, 0, 1)
 	if len(text) < len(time.DateOnly) {

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Stream makes charges of postings, in the order of the ledger. It keeps only what is open: the hours of running tasks
-// that no checkpoint holds yet. So its memory does not grow with the ledger.
+// Stream turns postings into charges, in ledger order. It keeps only open costs: the hours of running tasks that no
+// checkpoint covers yet. So its memory does not grow with the ledger.
 type Stream struct {
 	span  Span
 	emit  func(Charge)
@@ -30,29 +30,29 @@ func keyOf(c *Charge) taskKey {
 	return taskKey{o.Team, o.Project, o.Job, o.Attempt, o.Task, o.Instance, c.Category, c.Currency}
 }
 
-// task is what is open of a task.
+// task holds the open costs of a task.
 type task struct {
-	number int // in the order in which they were first seen
+	number int // in order of first sight
 	pieces []Charge
-	// off is what is open beyond the pieces: prices that came late, and what a cut rounds.
+	// off is the open amount beyond the pieces: late prices and the rounding of cuts.
 	off  money.Amount
-	last Charge // what off is charged like
+	last Charge // template for a charge of off
 }
 
-// spare is how far off may be and go into the last piece: below what any invoice shows.
+// spare is the largest off that goes into the last piece, in 1e-12: below what any invoice shows.
 const spare = 1000
 
-// NewStream makes charges of what was used within the span. emit is called with each.
+// NewStream returns a stream of the charges within the span. It calls emit with each.
 func NewStream(span Span, emit func(Charge)) *Stream {
 	return &Stream{span: span, emit: emit, tasks: map[taskKey]*task{}}
 }
 
-// Add takes the next posting.
+// Add adds the next posting.
 func (s *Stream) Add(p *ledger.Posting, of Source) {
 	to, toUse, toCost := p.To.IsCost()
 	from, fromUse, fromCost := p.From.IsCost()
 	if !toCost && !fromCost {
-		return // what is owed becomes what is billed, which costs nothing
+		return // a move from owed to billed costs nothing
 	}
 	parts, timed := s.span.cut(p)
 	for _, at := range parts {
@@ -84,7 +84,7 @@ func chargeOf(p *ledger.Posting, of Source, at part, timed bool) Charge {
 	return c
 }
 
-// give adds a cost of that use; moved says that it comes from another use.
+// give adds a cost of a use; moved is set if it comes from another use.
 func (s *Stream) give(c Charge, use ledger.Use, moved bool) {
 	c.Use = use
 	switch {
@@ -101,7 +101,7 @@ func (s *Stream) give(c Charge, use ledger.Use, moved bool) {
 	}
 }
 
-// take takes a cost from a use; moved says that it goes to another use.
+// take removes a cost from a use; moved is set if it goes to another use.
 func (s *Stream) take(c Charge, use ledger.Use, moved bool) {
 	c.Use = use
 	if use != ledger.Open {
@@ -119,7 +119,7 @@ func (s *Stream) take(c Charge, use ledger.Use, moved bool) {
 	s.drop(&c, t)
 }
 
-// corrects reports whether a line of that rule is about time that was charged before.
+// corrects reports whether a billing rule corrects time charged before.
 func corrects(rule string) bool {
 	return slices.Contains([]string{"priced_later", "settled_too_far", "reconciled"}, rule)
 }
@@ -135,15 +135,15 @@ func (s *Stream) task(c *Charge) *task {
 	return t
 }
 
-// drop forgets a task that has no open charge.
+// drop deletes a task without open costs.
 func (s *Stream) drop(c *Charge, t *task) {
 	if len(t.pieces) == 0 && t.off.IsZero() {
 		delete(s.tasks, keyOf(c))
 	}
 }
 
-// closes takes a posting without a period that moves all that is open of a task, as its end does, and reports whether
-// it is one. The pieces keep their periods.
+// closes handles a posting without a period that moves all open costs of a task, as the end of a task does. It
+// reports whether the posting is one. The pieces keep their periods.
 func (s *Stream) closes(c *Charge, use ledger.Use) bool {
 	t := s.tasks[keyOf(c)]
 	if t == nil || c.Timed || len(t.pieces) == 0 {
@@ -161,7 +161,7 @@ func (s *Stream) closes(c *Charge, use ledger.Use) bool {
 	return true
 }
 
-// settle sends what is open of a task as of that use.
+// settle emits the open costs of a task under the given use.
 func (s *Stream) settle(t *task, use ledger.Use) {
 	if n := len(t.pieces) - 1; n >= 0 && t.off.Cmp(money.Picos(spare)) < 0 && t.off.Cmp(money.Picos(-spare)) > 0 {
 		t.pieces[n].Amount, t.off = t.pieces[n].Amount.Add(t.off), money.Amount{}
@@ -176,7 +176,7 @@ func (s *Stream) settle(t *task, use ledger.Use) {
 	s.send(c)
 }
 
-// remove removes a span from the pieces and returns what it had cost, by the length of each.
+// remove removes a span from the pieces and returns its cost, pro rata by time.
 func (t *task) remove(begin, end time.Time) (removed money.Amount) {
 	var left []Charge
 	for i := range t.pieces {
@@ -204,7 +204,7 @@ func (c Charge) between(begin, end time.Time, amount money.Amount) Charge {
 	return c
 }
 
-// End sends what is still open. Nothing is added after it.
+// End emits the open costs. The caller adds nothing after it.
 func (s *Stream) End() {
 	list := slices.SortedFunc(maps.Values(s.tasks), func(a, b *task) int { return a.number - b.number })
 	for _, t := range list {
@@ -213,14 +213,14 @@ func (s *Stream) End() {
 	s.tasks = nil
 }
 
-// send sends a charge unless it is of nothing.
+// send emits a charge unless its amount is zero.
 func (s *Stream) send(c Charge) {
 	if !c.Amount.IsZero() {
 		s.emit(c)
 	}
 }
 
-// creditor is whom a posting without a provider is owed to, "" where it is to nobody.
+// creditor returns the creditor of a posting without a provider; empty if there is none.
 func creditor(p *ledger.Posting) string {
 	for _, a := range []ledger.Account{p.From, p.To} {
 		if name, ok := a.Creditor(); ok {

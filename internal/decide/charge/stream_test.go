@@ -15,7 +15,7 @@ import (
 
 var begin = time.Date(2026, 10, 30, 22, 13, 7, 1234567, time.UTC)
 
-// cell is what charges and postings must agree on.
+// cell is the key by which charges and postings must agree.
 type cell struct {
 	job, task string
 	currency  money.Currency
@@ -23,8 +23,8 @@ type cell struct {
 	use       ledger.Use
 }
 
-// postings draws a ledger: hours that are open and move on later, in other cuts, credits, corrections without a period,
-// and time that several months share.
+// postings draws a ledger: open hours that move on later in other cuts, credits, corrections without a period, and
+// time that spans several months.
 func postings(t *rapid.T) (list []ledger.Posting) {
 	uses := []ledger.Use{ledger.Open, ledger.Useful, ledger.Lost, ledger.StartUp, ledger.Idle}
 	at := begin
@@ -66,7 +66,7 @@ func postings(t *rapid.T) (list []ledger.Posting) {
 				add(task, a, payable, open, p)
 				w.accrued = at
 			}
-		case 2, 3: // a checkpoint somewhere in between
+		case 2, 3: // a checkpoint in between
 			to := w.settled.Add(time.Duration(rapid.Int64Range(0, int64(at.Sub(w.settled))).Draw(t, "kept")))
 			known := w.accrued
 			if to.Before(known) {
@@ -82,7 +82,7 @@ func postings(t *rapid.T) (list []ledger.Posting) {
 				w.accrued = to
 			}
 			w.settled = to
-		case 4: // something without a period
+		case 4: // a posting without a period
 			a := money.Picos(rapid.Int64Range(-1e15, 1e15).Draw(t, "amount"))
 			add(task, a, rapid.SampledFrom([]ledger.Account{payable, open}).Draw(t, "from"), use, ledger.Posting{Rule: "priced_later"})
 		case 5:
@@ -112,7 +112,7 @@ func sumsOf(charges []charge.Charge) map[cell]money.Amount {
 	return sums
 }
 
-// Charges add up to the postings exactly by whose, for what and use; a plain walk says what that is. Each lies in one
+// Charges add up to the postings exactly by owner, category and use, as a plain walk computes. Each lies within one
 // month, and has a price only with its time.
 func TestCharges_AddUpToTheLedgerExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,8 +149,8 @@ func TestCharges_AddUpToTheLedgerExactly(t *testing.T) {
 	})
 }
 
-// The charges of two spans that meet add up to those of both.
-func TestCharges_OfSpansThatMeetAddUp(t *testing.T) {
+// The charges of two adjacent spans add up to those of the joined span.
+func TestCharges_OfAdjacentSpansAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := postings(t)
 		hour := begin.Truncate(time.Hour).Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "hour")) * time.Hour)
@@ -172,8 +172,8 @@ func TestCharges_OfSpansThatMeetAddUp(t *testing.T) {
 	})
 }
 
-// Time that becomes useful is one charge at its price, and nothing stays open.
-func TestCharges_HoursThatBecomeUsefulAreNotCountedAsOpen(t *testing.T) {
+// Time that becomes useful is one charge at its price, and no open cost remains.
+func TestCharges_UsefulHoursAreNotAlsoOpen(t *testing.T) {
 	hour := begin.Truncate(time.Hour)
 	rate := money.Rate(1_000_000_000_001)
 	posting := func(from, to ledger.Account, begin, end time.Time) ledger.Posting {

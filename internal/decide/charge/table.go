@@ -8,18 +8,18 @@ import (
 	"scrimp/internal/decide/ledger"
 )
 
-// Table writes charges as rows that a spreadsheet opens. Costs are exact; "" is unknown.
+// Table writes charges as rows for a spreadsheet. Costs are exact; an empty cell means unknown.
 type Table struct{}
 
-// cellKind is what a column holds.
+// cellKind is the type of a column.
 type cellKind int
 
 const (
-	name  cellKind = iota // which no spreadsheet may take for something else
+	name  cellKind = iota // text that a spreadsheet must not misread
 	value                 // a number or a time
 )
 
-// cells are the columns of a Table.
+// cells defines the columns of a Table.
 var cells = []struct {
 	header string
 	kind   cellKind
@@ -51,7 +51,7 @@ var cells = []struct {
 	{"currency", name, func(c *Charge) string { return string(c.Currency) }},
 }
 
-// Header is the names of the columns.
+// Header returns the names of the columns.
 func (Table) Header() (names []string) {
 	for _, c := range cells {
 		names = append(names, c.header)
@@ -71,7 +71,7 @@ func (Table) Row(room []string, c Charge) []string {
 	return room
 }
 
-// Confidence is how sure the amount is: billed once the bill of the machine has come.
+// Confidence returns how certain the amount is: billed once the provider billed the machine.
 func (c *Charge) Confidence() ledger.Phase {
 	if c.Billed {
 		return ledger.Billed
@@ -79,8 +79,8 @@ func (c *Charge) Confidence() ledger.Phase {
 	return c.Phase
 }
 
-// hours are those of the machine time, rounded, with as many decimals as bring hours × price within 1e-9 of the cost.
-// A cost that is not that of its time at its price has the fewest decimals.
+// hours formats the machine time with as many decimals as bring hours × price within 1e-9 of the cost. A cost that
+// is not time × price gets the fewest decimals.
 func (c *Charge) hours() string {
 	if !c.Timed {
 		return ""
@@ -99,7 +99,7 @@ func (c *Charge) hours() string {
 		if negative {
 			text = "-" + text
 		}
-		off := new(big.Int).Sub(new(big.Int).Mul(n, rate), new(big.Int).Mul(cost, unit)) // of 1e-12 / unit
+		off := new(big.Int).Sub(new(big.Int).Mul(n, rate), new(big.Int).Mul(cost, unit)) // in units of 1e-12 / unit
 		if !c.Price.Known || off.CmpAbs(unit.Mul(unit, big.NewInt(spare))) < 0 {
 			return text
 		}

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A cell that a spreadsheet would take for a formula begins with a quote; amounts stay numbers.
+// A cell that a spreadsheet would read as a formula starts with a quote; amounts stay numbers.
 func TestTable_IsExactAndNoFormula(t *testing.T) {
 	var table charge.Table
 	c := charge.Charge{Begin: begin, End: begin.Add(90 * time.Minute), Amount: money.Picos(-1_500_000_000_001), Currency: "USD",
@@ -31,7 +31,8 @@ func TestTable_IsExactAndNoFormula(t *testing.T) {
 	}
 }
 
-// Names that a spreadsheet would turn into a number, a date or nothing begin with a quote; other names stay.
+// Names that a spreadsheet would convert to a number, a date or nothing start with a quote; other names do not
+// change.
 func TestTable_KeepsNamesAsNames(t *testing.T) {
 	var table charge.Table
 	for name, misread := range map[string]bool{"1e5": true, "007": true, "2026-01-01": true, "2026-01-01T08:00:00Z": true, "mar-1": true,
@@ -44,7 +45,7 @@ func TestTable_KeepsNamesAsNames(t *testing.T) {
 	}
 }
 
-// Hours × price is the cost, within 1e-9, and hours have no more decimals than that takes.
+// Hours × price is the cost within 1e-9, and hours have no more decimals than needed.
 func TestTable_HoursTimesPriceIsTheCost(t *testing.T) {
 	var table charge.Table
 	row := func(d time.Duration, rate money.Rate) (hours, price, cost *big.Rat, text string) {

@@ -1,5 +1,5 @@
-// Package chargeback divides what a month cost among teams: what each had by itself, and its share of what nobody had
-// by itself, by a stated rule. The parts add up to the whole exactly.
+// Package chargeback divides the cost of a month among teams: the cost of each team itself, and its share of the
+// shared cost by a stated rule. The parts add up to the whole exactly.
 package chargeback
 
 import (
@@ -15,14 +15,14 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// The pools of shared cost that the ledger has itself. Fees are pools with names of their own.
+// The pools of shared cost from the ledger. Each fee is a pool with a name of its own.
 const (
-	IdlePool         = "(idle machines)"       // machines of no team, while they waited for a job
-	ReservedPool     = "(unused reservations)" // reserved time that no team reserved and nobody used
-	UnattributedPool = "(unattributed)"        // all other cost that belongs to no team
+	IdlePool         = "(idle machines)"       // machines of no team, while they wait for a job
+	ReservedPool     = "(unused reservations)" // reserved time that no team reserved or used
+	UnattributedPool = "(unattributed)"        // all other cost without a team
 )
 
-// Account is what one team, or one pool, had in one currency.
+// Account is the cost of one team or one pool in one currency.
 type Account struct {
 	Name     string
 	Currency money.Currency
@@ -30,25 +30,26 @@ type Account struct {
 	Uses     map[ledger.Use]money.Amount
 	Phases   map[ledger.Phase]money.Amount
 
-	// List is what the machine time whose on-demand price is known costs at that price, and Listed what it cost.
+	// List is the cost at on-demand prices of the machine time whose on-demand price is known; Listed is its actual
+	// cost.
 	List, Listed money.Amount
 	HasList      bool
-	Unlisted     money.Amount // cost of machine time whose on-demand price nobody knows
+	Unlisted     money.Amount // cost of machine time without a known on-demand price
 
-	GPUTime  *big.Int // ns of accelerators
+	GPUTime  *big.Int // accelerator-nanoseconds
 	GPUCost  money.Amount
-	Time     *big.Int // ns of machines
+	Time     *big.Int // machine-nanoseconds
 	Jobs     map[string]money.Amount
 	lostCost map[string]map[string]money.Amount
 }
 
-// Lost returns what was lost in each attempt of a job.
+// Lost returns the lost cost of a job by attempt.
 func (a *Account) Lost(job string) map[string]money.Amount { return a.lostCost[job] }
 
-// Saved is how much less the machine time cost than on demand, where that is known of some of it.
+// Saved returns how much less than on-demand the machine time cost; false if no on-demand price is known.
 func (a *Account) Saved() (money.Amount, bool) { return a.List.Sub(a.Listed), a.HasList }
 
-// PerGPUHour is the cost of an accelerator's hour, cut off at 1e-12, where any ran.
+// PerGPUHour returns the cost per accelerator hour, truncated to 1e-12; false if no accelerator ran.
 func (a *Account) PerGPUHour() (money.Amount, bool) {
 	if a.GPUTime.Sign() <= 0 {
 		return money.Amount{}, false
@@ -67,7 +68,7 @@ type Month struct {
 	teams, pools map[key]*Account
 }
 
-// NewMonth has nothing.
+// NewMonth returns an empty month.
 func NewMonth() *Month { return &Month{teams: map[key]*Account{}, pools: map[key]*Account{}} }
 
 func account(of map[key]*Account, name string, c money.Currency) *Account {
@@ -80,10 +81,10 @@ func account(of map[key]*Account, name string, c money.Currency) *Account {
 	return of[k]
 }
 
-// Teams are the accounts of teams, by name and currency.
+// Teams returns the accounts of the teams, by name and currency.
 func (m *Month) Teams() []*Account { return sorted(m.teams) }
 
-// Pools are those of shared cost, by name and currency.
+// Pools returns the accounts of shared cost, by name and currency.
 func (m *Month) Pools() []*Account { return sorted(m.pools) }
 
 func sorted(of map[key]*Account) []*Account {
@@ -92,7 +93,7 @@ func sorted(of map[key]*Account) []*Account {
 	})
 }
 
-// Add adds a charge to its team, or to a pool where it has none.
+// Add adds a charge to the account of its team, or to a pool if it has none.
 func (m *Month) Add(c *charge.Charge) {
 	a := (*Account)(nil)
 	switch {
@@ -108,7 +109,7 @@ func (m *Month) Add(c *charge.Charge) {
 	a.add(c)
 }
 
-// AddFee adds a cost of the month that is no charge of the ledger, such as a subscription.
+// AddFee adds a cost of the month from outside the ledger, such as a subscription.
 func (m *Month) AddFee(name string, amount money.Amount, c money.Currency) {
 	a := account(m.pools, name, c)
 	a.Own = a.Own.Add(amount)
@@ -139,9 +140,9 @@ func (a *Account) add(c *charge.Charge) {
 	}
 	long := big.NewInt(int64(c.Time))
 	if c.Amount.Sign() < 0 {
-		long.Neg(long) // it takes back time that was charged before
+		long.Neg(long) // a negative charge reverses time charged before
 	}
-	if c.Whole > 0 { // of a machine with several tasks
+	if c.Whole > 0 { // the machine had several tasks
 		long.Quo(long.Mul(long, big.NewInt(c.Part)), big.NewInt(c.Whole))
 	}
 	a.Time.Add(a.Time, long)

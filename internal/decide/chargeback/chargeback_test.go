@@ -17,7 +17,7 @@ import (
 
 var begin = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 
-// draw makes a charge of a month. Some have no team, some no time, some take back what was charged.
+// draw draws a charge of a month. Some have no team, some no time, some reverse earlier charges.
 func draw(rng *rand.Rand) charge.Charge {
 	team := fmt.Sprintf("team-%d", rng.IntN(4))
 	c := charge.Charge{Begin: begin, End: begin.Add(time.Hour), Currency: money.USD, Category: ledger.Compute, Use: ledger.Useful,
@@ -47,8 +47,8 @@ func draw(rng *rand.Rand) charge.Charge {
 	return c
 }
 
-// Own costs, shares and what is left add up to the charges and fees exactly, whatever they are, by each rule; and each
-// share is within a unit of its weight's part of the pool, which a fraction computes again.
+// Own costs, shares and the undivided rest add up to the charges and fees exactly, under each rule. Each share is
+// within one unit of its weight's part of the pool, computed again as a fraction.
 func TestDivide_AddsUpExactly(t *testing.T) {
 	shares, err := chargeback.ParseRule("fixed", []string{"team-0=1", "team-2=2.5", "elsewhere=0.000000000001"})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestDivide_AddsUpExactly(t *testing.T) {
 						}
 					}
 					for _, p := range d.Parts {
-						if whole.Sign() == 0 { // nobody had a GPU in dollars
+						if whole.Sign() == 0 { // no team had a GPU in USD
 							break
 						}
 						plain := new(big.Rat).SetFrac(new(big.Int).Mul(d.Pool.Own.Big(), gpu[p.Team]), whole)
@@ -133,9 +133,9 @@ func gpuHours(team string, n int, hours time.Duration, cost string) charge.Charg
 		Owner: ledger.Owner{Team: team, Job: team + "-1"}, Source: charge.Source{Accelerators: n}}
 }
 
-// One worked month: vision has 3 of 4 GPU-hours and pays 3/4 of what is shared; the third dollar's rest goes to who lost
-// the most by the cut.
-func TestDivide_OfTheExample(t *testing.T) {
+// One example month: vision has 3 of 4 GPU-hours and pays 3/4 of the shared cost. The rounding remainder of the
+// third dollar goes to the team that lost most by truncation.
+func TestDivide_MatchesTheExample(t *testing.T) {
 	m := chargeback.NewMonth()
 	for _, c := range []charge.Charge{gpuHours("vision", 1, 3*time.Hour, "6"), gpuHours("speech", 1, time.Hour, "2.5")} {
 		m.Add(&c)
@@ -151,14 +151,14 @@ func TestDivide_OfTheExample(t *testing.T) {
 	vision := m.Teams()[1]
 	per, ok := vision.PerGPUHour()
 	saved, has := vision.Saved()
-	if !ok || per.String() != "2" || !has || saved.String() != "6" { // 3 h at $4 on demand are $12
+	if !ok || per.String() != "2" || !has || saved.String() != "6" { // 3 h at $4 on-demand are $12
 		t.Errorf("%v an hour, %v saved", per, saved)
 	}
 }
 
-// A cost that is in a currency in which no team has any is divided by what teams had at all; where no team has any
-// cost it stays, and is not zero.
-func TestDivide_OfAnotherCurrencyAndOfNobody(t *testing.T) {
+// A cost in a currency that no team used is divided by the teams' use in any currency. If no team has any cost, it
+// stays undivided and is not dropped.
+func TestDivide_HandlesAnotherCurrencyAndNoTeam(t *testing.T) {
 	m := chargeback.NewMonth()
 	ten, _ := money.Parse("10")
 	m.AddFee("tracking", ten, "EUR")
@@ -178,7 +178,7 @@ func TestDivide_OfAnotherCurrencyAndOfNobody(t *testing.T) {
 	}
 }
 
-func TestParseRule_RefusesWhatIsNone(t *testing.T) {
+func TestParseRule_RefusesInvalidRules(t *testing.T) {
 	for name, bad := range map[string][]string{"spin": nil, "even": {"a=1"}, "fixed": nil} {
 		if _, err := chargeback.ParseRule(name, bad); err == nil {
 			t.Errorf("%s %q is taken", name, bad)

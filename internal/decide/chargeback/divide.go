@@ -12,26 +12,26 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Kind is how shared cost is divided.
+// Kind is a method to divide shared cost.
 type Kind string
 
 // The rules.
 const (
-	Proportional Kind = "proportional" // by GPU-hours; by machine hours where no GPU ran
-	Even         Kind = "even"         // each team that had a cost pays the same
-	Fixed        Kind = "fixed"        // by shares that somebody set
+	Proportional Kind = "proportional" // by GPU-hours, or by machine hours if no GPU ran
+	Even         Kind = "even"         // each team with a cost pays the same
+	Fixed        Kind = "fixed"        // by configured shares
 )
 
-// Share is what a team pays of shared cost under a fixed rule, as a weight.
+// Share is the weight of a team in a fixed rule.
 type Share struct {
 	Team   string
 	Weight *big.Int // of 1e-12
 }
 
-// Rule is a kind with its shares.
+// Rule is a method with its shares.
 type Rule struct {
 	Kind   Kind
-	Shares []Share // of Fixed: by team
+	Shares []Share // by team; of Fixed only
 }
 
 // mostTeams bounds the shares of a rule.
@@ -40,7 +40,7 @@ const mostTeams = 1000
 // mostWeight bounds the weight of a team.
 var mostWeight, _ = decimal.Parse("1000000")
 
-// ParseRule reads a rule. Shares are TEAM=WEIGHT, for a fixed rule alone.
+// ParseRule reads a rule. Shares have the form TEAM=WEIGHT and are for a fixed rule only.
 func ParseRule(kind string, shares []string) (Rule, error) {
 	r := Rule{Kind: Kind(kind)}
 	if kind == "" {
@@ -48,35 +48,25 @@ func ParseRule(kind string, shares []string) (Rule, error) {
 	}
 	switch {
 	case !slices.Contains([]Kind{Proportional, Even, Fixed}, r.Kind):
-		return r, fmt.Errorf("%.40q is no rule", kind)
+		return r, fmt.Errorf("%.40q is not a rule", kind)
 	case r.Kind != Fixed && len(shares) > 0:
-		return r, fmt.Errorf("the rule %s has no shares", r.Kind)
+		return r, fmt.Errorf("the rule %s takes no shares", r.Kind)
 	case r.Kind == Fixed && len(shares) == 0:
-		return r, errors.New("the rule fixed has no shares")
+		return r, errors.New("the rule fixed needs shares")
 	case len(shares) > mostTeams:
 		return r, fmt.Errorf("%d shares are more than %d", len(shares), mostTeams)
 	}
 	all := new(big.Int)
 	for _, text := range shares {
-		at := strings.LastIndexByte(text, '=')
-		if at < 1 {
-			return r, fmt.Errorf("%.60q is no share", text)
-		}
-		team := text[:at]
-		d, err := decimal.Parse(text[at+1:])
+		share, err := parseShare(text)
 		if err != nil {
-			return r, fmt.Errorf("the share of %.60s: %.40q is no number", team, text[at+1:])
+			return r, err
 		}
-		w, fits := d.Amount()
-		switch {
-		case !fits || decimal.OfAmount(w).Cmp(d) != 0 || d.Sign() < 0 || d.Cmp(mostWeight) > 0:
-			return r, fmt.Errorf("the share of %.60s is no number from 0 to 1000000 with up to 12 decimals: %.40q", team,
-				text[at+1:])
-		case slices.ContainsFunc(r.Shares, func(s Share) bool { return s.Team == team }):
-			return r, fmt.Errorf("%.60s has two shares", team)
+		if slices.ContainsFunc(r.Shares, func(s Share) bool { return s.Team == share.Team }) {
+			return r, fmt.Errorf("%.60s has two shares", share.Team)
 		}
-		r.Shares = append(r.Shares, Share{team, w.Big()})
-		all.Add(all, w.Big())
+		r.Shares = append(r.Shares, share)
+		all.Add(all, share.Weight)
 	}
 	if r.Kind == Fixed && all.Sign() == 0 {
 		return r, errors.New("all shares are zero")
@@ -85,18 +75,37 @@ func ParseRule(kind string, shares []string) (Rule, error) {
 	return r, nil
 }
 
-// Part is what a team pays of a pool.
+// parseShare reads TEAM=WEIGHT.
+func parseShare(text string) (Share, error) {
+	at := strings.LastIndexByte(text, '=')
+	if at < 1 {
+		return Share{}, fmt.Errorf("%.60q is no share", text)
+	}
+	team, weight := text[:at], text[at+1:]
+	d, err := decimal.Parse(weight)
+	if err != nil {
+		return Share{}, fmt.Errorf("the share of %.60s: %.40q is no number", team, weight)
+	}
+	w, fits := d.Amount()
+	if !fits || decimal.OfAmount(w).Cmp(d) != 0 || d.Sign() < 0 || d.Cmp(mostWeight) > 0 {
+		return Share{}, fmt.Errorf("the share of %.60s is no number from 0 to 1000000 with up to 12 decimals: %.40q", team,
+			weight)
+	}
+	return Share{team, w.Big()}, nil
+}
+
+// Part is the amount that a team pays of a pool.
 type Part struct {
 	Team   string
 	Amount money.Amount
 }
 
-// Division says who pays a pool. Parts and Left add up to the pool's cost exactly.
+// Division splits a pool among teams. Parts and Left add up to the pool's cost exactly.
 type Division struct {
 	Pool   *Account
 	Parts  []Part // by team
 	Left   money.Amount
-	Method string // how it was divided, or why not
+	Method string // how it was divided, or why it was not
 }
 
 // The methods of a division.
@@ -128,8 +137,8 @@ func (m *Month) Divide(r Rule) (list []Division) {
 	return list
 }
 
-// weights are those of a rule for a cost in that currency: by what teams had in it, or by what they had in any, where
-// nobody had anything in it.
+// weights returns the weights of a rule for a cost in a currency: from the teams' accounts in that currency, or
+// from those in any currency if no team has an account in it.
 func (m *Month) weights(r Rule, c money.Currency) (names []string, weights []*big.Int, method string) {
 	if r.Kind == Fixed {
 		for _, s := range r.Shares {
@@ -158,7 +167,7 @@ func (m *Month) weights(r Rule, c money.Currency) (names []string, weights []*bi
 			}
 		}
 	}
-	if r.Kind == Proportional { // disks and fees alone; amounts of two currencies do not compare
+	if r.Kind == Proportional { // only disks and fees; amounts in different currencies do not compare
 		if names, weights = m.weigh(func(a *Account) *big.Int { return a.Own.Big() }, c, false); len(names) > 0 {
 			return names, weights, ByCost
 		}
@@ -166,7 +175,7 @@ func (m *Month) weights(r Rule, c money.Currency) (names []string, weights []*bi
 	return nil, nil, Undivided
 }
 
-// weigh lists the teams that had some of what is measured.
+// weigh lists the teams with a positive measure.
 func (m *Month) weigh(of func(*Account) *big.Int, c money.Currency, other bool) (names []string, weights []*big.Int) {
 	for _, a := range m.Teams() {
 		w := of(a)
@@ -182,5 +191,5 @@ func (m *Month) weigh(of func(*Account) *big.Int, c money.Currency, other bool) 
 	return names, weights
 }
 
-// idle reports whether the account has no cost of its own, as that of a team that was given one by a division.
+// idle reports whether the account has no cost of its own, as an account created by Divide.
 func (a *Account) idle() bool { return a.Own.IsZero() && len(a.Uses) == 0 }

@@ -21,9 +21,9 @@ func each(list []ledger.Posting) iter.Seq2[ledger.Posting, error] {
 	}
 }
 
-// What was settled as useful and is done again from an older checkpoint is lost,
-// and the sums stay what they were.
-func TestWorkThatIsDoneAgainIsCountedAsLost(t *testing.T) {
+// Work that was settled as useful and is repeated from an older checkpoint becomes lost, and the sums do not
+// change.
+func TestSettle_CountsRepeatedWorkAsLost(t *testing.T) {
 	for _, from := range []int64{0, 25} {
 		m := core.New()
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

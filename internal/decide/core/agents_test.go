@@ -11,7 +11,7 @@ import (
 
 var agentsStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// grantedMachine is a machine of the core whose job j has instance i1 since the start.
+// grantedMachine returns a core whose job j has had instance i1 since the start.
 func grantedMachine() (m *Machine, step func(after time.Duration, b Body) Outcome) {
 	m = New()
 	step = func(after time.Duration, b Body) Outcome {
@@ -25,9 +25,9 @@ func grantedMachine() (m *Machine, step func(after time.Duration, b Body) Outcom
 	return m, step
 }
 
-// The first key of the machine that an allocation was granted is taken while it boots, and
-// no other ever; a machine without one gets no task.
-func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
+// The server accepts the first key of a granted allocation's machine while it boots, and no other. A machine
+// without a key gets no task.
+func TestRegister_AcceptsTheFirstKeyWhileBooting(t *testing.T) {
 	good := MachineRegistered{Instance: "i1", Allocation: "j.1", Key: "k", Isolated: true}
 	limit := DefaultConfig().BootLimit
 	for name, c := range map[string]struct {
@@ -85,8 +85,8 @@ func TestAMachineRegistersOnceForItsAllocationAndWhileItBoots(t *testing.T) {
 	}
 }
 
-// Who came first to a machine that keeps programs not apart is served alone.
-func TestAMachineServesOneUser(t *testing.T) {
+// A machine without isolation between programs serves only the user who got it first.
+func TestMachine_ServesOneUserWithoutIsolation(t *testing.T) {
 	var o placement.OneUser
 	for i, c := range []struct {
 		user string
@@ -98,12 +98,12 @@ func TestAMachineServesOneUser(t *testing.T) {
 	}
 }
 
-// A machine that switches itself off before it has done anything counts against its job, but
-// not where the core gives it back: then its agent may hear first that it gets no key.
-func TestAMachineThatIsGivenBackDoesNotCountAgainstItsJobWhenItSwitchesItselfOff(t *testing.T) {
+// A machine that shuts itself down before it has done anything counts against its job, unless the core released it:
+// its agent may notice first, when it gets no key.
+func TestRelease_DoesNotCountAShutdownAgainstTheJob(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		m, step := grantedMachine()
-		if moved { // its guard asks for a machine that is not interrupted
+		if moved { // its guard needs a machine that cannot be interrupted
 			firm := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD}
 			soon := agentsStart.Add(10 * time.Minute)
 			step(time.Minute, MarketSeen{Offers: []market.Offer{firm},
@@ -121,12 +121,12 @@ func TestAMachineThatIsGivenBackDoesNotCountAgainstItsJobWhenItSwitchesItselfOff
 	}
 }
 
-// A notice is as long as the machine lasted: one that the provider takes before the time that it said has told less.
-func TestANoticeIsAsLongAsTheMachineLasts(t *testing.T) {
+// A notice is as long as the machine lasted after it, if the provider ends the machine earlier than announced.
+func TestNotice_LastsUntilTheMachineEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause string
-		ended bool          // the program did, before its machine
-		after time.Duration // the notice, which says that the machine goes in two minutes
+		ended bool          // the program ended before its machine
+		after time.Duration // time from the notice, which announces two minutes, to the end
 		want  time.Duration
 	}{
 		"as it was said":      {"interrupted", false, 2 * time.Minute, 2 * time.Minute},

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// archiving is a machine whose jobs are archived, and what it let go of.
+// archiving is a machine that archives its jobs, together with the archived records.
 type archiving struct {
 	*testing.T
 	m       *Machine
@@ -49,7 +49,7 @@ func (a *archiving) step(after time.Duration, b Body) Outcome {
 	return out
 }
 
-// job runs from its submission to the end of its machine, and its bill where it has one.
+// job runs a job from its submission to the end of its machine, and its bill if it has one.
 func (a *archiving) job(id string, end string, bill bool) {
 	a.step(time.Minute, JobSubmitted{Job: id, Terms: Terms{Name: id, Owner: ledger.Owner{Team: "t"}, Currency: money.USD, Steps: 100, Saves: true,
 		Priority: 1, Restart: time.Minute, GPUHours: 100, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}}})
@@ -75,16 +75,16 @@ func (a *archiving) rehydrate(id string) Outcome {
 	return a.step(time.Second, Rehydrated{Job: id, Record: record, Hash: state.RecordHash(record)})
 }
 
-// told is all that the machine sums over jobs.
+// told returns every sum over jobs.
 func told(m *Machine) string {
-	all, late := map[string]History{}, map[string]History{} // which come in parts
+	all, late := map[string]History{}, map[string]History{} // late holds the histories that arrive in parts
 	m.books.History(time.Time{}, func(w HistoryOwner, p History) { all[fmt.Sprint(w)] = all[fmt.Sprint(w)].Plus(p) })
 	m.books.History(m.Now().Add(-30*time.Hour).Truncate(time.Hour), func(w HistoryOwner, p History) { late[fmt.Sprint(w)] = late[fmt.Sprint(w)].Plus(p) })
 	books, _ := m.admission.Books(m.Now())
 	return fmt.Sprintf("%+v\n%+v\n%+v\n%v %v %v", m.books.Accounts(m.Now()), all, late, books.Spent, books.GPUs, books.Outstanding)
 }
 
-// again is the machine after a restart from a snapshot.
+// again returns the machine after a restart from a snapshot.
 func again(t *testing.T, m *Machine) *Machine {
 	t.Helper()
 	text, err := m.Snapshot()
@@ -98,9 +98,9 @@ func again(t *testing.T, m *Machine) *Machine {
 	return r
 }
 
-// What is summed over jobs is the same whether some of them are archived, also after a
-// restart, and when they come back; and an archived job holds nothing here.
-func TestSumsHoldArchivedJobs(t *testing.T) {
+// Archiving does not change any sum over jobs, not even after a restart or when archived jobs are loaded again. An
+// archived job uses no memory here.
+func TestArchive_KeepsAllSums(t *testing.T) {
 	a, kept := newArchiving(t, time.Hour, time.Hour), newArchiving(t, 0, 0)
 	for n := range 6 {
 		for _, w := range []*archiving{a, kept} {
@@ -143,8 +143,8 @@ func TestSumsHoldArchivedJobs(t *testing.T) {
 	}
 }
 
-// A record that is not the one that was archived is not taken.
-func TestAWrongRecordIsNotTaken(t *testing.T) {
+// The core rejects a record that differs from the archived one.
+func TestArchive_RejectsAWrongRecord(t *testing.T) {
 	a := newArchiving(t, time.Hour, time.Hour)
 	a.job("j", "done", true)
 	a.step(2*time.Hour, Tick{})
@@ -169,8 +169,8 @@ func TestAWrongRecordIsNotTaken(t *testing.T) {
 	}
 }
 
-// A job whose bill may come stays for longer, and one that something refers to stays.
-func TestWhenAJobIsArchived(t *testing.T) {
+// A job stays until its bill is due, and as long as something refers to it.
+func TestArchive_WaitsForBillsAndReferences(t *testing.T) {
 	a := newArchiving(t, time.Hour, 48*time.Hour)
 	a.job("billed", "done", true)
 	a.job("unbilled", "done", false)

@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// A job that is set aside saves first. Where steps fail also while it does, it is paused at once and its machine given
-// back; and it may be resumed.
-func TestAJobThatIsSetAsideSavesFirst(t *testing.T) {
+// A job that is set aside saves first. If steps fail during the save too, the core pauses it at once and releases
+// its machine. The job can be resumed.
+func TestSetAside_SavesFirst(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, 1)
 	y.submit("j", "a", "ann", func(t *core.Terms) { t.Saves = true })

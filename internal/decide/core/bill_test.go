@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// What a bill lists besides the time of the machine is of its own category, with what was bought, for how long and at
-// what price; and the time of the machine is corrected by itself.
-func TestALineOfABillIsOfItsOwnCategory(t *testing.T) {
+// A bill's lines other than machine time are booked under their own category, with item, time and price. The
+// machine time is corrected separately.
+func TestBill_BooksEachLineUnderItsCategory(t *testing.T) {
 	w := newWarmWith(t, 0, func(c *Config) { c.Idle = 0 })
 	end := agentsStart.Add(w.at).Add(10 * time.Second)
 	w.step(10*time.Second, InstanceEnded{Instance: "i1", Until: end, Cause: "terminated"})
@@ -43,9 +43,9 @@ func TestALineOfABillIsOfItsOwnCategory(t *testing.T) {
 	w.is("j", hour(span).Add(money.Picos(100)))
 }
 
-// Time that was posted before a price came that is older is of the price that was known then; the rest is a line of
-// its own, and all of it together is exactly what the prices say.
-func TestAPriceThatComesLateIsALineOfItsOwn(t *testing.T) {
+// Time posted before an older price arrives keeps the price known then. The rest is a line of its own, and the sum
+// is exactly what the prices give.
+func TestBill_BooksALatePriceAsItsOwnLine(t *testing.T) {
 	for name, later := range map[string]money.Rate{"dearer": 2e12, "cheaper": 5e11} {
 		t.Run(name, func(t *testing.T) {
 			h := &hall{Machine: New(), t: t, at: dawn}

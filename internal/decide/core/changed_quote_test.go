@@ -16,17 +16,16 @@ import (
 	"scrimp/internal/market"
 )
 
-// changedQuote is what one changed quote costs while so many jobs run and so many offers
-// are for sale: the longest step, the time until nothing more is due at that moment, and
-// what is logged of it. The quote is of an offer that does for all jobs, and that none
-// holds or would take next.
+// changedQuote measures the cost of one changed quote with many running jobs and many offers: the longest step, the
+// time until nothing is due, and the logged bytes. The quoted offer suits every job; no job holds it or would take
+// it next.
 type changedQuote struct {
 	jobs, offers int
-	most         time.Duration // until all are reviewed
-	of           int           // the offer that is quoted; 0: one that no job's decision names
+	most         time.Duration // limit on the time until all jobs are reviewed
+	of           int           // the quoted offer; 0: one that no job's decision names
 }
 
-// The most that a step may take, and that may be logged of a changed quote.
+// Limits on the length of a step and on the logged bytes of a changed quote.
 const (
 	longestStep = 5 * time.Millisecond
 	mostLogged  = 64_000
@@ -35,8 +34,8 @@ const (
 // BenchmarkChangedQuote has 1,000 jobs and 1,000 offers.
 func BenchmarkChangedQuote(b *testing.B) { changedQuote{1_000, 1_000, time.Second, 0}.run(b) }
 
-// BenchmarkChangedQuoteNear lets an offer come and go that every job would take after two
-// others, so that each job has another reason not to, after hours in which none recorded any.
+// BenchmarkChangedQuoteNear adds and removes an offer that is every job's third choice, so each job gets a new
+// reason against it, after hours in which no job recorded one.
 func BenchmarkChangedQuoteNear(b *testing.B) { changedQuote{1_000, 1_000, time.Second, 3}.run(b) }
 
 // BenchmarkChangedQuoteManyJobs has ten times as many jobs.
@@ -44,12 +43,12 @@ func BenchmarkChangedQuoteManyJobs(b *testing.B) {
 	changedQuote{10_000, 1_000, 10 * time.Second, 0}.run(b)
 }
 
-// BenchmarkChangedQuoteManyOffers has as many offers as the catalogs of all providers.
+// BenchmarkChangedQuoteManyOffers has as many offers as the catalogs of all providers together.
 func BenchmarkChangedQuoteManyOffers(b *testing.B) {
 	changedQuote{1_000, 120_000, time.Second, 0}.run(b)
 }
 
-// market is what is for sale, a third of it on-demand.
+// market returns the offers, a third of them on-demand.
 func (c changedQuote) market(now time.Time) (seen core.MarketSeen) {
 	for n := range c.offers {
 		o := market.Offer{
@@ -75,7 +74,7 @@ type quoted struct {
 	testing.TB
 	m       *core.Machine
 	now     time.Time
-	actions []core.Action // to be done
+	actions []core.Action // pending
 
 	count                     bool
 	longest, reviewed         time.Duration
@@ -86,7 +85,7 @@ func (q *quoted) step(body core.Body) core.Outcome {
 	e := core.Event{At: q.now, Schema: core.Schema, Tenant: "default", Body: body}
 	begun, clock := processor(), time.Now()
 	out := q.m.Step(e)
-	// The clock runs on for what other programs do, the processors' time for the collector.
+	// The clock includes time used by other programs; processor time includes the garbage collector.
 	took := min(processor()-begun, time.Since(clock))
 	q.actions = append(q.actions, out.Actions...)
 	if !q.count {
@@ -105,7 +104,7 @@ func (q *quoted) step(body core.Body) core.Outcome {
 	return out
 }
 
-// settle does what is asked for, and steps until nothing more is due now.
+// settle executes the requested actions and steps until nothing is due now.
 func (q *quoted) settle(out core.Outcome) {
 	for range 10 * q.jobs {
 		switch {
@@ -124,7 +123,7 @@ func (q *quoted) settle(out core.Outcome) {
 
 func (q *quoted) act(a core.Action) {
 	switch a := a.(type) {
-	case core.BuildTable: // beside the steps
+	case core.BuildTable: // built between steps
 		t := plan.Build(a.Request)
 		q.m.Adopt(t)
 		q.step(core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()})
@@ -136,7 +135,7 @@ func (q *quoted) act(a core.Action) {
 	}
 }
 
-// fill lets the jobs run: half of them with a deadline and a budget.
+// fill starts the jobs, half of them with a deadline and a budget.
 func (q *quoted) fill() {
 	for n := range q.jobs {
 		id := fmt.Sprintf("job%05d", n)
@@ -158,7 +157,7 @@ func (q *quoted) fill() {
 	}
 }
 
-// filled is a machine in which all jobs run.
+// filled returns a machine in which all jobs run.
 func (c changedQuote) filled(b testing.TB) (*quoted, core.MarketSeen) {
 	q := &quoted{changedQuote: c, TB: b, m: core.NewWith(plan.NewPlanner().OnRequest()), now: start}
 	cfg := core.DefaultConfig()
@@ -170,9 +169,8 @@ func (c changedQuote) filled(b testing.TB) (*quoted, core.MarketSeen) {
 	return q, seen
 }
 
-// A restart has everything that runs looked at, a few in each step, so that whoever comes
-// meanwhile is answered between two of them.
-func TestARestartLooksAtAFewJobsInEachStep(t *testing.T) {
+// A restart reviews the running jobs a few per step, so that requests are answered between steps.
+func TestRestart_ReviewsAFewJobsPerStep(t *testing.T) {
 	before, _ := changedQuote{jobs: 100, offers: 30}.filled(t)
 	m := core.On(before.m.State(), plan.NewPlanner().OnRequest())
 	e := core.Event{At: before.now.Add(time.Minute), Schema: core.Schema, Tenant: "default", Body: core.Tick{}}
@@ -204,7 +202,7 @@ func (c changedQuote) run(b *testing.B) {
 		if c.of > 0 {
 			q.now, quote.Available = q.now.Add(2*time.Hour), !quote.Available
 		}
-		q.settle(q.step(core.Tick{})) // what time alone brings
+		q.settle(q.step(core.Tick{})) // work that is due by time alone
 		q.count = true
 		quote.Rate, quote.At = quote.Rate*101/100, q.now
 		q.settle(q.step(core.MarketSeen{Quotes: []market.Quote{quote}}))

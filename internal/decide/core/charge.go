@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// SourceOf returns what a job knows of one of its postings: who pays, and how the machine was bought.
+// SourceOf returns the facts that a job holds about one of its postings: who pays, and how the machine was bought.
 func SourceOf(j *Job, p *ledger.Posting) charge.Source {
 	s := charge.Source{User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Name: j.Terms().Name,
 		Planned: planned(j)}
@@ -35,7 +35,7 @@ func planned(j *Job) bool {
 	return a != nil && a.Approved || tag != "" && tag != "no" && tag != "false"
 }
 
-// IdleSourceOf returns what an instance knows of a posting about its time without a task. The instance may be unknown.
+// IdleSourceOf returns what an instance knows of a posting about its idle time. The instance may be unknown.
 func IdleSourceOf(m *Machine, p *ledger.Posting) charge.Source {
 	s := charge.Source{User: m.step.State.IdleUser(p.Owner.Task)}
 	if i := m.step.State.Instance(p.Owner.Instance); i != nil {
@@ -49,8 +49,8 @@ func sourceOf(machine *state.Machine, s charge.Source) charge.Source {
 	return s
 }
 
-// workOf is how many hours of the job's work an hour of the task does. A job that states its work and was measured says
-// so itself; of others the machine's speed is all that is known.
+// workOf is how many hours of the job's work the task does in an hour. It uses the job's stated work and measured
+// pace, if both are known, and otherwise the machine's speed.
 func workOf(j *Job, k *Task) float64 {
 	speed, nodes := k.Machine().Speed, k.Attempt().Nodes()
 	if speed <= 0 {
@@ -63,7 +63,7 @@ func workOf(j *Job, k *Task) float64 {
 	return work.Hours() * rate * speed / float64(total) / float64(nodes)
 }
 
-// taskOf is the task that an owner names, or nil.
+// taskOf returns the task that an owner names, or nil.
 func taskOf(j *Job, o *ledger.Owner) *Task {
 	rank, ok := strings.CutPrefix(o.Task, o.Attempt+"/")
 	n, err := strconv.Atoi(rank)
@@ -71,7 +71,7 @@ func taskOf(j *Job, o *ledger.Owner) *Task {
 		return nil
 	}
 	list := j.Attempts()
-	for i := len(list) - 1; i >= 0; i-- { // the newest has the newest postings
+	for i := len(list) - 1; i >= 0; i-- { // the newest attempt has the newest postings
 		if list[i].ID() == o.Attempt {
 			return list[i].Rank(n)
 		}

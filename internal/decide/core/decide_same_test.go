@@ -11,10 +11,9 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// A decision is recorded where what is taken or why differs. Why another offer is not is
-// recorded for a job that stays once an hour, and neither the order in which the reasons
-// are listed nor that it waits for a table where it is.
-func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
+// A decision is recorded if the choice or its reason changes. For a job that keeps its machine, the reasons against
+// other offers are recorded once an hour. Neither their order nor waiting for a table counts as a change.
+func TestDecision_IsRecordedOnlyOnChange(t *testing.T) {
 	base := func() plan.Decision {
 		return plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{
 			{Offer: "b", Why: plan.CostsMore}, {Offer: "c", Why: plan.Unavailable},
@@ -23,7 +22,7 @@ func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
 		change     func(d *plan.Decision)
-		now, later bool // recorded at once; an hour later
+		now, later bool // recorded at once; recorded an hour later
 	}{
 		"nothing":              {func(*plan.Decision) {}, false, false},
 		"order of reasons":     {func(d *plan.Decision) { slices.Reverse(d.Rejected) }, false, false},
@@ -61,9 +60,9 @@ func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 	}
 }
 
-// Where a quote changes for many jobs that stay why they do, so many record it in a
-// minute as a log of 64 KB holds, and the others when their turn comes.
-func TestFewOfThoseThatStayRecordWhyAtOnce(t *testing.T) {
+// When a quote changes the reasons of many jobs that keep their machines, at most 64 KB of them are recorded per
+// minute; the others follow in turn.
+func TestDecision_LimitsRecordsPerMinute(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, true)
 	const jobs = placement.StaysAMinute + 20

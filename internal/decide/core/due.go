@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// follow does what is due besides what happened.
+// follow does everything else that is due.
 func (m *Machine) follow(b Body) {
 	m.attempts.Reviews()
 	m.jobs.Due()
@@ -29,40 +29,63 @@ func (m *Machine) follow(b Body) {
 
 func (m *Machine) nextWake() time.Time {
 	var soonest time.Time
-	sooner := func(t time.Time) {
-		if !t.IsZero() && (soonest.IsZero() || t.Before(soonest)) {
-			soonest = t
-		}
+	for _, t := range []time.Time{
+		m.nextOfJobs(),
+		m.queue.WakeForQuotas(),
+		m.instances.WakeForIdle(),
+		m.instances.WakeForSeats(),
+		m.jobs.WakeForLimits(),
+		m.mover.WakeForRound(),
+		m.members.WakeForGroups(),
+		m.nextTry(),
+	} {
+		soonest = sooner(soonest, t)
 	}
+	if m.market.Review.Left() {
+		soonest = sooner(soonest, m.step.Now())
+	}
+	return soonest
+}
+
+// nextOfJobs is the first time that a job has to be looked at, is paid for another hour, or goes to the archive; zero:
+// none.
+func (m *Machine) nextOfJobs() (soonest time.Time) {
 	for len(m.step.Wakes) > 0 && !m.step.Wakes[0].At.Equal(step.TimesOf(m.step.Wakes[0].Job).Wake) {
 		m.step.Wakes.Pop()
 	}
 	if len(m.step.Wakes) > 0 {
-		sooner(m.step.Wakes[0].At)
+		soonest = sooner(soonest, m.step.Wakes[0].At)
 	}
 	if len(m.step.Hours) > 0 {
-		sooner(m.step.Hours[0].At)
+		soonest = sooner(soonest, m.step.Hours[0].At)
 	}
 	for len(m.step.Archive) > 0 && !m.step.Archive[0].At.Equal(step.TimesOf(m.step.Archive[0].Job).Archive) {
 		m.step.Archive.Pop()
 	}
 	if len(m.step.Archive) > 0 {
-		sooner(m.step.Archive[0].At)
-	}
-	if m.market.Review.Left() {
-		sooner(m.step.Now())
-	}
-	sooner(m.queue.WakeForQuotas())
-	sooner(m.instances.WakeForIdle())
-	sooner(m.instances.WakeForSeats())
-	sooner(m.jobs.WakeForLimits())
-	sooner(m.mover.WakeForRound())
-	sooner(m.members.WakeForGroups())
-	if m.queue.Room() && m.queue.Queue.Untried(m.queue.Blocks()) {
-		sooner(m.step.Now().Add(time.Second))
-	}
-	if m.queue.Room() && m.queue.Queue.Len() > 0 {
-		sooner(m.queue.Queue.RetryAt)
+		soonest = sooner(soonest, m.step.Archive[0].At)
 	}
 	return soonest
+}
+
+// nextTry is when the core tries again to place a queued job; zero: it waits for something else to change.
+func (m *Machine) nextTry() (soonest time.Time) {
+	if !m.queue.Room() {
+		return soonest
+	}
+	if m.queue.Queue.Untried(m.queue.Blocks()) {
+		soonest = m.step.Now().Add(time.Second)
+	}
+	if m.queue.Queue.Len() > 0 {
+		soonest = sooner(soonest, m.queue.Queue.RetryAt)
+	}
+	return soonest
+}
+
+// sooner is the earlier of two times, where zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

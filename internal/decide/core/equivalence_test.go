@@ -16,12 +16,12 @@ import (
 
 var dawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// hall is a machine with a queue, and a log of what was decided.
+// hall is a machine with a queue, and a log of its decisions.
 type hall struct {
 	*Machine
 	t        testing.TB
 	at       time.Time
-	launched []string // jobs, in order
+	launched []string // job names, in order
 	looked   int
 	wake     time.Time
 }
@@ -45,12 +45,12 @@ func (h *hall) tell(b Body) {
 	h.wake = out.Wake
 }
 
-// submit submits a job that needs so many processors, of that priority.
+// submit submits a job with the given processors and priority.
 func (h *hall) submit(id string, cpus, priority int) {
 	h.tell(JobSubmitted{Job: id, Terms: Terms{Name: id, Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: cpus}}, Currency: money.USD, Priority: priority, Saves: true, Nodes: 1}})
 }
 
-// sells shows a machine of so many processors on the market.
+// sells offers a machine with the given number of processors.
 func (h *hall) sells(cpus int, available bool) {
 	id := market.OfferID(fmt.Sprint("m", cpus))
 	h.tell(MarketSeen{
@@ -59,7 +59,7 @@ func (h *hall) sells(cpus int, available bool) {
 	})
 }
 
-// until lets time pass, tick by tick, until that many jobs are launched, and returns how long that took.
+// until advances time tick by tick until n jobs are launched, and returns the elapsed time.
 func (h *hall) until(launches int) time.Duration {
 	h.t.Helper()
 	from := h.at
@@ -73,9 +73,9 @@ func (h *hall) until(launches int) time.Duration {
 	return h.at.Sub(from)
 }
 
-// A job that could run at once does, behind however many that fit nowhere, and that are
-// more urgent: with the event that says so, or a few looks later.
-func TestAJobThatFitsIsFoundBehindThoseThatDoNot(t *testing.T) {
+// A job that fits runs at once, or a few looks later, no matter how many more urgent jobs that fit nowhere are
+// ahead of it.
+func TestQueue_FindsAFittingJobBehindOthers(t *testing.T) {
 	h := newHall(t, 10)
 	h.sells(2, false)
 	for i := range 20_000 {
@@ -108,8 +108,8 @@ func TestAJobThatFitsIsFoundBehindThoseThatDoNot(t *testing.T) {
 	}
 }
 
-// Of those that are passed over the most urgent is the first when there is something for them again.
-func TestThoseThatArePassedOverKeepTheirOrder(t *testing.T) {
+// Among skipped jobs the most urgent comes first once something fits them again.
+func TestQueue_KeepsTheOrderOfSkippedJobs(t *testing.T) {
 	h := newHall(t, 3)
 	h.sells(2, false)
 	for i := range 200 {
@@ -144,8 +144,8 @@ func TestThoseThatArePassedOverKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// An offer that refused a launch is asked again when it may be, for whoever waits.
-func TestARefusalHoldsAKindUpUntilItIsOver(t *testing.T) {
+// An offer that refused a launch is tried again after its backoff, for any waiting job.
+func TestQueue_RetriesAKindAfterARefusal(t *testing.T) {
 	h := newHall(t, 1)
 	for i := range 100 {
 		h.submit(fmt.Sprintf("j-%03d", i), 2, 1)
@@ -169,9 +169,8 @@ func TestARefusalHoldsAKindUpUntilItIsOver(t *testing.T) {
 	}
 }
 
-// A million kinds cost no more to tell apart than the first of them: the others are
-// looked at one by one, as before, and none is forgotten.
-func TestKindsBeyondTheMostAreLoose(t *testing.T) {
+// The queue groups jobs by kind up to a limit. It scans the jobs of further kinds one by one, and forgets none.
+func TestQueue_ScansKindsBeyondTheLimit(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, false)
 	for i := range 2 * queue.MostGroups {
@@ -202,8 +201,8 @@ func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 	}
 }
 
-// What a job asks for is all in its kind: two jobs that differ in any of it are two kinds.
-func TestAKindIsAllThatIsAskedFor(t *testing.T) {
+// The kind of a job covers all its requirements: jobs that differ in any have different kinds.
+func TestKind_CoversEveryRequirement(t *testing.T) {
 	seen := map[string]string{queue.EquivalenceOf(plan.Need{}): "nothing"}
 	differs := func(name string, n plan.Need) {
 		key := queue.EquivalenceOf(n)

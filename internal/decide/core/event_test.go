@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// An event that is put together by hand is the JSON that the library would write.
-func TestAnEventIsWrittenAsTheLibraryDoes(t *testing.T) {
+// The hand-written encoding of an event equals that of encoding/json.
+func TestEvent_EncodesLikeTheLibrary(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	for _, text := range []string{"", "ann", `a "quoted" \ name`, "<b>&", "tab\tand\x01", "ü \u2028 \xff", "del\x7f", `,"body":`, `{"kind":"tick","body":{}}`} {
 		for _, body := range []core.Body{core.Tick{}, core.JobSubmitted{Job: text, Spec: json.RawMessage(`{"a": "<b>"}`)}} {

@@ -16,7 +16,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// extremes are what a job may say at most, and beyond it what no job can say any more: a step must take both.
+// extremes holds the largest values that a job may state, and larger ones that no job can state any more. A step
+// must accept both.
 var extremes = struct {
 	spans []time.Duration
 	steps []int64
@@ -29,7 +30,7 @@ var extremes = struct {
 	usd:   []string{"0.000000000001", "12", "1000000000000", "150000000000000000000000000"},
 }
 
-// extremeRig is a market of spot in two zones and of on-demand, at the highest price and at the least.
+// extremeRig offers spot in two zones and on-demand, at the highest and at the lowest price.
 func extremeRig(t *testing.T, rate money.Rate, limits ...budget.Limit) *warmRig {
 	t.Helper()
 	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}
@@ -62,7 +63,7 @@ func termsOf(job string, change func(*Terms)) JobSubmitted {
 	return JobSubmitted{Job: job, Terms: t}
 }
 
-// runs gives a job its machine and has its program begin.
+// runs gives a job its machine and starts its program.
 func (w *warmRig) runs(job string) (attempt string) {
 	w.t.Helper()
 	j, ok := w.Job(job)
@@ -84,8 +85,8 @@ func (w *warmRig) quoted(offer market.OfferID) money.Rate {
 	return w.State().Listing(offer).Quote().Rate
 }
 
-// Two jobs with budgets that no sum holds stop nobody, with a limit on their team and without, before it is set and after.
-func TestBudgetsThatNoSumHoldsStopNobody(t *testing.T) {
+// Two jobs with budgets whose sum overflows block nobody, with or without a team limit, before and after it is set.
+func TestExtremes_HugeBudgetsBlockNobody(t *testing.T) {
 	huge, _ := money.Parse("150000000000000000000000000")
 	limit := budget.Limit{Scope: "team:red", Window: budget.Month, Jobs: new(10)}
 	w := extremeRig(t, 1e12, limit)
@@ -99,8 +100,9 @@ func TestBudgetsThatNoSumHoldsStopNobody(t *testing.T) {
 	}
 }
 
-// A deadline beyond all spans ends no step late, for a job with known work, alone and behind a quota, and one that is changed to it.
-func TestADeadlineBeyondAllSpansHangsNothing(t *testing.T) {
+// A deadline beyond the longest duration does not delay a step: for a job with known work, alone, behind a quota,
+// or after an update to that deadline.
+func TestExtremes_FarDeadlineDelaysNoStep(t *testing.T) {
 	far := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	w := extremeRig(t, 1e12, budget.Limit{Scope: "team:red", Window: budget.Total, Running: new(1)})
 	late := func(t *Terms) { t.Deadline, t.Work = far, 10*time.Hour }
@@ -114,8 +116,8 @@ func TestADeadlineBeyondAllSpansHangsNothing(t *testing.T) {
 	}
 }
 
-// A program may have as many steps as it says, and report as many: what is left of them is a long time, and no overflow.
-func TestStepsWithoutEndStopNobody(t *testing.T) {
+// A program may state and report any number of steps: the remaining time is long but does not overflow.
+func TestExtremes_HugeStepCountsDoNotOverflow(t *testing.T) {
 	for _, steps := range extremes.steps[3:] {
 		for _, told := range []bool{false, true} {
 			w := extremeRig(t, 1e12)
@@ -142,8 +144,8 @@ func TestStepsWithoutEndStopNobody(t *testing.T) {
 	}
 }
 
-// Work that takes longer than a span counts is planned like any other that is never done in time.
-func TestWorkBeyondAllSpansStopsNobody(t *testing.T) {
+// Work longer than the longest duration is planned like any work that cannot finish in time.
+func TestExtremes_HugeWorkIsPlanned(t *testing.T) {
 	w := extremeRig(t, 1e12)
 	for i, work := range append(extremes.spans, 2562047*time.Hour+47*time.Minute) {
 		w.step(0, termsOf(fmt.Sprint("j", i), func(t *Terms) {
@@ -153,8 +155,8 @@ func TestWorkBeyondAllSpansStopsNobody(t *testing.T) {
 	w.step(time.Hour, Tick{})
 }
 
-// A checkpoint that took as long as a span counts is a long one.
-func TestASaveThatTookForEverStopsNobody(t *testing.T) {
+// A checkpoint that took the longest duration counts as a long one.
+func TestExtremes_LongSaveIsAccepted(t *testing.T) {
 	w := extremeRig(t, 1e12)
 	w.step(0, termsOf("a", func(t *Terms) { t.Budget, t.HasBudget, t.Work = money.Picos(100e12), true, 10*time.Hour }))
 	attempt := w.runs("a")
@@ -165,8 +167,8 @@ func TestASaveThatTookForEverStopsNobody(t *testing.T) {
 	}
 }
 
-// GPU-hours that no float64 sums are finite in the books.
-func TestGPUHoursThatNoFloatSumsAreFiniteInTheBooks(t *testing.T) {
+// GPU-hours whose float64 sum overflows stay finite in the books.
+func TestExtremes_GPUHoursStayFinite(t *testing.T) {
 	limit := budget.Limit{Scope: "team:red", Window: budget.Week, Jobs: new(10)}
 	w := extremeRig(t, 1e12, limit)
 	for i := range 4 {
@@ -180,8 +182,9 @@ func TestGPUHoursThatNoFloatSumsAreFiniteInTheBooks(t *testing.T) {
 	}
 }
 
-// Jobs whose every number is an extreme, in any combination, on the dearest and the cheapest market, end in a step: none overflows.
-func TestExtremesInAnyCombinationStopNobody(t *testing.T) {
+// Jobs with extreme numbers in any combination end in one step without overflow, on the most expensive and on the
+// cheapest market.
+func TestExtremes_CombinationsDoNotOverflow(t *testing.T) {
 	for seed := range uint64(lane.Pick(60, 5000)) {
 		rng := rand.New(rand.NewPCG(seed, 29))
 		limits := []budget.Limit{{Scope: "all", Window: budget.Total, Dollars: new(money.Picos(1 << 62)), GPUHours: new(2e6)},

@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// What is reserved comes free when the work of the jobs that have it is done, as it was said and as far as it has
-// come; of a job of which nobody knows the work nothing is said.
-func TestReservedMachinesComeFreeWhenTheirJobsAreDone(t *testing.T) {
+// A reserved machine becomes free when the remaining work of its job is done, by stated work and progress. For a
+// job with unknown work the core predicts nothing.
+func TestReserved_BecomesFreeWhenTheWorkIsDone(t *testing.T) {
 	h := newHall(t, 3)
 	frees := func() (int, []time.Time) {
 		for o := range h.m.Sale() {

@@ -12,14 +12,13 @@ import (
 	"scrimp/internal/market"
 )
 
-// gangRig is a machine of the core with a job g of several nodes, and what machines of it cost: each
-// is $1 an hour.
+// gangRig is a core with a job g on several nodes, and the cost of its machines at $1 per hour each.
 type gangRig struct {
 	*warmRig
-	from  map[string]time.Duration // of machines
+	from  map[string]time.Duration // by machine
 	ended map[string]bool
 	log   []gangStep
-	sum   money.Amount // of the machines that have ended
+	sum   money.Amount // cost of the machines that have ended
 }
 
 type gangStep struct {
@@ -51,7 +50,7 @@ func (g *gangRig) do(after time.Duration, b Body) Outcome {
 	return out
 }
 
-// balances holds that what the job has cost is what its machines have, now.
+// balances checks that the cost of the job is the sum of the costs of its machines.
 func (g *gangRig) balances() {
 	g.t.Helper()
 	j, ok := g.Job("g")
@@ -78,7 +77,7 @@ func (g *gangRig) grants(allocation string, ids ...string) {
 	}
 }
 
-// runs has all ranks of an attempt begin.
+// runs starts all ranks of an attempt.
 func (g *gangRig) runs(attempt string, after time.Duration) {
 	g.t.Helper()
 	for n := range g.attempt(attempt).Nodes() {
@@ -114,7 +113,7 @@ func (g *gangRig) ranks(attempt string) (list []string) {
 	return list
 }
 
-// replays holds that the log alone, and a snapshot, give the state.
+// replays checks that the log alone, and a snapshot, reproduce the state.
 func (g *gangRig) replays() {
 	g.t.Helper()
 	s := state.New()
@@ -154,9 +153,9 @@ func kinds(out Outcome) (list []string) {
 	return list
 }
 
-// All machines of a gang are asked for in one launch; it begins when the last has been granted
-// and all have said where they are, and each costs from its own grant on.
-func TestAGangStartsAllOrNothing(t *testing.T) {
+// One launch requests all machines of a gang. The gang starts once the last is granted and all have reported their
+// address. Each machine costs from its own grant on.
+func TestGang_StartsAllOrNothing(t *testing.T) {
 	g := newGang(t, 3, 0, nil)
 	g.grants("g.1", "i1", "i2")
 	if g.job().Attempt() != nil || g.job().Asked() == nil {
@@ -204,9 +203,9 @@ func TestAGangStartsAllOrNothing(t *testing.T) {
 	g.replays()
 }
 
-// Where a machine is lost without notice, the programs of the others are ended and their machines
-// kept for the next attempt: one machine is asked for.
-func TestAGangKeepsTheMachinesThatAreLeft(t *testing.T) {
+// When a machine is lost without notice, the programs of the others end and their machines stay for the next
+// attempt, which requests one machine.
+func TestGang_KeepsTheRemainingMachines(t *testing.T) {
 	for name, fails := range map[string]bool{"they hang": false, "they fail before it is known": true} {
 		t.Run(name, func(t *testing.T) {
 			g := newGang(t, 3, 0, nil)
@@ -225,7 +224,7 @@ func TestAGangKeepsTheMachinesThatAreLeft(t *testing.T) {
 			if fails {
 				g.do(0, TaskGone{Attempt: "g.1"})
 			} else {
-				out = g.do(time.Second, TaskGone{Attempt: "g.1"}) // one of the others is still there
+				out = g.do(time.Second, TaskGone{Attempt: "g.1"}) // one of the others still runs
 				g.do(time.Second, TaskGone{Attempt: "g.1", Node: 2})
 			}
 			if got := kinds(out); !slices.Equal(got, []string{"launch 1"}) {
@@ -270,16 +269,16 @@ func TestAGangKeepsTheMachinesThatAreLeft(t *testing.T) {
 	}
 }
 
-// A user ends a job whose next attempt waits for a machine that it keeps, while all that it asked the provider for is
-// granted: nobody answers that it is cancelled, so its machines are given back at once, and paid.
-func TestJobEnded_GivesBackAGangThatWaitsForWhatItKeeps(t *testing.T) {
+// A user ends a job whose next attempt waits for a machine that it keeps, while every request to the provider is
+// granted. No answer to a cancellation arrives, so the core releases and pays its machines at once.
+func TestJobEnded_ReleasesTheKeptMachinesOfAGang(t *testing.T) {
 	g := newGang(t, 3, 0, nil)
 	g.grants("g.1", "i1", "i2", "i3")
 	g.runs("g.1", time.Minute)
 	g.do(10*time.Minute, CheckpointSaved{Attempt: "g.1", Message: 5, Manifest: "m", Step: 100, Captured: agentsStart.Add(g.at + 10*time.Minute)})
 	g.do(2*time.Minute, Progressed{Attempt: "g.1", Message: 6, Step: 120})
 	g.end("i2", "interrupted")
-	g.do(time.Second, TaskGone{Attempt: "g.1"}) // rank 2 is still there
+	g.do(time.Second, TaskGone{Attempt: "g.1"}) // rank 2 still runs
 	g.at += time.Minute
 	g.grants("g.2", "i4")
 	if g.job().Asked() == nil || g.State().AttemptOf("g.2") != nil {
@@ -302,9 +301,8 @@ func TestJobEnded_GivesBackAGangThatWaitsForWhatItKeeps(t *testing.T) {
 	g.replays()
 }
 
-// A program that fails on one machine is the job's failure once all others have said how they
-// ended.
-func TestAFailureOfARankIsTheJobs(t *testing.T) {
+// A program that fails on one machine fails the job once all other ranks have reported their end.
+func TestGang_FailsWhenARankFails(t *testing.T) {
 	g := newGang(t, 2, 0, nil)
 	g.grants("g.1", "i1", "i2")
 	g.runs("g.1", time.Minute)
@@ -321,9 +319,9 @@ func TestAFailureOfARankIsTheJobs(t *testing.T) {
 	g.replays()
 }
 
-// A notice to one machine has all ranks save and end; the next attempt has the others, and another
-// in the place of that one.
-func TestANoticeToAMachineEndsTheAttempt(t *testing.T) {
+// A notice to one machine makes all ranks save and end. The next attempt keeps the other machines and replaces that
+// one.
+func TestGang_DrainsAllRanksOnNotice(t *testing.T) {
 	g := newGang(t, 3, 0, nil)
 	g.grants("g.1", "i1", "i2", "i3")
 	g.runs("g.1", time.Minute)
@@ -345,9 +343,8 @@ func TestANoticeToAMachineEndsTheAttempt(t *testing.T) {
 	g.replays()
 }
 
-// A gang that does not get all its machines gives those back that it got, after ten minutes, and what
-// they cost is the job's.
-func TestAGangWaitsForItsMachinesForAWhile(t *testing.T) {
+// A gang that does not get all its machines releases the granted ones after ten minutes; the job pays for them.
+func TestGang_ReleasesItsMachinesAfterTenMinutesIncomplete(t *testing.T) {
 	g := newGang(t, 3, 0, nil)
 	g.do(time.Hour, Tick{})
 	g.grants("g.1", "i1", "i2")
@@ -372,8 +369,8 @@ func TestAGangWaitsForItsMachinesForAWhile(t *testing.T) {
 	g.replays()
 }
 
-// A machine of a gang that is not complete ends: the gang is given up.
-func TestAMachineEndsBeforeItsGangIsComplete(t *testing.T) {
+// When a machine of an incomplete gang ends, the gang is given up.
+func TestGang_IsGivenUpWhenAMachineEndsEarly(t *testing.T) {
 	g := newGang(t, 2, 0, nil)
 	g.grants("g.1", "i1")
 	g.do(time.Minute, Tick{})
@@ -387,8 +384,8 @@ func TestAMachineEndsBeforeItsGangIsComplete(t *testing.T) {
 	g.replays()
 }
 
-// The rest of a gang is refused: what was granted of it is given back at once, and paid.
-func TestTheRestOfAGangIsRefused(t *testing.T) {
+// When the provider refuses the rest of a gang, the core releases and pays the granted machines at once.
+func TestGang_ReleasesItsMachinesAfterAPartialRefusal(t *testing.T) {
 	g := newGang(t, 2, 0, nil)
 	g.grants("g.1", "i1")
 	out := g.do(time.Second, LaunchRefused{Launch: "g.1", Reason: "no_capacity"})
@@ -402,9 +399,9 @@ func TestTheRestOfAGangIsRefused(t *testing.T) {
 	g.replays()
 }
 
-// An elastic gang asks for the fewest machines that do, and goes on with those that are left where
-// no other is to be had.
-func TestAnElasticGang(t *testing.T) {
+// An elastic gang requests the fewest machines that suffice, and continues with the remaining ones if it cannot
+// replace a machine.
+func TestGang_ElasticOneContinuesWithFewerMachines(t *testing.T) {
 	g := newGang(t, 4, 2, nil)
 	if n := g.job().Asked().Nodes(); n != 2 {
 		t.Errorf("without a deadline it asks for %d machines", n)
@@ -443,14 +440,15 @@ func TestAnElasticGang(t *testing.T) {
 	}
 	g.do(time.Second, AttemptEnded{Attempt: "g.2", Message: 9, Reason: "drained", Saved: true})
 	out := g.do(time.Second, AttemptEnded{Attempt: "g.2", Node: 1, Message: 9, Reason: "drained"})
-	if got := kinds(out); !slices.Equal(got, []string{"launch 2"}) || len(g.job().Asked().Granted()) != 2 { // nothing is saved: all four
+	// nothing is saved, so all four are needed
+	if got := kinds(out); !slices.Equal(got, []string{"launch 2"}) || len(g.job().Asked().Granted()) != 2 {
 		t.Errorf("it asks for %v and keeps %v", got, g.job().Asked().Granted())
 	}
 	g.replays()
 }
 
-// While a gang has a part of its machines, no other asks for machines of the same pool.
-func TestOneIncompleteGangAPool(t *testing.T) {
+// While a gang is incomplete, no other gang requests machines of the same pool.
+func TestGang_OneIncompletePerPool(t *testing.T) {
 	g := newGang(t, 2, 0, nil)
 	g.grants("g.1", "i1")
 	other := Terms{Name: "h", Currency: money.USD, Steps: 10, Priority: 1, Nodes: 2}
@@ -472,9 +470,9 @@ func TestOneIncompleteGangAPool(t *testing.T) {
 	}
 }
 
-// A gang that loses all its machines before its first checkpoint has lost its work once: a job counts as
-// one that saves nothing after three attempts, and not after three machines.
-func TestAGangLosesUnsavedWorkOnce(t *testing.T) {
+// A gang that loses all its machines before its first checkpoint loses its work once. A job counts as one that
+// never saves after three attempts, not after three machines.
+func TestGang_LosesUnsavedWorkOnce(t *testing.T) {
 	g := newGang(t, 4, 0, nil)
 	for n := 1; n <= 3; n++ {
 		id := fmt.Sprintf("g.%d", n)
@@ -483,7 +481,7 @@ func TestAGangLosesUnsavedWorkOnce(t *testing.T) {
 			ids = append(ids, fmt.Sprintf("i%d", 10*n+k))
 		}
 		g.grants(id, ids...)
-		if n == 2 { // rank 0 has not begun: nothing is lost
+		if n == 2 { // rank 0 has not started, so nothing is lost
 			g.do(time.Minute, AttemptStarted{Attempt: id, Node: 3})
 		} else {
 			g.runs(id, time.Minute)

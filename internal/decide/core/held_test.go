@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// What runs is time served too: before its end by SpotHeld, after it by the offer's hazard.
-func TestTheTimeOfMachinesThatRunIsServed(t *testing.T) {
+// A running machine counts as served time: SpotHeld reports it before its end, the offer's hazard after it.
+func TestSpotHeld_CountsRunningMachines(t *testing.T) {
 	m := core.New()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := func(after time.Duration, b core.Body) {

@@ -13,9 +13,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// samePast checks what is kept of jobs that hold no machine against all jobs gone
-// through one by one, of all time and since then. It returns 1 where
-// there are any.
+// samePast compares the history kept of jobs without a machine with a scan of all jobs, over all time and since a
+// moment. It returns 1 if there are such jobs.
 func samePast(t *testing.T, m *Machine, since time.Time, seed, event any) (gone int) {
 	t.Helper()
 	for _, from := range []time.Time{{}, since} {
@@ -49,14 +48,14 @@ func pasts(all map[HistoryOwner]History) string {
 	return strings.Join(list, "")
 }
 
-// What a job was expected to cost is of all of it, also where the first decision
-// that can say is one after most of the work; and it stays what it was.
-func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
+// The estimated cost covers the whole job even if the first decision with an estimate comes late, and it does not
+// change later.
+func TestEstimate_CoversTheWholeJob(t *testing.T) {
 	usd := func(f float64) *float64 { return &f }
 	purse := &plan.BudgetCheck{Needs: money.Picos(2_187_000_000_000)}
 	for name, c := range map[string]struct {
 		decisions []plan.Decision
-		want      int64 // picos; 0: nobody can say
+		want      int64 // picos; 0: unknown
 	}{
 		"nothing is said":                     {[]plan.Decision{{}, {Expect: &plan.Expect{}}}, 0},
 		"the cheapest way":                    {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1.5), OnDemand: usd(4)}}}, 3_500_000_000_000},
@@ -79,13 +78,13 @@ func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
 	}
 }
 
-// spent is a job that has cost something.
+// spent returns a job that has a cost.
 type spent struct {
 	s   *state.State
 	job *Job
 }
 
-// spentTwo is a job whose machines have cost $2 so far.
+// spentTwo returns a job whose machines have cost $2 so far.
 func spentTwo(t *testing.T) spent {
 	t.Helper()
 	m, now := New(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A job file's idle rule looks at what is paid for: at the GPUs where their use is known, else at the processors. A GPU
-// that does something, or a program that does where nobody knows of GPUs, is not idle.
-func TestAJobIsIdleByItsGPUsWhereTheyAreKnown(t *testing.T) {
+// The idle rule of a job file looks at the GPUs if their use is known, otherwise at the processors. A busy GPU is
+// not idle, nor is a busy program if the GPU use is unknown.
+func TestIdleRule_UsesGPUsIfKnown(t *testing.T) {
 	busy, spins, waits := new(0.4), new(0.0), 1.0
 	for name, c := range map[string]struct {
 		cpu  float64
@@ -34,7 +34,7 @@ func TestAJobIsIdleByItsGPUsWhereTheyAreKnown(t *testing.T) {
 		used := func(n int64, cpu float64, gpu *float64) {
 			w.step(time.Minute, UsageSeen{Attempt: "a.1", Message: n, CPU: cpu, GPU: gpu})
 		}
-		used(1, 1, new(1.0)) // it does something first
+		used(1, 1, new(1.0)) // busy first
 		for n := int64(2); n < 11; n++ {
 			used(n, c.cpu, c.gpu)
 		}

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// imageRig is a core that sells a machine of eight processors which runs images, of which tasks have parts where
-// seats says so, and on which a job has run in an image, or runs.
+// imageRig is a core that offers a machine of eight processors that runs images, shared by tasks if seats is set. A
+// job has run in an image on it, or still runs.
 func imageRig(t *testing.T, image string, seats int) *warmRig {
 	t.Helper()
 	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}
@@ -31,7 +31,7 @@ func imageRig(t *testing.T, image string, seats int) *warmRig {
 	return w
 }
 
-// names submits a job that needs that, and returns the launch that it leads to, or nil.
+// names submits a job with the given need and returns its launch, or nil.
 func (w *warmRig) names(job string, need plan.Need) *Launch {
 	out := w.step(0, JobSubmitted{Job: job, Terms: Terms{Name: job, Currency: money.USD, Steps: 100, Priority: 1, Restart: time.Minute,
 		Owner: ledger.Owner{Team: "vision"}, Need: need}})
@@ -43,9 +43,9 @@ func (w *warmRig) names(job string, need plan.Need) *Launch {
 	return nil
 }
 
-// A machine that waits, or has a free part, is taken by a job that names its image, and by no other: that one
-// asks for a machine with its own image. So it is where an alternative names the image.
-func TestAMachineIsTakenWithItsImageOnly(t *testing.T) {
+// Only a job that names the image of a waiting or partly free machine takes it; any other job requests a machine
+// with its own image. The same holds if an alternative names the image.
+func TestImage_ReusesOnlyAMachineOfTheSameImage(t *testing.T) {
 	either := plan.Need{Requirements: plan.Requirements{CPUs: 1, Image: "a/a"},
 		Variants: []plan.Variant{{Name: "boxed", Throughput: 2, Requirements: plan.Requirements{CPUs: 1, Image: "b/b"}}}}
 	for _, how := range []string{"waits", "beside"} {
@@ -86,8 +86,8 @@ func TestAMachineIsTakenWithItsImageOnly(t *testing.T) {
 	}
 }
 
-// A gang goes on with the machines that are left only in the image in which it goes on.
-func TestAGangKeepsMachinesOfItsImage(t *testing.T) {
+// A gang keeps its remaining machines only if it continues in their image.
+func TestImage_GangKeepsMachinesOfItsImage(t *testing.T) {
 	g := newGang(t, 2, 0, func(x *Terms) {
 		x.Need.Variants = []plan.Variant{{Name: "boxed", Requirements: plan.Requirements{Image: "a/a"}}}
 	})
@@ -100,13 +100,14 @@ func TestAGangKeepsMachinesOfItsImage(t *testing.T) {
 	}
 }
 
-// An image that the provider cannot run fails its job after some tries, with the provider's words, and leaves the offer
-// alone for nobody else.
-func TestAnImageThatIsRefusedFailsItsJobAlone(t *testing.T) {
+// An image that the provider cannot run fails its job after some tries with the provider's message. Other jobs can
+// use the offer.
+func TestImage_RefusalFailsOnlyItsJob(t *testing.T) {
 	w := imageRig(t, "", 0)
 	need := plan.Need{Requirements: plan.Requirements{CPUs: 1, Image: "a/a"}}
 	first := w.names("first", need)
-	w.step(time.Second, LaunchRefused{Launch: first.Allocation, Reason: "no_capacity"}) // the next one tries for all
+	// the next launch retries for all
+	w.step(time.Second, LaunchRefused{Launch: first.Allocation, Reason: "no_capacity"})
 	w.step(time.Hour, JobEnded{Job: "first"})
 	l := w.names("k", plan.Need{Requirements: plan.Requirements{CPUs: 1, Image: "no/such"}})
 	for tries := 1; l != nil; tries++ {
@@ -121,7 +122,7 @@ func TestAnImageThatIsRefusedFailsItsJobAlone(t *testing.T) {
 		if over := tries == 3; (l == nil) != over || (k.State() == Failed) != over || k.Detail() != "no/such is not there" && over {
 			t.Fatalf("after %d tries it is %s: %s (%s), and launches %+v", tries, k.State(), k.Why(), k.Detail(), l)
 		}
-		if w.names(fmt.Sprint("other", tries), need) == nil { // while it tries again
+		if w.names(fmt.Sprint("other", tries), need) == nil { // while it retries
 			t.Fatalf("after %d tries another job waits for the offer", tries)
 		}
 	}

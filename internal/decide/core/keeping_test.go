@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A machine that keeps what its ended program left is idle meanwhile. It costs 1 per hour, took one minute to start, and
-// the program began 9 minutes ago.
-func TestProgramEnded_TheTimeToKeepWhatItLeftIsIdle(t *testing.T) {
+// A machine that stores the files of an ended program is idle meanwhile. It costs 1 per hour and took one minute
+// to start; the program started 9 minutes ago.
+func TestProgramEnded_BooksStoringAsIdle(t *testing.T) {
 	for _, c := range []struct {
 		reason  string
 		keeping time.Duration
@@ -33,13 +33,13 @@ func TestProgramEnded_TheTimeToKeepWhatItLeftIsIdle(t *testing.T) {
 	}
 }
 
-// A total that was one of an epoch only is forgotten; where the epochs are counted it is that of the job.
-func TestTotal_OfACounterThatBeginsAnewIsNotThatOfTheJob(t *testing.T) {
+// A total that covers only one epoch is dropped; if the epochs are counted, it becomes the total of the job.
+func TestTotal_IgnoresThatOfOneEpoch(t *testing.T) {
 	w := imageRig(t, "", 4)
 	w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Restart: time.Minute,
 		Owner: ledger.Owner{Team: "vision"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}}})
 	w.begins("k.1")
-	for id, known := range map[string]int64{"j": 100, "k": 0} { // j says in its job file how many steps it has
+	for id, known := range map[string]int64{"j": 100, "k": 0} { // the job file of j states its steps
 		j, _ := w.Job(id)
 		if j.Attempt() == nil {
 			t.Fatalf("%s does not run", id)
@@ -56,8 +56,8 @@ func TestTotal_OfACounterThatBeginsAnewIsNotThatOfTheJob(t *testing.T) {
 	}
 }
 
-// What could not be copied of what a job saves stands until a whole checkpoint is kept, also between its attempts.
-func TestSaveTrouble_StandsUntilACheckpointIsWhole(t *testing.T) {
+// A failed copy of a checkpoint is reported until a complete checkpoint is stored, also between attempts.
+func TestSaveTrouble_LastsUntilACompleteCheckpoint(t *testing.T) {
 	w := imageRig(t, "", 0)
 	j, _ := w.Job("j")
 	for n, c := range []struct {
@@ -79,10 +79,10 @@ func TestSaveTrouble_StandsUntilACheckpointIsWhole(t *testing.T) {
 	}
 }
 
-// Work after the last save is lost where the program fails: what was lost, added up plainly as steps times the time and the
-// price of a step, is what the ledger and the attempt say.
-func TestAFailureAfterTheLastSave_LosesTheStepsSince(t *testing.T) {
-	w := imageRig(t, "", 0) // the program began 9 minutes ago, and costs 1 per hour
+// A program that fails loses the work since its last save. The ledger and the attempt agree with the plain sum:
+// steps times the time and the price of a step.
+func TestFailure_LosesTheStepsSinceTheLastSave(t *testing.T) {
+	w := imageRig(t, "", 0) // the program started 9 minutes ago and costs 1 per hour
 	a, _ := w.Attempt("j.1")
 	const saved, failed, perStep = 8, 12, 45 * time.Second // 9 minutes are 12 steps
 	w.step(0, CheckpointSaved{Attempt: "j.1", Message: 10, Manifest: "m", Step: saved, Captured: a.Started().Add(saved * perStep)})

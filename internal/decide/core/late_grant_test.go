@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// reopened is the machine after a restart from a snapshot.
+// reopened restarts the machine from a snapshot.
 func reopened(t *testing.T, h *hall) {
 	t.Helper()
 	s, err := state.Restore(snap(t, h.Machine))
@@ -18,9 +18,9 @@ func reopened(t *testing.T, h *hall) {
 	h.Machine = On(s, plan.NewPlanner())
 }
 
-// A job that was over when the server began has a machine all the same where its launch is
-// granted although it was given up, or where a machine that was lost is listed again.
-func TestAJobThatIsOverGetsAMachineAfterARestart(t *testing.T) {
+// A job that was finished when the server started still owns a machine if its abandoned launch is granted, or if a
+// lost machine reappears in the inventory. The core releases that machine.
+func TestLateGrant_ReachesAFinishedJobAfterARestart(t *testing.T) {
 	for name, c := range map[string]struct{ before, after Body }{
 		"granted late": {nil, LaunchDone{Launch: "a.1", Instance: "i", Offer: "m2", Rate: 1e12}},
 		"listed again": {LaunchDone{Launch: "a.1", Instance: "i", Offer: "m2", Rate: 1e12},
@@ -51,13 +51,13 @@ func TestAJobThatIsOverGetsAMachineAfterARestart(t *testing.T) {
 		}
 		tell(JobEnded{Job: "a"})
 		if c.before != nil {
-			tell(InventorySeen{Provider: "p"}) // it lists nothing: the machine is lost
+			tell(InventorySeen{Provider: "p"}) // an empty inventory: the machine is lost
 		}
 		reopened(t, h)
 		tell(c.after)
 		if i := h.step.State.Instance("i"); i == nil || i.Release() == "" {
 			t.Errorf("%s: the machine of a job that is over is not given back", name)
 		}
-		_ = h.queue.Waiting() // sums what runs under each quota
+		_ = h.queue.Waiting() // sums the running use under each quota
 	}
 }

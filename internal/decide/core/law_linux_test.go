@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A sequence of thirty steps with its checks takes less than a second of its thread's processor time, whatever else the
-// machine does meanwhile; so does each step.
-func TestStep_TakesExtremesWithinASecond(t *testing.T) {
+// Thirty steps with their checks take less than a second of the thread's processor time, and so does each step.
+// Other load on the machine does not count.
+func TestStep_AcceptsExtremesWithinASecond(t *testing.T) {
 	lane.Nightly(t, "it measures how long steps take")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

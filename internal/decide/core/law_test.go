@@ -29,10 +29,10 @@ import (
 type extreme struct {
 	rng    *rand.Rand
 	now    time.Time
-	chance int // one of so many numbers is
+	chance int // one in chance numbers is extreme
 }
 
-// of is a copy of b, some of whose numbers are extreme.
+// of returns a copy of b with some extreme numbers.
 func (x extreme) of(b Body) Body {
 	v := reflect.New(reflect.TypeOf(b)).Elem()
 	v.Set(reflect.ValueOf(b))
@@ -40,7 +40,7 @@ func (x extreme) of(b Body) Body {
 	return v.Interface().(Body) //nolint:forcetypeassert // it was one
 }
 
-// stretch goes through what v holds; k is what v itself counts.
+// stretch walks v; k is the kind of the number v.
 func (x extreme) stretch(v reflect.Value, k *quantity.Kind) {
 	switch {
 	case v.Kind() == reflect.Pointer && !v.IsNil():
@@ -103,14 +103,14 @@ func (x extreme) set(v reflect.Value, k *quantity.Kind) {
 	}
 }
 
-// float is a number within the bounds of k, at their ends more often than not.
+// float returns a number within the bounds of k, mostly at their ends.
 func (x extreme) float(k *quantity.Kind) float64 {
 	ends := []float64{k.Least, k.Most, k.Most / 2, 0, 1, math.SmallestNonzeroFloat64, k.Most * math.Exp(-40*x.rng.Float64())}
 	f := ends[x.rng.IntN(len(ends))]
 	return min(max(f, k.Least), k.Most)
 }
 
-// lively is what could happen next to a job that waits or runs, or b.
+// lively returns a plausible next event of a waiting or running job, or b.
 func lively(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 	if rng.IntN(4) == 0 {
 		return b
@@ -157,14 +157,14 @@ func lively(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 	return b
 }
 
-// sorted has an order that each run has.
+// sorted returns a deterministic order.
 func sorted[T any](all iter.Seq[T], id func(T) string) []T {
 	return slices.SortedFunc(all, func(a, b T) int { return strings.Compare(id(a), id(b)) })
 }
 
-// Whatever numbers within their bounds come, in whatever order: a step takes them in so many turns at most, sums agree, and
-// the log and the snapshot give the state back.
-func TestAStepTakesEveryExtreme(t *testing.T) {
+// For any numbers within their bounds, in any order, a step ends within a bounded number of rounds, the sums agree,
+// and the log and the snapshot reproduce the state.
+func TestStep_AcceptsEveryExtreme(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(2_000, 100_000)) {
 		nonsense(t, seed, 30, true)
@@ -174,11 +174,12 @@ func TestAStepTakesEveryExtreme(t *testing.T) {
 	}
 }
 
-// keepLog writes testdata/extremes.jsonl anew: only where a log of an earlier release need not be read any more.
+// keepLog rewrites testdata/extremes.jsonl. Use it only once no log of an earlier release must be readable any
+// more.
 var keepLog = flag.Bool("keep-log", false, "write the kept log of extremes anew")
 
-// A log whose numbers are at the ends of their bounds, as an earlier release wrote it, gives the sums that it gave then.
-func TestAKeptLogOfExtremesReplays(t *testing.T) {
+// A log of an earlier release with numbers at the ends of their bounds still gives the same sums.
+func TestReplay_ReadsAnOlderLogOfExtremes(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/extremes.jsonl"
 	type line struct {

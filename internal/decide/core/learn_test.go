@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// decisions are those of a step that changed something.
+// decisions returns the decisions of a step.
 func decisions(out core.Outcome) (list []state.Decided) {
 	for _, f := range out.Facts {
 		if d, ok := f.(state.Decided); ok {
@@ -21,9 +21,8 @@ func decisions(out core.Outcome) (list []state.Decided) {
 	return list
 }
 
-// flapping tells a market of a day in which spot of the first zone comes and goes and
-// that of the others stays, submits a job, and returns what was then decided. again
-// tells at every look what has not changed, too.
+// flapping reports a day in which spot of the first zone comes and goes while that of the others stays, submits a
+// job, and returns the decisions after it. If again is set, every look reports unchanged offers too.
 func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	t.Helper()
 	m := core.New()
@@ -46,9 +45,9 @@ func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	sell("a", market.OnDemand, 3e12)
 	step(0, core.Configured{Config: core.DefaultConfig()})
 	step(0, core.MarketSeen{Offers: offers, Quotes: quotes})
-	for n := range 24 * 120 { // a look every 30 s, as Config.Detect is
+	for n := range 24 * 120 { // a look every 30 s, as in Config.Detect
 		now = now.Add(30 * time.Second)
-		up := !flaps || n/60%2 == 1 // half an hour each
+		up := !flaps || n/60%2 == 1 // half-hour periods
 		if !again && (n == 0 && up || n > 0 && up == (!flaps || (n-1)/60%2 == 1)) {
 			continue
 		}
@@ -69,10 +68,9 @@ func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	return made[0].Decision
 }
 
-// What was seen of an offer before a job came is what the job begins with, offer by
-// offer: spot that came and went all day is not expected to last, and a zone beside it
-// that stayed is.
-func TestAJobBeginsWithWhatWasSeenOfEachOfferBefore(t *testing.T) {
+// A job starts from the history of each offer: spot that came and went all day is not expected to last, and spot in
+// a zone beside it that stayed is.
+func TestHazard_StartsFromEarlierObservations(t *testing.T) {
 	calm, stormy := flapping(t, 1, false, false).Expect.Chance, flapping(t, 1, true, false).Expect.Chance
 	if stormy > calm-0.005 {
 		t.Errorf("one zone: until the next look it lasts with %.4f after a day of losses, %.4f after a day without", stormy, calm)
@@ -94,9 +92,9 @@ func TestAJobBeginsWithWhatWasSeenOfEachOfferBefore(t *testing.T) {
 	}
 }
 
-// A market that tells what changed, and one that tells everything at each look, are
-// the same market: a zone that stood all day is a day old, told once or often.
-func TestWhatIsNotToldAgainStands(t *testing.T) {
+// A market that reports only changes is the same as one that reports everything at each look: a zone that was up
+// all day is a day old either way.
+func TestMarket_UnreportedOffersKeepTheirState(t *testing.T) {
 	for _, flaps := range []bool{false, true} {
 		once, often := flapping(t, 3, flaps, false), flapping(t, 3, flaps, true)
 		if once.Take != often.Take || len(once.Expect.Zones) != len(often.Expect.Zones) {
@@ -113,9 +111,9 @@ func TestWhatIsNotToldAgainStands(t *testing.T) {
 	}
 }
 
-// A launch that is refused for want of capacity says that there is none, and the next
-// job knows; one that is refused for another reason says nothing of it.
-func TestARefusedLaunchIsWhatTheNextJobBeginsWith(t *testing.T) {
+// A launch refused for lack of capacity shows that there is none, and the next job uses that. A refusal for another
+// reason shows nothing.
+func TestHazard_LearnsFromCapacityRefusals(t *testing.T) {
 	chance := func(reason string) float64 {
 		m := core.New()
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

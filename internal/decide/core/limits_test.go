@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// limitRig sells one machine of eight processors to jobs that may have two of them, and shares it
-// between so many tasks.
+// limitRig offers one machine of eight processors to jobs that use at most two, shared by the given number of
+// tasks.
 func limitRig(t *testing.T, seats int) (w *warmRig, submit func(job string) Outcome) {
 	t.Helper()
 	w = &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}, most: money.Picos(50e12)}
@@ -30,9 +30,9 @@ func seated(n int) Config {
 	return cfg
 }
 
-// An upper end holds for what the job has: a machine above it is not rented whole, and is where the
-// engine gives the job a part of it; also when the engine begins to, or ends it.
-func TestAnUpperEndHoldsForThePartThatAJobHas(t *testing.T) {
+// The upper end of a job's processors applies to its part of a machine. A larger machine is not rented whole, but
+// is taken if the engine shares machines. A change of the engine's setting applies at once.
+func TestPart_ObeysTheUpperEndOfItsJob(t *testing.T) {
 	w, submit := limitRig(t, 4)
 	if out := submit("a"); launches(out) != 1 {
 		t.Fatalf("no machine is rented for a part of it: %+v", out.Actions)

@@ -16,10 +16,9 @@ import (
 
 var liveJobs = flag.Int("live", 10_000, "how many live jobs are decided again")
 
-// BenchmarkLiveJobsDecidedAgain is what a tick costs in which every one of 10,000
-// live jobs is decided again, because a price has moved: jobs of any length and
-// deadline, half of them on spot and the others waiting or on on-demand, in one zone
-// and in nine. It must be less than the minute of a tick on one core.
+// BenchmarkLiveJobsDecidedAgain measures a tick in which a moved price makes the core decide all of 10,000 live
+// jobs again: jobs of any length and deadline, half of them on spot, the others waiting or on on-demand, in one
+// zone and in nine. It must take less than the minute between ticks on one core.
 func BenchmarkLiveJobsDecidedAgain(b *testing.B) {
 	jobs := *liveJobs
 	for _, zones := range []int{1, 9} {
@@ -72,7 +71,7 @@ func BenchmarkLiveJobsDecidedAgain(b *testing.B) {
 				begun := processor()
 				out := step(core.MarketSeen{Quotes: seen.Quotes})
 				decided += out.Decided
-				for !out.Wake.IsZero() && !out.Wake.After(now) { // the review goes on in short steps
+				for !out.Wake.IsZero() && !out.Wake.After(now) { // the review continues in short steps
 					out = step(core.Tick{})
 					decided += out.Decided
 				}
@@ -87,8 +86,7 @@ func BenchmarkLiveJobsDecidedAgain(b *testing.B) {
 	}
 }
 
-// processor is the processor time that this process has used, which other
-// programs on the machine do not lengthen.
+// processor returns the processor time of this process, which does not depend on other programs.
 func processor() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -11,10 +11,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// A job that waits for an answer asks elsewhere after a while, unless a quota that was lowered
-// since has no room for it: then it waits on, and asks elsewhere once there is room. It does
-// not count against itself.
-func TestNothingElseIsAskedForUnderAQuotaThatWasLowered(t *testing.T) {
+// A job whose launch stays unanswered tries another offer after a while. If a lowered quota leaves no room for
+// that, it keeps waiting until there is room. Its own pending launch does not count against it.
+func TestLoweredQuota_BlocksASecondRequest(t *testing.T) {
 	gpu := budget.Limit{Scope: "all", Window: budget.Day, GPUs: ptr(3)}
 	for name, c := range map[string]struct {
 		lowered []budget.Limit
@@ -69,9 +68,9 @@ func TestNothingElseIsAskedForUnderAQuotaThatWasLowered(t *testing.T) {
 	}
 }
 
-// A job whose new terms need no approval is as one that never needed any: it can be paused
-// and resumed, and taken up again when it is over.
-func TestAJobWhoseNewTermsNeedNoApprovalCanBeResumed(t *testing.T) {
+// A job whose new terms need no approval is like one that never needed any: it can be paused and resumed, and
+// resumed after its end.
+func TestResume_WorksOnceNoApprovalIsNeeded(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		y := newYard(t, 1)
 		y.rules(budget.Limit{Scope: "all", Approve: ptr(money.Picos(10e12))})

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/work/propose"
 )
 
-// array is what opens an array of so many members with indexes from 10 in steps of 5.
+// array opens an array with the given number of members and indexes from 10 in steps of 5.
 func array(name string, members, atOnce int, change func(*core.GroupTerms)) core.GroupOpened {
 	t := core.GroupTerms{Kind: groups.Array, Owner: ledger.Owner{Team: "a"}, AtOnce: atOnce,
 		Array:  groups.Indexes{From: 10, Step: 5, Members: members},
@@ -28,7 +28,7 @@ func array(name string, members, atOnce int, change func(*core.GroupTerms)) core
 
 func (y *yard) group(name string) *state.Group { return y.m.State().Group(name) }
 
-// ends lets the program of a job end.
+// ends ends the program of a job.
 func (y *yard) ends(job string, exit int) {
 	y.t.Helper()
 	reason := "completed"
@@ -41,7 +41,7 @@ func (y *yard) ends(job string, exit int) {
 	y.step("", core.AttemptEnded{Attempt: y.runs[job], Message: 2, Reason: reason, Exit: exit})
 }
 
-func TestArray_BeginsItsMembersInTurnAndNoMoreThanAtOnce(t *testing.T) {
+func TestArray_StartsMembersInOrderWithinItsLimit(t *testing.T) {
 	y := newYard(t, 10)
 	y.step("user:ann", array("sweep", 5, 2, nil))
 	for n := range 5 {
@@ -54,7 +54,7 @@ func TestArray_BeginsItsMembersInTurnAndNoMoreThanAtOnce(t *testing.T) {
 			t.Errorf("before %s ends %d are open and %d have begun", id, g.Open, g.Began)
 		}
 		y.tick(time.Minute)
-		y.ends(id, n%2) // every second one fails
+		y.ends(id, n%2) // every second member fails
 	}
 	y.tick(time.Minute)
 	if g := y.group("sweep"); g.Phase != state.GroupOver || g.Why != core.AllOver || g.Ended != (state.Outcomes{Succeeded: 3, Failed: 2}) {
@@ -62,7 +62,7 @@ func TestArray_BeginsItsMembersInTurnAndNoMoreThanAtOnce(t *testing.T) {
 	}
 }
 
-// What members may cost is what their group has, to the last unit, whatever each of them costs in the end.
+// The members of an array may spend exactly the budget of their group, whatever each of them costs in the end.
 func TestArray_SharesItsBudget(t *testing.T) {
 	y := newYard(t, 10)
 	y.step("", array("sweep", 7, 3, func(t *core.GroupTerms) {
@@ -96,8 +96,8 @@ func TestArray_SharesItsBudget(t *testing.T) {
 	}
 }
 
-// A member that ends while a planner is at work has the planner asked again.
-func TestProposed_IsAskedForAgainWhereSomethingHasChangedMeanwhile(t *testing.T) {
+// If a member ends while the planner works, the core requests another plan.
+func TestProposed_IsRequestedAgainAfterAChange(t *testing.T) {
 	y := newYard(t, 10)
 	step := func(b core.Body) (asked bool) {
 		out := y.m.Step(core.Event{At: y.now, Schema: core.Schema, Tenant: "t", Body: b})
@@ -112,7 +112,7 @@ func TestProposed_IsAskedForAgainWhereSomethingHasChangedMeanwhile(t *testing.T)
 	if !step(core.Proposed{Group: "sweep", Base: seen.Base, Moves: propose.Moves(seen)}) {
 		t.Fatal("nobody asks what comes after the first member")
 	}
-	seen, _ = y.m.GroupSnapshot("sweep") // it is open
+	seen, _ = y.m.GroupSnapshot("sweep") // still open
 	if step(core.JobEnded{Job: "sweep.10"}) {
 		t.Error("it is asked for twice at once")
 	}
@@ -124,8 +124,8 @@ func TestProposed_IsAskedForAgainWhereSomethingHasChangedMeanwhile(t *testing.T)
 	}
 }
 
-// A group is ended a few members a step, and a restart in between goes on with it.
-func TestArray_EndsItsMembersAFewEachStep(t *testing.T) {
+// A group is ended a few members per step, and a restart in between continues it.
+func TestArray_EndsAFewMembersPerStep(t *testing.T) {
 	y := newYard(t, 2)
 	y.step("", array("sweep", 200, 200, nil))
 	for range 10 {
@@ -147,7 +147,7 @@ func TestArray_EndsItsMembersAFewEachStep(t *testing.T) {
 	}
 }
 
-// restart goes on from a snapshot.
+// restart continues from a snapshot.
 func (y *yard) restart() {
 	y.t.Helper()
 	snap, err := y.m.Snapshot()
@@ -159,7 +159,7 @@ func (y *yard) restart() {
 	}
 }
 
-func TestAfter_WaitsUntilAJobOrAGroupIsOverAsItIsToBe(t *testing.T) {
+func TestAfter_WaitsForTheRequiredOutcome(t *testing.T) {
 	for _, c := range []struct {
 		fails, any bool
 		want       core.State
@@ -200,8 +200,8 @@ func TestAfter_WaitsUntilAJobOrAGroupIsOverAsItIsToBe(t *testing.T) {
 	}
 }
 
-// What cannot be is refused before anything begins.
-func TestGroupOpened_RefusesWhatCannotBe(t *testing.T) {
+// Invalid terms are refused before any member starts.
+func TestGroupOpened_RefusesInvalidTerms(t *testing.T) {
 	y := newYard(t, 10)
 	y.submit("job", "a", core.Owner, nil)
 	y.submit("bad", "a", core.Owner, nil)
@@ -233,8 +233,8 @@ func TestGroupOpened_RefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A team's limit holds an array as a whole, which gets a budget where it has none.
-func TestGroupOpened_HoldsATeamsLimit(t *testing.T) {
+// A team limit applies to an array as a whole; an array without a budget gets one.
+func TestGroupOpened_KeepsTheTeamLimit(t *testing.T) {
 	y := newYard(t, 10)
 	limit := money.Picos(10e12)
 	y.step("", core.BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Total, Dollars: &limit}}}})
@@ -254,9 +254,9 @@ func TestGroupOpened_HoldsATeamsLimit(t *testing.T) {
 	}
 }
 
-// Of 64 arrays that come at once as many are let in as their team's limit has room for, whatever they and their members
-// do meanwhile, and together they never hold more.
-func TestGroupOpened_64ArraysAtOnceNeverHoldMoreThanTheLimit(t *testing.T) {
+// Of 64 arrays submitted at once, the core admits as many as the team limit allows. Whatever they and their members
+// do, their holds together never exceed it.
+func TestGroupOpened_ConcurrentArraysStayWithinTheLimit(t *testing.T) {
 	y := newYard(t, 100)
 	limit := money.Picos(20e12)
 	y.step("", core.BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Total, Dollars: &limit}}}})
@@ -280,7 +280,7 @@ func TestGroupOpened_64ArraysAtOnceNeverHoldMoreThanTheLimit(t *testing.T) {
 			y.step("", core.GroupClosed{Group: fmt.Sprint("a", n-7), Members: state.CancelMembers})
 		}
 		held := money.Amount{}
-		for _, g := range y.m.State().Groups() { // the plain sum
+		for _, g := range y.m.State().Groups() { // the sum, computed plainly
 			spent, most := y.m.GroupSpent(g, y.now), money.Amount{}
 			if !g.Closed() {
 				most = g.Worst
@@ -307,7 +307,7 @@ func TestGroupOpened_64ArraysAtOnceNeverHoldMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// BenchmarkProposed opens an array of 10,000 members and takes the proposals by which all of them begin.
+// BenchmarkProposed opens an array of 10,000 members and applies the proposals that start all of them.
 func BenchmarkProposed(b *testing.B) {
 	for b.Loop() {
 		m := filled(8)

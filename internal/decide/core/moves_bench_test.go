@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// BenchmarkRoundOfManyJobs has 1,000 jobs that run and 1,000 offers, and ten machines that are paid
-// for: what is read between two steps, and the step that takes what the round proposes.
+// BenchmarkRoundOfManyJobs has 1,000 running jobs, 1,000 offers and ten paid machines. It measures the read between
+// two steps, and the step that applies the proposal of the round.
 func BenchmarkRoundOfManyJobs(b *testing.B) {
 	q, _ := changedQuote{1_000, 1_000, time.Second, 0}.filled(b)
 	o := market.Offer{

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// hall is a machine with on-demand and so many reserved machines; nobody runs the rounds that it
-// asks for but the test.
+// hall is a machine with on-demand and the given number of reserved machines. Only the test runs the rounds that it
+// requests.
 type hall struct {
 	t      *testing.T
 	m      *core.Machine
@@ -24,9 +24,9 @@ type hall struct {
 	seen   core.MarketSeen
 	rounds []core.RunRound
 	drains []string
-	boot   time.Duration // that a machine takes
+	boot   time.Duration // time to boot a machine
 	n      int
-	log    *replayed // nil: nobody follows
+	log    *replayed // nil without a follower
 }
 
 const (
@@ -39,7 +39,7 @@ func newHall(t *testing.T, count int) *hall {
 	return followedHall(t, count, nil)
 }
 
-// followedHall is one whose log is followed from the beginning.
+// followedHall returns a hall whose log is followed from the start.
 func followedHall(t *testing.T, count int, log *replayed) *hall {
 	t.Helper()
 	h := &hall{t: t, m: core.New(), now: start, log: log}
@@ -56,7 +56,7 @@ func followedHall(t *testing.T, count int, log *replayed) *hall {
 	return h
 }
 
-// tell steps, and does what is asked for but for rounds and drains.
+// tell steps and executes the actions except rounds and drains.
 func (h *hall) tell(b core.Body) core.Outcome {
 	h.t.Helper()
 	e := core.Event{At: h.now, Schema: core.Schema, Tenant: "default", Body: b}
@@ -80,7 +80,7 @@ func (h *hall) tell(b core.Body) core.Outcome {
 	return out
 }
 
-// submit lets a job in that needs ten hours and has so long; 0: it has no deadline.
+// submit submits a job of ten hours with the given time to its deadline; 0: no deadline.
 func (h *hall) submit(id string, within time.Duration) {
 	t := core.Terms{Currency: money.USD, Priority: 1, Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Promise: 0.99,
 		Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Work: 10 * time.Hour, Steps: 600}
@@ -90,7 +90,7 @@ func (h *hall) submit(id string, within time.Duration) {
 	h.tell(core.JobSubmitted{Job: id, Terms: t})
 }
 
-// propose runs the round that was asked for, as of now.
+// propose runs the requested round at the present time.
 func (h *hall) propose() core.RoundProposed {
 	h.t.Helper()
 	if len(h.rounds) == 0 {
@@ -101,7 +101,7 @@ func (h *hall) propose() core.RoundProposed {
 	return core.RoundProposed{Base: p.Base, Groups: p.Groups, Again: p.Again}
 }
 
-// later lets time pass, tick by tick.
+// later advances time tick by tick.
 func (h *hall) later(d time.Duration) {
 	for end := h.now.Add(d); h.now.Before(end); {
 		h.now = h.now.Add(time.Second)
@@ -109,7 +109,7 @@ func (h *hall) later(d time.Duration) {
 	}
 }
 
-// on is the offer of the machine that the job has, or asks for.
+// on returns the offer of the machine that the job has or requests.
 func (h *hall) on(id string) market.OfferID {
 	j, ok := h.m.Job(id)
 	if !ok {
@@ -124,7 +124,7 @@ func (h *hall) on(id string) market.OfferID {
 	return ""
 }
 
-func TestARoundIsAskedForInTheSameStep(t *testing.T) {
+func TestRound_IsRequestedInTheSameStep(t *testing.T) {
 	h := newHall(t, 1)
 	h.submit("a", 0)
 	if len(h.rounds) != 1 || h.on("a") != "" {
@@ -135,9 +135,9 @@ func TestARoundIsAskedForInTheSameStep(t *testing.T) {
 	}
 }
 
-// A round has begun with what a job bids, and the market is seen again before it comes: the job waits for it, and does
-// not rent what it may have for nothing.
-func TestARoundThatHasBegunIsWaitedFor(t *testing.T) {
+// A round has started with a job's bid, and the market is seen again before the round ends. The job waits for the
+// round and does not rent what it may get for free.
+func TestRound_JobWaitsForARunningRound(t *testing.T) {
 	h := newHall(t, 1)
 	h.submit("a", 0)
 	proposed := h.propose()
@@ -149,8 +149,8 @@ func TestARoundThatHasBegunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A job that waits for a round does so for two periods at most.
-func TestAJobIsDecidedWithoutARoundThatDoesNotCome(t *testing.T) {
+// A job waits for a round for two periods at most.
+func TestRound_JobDecidesAloneAfterTwoPeriods(t *testing.T) {
 	h := newHall(t, 1)
 	h.submit("a", 0)
 	h.later(29 * time.Second)
@@ -166,8 +166,8 @@ func TestAJobIsDecidedWithoutARoundThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// A restart knows of no round, and asks for one.
-func TestARestartAsksForARound(t *testing.T) {
+// After a restart no round is known, and the core requests one.
+func TestRound_IsRequestedAfterARestart(t *testing.T) {
 	h := newHall(t, 1)
 	h.submit("a", 0)
 	h.m, h.rounds = core.On(h.m.State(), plan.NewPlanner()), nil
@@ -177,8 +177,8 @@ func TestARestartAsksForARound(t *testing.T) {
 	}
 }
 
-// What has changed since a round began makes a group stale: it is dropped as a whole.
-func TestAStaleGroupIsDropped(t *testing.T) {
+// A change since the start of a round makes a group stale; the core drops the whole group.
+func TestRound_DropsAStaleGroup(t *testing.T) {
 	for what, change := range map[string]func(*hall){
 		"the job is over":              func(h *hall) { h.tell(core.JobEnded{Job: "a"}) },
 		"the job is paused":            func(h *hall) { h.tell(core.JobPaused{Job: "a"}) },
@@ -210,8 +210,8 @@ func TestAStaleGroupIsDropped(t *testing.T) {
 	}
 }
 
-// A group of two of which one is stale moves neither.
-func TestAGroupHappensWholeOrNotAtAll(t *testing.T) {
+// If one of the two moves in a group is stale, neither happens.
+func TestRound_AppliesAGroupAllOrNothing(t *testing.T) {
 	h := newHall(t, 2)
 	h.submit("a", 0)
 	h.submit("b", 0)
@@ -231,7 +231,7 @@ func TestAGroupHappensWholeOrNotAtAll(t *testing.T) {
 	if h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{{Moves: both}}}); h.on("a") != paidFor || h.on("b") != paidFor {
 		t.Errorf("they are on %q and %q", h.on("a"), h.on("b"))
 	}
-	// Of one machine two cannot have a seat: the group of both is dropped.
+	// Two jobs cannot have the same seat, so the group is dropped.
 	h = newHall(t, 1)
 	h.submit("a", 0)
 	h.submit("b", 0)
@@ -241,8 +241,8 @@ func TestAGroupHappensWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// The guard takes a seat by itself, and pins the job until it has saved there: no round moves it before.
-func TestTheGuardTakesASeatAndPinsTheJob(t *testing.T) {
+// The guard takes a seat on its own and pins the job: no round moves it until it has saved there.
+func TestGuard_TakesASeatAndPinsTheJob(t *testing.T) {
 	h := newHall(t, 1)
 	h.submit("late", 10*time.Hour+4*time.Minute)
 	j, _ := h.m.Job("late")
@@ -264,8 +264,8 @@ func TestTheGuardTakesASeatAndPinsTheJob(t *testing.T) {
 	}
 }
 
-// A job that was moved rests: no round moves it again before that is over.
-func TestAJobThatWasMovedRests(t *testing.T) {
+// After a move a job rests: no round moves it again in that time.
+func TestRound_LetsAMovedJobRest(t *testing.T) {
 	h := newHall(t, 1)
 	h.boot = 3 * time.Minute
 	h.submit("a", 0)
@@ -306,8 +306,8 @@ func TestAJobThatWasMovedRests(t *testing.T) {
 	}
 }
 
-// The inputs of a round are bounded, however many jobs wait, and hold the most urgent.
-func TestTheInputsOfARoundAreBounded(t *testing.T) {
+// The input of a round is bounded however many jobs wait, and contains the most urgent.
+func TestRound_BoundsItsInputs(t *testing.T) {
 	h := newHall(t, 1)
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning = 1000
@@ -324,9 +324,9 @@ func TestTheInputsOfARoundAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever moves are proposed, of jobs and offers that are known or not, a step takes them; no
-// offer ever has more tasks than machines; and the log gives the state back.
-func TestAStepTakesEveryRound(t *testing.T) {
+// A step accepts any proposed moves, of known and unknown jobs and offers. No offer ever has more tasks than
+// machines, and the log reproduces the state.
+func TestStep_AcceptsEveryRound(t *testing.T) {
 	moved, stale := 0, 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 5))

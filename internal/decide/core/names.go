@@ -5,8 +5,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// What the machine takes and shows is the state's: events, jobs, attempts. They have
-// their names here too, so that who drives the core imports the core alone.
+// The machine uses the events, jobs and attempts of package state. They are aliased here, so that drivers of the
+// core import only the core.
 type (
 	Event  = state.Event
 	Body   = state.Body
@@ -107,7 +107,7 @@ const (
 	HoursGone  = plan.HoursGone
 )
 
-// States are all that a job may be in; Kinds are those of events.
+// States lists all states of a job, and Kinds all kinds of events.
 var (
 	States        = state.Statuses
 	Kinds         = state.Kinds

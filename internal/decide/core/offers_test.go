@@ -11,13 +11,13 @@ import (
 	"scrimp/internal/market"
 )
 
-// shop is a machine with spot and on-demand in two zones, and its launches granted.
+// shop is a machine with spot and on-demand in two zones, whose launches are granted.
 type shop struct {
 	t     *testing.T
 	m     *core.Machine
 	now   time.Time
 	seen  core.MarketSeen
-	build []core.BuildTable // asked for
+	build []core.BuildTable // requested
 	n     int
 }
 
@@ -44,7 +44,7 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-// tell steps, does what is asked for but for tables, and returns how many decisions that took.
+// tell steps, executes the actions except tables, and returns the number of decisions.
 func (s *shop) tell(b core.Body) (decided int) {
 	s.t.Helper()
 	out := s.m.Step(core.Event{At: s.now, Schema: core.Schema, Tenant: "default", Body: b})
@@ -80,7 +80,7 @@ func (s *shop) submit(id, zone string, deadline time.Duration) {
 	s.tell(core.JobSubmitted{Job: id, Terms: t})
 }
 
-// later tells a new quote of an offer a minute later.
+// later reports a new quote of an offer a minute later.
 func (s *shop) later(id market.OfferID, rate money.Rate, available bool) (decided int) {
 	s.now = s.now.Add(time.Minute)
 	s.tell(core.Tick{})
@@ -89,7 +89,7 @@ func (s *shop) later(id market.OfferID, rate money.Rate, available bool) (decide
 	}}})
 }
 
-func TestAQuoteReviewsTheJobsThatItConcerns(t *testing.T) {
+func TestQuote_ReviewsAffectedJobs(t *testing.T) {
 	s := newShop(t)
 	s.submit("a", "z0", 0)
 	s.submit("b", "z1", 0)
@@ -113,13 +113,13 @@ func TestAQuoteReviewsTheJobsThatItConcerns(t *testing.T) {
 	if n := s.tell(core.MarketSeen{Offers: []market.Offer{small}, Quotes: []market.Quote{quote}}); n != 0 {
 		t.Errorf("an offer that does for nobody: %d decisions", n)
 	}
-	small.CPUs, s.now = 4, s.now.Add(time.Minute) // it does from now on
+	small.CPUs, s.now = 4, s.now.Add(time.Minute) // from now on it does
 	if n := s.tell(core.MarketSeen{Offers: []market.Offer{small}}); n != 1 {
 		t.Errorf("an offer that has come to do for one: %d decisions", n)
 	}
 }
 
-func TestATableIsAskedForOnceUntilItComes(t *testing.T) {
+func TestTable_IsRequestedOnce(t *testing.T) {
 	s := newShop(t)
 	s.submit("a", "z0", 20*time.Hour)
 	s.submit("b", "z0", 20*time.Hour)
@@ -142,7 +142,7 @@ func TestATableIsAskedForOnceUntilItComes(t *testing.T) {
 	}
 }
 
-func TestATableThatDoesNotComeIsAskedForAgain(t *testing.T) {
+func TestTable_IsRequestedAgainIfMissing(t *testing.T) {
 	s := newShop(t)
 	s.submit("a", "z0", 20*time.Hour)
 	asked, again := map[string]time.Time{}, 0

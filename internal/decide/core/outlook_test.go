@@ -15,18 +15,18 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// fleet drives jobs of two teams through the core on machines that nobody takes,
-// minute by minute of virtual time, at paces that vary.
+// fleet runs jobs of two teams through the core, on machines that are never interrupted, minute by minute in
+// virtual time at varying paces.
 type fleet struct {
 	m     *Machine
 	rng   *rand.Rand
 	now   time.Time
-	paces map[string]float64 // steps a minute on speed 1
+	paces map[string]float64 // steps per minute at speed 1
 	done  map[string]float64
 	limit budget.Limit
 }
 
-const fleetWork = 60 // steps in an hour of work as said
+const fleetWork = 60 // steps per stated hour of work
 
 func newFleet(seed uint64, places, jobs int) *fleet {
 	f := &fleet{m: New(), rng: rand.New(rand.NewPCG(seed, 5)), now: time.Unix(1.77e9, 0).UTC(), paces: map[string]float64{}, done: map[string]float64{}}
@@ -42,7 +42,7 @@ func newFleet(seed uint64, places, jobs int) *fleet {
 		id := fmt.Sprintf("j%02d", i)
 		steps := 200 + f.rng.Int64N(1500)
 		said := 1.0
-		if f.rng.IntN(2) == 0 { // what is said of a job is not what it is
+		if f.rng.IntN(2) == 0 { // the stated work is wrong
 			said = 0.75 + 0.6*f.rng.Float64()
 		}
 		f.paces[id] = 1 / said
@@ -67,7 +67,7 @@ func (f *fleet) step(b Body) {
 	}
 }
 
-// minute lets a minute pass.
+// minute advances time by a minute.
 func (f *fleet) minute() {
 	f.now = f.now.Add(time.Minute)
 	f.step(Tick{})
@@ -103,12 +103,11 @@ func (f *fleet) outlook(dollars money.Amount) budget.Outlook {
 	return budget.Foresee([]budget.Limit{l}, map[string]budget.Use{l.Name(): b.Use(f.limit)}, courses, places, beyond, f.now)[l.Name()]
 }
 
-// A limit that the jobs that run and wait do not reach is not said to be reached, and
-// of one that they do reach the time is said within the range that the jobs' own spread
-// gives: looked at at any time, with jobs that last longer or shorter than was said of
-// them. The range is not so wide that it says nothing.
-func TestABreachIsForeseenWithinTheSpreadOfTheJobs(t *testing.T) {
-	const slip = 3 * time.Minute // three jobs one after the other, each of which begins and ends with a look a minute
+// The outlook does not predict the breach of a limit that the running and waiting jobs do not reach. If they reach
+// it, the time lies within the predicted range, whenever it was predicted, for jobs longer or shorter than stated.
+// The range is narrow enough to be useful.
+func TestOutlook_PredictsABreachWithinTheSpread(t *testing.T) {
+	const slip = 3 * time.Minute // three jobs in sequence, each of which starts and ends at a look once a minute
 	reached, unreached, within, missed, cried, certain := 0, 0, 0, 0, 0, 0
 	var wide, errs []float64
 	for seed := range uint64(lane.Pick(12, 200)) {
@@ -172,9 +171,8 @@ func TestABreachIsForeseenWithinTheSpreadOfTheJobs(t *testing.T) {
 	}
 }
 
-// heldHolds checks that a limit whose jobs are all held for, with what was spent, is
-// not said to be reached: jobs are stopped by their budgets. It returns how many were
-// such.
+// heldHolds checks that the outlook predicts no breach of a limit if all its jobs have holds that fit beside the
+// amount spent, since their budgets stop them. It returns the number of such limits.
 func heldHolds(t *testing.T, m *Machine, b budget.Accounts, at time.Time, seed, event any) (n int) {
 	t.Helper()
 	courses, places, beyond := m.decider.Courses(at, 50)

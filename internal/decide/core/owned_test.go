@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// A program that ends before anybody has said whose its machine is leaves a machine that
-// costs something: who adopts it ends it at once, who releases it never.
-func TestAMachineWhoseProgramEndedIsEndedOnceItIsAdopted(t *testing.T) {
+// A program that ends before anybody has claimed its machine leaves a machine that costs money. A server that
+// adopts the machine ends it at once; a server that releases the claim never does.
+func TestOwned_EndsAnAdoptedMachineWithoutAProgram(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		for _, reason := range []string{"setup", "exit"} {
 			h := newHall(t, 1)
@@ -38,9 +38,9 @@ func TestAMachineWhoseProgramEndedIsEndedOnceItIsAdopted(t *testing.T) {
 	}
 }
 
-// A machine that ends before anybody has said whose it is leaves the question open: its job
-// may be going on at the other server. Nothing is launched until it is answered.
-func TestAMachineThatEndsByItselfLeavesItsOwnerOpen(t *testing.T) {
+// A machine that ends before its owner is known leaves the question open, because its job may continue at the other
+// server. The core launches nothing until the answer arrives.
+func TestOwned_WaitsForTheOwnerOfAnEndedMachine(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		h := newHall(t, 2)
 		h.tell(IncarnationBegun{Installation: "x", Incarnation: 1})
@@ -75,9 +75,9 @@ func TestAMachineThatEndsByItselfLeavesItsOwnerOpen(t *testing.T) {
 	}
 }
 
-// A machine of two attempts that was given up, is there after all, and ends before it is known whose
-// it is: nothing more is to be done about it.
-func TestAMachineThatWasGivenUpEndsBeforeItIsKnownWhoseItIs(t *testing.T) {
+// A machine with two attempts was given up, appears after all, and ends before its owner is known. Nothing remains
+// to be done.
+func TestOwned_IgnoresAGivenUpMachineAfterItsEnd(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		g := newGang(t, 2, 0, nil)
 		g.do(0, IncarnationBegun{Installation: "x", Incarnation: 1})
@@ -117,8 +117,9 @@ func TestAMachineThatWasGivenUpEndsBeforeItIsKnownWhoseItIs(t *testing.T) {
 	}
 }
 
-// A gang is given up while nobody has said whose its machines are: they get no task, and who adopts them ends them.
-func TestOwned_EndsMachinesOfAGangThatWasGivenUpMeanwhile(t *testing.T) {
+// A gang is given up while the owner of its machines is unknown. They get no task, and the server that adopts them
+// ends them.
+func TestOwned_EndsMachinesOfAGivenUpGang(t *testing.T) {
 	g := newGang(t, 3, 0, nil)
 	g.do(0, IncarnationBegun{Installation: "x", Incarnation: 1})
 	g.do(time.Hour, Tick{})

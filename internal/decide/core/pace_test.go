@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// pacer runs one job whose program makes steps.
+// pacer runs one job whose program reports steps.
 type pacer struct {
 	m       *Machine
 	now     time.Time
@@ -23,7 +23,7 @@ func (p *pacer) tell(b Body) { p.m.Step(Event{At: p.now, Schema: Schema, Tenant:
 
 func (p *pacer) job() *Job { return p.m.step.State.Job("j") }
 
-// begins lets the next attempt run.
+// begins starts the next attempt.
 func (p *pacer) begins(attempt string) {
 	p.attempt, p.message = attempt, 1
 	p.tell(LaunchDone{Launch: attempt, Instance: "i-" + attempt, Offer: "p/z/m/on-demand", Rate: 1e12, From: p.now})
@@ -47,10 +47,9 @@ func (p *pacer) near(when string, want float64) {
 	}
 }
 
-// A program whose first steps take minutes and the others a second is known to go at
-// the pace of the others within a dozen of them, is rough until four samples of it, and
-// an attempt that begins slowly again does not forget it.
-func TestAPaceIsThatOfTheStepsAfterTheSlowFirstOnes(t *testing.T) {
+// A program whose first steps take minutes and whose later ones take a second has the later pace within a dozen of
+// them. The pace is rough for the first four samples, and another slow start does not reset it.
+func TestPace_IgnoresSlowFirstSteps(t *testing.T) {
 	p := &pacer{m: New(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), step: 500, t: t}
 	p.tell(Configured{Config: DefaultConfig()})
 	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD}

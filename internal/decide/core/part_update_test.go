@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A part gets more money where its hold has it, and else none, also where nobody has set a limit.
-func TestAPartGetsNoMoreThanItsHoldHas(t *testing.T) {
+// A part gets more money only if its hold has it, even without a limit.
+func TestPart_GetsAtMostItsHold(t *testing.T) {
 	y := newYard(t, 1)
 	owner := ledger.Owner{Team: "a"}
 	y.step("", core.GroupOpened{Group: "study:s", Terms: core.GroupTerms{Owner: owner, HasBudget: true, Budget: money.Picos(10e12), AtOnce: 1}})

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// What the parts show of themselves.
+// Exported types of the parts.
 type (
 	Account       = books.Account
 	Action        = step.Action
@@ -29,33 +29,34 @@ type (
 	Unused        = placement.Unused
 )
 
-// Why jobs and groups are turned down, wait or end.
+// Reasons why jobs and groups are refused, wait or end.
 const (
-	AllOver          = step.AllOver
-	ApprovalExpired  = step.ApprovalExpired
-	BudgetSpent      = step.BudgetSpent
-	ClosedByUser     = step.ClosedByUser
-	DependencyFailed = step.DependencyFailed
-	GroupFull        = step.GroupFull
-	LimitReached     = step.LimitReached
-	LimitSpent       = step.LimitSpent
-	MadeElsewhere    = members.MadeElsewhere
-	NeedsApproval    = step.NeedsApproval
-	NeverApproved    = step.NeverApproved
-	NoDependency     = step.NoDependency
-	NoGroup          = step.NoGroup
-	NoMoreRuns       = members.NoMoreRuns
-	PausedBySearch   = step.PausedBySearch
-	PricedLater      = books.PricedLater
-	Rejected         = step.Rejected
-	ResumedFor       = step.ResumedFor
-	SetAside         = lifecycle.SetAside
-	TagMissing       = step.TagMissing
-	TimeSpent        = step.TimeSpent
-	TrainedInFull    = step.TrainedInFull
+	AllOver           = step.AllOver
+	ApprovalExpired   = step.ApprovalExpired
+	BudgetSpent       = step.BudgetSpent
+	ClosedByUser      = step.ClosedByUser
+	DependencyFailed  = step.DependencyFailed
+	GroupFull         = step.GroupFull
+	LimitReached      = step.LimitReached
+	LimitSpent        = step.LimitSpent
+	MadeElsewhere     = members.MadeElsewhere
+	DeployedElsewhere = members.DeployedElsewhere
+	NeedsApproval     = step.NeedsApproval
+	NeverApproved     = step.NeverApproved
+	NoDependency      = step.NoDependency
+	NoGroup           = step.NoGroup
+	NoMoreRuns        = members.NoMoreRuns
+	PausedBySearch    = step.PausedBySearch
+	PricedLater       = books.PricedLater
+	Rejected          = step.Rejected
+	ResumedFor        = step.ResumedFor
+	SetAside          = lifecycle.SetAside
+	TagMissing        = step.TagMissing
+	TimeSpent         = step.TimeSpent
+	TrainedInFull     = step.TrainedInFull
 )
 
-// What they are asked for by name.
+// Exported functions and errors of the parts.
 var (
 	Booked   = lifecycle.Booked
 	Concerns = step.Concerns

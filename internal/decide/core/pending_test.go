@@ -12,10 +12,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// A job that is late already waits for the spot machine that it has asked for, and does
-// not leave it for other spot: no sooner than after the patience that any job has. What
-// is not interrupted it takes as soon as that is there.
-func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
+// A late job waits for the spot machine that it requested, and leaves it for other spot no sooner than any job's
+// patience allows. It takes uninterruptible capacity as soon as it appears.
+func TestPending_LateJobLeavesSpotForOnDemandOnly(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		h := newHall(t, 1)
 		var asked []string
@@ -60,7 +59,7 @@ func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
 			tell(Tick{})
 		}
 		if returns {
-			for range 20 { // the review may be a step of its own
+			for range 20 { // the review may take steps of its own
 				tell(Tick{})
 			}
 			if !slices.Equal(asked, []string{"spot-a", "sure"}) {
@@ -81,8 +80,8 @@ func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
 	}
 }
 
-// What a job has asked for is given up when its wall-clock limit is over, however long a grant takes.
-func TestALaunchIsGivenUpWhenTheWallClockIsOver(t *testing.T) {
+// The core gives a pending launch up at the job's wall-clock limit, however long a grant takes.
+func TestPending_IsGivenUpAtTheWallClockLimit(t *testing.T) {
 	w := newWarmWith(t, 0, func(c *Config) { c.Idle, c.GrantWait = 0, time.Hour })
 	w.by("", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Priority: 1, WallClock: 5 * time.Minute}})
 	out := w.step(5*time.Minute, Tick{})

@@ -10,10 +10,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// However old the price that was decided on, the launch is refused where it costs
-// more than a quarter above it now: the provider holds Launch.MaxRate against its
-// price of the moment (the suite in engine/enginetest), also after a restart.
-func TestALaunchNamesTheHighestPriceItMayCost(t *testing.T) {
+// However old the price of the decision, the provider refuses the launch if it now costs over a quarter more: the
+// provider compares Launch.MaxRate with its current price (tested in engine/enginetest), also after a restart.
+func TestLaunch_StatesItsMaximumPrice(t *testing.T) {
 	for name, c := range map[string]struct{ price, limit, want money.Rate }{
 		"a quarter above what was seen":   {2e12, 0, 2.5e12},
 		"the job's own limit is lower":    {2e12, 2.2e12, 2.2e12},

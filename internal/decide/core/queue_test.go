@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// tidyQueue says what is wrong with the indexes of the queue; "" for nothing.
+// tidyQueue returns the first inconsistency in the indexes of the queue, or "".
 func tidyQueue(m *Machine) string {
 	q := &m.queue.Queue
 	waits, groups, equivalences := 0, map[*queue.Group]int{}, map[*queue.Equivalence]map[*queue.Group]bool{}
@@ -85,9 +85,9 @@ func tidyQueue(m *Machine) string {
 	return ""
 }
 
-// Whatever happens, each job that waits lies in one subqueue, which is under the quotas
-// that hold it, also after these were set anew and after a restart.
-func TestTheQueueIsTidy(t *testing.T) {
+// Each waiting job is in exactly one subqueue, under the quotas that apply to it, whatever happens, including
+// changed quotas and a restart.
+func TestQueue_IndexesStayConsistent(t *testing.T) {
 	unschedulable, moved, looseJobs := 0, 0, 0
 	for seed := range uint64(lane.Pick(40, 1_000)) {
 		n := &noise{rng: rand.New(rand.NewPCG(seed, 12)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
@@ -113,7 +113,7 @@ func TestTheQueueIsTidy(t *testing.T) {
 				e.Body, e.Actor = b, n.pick("user", "user:ann")
 			}
 			m.Step(e)
-			if seed%20 == 0 && i == 100 { // more groups than are told apart
+			if seed%20 == 0 && i == 100 { // more groups than the queue distinguishes
 				for k := range 2 * queue.MostGroups {
 					m.Step(Event{At: m.step.Now(), Schema: Schema, Tenant: "default", Actor: "user", Body: JobSubmitted{Job: fmt.Sprint("many", k), Terms: Terms{
 						Name: "many", Owner: ledger.Owner{Team: "t", Tags: map[string]string{"run": fmt.Sprint(k), "k": "1"}}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 9000}}}}})

@@ -26,14 +26,14 @@ var waiting = flag.Int("waiting", 1_000_000, "how many jobs wait in the benchmar
 
 func ptr[T any](v T) *T { return &v }
 
-// yard is a machine with as much capacity as anybody asks for, on-demand, and no faults.
+// yard is a machine with unlimited on-demand capacity and no faults.
 type yard struct {
 	t    testing.TB
 	m    *core.Machine
 	now  time.Time
 	log  []written
 	runs map[string]string // attempt by job
-	// launched is told of a job that was launched, when the step is done.
+	// launched is called with each launched job after the step.
 	launched func(job string)
 }
 
@@ -63,13 +63,13 @@ func yardOffer(name string, gpus int) market.Offer {
 	return o
 }
 
-// written is an event with what came of it.
+// written is an event with its results.
 type written struct {
 	event core.Event
 	out   core.Outcome
 }
 
-// step lets b happen now, and answers launches at once.
+// step applies b now, and answers launches at once.
 func (y *yard) step(actor string, b core.Body) {
 	e := core.Event{At: y.now, Schema: core.Schema, Tenant: "t", Actor: actor, Body: b}
 	out := y.m.Step(e)
@@ -120,7 +120,8 @@ func (y *yard) end(id string) {
 	y.step("", core.AttemptEnded{Attempt: y.runs[id], Message: 9, Reason: "completed"})
 }
 
-// states is what the jobs are, in the order of their submission: R, q for queued, w for waits for a quota, h, and - for over.
+// states returns one letter per job in the order of submission: R for running, q for queued, w for waiting for a
+// quota, h for held, - for finished.
 func (y *yard) states() string {
 	var b strings.Builder
 	for j := range y.m.Jobs() {
@@ -148,7 +149,7 @@ func (y *yard) want(states string) {
 	}
 }
 
-func TestAJobOverItsRunningQuotaWaitsAndOthersPassIt(t *testing.T) {
+func TestQuota_LetsOthersPassABlockedJob(t *testing.T) {
 	y := newYard(t, 4)
 	y.rules(budget.Limit{Scope: "team:a", Running: ptr(2)}, budget.Limit{Scope: "user:bob", Running: ptr(1)})
 	for n := range 5 {
@@ -165,13 +166,13 @@ func TestAJobOverItsRunningQuotaWaitsAndOthersPassIt(t *testing.T) {
 	y.want("-RRww-RR")
 	y.rules(budget.Limit{Scope: "team:a", Running: ptr(0)})
 	y.end("a1")
-	y.want("--Rww-RR") // what runs goes on, nothing new begins
+	y.want("--Rww-RR") // running jobs continue, no job starts
 	y.rules()
-	y.want("--RRq-RR") // and the places are full
+	y.want("--RRq-RR") // now the quota is full
 }
 
-// Where a more urgent job waits for room, a smaller one of the same quota does not take it.
-func TestAQuotaOfGPUsKeepsRoomForTheMostUrgentAndForMachinesThatFit(t *testing.T) {
+// While a more urgent job waits for room, a smaller one under the same quota does not take it.
+func TestQuota_KeepsGPUsForTheMostUrgent(t *testing.T) {
 	gpus := func(n int) func(*core.Terms) {
 		return func(t *core.Terms) {
 			t.Need = plan.Need{Requirements: plan.Requirements{Accelerator: "H100", Accelerators: n}}
@@ -189,7 +190,7 @@ func TestAQuotaOfGPUsKeepsRoomForTheMostUrgentAndForMachinesThatFit(t *testing.T
 	y.want("-RwwR")
 	y.end("eight")
 	y.want("--RRR")
-	y.submit("none", "a", "ann", nil) // it asks for no GPU, and every machine has some
+	y.submit("none", "a", "ann", nil) // it needs no GPU, and every machine has some
 	j, _ := y.m.Job("none")
 	if y.want("--RRRq"); len(j.Last().Rejected) != 2 || j.Last().Rejected[0].Why != plan.OverQuota {
 		t.Errorf("no machine has so few GPUs: %+v", j.Last())
@@ -198,7 +199,7 @@ func TestAQuotaOfGPUsKeepsRoomForTheMostUrgentAndForMachinesThatFit(t *testing.T
 	y.want("---RRR")
 }
 
-func TestGPUHoursThatDoNotSufficeWaitForTheNextWindow(t *testing.T) {
+func TestQuota_GPUHoursWaitForTheNextWindow(t *testing.T) {
 	hours := func(h float64) func(*core.Terms) {
 		return func(t *core.Terms) {
 			t.GPUHours = h
@@ -219,7 +220,7 @@ func TestGPUHoursThatDoNotSufficeWaitForTheNextWindow(t *testing.T) {
 	y.tick(time.Hour)
 	y.end("two")
 	y.end("three")
-	y.want("---w") // 4 + 6 + 2 are used, and 9 more are 21
+	y.want("---w") // 4 + 6 + 2 are used, and 9 more make 21
 	if y.m.Waiting()["all/day"] != 1 {
 		t.Errorf("%v wait", y.m.Waiting())
 	}
@@ -237,9 +238,9 @@ func TestGPUHoursThatDoNotSufficeWaitForTheNextWindow(t *testing.T) {
 	y.want("---R")
 }
 
-// Whatever is submitted, ended, limited and restored: no launch passes a quota,
-// what waits has a quota or no place to wait for, and the log replays to the same bytes.
-func TestNoLaunchPassesAQuota(t *testing.T) {
+// For any sequence of submissions, ends, limits and restarts: no launch exceeds a quota, every waiting job waits
+// for a quota or for capacity, and the log replays to the same bytes.
+func TestQuota_NoLaunchExceedsIt(t *testing.T) {
 	launches := 0
 	defer func() {
 		if launches < 50 {
@@ -341,7 +342,7 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 				if again, _ := y.m.Snapshot(); !bytes.Equal(again, b) {
 					t.Fatal("a restored machine has another snapshot")
 				}
-				y.step("", core.Tick{}) // with which a server begins
+				y.step("", core.Tick{}) // as at the start of a server
 			}
 			running := 0
 			for j := range y.m.Jobs() {
@@ -381,8 +382,8 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 	})
 }
 
-// A million jobs of 20 teams wait, each team under a quota that is full but for the
-// last: what a step costs then, and what it costs to set the quotas anew.
+// BenchmarkAMillionJobsUnderQuotas has a million waiting jobs of 20 teams. Each team has a quota, and all but the
+// last are full. It measures a step, and a change of the quotas.
 func BenchmarkAMillionJobsUnderQuotas(b *testing.B) {
 	y := newYard(b, 100)
 	limits := func(n int) (list []budget.Limit) {
@@ -415,7 +416,7 @@ func BenchmarkAMillionJobsUnderQuotas(b *testing.B) {
 	b.ResetTimer()
 	for n := range b.N {
 		if n < len(running) {
-			y.end(running[n]) // and the next of its team is launched, started
+			y.end(running[n]) // the next job of its team is launched and started
 		} else {
 			y.tick(time.Millisecond)
 		}

@@ -14,16 +14,16 @@ import (
 	"scrimp/internal/market"
 )
 
-// State is what the machine decides about. Read it between steps.
+// State is the state that the machine decides about. Read it only between steps.
 func (m *Machine) State() *state.State { return m.step.State }
 
 // Now is the time of the last event.
 func (m *Machine) Now() time.Time { return m.step.State.Now() }
 
-// Seq is how many events the machine has taken.
+// Seq is the number of events that the machine has processed.
 func (m *Machine) Seq() uint64 { return m.step.State.Seq() }
 
-// Job returns the job of that name. It is the machine's own: read it, between steps.
+// Job returns the job with the given ID. Callers may only read it, between steps.
 func (m *Machine) Job(id string) (*Job, bool) {
 	j := m.step.State.Job(id)
 	return j, j != nil
@@ -35,31 +35,31 @@ func (m *Machine) Allocation(id string) (*Allocation, bool) {
 	return a, a != nil
 }
 
-// Attempt returns the attempt of that name while it may still cost something.
+// Attempt returns the attempt with the given ID while it may still cost something.
 func (m *Machine) Attempt(id string) (*Attempt, bool) {
 	a := m.step.State.Attempt(id)
 	return a, a != nil
 }
 
-// Jobs returns all jobs in the order of their submission.
+// Jobs yields all jobs in the order of submission.
 func (m *Machine) Jobs() iter.Seq[*Job] { return slices.Values(m.step.State.Jobs()) }
 
-// JobsAfter returns the jobs that were submitted after the one of that name,
-// oldest first; "" is all. ok is false where the job is not known.
+// JobsAfter yields the jobs submitted after the given job, oldest first. An empty id yields all jobs. ok is false
+// if the job is unknown.
 func (m *Machine) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) {
 	return m.step.State.JobsAfter(id)
 }
 
-// JobsBefore returns the jobs that were submitted before the one of that name,
-// newest first; "" is all. ok is false where the job is not known.
+// JobsBefore yields the jobs submitted before the given job, newest first. An empty id yields all jobs. ok is false
+// if the job is unknown.
 func (m *Machine) JobsBefore(id string) (jobs iter.Seq[*Job], ok bool) {
 	return m.step.State.JobsBefore(id)
 }
 
-// Len is how many jobs there are, those that are over with them.
+// Len returns the number of jobs, including ended ones.
 func (m *Machine) Len() int { return len(m.step.State.Jobs()) }
 
-// Live returns the attempts that may still cost something, in the order of their jobs' names.
+// Live returns the attempts that may still cost something, by job ID.
 func (m *Machine) Live() []*Attempt {
 	var list []*Attempt
 	for _, j := range m.step.State.Running() {
@@ -72,7 +72,7 @@ func (m *Machine) Live() []*Attempt {
 	return list
 }
 
-// Rents reports whether something of the provider may cost something, or is asked for.
+// Rents reports whether a machine of the provider may cost something, or is requested.
 func (m *Machine) Rents(provider string) bool {
 	for _, i := range m.step.State.Instances() {
 		if i.Live() && i.Machine().Provider == provider {
@@ -90,7 +90,7 @@ func (m *Machine) Rents(provider string) bool {
 // Quiet reports whether no job waits or runs and nothing is rented.
 func (m *Machine) Quiet() bool { return m.step.State.Quiet() && m.queue.Queue.Len() == 0 }
 
-// Sale returns what is for sale with its newest quote and hazard, by name.
+// Sale yields the offers for sale with their newest quote and hazard, by ID.
 func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 	return func(yield func(market.Offer, Listing) bool) {
 		for _, l := range m.step.State.Sale() {
@@ -109,19 +109,18 @@ func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 	}
 }
 
-// Listing is what is known of an offer now.
+// Listing is the present knowledge about an offer.
 type Listing struct {
 	Quote  market.Quote
 	Hazard policy.Hazard
-	// Cools is until when nothing is asked for, because a launch was refused or its machine did not come; zero: it is
-	// asked. CoolsFor is what was said; "": nothing.
+	// Cools is the end of its backoff after a refused launch or a machine that did not come; zero: none. CoolsFor
+	// is the reason given; empty: none.
 	Cools    time.Time
 	CoolsFor string
 }
 
-// SpotHeld is how long the spot machines that run have run by t, by offer. The
-// hazard of a listing counts those that are gone; without these, an offer whose
-// machines last would look as bad as its first losses.
+// SpotHeld returns by offer how long running spot machines have run up to t. The hazard of a listing counts only
+// ended machines. Without the running ones, an offer whose machines last would look as bad as its first losses.
 func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
 	held := map[market.OfferID]time.Duration{}
 	for a := range m.step.State.Attempts() {
@@ -142,19 +141,19 @@ func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
 // Head returns the hash of the tenant's last posting.
 func (m *Machine) Head(tenant string) ledger.Hash { return m.step.State.Head(tenant) }
 
-// ChangedAt returns the number of the last event that may have changed j.
+// ChangedAt returns the sequence number of the last event that may have changed j.
 func (m *Machine) ChangedAt(j *Job) uint64 { return j.ChangedAt() }
 
-// Snapshot returns the whole state as bytes; the same state gives the same bytes.
+// Snapshot encodes the whole state. Equal states give equal bytes.
 func (m *Machine) Snapshot() (json.RawMessage, error) { return m.step.State.Snapshot() }
 
-// Freeze keeps the state as it is now, until it is encoded or the next Freeze.
+// Freeze captures the current state until it is encoded or Freeze is called again.
 func (m *Machine) Freeze(since uint64) *state.Snapshot { return m.step.State.Freeze(since) }
 
-// ChangedJobs is how many jobs, about, a Freeze since that event would encode.
+// ChangedJobs estimates how many jobs a Freeze since that event would encode.
 func (m *Machine) ChangedJobs(since uint64) int { return m.step.State.ChangedJobs(since) }
 
-// Restore returns a machine that goes on from the state whose Snapshot gave b.
+// Restore returns a machine that continues from the state that Snapshot encoded as b.
 func Restore(b json.RawMessage) (*Machine, error) {
 	s, err := state.Restore(b)
 	if err != nil {

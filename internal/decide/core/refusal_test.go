@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// An hour in which the provider refuses every launch for its quota asks it a few times,
-// however many jobs wait, and leaves nothing at a job: refusals are no attempts.
-func TestAnHourOfRefusalsAsksAFewTimes(t *testing.T) {
+// While the provider refuses every launch for its quota for an hour, the core asks only a few times, however many
+// jobs wait. Refusals are not attempts and leave no trace at a job.
+func TestRefusals_BackOff(t *testing.T) {
 	h := newHall(t, 10)
 	h.sells(2, true)
 	size := 0
@@ -44,8 +44,8 @@ func TestAnHourOfRefusalsAsksAFewTimes(t *testing.T) {
 	}
 }
 
-// Who waits while a scope is tried again does not ask it too: the answer of one tells all.
-func TestOneTriesAScopeThatRefused(t *testing.T) {
+// While one job retries a scope, no other does; its answer counts for all.
+func TestRefusals_OneJobRetriesAScope(t *testing.T) {
 	h := newHall(t, 10)
 	h.sells(2, true)
 	h.submit("a", 2, 1)
@@ -69,8 +69,8 @@ func TestOneTriesAScopeThatRefused(t *testing.T) {
 	}
 }
 
-// What is left alone after a refusal is listed with what was said, in every offer of its scope, until it is over.
-func TestAnOfferThatCoolsOffSaysWhy(t *testing.T) {
+// During the backoff after a refusal, every offer of its scope is listed with the provider's message.
+func TestRefusals_OffersInBackoffStateTheReason(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, true)
 	h.submit("a", 2, 1)

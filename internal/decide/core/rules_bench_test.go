@@ -15,7 +15,7 @@ import (
 
 var waiting = flag.Int("crowd", 20_000, "jobs in the queue of the benchmarks")
 
-// crowded is a hall with so many jobs of ten teams that ask for a machine which nobody has.
+// crowded returns a hall with many jobs of ten teams that request an unavailable machine.
 func crowded(b *testing.B) *hall {
 	h := newHall(b, 10)
 	h.sells(2, false)
@@ -29,8 +29,8 @@ func crowded(b *testing.B) *hall {
 	return h
 }
 
-// BenchmarkSetLimits sets limits under which so many jobs (-crowd) are, in parts as a
-// server does, and reports the longest time in which nothing else could be done, in all and of the step.
+// BenchmarkSetLimits sets limits over many jobs (-crowd) in parts, as a server does. It reports the longest blocked
+// time, in total and within the step.
 func BenchmarkSetLimits(b *testing.B) {
 	h := crowded(b)
 	running, hours := 5, 500.0
@@ -57,8 +57,8 @@ func BenchmarkSetLimits(b *testing.B) {
 	b.ReportMetric(float64(last.Microseconds())/1e3, "ms-step")
 }
 
-// BenchmarkAJobThatFits is how long, in the market's time, a job waits that could run
-// at once, behind so many (-crowd) that fit nowhere and are more urgent.
+// BenchmarkAJobThatFits measures, in market time, how long a fitting job waits behind many (-crowd) more urgent
+// jobs that fit nowhere.
 func BenchmarkAJobThatFits(b *testing.B) {
 	h := crowded(b)
 	h.submit("fits", 1, 0)

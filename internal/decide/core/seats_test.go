@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// seatRig is a machine of the core on whose instance i1, of eight processors and as many accelerators
-// at $1 an hour, job j runs since a minute on one processor and one accelerator.
+// seatRig is a core with an instance i1 of eight processors and eight accelerators at $1 per hour. Job j has run on
+// one processor and one accelerator for a minute.
 func seatRig(t *testing.T, change func(*Config)) *warmRig {
 	t.Helper()
 	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}, most: money.Picos(50e12)}
@@ -36,7 +36,7 @@ func seatRig(t *testing.T, change func(*Config)) *warmRig {
 	return w
 }
 
-// asks submits a job that asks for so many processors and accelerators.
+// asks submits a job with the given processors and accelerators.
 func (w *warmRig) asks(job, actor string, cpus, gpus int) Outcome {
 	n := plan.Requirements{CPUs: cpus}
 	if gpus > 0 {
@@ -51,15 +51,15 @@ func (w *warmRig) begins(attempt string) {
 	w.step(0, AttemptStarted{Attempt: attempt})
 }
 
-// ends has a program end, and then its agent say that nothing of it is left.
+// ends ends a program, and then its agent reports that it has been cleaned up.
 func (w *warmRig) ends(attempt string, after time.Duration) Outcome {
 	w.step(after, AttemptEnded{Attempt: attempt, Reason: "completed"})
 	return w.step(0, TaskGone{Attempt: attempt})
 }
 
-// Two jobs of one user have parts of one machine: the second takes what is free of it without a
-// launch, each has accelerators of its own, and while both are there they pay by their shares.
-func TestJobsHavePartsOfAMachineAndPayForThem(t *testing.T) {
+// Two jobs of one user share a machine. The second takes a free part without a launch, each has its own
+// accelerators, and while both run they pay by their shares.
+func TestSeats_JobsShareAMachineAndItsCost(t *testing.T) {
 	w := seatRig(t, nil)
 	out := w.asks("k", "", 1, 2)
 	k, _ := w.Job("k")
@@ -75,7 +75,7 @@ func TestJobsHavePartsOfAMachineAndPayForThem(t *testing.T) {
 		t.Errorf("the agent has %d tasks", n)
 	}
 	w.begins("k.1")
-	// From 60 s to 180 s j has an eighth of the machine and k a quarter: a third and two thirds of what it costs.
+	// From 60 s to 180 s j has an eighth of the machine and k a quarter, so they pay one and two thirds.
 	w.ends("k.1", 2*time.Minute)
 	w.step(time.Minute, Tick{})
 	out = w.step(0, AttemptEnded{Attempt: "j.1", Reason: "completed"})
@@ -103,9 +103,9 @@ func TestJobsHavePartsOfAMachineAndPayForThem(t *testing.T) {
 	}
 }
 
-// What is not free is not taken: not more than is left, not beside one that has all of the machine
-// or another user's, and not where the engine gives a machine to one task at a time.
-func TestWhoHasNoPartOfAMachine(t *testing.T) {
+// A job gets no part that is not free: not more than is left, not beside a job that has the whole machine or
+// belongs to another user, and not if the engine gives each machine to one task.
+func TestSeats_RefusesWhatIsNotFree(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		cpus, gpus int
@@ -127,9 +127,9 @@ func TestWhoHasNoPartOfAMachine(t *testing.T) {
 	}
 }
 
-// A job that is cancelled leaves its seat, and the machine stays for the other. Until its agent
-// says that nothing is left of it, its part is taken; where that does not come the machine is given back.
-func TestASeatIsLeftWithoutTheMachine(t *testing.T) {
+// A cancelled job leaves its seat, and the machine stays for the other job. Its part stays taken until its agent
+// reports the cleanup; without that report the machine is released.
+func TestSeats_CancelledJobLeavesTheMachine(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		w := seatRig(t, nil)
 		w.asks("k", "", 1, 7)
@@ -164,9 +164,8 @@ func TestASeatIsLeftWithoutTheMachine(t *testing.T) {
 	}
 }
 
-// The end of a machine is the end of all that have a part of it; each job tries again, and the
-// parts of what it cost are the whole.
-func TestAMachineEndsUnderAllOfItsTasks(t *testing.T) {
+// When a machine ends, all its tasks end. Each job tries again, and their parts of the cost add up to the whole.
+func TestSeats_MachineEndEndsAllTasks(t *testing.T) {
 	w := seatRig(t, nil)
 	w.asks("k", "", 1, 2)
 	w.begins("k.1")
@@ -183,8 +182,8 @@ func TestAMachineEndsUnderAllOfItsTasks(t *testing.T) {
 	}
 }
 
-// Of a machine that tasks share a job has as many accelerators as hold its model, not the one that it asks for at least.
-func TestAPartHoldsTheModel(t *testing.T) {
+// On a shared machine a job gets enough accelerators for its model, not just its stated minimum.
+func TestSeats_PartFitsTheModel(t *testing.T) {
 	asks := &plan.Requirements{Accelerator: "L4", Accelerators: 1, MaxAccelerators: 8,
 		Footprint: plan.Footprint{Machine: 60e9, Cards: []plan.Card{{Accelerators: 1, Memory: 60e9}, {Accelerators: 4, Memory: 20e9}}}}
 	p := placement.PartOf(asks, &market.Offer{CPUs: 64, Memory: 512 << 30, Accelerator: "L4", Accelerators: 8})
@@ -193,8 +192,8 @@ func TestAPartHoldsTheModel(t *testing.T) {
 	}
 }
 
-// However the time is cut in which tasks come and go, at each moment the parts are the whole.
-func TestPartsAreAlwaysTheWhole(t *testing.T) {
+// At every moment the parts add up to the whole, however tasks come and go.
+func TestSeats_PartsAddUpToTheWhole(t *testing.T) {
 	w := seatRig(t, nil)
 	i := w.State().Instance("i1")
 	gone := money.Amount{}
@@ -237,9 +236,9 @@ func TestPartsAreAlwaysTheWhole(t *testing.T) {
 	}
 }
 
-// Jobs of a team follow and join each other's where the team says so and programs are kept apart
-// on the machine; otherwise a machine is for jobs of the same user.
-func TestATeamMayShareItsMachines(t *testing.T) {
+// Jobs of a team follow and join each other if the team allows it and the machine isolates programs. Otherwise a
+// machine serves one user.
+func TestSeats_TeamSharesIfAllowed(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		shares   []string
@@ -285,8 +284,8 @@ func TestATeamMayShareItsMachines(t *testing.T) {
 	}
 }
 
-// A machine that its provider will take gets no other task: not the one that has just saved, either.
-func TestAMachineUnderNoticeTakesNobody(t *testing.T) {
+// A machine under notice gets no other task, not even one that has just saved.
+func TestSeats_MachineUnderNoticeTakesNobody(t *testing.T) {
 	w := seatRig(t, nil)
 	w.asks("k", "", 1, 1)
 	w.begins("k.1")
@@ -302,12 +301,12 @@ func TestAMachineUnderNoticeTakesNobody(t *testing.T) {
 	}
 }
 
-// A job whose budget does not last on a machine, should its neighbours leave, does not join them.
-func TestAPartIsTakenWithinTheBudget(t *testing.T) {
+// A job does not join a machine if its budget would not cover the machine alone, should its neighbours leave.
+func TestSeats_JoinsOnlyWithinTheBudget(t *testing.T) {
 	for _, c := range []struct {
 		dollars float64
 		joins   bool
-	}{{0.9, false}, {1.2, true}} { // an hour of work on a machine of $1 an hour
+	}{{0.9, false}, {1.2, true}} { // an hour of work on a machine at $1 per hour
 		w := seatRig(t, nil)
 		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Work: time.Hour, Steps: 100, Saves: true,
 			Restart: time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Budget: money.Picos(int64(c.dollars * 1e12)), HasBudget: true}})
@@ -317,9 +316,9 @@ func TestAPartIsTakenWithinTheBudget(t *testing.T) {
 	}
 }
 
-// A machine that is paid for three hours at least takes nobody in whose budget has no room for that: the others may
-// leave, and whoever is left pays the rest.
-func TestAPartIsTakenWithinTheBudgetOfAMinimumCharge(t *testing.T) {
+// A job joins a machine with a minimum charge of three hours only if its budget covers it, because the other jobs
+// may leave it to pay the rest.
+func TestSeats_JoinsOnlyIfTheBudgetCoversTheMinimum(t *testing.T) {
 	for dollars, joins := range map[float64]bool{1.2: false, 2.9: false, 3.2: true} {
 		w := seatRig(t, nil)
 		o := *w.Machine.step.State.Listing("p/z/m/on-demand").Offer()
@@ -333,10 +332,10 @@ func TestAPartIsTakenWithinTheBudgetOfAMinimumCharge(t *testing.T) {
 	}
 }
 
-// A job that is tried again before the bill of its first machine has come rents no second one that its budget has no
-// room for: the minimum charge of the first is owed already.
-func TestAMinimumChargeIsOwedBeforeItsBill(t *testing.T) {
-	for dollars, again := range map[float64]bool{4: false, 7.5: true} { // three dollars at least for each machine
+// A job that restarts before the bill of its first machine rents no second one beyond its budget: the minimum
+// charge of the first is already owed.
+func TestMinimumCharge_CountsBeforeItsBill(t *testing.T) {
+	for dollars, again := range map[float64]bool{4: false, 7.5: true} { // each machine costs three dollars or more
 		w := seatRig(t, func(c *Config) { c.Seats = 0 })
 		o := *w.Machine.step.State.Listing("p/z/m/on-demand").Offer()
 		o.Billing.Minimum = 3 * time.Hour

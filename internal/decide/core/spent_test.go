@@ -14,9 +14,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// However many jobs of a spent limit wait, all are stopped and those of others are not,
-// a few in each step, so that others have their turn between them.
-func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
+// All waiting jobs of a spent limit are stopped, and no others, a few per step so that other work runs in between.
+func TestSpentLimit_StopsWaitingJobsInParts(t *testing.T) {
 	m, now := New(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := func(b Body) Outcome {
 		return m.Step(Event{At: now, Schema: Schema, Tenant: "default", Body: b})
@@ -52,9 +51,9 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 	}
 }
 
-// A job of which nobody knows the most is stopped when its limit is spent, to the second that
-// the price of the moment foretells, also where the price rises meanwhile.
-func TestALimitStopsWhatRunsWhenItIsSpent(t *testing.T) {
+// A job without a known maximum is stopped when its limit is spent, to the second that the current price predicts,
+// also when the price rises meanwhile.
+func TestSpentLimit_StopsRunningJobs(t *testing.T) {
 	for _, rises := range []bool{false, true} {
 		m, now := New(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		var wake time.Time
@@ -90,7 +89,7 @@ func TestALimitStopsWhatRunsWhenItIsSpent(t *testing.T) {
 			}
 			now = wake
 			if rises && !risen && !now.Before(begin.Add(time.Hour)) {
-				risen = true // to four dollars: of five, one or a bit more is spent
+				risen = true // to four dollars: of the limit of five, one or a little more is spent
 				spent := now.Sub(begin)
 				want = now.Add((5*time.Hour - spent) / 4)
 				stopped = step(quote(4))

@@ -1,6 +1,6 @@
-// Package core decides: event in, facts and actions out. Machine.Step hands the event to the part whose it is; what the
-// parts decide is recorded by state.Apply, the only way in which anything changes. It has no clock, no chance and no
-// I/O.
+// Package core decides: an event goes in, facts and actions come out. Machine.Step passes the event to the part
+// that handles it. state.Apply records what the parts decide, and nothing else changes the state. The package has
+// no clock, no randomness and no I/O.
 package core
 
 import (
@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Machine drives the rules over a state. It owns no goroutine and no clock. Its parts each keep what they need
-// beside the state, and use those above them in this list; those of a package use each other.
+// Machine drives the rules over a state. It starts no goroutine and reads no clock. Each part keeps its own data
+// besides the state and uses the parts above it in this list; the parts of one package use each other.
 type Machine struct {
 	step      *step.Context
 	books     *books.Books
@@ -44,11 +44,11 @@ type Machine struct {
 // New returns a machine with no jobs.
 func New() *Machine { return NewWith(plan.NewPlanner()) }
 
-// NewWith is New with a planner whose tables may be there already, which saves time and
-// changes nothing else: of this world's markets it has seen nothing.
+// NewWith is New with a planner that may already have tables. That saves time and changes nothing else: the planner
+// has not observed the markets of this world.
 func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 
-// On returns a machine that goes on from a state, which is its own from now on.
+// On returns a machine that continues from a state. The machine owns the state from then on.
 func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{step: &step.Context{State: s}}
 	m.books = books.New(m.step)
@@ -82,10 +82,10 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.step.WakeAt(j, s.Now())
 		m.books.PostsAt(j)
 	}
-	for a := range s.Allocations() { // of jobs that are over too, and may be granted late
+	for a := range s.Allocations() { // including those of ended jobs, which may be granted late
 		m.queue.ClassOf(s.Job(a.Job()))
 	}
-	for a := range s.Attempts() { // of jobs that hold another machine by now
+	for a := range s.Attempts() { // some of their jobs already hold another machine
 		m.step.WakeAt(s.Job(a.Job()), s.Now())
 		m.books.PostsAt(s.Job(a.Job()))
 	}
@@ -97,12 +97,11 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	return m
 }
 
-// Share lets m decide with a planner that others of the same goroutine use too.
+// Share makes m decide with a planner that others in the same goroutine use too.
 func (m *Machine) Share(planner *plan.Planner) { m.market.Planner = planner.Fork() }
 
-// Step takes one event and returns what is to be done about it, in order. It is
-// total: an event about something unknown or long over changes nothing.
-// It panics if time runs backwards, which is a bug of the caller.
+// Step processes one event and returns what to do about it, in order. It accepts any event: one about something
+// unknown or long ended changes nothing. It panics if time runs backwards, which is a bug in the caller.
 func (m *Machine) Step(e Event) Outcome {
 	m.step.Begin(e)
 	m.jobs.Added = nil
@@ -122,8 +121,8 @@ func (m *Machine) Step(e Event) Outcome {
 	return m.step.End()
 }
 
-// close says what of the step must be kept, and when the next is due.
-// The values of what a job is judged by stay with it: they are no sample.
+// close decides what of the step must be kept, and when the next one is due. Values of the metric that a job is
+// judged by are kept with it, so they are no sample.
 func (m *Machine) close(news bool) {
 	out := m.step.Out
 	if len(out.Facts)+len(out.Postings) == 0 && onlyPlanning(out.Actions) {
@@ -142,7 +141,7 @@ func (m *Machine) close(news bool) {
 			if out.Sample = !out.Nothing; out.Nothing {
 				m.step.State.Forget()
 			}
-		case Audited, IdentityChanged: // which others read
+		case Audited, IdentityChanged: // others read them
 		case MarketSeen:
 			out.Sample = len(b.Offers) == 0
 		case Progressed:
@@ -154,8 +153,8 @@ func (m *Machine) close(news bool) {
 	out.Wake = m.nextWake()
 }
 
-// onlyPlanning reports whether nothing is to be done but to build tables, to run a round or to propose, which
-// a restart asks for by itself.
+// onlyPlanning reports whether the actions only build tables, run a round or propose. A restart requests those by
+// itself.
 func onlyPlanning(actions []Action) bool {
 	return !slices.ContainsFunc(actions, func(a Action) bool {
 		switch a.(type) {
@@ -166,8 +165,8 @@ func onlyPlanning(actions []Action) bool {
 	})
 }
 
-// earlier is what the newest checkpoint of a job held and what its metric had come to
-// before the event, where that tells of them anew.
+// earlier returns the step of a job's newest checkpoint and the summary of its metric before the event, if the
+// event changes them.
 func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 	attempt := ""
 	switch b := b.(type) {
@@ -185,22 +184,11 @@ func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 	return 0, seen
 }
 
-// take is what happened.
+// take lets the part of the core that an event concerns act on it.
 func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
-		was := *m.step.Config()
-		m.step.Fact(state.ConfigSet{})
-		if is := m.step.Config(); is.Currency != was.Currency || !placement.SharesAlike(&was, is) {
-			m.market.List()
-		} else {
-			m.market.Relist()
-		}
-		if m.step.Config().ArchiveAfter != was.ArchiveAfter || m.step.Config().ArchiveUnbilled != was.ArchiveUnbilled {
-			m.jobs.ClosesAll()
-		}
-		m.market.OneTiming = placement.AlikeTiming(m.step.Config())
-		m.queue.Queue.Changed()
+		m.configured()
 	case BudgetsSet:
 		if m.step.State.Stale(b) {
 			return
@@ -236,6 +224,23 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	default:
 		panic(fmt.Sprintf("core: unknown event %T", b))
 	}
+}
+
+// configured takes a new configuration, and does again what depends on the settings that it changes.
+func (m *Machine) configured() {
+	was := *m.step.Config()
+	m.step.Fact(state.ConfigSet{})
+	is := m.step.Config()
+	if is.Currency != was.Currency || !placement.SharesAlike(&was, is) {
+		m.market.List()
+	} else {
+		m.market.Relist()
+	}
+	if is.ArchiveAfter != was.ArchiveAfter || is.ArchiveUnbilled != was.ArchiveUnbilled {
+		m.jobs.ClosesAll()
+	}
+	m.market.OneTiming = placement.AlikeTiming(is)
+	m.queue.Queue.Changed()
 }
 
 func (m *Machine) takeJob(b Body) {
@@ -309,12 +314,12 @@ func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
 	}
 }
 
-// PartlySpent reports whether there is a limit in force of which not all is known that was
-// spent of it: whoever set it did not say.
+// PartlySpent reports whether the spending of a limit in force is incomplete, because whoever set it did not state
+// it.
 func (m *Machine) PartlySpent() bool { return len(m.step.State.Partial()) > 0 }
 
-// Rules are the limits and required tags in force; ok is false where nobody has
-// ever set any. They are the machine's own: change none of them.
+// Rules returns the limits and required tags in force. ok is false if nobody has ever set any. Callers must not
+// change them.
 func (m *Machine) Rules() (rules budget.Rules, ok bool) {
 	return m.step.Rules(), m.step.State.Rules() != nil
 }

@@ -12,8 +12,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// BenchmarkDecisionStep submits a job into a machine that holds many already
-// and has no free place: the step must not grow faster than log n.
+// BenchmarkDecisionStep submits a job to a machine with many jobs and no free place. The step must not grow faster
+// than log n.
 func BenchmarkDecisionStep(b *testing.B) {
 	for _, n := range []int{1, 1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
@@ -39,7 +39,7 @@ func event(b core.Body) core.Event {
 
 const spotID = market.OfferID("p/z/m/spot")
 
-// open shows the machine one spot offer at $1 an hour.
+// open reports one spot offer at $1 per hour.
 func open(m *core.Machine) {
 	m.Step(event(core.MarketSeen{
 		Offers: []market.Offer{{ID: spotID, Provider: "p", Zone: "z", Machine: "m", Capacity: market.Spot, Currency: money.USD}},
@@ -47,7 +47,7 @@ func open(m *core.Machine) {
 	}))
 }
 
-// filled returns a machine with n jobs, of which as many run as may.
+// filled returns a machine with n jobs, running as many as allowed.
 func filled(n int) *core.Machine {
 	m := core.New()
 	m.Step(event(core.Configured{Config: core.DefaultConfig()}))
@@ -58,7 +58,7 @@ func filled(n int) *core.Machine {
 	return m
 }
 
-func TestALaunchIsAskedOnceAndAgainAfterARestart(t *testing.T) {
+func TestLaunch_IsRequestedOnceAndAgainAfterARestart(t *testing.T) {
 	m := filled(1)
 	pending := m.Pending()
 	if len(pending) != 1 || pending[0].Key() != "job0.1" {
@@ -77,7 +77,7 @@ func TestALaunchIsAskedOnceAndAgainAfterARestart(t *testing.T) {
 	}
 	done := core.LaunchDone{Launch: "job0.1", Instance: "i-1", Offer: spotID, Rate: 1e12, From: start}
 	again.Step(event(done))
-	again.Step(event(done)) // the answer comes twice
+	again.Step(event(done)) // the answer arrives twice
 	if p := again.Pending(); len(p) != 0 {
 		t.Errorf("%v is pending after the launch was answered", p)
 	}
@@ -86,7 +86,7 @@ func TestALaunchIsAskedOnceAndAgainAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAStaleMessageChangesNothing(t *testing.T) {
+func TestStep_IgnoresStaleMessages(t *testing.T) {
 	m := filled(1)
 	m.Step(event(core.LaunchDone{Launch: "job0.1", Instance: "i-1", Offer: spotID, Rate: 1e12, From: start}))
 	m.Step(event(core.AttemptStarted{Attempt: "job0.1", Message: 1}))
@@ -99,14 +99,14 @@ func TestAStaleMessageChangesNothing(t *testing.T) {
 	}
 }
 
-func TestExitStatusesAreRetriedByTheirRules(t *testing.T) {
+func TestRetry_FollowsTheExitStatusRules(t *testing.T) {
 	for _, c := range []struct {
 		exit  int
 		codes []int
 		want  core.State
 	}{
-		{75, nil, core.Running}, // asks to be tried again
-		{137, nil, core.Failed}, // killed, most often for memory: never blindly
+		{75, nil, core.Running}, // requests a retry
+		{137, nil, core.Failed}, // killed, most often for memory: no retry by default
 		{137, []int{137}, core.Running},
 		{1, nil, core.Failed},
 	} {

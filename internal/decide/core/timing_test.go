@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// twoProviders is a hall with two providers, each with a machine on-demand and one of spot.
+// twoProviders returns a hall with two providers, each with an on-demand and a spot machine.
 func twoProviders(t *testing.T, quick, slow state.Timing) *hall {
 	h := newHall(t, 3)
 	cfg := DefaultConfig()
@@ -43,12 +43,12 @@ var (
 	slow  = state.Timing{Detect: 4 * time.Minute, BootLimit: 2 * time.Hour, Consistency: time.Hour, GrantWait: 3 * time.Hour}
 )
 
-// A deadline's guard counts the longest grant wait, and the longest time that a loss goes
-// unnoticed, of what does for the job, and of nothing else.
-func TestTheGuardCountsTheLongestGrantWaitOfWhatItWouldTake(t *testing.T) {
+// A deadline's guard counts the longest grant wait and the longest time until a loss is noticed, over the offers
+// that suit the job only.
+func TestGuard_CountsTheLongestGrantWait(t *testing.T) {
 	h := twoProviders(t, quick, slow)
-	h.submit("small", 2, 1) // both sell what does for it
-	h.submit("large", 6, 1) // only the slow one does
+	h.submit("small", 2, 1) // both providers have one that fits
+	h.submit("large", 6, 1) // only the slow provider has one that fits
 	h.tell(JobSubmitted{Job: "spot", Terms: Terms{Name: "spot", Currency: money.USD, Nodes: 1, Saves: true,
 		Need: plan.Need{Requirements: plan.Requirements{CPUs: 6, Capacity: []market.Capacity{market.Spot}}}}})
 	reserve := func(job string) (time.Duration, time.Duration) {
@@ -69,8 +69,8 @@ func TestTheGuardCountsTheLongestGrantWaitOfWhatItWouldTake(t *testing.T) {
 	}
 }
 
-// A list may lack a machine for as long as its own provider says, a boot may take as long.
-func TestEachProviderHasItsOwnConsistencyAndBootLimit(t *testing.T) {
+// The limits on a missing inventory entry and on a boot are those of the machine's own provider.
+func TestTimeouts_ArePerProvider(t *testing.T) {
 	h := twoProviders(t, quick, slow)
 	from := h.at
 	for job, offer := range map[string]market.OfferID{"a": "quick/z/m/spot", "b": "slow/z/m/spot"} {
@@ -107,9 +107,9 @@ func TestEachProviderHasItsOwnConsistencyAndBootLimit(t *testing.T) {
 	}
 }
 
-// What a provider sold that is configured no more cannot be had, until it quotes again as
-// one that is; a machine of it goes on, and the action that ends it names it.
-func TestWhatARemovedProviderSoldCannotBeHad(t *testing.T) {
+// The offers of a removed provider cannot be taken until it is configured and quotes again. Its running machine
+// continues, and the action that ends it names the provider.
+func TestRemovedProvider_OffersNothing(t *testing.T) {
 	h := twoProviders(t, quick, slow)
 	h.submit("b", 6, 1)
 	h.tell(LaunchDone{Launch: "b.1", Instance: "i", Offer: "slow/z/m/spot", Rate: 1e12, From: h.at})

@@ -21,9 +21,8 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// noise draws events without any sense: about jobs, attempts and instances that
-// are known, were known or never will be, with times and numbers that contradict
-// each other. Step must take them all.
+// noise draws nonsensical events: about jobs, attempts and instances that exist, existed or never will, with
+// contradictory times and numbers. Step must accept them all.
 type noise struct {
 	rng *rand.Rand
 	now time.Time
@@ -43,7 +42,7 @@ func (n *noise) offer() market.OfferID {
 
 func (n *noise) rate() money.Rate { return money.Rate(n.rng.Int64N(4e12)) }
 
-// when is a time near now, before or after it.
+// when returns a time near now, before or after it.
 func (n *noise) when() time.Time {
 	return n.now.Add(time.Duration(n.rng.NormFloat64() * float64(time.Hour)))
 }
@@ -89,7 +88,7 @@ func (n *noise) body() Body {
 		}
 		return b
 	case 10:
-		if message%2 == 0 { // of what is drawn already, so that the rest of the noise stays as it is
+		if message%2 == 0 { // derived from an earlier draw, so the rest of the noise does not change
 			return MachineRegistered{Instance: fmt.Sprintf("i-%d", step%12), Allocation: n.attempt(), Key: "k", Isolated: message%4 == 0}
 		}
 		return AgentClaimed{Attempt: n.attempt()}
@@ -142,7 +141,7 @@ func (n *noise) submitted() Body {
 	return b
 }
 
-// rules are limits that the queue keeps.
+// rules returns limits for the queue.
 func (n *noise) rules() Body {
 	var list []budget.Limit
 	for _, scope := range []budget.Scope{"all", "team:t", "user:owner"} {
@@ -179,9 +178,8 @@ func (n *noise) market() Body {
 	return b
 }
 
-// Whatever comes in whatever order, a step takes it, the sums stay equal, and
-// the log and the snapshot give the state back.
-func TestAStepTakesEveryEvent(t *testing.T) {
+// A step accepts any events in any order, the sums agree, and the log and the snapshot reproduce the state.
+func TestStep_AcceptsEveryEvent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(24, 2_000)) {
 		nonsense(t, seed, 400, false)
@@ -191,12 +189,13 @@ func TestAStepTakesEveryEvent(t *testing.T) {
 	}
 }
 
-func FuzzAStepTakesEveryEvent(f *testing.F) {
+func FuzzStep_AcceptsEveryEvent(f *testing.F) {
 	f.Add(uint64(1), uint16(100))
 	f.Fuzz(func(t *testing.T, seed uint64, events uint16) { nonsense(t, seed, int(events%2000), seed%2 == 0) })
 }
 
-// nonsense steps a machine through random events and checks it after each; extremes puts numbers at the ends of their bounds.
+// nonsense steps a machine through random events and checks it after each. extremes puts numbers at the ends of
+// their bounds.
 func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logged, last *Machine) {
 	t.Helper()
 	n := &noise{rng: rand.New(rand.NewPCG(seed, 99)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -209,7 +208,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 	sense := rand.New(rand.NewPCG(seed, 7))
 	var frozen *state.Snapshot
 	var then json.RawMessage
-	var texts []json.RawMessage // of the newest snapshot, and where they did not change of those before
+	var texts []json.RawMessage // texts of the newest snapshot, or of an earlier one if unchanged
 	encode := func() {
 		number, part, more, err := frozen.Encode()
 		switch {
@@ -231,7 +230,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 	}
 	since := uint64(0)
 	if cfg.Idle > 0 {
-		events /= 2 // there are more jobs to compare
+		events /= 2 // more jobs to compare
 	}
 	for i := range events {
 		e := n.event()
@@ -257,7 +256,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 			if e.Body = lively(m, sense, e.At, e.Body); sense.IntN(2) > 0 {
 				x.chance = 30
 			}
-			e.Body, _ = bound.Clipped(x.of(e.Body), e.At) // the noise has numbers of its own that are out of bounds
+			e.Body, _ = bound.Clipped(x.of(e.Body), e.At) // the noise itself draws numbers out of bounds
 		}
 		before := jobs(t, m)
 		worked := 0
@@ -309,7 +308,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 				spent = spent.Add(a.Cost(n.now))
 			}
 		}
-		for _, a := range j.Wanted() { // machines of a gang that is not complete
+		for _, a := range j.Wanted() { // machines of an incomplete gang
 			spent = spent.Add(a.Cost(n.now))
 		}
 		if got := j.Spent(n.now); got != spent {
@@ -334,7 +333,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 	return log, m
 }
 
-// logged is an event with what it led to.
+// logged is an event with its results.
 type logged struct {
 	seq      uint64
 	event    Event
@@ -342,10 +341,10 @@ type logged struct {
 	postings []ledger.Posting
 }
 
-// mostWork is how often a step of a few jobs works on one.
+// mostWork bounds how often a step with a few jobs works on one of them.
 const mostWork = 200
 
-// sensible is what the agent of some machine could say now, or b.
+// sensible returns a plausible message of some machine's agent, or b.
 func sensible(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 	if rng.IntN(8) == 0 {
 		return JobSubmitted{Job: fmt.Sprintf("w%d", m.Seq()), Terms: Terms{Name: "w", Currency: money.USD, Restart: time.Duration(rng.IntN(300)) * time.Second,
@@ -378,8 +377,8 @@ func sensible(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 	return b
 }
 
-// machinesAddUp holds what a machine's tasks and its spans without one were charged against what
-// it cost, and their parts of its bill against its postings.
+// machinesAddUp checks that the charges of a machine's tasks and of its idle spans add up to its cost, and their
+// parts of its bill to its postings.
 func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
 	t.Helper()
 	for _, i := range m.State().Instances() {
@@ -391,7 +390,7 @@ func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
 			names = append(names, s.Attempt)
 		}
 		for _, name := range names {
-			if a := m.State().AttemptOf(name); a != nil { // of a gang that is not complete there is none yet
+			if a := m.State().AttemptOf(name); a != nil { // an incomplete gang has no attempt yet
 				all = all.Add(a.On(i.ID()).Posted()) // a gang has other machines too
 			}
 		}
@@ -407,7 +406,7 @@ func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
 	}
 }
 
-// read1 is e as the log gives it back.
+// read1 writes e to a log and reads it back.
 func read1(t *testing.T, e Event) Event {
 	t.Helper()
 	b, err := json.Marshal(e)
@@ -421,7 +420,7 @@ func read1(t *testing.T, e Event) Event {
 	return back
 }
 
-// readFacts is facts as the log gives them back.
+// readFacts writes facts to a log and reads them back.
 func readFacts(t *testing.T, facts []Fact) []Fact {
 	t.Helper()
 	b, err := state.EncodeFacts(facts)
@@ -435,7 +434,7 @@ func readFacts(t *testing.T, facts []Fact) []Fact {
 	return back
 }
 
-// jobs is each job in JSON, by name.
+// jobs returns each job as JSON, by name.
 func jobs(t *testing.T, m *Machine) map[string]string {
 	t.Helper()
 	all := map[string]string{}

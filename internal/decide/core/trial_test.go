@@ -28,16 +28,16 @@ func studyOf(name, searcher string, dollars int64, atOnce int, change func(*core
 	return core.GroupOpened{Group: name, Terms: t}
 }
 
-// bench plays the programs of a study's trials. A program trains one unit in ten minutes. When the core drains it, it
-// saves and ends.
+// bench simulates the programs of a study's trials. A program trains one unit in ten minutes. When the core drains
+// it, it saves and ends.
 type bench struct {
 	*yard
 	name  string
-	units map[string]int // that each program has trained
+	units map[string]int // trained units by program
 	loss  func(config, unit int) (float64, bool)
 	n     int64
-	total int64 // that each program says
-	// epochs says that programs count no steps.
+	total int64 // total that each program reports
+	// epochs is set if programs count epochs and no steps.
 	epochs bool
 }
 
@@ -47,7 +47,7 @@ func newBench(t *testing.T, name string) *bench {
 	}}
 }
 
-// turn lets ten minutes pass.
+// turn advances time by ten minutes.
 func (b *bench) turn() {
 	b.tick(10 * time.Minute)
 	for n := range b.group(b.name).Began {
@@ -82,7 +82,8 @@ func (b *bench) play() {
 	}
 }
 
-// A study runs to its end with each searcher: within its budget, no configuration twice, no trial beyond its end.
+// With each searcher a study ends within its budget, without a repeated configuration, and with no trial beyond its
+// end.
 func TestStudy_SpendsItsBudgetOnTrials(t *testing.T) {
 	for _, searcher := range []string{"random", "asha-stop", "asha-promo", "top-k", "default"} {
 		t.Run(searcher, func(t *testing.T) {
@@ -114,9 +115,9 @@ func TestStudy_SpendsItsBudgetOnTrials(t *testing.T) {
 	}
 }
 
-// What trials may cost together is never more than the study has, while it pauses and resumes them, and a restart in
-// between changes nothing.
-func TestStudy_SharesItsBudgetAmongTrialsThatComeAndGo(t *testing.T) {
+// The maximum cost of all trials together never exceeds the study's budget while trials pause and resume. A restart
+// in between changes nothing.
+func TestStudy_SharesItsBudgetAmongTrials(t *testing.T) {
 	b := newBench(t, "s")
 	b.step("", studyOf("s", "asha-promo", 8, 3, nil))
 	paused := 0
@@ -145,9 +146,9 @@ func TestStudy_SharesItsBudgetAmongTrialsThatComeAndGo(t *testing.T) {
 	}
 }
 
-// A trial that is preempted goes on and is no other trial; what it reports anew counts once. One whose metric is no
-// number ends at once.
-func TestStudy_GoesOnAfterAPreemptionAndEndsWhatDiverges(t *testing.T) {
+// A preempted trial continues as the same trial, and repeated reports count once. A trial whose metric is NaN or
+// infinite ends at once.
+func TestStudy_ResumesPreemptedAndEndsDivergingTrials(t *testing.T) {
 	b := newBench(t, "s")
 	b.loss = func(config, unit int) (float64, bool) {
 		return 1 / float64(unit), unit < 3 || config != b.group("s").Study.Trials[1].Config
@@ -157,7 +158,7 @@ func TestStudy_GoesOnAfterAPreemptionAndEndsWhatDiverges(t *testing.T) {
 	b.turn()
 	trials := len(b.group("s").Study.Trials)
 	b.step("", core.InstanceEnded{Instance: "i-" + b.runs["s.0"], Until: b.now, Cause: "interrupted"})
-	b.units["s.0"] = 0 // nothing was saved
+	b.units["s.0"] = 0 // nothing is saved
 	b.tick(time.Minute)
 	j, _ := b.m.Job("s.0")
 	if g := b.group("s"); len(g.Study.Trials) != trials || g.Study.Trials[0].Phase != groups.Open || j.State() != core.Running {
@@ -175,8 +176,8 @@ func TestStudy_GoesOnAfterAPreemptionAndEndsWhatDiverges(t *testing.T) {
 	}
 }
 
-// A program that ends with its last unit is left alone, so that it can write its model; one that goes on is ended.
-func TestStudy_LetsAProgramEndByItself(t *testing.T) {
+// A program that ends after its last unit may finish, for example to write its model; one that continues is ended.
+func TestStudy_LetsAProgramFinish(t *testing.T) {
 	b := newBench(t, "s")
 	b.total = 9
 	b.step("", studyOf("s", "random", 50, 1, nil))
@@ -187,14 +188,14 @@ func TestStudy_LetsAProgramEndByItself(t *testing.T) {
 	if j.Ending() != "" || j.Live().Draining() {
 		t.Fatalf("after 9 of 9 steps it is %s, to become %q", j.State(), j.Ending())
 	}
-	b.turn() // it goes on all the same
+	b.turn() // it continues anyway
 	if j.Ending() != core.Succeeded || j.EndingWhy() != core.TrainedInFull {
 		t.Errorf("after another step it is %s, to become %q (%s)", j.State(), j.Ending(), j.EndingWhy())
 	}
 }
 
-// A program that counts epochs and no steps is asked to end, too, once it goes on beyond the last.
-func TestStudy_EndsAProgramThatCountsOnlyEpochs(t *testing.T) {
+// A program that counts epochs and no steps is drained too once it continues beyond the last epoch.
+func TestStudy_EndsAnEpochOnlyProgram(t *testing.T) {
 	b := newBench(t, "s")
 	b.epochs, b.total = true, 0
 	b.step("", studyOf("s", "random", 50, 1, nil))
@@ -211,8 +212,8 @@ func TestStudy_EndsAProgramThatCountsOnlyEpochs(t *testing.T) {
 	}
 }
 
-// A move that no longer holds does nothing.
-func TestStudy_TakesNoMoveThatNoLongerHolds(t *testing.T) {
+// A stale move does nothing.
+func TestStudy_IgnoresAStaleMove(t *testing.T) {
 	b := newBench(t, "s")
 	b.step("", studyOf("s", "random", 20, 2, nil))
 	if b.group("s").Began != 2 {
@@ -236,8 +237,8 @@ func TestStudy_TakesNoMoveThatNoLongerHolds(t *testing.T) {
 	}
 }
 
-// A study is refused that cannot be, and a wall clock ends one.
-func TestStudy_RefusesWhatCannotBe(t *testing.T) {
+// Invalid studies are refused, and a wall-clock limit ends a study.
+func TestStudy_RefusesInvalidTerms(t *testing.T) {
 	b := newBench(t, "s")
 	for name, change := range map[string]func(*core.GroupTerms){
 		"no budget":             func(t *core.GroupTerms) { t.HasBudget, t.Budget = false, money.Amount{} },
@@ -261,7 +262,7 @@ func TestStudy_RefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// The log of a study replays to the same state without any planner.
+// The log of a study replays to the same state without a planner.
 func TestStudy_ReplaysWithoutASearcher(t *testing.T) {
 	b := newBench(t, "s")
 	b.step("", studyOf("s", "default", 4, 2, nil))

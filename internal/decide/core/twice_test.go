@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// rents is a machine with one job that has rented i1, and what was posted.
+// rents is a machine with one job that rents i1, and its postings.
 type rents struct {
 	m        *core.Machine
 	now      time.Time
@@ -26,7 +26,7 @@ func newRents() *rents {
 	return r
 }
 
-// step lets time pass, takes the event, and counts the machines that it gives back.
+// step advances time, applies the event, and counts the released machines.
 func (r *rents) step(after time.Duration, b core.Body) (returns int) {
 	r.now = r.now.Add(after)
 	out := r.m.Step(core.Event{At: r.now, Schema: core.Schema, Tenant: "t", Body: b})
@@ -51,10 +51,9 @@ func (r *rents) spent() (sum money.Amount) {
 	return sum
 }
 
-// A list of what runs that was taken before a machine ended, and comes after, is
-// of the past. One that was taken later is not: the machine is given back once
-// more, and what was paid for it is not paid again.
-func TestNoListPaysAMachineTwice(t *testing.T) {
+// An inventory taken before a machine ended may arrive after its end and is outdated. One taken later is not: the
+// core releases the machine again, and does not pay its cost twice.
+func TestInventory_NeverPaysAMachineTwice(t *testing.T) {
 	for name, launch := range map[string]string{"of an attempt": "j.1", "of nobody": "ghost.1"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRents()
@@ -85,7 +84,7 @@ func TestNoListPaysAMachineTwice(t *testing.T) {
 			}
 			end.Until = r.now
 			r.step(time.Second, end)
-			r.step(0, bill) // it comes again
+			r.step(0, bill) // the bill arrives again
 			if got := r.spent(); got != want || r.m.Awaits("i1") {
 				t.Errorf("%v was spent, then %v; its end is awaited: %v", want, got, r.m.Awaits("i1"))
 			}
@@ -101,9 +100,9 @@ func TestNoListPaysAMachineTwice(t *testing.T) {
 	}
 }
 
-// A server that was replaced in the middle of a launch may have rented a machine
-// that has ended before anybody saw it run: a list of all tells of it.
-func TestAMachineThatEndedUnseenIsPaidFor(t *testing.T) {
+// A server that was replaced during a launch may have rented a machine that ended before anybody saw it run. An
+// inventory reports it.
+func TestInventory_PaysForAMachineThatEndedUnseen(t *testing.T) {
 	r := newRents()
 	own := core.Rented{Instance: "i1", Launch: "j.1", Offer: "p/z/m/spot", Rate: 1e12, From: r.now}
 	r.step(time.Second, core.LaunchRefused{Launch: "j.1", Reason: "no_capacity"})

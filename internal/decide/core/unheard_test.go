@@ -10,10 +10,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// A machine that nobody hears of saved once more than it could say. The next attempt goes on from there, so that
-// time was useful; what its machine cost after it was given up for lost was for nothing. Its program tells no steps
-// but those of its checkpoints.
-func TestWhatASilentMachineSavedLastIsUseful(t *testing.T) {
+// A lost machine saved once more than it could report. The next attempt resumes from that checkpoint, so the time
+// up to it was useful; the cost of the machine after it was given up was not. The program reports no steps other
+// than those of its checkpoints.
+func TestSilentMachine_LastSaveCountsAsUseful(t *testing.T) {
 	m := core.New()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var postings []ledger.Posting
@@ -41,11 +41,11 @@ func TestWhatASilentMachineSavedLastIsUseful(t *testing.T) {
 		t.Error("that it was interrupted is forgotten once its machine is heard of again")
 	}
 	uses := first.Uses()
-	// 60 steps took an hour, so the ten that nobody heard of took ten minutes: 70 minutes at $1 an hour.
+	// 60 steps took an hour, so the ten unreported ones took ten minutes: 70 minutes at $1 per hour.
 	if got, want := uses[ledger.Useful].Float(), 70.0/60; got < want-1e-9 || got > want+1e-9 {
 		t.Errorf("useful %v, want %v", got, want)
 	}
-	// It ended 51 minutes and a second after the checkpoint that was heard of.
+	// It ended 51 minutes and a second after the reported checkpoint.
 	if got, want := uses[ledger.Lost].Float(), (41*time.Minute + time.Second).Hours(); got < want-1e-9 || got > want+1e-9 {
 		t.Errorf("lost %v, want %v", got, want)
 	}
@@ -61,8 +61,8 @@ func TestWhatASilentMachineSavedLastIsUseful(t *testing.T) {
 	}
 }
 
-// What a machine says of its end because we end it is no interruption.
-func TestAMachineThatIsGivenBackWasNotInterrupted(t *testing.T) {
+// A machine's report of its end after the core ended it is no interruption.
+func TestRelease_IsNoInterruption(t *testing.T) {
 	for name, noticed := range map[string]bool{"the notice is the provider's": true, "the notice is ours": false} {
 		t.Run(name, func(t *testing.T) {
 			m := core.New()

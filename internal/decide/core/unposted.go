@@ -9,8 +9,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Unposted returns what running machines and reservations have cost by t and the ledger does not hold yet, as postings
-// that nobody has booked: with the ledger they add up to what was spent by t. No time is before the last event.
+// Unposted returns, as unbooked postings, what running machines and reservations have cost up to t and the ledger
+// does not have yet. Together with the ledger they add up to the amount spent by t. t must not be before the last
+// event.
 func (m *Machine) Unposted(t time.Time) []ledger.Posting {
 	u := unposted{at: t}
 	for _, a := range m.Live() {

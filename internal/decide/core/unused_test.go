@@ -9,9 +9,9 @@ import (
 	"scrimp/money"
 )
 
-// What a reservation cost is at every moment what attempts have of it, what is booked as used by nobody, and what
-// is not booked yet; and what is not booked yet is booked to the last unit.
-func TestWhatNobodyUsesIsKnownBetweenItsBookings(t *testing.T) {
+// At every moment the cost of a reservation is the sum of the attempts' parts, the booked unused time and the
+// unbooked rest. The rest is booked exactly.
+func TestUnused_IsKnownBetweenBookings(t *testing.T) {
 	h := newHall(t, 3)
 	h.submit("a", 0)
 	h.tell(h.propose())
@@ -39,7 +39,8 @@ func TestWhatNobodyUsesIsKnownBetweenItsBookings(t *testing.T) {
 			if _, _, cost := p.To.IsCost(); cost && p.Rule == state.ReservedRule {
 				posted = posted.Add(p.Amount)
 			}
-			if _, _, back := p.From.IsCost(); back && p.Rule == state.ReservedRule { // the job's rate is above what was paid
+			// the job's rate is above the paid rate
+			if _, _, back := p.From.IsCost(); back && p.Rule == state.ReservedRule {
 				posted = posted.Sub(p.Amount)
 			}
 		}
@@ -58,7 +59,7 @@ func TestWhatNobodyUsesIsKnownBetweenItsBookings(t *testing.T) {
 	}
 }
 
-// costOf is what attempts on what is reserved have cost by t.
+// costOf returns the cost of attempts on reserved machines by t.
 func costOf(h *hall, t time.Time) (sum money.Amount) {
 	for _, a := range h.m.Live() {
 		if a.Offer() == paidFor {

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// scanned is the slow twin of Books: it goes through all jobs and all postings.
+// scanned computes Books the slow way: from all jobs and all postings.
 func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, map[string]money.Rate) {
 	b := budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 	burn := map[string]money.Rate{}
@@ -67,7 +67,7 @@ func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, ma
 	return b, burn
 }
 
-// accounted is the slow twin of Accounts.
+// accounted computes Accounts the slow way.
 func accounted(m *Machine, t time.Time) []Account {
 	sums := map[books.AccountKey]*Account{}
 	for j := range m.Jobs() {
@@ -92,7 +92,7 @@ func accounted(m *Machine, t time.Time) []Account {
 	return books.ListedAccounts(sums)
 }
 
-// bookedIn sums the postings before an event that are of the limit's window at t.
+// bookedIn sums the postings before an event in the limit's window at t.
 func bookedIn(m *Machine, l budget.Limit, all []ledger.Posting, t time.Time, before uint64) (sum money.Amount) {
 	for _, p := range all {
 		user := ""
@@ -126,7 +126,7 @@ func (n *noise) limitsOf() Body {
 	return BudgetsSet{Rules: budget.Rules{Limits: list}}
 }
 
-// based says what the limits have spent, as of one of the newest events.
+// based returns the spent amounts of the limits as of one of the newest events.
 func (n *noise) based(m *Machine, b BudgetsSet, all []ledger.Posting) BudgetsSet {
 	b.Base, b.AsOf = map[string]state.Spent{}, max(1, m.Seq()-uint64(n.rng.IntN(20)))
 	for _, l := range b.Rules.Limits {
@@ -135,9 +135,8 @@ func (n *noise) based(m *Machine, b BudgetsSet, all []ledger.Posting) BudgetsSet
 	return b
 }
 
-// What the limits have taken is kept by the events that change it, and is what a
-// look at all jobs and all postings finds, whatever happens, and after a restart.
-func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
+// The incremental books equal a scan of all jobs and all postings, whatever happens, and after a restart.
+func TestBooks_MatchAFullScan(t *testing.T) {
 	held, spent, hours, gone, prepared, kept := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(lane.Pick(25, 1_000)) {
 		n := &noise{rng: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
@@ -159,7 +158,8 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 					}
 				}
 			case JobSubmitted:
-				b.Job = fmt.Sprint(n.pick("a", "b", "c"), n.pick("", "", "1", "2", "3")) // some live on as others come
+				// some continue while others arrive
+				b.Job = fmt.Sprint(n.pick("a", "b", "c"), n.pick("", "", "1", "2", "3"))
 				b.Terms.Owner = ledger.Owner{Team: n.pick("t", "u"), Project: n.pick("x", ""), Tags: map[string]string{"k": n.pick("1", "2")}}
 				b.Terms.GPUHours = float64(n.rng.IntN(3)) * n.rng.Float64() * 9
 				e.Body, e.Actor = b, n.pick("user", "user:ann")
@@ -173,7 +173,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				e.Body = n.based(m, b, all)
 			}
 			all = append(all, m.Step(e).Postings...)
-			if n.rng.IntN(3) == 0 { // somebody will set limits
+			if n.rng.IntN(3) == 0 { // a later event sets limits
 				if soon == nil {
 					b, _ := n.limitsOf().(BudgetsSet)
 					soon = &b.Rules

@@ -11,9 +11,9 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// Whatever the order in which looks are asked for, they come out by their time, and
-// those of one time in the order in which their jobs were submitted.
-func TestLooksComeInTheirOrder(t *testing.T) {
+// Looks are ordered by time, and at the same time by the submission of their jobs, whatever the order of the
+// requests.
+func TestWakes_AreOrderedByTimeThenSubmission(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	m := New()
 	for i := range 200 {

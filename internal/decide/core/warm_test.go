@@ -14,13 +14,13 @@ import (
 	"scrimp/internal/market"
 )
 
-// warmRig is a machine of the core on whose instance i1 the program of job j has run for ten
-// minutes, at $1 an hour; a start takes a minute.
+// warmRig is a core on whose instance i1 the program of job j has run for ten minutes at $1 per hour. A start takes
+// a minute.
 type warmRig struct {
 	*Machine
 	t    *testing.T
 	at   time.Duration
-	cost map[string]money.Amount // by job, or by span without a task
+	cost map[string]money.Amount // by job, or by idle span
 	most money.Amount            // budget of each job
 }
 
@@ -29,7 +29,7 @@ func newWarm(t *testing.T, change func(*Config), limits ...budget.Limit) *warmRi
 	return newWarmWith(t, 0, change, limits...)
 }
 
-// newWarmWith is newWarm where a minimum is billed.
+// newWarmWith is newWarm with a minimum charge.
 func newWarmWith(t *testing.T, minimum time.Duration, change func(*Config), limits ...budget.Limit) *warmRig {
 	t.Helper()
 	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}, most: money.Picos(2e12)}
@@ -74,7 +74,7 @@ func (w *warmRig) submit(job, actor string) Outcome {
 		Owner: ledger.Owner{Team: "vision"}, Budget: w.most, HasBudget: true}})
 }
 
-// run has a program run for a while and end.
+// run runs a program for a while and ends it.
 func (w *warmRig) run(attempt string, span time.Duration, reason string) Outcome {
 	w.step(0, AgentClaimed{Attempt: attempt})
 	w.step(0, AttemptStarted{Attempt: attempt})
@@ -88,7 +88,7 @@ func (w *warmRig) is(name string, want money.Amount) {
 	}
 }
 
-// waits reports whether i1 has no task and is not being given back.
+// waits reports whether i1 has no task and is not being released.
 func (w *warmRig) waits() bool {
 	i := w.State().Instance("i1")
 	if i == nil || !i.Live() {
@@ -109,10 +109,9 @@ func launches(out Outcome) (n int) {
 
 func hour(d time.Duration) money.Amount { return money.Rate(1e12).Until(d) }
 
-// The next job of the same user takes the machine that waits, without another launch. Each pays
-// for its own time, and their owner for what is between; the bill is split so that its parts
-// are the whole.
-func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
+// The next job of the same user takes the waiting machine without another launch. Each job pays for its own time,
+// and their owner pays for the time between. The parts of the bill add up to the whole.
+func TestWarm_NextJobTakesTheWaitingMachine(t *testing.T) {
 	w := newWarm(t, nil)
 	j, _ := w.Job("j")
 	if !w.waits() || j.State() != Succeeded || j.Costs() || w.Quiet() {
@@ -149,7 +148,7 @@ func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 
 	bill := BillReceived{Instance: "i1", Launch: "j.1", Lines: []BillLine{{Amount: hour(w.at).Add(money.Picos(7)), Currency: money.USD},
 		{Rule: "tax", Amount: money.Picos(100), Currency: money.USD}}}
-	for range 2 { // a bill that comes again changes nothing
+	for range 2 { // a repeated bill changes nothing
 		w.step(time.Hour, bill)
 		all := money.Amount{}
 		for _, c := range w.cost {
@@ -160,14 +159,14 @@ func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 		}
 	}
 	before := w.cost["i1/idle.1"]
-	bill.Lines[1].Amount = money.Picos(-975e6) // a credit of a millionth of a dollar a second
+	bill.Lines[1].Amount = money.Picos(-975e6) // a credit of a millionth of a dollar per second
 	w.step(0, bill)
 	w.is("i1/idle.1", before.Sub(money.Picos(10e6)))
 }
 
-// What does not fit does not get it: another user's job, one that would pay more for it than
-// for a new one, and any while nobody has shown that it is clean.
-func TestWhoDoesNotGetTheMachineThatWaits(t *testing.T) {
+// Some jobs do not get the machine: that of another user, one that would pay more for it than for a new one, and
+// any before the machine is known to be clean.
+func TestWarm_RefusesTheWrongJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*warmRig)
 		actor  string
@@ -204,8 +203,8 @@ func TestWhoDoesNotGetTheMachineThatWaits(t *testing.T) {
 	}
 }
 
-// A job that waits for a machine to be cleaned gets another where that takes too long.
-func TestAMachineThatIsNotCleanedIsNotWaitedFor(t *testing.T) {
+// A job that waits for a cleanup gets another machine if the cleanup takes too long.
+func TestWarm_DoesNotWaitForALongCleanup(t *testing.T) {
 	w := newWarm(t, nil)
 	w.submit("k", "")
 	out := w.step(DefaultConfig().Detect+time.Second, Tick{})
@@ -215,9 +214,9 @@ func TestAMachineThatIsNotCleanedIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Without room in the budget of its team, or an engine that says so, no machine waits; and a
-// limit that is spent ends one that does.
-func TestNoMachineWaitsWithoutAHold(t *testing.T) {
+// A machine waits only if its team's budget has room and its engine allows it. A spent limit ends a waiting
+// machine.
+func TestWarm_NeedsAHold(t *testing.T) {
 	limit := func(dollars money.Amount) budget.Limit {
 		return budget.Limit{Scope: "team:vision", Window: budget.Day, Dollars: &dollars}
 	}
@@ -234,12 +233,12 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 		}
 		return sum
 	}
-	// What it is paid for anyway is held; what it may cost beyond gives way to who needs the room.
+	// The time paid for anyway is held; the possible cost beyond it yields to jobs that need the room.
 	if w := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12))); held(w) != hour(5*time.Minute) {
 		t.Errorf("held is %v, want %v", held(w), hour(5*time.Minute))
 	}
 	full := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12)))
-	full.most = money.Picos(1.8e12) // of 1.83 that are left, 0.08 are held
+	full.most = money.Picos(1.8e12) // of the remaining 1.83, 0.08 are held
 	no := full.admission.Refuses(Event{At: agentsStart.Add(full.at), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "k", Terms: Terms{Name: "k",
 		Currency: money.USD, Owner: ledger.Owner{Team: "vision"}, Budget: full.most, HasBudget: true}}})
 	if no == nil || no.Limit == nil || !strings.Contains(no.Limit.Fix, "$0.0833 of what is held is for 1 machine waiting for a job") {
@@ -250,13 +249,13 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 		t.Errorf("held is %v for nothing that is paid", held(w))
 	}
 	w.step(time.Second, MachineCleaned{Instance: "i1"})
-	w.most = money.Picos(2e12).Sub(hour(10*time.Minute + time.Second)) // all that is left
+	w.most = money.Picos(2e12).Sub(hour(10*time.Minute + time.Second)) // all that remains
 	w.by("user:bob", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Owner: ledger.Owner{Team: "vision"},
 		Budget: w.most, HasBudget: true}})
 	if k, ok := w.Job("k"); !ok || k.State().Over() || w.waits() {
 		t.Errorf("a job that needs the room of the machine that waits: let in %v, and it waits %v", ok, w.waits())
 	}
-	// A limit that has no room for another minute: the job itself may cost all of it.
+	// The limit has no room for another minute: the job itself may spend all of it.
 	if w := newWarm(t, nil, limit(hour(10*time.Minute+30*time.Second))); w.waits() || w.cost["j"] != hour(10*time.Minute) {
 		t.Error("it waits, and its team has no room for that")
 	}
@@ -268,13 +267,13 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 	}
 }
 
-// Where the next job has come late three times, or never, the machine is given back at once;
-// where it came soon, it is kept for just as long as that takes.
-func TestItWaitsAsLongAsItPaid(t *testing.T) {
+// If the next job came late three times, or never, the machine is released at once. If it came soon, the machine
+// waits just that long.
+func TestWarm_LearnsHowLongToWait(t *testing.T) {
 	w := newWarm(t, nil)
 	for n := range 3 {
 		name := string(rune('a' + n))
-		w.step(10*time.Minute, Tick{}) // i1 is given back
+		w.step(10*time.Minute, Tick{}) // i1 is released
 		if n == 0 {
 			w.step(0, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at), Cause: "terminated"})
 		}
@@ -289,8 +288,8 @@ func TestItWaitsAsLongAsItPaid(t *testing.T) {
 	}
 }
 
-// What a minimum charge adds is of whoever had the machine when it ended, and no job's that was over.
-func TestAJobThatIsOverPaysForNoMinimumAfterIt(t *testing.T) {
+// The extra cost of a minimum charge belongs to the owner of the machine at its end, not to a finished job.
+func TestWarm_FinishedJobPaysNoMinimum(t *testing.T) {
 	w := newWarmWith(t, time.Hour, nil)
 	w.step(10*time.Second, MachineCleaned{Instance: "i1"})
 	w.step(20*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(20 * time.Second), Cause: "stopped"})
@@ -301,9 +300,9 @@ func TestAJobThatIsOverPaysForNoMinimumAfterIt(t *testing.T) {
 	w.is("i1/idle.1", hour(time.Hour).Sub(hour(10*time.Minute)))
 }
 
-// A machine of which nobody shows that it is clean is given back, and so is one that was
-// to wait when its engine lets none wait any more.
-func TestAMachineThatIsOfNoUseIsGivenBack(t *testing.T) {
+// A machine that is not known to be clean is released. So is one that was to wait when its engine stops allowing
+// it.
+func TestWarm_ReleasesAnUnusableMachine(t *testing.T) {
 	w := newWarmWith(t, time.Hour, nil)
 	w.step(DefaultConfig().Detect+DefaultConfig().Patience, Tick{})
 	if w.waits() {
@@ -317,8 +316,8 @@ func TestAMachineThatIsOfNoUseIsGivenBack(t *testing.T) {
 	}
 }
 
-// How long a machine waits goes by what its first start took, also after a warm one.
-func TestAWarmStartTeachesNothingOfAStart(t *testing.T) {
+// The waiting time depends on the machine's first start, even after a warm one.
+func TestWarm_StartKeepsTheLearnedStartTime(t *testing.T) {
 	w := newWarm(t, nil)
 	w.step(time.Second, MachineCleaned{Instance: "i1"})
 	w.by("", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Restart: time.Hour}})
@@ -329,9 +328,9 @@ func TestAWarmStartTeachesNothingOfAStart(t *testing.T) {
 	}
 }
 
-// A machine that ends while it waits, or had ended before it was taken and nobody knew: what
-// each pays is its own time still, and all of it is what the machine cost.
-func TestAMachineThatEndsWhileItWaits(t *testing.T) {
+// A machine ends while it waits, or had ended unnoticed before a job took it. Each still pays for its own time, and
+// the sum is the cost of the machine.
+func TestWarm_MachineEndsWhileItWaits(t *testing.T) {
 	w := newWarm(t, nil)
 	w.step(30*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(20 * time.Second), Cause: "interrupted"})
 	w.is("j", hour(10*time.Minute))
@@ -349,8 +348,8 @@ func TestAMachineThatEndsWhileItWaits(t *testing.T) {
 	}
 }
 
-// What a window is expected to cost has what a machine that waits is paid for.
-func TestAMachineThatWaitsIsExpectedToCost(t *testing.T) {
+// The expected cost of a window includes the paid time of a waiting machine.
+func TestWarm_CountsInTheExpectedCost(t *testing.T) {
 	w := newWarmWith(t, 15*time.Minute, nil)
 	list, _, _ := w.decider.Courses(agentsStart.Add(w.at), 10)
 	if len(list) != 1 || list[0].ID != "i1" || list[0].Lasts != 6*time.Minute || list[0].Rate != 1e12 || list[0].Owner.Team != "vision" {

@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// What a machine on which a user's program runs says of its end concerns that user's job: others
-// rent from the offer as before, and its hazard is what it was. What the provider says counts for all.
-func TestAnAgentsWordConcernsItsOwnJob(t *testing.T) {
+// A report by a machine that runs a user's program affects only that user's job: others still rent from the offer,
+// and its hazard does not change. The provider's report counts for all.
+func TestAgentReport_AffectsOnlyItsJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		says   []core.Body
 		rents  bool // another job gets a machine of the offer at once
@@ -42,7 +42,7 @@ func TestAnAgentsWordConcernsItsOwnJob(t *testing.T) {
 			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			step := func(b core.Body) (launched bool) {
 				now = now.Add(time.Second)
-				switch x := b.(type) { // what is said lies an hour ahead where no time is given
+				switch x := b.(type) { // without a given time the report is an hour ahead
 				case core.InterruptionAnnounced:
 					x.At = now.Add(time.Hour)
 					b = x

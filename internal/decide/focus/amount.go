@@ -8,27 +8,28 @@ import (
 	"scrimp/internal/decide/charge"
 )
 
-// hours and charges are the units of quantities. A charge that has no price of an hour is one at its amount.
+// hours and charges are the units of quantities. A charge without an hourly price has quantity one and its amount
+// as price.
 const (
 	hours   = "Hours"
 	charges = "Charges"
 )
 
-// places is how many decimals a quantity has: so many that its product with the price differs from the cost by less
-// than 1e-12, whatever the price.
+// places is the number of decimals of a quantity. With so many, quantity × price differs from the cost by less than
+// 1e-12 at any price.
 const places = 18
 
-// amounts are the numbers of a row, exact decimals.
+// amounts holds the numbers of a row as exact decimals.
 type amounts struct {
 	priced                                                     bool
 	cost, quantity, consumed, unit, price, listPrice, listCost string
 }
 
-// amountsOf chooses the quantity so that quantity × price is the cost: the machine time, but for what the ledger's last
-// digit (1e-12) rounds. The quantity is rounded away from zero, so that the product is never below the cost, and both
-// round to the same.
+// amountsOf chooses the quantity so that quantity × price is the cost. It is the machine time up to the rounding of
+// the ledger's last digit (1e-12). The quantity is rounded away from zero, so the product is never below the cost,
+// and both round to the same amount.
 //
-// 90 s at $0.9731 an hour cost $0.0243275: 0.025 × 0.9731.
+// Example: 90 s at $0.9731 per hour cost $0.0243275 = 0.025 × 0.9731.
 func amountsOf(c *charge.Charge) amounts {
 	rate := big.NewInt(int64(c.Price.Rate))
 	total := Number(c.Amount.String())
@@ -53,7 +54,7 @@ func amountsOf(c *charge.Charge) amounts {
 	a.listPrice, a.listCost = a.price, total
 	if c.ListPrice.Known {
 		a.listPrice = Number(c.ListPrice.Rate.String())
-		cost := new(big.Int).Mul(q, big.NewInt(int64(c.ListPrice.Rate))) // of 1e-30, cut off at 1e-18
+		cost := new(big.Int).Mul(q, big.NewInt(int64(c.ListPrice.Rate))) // in units of 1e-30, truncated to 1e-18
 		a.listCost = decimal(cost.Quo(cost, tenTo12), places)
 	}
 	return a
@@ -61,21 +62,21 @@ func amountsOf(c *charge.Charge) amounts {
 
 func tenTo(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
-// Powers of ten, which nothing changes.
+// Powers of ten; read-only.
 var (
 	tenTo12     = tenTo(12)
 	tenToPlaces = tenTo(places)
 	hour        = big.NewInt(3600e9)
 )
 
-// ratio is part of whole with twelve decimals, rounded to the nearest.
+// ratio returns part / whole with twelve decimals, rounded to nearest.
 func ratio(part, whole int64) string {
 	n := new(big.Int).Mul(big.NewInt(part), tenTo12)
 	n.Add(n, big.NewInt(whole/2))
 	return decimal(n.Quo(n, big.NewInt(whole)), 12)
 }
 
-// decimal writes n times 10 to the power of -places.
+// decimal formats n · 10^-places.
 func decimal(n *big.Int, places int) string {
 	digits := new(big.Int).Abs(n).String()
 	if len(digits) <= places {
@@ -89,7 +90,7 @@ func decimal(n *big.Int, places int) string {
 	return text
 }
 
-// Number gives a whole number a decimal, so that no loader takes the column for one of integers.
+// Number adds a decimal to a whole number, so that no loader infers an integer column.
 func Number(number string) string {
 	if strings.Contains(number, ".") {
 		return number
@@ -97,8 +98,8 @@ func Number(number string) string {
 	return number + ".0"
 }
 
-// ID is a name that no loader takes for a number, a date, an absent value or a formula: what might be one begins with
-// what it is of.
+// ID returns name, prefixed with of and a hyphen if a loader may read it as a number, a date, a missing value or a
+// formula.
 func ID(of, name string) string {
 	if charge.Misread(name) {
 		return of + "-" + name

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// A million rows are to take less than 30 s with all that is around them.
+// A million rows must take less than 30 s, including their input and output.
 func BenchmarkRows(b *testing.B) {
 	rate := money.Rate(973_100_000_001)
 	c := charge.Charge{Begin: begin, Timed: true, Currency: "USD", Category: ledger.Compute, Use: ledger.Useful, Phase: ledger.Accrued,

@@ -1,5 +1,5 @@
-// Package focus writes charges as rows of FOCUS, the FinOps Open Cost and Usage Specification (focus.finops.org): the
-// data set CostAndUsage of versions 1.2 to 1.4.
+// Package focus writes charges as rows of FOCUS, the FinOps Open Cost and Usage Specification (focus.finops.org):
+// the CostAndUsage data set of versions 1.2 to 1.4.
 package focus
 
 import (
@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// Version is a version of the specification, ten times: 12 is 1.2.
+// Version is a version of the specification times ten: 12 is 1.2.
 type Version int
 
-// The versions that can be written.
+// The supported versions.
 const (
 	V12 Version = 12
 	V13 Version = 13
 	V14 Version = 14
 )
 
-// Versions are those that can be written, for messages.
+// Versions lists the supported versions for messages.
 const Versions = "1.2, 1.3 or 1.4"
 
-// ParseVersion reads "1.2"; "" is the oldest, which most tools read.
+// ParseVersion reads a version such as "1.2". An empty text means the oldest, which most tools read.
 func ParseVersion(text string) (Version, error) {
 	if text == "" {
 		return V12, nil
@@ -38,7 +38,7 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", int(v)/10, int(v)
 // Kind is the type of a column's values.
 type Kind int
 
-// The kinds of columns. A decimal is written in full, a time as RFC 3339 in UTC and to the second.
+// The kinds of columns. Decimals are written in full; times as RFC 3339 in UTC, to the second.
 const (
 	Text Kind = iota
 	Decimal
@@ -46,10 +46,10 @@ const (
 	JSON
 )
 
-// Level is how much a column is needed.
+// Level is the feature level of a column in the specification.
 type Level int
 
-// The levels of the specification; Custom is a column of ours, which begins with x_.
+// The levels; Custom marks scrimp's own columns, whose names start with x_.
 const (
 	Mandatory Level = iota
 	Conditional
@@ -57,18 +57,18 @@ const (
 	Custom
 )
 
-// Column is one of a row.
+// Column is one column of a row.
 type Column struct {
 	Name  string
 	Level Level
 	Kind  Kind
-	Null  bool // it may have no value
-	// From and To are the first and the last version that has the column.
+	Null  bool // it may be null
+	// From and To are the first and the last version with the column.
 	From, To Version
-	fill     func(*row) string // "" is null
+	fill     func(*row) string // an empty text is null
 }
 
-// Columns are those of a version, in the order of a row: by name, those of ours last.
+// Columns returns the columns of a version in row order: by name, scrimp's own last.
 func Columns(v Version) (list []Column) {
 	for _, c := range slices.Concat(standard, own) {
 		if c.From <= v && v <= c.To {
@@ -78,10 +78,10 @@ func Columns(v Version) (list []Column) {
 	return list
 }
 
-// none fills a column that nothing here can say: what only an imported bill knows.
+// none fills a column that only an imported bill could fill.
 func none(*row) string { return "" }
 
-// standard are the columns of the specification, by name.
+// standard lists the columns of the specification, by name.
 var standard = []Column{
 	{"AllocatedMethodDetails", Recommended, JSON, true, V13, V14, (*row).allocatedDetails},
 	{"AllocatedMethodId", Conditional, Text, true, V13, V14, (*row).allocatedMethod},
@@ -152,7 +152,7 @@ var standard = []Column{
 	{"Tags", Conditional, JSON, true, V12, V14, (*row).tags},
 }
 
-// own are our columns.
+// own lists scrimp's own columns.
 var own = []Column{
 	{"x_Job", Custom, Text, true, V12, V14, func(r *row) string { return ID("job", r.Owner.Job) }},
 	{"x_Attempt", Custom, Text, true, V12, V14, func(r *row) string { return ID("attempt", r.Owner.Attempt) }},
@@ -162,7 +162,7 @@ var own = []Column{
 	{"x_User", Custom, Text, true, V12, V14, func(r *row) string { return ID("user", r.User) }},
 	{"x_Outcome", Custom, Text, true, V12, V14, func(r *row) string { return string(r.Use) }},
 	{"x_Confidence", Custom, Text, true, V12, V14, func(r *row) string { return string(r.Confidence()) }},
-	{"x_PriceVersion", Custom, Text, true, V12, V14, none}, // the ledger does not keep it
+	{"x_PriceVersion", Custom, Text, true, V12, V14, none}, // the ledger does not store it
 	{"x_Rule", Custom, Text, true, V12, V14, func(r *row) string { return ID("rule", r.Rule) }},
 	{"x_ListPriceSource", Custom, Text, true, V12, V14, (*row).listPriceSource},
 }

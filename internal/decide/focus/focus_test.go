@@ -23,10 +23,10 @@ import (
 
 var begin = time.Date(2026, 10, 30, 22, 13, 7, 1234567, time.UTC)
 
-// odd are names that a loader or a spreadsheet takes for something else.
+// odd lists names that a loader or a spreadsheet misreads.
 var odd = []string{"", "a", "2026", "1e5", "NaN", "null", "true", "-", "=1+1", "0", "2026-10-01", "東京", "<b>\"x\",\n"}
 
-// drawn is a charge as the ledger can lead to one: its amount is that of its time and price but for the last digits.
+// drawn draws a charge that the ledger can produce: its amount is time × price up to the last digits.
 func drawn(t *rapid.T) charge.Charge {
 	at := begin.Add(time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "begin")))
 	c := charge.Charge{Begin: at, End: at.Add(time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "span"))), Currency: "USD",
@@ -56,7 +56,7 @@ func drawn(t *rapid.T) charge.Charge {
 	return c
 }
 
-// Every row of every charge keeps the rules of the format, in each version, and the costs add up exactly.
+// Every row of every charge follows the rules of the format in each version, and the costs add up exactly.
 func TestRows_KeepTheRulesOfTheFormat(t *testing.T) {
 	for _, v := range []focus.Version{focus.V12, focus.V13, focus.V14} {
 		t.Run(v.String(), func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestRows_KeepTheRulesOfTheFormat(t *testing.T) {
 	}
 }
 
-// The table of columns is that of the specification: 57, 65 and 65, by name, ours behind.
-func TestColumns_AreThoseOfTheSpecification(t *testing.T) {
+// The columns are those of the specification, 57, 65 and 65, by name, followed by scrimp's own.
+func TestColumns_MatchTheSpecification(t *testing.T) {
 	for v, n := range map[focus.Version]int{focus.V12: 57, focus.V13: 65, focus.V14: 65} {
 		var names []string
 		for _, c := range focus.Columns(v) {
@@ -98,8 +98,8 @@ func TestColumns_AreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-// 90 s at $0.9731 an hour are 0.025 hours and $0.0243275, with a list price of $2.
-func TestRow_OfTheExample(t *testing.T) {
+// 90 s at $0.9731 per hour are 0.025 hours and $0.0243275, with a list price of $2.
+func TestRow_MatchesTheExample(t *testing.T) {
 	hour := begin.Truncate(time.Hour)
 	rate, _ := money.ParseRate("0.9731")
 	c := charge.Charge{Begin: hour, End: hour.Add(90 * time.Second), Timed: true, Time: 90 * time.Second, Amount: rate.Until(90 * time.Second),
@@ -122,8 +122,8 @@ func TestRow_OfTheExample(t *testing.T) {
 	}
 }
 
-// No text begins like a formula, and a charge by a rule has the price of its machine, as the price sheet has it.
-func TestRow_OfOddNames(t *testing.T) {
+// No text starts like a formula, and a charge by a rule has the price of its machine, as in the price sheet.
+func TestRow_PrefixesOddNames(t *testing.T) {
 	c := charge.Charge{Begin: begin, End: begin.Add(time.Hour), Amount: money.Picos(5), Currency: "USD", Category: ledger.Compute, Use: ledger.Idle,
 		Rule: market.RuleMinimum, Provider: "-p", Region: "007", SKU: "=cmd()", Source: charge.Source{Capacity: market.Spot}}
 	w := focus.NewWriter(focus.V14)
@@ -144,7 +144,7 @@ func TestRow_OfOddNames(t *testing.T) {
 	}
 }
 
-func TestParseVersion_NamesThoseThatAreThere(t *testing.T) {
+func TestParseVersion_ErrorListsTheVersions(t *testing.T) {
 	if _, err := focus.ParseVersion("1.1"); err == nil || fmt.Sprint(err) != `FOCUS "1.1" is not known: write 1.2, 1.3 or 1.4` {
 		t.Error(err)
 	}

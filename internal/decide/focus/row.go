@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// row is a charge on its way into columns.
+// row is a charge with the values derived for its columns.
 type row struct {
 	charge.Charge
 	service service
@@ -20,22 +20,22 @@ type row struct {
 	amounts
 }
 
-// Writer makes rows of one version.
+// Writer writes rows of one version.
 type Writer struct {
 	columns []Column
-	known   map[tagged]string // tags of attempts as JSON: most rows have those of a row before
+	known   map[tagged]string // cache of the tags as JSON, since most rows repeat those of an earlier row
 }
 
-// tagged is what tags are made of, except the job's own tags, whose text is kept separately.
+// tagged is the cache key of a row's tags; own is the text of the job's own tags.
 type tagged struct{ team, project, environment, model, group, part, job, attempt, user, kind, own string }
 
-// mostTagged bounds the tags that a Writer keeps.
+// mostTagged bounds the cache of a Writer.
 const mostTagged = 2000
 
-// NewWriter makes rows of that version.
+// NewWriter returns a writer for a version.
 func NewWriter(v Version) *Writer { return &Writer{Columns(v), map[tagged]string{}} }
 
-// Header is the names of the columns.
+// Header returns the names of the columns.
 func (w *Writer) Header() (names []string) {
 	for _, c := range w.columns {
 		names = append(names, c.Name)
@@ -43,21 +43,21 @@ func (w *Writer) Header() (names []string) {
 	return names
 }
 
-// Row appends the values of a charge to room; "" is null.
+// Row appends the values of a charge to room; an empty value is null.
 func (w *Writer) Row(room []string, c charge.Charge) []string {
 	r := &row{Charge: c, service: serviceOf(c.Category), amounts: amountsOf(&c)}
 	r.tagged = w.tags(r)
 	for _, column := range w.columns {
 		text := column.fill(r)
 		if column.Kind == Text {
-			text = ID("text", text) // whatever it is made of
+			text = ID("text", text) // any part may need it
 		}
 		room = append(room, text)
 	}
 	return room
 }
 
-// service is what a category of cost is in the words of FOCUS. Each name has one category.
+// service describes a category of cost in FOCUS terms. Each name belongs to one category.
 type service struct{ category, subcategory, name, meter, resource string }
 
 var services = map[ledger.Category]service{
@@ -77,14 +77,14 @@ func serviceOf(c ledger.Category) service {
 	return service{"Other", "Other (Other)", "Other", "Other", "Other"}
 }
 
-// stamp writes a moment as FOCUS wants it, without parts of seconds.
+// stamp formats a moment for FOCUS, in whole seconds.
 func stamp(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 func (r *row) begin() string    { return stamp(r.Begin) }
 func (r *row) month() string    { return stamp(charge.Month(r.Begin)) }
 func (r *row) monthEnd() string { return stamp(charge.NextMonth(r.Begin)) }
 
-// end is after the beginning also where less than a second lies between.
+// end is at least one second after begin, as FOCUS requires an end after the start.
 func (r *row) end() string {
 	begin, end := r.Begin.Truncate(time.Second), r.End.Truncate(time.Second)
 	if !end.After(begin) {
@@ -129,8 +129,8 @@ func (r *row) resourceType() string {
 
 func (r *row) sku() string { return SkuID(cmp.Or(r.SKU, r.service.name)) }
 
-// priceID is the line of the price sheet: the same as long as the same is bought in the same way. Machine time that a
-// rule charges, such as a minimum, has the line of the machine: the rule charges its price.
+// priceID identifies a line of the price sheet: it is the same for the same machine and capacity. Machine time
+// charged by a rule, such as a minimum, has the line of the machine, because the rule charges its price.
 func (r *row) priceID() string {
 	by := cmp.Or(string(r.Capacity), "any")
 	if r.Category != ledger.Compute && r.Category != ledger.Fixed {
@@ -139,19 +139,19 @@ func (r *row) priceID() string {
 	return PriceID(r.Provider, r.Region, r.sku(), by)
 }
 
-// PriceID names a price by what is bought: provider, region, SKU, and how it is bought. Its parts are named as in the
-// columns of their own.
+// PriceID identifies a price by provider, region, SKU and how it was bought. Its parts have the same form as in
+// their own columns.
 func PriceID(provider, region, sku, by string) string {
 	return ProviderID(provider) + "/" + cmp.Or(RegionID(region), "-") + "/" + SkuID(sku) + "/" + by
 }
 
-// ProviderID is the name of a provider, in every file that has one.
+// ProviderID returns the name of a provider as all files write it.
 func ProviderID(name string) string { return ID("provider", cmp.Or(name, "unknown")) }
 
-// RegionID is the name of a region.
+// RegionID returns the name of a region as all files write it.
 func RegionID(name string) string { return ID("region", name) }
 
-// SkuID is the name of a type of machine.
+// SkuID returns the name of a machine type as all files write it.
 func SkuID(name string) string { return ID("sku", name) }
 
 func (r *row) priceDetails() string {
@@ -189,12 +189,12 @@ func (r *row) listPriceSource() string {
 	if r.priced && r.ListPrice.Known {
 		return "on-demand"
 	}
-	return "agreed" // nobody knows the public price, so none is saved
+	return "agreed" // the public price is unknown, so no saving is reported
 }
 
 func (r *row) tags() string { return r.tagged }
 
-// tags are those of tagsOf.
+// tags returns tagsOf(r), cached.
 func (w *Writer) tags(r *row) string {
 	o := &r.Owner
 	k := tagged{o.Team, o.Project, o.Environment, o.ModelVersion, o.Group, o.Part, o.Job, o.Attempt, r.User, r.Kind,
@@ -210,7 +210,7 @@ func (w *Writer) tags(r *row) string {
 	return text
 }
 
-// tagsOf are the job's tags and whose the cost is. A tag of the job keeps its name.
+// tagsOf returns the job's tags and the owner of the cost as JSON. On a conflict the job's own tag wins.
 func tagsOf(r *row) string {
 	o := &r.Owner
 	tags := map[string]string{"team": o.Team, "project": o.Project, "environment": o.Environment,
@@ -224,7 +224,7 @@ func tagsOf(r *row) string {
 	return text(tags)
 }
 
-// text is a value as JSON. Values of our own types are always JSON.
+// text marshals a value of scrimp's own types, which cannot fail.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -261,7 +261,7 @@ func (r *row) allocatedTags() string {
 	return r.tagged
 }
 
-// allocatedDetails say which share of its machine the task pays for, where that is known.
+// allocatedDetails states which share of its machine the task pays for, if known.
 func (r *row) allocatedDetails() string {
 	if !r.Shared || r.Whole == 0 || !r.Timed {
 		return ""

@@ -10,24 +10,24 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// fleet makes rows as the ledger of some teams has them, with what is usual: jobs on spot and on-demand, groups of
-// trials, jobs that recur each night, interruptions, idle times, volumes, transfer, prices that move and are late.
+// fleet generates the ledger rows of some teams with normal activity: jobs on spot and on-demand, groups of trials,
+// nightly jobs, interruptions, idle times, volumes, transfer, and prices that move or arrive late.
 type fleet struct {
 	*rand.Rand
 	start time.Time
 	days  int
 	rows  []Row
 	n     int
-	extra []loss // what the planted incident costs
+	extra []loss // the cost of the planted incident
 }
 
-// loss is money that an incident wastes over a span.
+// loss is money wasted by an incident over a span.
 type loss struct {
 	begin, end time.Time
 	cost       float64
 }
 
-// lost is what was wasted before a time.
+// lost returns the money wasted before a time.
 func (f *fleet) lost(until time.Time) (sum float64) {
 	for _, l := range f.extra {
 		switch {
@@ -49,13 +49,13 @@ var skus = []sku{{"g5.xlarge", 1.0, 0.4}, {"g5.12xlarge", 5.7, 2.3}, {"p4d.24xla
 
 func (f *fleet) id(kind string) string { f.n++; return fmt.Sprintf("%s-%d", kind, f.n) }
 
-// spot is the price of spot at a time: it moves slowly within some per cent.
+// spot returns the spot price at a time: it moves slowly within a few per cent.
 func (s *sku) spot(at time.Time) float64 {
 	h := float64(at.Unix()) / 3600
 	return s.now * (1 + 0.06*math.Sin(h/37+s.list) + 0.04*math.Sin(h/5.3))
 }
 
-// machine adds machine time, cut at whole hours.
+// machine adds machine time, split at whole hours.
 func (f *fleet) machine(r Row, s *sku, begin, end time.Time) {
 	for begin.Before(end) {
 		cut := begin.Truncate(time.Hour).Add(time.Hour)
@@ -80,7 +80,7 @@ func rate(v float64) ledger.Price { return ledger.PriceOf(money.Rate(int64(v*1e1
 
 func dollars(v float64) money.Amount { a, _ := money.Estimated(v); return a }
 
-// job adds one job with its attempts, its machine's idle time, its volume and its transfer, and returns its end.
+// job adds one job with its attempts, idle time, volume and transfer, and returns its end.
 func (f *fleet) job(r Row, s *sku, begin time.Time, length time.Duration) time.Time {
 	r.BusyKnown, r.Busy = true, 0.55+0.4*f.Float64()
 	at, left := begin, length
@@ -113,7 +113,7 @@ func (f *fleet) job(r Row, s *sku, begin time.Time, length time.Duration) time.T
 	return at
 }
 
-// plain adds a cost that is no machine time.
+// plain adds a cost without machine time.
 func (f *fleet) plain(r Row, c ledger.Category, cost float64, begin, end time.Time) {
 	r.Machine, r.Category, r.Use, r.SKU, r.Capacity, r.BusyKnown = false, c, ledger.Useful, "", "", false
 	r.Begin, r.End, r.Amount, r.Currency, r.Price = begin, end, dollars(cost), "USD", ledger.Price{}
@@ -127,12 +127,12 @@ func (f *fleet) capacity() string {
 	return "spot"
 }
 
-// length is that of a job.
+// length draws the length of a job.
 func (f *fleet) length(hours float64) time.Duration {
 	return time.Duration(hours * math.Exp(0.6*f.NormFloat64()) * float64(time.Hour)).Round(time.Minute)
 }
 
-// usual adds what is usual for a team. Its nightly jobs cost grows times as much on each day.
+// usual adds the normal activity of a team. The cost of its nightly jobs grows by the factor grows each day.
 func (f *fleet) usual(team string, size float64, grows func(day int) float64) {
 	for day := range f.days {
 		midnight := f.start.AddDate(0, 0, day)
@@ -159,12 +159,12 @@ func (f *fleet) usual(team string, size float64, grows func(day int) float64) {
 				&skus[i], midnight.Add(2*time.Hour), time.Duration(hours*float64(time.Hour)))
 		}
 	}
-	for range f.days / 2 { // prices that are late by some minutes
+	for range f.days / 2 { // prices that are some minutes late
 		f.unprice(team, f.start.Add(time.Duration(f.Float64()*float64(f.days)*24)*time.Hour), 4*time.Minute, "")
 	}
 }
 
-// unprice takes the price of machine time of a span away, where a row is cut.
+// unprice removes the price of machine time within a span, at row boundaries.
 func (f *fleet) unprice(team string, from time.Time, long time.Duration, name string) {
 	until := from.Add(long)
 	for i, n := 0, len(f.rows); i < n; i++ {
@@ -199,7 +199,7 @@ func newFleet(seed uint64, days int) *fleet {
 	return &fleet{Rand: rand.New(rand.NewPCG(seed, 36)), start: time.Date(2026, 8, 3, 0, 0, 0, 0, time.UTC), days: days}
 }
 
-// waste adds machine time or a plain cost, all of which is lost.
+// waste adds machine time or a plain cost and counts all of it as lost.
 func (f *fleet) waste(add func()) {
 	n := len(f.rows)
 	add()
@@ -208,7 +208,7 @@ func (f *fleet) waste(add func()) {
 	}
 }
 
-// incidents are what is planted into the team "a" at a time.
+// incidents plants an incident of each kind into team "a" at a time.
 var incidents = []struct {
 	name  string
 	kinds []Kind
@@ -278,7 +278,7 @@ var incidents = []struct {
 	{"prices that do not come", []Kind{Unpriced}, func(f *fleet, at time.Time) { f.unprice("a", at, 30*time.Hour, "g5.xlarge") }},
 }
 
-// planned is a big run that somebody approved.
+// planned is a large approved run.
 func (f *fleet) planned(at time.Time) {
 	for i := range 150 {
 		f.job(Row{Team: "a", Project: "p", Group: "big", Job: fmt.Sprint("big-", i), Capacity: "on-demand", Planned: true}, &skus[2], at,

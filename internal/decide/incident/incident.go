@@ -1,8 +1,8 @@
-// Package incident finds what goes wrong with the spending of a fleet: rows of the ledger in, alerts out, each with
-// since when, what is at stake, and which job, machine or price it is about.
+// Package incident detects problems in the spending of a fleet. It reads rows of the ledger and returns alerts;
+// each alert gives its start, the amount at stake, and the job, machine or price that it concerns.
 //
-// Find replays the rows in slots of five minutes. A rule sees the slots up to now and what the same team did before,
-// never what comes after, so an alert of the past is one that would have been sent then.
+// Find replays the rows in slots of five minutes. A rule sees the slots up to now and the team's own past, never
+// the future, so an alert of the past is one that Find would have raised at that time.
 package incident
 
 import (
@@ -14,49 +14,49 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Slot is the time from one look to the next.
+// Slot is the length of one replay step.
 const Slot = 5 * time.Minute
 
-// Kind is what goes wrong.
+// Kind is the type of an incident.
 type Kind string
 
 // The kinds.
 const (
 	IdleMachine   Kind = "idle machine"           // a machine has no task and nobody releases it
-	Interruptions Kind = "interruptions"          // attempts begin again and again
-	RunawayTrials Kind = "runaway trials"         // a group begins more jobs than any before
+	Interruptions Kind = "interruptions"          // attempts restart again and again
+	RunawayTrials Kind = "runaway trials"         // a group starts more jobs than any group before
 	PriceJump     Kind = "price jump"             // the same machine, bought in the same way, costs more
 	FallBack      Kind = "fall-back to on-demand" // jobs move from spot to on-demand
 	TransferStorm Kind = "transfer storm"         // transfer or storage far above its usual
-	OrphanVolume  Kind = "orphan volume"          // a volume whose machine is gone
+	OrphanVolume  Kind = "orphan volume"          // a volume outlives its machine
 	OtherMachine  Kind = "other machine"          // a recurring job runs on a dearer machine than before
 	CostCreep     Kind = "cost creep"             // a recurring job costs more from run to run
-	Stall         Kind = "stalled job"            // the accelerators wait, and are paid for
-	Unpriced      Kind = "price data missing"     // machines run at a price that nobody knows
+	Stall         Kind = "stalled job"            // accelerators wait while they are paid for
+	Unpriced      Kind = "price data missing"     // machines run at an unknown price
 	LongRun       Kind = "long run"               // a recurring job runs far longer than before
-	Spend         Kind = "spend"                  // a team spends far more than ever, and no other rule says why
+	Spend         Kind = "spend"                  // a team spends far more than ever, and no other rule explains it
 )
 
-// Row is what something cost over a span of time.
+// Row is the cost of one thing over a span of time.
 type Row struct {
 	Begin, End time.Time
 	Amount     money.Amount
 	Currency   money.Currency
 	Category   ledger.Category
 	Use        ledger.Use   // Idle: the machine had no task
-	Price      ledger.Price // of an hour; of machine time only
-	Machine    bool         // it is machine time
+	Price      ledger.Price // per hour; of machine time only
+	Machine    bool         // the row is machine time
 
 	Team, Project, Group, Job, Attempt, Instance string
-	// Series is the name that the runs of a recurring job share; "": the job does not recur.
+	// Series is the name that the runs of a recurring job share; empty if the job does not recur.
 	Series string
 
 	Provider, Region, SKU, Capacity string
 
-	// Busy is the share of time that accelerators worked, where BusyKnown.
+	// Busy is the share of time in which accelerators worked; valid if BusyKnown.
 	Busy      float64
 	BusyKnown bool
-	// Planned says that somebody approved this spending, or marked it as planned: it is compared with nothing.
+	// Planned is set if somebody approved this spending or tagged it as planned. No rule compares it with anything.
 	Planned bool
 }
 
@@ -67,17 +67,17 @@ type Alert struct {
 	Project  string
 	About    string // the job, machine, group, volume or SKU
 	Since    time.Time
-	Found    time.Time // when the rule could first say so
-	Until    time.Time // when it ended; zero: it goes on
+	Found    time.Time // when the rule could first report it
+	Until    time.Time // when it ended; zero while it continues
 	AtFound  money.Amount
-	AtStake  money.Amount // what it has cost beyond the usual, an estimate; up to Until
+	AtStake  money.Amount // the estimated cost beyond the usual, up to Until
 	Currency money.Currency
 	Why      string
 	Jobs     []string // at most five
 }
 
-// Find returns the incidents of the rows, in the order in which they were found. Rows may come in any order. Currencies
-// do not mix: each is a fleet of its own.
+// Find returns the incidents of the rows in the order of Found. Rows may come in any order. Find treats each
+// currency as a fleet of its own.
 func Find(rows []Row) (alerts []Alert) {
 	byCurrency := map[money.Currency][]*Row{}
 	for i := range rows {
@@ -101,10 +101,10 @@ func Find(rows []Row) (alerts []Alert) {
 type piece struct {
 	*Row
 	cost  float64
-	hours float64 // of the slot that the row covers
+	hours float64 // the part of the slot that the row covers
 }
 
-// replay goes through the slots.
+// replay runs the rules over every slot from the first row to the last.
 func (w *watch) replay(rows []*Row) {
 	slices.SortStableFunc(rows, func(a, b *Row) int { return a.Begin.Compare(b.Begin) })
 	if len(rows) == 0 {
@@ -114,7 +114,8 @@ func (w *watch) replay(rows []*Row) {
 	var open []*Row
 	for at, next := rows[0].Begin.Truncate(Slot), 0; next < len(rows) || len(open) > 0; at = at.Add(Slot) {
 		if len(open) == 0 && rows[next].Begin.Sub(at) > forget {
-			at = rows[next].Begin.Truncate(Slot) // nothing for so long that nothing is left to compare with
+			// the gap is so long that the rules have no past left to compare with
+			at = rows[next].Begin.Truncate(Slot)
 		}
 		end := at.Add(Slot)
 		for ; next < len(rows) && rows[next].Begin.Before(end); next++ {
@@ -134,7 +135,7 @@ func (w *watch) replay(rows []*Row) {
 	}
 }
 
-// within is the part of a row between two times. A row without a length is where it begins.
+// within returns the part of a row between two times. A row without a length belongs to the slot of its Begin.
 func (r *Row) within(from, until time.Time) piece {
 	whole := r.End.Sub(r.Begin)
 	if whole <= 0 {

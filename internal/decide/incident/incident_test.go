@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Each incident is planted into a fleet of its own. The alert is early: what is lost before it is at most a twentieth
-// of what a detector loses that is a day late.
+// Each incident is planted into a fleet of its own. The alert must be early: the money lost before it is at most a
+// twentieth of what a detector loses that is a day late.
 func TestFind_FindsWhatWasPlanted(t *testing.T) {
 	ours, late := 0.0, 0.0
 	for i, c := range incidents {
@@ -76,7 +76,7 @@ func TestFind_IsQuietOnQuietFleets(t *testing.T) {
 	}
 }
 
-func TestFind_APlannedRunIsNoIncident(t *testing.T) {
+func TestFind_IgnoresAPlannedRun(t *testing.T) {
 	for seed := range uint64(lane.Pick(1, 20)) {
 		f := newFleet(2000+seed, 30)
 		f.usual("a", 1, flat)

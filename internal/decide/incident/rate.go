@@ -15,11 +15,11 @@ const (
 	storage = ledger.Storage
 )
 
-// attempts watches how many attempts begin again in an hour.
+// attempts counts the restarts of attempts per hour.
 type attempts struct {
-	of     map[string]map[string]bool // by job: its attempts
+	of     map[string]map[string]bool // the attempts of each job
 	seen   map[string]time.Time
-	counts map[[2]string]*hourly // of a team, and of a job of it
+	counts map[[2]string]*hourly // by team, and by team and job
 	stakes map[[2]string]*past
 }
 
@@ -28,42 +28,19 @@ func newAttempts() rule {
 }
 
 const (
-	stormLeast  = 6    // attempts in an hour
-	stormChance = 1e-5 // of so many by chance
+	stormLeast  = 6    // attempts per hour
+	stormChance = 1e-5 // the probability of so many by chance
 )
 
 func (a *attempts) slot(w *watch, list []piece) {
-	began, lost, jobs := map[[2]string]float64{}, map[[2]string]float64{}, map[string][]string{}
-	for i := range list {
-		p := &list[i]
-		if p.Job == "" {
-			continue
-		}
-		if p.Use == ledger.Lost || p.Use == ledger.StartUp {
-			lost[[2]string{p.Team}] += p.cost
-			lost[[2]string{p.Team, p.Job}] += p.cost
-		}
-		a.seen[p.Job] = w.now
-		if p.Attempt == "" || a.of[p.Job][p.Attempt] {
-			continue
-		}
-		if a.of[p.Job] == nil {
-			a.of[p.Job] = map[string]bool{}
-		} else {
-			began[[2]string{p.Team}]++
-			began[[2]string{p.Team, p.Job}]++
-			jobs[p.Team] = append(jobs[p.Team], p.Job)
-		}
-		a.of[p.Job][p.Attempt] = true
-	}
-	for k := range began {
+	s := a.count(w, list)
+	for k := range s.began {
 		at(a.counts, k)
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(a.counts), compare) {
-		h := a.counts[k]
-		n, most := h.add(w.now, began[k])
-		stake := at(a.stakes, k)
-		stake.add(w.now, lost[k])
+		h, stake := a.counts[k], at(a.stakes, k)
+		n, most := h.add(w.now, s.began[k])
+		stake.add(w.now, s.lost[k])
 		stake.drop(w.now, time.Hour)
 		if k[1] != "" && w.now.Sub(a.seen[k[1]]) > time.Hour {
 			delete(a.counts, k)
@@ -71,29 +48,14 @@ func (a *attempts) slot(w *watch, list []piece) {
 			continue
 		}
 		h.odd = h.odd || w.isNew(Interruptions, k[0], k[1])
-		rate := 0.2
-		if hours := float64(h.hours.n()); hours > 0 {
-			rate = max(rate, 2*h.hours.sum()/hours)
-		}
-		team := k[1] == ""
-		if n < stormLeast || team && (!w.grown() || n <= 2*most || poissonTail(n, rate) > stormChance) {
+		if n < stormLeast {
 			continue
 		}
-		if !team && w.isOpen(Interruptions, k[0], "") {
-			continue
+		if k[1] == "" {
+			a.teamStorm(w, k[0], s.jobs[k[0]], n, most)
+		} else if !w.isOpen(Interruptions, k[0], "") {
+			a.say(w, k, s.jobs[k[0]], fmt.Sprintf("%s began %.0f attempts in an hour", k[1], n))
 		}
-		about, text := k[1], fmt.Sprintf("%s began %.0f attempts in an hour", k[1], n)
-		if team {
-			if w.saysOfJob(k[0], jobs[k[0]]) {
-				continue // one job does it, and is named
-			}
-			text = fmt.Sprintf("jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before",
-				n, most)
-		}
-		h.odd = true
-		w.say(said{kind: Interruptions, team: k[0], about: about, since: w.now.Add(-time.Hour), stake: stake.sum(),
-			small: true, jobs: append(slices.Clone(jobs[k[0]]), about)[:max(1, len(jobs[k[0]]))],
-			why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
 	}
 	for job, seen := range a.seen {
 		if w.now.Sub(seen) > 7*24*time.Hour {
@@ -103,12 +65,70 @@ func (a *attempts) slot(w *watch, list []piece) {
 	}
 }
 
-// saysOfJob reports whether an alert of interruptions is open for one of the jobs.
+// restarts is what one slot shows of attempts that begin again. The keys are a team, and a team with a job of it.
+type restarts struct {
+	began map[[2]string]float64 // attempts after the first
+	lost  map[[2]string]float64 // the cost of lost work and of start-ups
+	jobs  map[string][]string   // by team: the jobs, once for each attempt
+}
+
+// count remembers the attempts of a slot and returns those that begin again, with what they lost.
+func (a *attempts) count(w *watch, list []piece) restarts {
+	s := restarts{map[[2]string]float64{}, map[[2]string]float64{}, map[string][]string{}}
+	for i := range list {
+		p := &list[i]
+		if p.Job == "" {
+			continue
+		}
+		if p.Use == ledger.Lost || p.Use == ledger.StartUp {
+			s.lost[[2]string{p.Team}] += p.cost
+			s.lost[[2]string{p.Team, p.Job}] += p.cost
+		}
+		a.seen[p.Job] = w.now
+		if p.Attempt == "" || a.of[p.Job][p.Attempt] {
+			continue
+		}
+		if a.of[p.Job] == nil {
+			a.of[p.Job] = map[string]bool{}
+		} else {
+			s.began[[2]string{p.Team}]++
+			s.began[[2]string{p.Team, p.Job}]++
+			s.jobs[p.Team] = append(s.jobs[p.Team], p.Job)
+		}
+		a.of[p.Job][p.Attempt] = true
+	}
+	return s
+}
+
+// teamStorm opens an alert for a team whose jobs began n attempts again in an hour, if that is far more than usual and
+// no alert about one of its jobs says it already.
+func (a *attempts) teamStorm(w *watch, team string, jobs []string, n, most float64) {
+	k := [2]string{team}
+	rate, h := 0.2, a.counts[k]
+	if hours := float64(h.hours.n()); hours > 0 {
+		rate = max(rate, 2*h.hours.sum()/hours)
+	}
+	if !w.grown() || n <= 2*most || poissonTail(n, rate) > stormChance || w.saysOfJob(team, jobs) {
+		return
+	}
+	a.say(w, k, jobs, fmt.Sprintf(
+		"jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before", n, most))
+}
+
+// say opens an alert of interruptions about a team, or about a job of it.
+func (a *attempts) say(w *watch, k [2]string, jobs []string, text string) {
+	a.counts[k].odd = true
+	w.say(said{kind: Interruptions, team: k[0], about: k[1], since: w.now.Add(-time.Hour), stake: a.stakes[k].sum(),
+		small: true, jobs: append(slices.Clone(jobs), k[1])[:max(1, len(jobs))],
+		why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
+}
+
+// saysOfJob reports whether an Interruptions alert is open for one of the jobs.
 func (w *watch) saysOfJob(team string, jobs []string) bool {
 	return slices.ContainsFunc(jobs, func(j string) bool { return w.isOpen(Interruptions, team, j) })
 }
 
-// poissonTail is the chance of n or more where rate is expected.
+// poissonTail returns the probability of n or more events if rate are expected.
 func poissonTail(n, rate float64) float64 {
 	term, below := math.Exp(-rate), 0.0
 	for k := 0.0; k < n; k++ {
@@ -120,13 +140,13 @@ func poissonTail(n, rate float64) float64 {
 
 func compare(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
 
-// trials watches how many jobs a group begins.
+// trials counts the jobs that each group starts.
 type trials struct {
-	groups map[[2]string]*begun // team and group
-	most   map[string]*past     // of a team: jobs of the groups that are over
+	groups map[[2]string]*begun // by team and group
+	most   map[string]*past     // by team: jobs per finished group
 }
 
-// begun is the jobs of a group, and what those beyond the usual cost.
+// begun holds the jobs of a group, and the cost of those beyond the usual number.
 type begun struct {
 	project string
 	jobs    map[string]bool
@@ -141,34 +161,14 @@ func newTrials() rule { return &trials{map[[2]string]*begun{}, map[string]*past{
 
 const (
 	trialsLeast = 30 // jobs
-	groupsLeast = 5  // groups before that are compared with; with fewer, a hundred jobs are many
+	groupsLeast = 5  // earlier groups needed for a comparison; with fewer, the limit is trialsFirst
 	trialsFirst = 100
 )
 
 func (t *trials) slot(w *watch, list []piece) {
 	for i := range list {
-		p := &list[i]
-		if p.Group == "" || p.Job == "" {
-			continue
-		}
-		k := [2]string{p.Team, p.Group}
-		g := t.groups[k]
-		if g == nil {
-			g = &begun{project: p.Project, jobs: map[string]bool{}, extra: map[string]bool{}}
-			t.groups[k] = g
-		}
-		g.seen, g.planned = w.now, g.planned || p.Planned
-		limit := t.limit(p.Team)
-		if !g.jobs[p.Job] {
-			g.jobs[p.Job] = true
-			if n := float64(len(g.jobs)); n > limit/1.5 {
-				if g.extra[p.Job] = true; g.since.IsZero() {
-					g.since = w.now.Add(-Slot)
-				}
-			}
-		}
-		if g.extra[p.Job] {
-			g.stake += p.cost
+		if p := &list[i]; p.Group != "" && p.Job != "" {
+			t.count(w, p)
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(t.groups), compare) {
@@ -189,7 +189,30 @@ func (t *trials) slot(w *watch, list []piece) {
 	}
 }
 
-// limit is how many jobs a group may begin.
+// count adds a piece to its group: its job, and its cost if the job is beyond the usual number.
+func (t *trials) count(w *watch, p *piece) {
+	k := [2]string{p.Team, p.Group}
+	g := t.groups[k]
+	if g == nil {
+		g = &begun{project: p.Project, jobs: map[string]bool{}, extra: map[string]bool{}}
+		t.groups[k] = g
+	}
+	g.seen, g.planned = w.now, g.planned || p.Planned
+	limit := t.limit(p.Team)
+	if !g.jobs[p.Job] {
+		g.jobs[p.Job] = true
+		if n := float64(len(g.jobs)); n > limit/1.5 {
+			if g.extra[p.Job] = true; g.since.IsZero() {
+				g.since = w.now.Add(-Slot)
+			}
+		}
+	}
+	if g.extra[p.Job] {
+		g.stake += p.cost
+	}
+}
+
+// limit returns the number of jobs that a group may start.
 func (t *trials) limit(team string) float64 {
 	p := at(t.most, team)
 	if p.n() < groupsLeast {
@@ -198,7 +221,7 @@ func (t *trials) limit(team string) float64 {
 	return max(trialsLeast, 1.5*p.most())
 }
 
-// transfers watches transfer and storage, by team and category.
+// transfers watches the cost of transfer and storage by team and category.
 type transfers struct{ of map[[2]string]*hourly }
 
 func newTransfers() rule { return &transfers{map[[2]string]*hourly{}} }
@@ -234,7 +257,7 @@ func (t *transfers) slot(w *watch, list []piece) {
 	}
 }
 
-// dearest are the names of what cost most, first.
+// dearest returns the names in order of falling cost.
 func dearest(costs map[string]float64) []string {
 	names := slices.Sorted(maps.Keys(costs))
 	slices.SortStableFunc(names, func(a, b string) int {
@@ -256,7 +279,7 @@ func mostly(names []string) string {
 	return ": most of it is of " + names[0]
 }
 
-// spending watches all that a team spends. It speaks only where no other rule did.
+// spending watches the total that a team spends. It raises an alert only if no other rule did.
 type spending struct{ of map[string]*hourly }
 
 func newSpending() rule { return &spending{map[string]*hourly{}} }

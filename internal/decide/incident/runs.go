@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// prices watches what an hour of the same machine, bought in the same way, costs a team, and whether its attempts begin
-// on on-demand where they began on spot before.
+// prices watches the hourly price that a team pays for the same machine at the same capacity, and whether a team's
+// attempts start on on-demand machines where they started on spot before.
 type prices struct {
 	of    map[[2]string]*rates
-	jobs  map[string]bought // of each job
+	jobs  map[string]bought // by job
 	falls map[string]*fall
 }
 
-// rates is what an hour cost, slot by slot.
+// rates holds the hourly price, slot by slot.
 type rates struct {
 	past        past
 	hour        time.Time
-	usual, most float64 // of the past, as of the hour
-	high        int     // slots in a row
+	usual, most float64 // of the past, as of hour
+	high        int     // consecutive slots above the usual
 	stake       float64
 	since       time.Time
 }
 
-// bought is how a job's machine was bought.
+// bought records the attempt and the capacity of a job's machine.
 type bought struct {
 	attempt, capacity string
 	seen              time.Time
 }
 
-// fall is how sure it is that a team buys on-demand now where it bought spot: a CUSUM of the likelihoods.
+// fall measures the evidence that a team now buys on-demand where it bought spot: a CUSUM of log-likelihood ratios.
 type fall struct {
-	begun, onDemand float64 // attempts, ever
+	begun, onDemand float64 // attempts so far
 	sure            float64
 	since           time.Time
 	stake           float64
 	jobs            []string
-	cheap           map[string]float64 // the newest price on spot, by SKU
+	cheap           map[string]float64 // the newest spot price by SKU
 }
 
 func newPrices() rule {
@@ -51,17 +51,19 @@ const (
 	priceJump  = 1.3
 	priceSlots = 2
 	priceKnown = 72  // slots of use before a price is known
-	fallShare  = 0.9 // of attempts on on-demand, in a fall-back
-	fallSure   = 8.0 // the logarithm of how much more likely than the usual
+	fallShare  = 0.9 // share of attempts on on-demand during a fall-back
+	fallSure   = 8.0 // log-likelihood ratio against the usual share
 	onDemand   = "on-demand"
 	spot       = "spot"
 )
 
+// sold is what machines of one kind cost in a slot, and the jobs that ran on them.
+type sold struct {
+	cost, hours float64
+	jobs        []string
+}
+
 func (r *prices) slot(w *watch, list []piece) {
-	type sold struct {
-		cost, hours float64
-		jobs        []string
-	}
 	now, groups := map[[2]string]*sold{}, map[[2]string]bool{}
 	for i := range list {
 		p := &list[i]
@@ -71,39 +73,15 @@ func (r *prices) slot(w *watch, list []piece) {
 		price := p.Price.Rate.Float()
 		b := at(now, [2]string{p.Team, strings.Join(strings.Fields(p.Provider+" "+p.Region+" "+p.SKU+" "+p.Capacity), " ")})
 		b.cost, b.hours, b.jobs = b.cost+float64(price*p.hours), b.hours+p.hours, append(b.jobs, p.Job)
-		if p.Job == "" || p.Capacity != spot && p.Capacity != onDemand {
-			continue
+		if p.Job != "" && (p.Capacity == spot || p.Capacity == onDemand) {
+			r.buys(w, p, price, groups)
 		}
-		f := at(r.falls, p.Team)
-		group := [2]string{p.Team, p.Group}
-		before := r.jobs[p.Job]
-		if before.attempt != p.Attempt || before.capacity != p.Capacity {
-			if p.Group == "" || !groups[group] { // a group decides once for all that begin together
-				f.begins(w, p)
-			}
-			groups[group] = true
-		}
-		if p.Capacity == spot {
-			if f.cheap == nil {
-				f.cheap = map[string]float64{}
-			}
-			f.cheap[p.SKU] = price
-		} else if cheap := f.cheap[p.SKU]; f.sure > 0 && cheap > 0 && cheap < price {
-			f.stake += p.cost * (1 - cheap/price)
-		}
-		r.jobs[p.Job] = bought{p.Attempt, p.Capacity, w.now}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(now), compare) {
 		b, s := now[k], at(r.of, k)
 		r.jump(w, k, s, b.cost/b.hours, b.hours, b.jobs)
 	}
-	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
-		if f := r.falls[team]; f.sure >= fallSure {
-			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
-				why: fmt.Sprintf("the last %d attempts began on on-demand, and %.0f %% of all before: no spot capacity, or "+
-					"deadlines that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
-		}
-	}
+	r.fallBacks(w)
 	for job, b := range r.jobs {
 		if w.now.Sub(b.seen) > 6*time.Hour {
 			delete(r.jobs, job)
@@ -111,7 +89,41 @@ func (r *prices) slot(w *watch, list []piece) {
 	}
 }
 
-// begins counts an attempt that begins on a machine.
+// fallBacks opens an alert for each team that surely buys on-demand now where it bought spot.
+func (r *prices) fallBacks(w *watch) {
+	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
+		if f := r.falls[team]; f.sure >= fallSure {
+			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
+				why: fmt.Sprintf("the last %d attempts began on on-demand, and %.0f %% of all before: no spot capacity, or "+
+					"deadlines that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
+		}
+	}
+}
+
+// buys counts how a job's machine was bought, spot or on-demand. groups holds the groups that this slot has counted: a
+// group decides once for all jobs that begin together.
+func (r *prices) buys(w *watch, p *piece, price float64, groups map[[2]string]bool) {
+	f := at(r.falls, p.Team)
+	group := [2]string{p.Team, p.Group}
+	before := r.jobs[p.Job]
+	if before.attempt != p.Attempt || before.capacity != p.Capacity {
+		if p.Group == "" || !groups[group] {
+			f.begins(w, p)
+		}
+		groups[group] = true
+	}
+	if p.Capacity == spot {
+		if f.cheap == nil {
+			f.cheap = map[string]float64{}
+		}
+		f.cheap[p.SKU] = price
+	} else if cheap := f.cheap[p.SKU]; f.sure > 0 && cheap > 0 && cheap < price {
+		f.stake += p.cost * (1 - cheap/price)
+	}
+	r.jobs[p.Job] = bought{p.Attempt, p.Capacity, w.now}
+}
+
+// begins counts an attempt that starts on a machine.
 func (f *fall) begins(w *watch, p *piece) {
 	usual := max(0.02, min((f.onDemand+1)/(f.begun+4), 0.6))
 	if p.Capacity == spot {
@@ -123,7 +135,7 @@ func (f *fall) begins(w *watch, p *piece) {
 		f.sure = min(f.sure+math.Log(fallShare/usual), fallSure+3)
 		f.jobs = append(f.jobs, p.Job)
 	}
-	if f.sure = max(0, f.sure); f.sure < fallSure/2 { // what may be a fall-back is not the usual
+	if f.sure = max(0, f.sure); f.sure < fallSure/2 { // a possible fall-back does not count as usual
 		f.begun++
 		if p.Capacity == onDemand {
 			f.onDemand++
@@ -131,7 +143,7 @@ func (f *fall) begins(w *watch, p *piece) {
 	}
 }
 
-// jump compares a price with that of the week before.
+// jump compares a price with the prices of the week before.
 func (r *prices) jump(w *watch, k [2]string, s *rates, price, hours float64, jobs []string) {
 	if hour := w.now.Truncate(time.Hour); hour.After(s.hour) {
 		s.hour, s.usual, s.most = hour, s.past.quantile(0.5), s.past.most()
@@ -152,10 +164,10 @@ func (r *prices) jump(w *watch, k [2]string, s *rates, price, hours float64, job
 	}
 }
 
-// runs watches recurring jobs: what each run costs, on which machine, and how long it takes.
+// runs watches recurring jobs: the cost, machine and length of each run.
 type runs struct {
 	live map[string]*run
-	of   map[[2]string][]*run // of a series: the runs that are over
+	of   map[[2]string][]*run // finished runs by team and series
 }
 
 // run is one run of a recurring job.
@@ -173,18 +185,18 @@ func newRuns() rule { return &runs{map[string]*run{}, map[[2]string][]*run{}} }
 
 const (
 	runsKept   = 40
-	runsFew    = 3   // runs before, to compare a machine or a length with
-	dearerBy   = 1.5 // the price of an hour of the run
+	runsFew    = 3   // earlier runs needed to compare a machine
+	dearerBy   = 1.5 // factor on the highest hourly cost of the earlier runs
 	longerBy   = 2.0
-	longFew    = 7             // runs before, to compare a length with
-	overAfter  = 2 * time.Hour // without a cost, a run is over
-	creepRuns  = 10            // the newest, in which a creep may have begun
-	creepPast  = 14            // runs before those, at least
-	creepSlack = 0.5           // standard deviations a run that are no creep
-	creepSum   = 8.0           // standard deviations that are one
-	creepNoise = 0.02          // the least deviation
-	creepMost  = 3.0           // standard deviations that one run counts
-	creepRise  = 1.06          // the least rise
+	longFew    = 7             // earlier runs needed to compare a length
+	overAfter  = 2 * time.Hour // a run without cost for so long is finished
+	creepRuns  = 10            // the newest runs, in which a creep may have started
+	creepPast  = 14            // earlier runs needed
+	creepSlack = 0.5           // standard deviations per run that count as noise
+	creepSum   = 8.0           // the CUSUM, in standard deviations, from which it is a creep
+	creepNoise = 0.02          // the least standard deviation, of the logarithm
+	creepMost  = 3.0           // the most standard deviations that one run adds
+	creepRise  = 1.06          // the least factor of the rise
 )
 
 func (r *runs) slot(w *watch, list []piece) {
@@ -195,44 +207,62 @@ func (r *runs) slot(w *watch, list []piece) {
 		if p.Series == "" || p.Job == "" {
 			continue
 		}
-		j := r.live[p.Job]
-		if j == nil {
-			j = &run{team: p.Team, project: p.Project, series: p.Series, job: p.Job, began: w.now.Add(-Slot)}
-			r.live[p.Job] = j
-		}
-		j.seen, j.cost, j.planned = w.now, j.cost+p.cost, j.planned || p.Planned
+		r.add(w, p)
 		spent[p.Job] += p.cost
 		if p.Machine {
-			j.hours += p.hours
-			j.sku = p.SKU
 			rates[p.Job] = max(rates[p.Job], p.Price.Rate.Float())
-			j.unknown = j.unknown || !p.Price.Known
 		}
 	}
 	for _, job := range slices.Sorted(maps.Keys(r.live)) {
 		j := r.live[job]
-		k := [2]string{j.team, j.series}
 		switch {
 		case w.now.Sub(j.seen) > overAfter:
 			delete(r.live, job)
-			if !j.planned && !j.unknown && j.cost > 0 {
-				r.of[k] = append(r.of[k], j)
-				r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
-				r.creep(w, j, r.of[k])
-			}
+			r.over(w, j)
 		case j.seen.Equal(w.now) && !j.planned:
-			r.dearer(w, j, r.of[k], rates[job], spent[job])
-			r.longer(w, j, r.of[k])
+			before := r.of[j.key()]
+			r.dearer(w, j, before, rates[job], spent[job])
+			r.longer(w, j, before)
 		}
 	}
 	for k, list := range r.of {
 		if n := len(list); n > 0 && w.isOpen(CostCreep, k[0], k[1]) && w.now.Sub(list[n-1].seen) < 3*24*time.Hour {
-			w.open[key{CostCreep, k[0], k[1]}].seen = w.now // it goes on from run to run
+			w.open[key{CostCreep, k[0], k[1]}].seen = w.now // the alert stays open from run to run
 		}
 	}
 }
 
-// steady reports whether the runs are alike enough to compare one with them: a name alone makes no recurring job.
+// key is the team and the series of a run.
+func (j *run) key() [2]string { return [2]string{j.team, j.series} }
+
+// over keeps a run that is over, unless nothing can be compared with it.
+func (r *runs) over(w *watch, j *run) {
+	if j.planned || j.unknown || j.cost <= 0 {
+		return
+	}
+	k := j.key()
+	r.of[k] = append(r.of[k], j)
+	r.of[k] = r.of[k][max(0, len(r.of[k])-runsKept):]
+	r.creep(w, j, r.of[k])
+}
+
+// add adds a piece to the run of its job, and begins the run with its first piece.
+func (r *runs) add(w *watch, p *piece) {
+	j := r.live[p.Job]
+	if j == nil {
+		j = &run{team: p.Team, project: p.Project, series: p.Series, job: p.Job, began: w.now.Add(-Slot)}
+		r.live[p.Job] = j
+	}
+	j.seen, j.cost, j.planned = w.now, j.cost+p.cost, j.planned || p.Planned
+	if p.Machine {
+		j.hours += p.hours
+		j.sku = p.SKU
+		j.unknown = j.unknown || !p.Price.Known
+	}
+}
+
+// steady reports whether the earlier runs cost about the same. Runs that only share a name do not form a recurring
+// job.
 func steady(before []*run) bool {
 	var costs past
 	for _, b := range before {
@@ -242,7 +272,7 @@ func steady(before []*run) bool {
 	return costs.most() <= 3*usual && costs.quantile(0) >= usual/3
 }
 
-// dearer compares the price of an hour with that of the runs before.
+// dearer compares the hourly price with that of the earlier runs.
 func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
 	if len(before) < runsFew || !steady(before) {
 		return
@@ -253,7 +283,7 @@ func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
 			most = max(most, b.cost/b.hours)
 		}
 		if b.sku == j.sku {
-			return // a price of the same machine is the business of prices
+			return // prices handles a new price of the same machine
 		}
 	}
 	if most <= 0 || rate < dearerBy*most {
@@ -271,7 +301,7 @@ func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
 	}
 }
 
-// longer compares the machine time with that of the runs before.
+// longer compares the machine time with that of the earlier runs.
 func (r *runs) longer(w *watch, j *run, before []*run) {
 	if len(before) < longFew || !steady(before) {
 		return
@@ -288,7 +318,7 @@ func (r *runs) longer(w *watch, j *run, before []*run) {
 	}
 }
 
-// creep adds up how far the newest runs are above those before them (a CUSUM of the logarithm of the cost).
+// creep sums how far the newest runs lie above the earlier ones (a CUSUM of the logarithm of the cost).
 func (r *runs) creep(w *watch, j *run, list []*run) {
 	if len(list) < creepRuns+creepPast {
 		return

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// unused watches things that cost money while nobody uses them, each for how long.
+// unused watches resources that cost money while nobody uses them, and for how long.
 type unused struct {
 	kind  Kind
 	least time.Duration
-	// of returns the thing that a piece is about, and whether nobody uses it.
+	// of returns the resource that a piece belongs to, and whether it is idle.
 	of      func(p *piece, busy map[string]bool) (about string, idle bool)
 	why     string
 	spans   map[string]*span
-	usually map[string]*past // of a team: hours of spans that are over
+	usually map[string]*past // by team: hours of the spans that ended
 }
 
-// span is how long a thing has been unused.
+// span is a time in which a resource is unused.
 type span struct {
 	team, project string
 	since, seen   time.Time
 	cost          float64
 }
 
-// newIdle watches machines that have no task.
+// newIdle watches machines without a task.
 func newIdle() rule {
 	return &unused{kind: IdleMachine, least: 45 * time.Minute, why: "the machine %s has had no task for %s; idle " +
 		"times of the team usually end within %s: release it, or ask why it was kept",
@@ -33,7 +33,7 @@ func newIdle() rule {
 		spans: map[string]*span{}, usually: map[string]*past{}}
 }
 
-// newOrphans watches volumes of machines that are gone.
+// newOrphans watches volumes whose machine no longer runs.
 func newOrphans() rule {
 	return &unused{kind: OrphanVolume, least: 30 * time.Minute, why: "the volume of %s costs money, and its machine has " +
 		"been gone for %s; volumes of the team are usually removed within %s: delete it at the provider",
@@ -82,9 +82,9 @@ func (u *unused) slot(w *watch, list []piece) {
 	}
 }
 
-// unpriced watches machines whose price nobody knows.
+// unpriced watches machines without a known price.
 type unpriced struct {
-	known map[string]float64 // by SKU: the last price of an hour
+	known map[string]float64 // the last hourly price by SKU
 	since map[[2]string]time.Time
 	stake map[[2]string]float64
 	seen  map[[2]string]time.Time
@@ -94,7 +94,7 @@ func newUnpriced() rule {
 	return &unpriced{map[string]float64{}, map[[2]string]time.Time{}, map[[2]string]float64{}, map[[2]string]time.Time{}}
 }
 
-// unpricedFor is how long a price may be missing.
+// unpricedFor is how long a price may be missing before an alert.
 const unpricedFor = 3 * Slot
 
 func (u *unpriced) slot(w *watch, list []piece) {
@@ -125,10 +125,10 @@ func (u *unpriced) slot(w *watch, list []piece) {
 	}
 }
 
-// stalls watches the accelerators of jobs.
+// stalls watches how busy the accelerators of jobs are.
 type stalls struct{ jobs map[string]*work }
 
-// work is how busy a job's accelerators were.
+// work holds the busy shares of a job's accelerators.
 type work struct {
 	before, last past
 	costs        past
@@ -138,8 +138,8 @@ type work struct {
 func newStalls() rule { return &stalls{map[string]*work{}} }
 
 const (
-	stallSlots  = 6  // that all must be slow
-	stallBefore = 12 // that must be known before
+	stallSlots  = 6  // slots in a row that must all be slow
+	stallBefore = 12 // earlier slots needed for a comparison
 	stallUsual  = 0.2
 )
 

@@ -8,16 +8,16 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// What the rules compare with. Each says how far from a team's own past is far enough; TestFind_FindsWhatWasPlanted
-// and TestFind_IsQuietOnQuietFleets hold them.
+// The limits of the rules: how far a value must lie from the team's own past. TestFind_FindsWhatWasPlanted and
+// TestFind_IsQuietOnQuietFleets check them.
 const (
-	forget = 14 * 24 * time.Hour // the past that counts
-	learn  = 5 * 24 * time.Hour  // before rules that compare with the past say anything
-	rest   = 24 * time.Hour      // after the end of an incident, before the same is one again
-	trifle = 1.0                 // of the currency: an incident that is smaller waits
+	forget = 14 * 24 * time.Hour // the length of the past that counts
+	learn  = 5 * 24 * time.Hour  // the past that a comparing rule needs before its first alert
+	rest   = 24 * time.Hour      // the pause after an incident before the same may be raised again
+	trifle = 1.0                 // units of the currency; a smaller incident waits
 )
 
-// watch is what is known at the present slot.
+// watch is the state of the replay at the current slot.
 type watch struct {
 	currency   money.Currency
 	began, now time.Time
@@ -25,23 +25,23 @@ type watch struct {
 	open       map[key]*found
 	ended      map[key]time.Time
 	all        []*found
-	recent     map[string]time.Time // the newest alert of a team
+	recent     map[string]time.Time // the newest alert by team
 }
 
-// rule looks at the pieces of a slot.
+// rule examines the pieces of one slot.
 type rule interface{ slot(w *watch, list []piece) }
 
-// key is one thing that can go wrong.
+// key identifies an incident that may be open.
 type key struct {
 	kind        Kind
 	team, about string
 }
 
-// found is an alert in the making.
+// found is an alert under construction.
 type found struct {
 	Alert
 	stake float64
-	seen  time.Time // the slot in which it was last said
+	seen  time.Time // the last slot in which a rule reported it
 }
 
 func newWatch(currency money.Currency) *watch {
@@ -63,21 +63,21 @@ func (w *watch) slot(list []piece) {
 	}
 }
 
-// grown reports whether there is past enough to compare with.
+// grown reports whether the past is long enough for comparisons.
 func (w *watch) grown() bool { return w.now.Sub(w.began) >= learn }
 
-// said is what a rule says of a slot.
+// said is the finding of a rule in one slot.
 type said struct {
 	kind                 Kind
 	team, project, about string
 	since                time.Time
-	stake                float64 // since then
-	small                bool    // it is an incident however little it costs
+	stake                float64 // since the start
+	small                bool    // an incident however little it costs
 	why                  string
 	jobs                 []string
 }
 
-// say raises an alert, or goes on with the one that is open.
+// say raises an alert, or extends the one that is open.
 func (w *watch) say(s said) {
 	k := key{s.kind, s.team, s.about}
 	f := w.open[k]
@@ -98,7 +98,7 @@ func (w *watch) say(s said) {
 	f.stake, f.seen = max(f.stake, s.stake), w.now
 }
 
-// isNew reports whether an alert is open and not a day old: until then it does not count as usual.
+// isNew reports whether an alert is open and less than a day old. Values of that day do not count as usual.
 func (w *watch) isNew(kind Kind, team, about string) bool {
 	f := w.open[key{kind, team, about}]
 	return f != nil && w.now.Sub(f.Found) < rest
@@ -117,7 +117,7 @@ func (w *watch) alerts() (list []Alert) {
 	return list
 }
 
-// amountOf is an estimate as money; nothing where there is none.
+// amountOf converts an estimate to money; zero if it does not fit.
 func amountOf(v float64) money.Amount {
 	a, ok := money.Estimated(v)
 	if !ok {
@@ -126,7 +126,7 @@ func amountOf(v float64) money.Amount {
 	return a
 }
 
-// past is values with their times, of which the newest count.
+// past holds values with their times, oldest first.
 type past struct {
 	values []float64
 	times  []time.Time
@@ -136,7 +136,7 @@ func (p *past) add(at time.Time, v float64) {
 	p.values, p.times = append(p.values, v), append(p.times, at)
 }
 
-// drop forgets what is older than a span.
+// drop removes the values older than span.
 func (p *past) drop(now time.Time, span time.Duration) {
 	n := 0
 	for n < len(p.times) && now.Sub(p.times[n]) > span {
@@ -161,7 +161,7 @@ func (p *past) most() float64 {
 	return slices.Max(p.values)
 }
 
-// quantile is the value below which a share q lies; 0 where there is none.
+// quantile returns the value below which a share q of the values lies; 0 if there are none.
 func (p *past) quantile(q float64) float64 {
 	if p.n() == 0 {
 		return 0
@@ -169,17 +169,17 @@ func (p *past) quantile(q float64) float64 {
 	return slices.Sorted(slices.Values(p.values))[int(math.Round(q*float64(p.n()-1)))]
 }
 
-// hourly is a sum over the last hour, and the largest of each hour before.
+// hourly holds the sum of the last hour, and the largest sum within each earlier hour.
 type hourly struct {
-	last  past // of slots
-	hours past // the largest sum of an hour, hour by hour
+	last  past // by slot
+	hours past // the largest sum within each hour
 	most  float64
 	hour  time.Time
-	odd   bool    // the hour is part of an incident, and no measure of what is usual
-	usual float64 // the largest of the past as of the hour, but for the two hours before it
+	odd   bool    // the hour is part of an incident and does not count as usual
+	usual float64 // the largest past sum as of hour, without the two hours before it
 }
 
-// add adds a slot and returns the sum of the hour up to it, and the largest of the past, before that hour.
+// add adds a slot. It returns the sum of the hour up to the slot, and the largest past sum before that hour.
 func (h *hourly) add(at time.Time, v float64) (sum, most float64) {
 	h.last.add(at, v)
 	h.last.drop(at, time.Hour-Slot)
@@ -200,7 +200,7 @@ func (h *hourly) add(at time.Time, v float64) (sum, most float64) {
 	return sum, h.usual
 }
 
-// at returns the value of a key, made where there is none.
+// at returns the value of a key and creates it if needed.
 func at[K comparable, V any](of map[K]*V, k K) *V {
 	if of[k] == nil {
 		of[k] = new(V)

@@ -2,9 +2,8 @@ package ledger
 
 import "time"
 
-// Calendar keeps sums by hour, by day and in all, of whatever adds up, so that what
-// came together since a moment is the sum of some days and fewer than 24 hours, however
-// much was added. Each moment is in the hour that it is in by UTC.
+// Calendar keeps sums by hour, by day and overall, of any values that can be added. The sum since some time is thus
+// a sum of some days and fewer than 24 hours, however much was added. Hours are in UTC.
 type Calendar[K comparable, V any] struct {
 	add   func(V, V) V
 	hours map[int64]map[K]V // by hours since 1970
@@ -12,13 +11,13 @@ type Calendar[K comparable, V any] struct {
 	all   map[K]V
 }
 
-// NewCalendar is an empty one of values that add adds, in any order.
+// NewCalendar returns an empty calendar of values that add adds, in any order.
 func NewCalendar[K comparable, V any](add func(V, V) V) *Calendar[K, V] {
 	return &Calendar[K, V]{add: add, hours: map[int64]map[K]V{}, days: map[int64]map[K]V{}, all: map[K]V{}}
 }
 
-// HourOf is the number of the hour that t is in, counted from 1970; the zero time and
-// others before 1970 are in hours below zero.
+// HourOf returns the number of the hour that contains t, counted from 1970. Times before 1970, such as the zero
+// time, have negative hours.
 func HourOf(t time.Time) int64 {
 	s := t.Unix()
 	if s < 0 {
@@ -34,7 +33,7 @@ func dayOf(hour int64) int64 {
 	return hour / 24
 }
 
-// Add adds v to what k has in the hour.
+// Add adds v to the sum of k in the hour.
 func (c *Calendar[K, V]) Add(hour int64, k K, v V) {
 	for _, in := range []map[K]V{inside(c.hours, hour), inside(c.days, dayOf(hour)), c.all} {
 		in[k] = c.add(in[k], v)
@@ -53,8 +52,7 @@ func inside[K comparable, V any](of map[int64]map[K]V, n int64) map[K]V {
 // All calls f with the sum of each key, in no order.
 func (c *Calendar[K, V]) All(f func(K, V)) { each(c.all, f) }
 
-// Since calls f with what was added in that hour and later: with some keys several
-// times, in no order.
+// Since calls f with what was added in that hour and later, in no order. It may call f several times per key.
 func (c *Calendar[K, V]) Since(hour int64, f func(K, V)) {
 	day := dayOf(hour)
 	for ; dayOf(hour) == day; hour++ {
@@ -63,7 +61,7 @@ func (c *Calendar[K, V]) Since(hour int64, f func(K, V)) {
 	c.SinceDay(day+1, f)
 }
 
-// SinceDay is Since of whole days, counted from 1970.
+// SinceDay is Since for whole days, counted from 1970.
 func (c *Calendar[K, V]) SinceDay(day int64, f func(K, V)) {
 	for d, sums := range c.days {
 		if d >= day {

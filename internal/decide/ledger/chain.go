@@ -13,15 +13,15 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Payable is what we owe a provider and have no bill for yet.
+// Payable returns the account of unbilled debt to a provider.
 func Payable(provider string) Account { return Account("payable/" + provider) }
 
-// Invoice is what a provider has billed.
+// Invoice returns the account of debt that a provider has billed.
 func Invoice(provider string) Account { return Account("invoice/" + provider) }
 
-// Cost is what money was spent for.
+// Cost is the account for a category and use of cost.
 func Cost(c Category, u Use) Account {
-	if c == Compute { // nearly all that is posted
+	if c == Compute { // nearly all postings
 		switch u {
 		case Open:
 			return "cost/compute/open"
@@ -38,7 +38,7 @@ func Cost(c Category, u Use) Account {
 	return Account("cost/" + string(c) + "/" + string(u))
 }
 
-// Creditor is the provider that the account is owed to or was billed by.
+// Creditor returns the provider that the account is owed to or was billed by.
 func (a Account) Creditor() (name string, ok bool) {
 	for _, kind := range [...]string{"payable/", "invoice/"} {
 		if name, ok = strings.CutPrefix(string(a), kind); ok {
@@ -48,7 +48,7 @@ func (a Account) Creditor() (name string, ok bool) {
 	return "", false
 }
 
-// IsCost reports whether the account holds cost, and of what.
+// IsCost reports whether the account holds cost, and which.
 func (a Account) IsCost() (c Category, u Use, ok bool) {
 	rest, ok := strings.CutPrefix(string(a), "cost/")
 	if !ok {
@@ -58,8 +58,8 @@ func (a Account) IsCost() (c Category, u Use, ok bool) {
 	return Category(category), Use(use), ok
 }
 
-// Move returns the posting of a signed amount: a negative one goes the other
-// way. It returns false for nothing, which is not posted.
+// Move returns the posting of a signed amount; a negative amount goes in the other direction. It returns false for
+// zero, which is not posted.
 func Move(amount money.Amount, from, to Account) (Posting, bool) {
 	switch amount.Sign() {
 	case 0:
@@ -70,11 +70,11 @@ func Move(amount money.Amount, from, to Account) (Posting, bool) {
 	return Posting{Amount: amount, From: from, To: to}, true
 }
 
-// AppendBinary appends the posting in a fixed binary form: every field but Hash,
-// texts with their length before them, tags sorted by name.
+// AppendBinary appends the posting in a fixed binary form: every field except Hash, length-prefixed strings, and
+// tags sorted by name.
 func (p *Posting) AppendBinary(b []byte) []byte {
 	form := "posting/2\n"
-	if p.Zone != "" { // chains of before postings had a zone stay as they are
+	if p.Zone != "" { // older chains, without zones, keep their form
 		form = "posting/3\n"
 	}
 	b = append(b, form...)
@@ -99,7 +99,7 @@ func (p *Posting) AppendBinary(b []byte) []byte {
 			b = appendText(appendText(b, k), o.Tags[k])
 		}
 	}
-	if o.Group != "" || o.Part != "" || p.Zone != "" { // as above
+	if o.Group != "" || o.Part != "" || p.Zone != "" { // likewise
 		b = appendText(appendText(b, o.Group), o.Part)
 	}
 	if p.Zone != "" {
@@ -112,7 +112,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
-// appendTime keeps the zero time apart from every other.
+// appendTime encodes the zero time differently from all others.
 func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, 0)
@@ -120,7 +120,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 1), uint64(t.UnixNano()))
 }
 
-// appendPrice keeps the unknown price apart from a price of zero.
+// appendPrice encodes an unknown price differently from a price of zero.
 func appendPrice(b []byte, p Price) []byte {
 	known := byte(0)
 	if p.Known {
@@ -129,10 +129,9 @@ func appendPrice(b []byte, p Price) []byte {
 	return binary.BigEndian.AppendUint64(append(b, known), uint64(p.Rate))
 }
 
-// Seal chains postings to head, the hash of the tenant's posting before them,
-// and returns the new head.
+// Seal chains postings to head, the hash of the tenant's previous posting, and returns the new head.
 func Seal(postings []Posting, head Hash) ([]Posting, Hash) {
-	var room [512]byte // most are shorter
+	var room [512]byte // large enough for most postings
 	for i := range postings {
 		p := &postings[i]
 		p.Prev = head
@@ -142,16 +141,15 @@ func Seal(postings []Posting, head Hash) ([]Posting, Hash) {
 	return postings, head
 }
 
-// Verify checks that each tenant's chain is whole and each posting well-formed.
-// The error names the first posting that is not. A chain whose last postings
-// were cut off is still whole: VerifyTo finds that.
+// Verify checks that each tenant's chain is intact and each posting well-formed. The error names the first bad
+// posting. A chain whose last postings were cut off still passes; VerifyTo detects that.
 func Verify(postings iter.Seq2[Posting, error]) error {
 	_, err := Heads(postings)
 	return err
 }
 
-// VerifyTo is Verify, and checks that each tenant's chain ends at the head that
-// somebody else remembers: a snapshot, a backup, an auditor.
+// VerifyTo is Verify, and also checks that each tenant's chain ends at a head recorded elsewhere: in a snapshot, in
+// a backup, by an auditor.
 func VerifyTo(postings iter.Seq2[Posting, error], heads map[string]Hash) error {
 	got, err := Heads(postings)
 	if err != nil {
@@ -159,19 +157,19 @@ func VerifyTo(postings iter.Seq2[Posting, error], heads map[string]Hash) error {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(heads)) {
 		if got[tenant] != heads[tenant] {
-			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others added",
-				tenant, got[tenant], heads[tenant])
+			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others "+
+				"were added", tenant, got[tenant], heads[tenant])
 		}
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := heads[tenant]; !ok {
-			return fmt.Errorf("the ledger of %q was added: nobody knows of its postings", tenant)
+			return fmt.Errorf("the ledger of %q has postings that were not expected", tenant)
 		}
 	}
 	return nil
 }
 
-// Heads checks postings as Verify does and returns the hash of each tenant's last.
+// Heads checks postings like Verify and returns the hash of each tenant's last one.
 func Heads(postings iter.Seq2[Posting, error]) (map[string]Hash, error) {
 	type place struct {
 		event uint64
@@ -193,7 +191,7 @@ func Heads(postings iter.Seq2[Posting, error]) (map[string]Hash, error) {
 	return heads, nil
 }
 
-// wrong says what is wrong with a posting that should follow head; "" is nothing.
+// wrong describes the fault of a posting that should follow head; empty if there is none.
 func (p Posting) wrong(head Hash, late bool) string {
 	switch {
 	case p.Amount.Sign() <= 0:
@@ -216,15 +214,15 @@ func (p Posting) wrong(head Hash, late bool) string {
 	return ""
 }
 
-// Key is one cell of a summary: whose, for what, and what became of it.
+// Key is one cell of a summary: owner, category and use.
 type Key struct {
 	Currency money.Currency
-	Owner    string // at the level that was asked for
+	Owner    string // at the requested level
 	Category Category
 	Use      Use
 }
 
-// Level picks whose cost is summed.
+// Level selects the owner whose cost is summed.
 type Level func(Owner) string
 
 // Levels of a summary.
@@ -238,10 +236,10 @@ var (
 	ByInstance Level = func(o Owner) string { return o.Instance }
 )
 
-// ByTag sums by the value of a tag; what does not carry it stands under "".
+// ByTag sums by the value of a tag. Costs without the tag are under "".
 func ByTag(name string) Level { return func(o Owner) string { return o.Labels()[name] } }
 
-// Totals sums cost at a level. The sums of the parts equal the whole at every level.
+// Totals sums cost at a level. The parts add up to the whole at every level.
 func Totals(postings iter.Seq2[Posting, error], level Level) (map[Key]money.Amount, error) {
 	sums := map[Key]money.Amount{}
 	for p, err := range postings {
@@ -260,7 +258,7 @@ func Totals(postings iter.Seq2[Posting, error], level Level) (map[Key]money.Amou
 	return sums, nil
 }
 
-// Balances sums every account by currency; over all accounts each currency's sum is zero.
+// Balances sums every account by currency. Over all accounts, the sum of each currency is zero.
 func Balances(postings iter.Seq2[Posting, error]) (map[money.Currency]map[Account]money.Amount, error) {
 	sums := map[money.Currency]map[Account]money.Amount{}
 	for p, err := range postings {

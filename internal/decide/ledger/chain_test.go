@@ -20,7 +20,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// posting has every field set.
+// posting returns a posting with every field set.
 func posting(event uint64, line int) ledger.Posting {
 	return ledger.Posting{
 		Event: event, Line: line, At: start.Add(time.Duration(event) * time.Second), Amount: money.Picos(int64(event)*1000 + int64(line) + 1), Currency: "USD",
@@ -42,7 +42,7 @@ func seq(list []ledger.Posting) iter.Seq2[ledger.Posting, error] {
 	}
 }
 
-// chain returns n sealed postings, two an event.
+// chain returns n sealed postings, two per event.
 func chain(n int) []ledger.Posting {
 	var list []ledger.Posting
 	for i := range n {
@@ -52,9 +52,9 @@ func chain(n int) []ledger.Posting {
 	return list
 }
 
-// Change any field of a sealed posting, of whatever depth, and Verify fails.
-// The fields are found by reflection: a new one is covered or this test fails.
-func TestTheHashCoversEveryField(t *testing.T) {
+// Verify fails if any field of a sealed posting changes, at any depth. Reflection finds the fields, so the hash
+// must cover a new field or this test fails.
+func TestHash_CoversEveryField(t *testing.T) {
 	if err := ledger.Verify(seq(chain(3))); err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +111,8 @@ func TestTheHashCoversEveryField(t *testing.T) {
 	}
 }
 
-// Two postings that differ have other bytes: no text can pass into its
-// neighbour, and the zero time is not 1970.
-func TestDifferentPostingsHaveDifferentBytes(t *testing.T) {
+// Different postings have different bytes: no text runs into its neighbour, and the zero time differs from 1970.
+func TestHash_DifferentPostingsHaveDifferentBytes(t *testing.T) {
 	short := rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 0, 2, -1)
 	price := rapid.Custom(func(t *rapid.T) ledger.Price {
 		return ledger.PriceOf(money.Rate(rapid.Int64Range(0, 1).Draw(t, "rate")), rapid.Bool().Draw(t, "known"))
@@ -144,8 +143,8 @@ func TestDifferentPostingsHaveDifferentBytes(t *testing.T) {
 	})
 }
 
-// Whatever is done to a chain is found, and the first posting that is wrong is named.
-func TestDamageIsFoundAndNamed(t *testing.T) {
+// Verify detects any damage to a chain and names the first bad posting.
+func TestVerify_NamesTheFirstDamagedPosting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := chain(rapid.IntRange(4, 20).Draw(t, "postings"))
 		n := len(whole)
@@ -157,7 +156,7 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 		case "amount":
 			list[i].Amount = list[i].Amount.Add(money.Picos(1))
 			named, want = list[i], "changed after it was sealed"
-		case "resealed": // with a hash that fits: the next one does not follow it
+		case "resealed": // with a matching hash, so that the next posting no longer follows it
 			list[i].Amount = list[i].Amount.Add(money.Picos(1))
 			ledger.Seal(list[i:i+1], list[i].Prev)
 			named, want = list[i+1], "does not follow"
@@ -190,9 +189,8 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 	})
 }
 
-// A chain that was cut off at its end is whole in itself: the head that somebody
-// remembers finds it, in either direction.
-func TestAForgottenEndIsFound(t *testing.T) {
+// A chain truncated at its end is consistent in itself. A remembered head detects it, in either direction.
+func TestVerify_DetectsATruncatedChain(t *testing.T) {
 	list := chain(6)
 	heads, err := ledger.Heads(seq(list))
 	if err != nil {
@@ -217,8 +215,8 @@ func TestAForgottenEndIsFound(t *testing.T) {
 	}
 }
 
-// Chains of tenants lie among each other and are each whole; damage to one is not laid to another.
-func TestTenantsHaveChainsOfTheirOwn(t *testing.T) {
+// The chains of tenants are interleaved and independent: damage to one is not attributed to another.
+func TestVerify_ChecksTenantsSeparately(t *testing.T) {
 	a, b := chain(4), chain(4)
 	for i := range b {
 		b[i].Owner.Tenant = "other"
@@ -235,7 +233,7 @@ func TestTenantsHaveChainsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestMalformedPostingsAreRefused(t *testing.T) {
+func TestVerify_RefusesMalformedPostings(t *testing.T) {
 	for _, c := range []struct {
 		want   string
 		change func(*ledger.Posting)
@@ -252,7 +250,7 @@ func TestMalformedPostingsAreRefused(t *testing.T) {
 	} {
 		p := posting(1, 0)
 		c.change(&p)
-		list, _ := ledger.Seal([]ledger.Posting{p}, ledger.Hash{}) // sealed as it is
+		list, _ := ledger.Seal([]ledger.Posting{p}, ledger.Hash{}) // sealed without a check
 		if err := ledger.Verify(seq(list)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
@@ -263,7 +261,7 @@ func TestMalformedPostingsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAHashIsReadAsItIsWritten(t *testing.T) {
+func TestHash_RoundTrips(t *testing.T) {
 	h := chain(1)[0].Hash
 	text, _ := h.MarshalText()
 	var back ledger.Hash
@@ -277,8 +275,8 @@ func TestAHashIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-// An account of cost is named for what it was for, which is what is read out of it.
-func TestAnAccountOfCostSaysWhatItWasFor(t *testing.T) {
+// The name of a cost account contains its category and use, and IsCost reads them back.
+func TestAccount_NamesItsCategoryAndUse(t *testing.T) {
 	for _, c := range []ledger.Category{ledger.Compute, ledger.Storage, ledger.Transfer, ledger.Image, ledger.Overhead, ledger.Fixed} {
 		for _, u := range []ledger.Use{ledger.Open, ledger.Useful, ledger.Lost, ledger.StartUp, ledger.Idle, "another"} {
 			if a, want := ledger.Cost(c, u), "cost/"+string(c)+"/"+string(u); string(a) != want {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Hash is a SHA-256 sum. Text is hexadecimal.
+// Hash is a SHA-256 sum. Its text form is hexadecimal.
 type Hash [32]byte
 
-// MarshalText gives 64 hexadecimal digits.
+// MarshalText returns 64 hexadecimal digits.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h[:])), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (h *Hash) UnmarshalText(b []byte) error {
 	if len(b) == 2*len(h) { // hex.Decode writes as much as it reads
 		if _, err := hex.Decode(h[:], b); err == nil {

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// booked are random postings with the times at which they were booked, which go on
-// by nothing, by seconds or by weeks; some are of tags, some of no job.
+// booked draws random postings and their booking times, which advance by nothing, by seconds or by weeks. Some have
+// tags, some have no job.
 func booked(t *rapid.T) []ledger.Posting {
 	list := random(t)
 	at := start
@@ -40,7 +40,7 @@ func booked(t *rapid.T) []ledger.Posting {
 	return list
 }
 
-// userOf is who submitted a job, as a server would know it.
+// userOf returns the submitter of a job, as a server would know it.
 func userOf(job string) string {
 	if job == "" {
 		return ""
@@ -55,11 +55,11 @@ func (a answer) add(w ledger.Dimensions, by string, c money.Currency, u ledger.U
 		"provider": w.Provider, "region": w.Region, "sku": w.SKU, "category": string(w.Category)}[by]
 	k := fmt.Sprintf("%q %s %s", name, c, u)
 	if a[k] = a[k].Add(part); a[k].IsZero() {
-		delete(a, k) // what moved away again is not there
+		delete(a, k) // cost that moved away again leaves no entry
 	}
 }
 
-// walked goes through all postings.
+// walked sums over all postings.
 func walked(list []ledger.Posting, by string, since time.Time) answer {
 	a := answer{}
 	for _, p := range list {
@@ -92,7 +92,7 @@ func walked(list []ledger.Posting, by string, since time.Time) answer {
 	return a
 }
 
-// summed asks the kept sums, and reads the postings of an hour that since cuts.
+// summed uses the kept sums, and reads the postings of the hour that since cuts.
 func summed(s *ledger.Sums, list []ledger.Posting, by string, since time.Time) answer {
 	a := answer{}
 	cut, isCut := s.Since(since, func(n int, c ledger.Column, part money.Amount) { a.add(s.Dimensions()[n], by, c.Currency, c.Use, part) })
@@ -113,10 +113,9 @@ func firstOf(list []ledger.Posting) time.Time {
 	return list[0].At
 }
 
-// Whatever costs are listed by, and from whenever on, the kept sums say what a walk
-// through all postings says, exactly; and so do sums that were written away
-// piece by piece and read again, with the same bytes.
-func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
+// For any grouping and any start, the kept sums equal a walk over all postings exactly. So do sums that were
+// written piece by piece and read again, with the same bytes.
+func TestSums_MatchAWalkOverAllPostings(t *testing.T) {
 	cuts := 0
 	rapid.Check(t, func(t *rapid.T) {
 		list := booked(t)
@@ -152,7 +151,7 @@ func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
 				t.Fatalf("the head is %d %x", event, hash)
 			}
 		}
-		if rapid.Bool().Draw(t, "forgets") { // and goes on
+		if rapid.Bool().Draw(t, "forgets") { // and continues
 			again.Forget(firstOf(list).Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "days")) * 24 * time.Hour))
 		}
 		since := []time.Time{{}, start, start.Add(-time.Hour), start.Add(90 * time.Minute), start.AddDate(1, 0, 0)}
@@ -183,7 +182,7 @@ func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
 	}
 }
 
-func TestSumsThatAreBrokenAreNotRead(t *testing.T) {
+func TestSums_RejectCorruptData(t *testing.T) {
 	for _, text := range []string{"", "{", `{"hours":[{"hour":1,"cells":[{"w":0,"c":0,"a":"1"}]}]}`, `{"whose":[{}],"columns":[{}],"hours":[{"cells":[{"w":0,"c":-1,"a":"1"}]}]}`} {
 		if _, err := ledger.ReadPiece([]byte(text)); err == nil {
 			t.Errorf("%q is read", text)

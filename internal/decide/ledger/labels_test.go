@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Environment and model version are labels beside the tags; without them the tags are the labels.
-func TestEnvironmentAndModelVersionAreLabels(t *testing.T) {
+// Environment and model version are labels beside the tags. Without them the labels are the tags.
+func TestLabels_IncludeEnvironmentAndModelVersion(t *testing.T) {
 	o := Owner{Tags: map[string]string{"ticket": "7"}}
 	if !maps.Equal(o.Labels(), o.Tags) {
 		t.Errorf("%v", o.Labels())

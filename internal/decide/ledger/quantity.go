@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Unit is what a quantity counts.
+// Unit is the unit of a quantity.
 type Unit string
 
 // Machine time is counted in seconds, storage and transfer in bytes.
@@ -19,28 +19,28 @@ const (
 	ByteUnit   Unit = "B"
 )
 
-// Quantity is how much was used: an exact count of 1e-9 units, zero or more, in two
-// parts, since a count in one int64 ends at 9.2 GB. Two equal quantities are equal values.
+// Quantity is an exact, non-negative count of 1e-9 units, in two parts because one int64 would end at 9.2 GB. Equal
+// quantities are equal values.
 type Quantity struct {
 	Whole int64 // whole units
 	Nanos int32 // 1e-9 units, from 0 to 999,999,999
 }
 
-// Seconds is a span of machine time.
+// Seconds returns the quantity of a span of machine time.
 func Seconds(d time.Duration) Quantity {
 	return Quantity{int64(d / time.Second), int32(d % time.Second)}
 }
 
-// Bytes is an amount of data.
+// Bytes returns the quantity of an amount of data.
 func Bytes(n int64) Quantity { return Quantity{Whole: n} }
 
-// IsZero reports whether nothing was counted.
+// IsZero reports whether the quantity is zero.
 func (q Quantity) IsZero() bool { return q == Quantity{} }
 
-// Valid reports whether q is zero or more, and its parts are as they should be.
+// Valid reports whether q is non-negative and its parts are in range.
 func (q Quantity) Valid() bool { return q.Whole >= 0 && q.Nanos >= 0 && q.Nanos < 1e9 }
 
-// String gives the exact decimal number: "3600", "0.5".
+// String returns the exact decimal number: "3600", "0.5".
 func (q Quantity) String() string {
 	s := strconv.FormatInt(q.Whole, 10)
 	if q.Nanos == 0 {
@@ -49,10 +49,10 @@ func (q Quantity) String() string {
 	return s + "." + strings.TrimRight(fmt.Sprintf("%09d", q.Nanos), "0")
 }
 
-// MarshalText gives the exact decimal number.
+// MarshalText returns the exact decimal number.
 func (q Quantity) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote, and no other form of it.
+// UnmarshalText parses the output of MarshalText, and accepts no other form.
 func (q *Quantity) UnmarshalText(b []byte) error {
 	whole, part, _ := strings.Cut(string(b), ".")
 	v := Quantity{}
@@ -70,14 +70,14 @@ func (q *Quantity) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Price is what an hour costs, where that is known. A known price of zero is a
-// machine that is paid already; the zero Price is unknown, and JSON leaves it out.
+// Price is an hourly price, if known. A known price of zero means a machine that is already paid for. The zero
+// Price is unknown, and JSON omits it.
 type Price struct {
 	Rate  money.Rate
 	Known bool
 }
 
-// PriceOf is a price that is known, or not.
+// PriceOf returns a known or unknown price.
 func PriceOf(r money.Rate, known bool) Price {
 	if !known {
 		return Price{}
@@ -88,7 +88,7 @@ func PriceOf(r money.Rate, known bool) Price {
 // IsZero reports whether the price is unknown.
 func (p Price) IsZero() bool { return !p.Known }
 
-// MarshalText gives the exact decimal price of an hour; an unknown one has no text.
+// MarshalText returns the exact decimal hourly price, or no text if unknown.
 func (p Price) MarshalText() ([]byte, error) {
 	if !p.Known {
 		return nil, nil
@@ -96,7 +96,7 @@ func (p Price) MarshalText() ([]byte, error) {
 	return p.Rate.MarshalText()
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (p *Price) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*p = Price{}

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/decide/ledger"
 )
 
-// A quantity is exact: what is written is what is read, and no other text is.
-func TestAQuantityIsReadAsItIsWritten(t *testing.T) {
+// A quantity round-trips exactly, and no other text is accepted.
+func TestQuantity_RoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := ledger.Quantity{
 			Whole: rapid.Int64Range(0, math.MaxInt64).Draw(t, "whole"),
@@ -36,9 +36,9 @@ func TestAQuantityIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-// JSON names stay as they are: the API and backups have them. What is not known is
-// left out, and a price of zero is known.
-func TestAPostingInJSON(t *testing.T) {
+// The JSON names are fixed, because the API and backups use them. Unknown values are omitted; a price of zero is
+// known.
+func TestPosting_JSONIsStable(t *testing.T) {
 	p := posting(3, 1)
 	p.Price.Rate = 0
 	text, err := json.Marshal(p)

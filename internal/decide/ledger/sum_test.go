@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// span is a machine's time with its prices.
+// span is the time of a machine with its prices.
 func span(t *rapid.T) (segments []market.Segment, end time.Time) {
 	at := start
 	for range rapid.IntRange(1, 6).Draw(t, "prices") {
@@ -24,7 +24,7 @@ func span(t *rapid.T) (segments []market.Segment, end time.Time) {
 	return segments, at
 }
 
-// plain is the slow twin: what each price segment costs by t, in 1e-12 units, cut off once.
+// plain computes the same the slow way: the cost of each price segment up to t, in units of 1e-12, truncated once.
 func plain(segments []market.Segment, t time.Time) *big.Int {
 	sum := new(big.Int)
 	for i, s := range segments {
@@ -41,9 +41,9 @@ func plain(segments []market.Segment, t time.Time) *big.Int {
 	return sum
 }
 
-// Any cut of a span, posted piece by piece as the difference of the cumulative
-// cost, has the same sum exactly, and it is that of plain big integers.
-func TestAnyCutOfASpanHasTheSameSum(t *testing.T) {
+// Every cut of a span, posted piece by piece as the difference of the cumulative cost, has exactly the same sum:
+// that of plain big integers.
+func TestSum_DoesNotDependOnTheCuts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segments, end := span(t)
 		cuts := rapid.SliceOfN(rapid.Int64Range(0, int64(end.Sub(start))), 0, 30).Draw(t, "cuts")
@@ -55,7 +55,7 @@ func TestAnyCutOfASpanHasTheSameSum(t *testing.T) {
 			p, ok := ledger.Move(cost.Sub(posted), ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Open))
 			posted = cost
 			if !ok {
-				continue // nothing is not posted
+				continue // zero amounts are not posted
 			}
 			p.Event, p.Currency, p.Owner = uint64(i+1), "USD", ledger.Owner{Tenant: "default", Job: "j"}
 			list = append(list, p)
@@ -75,8 +75,7 @@ func TestAnyCutOfASpanHasTheSameSum(t *testing.T) {
 	})
 }
 
-// random postings of two currencies and teams, with jobs, attempts and tasks
-// below them; some move cost on, some credit it.
+// random draws postings of two currencies and teams, with jobs, attempts and tasks; some move cost, some credit it.
 func random(t *rapid.T) []ledger.Posting {
 	uses := []ledger.Use{ledger.Open, ledger.Useful, ledger.Lost, ledger.StartUp, ledger.Idle}
 	categories := []ledger.Category{ledger.Compute, ledger.Storage, ledger.Transfer, ledger.Image, ledger.Overhead, ledger.Fixed}
@@ -102,7 +101,7 @@ func random(t *rapid.T) []ledger.Posting {
 		attempt := fmt.Sprintf("%s.%d", job, rapid.IntRange(0, 2).Draw(t, "attempt"))
 		p.Event, p.Currency = uint64(i+1), rapid.SampledFrom([]money.Currency{"USD", "EUR"}).Draw(t, "currency")
 		p.Owner = ledger.Owner{Tenant: "default", Job: job, Attempt: attempt, Task: fmt.Sprintf("%s/%d", attempt, rapid.IntRange(0, 1).Draw(t, "task"))}
-		if team > 0 { // 0 is nobody's team
+		if team > 0 { // 0 means no team
 			p.Owner.Team = fmt.Sprint(team)
 		}
 		list = append(list, p)
@@ -110,14 +109,13 @@ func random(t *rapid.T) []ledger.Posting {
 	return list
 }
 
-// The sums of the parts equal the whole at every level: tasks of an attempt,
-// attempts of a job, jobs of a team, teams of the tenant, in each currency,
-// category and use. What no team owns stands under "", it is not lost.
-func TestSumsAreEqualAtEveryLevel(t *testing.T) {
+// The sums of the parts equal the whole at every level: tasks of an attempt, attempts of a job, jobs of a team,
+// teams of the tenant, in each currency, category and use. Cost without a team is listed under "".
+func TestSums_AgreeAtEveryLevel(t *testing.T) {
 	levels := []ledger.Level{ledger.ByTask, ledger.ByAttempt, ledger.ByJob, ledger.ByTeam, ledger.ByTenant}
 	rapid.Check(t, func(t *rapid.T) {
 		list := random(t)
-		parent := map[string]string{} // of each owner, one level up
+		parent := map[string]string{} // by owner, one level up
 		for _, p := range list {
 			o := p.Owner
 			parent["0 "+o.Task], parent["1 "+o.Attempt], parent["2 "+o.Job], parent["3 "+o.Team] = o.Attempt, o.Job, o.Team, o.Tenant
@@ -146,7 +144,7 @@ func TestSumsAreEqualAtEveryLevel(t *testing.T) {
 			}
 			below = whole
 		}
-		twin := map[string]*big.Int{} // by currency: what went into cost and out of it
+		twin := map[string]*big.Int{} // net amount into cost, by currency
 		for _, p := range list {
 			s := twin[string(p.Currency)]
 			if s == nil {
@@ -178,7 +176,7 @@ func TestSumsAreEqualAtEveryLevel(t *testing.T) {
 }
 
 // Over all accounts each currency's sum is zero.
-func TestBalancesAreZeroOverAllAccounts(t *testing.T) {
+func TestBalances_AddUpToZero(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		balances, err := ledger.Balances(seq(random(t)))
 		if err != nil {
@@ -196,9 +194,9 @@ func TestBalancesAreZeroOverAllAccounts(t *testing.T) {
 	})
 }
 
-// A cell that nobody posted to is not there, which is not a cost of zero; one
-// whose cost was all given back is there and is zero.
-func TestUnknownIsNotZero(t *testing.T) {
+// A cell without postings does not exist, which differs from a cost of zero. A cell whose cost was credited in full
+// exists and is zero.
+func TestSums_DistinguishUnknownFromZero(t *testing.T) {
 	there, _ := ledger.Move(money.Picos(5), ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Lost))
 	back, _ := ledger.Move(money.Picos(-5), ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Lost))
 	totals, err := ledger.Totals(seq([]ledger.Posting{there, back}), ledger.ByTeam)
@@ -219,7 +217,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-func TestATagSumsByItsValue(t *testing.T) {
+func TestSums_GroupByTagValue(t *testing.T) {
 	var list []ledger.Posting
 	for i, tags := range []map[string]string{{"run": "a"}, {"run": "b"}, {"run": "a", "x": "y"}, nil} {
 		p, _ := ledger.Move(money.Picos(int64(1)<<i), ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Useful))
@@ -272,10 +270,9 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// The parts add to the whole exactly; none is a unit or more from its
-// exact share; who weighs nothing pays nothing; who weighs more does not pay
-// less; a credit splits as the cost does.
-func TestAllocateAddsUp(t *testing.T) {
+// The parts add up to the whole exactly, and each is within one unit of its exact share. A zero weight pays
+// nothing, a larger weight never pays less, and a credit splits like a cost.
+func TestAllocate_AddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := money.Picos(rapid.Int64().Draw(t, "total"))
 		if rapid.Bool().Draw(t, "large") {
@@ -322,7 +319,7 @@ func TestAllocateAddsUp(t *testing.T) {
 	})
 }
 
-func TestAllocateRefusesANegativeWeight(t *testing.T) {
+func TestAllocate_RefusesANegativeWeight(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a negative weight was taken")

@@ -13,19 +13,19 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Dimensions is all that costs are listed by, but the job. User and Kind are the job's and
-// stand in no posting; "" is nobody's.
+// Dimensions are the dimensions that costs are listed by, without the job. User and Kind come from the job, not
+// from postings; empty means nobody's.
 type Dimensions struct {
 	Team    string `json:"team,omitempty"`
 	Project string `json:"project,omitempty"`
 	User    string `json:"user,omitempty"`
 	Kind    string `json:"kind,omitempty"`
-	Tags    string `json:"tags,omitempty"` // as TagText writes them
-	Rule    string `json:"rule,omitempty"` // of postings without a job: what was paid for and used by nobody
+	Tags    string `json:"tags,omitempty"` // in the form of TagText
+	Rule    string `json:"rule,omitempty"` // rule of postings without a job, such as unused reserved time
 	Bought
 }
 
-// Bought is what money was paid for, and to whom: "" where a posting does not say.
+// Bought identifies a purchase and its seller; empty fields are not stated.
 type Bought struct {
 	Provider string   `json:"provider,omitempty"`
 	Region   string   `json:"region,omitempty"`
@@ -33,7 +33,7 @@ type Bought struct {
 	Category Category `json:"category,omitempty"`
 }
 
-// TagText writes tags as one text, sorted by name, so that equal tags are equal texts.
+// TagText encodes tags as one string, sorted by name, so that equal tags give equal strings.
 func TagText(tags map[string]string) string {
 	if len(tags) == 0 {
 		return ""
@@ -46,19 +46,19 @@ func TagText(tags map[string]string) string {
 	return string(b)
 }
 
-// Tag is the value of a tag in what TagText wrote; "" where it is not there.
+// Tag returns the value of a tag in the output of TagText, or "" if it is missing.
 func (w Dimensions) Tag(name string) string {
 	head := fmt.Sprintf("%q=", name)
 	for line := range strings.Lines(w.Tags) {
 		if rest, ok := strings.CutPrefix(line, head); ok {
-			v, _ := strconv.Unquote(strings.TrimSuffix(rest, "\n")) // TagText quoted it
+			v, _ := strconv.Unquote(strings.TrimSuffix(rest, "\n")) // TagText has quoted it
 			return v
 		}
 	}
 	return ""
 }
 
-// Owner is an owner's team, project and tags.
+// Owner returns an owner with the team, project and tags.
 func (w Dimensions) Owner() Owner {
 	o := Owner{Team: w.Team, Project: w.Project}
 	for line := range strings.Lines(w.Tags) {
@@ -73,7 +73,7 @@ func (w Dimensions) Owner() Owner {
 	return o
 }
 
-// WhoseOf is whose the posting is; user and kind are those of its job.
+// WhoseOf returns the dimensions of a posting; user and kind are those of its job.
 func WhoseOf(p Posting, user, kind string) Dimensions {
 	w := Dimensions{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Labels())}
 	if p.Owner.Job == "" {
@@ -86,16 +86,16 @@ func WhoseOf(p Posting, user, kind string) Dimensions {
 	return w
 }
 
-// IdleRule marks what machines cost while they waited for a job.
+// IdleRule marks the cost of idle machines.
 const IdleRule = "idle_machine"
 
-// Idles reports whether the posting is of a machine that waited for a job.
+// Idles reports whether the posting is about an idle machine.
 func (p Posting) Idles() bool {
 	return p.Owner.Job == "" && strings.Contains(p.Owner.Task, "/idle.")
 }
 
-// Parts calls f with what the posting adds to each use of cost: it may move cost from
-// one to another. Of what is no cost it calls nothing.
+// Parts calls f with what the posting adds to each use of cost; it may move cost from one use to another. It does
+// not call f for a posting without cost.
 func (p Posting) Parts(f func(Use, money.Amount)) {
 	if _, use, ok := p.To.IsCost(); ok {
 		f(use, p.Amount)
@@ -105,24 +105,23 @@ func (p Posting) Parts(f func(Use, money.Amount)) {
 	}
 }
 
-// Sums are kept sums of postings: by whose they are, currency, use and the hour of
-// their booking. They are a view of the log: Add takes its postings in their order, and
-// what is asked for is the same as a walk through all of them, exactly
-// (TestSumsSayWhatAWalkThroughAllPostingsSays).
+// Sums are running sums of postings by dimensions, currency, use and the hour of booking. They are a view of the
+// log: Add takes its postings in order, and queries give exactly the result of a scan of all postings
+// (TestSums_MatchAWalkOverAllPostings).
 type Sums struct {
 	whose   []Dimensions
 	numbers map[Dimensions]int32
 	columns []Column
 	column  map[Column]int32
 	cells   *Calendar[cell, money.Amount]
-	events  map[int64]Events // by hour: of its postings
-	forgot  int64            // of the days before it only whole ones are summed
+	events  map[int64]Events // events of the postings, by hour
+	forgot  int64            // days before this one are summed only as a whole
 	last    uint64
 	hash    Hash
 	n       int
 }
 
-// Column is what is summed apart.
+// Column separates sums by currency and use.
 type Column struct {
 	Currency money.Currency `json:"currency"`
 	Use      Use            `json:"use"`
@@ -130,23 +129,23 @@ type Column struct {
 
 type cell struct{ whose, column int32 }
 
-// Cut is a span in which a question begins within what is summed as one, and the events
-// in which its postings are: those that Holds says are to be added.
+// Cut is the part of a query that begins within a summed span: the events of its postings. The caller adds the
+// postings that Holds selects.
 type Cut struct {
 	Events
-	From, Until time.Time // of the booking; Until is not in it
+	From, Until time.Time // time of booking; Until is exclusive
 }
 
 // Holds reports whether a posting is in the cut.
 func (c Cut) Holds(p Posting) bool { return !p.At.Before(c.From) && p.At.Before(c.Until) }
 
-// Events are the first and the last event of some postings; between them may be others.
+// Events are the first and the last event of some postings. Other events may lie between them.
 type Events struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 }
 
-// NewSums has none.
+// NewSums returns empty sums.
 func NewSums() *Sums {
 	return &Sums{numbers: map[Dimensions]int32{}, column: map[Column]int32{}, cells: NewCalendar[cell](money.Amount.Add),
 		events: map[int64]Events{}}
@@ -191,17 +190,17 @@ func (s *Sums) columnOf(c Column) int32 {
 	return n
 }
 
-// Len is how many postings were added.
+// Len returns the number of postings added.
 func (s *Sums) Len() int { return s.n }
 
-// Head is the event of the last posting, and its hash; 0 where there is none.
+// Head returns the event and the hash of the last posting, or 0 if there is none.
 func (s *Sums) Head() (event uint64, hash Hash) { return s.last, s.hash }
 
-// Dimensions are all that have postings: the number that Since gives is the place here.
+// Dimensions returns all dimensions with postings. Since passes indexes into this slice.
 func (s *Sums) Dimensions() []Dimensions { return s.whose }
 
-// Forget keeps of the days that ended before t only their sums, and not those of their
-// hours: a span that begins within such a day is cut there by its postings.
+// Forget drops the hourly sums of days that ended before t and keeps the daily ones. For a span that begins within
+// such a day, Since returns a Cut.
 func (s *Sums) Forget(t time.Time) {
 	if day := dayOf(HourOf(t)); day > s.forgot {
 		s.forgot = day
@@ -209,9 +208,9 @@ func (s *Sums) Forget(t time.Time) {
 	}
 }
 
-// Since calls f with what was booked at t or later, by number of Whose, in parts that
-// add up; of the zero time with all. Where t cuts an hour, or a day of which the hours
-// are forgotten, the rest of that is not in the parts, and cut says which postings it is.
+// Since calls f with what was booked at t or later, by index into Dimensions, in parts that add up; the zero time
+// covers everything. If t cuts an hour, or a day without hourly sums, the rest of that span is missing from the
+// parts, and cut identifies its postings.
 func (s *Sums) Since(t time.Time, f func(whose int, c Column, a money.Amount)) (cut Cut, isCut bool) {
 	tell := func(c cell, a money.Amount) { f(int(c.whose), s.columns[c.column], a) }
 	if t.IsZero() {
@@ -243,7 +242,7 @@ func (s *Sums) Since(t time.Time, f func(whose int, c Column, a money.Amount)) (
 	return cut, isCut
 }
 
-// From is the first event of a posting that may be at t or later, or false: there is none.
+// From returns the first event with a posting that may be at t or later. ok is false if there is none.
 func (s *Sums) From(t time.Time) (first uint64, ok bool) {
 	for hour, e := range s.events {
 		if hour >= HourOf(t) && (!ok || e.First < first) {
@@ -253,7 +252,7 @@ func (s *Sums) From(t time.Time) (first uint64, ok bool) {
 	return first, ok
 }
 
-// stored is Sums as they are kept: cells are whose, column and amount.
+// stored is the stored form of Sums. Cells have dimension, column and amount.
 type stored struct {
 	Dimensions []Dimensions `json:"whose"`
 	Columns    []Column     `json:"columns"`
@@ -275,8 +274,7 @@ type storedCell struct {
 	Amount    money.Amount `json:"a"`
 }
 
-// MarshalJSON writes the sums as ReadPiece reads them: the same sums give the same bytes
-// where their postings came in the same order.
+// MarshalJSON encodes the sums for ReadPiece. Equal sums give equal bytes if their postings came in the same order.
 func (s *Sums) MarshalJSON() ([]byte, error) {
 	v := stored{Dimensions: s.whose, Columns: s.columns, Last: s.last, Hash: s.hash, N: s.n}
 	for _, hour := range slices.Sorted(maps.Keys(s.events)) {
@@ -292,10 +290,10 @@ func (s *Sums) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Piece is sums that were written and are read again.
+// Piece is decoded sums.
 type Piece struct{ v stored }
 
-// ReadPiece reads what MarshalJSON wrote.
+// ReadPiece decodes the output of MarshalJSON.
 func ReadPiece(text []byte) (Piece, error) {
 	var v stored
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -304,17 +302,18 @@ func ReadPiece(text []byte) (Piece, error) {
 	for _, h := range v.Hours {
 		for _, c := range h.Cells {
 			if c.Dimension < 0 || int(c.Dimension) >= len(v.Dimensions) || c.Column < 0 || int(c.Column) >= len(v.Columns) {
-				return Piece{}, fmt.Errorf("read kept sums: a cell of %d and %d, which are not there", c.Dimension, c.Column)
+				return Piece{}, fmt.Errorf("read kept sums: a cell has dimension %d and column %d, which do not "+
+					"exist", c.Dimension, c.Column)
 			}
 		}
 	}
 	return Piece{v}, nil
 }
 
-// Head is the event of its last posting, and the posting's hash.
+// Head returns the event and the hash of its last posting.
 func (p Piece) Head() (event uint64, hash Hash) { return p.v.Last, p.v.Hash }
 
-// Until is the end of its last hour.
+// Until returns the end of its last hour.
 func (p Piece) Until() (t time.Time) {
 	for _, h := range p.v.Hours {
 		if end := time.Unix((h.Hour+1)*3600, 0); end.After(t) {
@@ -324,7 +323,7 @@ func (p Piece) Until() (t time.Time) {
 	return t
 }
 
-// Merge adds the sums of the postings that follow those that are in s.
+// Merge adds the sums of the postings that follow those in s.
 func (s *Sums) Merge(p Piece) {
 	numbers, columns := make([]int32, len(p.v.Dimensions)), make([]int32, len(p.v.Columns))
 	for i, w := range p.v.Dimensions {

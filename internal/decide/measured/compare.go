@@ -9,41 +9,39 @@ import (
 	"scrimp/internal/estimate"
 )
 
-// Pair is something that was expected of a run when it was submitted, beside what
-// came out.
+// Pair compares one estimate made at the submission of a run with its measured value.
 type Pair struct {
 	Job      string    `json:"job"`
 	Name     string    `json:"name"`
 	Finished time.Time `json:"finished"`
 	What     string    `json:"what"` // throughput, hours or dollars
-	Kind     string    `json:"kind"` // family of the model for throughput, else kind of the job
+	Kind     string    `json:"kind"` // model family for throughput, otherwise kind of the job
 	Unit     string    `json:"unit"`
 	Expected float64   `json:"expected"`
 	Actual   float64   `json:"actual"`
-	Within   *bool     `json:"within"` // the range that was given; null: none was
+	Within   *bool     `json:"within"` // whether Actual lies in the stated range; null without one
 }
 
-// Error is the relative error, |expected / actual - 1|.
+// Error returns the relative error, |expected / actual - 1|.
 func (p Pair) Error() float64 { return math.Abs(p.Expected/p.Actual - 1) }
 
-// Missed is how wrong what was expected of one kind of run was. Shares of 1.
+// Missed summarizes the errors of the estimates for one kind of run, as fractions.
 type Missed struct {
 	What   string   `json:"what"`
-	Kind   string   `json:"kind"` // "all" is every run
+	Kind   string   `json:"kind"` // "all" covers every run
 	Runs   int      `json:"runs"`
-	Median float64  `json:"median"` // of the relative error
+	Median float64  `json:"median"` // median relative error
 	Mean   float64  `json:"mean"`
-	Bias   float64  `json:"bias"`         // median of expected / actual - 1: above 0 too much was expected
-	Within *float64 `json:"within_share"` // of the ranges that were given; null: none was
+	Bias   float64  `json:"bias"`         // median of expected / actual - 1; above 0 means overestimated
+	Within *float64 `json:"within_share"` // share of the stated ranges that held; null if none was stated
 }
 
-// mostCompared is how many of the newest runs are estimated once more: each learns
-// from all before it.
+// mostCompared bounds the newest runs whose throughput Compare estimates again, each from all runs before it.
 const mostCompared = 100
 
-// Compare says, of runs newest first, what was expected of each beside what it
-// measured. Hours and dollars are those of the submission; throughput is estimated
-// as it could have been then, from rows and from the runs that were over.
+// Compare pairs, for runs newest first, each estimate with its measured value. Hours and dollars are the estimates
+// made at submission. Compare estimates throughput as it could have been then: from rows and from the runs finished
+// by then.
 func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
 	var list []Pair
 	var e *estimate.Estimator
@@ -52,7 +50,8 @@ func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
 		p := Pair{Job: r.Job, Name: r.Name, Finished: r.Finished, Kind: r.Kind}
 		if row, ok := r.Row(chips); ok && i < mostCompared {
 			before := earlier(runs, r.Submitted)
-			if len(before) != learned { // fewer were over before an earlier submission: the same number is the same runs
+			// an earlier submission has fewer finished runs, so an equal number means the same runs
+			if len(before) != learned {
 				e, learned = estimate.New(chips, nil, append(slices.Clone(rows), Rows(before, chips)...)), len(before)
 			}
 			if x, ok := e.Rate(row.Question()); ok {
@@ -67,7 +66,7 @@ func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
 	return list
 }
 
-// earlier are the runs that were over before a time.
+// earlier returns the runs that finished before a time.
 func earlier(runs []Run, at time.Time) []Run {
 	var before []Run
 	for _, b := range runs {
@@ -78,7 +77,7 @@ func earlier(runs []Run, at time.Time) []Run {
 	return before
 }
 
-// submitted are hours and dollars as they were expected at the submission, beside what came out.
+// submitted pairs the hours and dollars estimated at submission with the measured values.
 func (r Run) submitted(p Pair) []Pair {
 	var list []Pair
 	if r.ExpectedS != nil && r.WorkS != nil && *r.WorkS > 0 {
@@ -95,7 +94,7 @@ func (r Run) submitted(p Pair) []Pair {
 	return list
 }
 
-// Missing sums the pairs up by kind: all of them first, then each kind by name.
+// Missing summarizes the pairs by kind: all kinds together first, then each kind by name.
 func Missing(list []Pair) []Missed {
 	var out []Missed
 	for _, what := range []string{"throughput", "hours", "dollars"} {

@@ -9,37 +9,35 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// Profile is what a short run is called that scrimp profile makes of a job of
-// that name. Names have at most 40 letters.
+// Profile returns the name of the short run that scrimp profile makes of the named job. Names have at most 40
+// characters.
 func Profile(name string) string { return name[:min(len(name), 40-len(suffix))] + suffix }
 
 const suffix = "-profile"
 
-// Measures reports whether the run is one of the job of that name, or a profile of it.
+// Measures reports whether the run is a run of the named job or a profile of it.
 func (r Run) Measures(job string) bool { return r.Name == job || r.Name == Profile(job) }
 
-// Known is what the measured runs of a job say of its next one.
+// Known is the estimate of a job's next run from its measured runs.
 type Known struct {
 	Runs   int           `json:"runs"`
-	Work   time.Duration `json:"work_ns"` // all of it on a machine of speed 1, market time
-	Steps  int64         `json:"steps"`   // 0: it shows none
-	Spread float64       `json:"spread"`  // half the range that holds four of five, as a share
-	Last   time.Time     `json:"last"`    // when the newest was over, market
+	Work   time.Duration `json:"work_ns"` // total work on a machine of speed 1, market time
+	Steps  int64         `json:"steps"`   // 0 if the job reports none
+	Spread float64       `json:"spread"`  // half the range that holds four of five runs, as a fraction
+	Last   time.Time     `json:"last"`    // when the newest run finished, market time
 }
 
-// newest is how many runs count: what is older was another program, or another machine.
+// newest is the number of runs that count. Older runs often had another program or machine.
 const newest = 5
 
-// The least and the usual share by which a run differs from the one before: one
-// run alone says nothing of that.
+// The least spread of a pace, and the spread assumed of a single run, which shows none itself, as fractions.
 const (
 	leastSpread = 0.04
 	usualSpread = 0.10
 )
 
-// Next is what the runs, newest first, say of a job's next run: the median of the
-// newest five that are alike in name and program, and in environment too where
-// its steps are not stated. It is false where none is alike.
+// Next estimates a job's next run from the runs, newest first: the median of the newest five with the same name and
+// program, and the same environment too if the job does not state its steps. It returns false if no run matches.
 func Next(runs []Run, j spec.Job) (Known, bool) {
 	var took []float64 // seconds
 	var k Known
@@ -72,14 +70,14 @@ func Next(runs []Run, j spec.Job) (Known, bool) {
 	if k.Runs > 1 {
 		k.Spread = max(leastSpread, max(took[k.Runs-1]/middle, middle/took[0])-1)
 	}
-	if middle > math.MaxInt64/2e9 { // more than a century and a half
+	if middle > math.MaxInt64/2e9 { // more than a century and a half in nanoseconds
 		return Known{}, false
 	}
 	k.Work = max(time.Second, time.Duration(middle*float64(time.Second)).Round(time.Second))
 	return k, true
 }
 
-// next is what the run says of a job of the same program: all its work in seconds on speed 1, and its steps.
+// next returns the run's estimate for a job of the same program: total work in seconds at speed 1, and total steps.
 func (r Run) next(j spec.Job) (seconds float64, steps int64, ok bool) {
 	same := r.Env == Environment(j)
 	steps = j.Work.Steps
@@ -95,7 +93,7 @@ func (r Run) next(j spec.Job) (seconds float64, steps int64, ok bool) {
 	return 0, 0, false
 }
 
-// Source says from where that is known.
+// Source describes the origin of the estimate.
 func (k Known) Source() string {
 	if k.Runs == 1 {
 		return "by one measured run of yours, of " + k.Last.Format(time.DateOnly)
@@ -103,7 +101,7 @@ func (k Known) Source() string {
 	return fmt.Sprintf("by %d measured runs of yours, the newest of %s", k.Runs, k.Last.Format(time.DateOnly))
 }
 
-// Fill is the job with what is known of it. What it states stays.
+// Fill returns the job with unstated work and steps filled in from the estimate.
 func (k Known) Fill(j spec.Job) spec.Job {
 	if j.Work.Time == 0 {
 		j.Work.Time = spec.Duration(k.Work)

@@ -1,7 +1,6 @@
-// Package measured holds what finished runs have measured, as the log tells it:
-// pace, throughput, hours and dollars beside what was expected of them. It is a
-// view of the job's state and of its job file, so there is no second record that
-// could disagree; plans, checks and estimates of later runs count on it.
+// Package measured derives the measurements of finished runs from the log: pace, throughput, hours and dollars,
+// beside their estimates. It is a view of the job's state and its job file, so no second record can disagree.
+// Plans, checks and estimates of later runs rely on it.
 package measured
 
 import (
@@ -19,16 +18,16 @@ import (
 	"scrimp/internal/market"
 )
 
-// Run is what a run that is over has measured. Spans go by the market's clock. Null is unknown.
+// Run holds the measurements of a finished run. Durations are market time; null means unknown.
 type Run struct {
 	Job       string    `json:"job"`
 	Name      string    `json:"name"`
-	Kind      string    `json:"kind"` // of the job: experiment, production …
+	Kind      string    `json:"kind"` // of the job: experiment, production and so on
 	State     string    `json:"state"`
 	Submitted time.Time `json:"submitted"` // market
 	Finished  time.Time `json:"finished"`  // market
 
-	// Where it ran longest.
+	// The machine of the longest attempt.
 	Offer        string  `json:"offer"`
 	Machine      string  `json:"machine,omitempty"`
 	Accelerator  string  `json:"accelerator,omitempty"`
@@ -36,36 +35,36 @@ type Run struct {
 	Speed        float64 `json:"speed"` // of that machine
 
 	CPUs  int      `json:"cpus,omitempty"` // of that machine
-	Cores *float64 `json:"cores_used"`     // of them, on average while the program ran
+	Cores *float64 `json:"cores_used"`     // of CPUs, mean while the program ran
 
-	Steps        int64    `json:"steps"`          // newest seen
+	Steps        int64    `json:"steps"`          // newest step seen
 	Total        *int64   `json:"total"`          // of the whole job
-	StepsPerHour *float64 `json:"steps_per_hour"` // on a machine of speed 1
-	Spread       *float64 `json:"spread"`         // from minute to minute, a share
-	WorkS        *float64 `json:"work_s"`         // all of the work on speed 1, in seconds
-	ExpectedS    *float64 `json:"expected_s"`     // what was said of that at the submission
+	StepsPerHour *float64 `json:"steps_per_hour"` // at speed 1
+	Spread       *float64 `json:"spread"`         // from minute to minute, a fraction
+	WorkS        *float64 `json:"work_s"`         // total work in seconds at speed 1
+	ExpectedS    *float64 `json:"expected_s"`     // estimate of work_s at submission
 
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`
-	// at the first decision, or else the stated work at the first machine's price
+	// from the first decision, otherwise the stated work at the first machine's price
 	ExpectedCost *money.Amount `json:"expected_cost"`
 
-	Model      *spec.Model `json:"model"`          // as the job file says it
-	Work       spec.Work   `json:"work"`           // likewise
+	Model      *spec.Model `json:"model"`          // as in the job file
+	Work       spec.Work   `json:"work"`           // as in the job file
 	Unit       string      `json:"unit,omitempty"` // of throughput
-	Throughput *float64    `json:"throughput"`     // of the whole job, on the machine where it ran longest
-	PeakMemory *float64    `json:"peak_memory_gb"` // of one accelerator, as the program reports it
+	Throughput *float64    `json:"throughput"`     // of the whole job, on the machine of the longest attempt
+	PeakMemory *float64    `json:"peak_memory_gb"` // of one accelerator, as reported by the program
 
-	// hash of the command: what is measured of one program says nothing of another
+	// hash of the command; measurements of one program do not apply to another
 	Program string `json:"program,omitempty"`
-	Env     string `json:"env,omitempty"` // hash of its environment but STEPS
+	Env     string `json:"env,omitempty"` // hash of the environment without STEPS
 }
 
-// fewest is how many steps a pace needs.
+// fewest is the number of steps that a pace needs.
 const fewest = 10
 
-// Of is what the state says of a job; With adds what its job file says. It is
-// false where the job still goes on or nothing was measured.
+// Of derives a run from the state of a job; With adds the facts of its job file. Of returns false if the job is not
+// finished or has no measurement.
 func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bool)) (Run, bool) {
 	if !j.State().Over() {
 		return Run{}, false
@@ -105,7 +104,7 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	return r, true
 }
 
-// attempts are the one that ran longest, and the newest that made steps enough for a pace.
+// attempts returns the longest attempt, and the newest with enough steps for a pace.
 func attempts(j *core.Job) (longest, newest *core.Attempt) {
 	most := time.Duration(0)
 	for _, a := range j.Attempts() {
@@ -119,13 +118,13 @@ func attempts(j *core.Job) (longest, newest *core.Attempt) {
 	return longest, newest
 }
 
-// paced adds how fast the run was, and is false where nothing says so.
+// paced sets the pace of the run, and returns false if nothing shows it.
 func (r *Run) paced(j *core.Job, longest, newest *core.Attempt) bool {
 	steps, took := longest.Step()-longest.First(), worked(longest)
 	switch {
 	case steps >= fewest && took > 0:
 		rate := j.Rate()
-		if newest != longest || rate == 0 { // what that attempt took after its last step is in it
+		if newest != longest || rate == 0 { // took includes the time after that attempt's last step
 			rate = float64(steps) / took.Hours() / r.Speed
 		}
 		r.StepsPerHour = &rate
@@ -138,7 +137,7 @@ func (r *Run) paced(j *core.Job, longest, newest *core.Attempt) bool {
 			r.WorkS = &w
 		}
 	case j.State() == core.Succeeded && longest.End() == "completed" && longest.Restored() == "":
-		w := took.Seconds() * r.Speed // it shows no steps, and did all of it in one go
+		w := took.Seconds() * r.Speed // the program reports no steps, and did all work in one attempt
 		r.WorkS = &w
 	default:
 		return false
@@ -146,7 +145,7 @@ func (r *Run) paced(j *core.Job, longest, newest *core.Attempt) bool {
 	return true
 }
 
-// reported adds what the program itself says of memory and throughput.
+// reported adds the memory and throughput that the program reports.
 func (r *Run) reported(metrics map[string]float64) {
 	for _, name := range []string{"peak_memory_gb", "peak_mem_gb"} {
 		if v, ok := metrics[name]; ok && v > 0 {
@@ -162,8 +161,8 @@ func (r *Run) reported(metrics map[string]float64) {
 	}
 }
 
-// atFirst is what that much work costs on the first machine that the job had, at its
-// price then, without start-up or interruptions.
+// atFirst returns the cost of that much work on the job's first machine, at its price then, without start-up or
+// interruptions.
 func atFirst(j *core.Job, work time.Duration) *money.Amount {
 	if len(j.Attempts()) == 0 {
 		return nil
@@ -177,7 +176,7 @@ func atFirst(j *core.Job, work time.Duration) *money.Amount {
 	return &cost
 }
 
-// worked is how long the program ran.
+// worked returns how long the program of an attempt ran.
 func worked(a *core.Attempt) time.Duration {
 	end := a.Over()
 	if end.IsZero() {
@@ -189,13 +188,13 @@ func worked(a *core.Attempt) time.Duration {
 	return end.Sub(a.Started())
 }
 
-// With adds what the job file says.
+// With adds the facts of the job file.
 func (r Run) With(j spec.Job) Run {
 	r.Program, r.Env = Program(j), Environment(j)
 	r.Work = j.Work
 	if j.Checkpoint.Given && r.Spread == nil {
-		// It began at a step that nobody knows: the steps before took no time of it. A spread is of
-		// a pace that was measured later, between two steps.
+		// The program resumed from a given checkpoint at an unknown step, so its steps include some that took none
+		// of this run's time. A known spread shows that the pace was measured later, between two steps.
 		r.StepsPerHour, r.WorkS = nil, nil
 	}
 	if j.Model.Named() {
@@ -209,7 +208,7 @@ func (r Run) With(j spec.Job) Run {
 	switch w := j.Work; {
 	case w.Tokens > 0:
 		per, unit = float64(w.Tokens)/float64(*r.Total), "tokens/s"
-	case w.Samples > 0 && treesOf(j): // a tree takes in all rows
+	case w.Samples > 0 && treesOf(j): // each tree reads all rows
 		per, unit = float64(w.Samples), "row-trees/s"
 	case w.Samples > 0:
 		per, unit = float64(w.Samples)*max(1, w.Epochs)/float64(*r.Total), "samples/s"
@@ -221,19 +220,19 @@ func (r Run) With(j spec.Job) Run {
 	return r
 }
 
-// treesOf reports whether the job grows boosted trees.
+// treesOf reports whether the job trains boosted trees.
 func treesOf(j spec.Job) bool {
 	m, ok := Shape(j.Name, j.Model)
 	return ok && m.Kind == shape.Trees
 }
 
-// Program is a hash of what the job runs.
+// Program returns a hash of the job's command.
 func Program(j spec.Job) string {
 	return hash(append([]string{j.Setup, j.Command}, j.Args...))
 }
 
-// Environment is a hash of the program's environment but STEPS, which says how
-// much is done and not how.
+// Environment returns a hash of the job's environment without STEPS, which sets the amount of work and not its
+// kind.
 func Environment(j spec.Job) string {
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(j.Env)) {
@@ -246,6 +245,6 @@ func Environment(j spec.Job) string {
 
 func hash(list []string) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(strings.Join(list, "\x00"))) // it never fails
+	_, _ = h.Write([]byte(strings.Join(list, "\x00"))) // never fails
 	return fmt.Sprintf("%016x", h.Sum64())
 }

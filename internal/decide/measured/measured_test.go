@@ -20,25 +20,25 @@ import (
 
 var begun = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// course is what becomes of a job that asks for a machine at its submission.
+// course describes a job that requests a machine at its submission, and its outcome.
 type course struct {
 	id       string
 	name     string
-	hours    float64 // that its program runs
-	pace     float64 // steps an hour; 0: it shows none
+	hours    float64 // running time of its program
+	pace     float64 // steps per hour; 0: it reports none
 	total    int64
 	speed    float64
 	rate     money.Rate
 	work     time.Duration // stated
 	metrics  map[string]float64
 	restored string
-	end      string // of the program; "": it runs
+	end      string // of the program; empty: it still runs
 	as       core.State
 	at       time.Time
-	alone    bool // it never has a machine
+	alone    bool // it never gets a machine
 }
 
-// aRun is a job that runs once, for that many hours at that many steps an hour.
+// aRun returns a job that runs once, for the given hours at the given steps per hour.
 func aRun(name string, hours, pace float64, total int64) course {
 	return course{
 		id: name, name: name, hours: hours, pace: pace, total: total, speed: 1, end: "completed",
@@ -46,7 +46,7 @@ func aRun(name string, hours, pace float64, total int64) course {
 	}
 }
 
-// job is the job at the end of its course, as its log leads to it.
+// job returns the job at the end of its course, as built from its log.
 func (c course) job() *core.Job {
 	s, seq := state.New(), uint64(0)
 	at := func(t time.Time, b core.Body, facts ...core.Fact) {
@@ -104,7 +104,7 @@ func of(t *testing.T, c course, s spec.Job) measured.Run {
 
 func near(a, b float64) bool { return math.Abs(a/b-1) < 1e-9 }
 
-func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
+func TestOf_MeasuresPaceThroughputAndWork(t *testing.T) {
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4},
 		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	job := aRun("llama", 5, 200, 1000)
@@ -125,8 +125,8 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 	}
 }
 
-// A step of boosted trees is a tree, which takes in all rows: 200 an hour over 36,000 rows.
-func TestBoostedTreesAreToldInRowsAndTrees(t *testing.T) {
+// A step of boosted trees adds one tree, which reads all rows: 200 per hour over 36,000 rows.
+func TestWith_MeasuresBoostedTreesInRowTrees(t *testing.T) {
 	r := of(t, aRun("grown", 5, 200, 1000), spec.Job{Name: "grown", Model: spec.Model{Shape: "trees features=28"},
 		Work: spec.Work{Steps: 1000, Samples: 36_000}})
 	if r.Unit != "row-trees/s" || !near(*r.Throughput, 2000) {
@@ -137,7 +137,7 @@ func TestBoostedTreesAreToldInRowsAndTrees(t *testing.T) {
 	}
 }
 
-func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
+func TestOf_NormalizesPaceButNotThroughput(t *testing.T) {
 	job := aRun("fast", 5, 200, 1000)
 	job.speed = 2
 	r := of(t, job, spec.Job{Work: spec.Work{Samples: 36_000}})
@@ -146,7 +146,7 @@ func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
 	}
 }
 
-func TestWhatRunsOrShowsNothingIsNotMeasured(t *testing.T) {
+func TestOf_RefusesUnfinishedAndUnmeasuredRuns(t *testing.T) {
 	for name, change := range map[string]func(*course){
 		"runs":                    func(c *course) { c.end = "" },
 		"never began":             func(c *course) { c.alone = true },
@@ -166,9 +166,9 @@ func TestWhatRunsOrShowsNothingIsNotMeasured(t *testing.T) {
 	}
 }
 
-// A run that began from a checkpoint of its folder did not do the steps before it, and says
-// nothing of them; one that a checkpoint of scrimp's was restored for says how fast its own were.
-func TestARunThatBeganInTheMiddleDoesNotCountAsAllOfIt(t *testing.T) {
+// A run that resumed from a given checkpoint did not do the steps before it, so they do not count. A run restored
+// from a checkpoint of scrimp's own counts its own steps.
+func TestWith_IgnoresStepsBeforeAGivenCheckpoint(t *testing.T) {
 	j := spec.Job{Name: "lm", Command: "train", Work: spec.Work{Steps: 300}, Checkpoint: spec.Checkpoint{Dir: "c"}}
 	given := j
 	given.Checkpoint.Given = true
@@ -191,7 +191,7 @@ func TestARunThatBeganInTheMiddleDoesNotCountAsAllOfIt(t *testing.T) {
 	}
 }
 
-func TestTheNextRunTakesWhatRunsAlikeTook(t *testing.T) {
+func TestNext_IsTheMedianOfLikeRuns(t *testing.T) {
 	j := spec.Job{Name: "llama", Command: "train", Work: spec.Work{Steps: 1000},
 		Env: map[string]string{"LR": "1e-4", "STEPS": "1000"}}
 	other, hot := j, j
@@ -230,14 +230,14 @@ func TestTheNextRunTakesWhatRunsAlikeTook(t *testing.T) {
 	}
 }
 
-func TestALongNameIsFoundAgainByItsProfile(t *testing.T) {
+func TestProfile_MatchesALongName(t *testing.T) {
 	name := "a-job-whose-name-has-all-of-the-40-lette"
 	if p := measured.Profile(name); len(p) > 40 || !(measured.Run{Name: p}).Measures(name) {
 		t.Errorf("%s", p)
 	}
 }
 
-func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
+func TestRow_TeachesTheEstimator(t *testing.T) {
 	chips := estimate.Catalogued()
 	j := spec.Job{Name: "llama", Command: "train",
 		Model: spec.Model{Config: "llama-3-8b", Batch: 4, Sequence: 4096, Tuning: "lora"},
@@ -249,7 +249,7 @@ func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hours := 1.7 * first.Hours.Value // it is slower than arithmetic says
+	hours := 1.7 * first.Hours.Value // slower than computed
 	job := aRun("llama", hours, 1000/hours, 1000)
 	rows := measured.Rows([]measured.Run{of(t, job, j)}, chips)
 	if len(rows) != 1 {
@@ -287,7 +287,7 @@ func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
 	}
 }
 
-func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
+func TestCompare_UsesWhatWasKnownAtSubmission(t *testing.T) {
 	chips := estimate.Catalogued()
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"},
 		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}

@@ -12,22 +12,21 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Own begins the source of runs that were measured here: estimates of one's own
-// runs take them for runs of the same stack of programs.
+// Own is the prefix of the source of runs measured here. Estimates assume the same software stack for all of the
+// user's own runs.
 const Own = "own"
 
-// keeps are the ways of activation checkpointing that a job file may name.
+// keeps maps the names of activation checkpointing in a job file.
 var keeps = map[string]estimate.Recompute{"selective": estimate.KeepSome, "full": estimate.KeepEnds}
 
-// Source is what runs of a job are learned under.
+// Source returns the source under which estimates learn from the runs of a job.
 func Source(job string) string { return Own + "/" + job }
 
-// Tunings are the ways to train that a job file may name.
+// Tunings maps the names of training methods in a job file.
 var Tunings = map[string]shape.Tuning{"": shape.Full, "full": shape.Full, "lora": shape.LoRA, "qlora": shape.QLoRA}
 
-// Shape is the model that a job of that name names, where that can be known without
-// its files: by shape, by published name, by parameters. A model without a published
-// name is called as the job is.
+// Shape returns the model of a job if it is known without the model's files: by shape, by published name or by
+// parameters. A model without a published name gets the name of the job.
 func Shape(name string, m spec.Model) (shape.Model, bool) {
 	for _, what := range []string{m.Shape, m.Config} {
 		if what == "" {
@@ -53,8 +52,7 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 	return shape.Model{}, false
 }
 
-// Sound says what is wrong with the numbers of a model that a job names: a figure that no model has, by which
-// nothing could be estimated.
+// Sound returns an error if a model's figures are impossible, since no estimate could use them.
 func Sound(m spec.Model) error {
 	line := m.Shape
 	if _, named := shape.Named(line); named {
@@ -79,10 +77,9 @@ func Sound(m spec.Model) error {
 	return err
 }
 
-// Request is the run that a job file asks for, as the estimator takes it, on no
-// accelerator in particular.
+// Request builds the estimator's request for a job, without an accelerator.
 func Request(j spec.Job, trained shape.Model) estimate.Request {
-	j, _ = j.Divided(j.Launcher()) // where they disagree the job is refused before it comes here
+	j, _ = j.Divided(j.Launcher()) // a job with a contradiction was refused earlier
 	m := j.Model
 	q := estimate.Request{
 		Model: trained, Precision: m.Precision, Micro: float64(m.Batch), Seq: float64(m.Sequence),
@@ -95,7 +92,7 @@ func Request(j spec.Job, trained shape.Model) estimate.Request {
 		q.Precision = "bf16"
 	}
 	if trained.Kind == shape.Trees {
-		q.Trees = float64(j.Work.Steps) // a tree is what a step adds
+		q.Trees = float64(j.Work.Steps) // a step adds one tree
 	}
 	if trained.Text() && q.Seq == 0 {
 		q.Seq = q.Model.Seq()
@@ -106,11 +103,11 @@ func Request(j spec.Job, trained shape.Model) estimate.Request {
 	return q
 }
 
-// Checkpoint is about how large a checkpoint of training is, and 0 where the number
-// of parameters is not known: weights in 32 bit and the two moments of Adam, 12 bytes a
-// parameter that is trained; of small matrices beside frozen weights 0.2 % are.
+// Checkpoint returns the approximate size of a training checkpoint; 0 if the number of parameters is unknown. It
+// counts 12 bytes per trained parameter: the weights in 32 bits and the two moments of Adam. With adapters, 0.2 %
+// of the parameters are trained.
 //
-// Worked: Llama-3-8B, all of it: 8.03e9 · 12 = 96 GB; LoRA 0.19 GB.
+// Example: Llama-3-8B, full training: 8.03e9 · 12 = 96 GB; LoRA: 0.19 GB.
 func Checkpoint(m shape.Model, t shape.Tuning) size.Bytes {
 	trained := m.Params
 	if t != shape.Full {
@@ -122,8 +119,8 @@ func Checkpoint(m shape.Model, t shape.Tuning) size.Bytes {
 	return size.Bytes(12 * trained)
 }
 
-// Row is the run in the form that estimates learn from. It is false where its
-// model, its accelerator or its throughput is not known.
+// Row returns the run in the form that estimates learn from. It returns false if the model, the accelerator or the
+// throughput is unknown.
 func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 	chip, known := chips.Find(r.Accelerator)
 	if r.Model == nil || !known || r.Accelerators < 1 || r.Throughput == nil || !(*r.Throughput > 0) {
@@ -136,7 +133,7 @@ func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 	}
 	q := Request(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
 	q.Unit, q.Chip, q.Count = r.Unit, chip.Name, float64(r.Accelerators)
-	if q.Micro == 0 { // a batch that is not stated is the largest that fits, as in every estimate
+	if q.Micro == 0 { // an unstated batch is the largest that fits, as in every estimate
 		if o, err := estimate.New(chips, nil, nil).Answer(q); err == nil {
 			q.Micro = o.Micro
 		}
@@ -149,7 +146,7 @@ func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 	return row, true
 }
 
-// Rows are the rows of the runs that have one.
+// Rows returns the rows of the runs that have one.
 func Rows(runs []Run, chips estimate.Chips) []estimate.Row {
 	var rows []estimate.Row
 	for _, r := range runs {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// classes groups the tasks of a view that are alike for a scheduler: same kind, same size.
+// classes groups the tasks of a view that a scheduler cannot tell apart: same kind, same size.
 type classes struct {
 	of      []int // by task
 	list    []class
 	index   map[classKey]int
-	dearest []int // types, the dearest first
+	dearest []int // types, the most expensive first
 	stamp   [2][]int
 	turn    int
 	noted   []int
@@ -30,7 +30,8 @@ type class struct {
 	price    float64 // of that type: the reservation price
 }
 
-// read assigns the tasks of a view to classes. Classes stay between rounds, so what is learned of one stays too.
+// read assigns the tasks of a view to classes. Classes persist between rounds, and so does what was learned about
+// each.
 func (c *classes) read(v *View) {
 	if c.index == nil || c.types != len(v.Types) {
 		*c = classes{index: map[classKey]int{}, types: len(v.Types)}
@@ -60,7 +61,7 @@ func (c *classes) read(v *View) {
 func (c *classes) cheapest(task int) int  { return c.list[c.of[task]].cheapest }
 func (c *classes) price(task int) float64 { return c.list[c.of[task]].price }
 
-// fresh begins a new set of tried classes.
+// fresh starts a new set of tried classes.
 func (c *classes) fresh() *classes {
 	c.turn++
 	for len(c.noted) < len(c.list) {
@@ -81,18 +82,18 @@ func half(there bool) int {
 	return 0
 }
 
-// again reports whether a task of the same class, there or elsewhere, was tried in this set.
+// again reports whether a task of the same class, on the same machine (there) or not, was tried in this set.
 func (c *classes) again(task int, there bool) bool { return c.stamp[half(there)][c.of[task]] == c.turn }
 
 func (c *classes) mark(task int, there bool) { c.stamp[half(there)][c.of[task]] = c.turn }
 
-// find returns what put noted of a task's class in this set.
+// find returns the number that put recorded for a task's class in this set.
 func (c *classes) find(task int) (int, bool) {
 	k := c.of[task]
 	return c.noted[k], c.stamp[0][k] == c.turn
 }
 
-// put notes a number for a task's class.
+// put records a number for a task's class.
 func (c *classes) put(task, number int) {
 	k := c.of[task]
 	c.stamp[0][k], c.noted[k] = c.turn, number

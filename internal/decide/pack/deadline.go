@@ -1,10 +1,10 @@
 package pack
 
-// rateDoubt is how much faster than a rate that is learned a task must be to count as in time.
+// rateDoubt is the factor by which a task must exceed a learned rate to count as in time.
 const rateDoubt = 1.02
 
 // needs computes the lowest rates at which tasks keep their deadlines. A task that would be late even alone needs
-// nothing: no packing helps it.
+// nothing, because no packing helps it.
 func needs(v *View) []need {
 	list := make([]need, len(v.Tasks))
 	var ready int64
@@ -21,21 +21,21 @@ func needs(v *View) []need {
 		}
 		n := &list[i]
 		switch stay := least(t, v.Now); {
-		case stay > 1: // late already
-		case t.Fixed || t.On == Waiting: // it starts soon, and how soon is not known
+		case stay > 1: // already late
+		case t.Fixed || t.On == Waiting: // it starts soon, at an unknown time
 			n.start = min(1, least(t, v.Now+begin))
 			n.stay = n.start
-		default: // a rate above 1 says that a move would make it late
+		default: // a rate above 1 means that a move would make it late
 			n.stay, n.start = stay, least(t, v.Now+begin)
 		}
 	}
 	return list
 }
 
-// never is a rate that no task has.
+// never is a rate that no task can reach.
 const never = 2.0
 
-// least is the rate at which a task that progresses from a second on ends at its deadline.
+// least returns the rate at which a task that makes progress from the given second on ends at its deadline.
 func least(t Task, from int64) float64 {
 	if room := float64(t.Oracle.Deadline - from); room > 0 {
 		return min(never, t.Oracle.Left*rateDoubt/room)

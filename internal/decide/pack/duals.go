@@ -2,7 +2,7 @@ package pack
 
 import "slices"
 
-// pricings bounds how often a round looks for better columns.
+// pricings bounds how often a round searches for better columns.
 const pricings = 8
 
 // duals keeps the columns of the linear program between rounds.
@@ -10,7 +10,7 @@ type duals struct {
 	pool []shape
 }
 
-// shape is a column by classes, so that it outlives its tasks.
+// shape is a column in terms of classes, so that it outlives its tasks.
 type shape struct {
 	kind    int
 	classes []int // sorted, one for each task
@@ -56,7 +56,7 @@ func (s *saver) value(v *View) {
 	s.trim(m, rows)
 }
 
-// rows lists the classes present, each class's row or -1, and how many tasks each has.
+// rows lists the classes present, the row of each class or -1, and the number of tasks per row.
 func (s *saver) rows(v *View) (rows, row []int, want []float64) {
 	row = make([]int, len(s.classes.list))
 	for i := range row {
@@ -77,7 +77,7 @@ func (s *saver) rows(v *View) (rows, row []int, want []float64) {
 	return rows, row, want
 }
 
-// column makes a column of a shape, unless a class of it is not present.
+// column builds a column from a shape, unless one of its classes is not present.
 func (s *saver) column(v *View, p shape, row []int) (column, bool) {
 	c := column{cost: hourly(v.Types[p.kind].Price), kind: p.kind}
 	for i, a := range p.classes {
@@ -121,7 +121,7 @@ func (t *trial) price(m *master, row []int, all []int) bool {
 	return found
 }
 
-// trim keeps the columns that are in use or nearly so.
+// trim keeps the columns that are used, or nearly so.
 func (s *saver) trim(m *master, rows []int) {
 	s.duals.pool = s.duals.pool[:0]
 	for j := len(rows); j < len(m.columns); j++ {

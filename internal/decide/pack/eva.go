@@ -6,15 +6,15 @@ import (
 )
 
 // eva is the published policy of that name (Chang and Venkataraman, EuroSys'25). Each round it makes two plans: one
-// that seats only waiting tasks and those of machines that do not pay, and one that packs everything anew. It takes
-// the second if its saving until the next such round exceeds what the moves cost more.
+// that seats only waiting tasks and those of machines that do not pay, and one that repacks everything. It chooses
+// the second if its saving until the next full repack exceeds the extra cost of its moves.
 type eva struct {
 	rates   Rates
 	seen    map[int]bool // tasks of the last round, by ID
 	first   int64        // second of the first arrival or end
 	last    int64
 	events  int
-	anew    int // rounds that packed everything anew
+	anew    int // rounds that repacked everything
 	classes classes
 	worth   []float64 // reservation prices, by task
 }
@@ -42,7 +42,7 @@ func (e *eva) Place(v *View) Plan {
 
 func cents(v float64) float64 { return math.Round(v*100) / 100 }
 
-// count notes what came and went since the last round.
+// count records arrivals and ends since the last round.
 func (e *eva) count(v *View) {
 	now := map[int]bool{}
 	for _, t := range v.Tasks {
@@ -67,8 +67,8 @@ func (e *eva) event(at int64) {
 	e.events++
 }
 
-// horizon is the seconds until everything is packed anew the next time: events come at a rate, and each leads to such a
-// round with the share seen so far.
+// horizon is the number of seconds until the next full repack: events come at a constant rate, and each leads to a
+// repack with the frequency seen so far.
 func (e *eva) horizon(now int64) float64 {
 	if e.events < 2 || e.last == e.first {
 		return 0
@@ -85,7 +85,7 @@ func (e *eva) horizon(now int64) float64 {
 type draft struct {
 	*Statement
 	eva    *eva
-	filled []bool // machines of the plan; a present one that is not is free to be filled anew
+	filled []bool // machines of the plan; a present machine that is not filled may be filled again
 }
 
 // plan makes one of the two plans.
@@ -118,7 +118,7 @@ func (e *eva) plan(v *View, all bool) *draft {
 	return d
 }
 
-// pays reports whether a machine's tasks are worth its price, or cannot be had for less.
+// pays reports whether a machine's tasks are worth its price, or cost at least as much elsewhere.
 func (d *draft) pays(m int) bool {
 	x := &d.machines[m]
 	if !d.movable(m) {
@@ -130,7 +130,7 @@ func (d *draft) pays(m int) bool {
 	return d.value(x.tasks) >= hourly(d.v.Types[x.kind].Price)
 }
 
-// value is the reservation prices of tasks that share a machine, each times its rate.
+// value is the sum of the reservation prices of tasks that share a machine, each times its rate.
 func (d *draft) value(tasks []int) float64 {
 	f := d.filler()
 	f.set(tasks)
@@ -141,7 +141,8 @@ func (d *draft) filler() filler {
 	return filler{v: d.v, rates: &d.eva.rates, worth: d.eva.worth}
 }
 
-// score orders the choices of a seat: value, then a task that is already there, then how well it fills what is left.
+// score orders the choices for a seat: by value, then a task that is already there, then how well it fills the
+// room.
 type score struct {
 	value float64
 	there bool
@@ -158,7 +159,7 @@ func (s score) beats(t score) bool {
 	return s.align > t.align
 }
 
-// align is the inner product of demand and room, each as a share of the machine.
+// align is the inner product of demand and room, each relative to the machine.
 func align(task, room, full Size) (a float64) {
 	for r := range full {
 		if full[r] > 0 {
@@ -168,7 +169,7 @@ func align(task, room, full Size) (a float64) {
 	return a
 }
 
-// join seats loose tasks on machines that the plan keeps, the best pair first, while any fits.
+// join seats loose tasks on machines that the plan keeps, the best pair first, until none fits.
 func (d *draft) join(loose []int) []int {
 	fillers := make([]filler, len(d.v.Machines))
 	for m := range d.v.Machines {
@@ -201,7 +202,7 @@ func (d *draft) join(loose []int) []int {
 	}
 }
 
-// provision fills machines of every type, the dearest first, while their tasks are worth the price.
+// provision fills machines of every type, the most expensive first, while their tasks are worth the price.
 func (d *draft) provision(loose []int) {
 	order := d.eva.classes.dearest
 	for _, kind := range order {
@@ -239,7 +240,7 @@ func (d *draft) fill(m, kind int, tasks []int) {
 	}
 }
 
-// free returns the present machine of a type that the plan has not filled, the one with most tasks, or -1.
+// free returns the present machine of a type that the plan has not filled and that has the most tasks, or -1.
 func (d *draft) free(kind int) int {
 	best := -1
 	for m, x := range d.v.Machines {
@@ -250,7 +251,7 @@ func (d *draft) free(kind int) int {
 	return best
 }
 
-// choose fills one machine greedily until the value would fall.
+// choose fills one machine greedily until the value would decrease.
 func (d *draft) choose(kind, m int, loose []int) (chosen []int, value float64) {
 	full := d.v.Types[kind].Size
 	room := full
@@ -279,7 +280,7 @@ func (d *draft) choose(kind, m int, loose []int) (chosen []int, value float64) {
 	}
 }
 
-// smallest is the cheapest type that holds all the tasks.
+// smallest returns the cheapest type that holds all the tasks.
 func (d *draft) smallest(tasks []int) int {
 	var sum Size
 	for _, t := range tasks {
@@ -289,7 +290,7 @@ func (d *draft) smallest(tasks []int) int {
 	return c
 }
 
-// worth is the saving of a plan over a horizon, without what its moves and launches cost, in dollars.
+// worth is the saving of a plan over a horizon, less the cost of its moves and launches, in dollars.
 func (d *draft) worth(horizon float64) float64 {
 	saving, cost := 0.0, 0.0
 	for m, x := range d.machines {

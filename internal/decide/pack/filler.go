@@ -1,25 +1,26 @@
 package pack
 
-// filler evaluates the tasks of one machine: what their progress is worth in dollars an hour, and what one more adds.
+// filler evaluates the tasks of one machine: what their progress is worth in dollars per hour, and what one more
+// task adds.
 type filler struct {
 	v     *View
 	rates *Rates
-	worth []float64 // by task: dollars an hour at full rate
+	worth []float64 // by task: dollars per hour at full rate
 	tasks []int
 	own   []float64 // rate of each of tasks
-	// needs are the lowest rates at which tasks keep their deadlines, by task; nil where deadlines are not known.
+	// needs are the lowest rates at which tasks keep their deadlines, by task; nil if deadlines are unknown.
 	needs []need
-	here  int // index in View.Machines of the machine being filled, or anything that no task is on
+	here  int // index in View.Machines of the machine being filled, or an index without tasks
 }
 
-// need is the lowest rate at which a task ends in time where it stays, and where it starts anew.
+// need is the lowest rate at which a task ends in time, on its present machine and after a move.
 type need struct{ stay, start float64 }
 
-// lateFine is what a task that would miss its deadline takes off the value, in dollars an hour: more than machines
-// cost.
+// lateFine is what a task that would miss its deadline subtracts from the value, in dollars per hour: more than any
+// machine costs.
 const lateFine = 1e6
 
-// fine returns lateFine if a task at a rate would be late.
+// fine returns lateFine if a task would be late at a rate.
 func (f *filler) fine(t int, rate float64) float64 {
 	if f.needs == nil {
 		return 0
@@ -53,7 +54,7 @@ func (f *filler) rate(t int) float64 {
 	return r
 }
 
-// value is the worth of all tasks, each times its rate.
+// value is the sum of the worth of all tasks, each times its rate.
 func (f *filler) value() (sum float64) {
 	for i, t := range f.tasks {
 		sum += float64(f.worth[t]*f.own[i]) - f.fine(t, f.own[i])
@@ -73,7 +74,7 @@ func (f *filler) with(t int) (sum float64) {
 	return sum + float64(f.worth[t]*own) - f.fine(t, own)
 }
 
-// add takes one more task.
+// add adds one more task.
 func (f *filler) add(t int) {
 	kind, own := f.v.Tasks[t].Kind, 1.0
 	for i, o := range f.tasks {

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// knapsack finds the set of tasks with the most worth that fits a machine, by a search that tables over fewer resources
-// bound.
+// knapsack finds the most valuable set of tasks that fits a machine, by a search with upper bounds from tables over
+// fewer resources.
 type knapsack struct {
 	sizes []Size
 }
 
 const (
-	// mostCells bounds a table. A machine with more steps is counted in coarser ones, which keeps the bound a bound.
+	// mostCells bounds a table. A larger machine is counted in coarser steps, which keeps the bound valid.
 	mostCells = 1 << 20
 	fewCells  = 1 << 11
-	// mostNodes bounds a search, by one table and again by two.
+	// mostNodes bounds a search, once per table.
 	mostNodes = 300
 )
 
-// table is the best worth by what is left of some resources.
+// table is the highest worth by the remaining amounts of some resources.
 type table struct {
 	unit Size // of one step
 	n    [Resources]int64
 	best []float64
-	// open says that a task takes no step of any resource, so that the table bounds nothing.
+	// open is set if a task takes no step of any resource, so that the table bounds nothing.
 	open bool
 }
 
@@ -36,7 +36,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// steps chooses the steps of a table: the greatest common divisor of the sizes that fit, or coarser.
+// steps chooses the step sizes of a table: the greatest common divisor of the sizes that fit, or coarser.
 func (k *knapsack) steps(room Size, over []int, limit float64) (unit Size) {
 	for r := range unit {
 		if !slices.Contains(over, r) {
@@ -80,7 +80,7 @@ func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
 	t.best = make([]float64, cells)
 	type item struct {
 		take  [Resources]int64
-		back  int64 // cells from what is left before to what is left after
+		back  int64 // cells from the room before to the room after
 		worth float64
 	}
 	var items []item
@@ -90,7 +90,7 @@ func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
 		}
 		i := item{worth: worth[c]}
 		for r := range s {
-			i.take[r] = s[r] / t.unit[r] // rounded down: still a bound
+			i.take[r] = s[r] / t.unit[r] // rounded down: the bound stays valid
 		}
 		if i.back = t.cell(i.take); i.back == 0 {
 			t.open = true
@@ -118,7 +118,7 @@ func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
 
 func (t *table) cell(n [Resources]int64) int64 { return (n[0]*(t.n[1]+1)+n[1])*(t.n[2]+1) + n[2] }
 
-// bound is the most worth that a room could hold.
+// bound is the highest worth that a room could hold.
 func (t *table) bound(room Size) float64 {
 	if t.open {
 		return math.Inf(1)
@@ -130,7 +130,7 @@ func (t *table) bound(room Size) float64 {
 	return t.best[t.cell(n)]
 }
 
-// search looks for a better set depth first, the most promising class first.
+// search looks for a better set depth-first, the most promising class first.
 type search struct {
 	k      *knapsack
 	worth  []float64
@@ -142,8 +142,8 @@ type search struct {
 	value  float64
 }
 
-// best returns the set with the most worth for a room, its worth, and what no set is above. Sets worth at most floor
-// are of no interest. With prove it spends more on the bound.
+// best returns the most valuable set for a room, its worth, and an upper bound on the worth of any set. It ignores
+// sets worth at most floor. With prove it spends more time on the bound.
 func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, prove bool) (count []int,
 	value, most float64) {
 	s := search{k: k, worth: worth, limit: limit, count: make([]int, len(k.sizes)), value: floor}
@@ -160,7 +160,7 @@ func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, 
 		}
 		s.nodes = 0
 		s.from(room, 0, 0)
-		if s.nodes < mostNodes { // nothing was left out
+		if s.nodes < mostNodes { // the search was complete
 			most = min(most, max(floor, s.value))
 			break
 		}
@@ -171,7 +171,7 @@ func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, 
 	return s.best, s.value, most
 }
 
-// from extends a set of a worth by classes from c on.
+// from extends a set of the given worth by classes from c on.
 func (s *search) from(room Size, c int, worth float64) {
 	if worth > s.value+tiny {
 		s.value, s.best = worth, slices.Clone(s.count)
@@ -204,5 +204,5 @@ func (s *search) from(room Size, c int, worth float64) {
 	}
 }
 
-// nearest rounds a worth, so that sums of the same numbers in another order are equal and the first class comes first.
+// nearest rounds a worth, so that sums of the same numbers in any order are equal and the first class wins.
 func nearest(v float64) float64 { return math.Round(v*1e7) / 1e7 }

@@ -1,8 +1,8 @@
 package pack
 
-// master is the linear program of column generation (Gilmore and Gomory): the cheapest mix of columns, each a machine
-// with a set of tasks, that covers the wanted amount of every row. It is solved by the revised simplex method with an
-// explicit inverse, and goes on from its last basis when columns are added.
+// master is the linear program of column generation (Gilmore and Gomory): the cheapest mix of columns, each a
+// machine with a set of tasks, that covers the wanted amount of every row. It uses the revised simplex method with
+// an explicit inverse, and continues from its last basis when columns are added.
 type master struct {
 	want    []float64
 	columns []column
@@ -21,10 +21,10 @@ type column struct {
 	count []int     // tasks of each row
 }
 
-// tiny is where a number counts as zero: prices and counts are far larger.
+// tiny is the threshold below which a number counts as zero; prices and counts are far larger.
 const tiny = 1e-9
 
-// newMaster starts from one column for each row that covers that row alone.
+// newMaster starts with one column per row that covers that row alone.
 func newMaster(want []float64, single func(row int) column) *master {
 	n := len(want)
 	m := &master{want: want, basis: make([]int, n), inverse: make([][]float64, n),
@@ -48,7 +48,7 @@ func (m *master) cost(b int) float64 {
 	return m.columns[b].cost
 }
 
-// duals computes what one more of each row would cost.
+// duals computes the cost of one more of each row.
 func (m *master) duals() {
 	for k := range m.price {
 		m.price[k] = 0
@@ -64,7 +64,7 @@ func (m *master) duals() {
 	}
 }
 
-// worth is what a column covers at the present duals.
+// worth is the value of a column's tasks at the current duals.
 func (m *master) worth(c *column) (sum float64) {
 	for i, k := range c.rows {
 		sum += float64(m.price[k] * c.parts[i])
@@ -72,7 +72,7 @@ func (m *master) worth(c *column) (sum float64) {
 	return sum
 }
 
-// value is the cost of the present mix.
+// value is the cost of the current mix.
 func (m *master) value() (sum float64) {
 	for i, b := range m.basis {
 		sum += float64(m.x[i] * m.cost(b))
@@ -80,9 +80,9 @@ func (m *master) value() (sum float64) {
 	return sum
 }
 
-// solve takes columns into the basis until none makes the mix cheaper.
+// solve moves columns into the basis until none makes the mix cheaper.
 func (m *master) solve() {
-	for range 50 * (len(m.want) + 10) { // a bound for the case that rounding makes it cycle
+	for range 50 * (len(m.want) + 10) { // a bound in case rounding makes it cycle
 		enter, best, found := 0, -tiny, false
 		for j := range m.columns {
 			if r := m.columns[j].cost - m.worth(&m.columns[j]); r < best*max(1, m.columns[j].cost) {
@@ -100,7 +100,7 @@ func (m *master) solve() {
 	}
 }
 
-// pivot brings a column into the basis, and reports whether it could.
+// pivot moves a column into the basis, and reports whether it could.
 func (m *master) pivot(enter int) bool {
 	n := len(m.want)
 	d := make([]float64, n)

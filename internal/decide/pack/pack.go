@@ -1,5 +1,5 @@
-// Package pack decides which tasks share which machines. It knows no clock and no cloud: a View goes in, a Plan of
-// launches, placements, moves and releases comes out, and equal views give equal plans.
+// Package pack decides which tasks share which machines. It uses no clock and no cloud: a View goes in, and a Plan
+// of launches, placements, moves and releases comes out. Equal views give equal plans.
 package pack
 
 import (
@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// The resources of a Size, by index. A Size counts thousandths: of an accelerator, of a vCPU, of a gigabyte.
+// Resources of a Size, by index. A Size counts thousandths of an accelerator, of a vCPU or of a gigabyte.
 const (
 	GPU = iota
 	CPU
@@ -19,10 +19,10 @@ const (
 // Milli is the number of units of a Size in one accelerator, one vCPU or one gigabyte.
 const Milli = 1000
 
-// Size is what a task needs or a machine has, in thousandths, so that sums are exact.
+// Size is the demand of a task or the capacity of a machine, in thousandths, so that sums are exact.
 type Size [Resources]int64
 
-// Add returns s and t together.
+// Add returns the sum of s and t.
 func (s Size) Add(t Size) Size {
 	for i := range s {
 		s[i] += t[i]
@@ -47,39 +47,39 @@ func (s Size) Fits(room Size) bool {
 type Type struct {
 	Name  string
 	Size  Size
-	Price money.Rate // of an hour
-	// Ready is the seconds from a launch until a task can start; Boot is those of them that are billed.
+	Price money.Rate // per hour
+	// Ready is the number of seconds from a launch until a task can start, and Boot the billed part of them.
 	Ready, Boot int64
 }
 
-// Waiting is the place of a task that is on no machine.
+// Waiting is the place of a task without a machine.
 const Waiting = -1
 
-// Task is a task that is not done yet.
+// Task is an unfinished task.
 type Task struct {
-	ID   int // rises with arrival
-	Kind int // tasks of one kind disturb their neighbours alike
+	ID   int // increases with arrival
+	Kind int // tasks of one kind slow their neighbours alike
 	Size Size
-	// Arrived is the second at which the task came.
+	// Arrived is the second at which the task arrived.
 	Arrived int64
-	// Setup is the seconds from a launch to the first progress; Leave those from the decision to move until it starts
-	// anew.
+	// Setup is the number of seconds from a launch to the first progress, and Leave that from the decision to move
+	// to the new start.
 	Setup, Leave int64
 	// On is the index in View.Machines of the machine that the task is on or bound for, or Waiting.
 	On int
-	// Fixed says that the task is being launched or moved, so this round leaves it where it is.
+	// Fixed is set while the task is being launched or moved, so that this round leaves it in place.
 	Fixed bool
-	// Busy says that the task contends with its neighbours.
+	// Busy is set if the task contends with its neighbours.
 	Busy bool
-	// Rate is the measured progress in seconds of work a second; 0 while the task makes none.
+	// Rate is the measured progress in seconds of work per second; 0 while the task makes none.
 	Rate float64
-	// Progress is the seconds of work done so far, which every scheduler can count.
+	// Progress is the number of seconds of work done so far, which every scheduler can count.
 	Progress float64
-	// Oracle is known only where a policy's name says so: the seconds of work left and the deadline's second.
+	// Oracle is set only for policies whose name says so: the remaining work and the deadline.
 	Oracle Oracle
 }
 
-// Oracle is what a scheduler does not know unless the user tells it.
+// Oracle holds facts that a scheduler has only if the user states them.
 type Oracle struct {
 	Known    bool
 	Left     float64 // seconds of work
@@ -93,34 +93,34 @@ type Machine struct {
 	Tasks []int // indices in View.Tasks of the tasks on it or bound for it
 }
 
-// View is what a scheduler sees in one round. Policies do not change it.
+// View is the input of a scheduler in one round. Policies do not change it.
 type View struct {
 	Now      int64 // seconds
 	Period   int64 // seconds between rounds
 	Types    []Type
-	Tasks    []Task // by rising ID
+	Tasks    []Task // by increasing ID
 	Machines []Machine
 }
 
-// Move puts a task on a machine: it starts there if it waits, and else moves there.
+// Move puts a task on a machine: a waiting task starts there, any other moves there.
 type Move struct {
 	Task int // index in View.Tasks
 	To   int // index in View.Machines, or len(View.Machines)+i for Plan.Launches[i]
 }
 
-// Plan is what a round decides. It happens whole or not at all.
+// Plan is the decision of a round. It is applied as a whole or not at all.
 type Plan struct {
 	Launches []int // types of the machines to launch
 	Moves    []Move
 	Releases []int // machines that take no new task and end when the last one has left
 }
 
-// Policy decides rounds. It keeps what it has learned between them.
+// Policy decides rounds. It keeps its learned state between them.
 type Policy interface {
 	Place(v *View) Plan
 }
 
-// The names of the policies, in the order of tables.
+// Names of the policies, in the order of tables.
 const (
 	NoPackingName  = "no-packing"
 	StratusName    = "stratus"
@@ -132,10 +132,10 @@ const (
 // Names lists every policy.
 var Names = []string{NoPackingName, StratusName, EvaName, DefaultName, DefaultSLAName}
 
-// NeedsOracle reports whether a policy uses the work left or the deadline.
+// NeedsOracle reports whether a policy uses the remaining work or the deadline.
 func NeedsOracle(name string) bool { return name == StratusName || name == DefaultSLAName }
 
-// New returns a fresh policy, and false for a name that is none of Names.
+// New returns a fresh policy. ok is false for an unknown name.
 func New(name string) (Policy, bool) {
 	switch name {
 	case NoPackingName:
@@ -152,8 +152,8 @@ func New(name string) (Policy, bool) {
 	return nil, false
 }
 
-// Cheapest returns the cheapest type that fits a task of that size alone, the first of equals, and false if none does.
-// Its price is the task's reservation price.
+// Cheapest returns the cheapest type that fits a task of that size alone, the first of equals. ok is false if none
+// does. The price of that type is the task's reservation price.
 func Cheapest(types []Type, s Size) (int, bool) {
 	best, ok := 0, false
 	for i, t := range types {
@@ -164,7 +164,7 @@ func Cheapest(types []Type, s Size) (int, bool) {
 	return best, ok
 }
 
-// noPacking gives every task a machine of its own.
+// noPacking gives every task its own machine.
 type noPacking struct{}
 
 func (noPacking) Place(v *View) Plan {
@@ -180,8 +180,8 @@ func (noPacking) Place(v *View) Plan {
 	return s.Commit()
 }
 
-// hourly returns a price in dollars an hour, for estimates only.
+// hourly returns a price in dollars per hour, for estimates only.
 func hourly(p money.Rate) float64 { return p.Float() }
 
-// log2 returns the whole part of the logarithm of x, at least 0.
+// log2 returns the integer part of the logarithm of x, at least 0.
 func log2(x float64) int { return int(math.Floor(math.Log2(math.Max(1, x)))) }

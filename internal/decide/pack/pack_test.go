@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// market is a few machine types.
+// market returns a few machine types.
 func market() []Type {
 	price := func(s string) money.Rate {
 		r, err := money.ParseRate(s)
@@ -34,7 +34,7 @@ func drawnSizes(r *rand.Rand, n int) (list []Size) {
 	return list
 }
 
-// Static puts every task on one machine with room for it, and costs at least the bound.
+// Static puts every task on one machine with room for it and costs no less than the bound.
 func TestStatic_PacksEachTaskOnceWithinItsMachine(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(6, 300)) {
@@ -66,7 +66,8 @@ func TestStatic_PacksEachTaskOnceWithinItsMachine(t *testing.T) {
 	}
 }
 
-// cheapest tries every packing: the least cost of tasks from i on, given the loads of open machines of unknown type.
+// cheapest tries every packing. It returns the least cost of tasks from i on, given the loads of open machines of
+// any type.
 func cheapest(types []Type, sizes []Size, i int, loads []Size) money.Amount {
 	if i == len(sizes) {
 		var sum money.Amount
@@ -90,7 +91,7 @@ func cheapest(types []Type, sizes []Size, i int, loads []Size) money.Amount {
 	return best
 }
 
-// The bound is below the cost of the best packing of all, and Static is at most 5 % above that.
+// The bound is at most the cost of the optimal packing, and Static is at most 5 % above the optimum.
 func TestStatic_IsCloseToTheBestOfAllPackings(t *testing.T) {
 	t.Parallel()
 	sum, least := 0.0, 0.0
@@ -120,7 +121,7 @@ func TestStatic_LeavesOutWhatFitsNowhere(t *testing.T) {
 	}
 }
 
-// A rollback leaves a statement as it was at the mark, whatever was tried since.
+// A rollback restores a statement to its mark after any attempts.
 func TestStatement_RollsBackToItsMark(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -175,7 +176,7 @@ func TestStatement_RollsBackToItsMark(t *testing.T) {
 	}
 }
 
-func TestCommit_RefusesAMachineThatIsTooFull(t *testing.T) {
+func TestCommit_RefusesAFullMachine(t *testing.T) {
 	t.Parallel()
 	v := &View{Types: market(), Tasks: []Task{{Size: Size{0, 9000, 0}, On: Waiting}}}
 	s := NewStatement(v)
@@ -189,7 +190,7 @@ func TestCommit_RefusesAMachineThatIsTooFull(t *testing.T) {
 }
 
 // The learner finds the rates of pairs from tasks with several neighbours.
-func TestRates_LearnsPairsFromCompany(t *testing.T) {
+func TestRates_LearnsPairsFromGroups(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))
 	truth := [3][3]float64{{0.93, 0.8, 1}, {0.99, 0.7, 0.85}, {0.9, 0.95, 0.97}}

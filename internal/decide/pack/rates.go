@@ -2,24 +2,25 @@ package pack
 
 import "math"
 
-// Interference is assumed for a pair of kinds that was never seen together, and how sure the learner is.
+// Interference assumed for two kinds that were never seen together, and the uncertainty of the learner.
 const (
-	// assumedPair is the rate of a task beside one unknown neighbour: 5 % is lost, the common experience with GPU jobs.
+	// assumedPair is the rate of a task beside one unknown neighbour: a loss of 5 %, the common experience with GPU
+	// jobs.
 	assumedPair = 0.95
 	// assumedSpread is the standard deviation of the logarithm of a pair's rate before any measurement.
 	assumedSpread = 0.1
-	// measuredSpread is that of one measurement: rates of machines vary by about 1 %.
+	// measuredSpread is that of one measurement: rates vary by about 1 % between machines.
 	measuredSpread = 0.01
 )
 
-// Rates learns how much tasks of one kind slow those of another. The rate of a task is taken to be the product over its
-// neighbours, so its logarithm is a sum, and each measurement corrects the terms of that sum by how unsure they are (a
-// Kalman filter with a diagonal covariance).
+// Rates learns how much tasks of one kind slow those of another. The rate of a task is modelled as a product over
+// its neighbours, so its logarithm is a sum. Each measurement corrects the terms of that sum by their uncertainty
+// (a Kalman filter with a diagonal covariance).
 type Rates struct {
 	of [][]pair // by kind, by neighbour's kind
 }
 
-// pair is what is known of one kind beside another.
+// pair is the knowledge about one kind beside another.
 type pair struct {
 	rate     float64 // exp(log)
 	log      float64
@@ -34,7 +35,7 @@ func (r *Rates) Of(a, b int) float64 {
 	return r.of[a][b].rate
 }
 
-// at returns the pair's entry, and makes it.
+// at returns the entry of a pair, and creates it if needed.
 func (r *Rates) at(a, b int) *pair {
 	for len(r.of) <= a {
 		r.of = append(r.of, nil)
@@ -49,7 +50,7 @@ func (r *Rates) at(a, b int) *pair {
 // Observe learns from the rate of a task of a kind beside neighbours.
 func (r *Rates) Observe(kind int, beside []int, rate float64) {
 	if len(beside) == 0 || !(rate > 0) || rate > 1 {
-		return // a measurement above full speed or of a stopped task says nothing of neighbours
+		return // a rate above full speed, or of a stopped task, says nothing about neighbours
 	}
 	known, spread := 0.0, measuredSpread*measuredSpread
 	for i, b := range beside {
@@ -73,7 +74,7 @@ func (r *Rates) Observe(kind int, beside []int, rate float64) {
 	}
 }
 
-// count returns how often list[i] is in list, and whether i is its first place.
+// count returns how often list[i] occurs in list, and whether i is its first position.
 func count(list []int, i int) (n int, first bool) {
 	first = true
 	for j, k := range list {

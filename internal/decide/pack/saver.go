@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// The constants of the default policy. There is one set for every trace.
+// Constants of the default policy. All traces use the same set.
 const (
-	// horizonHours is how long a better packing is expected to last before tasks come and go: a move or a launch must
-	// have paid for itself by then. Costs change little between 0.7 and 3.
+	// horizonHours is how long a better packing is expected to last before tasks come and go: a move or a launch
+	// must have paid off by then. Costs change little between 0.7 and 3.
 	horizonHours = 1.0
-	// worst is how many of the machines that lose most are repacked in a round, each alone and with each other machine.
+	// worst is the number of the most loss-making machines repacked in a round, each alone and with each other
+	// machine.
 	worst = 4
-	// improvements bounds the repackings that a round takes.
+	// improvements bounds the repackings of a round.
 	improvements = 6
 )
 
 // saver is the default policy. It values progress by the duals of a linear program over all ways to fill a machine
-// with the tasks present, which is what an hour of a task's work costs where packing is at its best, and keeps the
-// sum of machine prices less the value of the progress on them low: waiting tasks go where they add most, and
-// machines that lose most are repacked where the saving pays for the moves.
+// with the present tasks, which is the cost of an hour of a task's work in the best packing. It minimizes the
+// machine prices less the value of the progress on them: waiting tasks go where they add the most, and the most
+// loss-making machines are repacked if the saving pays for the moves.
 type saver struct {
 	deadlines bool
 	rates     Rates
@@ -36,7 +37,7 @@ type trial struct {
 	s *saver
 	f filler
 
-	shelves stock // memory of the last pool
+	shelves stock // buffer of the last stock
 }
 
 func (s *saver) Place(v *View) Plan {
@@ -64,12 +65,12 @@ func (s *saver) Place(v *View) Plan {
 	return p
 }
 
-// same reports whether nothing has come, gone or settled.
+// same reports whether no task has come, gone or settled.
 func same(a, b []Task) bool {
 	return slices.EqualFunc(a, b, func(x, y Task) bool { return x.ID == y.ID && x.On == y.On && x.Fixed == y.Fixed })
 }
 
-// objective is the saving over the horizon less what moves and launches cost, in dollars.
+// objective is the saving over the horizon less the cost of moves and launches, in dollars.
 func (t *trial) objective() (sum float64) {
 	for m := range t.machines {
 		x := &t.machines[m]
@@ -93,7 +94,7 @@ func (t *trial) objective() (sum float64) {
 	return sum
 }
 
-// gain is the worth of a machine's progress less its price, in dollars an hour.
+// gain is the worth of a machine's progress less its price, in dollars per hour.
 func (t *trial) gain(m int) float64 {
 	t.f.here = m
 	t.f.set(t.machines[m].tasks)
@@ -111,7 +112,7 @@ func (t *trial) improve() {
 			if !t.repack(pair) {
 				continue
 			}
-			if now := t.objective(); now > best+0.005 { // half a cent: less is noise of floating point
+			if now := t.objective(); now > best+0.005 { // half a cent: smaller differences are floating-point noise
 				best, took = now, true
 				break
 			}
@@ -123,7 +124,7 @@ func (t *trial) improve() {
 	}
 }
 
-// losers lists the machines with tasks that may move, the one that loses most first.
+// losers lists the machines with tasks, the most loss-making first.
 func (t *trial) losers() []int {
 	var list []int
 	loss := make([]float64, len(t.machines))
@@ -137,7 +138,7 @@ func (t *trial) losers() []int {
 	return list
 }
 
-// pairs lists what to repack: each of the worst machines alone, then with each other one.
+// pairs lists what to repack: each of the worst machines alone, then with each other machine.
 func pairs(order []int) (list [][]int) {
 	n := min(worst, len(order))
 	for _, a := range order[:n] {
@@ -151,7 +152,7 @@ func pairs(order []int) (list [][]int) {
 	return list
 }
 
-// repack takes the movable tasks off machines and seats them anew. It returns false where there are none.
+// repack takes the movable tasks off the machines and seats them again. It returns false if there are none.
 func (t *trial) repack(machines []int) bool {
 	var pool []int
 	for _, m := range machines {
@@ -171,8 +172,8 @@ func (t *trial) repack(machines []int) bool {
 	return true
 }
 
-// rebuild seats a pool of tasks: first where they add most on machines that stay, then on the emptied machines and new
-// ones, the set with the most worth per dollar first.
+// rebuild seats a pool of tasks: first where they add the most on machines that stay, then on the emptied machines
+// and new ones, the set with the highest worth per dollar first.
 func (t *trial) rebuild(emptied, pool []int) {
 	pool = slices.Clone(pool)
 	slices.Sort(pool)
@@ -180,7 +181,7 @@ func (t *trial) rebuild(emptied, pool []int) {
 	free := slices.Clone(emptied)
 	for len(pool) > 0 {
 		c := t.best(free, pool)
-		if len(c.tasks) == 0 { // no task is worth anything to the program, and each runs all the same
+		if len(c.tasks) == 0 { // no task is worth anything to the linear program, but each must run
 			c = choice{Waiting, t.s.classes.cheapest(pool[0]), pool[:1], 0}
 		}
 		m := c.machine
@@ -196,7 +197,7 @@ func (t *trial) rebuild(emptied, pool []int) {
 	}
 }
 
-// insert seats tasks on machines that stay, while one adds worth to a machine, and returns the rest.
+// insert seats tasks on machines that stay while that adds worth, and returns the rest.
 func (t *trial) insert(emptied, pool []int) []int {
 	for {
 		at, to, best := -1, -1, 0.0
@@ -233,13 +234,13 @@ func (t *trial) insert(emptied, pool []int) []int {
 
 // choice is a set of tasks for a machine.
 type choice struct {
-	machine int // or Waiting, for a new one
+	machine int // Waiting for a new machine
 	kind    int
 	tasks   []int
 	ratio   float64 // worth over price
 }
 
-// best returns the set with the most worth per dollar, on one of the free machines or a new one.
+// best returns the set with the highest worth per dollar, on a free machine or a new one.
 func (t *trial) best(free, pool []int) (b choice) {
 	b.ratio = -1
 	stock := t.stock(pool)
@@ -277,7 +278,8 @@ func (t *trial) best(free, pool []int) (b choice) {
 	return b
 }
 
-// needless reports whether a cheaper type holds all of the stock that fits this one, so that it gives the same set.
+// needless reports whether a cheaper type holds all of the stock that fits this one, and therefore gives the same
+// set.
 func (t *trial) needless(kind int, s stock) bool {
 	y := &t.v.Types[kind]
 	var sum Size
@@ -295,7 +297,7 @@ func (t *trial) needless(kind int, s stock) bool {
 // stock is a pool by class.
 type stock []shelf
 
-// shelf is the tasks of one class, the first to take first.
+// shelf is the tasks of one class, in the order in which they are taken.
 type shelf struct {
 	size  Size
 	tasks []int
@@ -323,8 +325,8 @@ func (t *trial) stock(pool []int) stock {
 	return s
 }
 
-// fill chooses tasks of a stock for a room beside the present ones, twice, and returns the better: by what a task adds,
-// and by what it adds for its share of the room. The value includes the present ones.
+// fill chooses tasks of a stock for a room beside the present ones, in two ways, and returns the better result: by
+// what a task adds, and by what it adds relative to its share of the room. The value includes the present tasks.
 func (t *trial) fill(room Size, present []int, s stock) (tasks []int, value float64) {
 	if !slices.ContainsFunc(s, func(x shelf) bool { return x.size.Fits(room) }) {
 		return nil, 0
@@ -370,7 +372,7 @@ func (t *trial) greedy(room Size, present []int, s stock, dense bool) (chosen []
 	}
 }
 
-// share is the largest share of a room that a size takes.
+// share is the largest share of a room, over all resources, that a size takes.
 func share(s, room Size) (most float64) {
 	for r := range s {
 		if room[r] > 0 {

@@ -2,7 +2,7 @@ package pack
 
 import "slices"
 
-// Statement is a plan that is being tried on a view: moves can be taken back to a mark, and only Commit makes a plan.
+// Statement is a tentative plan for a view: moves can be rolled back to a mark, and only Commit returns a plan.
 type Statement struct {
 	v        *View
 	machines []seats // those of the view, then the opened ones
@@ -17,10 +17,10 @@ type seats struct {
 	tasks []int
 }
 
-// step is one change, with what takes it back.
+// step is one change, with what Rollback needs.
 type step struct {
-	task, from, to int // of a move; a task of -1 says that a machine was opened
-	at             int // the task's index in tasks of the machine that it left
+	task, from, to int // of a move; a task of -1 means that a machine was opened
+	at             int // the task's index in the machine that it left
 }
 
 // NewStatement returns a statement without moves.
@@ -46,8 +46,8 @@ func (s *Statement) Open(kind int) int {
 	return len(s.machines) - 1
 }
 
-// Move puts a task on a machine, or to Waiting. It does not check the room: the caller fills machines in any order, and
-// Commit panics on a machine that is too full.
+// Move puts a task on a machine, or to Waiting. It does not check the room, because the caller may fill machines in
+// any order; Commit panics if a machine is too full.
 func (s *Statement) Move(task, to int) {
 	from, at := s.on[task], -1
 	if from == to {
@@ -68,10 +68,10 @@ func (s *Statement) Move(task, to int) {
 	s.undo = append(s.undo, step{task: task, from: from, to: to, at: at})
 }
 
-// Mark returns a point to which Rollback can return.
+// Mark returns a point that Rollback can return to.
 func (s *Statement) Mark() int { return len(s.undo) }
 
-// Rollback takes back every change since the mark, newest first.
+// Rollback undoes every change since the mark, the newest first.
 func (s *Statement) Rollback(mark int) {
 	for len(s.undo) > mark {
 		u := s.undo[len(s.undo)-1]
@@ -95,7 +95,7 @@ func (s *Statement) Rollback(mark int) {
 	}
 }
 
-// Commit returns the plan: every machine without a task is released, or not launched at all.
+// Commit returns the plan. A machine without a task is released, or not launched at all.
 func (s *Statement) Commit() (p Plan) {
 	present := len(s.v.Machines)
 	index := make([]int, len(s.machines))

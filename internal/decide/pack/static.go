@@ -8,19 +8,19 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Bin is a machine with its tasks, in a packing of all at once.
+// Bin is a machine with its tasks, in a packing of all tasks at once.
 type Bin struct {
 	Type  int
-	Tasks []int // indices in the list of sizes
+	Tasks []int // indices into the list of sizes
 }
 
-// Packing is a way to put tasks on machines, and a price that none is below.
+// Packing is an assignment of tasks to machines, and a lower bound on the price of any.
 type Packing struct {
 	Bins  []Bin
-	Bound float64 // dollars an hour: the optimum of the linear program
+	Bound float64 // dollars per hour: the optimum of the linear program
 }
 
-// Cost is what the machines cost in an hour.
+// Cost is the hourly cost of the machines.
 func (p Packing) Cost(types []Type) (sum money.Amount) {
 	for _, b := range p.Bins {
 		sum = sum.Add(types[b.Type].Price.Until(time.Hour))
@@ -28,12 +28,12 @@ func (p Packing) Cost(types []Type) (sum money.Amount) {
 	return sum
 }
 
-// closeEnough ends the search for columns: the mix is within this share of the bound.
+// closeEnough ends the search for columns once the mix is within this share of the bound.
 const closeEnough = 1e-4
 
-// Static packs tasks onto new machines at the lowest sum of prices that it finds: by column generation over the sets of
-// tasks that fit a machine (Gilmore and Gomory), whose optimum is the bound, and by rounding its mix. Tasks that fit no
-// machine are left out.
+// Static packs tasks onto new machines at the lowest total price that it finds: by column generation over the sets
+// of tasks that fit a machine (Gilmore and Gomory), whose optimum is the bound, and by rounding the resulting mix.
+// It omits tasks that fit no machine.
 func Static(types []Type, sizes []Size) Packing {
 	unit, exact := coarse(sizes)
 	s := newStatic(types, sizes, unit, true)
@@ -41,7 +41,7 @@ func Static(types []Type, sizes []Size) Packing {
 		return Packing{}
 	}
 	bound := s.generate(s.begin(), false)
-	if !exact { // tasks that are rounded down need no more than they do
+	if !exact { // tasks that are rounded down need no more than in reality
 		low := newStatic(types, sizes, unit, false)
 		bound = low.generate(low.begin(), false)
 	}
@@ -50,11 +50,11 @@ func Static(types []Type, sizes []Size) Packing {
 	return Packing{Bins: s.bins, Bound: bound}
 }
 
-// mostRows bounds the sizes that a linear program tells apart. Where there are more they are counted in coarser
-// units: the time grows with the cube.
+// mostRows bounds the distinct sizes in a linear program, because its time grows with the cube. With more sizes,
+// coarser units are used.
 const mostRows = 160
 
-// coarse returns units in which there are few enough sizes, and whether they are exact.
+// coarse returns units that give few enough sizes, and whether they are exact.
 func coarse(sizes []Size) (unit Size, exact bool) {
 	unit, exact = Size{1, 1, 1}, true
 	for {
@@ -95,13 +95,13 @@ func rounded(s, unit Size, up bool) Size {
 	return s
 }
 
-// static is a packing in progress. Tasks of one size are one row.
+// static is a packing in progress. Tasks of one size share a row.
 type static struct {
 	types []Type
-	large []int   // the types that the linear program needs
+	large []int   // types that the linear program needs
 	all   []Size  // of the tasks
 	sizes []Size  // of the rows
-	left  [][]int // tasks of each row that have no machine yet
+	left  [][]int // tasks of each row without a machine
 	sack  *knapsack
 	m     *master
 	bins  []Bin
@@ -135,8 +135,8 @@ func fits(types []Type, s Size) bool {
 	return ok
 }
 
-// irreducible lists the types of which no larger one is q machines in one for q prices: the linear program can do
-// without the others, because it may use a part of a machine.
+// irreducible lists the types that no larger type replaces by combining q such machines for q prices. The linear
+// program can do without the others, because it may use a fraction of a machine.
 func irreducible(types []Type) (list []int) {
 	for i, a := range types {
 		redundant := slices.ContainsFunc(types, func(b Type) bool {
@@ -153,7 +153,8 @@ func irreducible(types []Type) (list []int) {
 	return list
 }
 
-// start makes a linear program for the tasks left, with the columns of the last one, whose rows were others.
+// start builds a linear program for the remaining tasks, with the columns of the last one, translated to the new
+// rows.
 func (s *static) start(rows, old []int, columns []column) {
 	want := make([]float64, len(rows))
 	place := make([]int, len(s.sizes))
@@ -194,8 +195,8 @@ func (s *static) column(kind int, rows, count []int) column {
 	return c
 }
 
-// generate adds columns until none makes the mix cheaper, and returns the bound. With a limit no column has more
-// tasks of a row than there are.
+// generate adds columns until none makes the mix cheaper, and returns the bound. With limited, no column has more
+// tasks of a row than remain.
 func (s *static) generate(rows []int, limited bool) (bound float64) {
 	worth := make([]float64, len(s.sizes))
 	var limit []int
@@ -242,7 +243,8 @@ func (s *static) generate(rows []int, limited bool) (bound float64) {
 	return bound
 }
 
-// few is the number of tasks from which on every type counts: whole small machines beat a part of a large one.
+// few is the number of remaining tasks below which every type is considered, because whole small machines beat a
+// fraction of a large one.
 const few = 150
 
 // begin starts the linear program of all tasks, and returns its rows.
@@ -254,7 +256,8 @@ func (s *static) begin() (rows []int) {
 	return rows
 }
 
-// dive rounds the mix: whole machines first, else the column that is nearest to one, and solves again for what is left.
+// dive rounds the mix: whole machines first, else the column nearest to a whole one. It then solves again for the
+// rest.
 func (s *static) dive() {
 	var rows []int
 	for i := range s.sizes {
@@ -283,7 +286,8 @@ func (s *static) dive() {
 	}
 }
 
-// take rounds columns of the basis down, and gives their machines tasks. Where that gives none, it may round one up.
+// take rounds columns of the basis down and assigns tasks to their machines. If that assigns none and always is
+// set, it rounds one up.
 func (s *static) take(rows []int, always bool) {
 	most, near := 0.0, -1
 	whole := false
@@ -305,7 +309,7 @@ func (s *static) take(rows []int, always bool) {
 	}
 }
 
-// open gives a machine the tasks of a column that are left, on the cheapest type that holds them.
+// open assigns the remaining tasks of a column to a machine of the cheapest type that holds them.
 func (s *static) open(rows []int, c *column) {
 	var tasks []int
 	var sum Size
@@ -326,10 +330,10 @@ func (s *static) open(rows []int, c *column) {
 	}
 }
 
-// mostMerged bounds the machines among which pairs are tried.
+// mostMerged bounds the number of machines tried in pairs.
 const mostMerged = 300
 
-// merge puts the tasks of two machines on one where that is cheaper. Rounding leaves such pairs among the last
+// merge combines the tasks of two machines on one if that is cheaper. Rounding leaves such pairs among the last
 // machines.
 func (s *static) merge() {
 	sum := make([]Size, len(s.bins))

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// stratus is the published policy of that name (Chung, Park and Ganger, SoCC'18), which aligns tasks by how long they
-// still run: a task goes to a machine whose last end falls into the same power of two, else to one that ends later,
-// else to one that ends earlier. New machines take groups of tasks of falling length. It never moves a task, and it
-// knows how long tasks run.
+// stratus is the published policy of that name (Chung, Park and Ganger, SoCC'18). It aligns tasks by their
+// remaining time: a task goes to a machine whose last end is in the same power of two, else to one that ends later,
+// else to one that ends earlier. New machines take groups of tasks by decreasing length. It never moves a task, and
+// it knows how long tasks run.
 type stratus struct{}
 
 func (stratus) Place(v *View) Plan {
@@ -41,8 +41,8 @@ func (p *aligned) machineLeft(m int) (left float64) {
 	return left
 }
 
-// seat returns the best machine with room: same bin and nearest end, else a later bin, else an earlier one with most
-// room.
+// seat returns the best machine with room: in the same bin with the nearest end, else in a later bin, else in an
+// earlier one with the most room.
 func (p *aligned) seat(t int) int {
 	bin, left := log2(p.left(t)), p.left(t)
 	best := [3]int{Waiting, Waiting, Waiting}
@@ -73,7 +73,8 @@ func (p *aligned) seat(t int) int {
 	return Waiting
 }
 
-// grow opens machines for groups of one, two, three … tasks, longest first, each of the cheapest type that holds it.
+// grow opens machines for groups of one, two, three … tasks, the longest first, each of the cheapest type that
+// holds the group.
 func (p *aligned) grow(tasks []int) {
 	slices.SortStableFunc(tasks, func(a, b int) int { return cmp.Compare(p.left(b), p.left(a)) })
 	for n := 1; len(tasks) > 0; n++ {

@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// An accelerator is asked for in the words of the catalogue: what plan --catalog ranks a job has too.
-func TestAcceleratorsMatchAsInTheCatalogue(t *testing.T) {
+// Accelerator names match as in the catalogue: a job may use whatever plan --catalog ranks for it.
+func TestRequirements_AcceleratorMatchesAsCatalogue(t *testing.T) {
 	for _, c := range []struct {
 		asks, has string
 		fits      bool

@@ -9,48 +9,48 @@ import (
 	"scrimp/internal/market"
 )
 
-// BudgetCheck is what a budget that comes first made of a decision: what is left of it,
-// and what the rest of the work costs on the offer that does it for the least.
+// BudgetCheck is the effect of a binding budget on a decision: what is left of the budget, and what the remaining
+// work costs on the cheapest offer for it.
 type BudgetCheck struct {
 	Left  money.Amount   `json:"left"`
 	Needs money.Amount   `json:"needs"`
 	On    market.OfferID `json:"on"`
 }
 
-// verdict is what a budget that comes first leaves of the options.
+// verdict states how far the budget restricts the options when it takes precedence.
 type verdict int
 
 const (
-	free  verdict = iota // it says no more than that a machine's first minutes are in it
-	binds                // some option does all that is left within it, and only those count
-	hopes                // none does at its present price, one did at a price it had
-	near                 // none does, but the cheapest nearly: what is left is an estimate
+	free  verdict = iota // the budget only has to cover a machine's first minutes
+	binds                // some option finishes the work within the budget, and only such options count
+	hopes                // none does at its current price, but one did at an earlier price
+	near                 // none does, but the cheapest nearly does: the remaining work is only an estimate
 	short                // not even the cheapest does
 )
 
-// nearly is by how much less than estimated the work may cost before a job that
-// could not pay for it is ended: a wrong end costs more than a late one.
+// nearly is the fraction of its estimate that the work may turn out to cost. A job is ended for lack of money only
+// if it could not pay even that: ending a job wrongly costs more than ending it late.
 const nearly = 0.9
 
-// budgetLimits weighs the budget of a job whose work is known: which options would do
-// what is left of it within the money that is left, machine and grace included. Where some
-// would, the others are no way to finish, and the deadline's guard gives way to that:
-// the job is rather late than unfinished. over reports whether an option is none.
+// budgetLimits checks the budget of a job whose work is known: which options finish the remaining work with the
+// remaining money, including the machine and the grace. If some do, the others are no way to finish, and the
+// deadline guard yields to that, because a late job is better than an unfinished one. over reports whether the
+// budget rules an option out.
 type budgetLimits struct {
 	verdict  verdict
-	doubt    bool    // there is an option that does the work within the promise
-	low      *Option // that did it at a price it had, for hopes
+	doubt    bool    // an option finishes even if the work takes the full margin
+	low      *Option // for hopes: the option that finishes at its earlier price
 	lowNeeds money.Amount
-	held     bool // the held machine does not do it any more, and another would
-	kept     bool // some option was left alone that could be had
+	held     bool // the held machine exceeds the budget, and another does not
+	kept     bool // the budget ruled out an available option
 
 	left      float64 // of the budget, in dollars
 	leftKnown bool
 
-	speed, hours float64 // the newest of paidHours; 0 hours: none
+	speed, hours float64 // last result of paidHours; 0 hours: none
 }
 
-// checkBudget returns the verdict of the budget over the options that do for the job.
+// checkBudget returns the verdict of the budget on the options that suit the job.
 func checkBudget(job *Job, r *ranking) budgetLimits {
 	var b budgetLimits
 	first, held := r.payable()
@@ -75,7 +75,7 @@ func checkBudget(job *Job, r *ranking) budgetLimits {
 	return b
 }
 
-// payable returns the first option that counts for the budget, and the held one where it does.
+// payable returns the first option that counts for the budget, and the held one if it counts.
 func (r *ranking) payable() (first, held *Option) {
 	for i := range r.options {
 		o := &r.options[i]
@@ -89,7 +89,7 @@ func (r *ranking) payable() (first, held *Option) {
 	return first, nil
 }
 
-// payFor reports whether some option does what is left within the budget.
+// payFor reports whether some option finishes the remaining work within the budget.
 func (r *ranking) payFor(job *Job, doubt bool) bool {
 	for i := range r.options {
 		if o := &r.options[i]; o.payable && job.cost(o, o.Quote.Rate, doubt).Cmp(job.Left) <= 0 {
@@ -99,7 +99,7 @@ func (r *ranking) payFor(job *Job, doubt bool) bool {
 	return false
 }
 
-// beyond is the verdict where nothing does the work within the budget now.
+// beyond sets the verdict if no option finishes the work within the budget now.
 func (b *budgetLimits) beyond(job *Job, r *ranking) {
 	least, some := money.Amount{}, false
 	for i := range r.options {
@@ -123,7 +123,7 @@ func (b *budgetLimits) beyond(job *Job, r *ranking) {
 	}
 	switch {
 	case job.Progress.Deadline.IsZero() || job.Sooner:
-		b.verdict = free // as much as the money buys is what is asked for, or it may be done sooner
+		b.verdict = free // the job wants as much as the money buys, or may finish sooner
 	case r.more() || job.Rough || least.Cmp(job.Left) <= 0:
 		b.verdict = near
 	default:
@@ -131,7 +131,7 @@ func (b *budgetLimits) beyond(job *Job, r *ranking) {
 	}
 }
 
-// bare is the shortest that what is left may take on o.
+// bare returns the shortest time that the remaining work may take on o.
 func (job *Job) bare(o *Option) time.Duration {
 	left := onSpeed(job.Progress.Left, o.speed)
 	if o.held {
@@ -140,7 +140,7 @@ func (job *Job) bare(o *Option) time.Duration {
 	return max(0, left-onSpeed(job.Progress.Margin, o.speed))
 }
 
-// more reports whether others may do later, at a price that nobody knows now.
+// more reports whether other options may become usable later at a price that is unknown now.
 func (r *ranking) more() bool {
 	later := func(why Reason) bool { return why == Unpriced || why == LaterRung || why == OverPrice }
 	for _, n := range r.unlisted {
@@ -156,7 +156,7 @@ func (r *ranking) more() bool {
 	return false
 }
 
-// over reports whether an option must be left alone for the budget's sake.
+// over reports whether the budget rules an option out.
 func (b *budgetLimits) over(job *Job, o *Option, cheapest float64) bool {
 	switch b.verdict {
 	case binds, hopes:
@@ -173,8 +173,8 @@ func (b *budgetLimits) over(job *Job, o *Option, cheapest float64) bool {
 	return false
 }
 
-// dearer reports whether the rest of the work costs more on o than is left. Exact amounts
-// are compared only where they are near to each other.
+// dearer reports whether the remaining work costs more on o than the budget has left. It compares exact amounts
+// only if they are close.
 func (b *budgetLimits) dearer(job *Job, o *Option) bool {
 	if !b.leftKnown {
 		b.left, b.leftKnown = job.Left.Float(), true
@@ -189,7 +189,7 @@ func (b *budgetLimits) dearer(job *Job, o *Option) bool {
 	return job.cost(o, o.Quote.Rate, b.doubt).Cmp(job.Left) > 0
 }
 
-// paidHours is job.span in hours, which is the same for all offers of one speed that are not held.
+// paidHours returns job.span in hours. It is the same for all options of one speed that are not held.
 func (b *budgetLimits) paidHours(job *Job, o *Option) float64 {
 	if o.held || o.Offer.Billing.Minimum > 0 {
 		return job.span(o, b.doubt).Hours()
@@ -200,12 +200,12 @@ func (b *budgetLimits) paidHours(job *Job, o *Option) float64 {
 	return b.hours
 }
 
-// dollarsApart is from how many dollars on amounts near so many surely differ.
+// dollarsApart is the difference beyond which two amounts of about usd certainly differ.
 func dollarsApart(usd float64) float64 { return 1e-6 + math.Abs(usd)*1e-9 }
 
-// cost is what all that is left of the work costs on a machine of the offer at that
-// rate, without an interruption: the restart where it is not held, what is due for the machine that is held then, and
-// the grace of a last save, which is kept back from every budget.
+// cost is the cost of all remaining work on a machine of the offer at that rate, without an interruption. It
+// includes the restart unless the machine is held, what is still due for the held machine otherwise, and the grace
+// of a last save, which every budget keeps back.
 func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 	all := rate.Until(job.span(o, doubt))
 	if !o.held {
@@ -214,7 +214,7 @@ func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 	return all
 }
 
-// span is the time that is paid then.
+// span is the time that cost pays for.
 func (job *Job) span(o *Option, doubt bool) time.Duration {
 	span := onSpeed(job.Progress.Left, o.speed)
 	if doubt {
@@ -228,7 +228,7 @@ func (job *Job) span(o *Option, doubt bool) time.Duration {
 	return quantity.Add(span, job.Grace)
 }
 
-// shown is what the decision says of the budget: nil where it kept nothing from being taken.
+// shown returns the budget part of a decision's record, or nil if the budget ruled nothing out.
 func (b *budgetLimits) shown(job *Job, r *ranking) *BudgetCheck {
 	if !b.kept && b.verdict != short {
 		return nil
@@ -256,7 +256,7 @@ func (b *budgetLimits) shown(job *Job, r *ranking) *BudgetCheck {
 	return says
 }
 
-// broke says why nothing is within the budget.
+// broke returns the reason why nothing is within the budget.
 func (b *budgetLimits) broke() Reason {
 	switch b.verdict {
 	case short:

@@ -8,39 +8,38 @@ import (
 	"strings"
 )
 
-// Class is the jobs that ask for the same, whatever their deadlines, budgets and ladders:
-// they share one list of what does for them, in the order of price, so that a decision
-// sorts nothing.
+// Class is a set of jobs with the same requirements, whatever their deadlines, budgets and ladders. They share one
+// list of suitable offers, sorted by price, so a decision sorts nothing.
 type Class struct {
-	need     Need // without a ladder
+	need     Need // without its ladder
 	listings *Listings
-	version  uint64 // of the listings, that it follows
+	version  uint64 // version of the listings that the class has caught up with
 
-	fit    []candidate // what does the work at its present price, in the order of compare
+	fit    []candidate // listings that suit the class at their current price, in the order of compare
 	known  []known     // by number of the listing
-	counts tally       // of the others by reason, in no order
-	others []*Listing  // the first of the others by ID; nil: to be looked up
+	counts tally       // count of the other listings by reason, in no order
+	others []*Listing  // first other listings by ID; nil: not computed yet
 
-	providers, firm []string // of the candidates, and of those that are not interrupted; nil: to be looked up
+	providers, firm []string // providers of the candidates, and of the non-preemptible ones; nil: not computed yet
 }
 
-// candidate is a listing that does for a class.
+// candidate is a listing that suits a class.
 type candidate struct {
 	perWork float64
 	speed   float64 // of the work on it
 	*Listing
-	way     int // of doing the work on it: 0 the job's own, then the variants
+	way     int // way to do the work on it: 0 is the job's own, then the variants
 	spot    bool
 	prepaid bool
 }
 
-// known is what a class knows of a listing.
+// known is the knowledge of a class about a listing.
 type known struct {
 	perWork float64
-	why     Reason // it does not do; "": it is a candidate
+	why     Reason // why it does not suit the class; empty: it is a candidate
 }
 
-// NewClass returns the class of jobs with that need, its ladder aside.
+// NewClass returns the class of jobs with the given need. It ignores the ladder.
 func NewClass(s *Listings, n Need) *Class {
 	n.Ladder = nil
 	c := &Class{need: n, listings: s}
@@ -48,7 +47,7 @@ func NewClass(s *Listings, n Need) *Class {
 	return c
 }
 
-// Concerns reports whether l does for the class, or did when the class was used last.
+// Concerns reports whether l suits the class, or did when the class was last used.
 func (c *Class) Concerns(l *Listing) bool {
 	if l.number < len(c.known) && c.known[l.number].why == "" {
 		return true
@@ -57,11 +56,11 @@ func (c *Class) Concerns(l *Listing) bool {
 	return why == ""
 }
 
-// Weighed is about how many listings a decision for the class weighs.
+// Weighed returns roughly how many listings a decision for the class weighs.
 func (c *Class) Weighed() int { return min(len(c.fit), mostOptions) }
 
-// Providers are those that sell what does for the class, and of them those that sell
-// machines that are not interrupted; in no order. They are the class's own.
+// Providers returns the providers of suitable offers, and those of non-preemptible ones, in no order. Callers must
+// not change the slices.
 func (c *Class) Providers() (all, firm []string) {
 	c.follow()
 	if c.providers != nil {
@@ -80,10 +79,10 @@ func (c *Class) Providers() (all, firm []string) {
 	return c.providers, c.firm
 }
 
-// Listings is the market that it follows.
+// Listings returns the market that the class follows.
 func (c *Class) Listings() *Listings { return c.listings }
 
-// compare orders by the price of the work, then by ID.
+// compare orders by price per unit of work, then by ID.
 func (a *candidate) compare(b *candidate) int {
 	if a.perWork != b.perWork {
 		return cmp.Compare(a.perWork, b.perWork)
@@ -91,7 +90,7 @@ func (a *candidate) compare(b *candidate) int {
 	return strings.Compare(string(a.Offer.ID), string(b.Offer.ID))
 }
 
-// follow takes over what changed in the market since.
+// follow catches up with changes in the market.
 func (c *Class) follow() {
 	s := c.listings
 	behind := s.version - c.version
@@ -126,7 +125,7 @@ func (c *Class) rebuild() {
 	slices.SortFunc(c.fit, func(a, b candidate) int { return a.compare(&b) })
 }
 
-// update moves one listing to where it belongs now.
+// update moves one listing to its new position.
 func (c *Class) update(l *Listing) {
 	for len(c.known) <= l.number {
 		c.known = append(c.known, known{why: unseen})
@@ -151,14 +150,14 @@ func (c *Class) update(l *Listing) {
 	}
 }
 
-// unseen marks a listing that came since.
+// unseen marks a listing that was added later.
 const unseen Reason = "unseen"
 
 func (c *Class) find(x *candidate) (int, bool) {
 	return slices.BinarySearchFunc(c.fit, x, func(a candidate, x *candidate) int { return a.compare(x) })
 }
 
-// weigh returns l as a candidate, or why it is none.
+// weigh returns l as a candidate, or the reason why it is none.
 func (c *Class) weigh(l *Listing) (candidate, Reason) {
 	way, why, ok := c.need.fit(nil, l)
 	x := candidate{Listing: l, way: way, spot: l.spot(), prepaid: l.prepaid()}
@@ -178,12 +177,11 @@ func (l *Listing) perWork(speed float64) float64 {
 	return l.Quote.Rate.Float() / speed
 }
 
-// shownOthers is how many of what does not do are looked up: those that are shown, and
-// one more, for the held machine may be among them.
+// shownOthers is the number of unsuitable listings to look up: those that are shown, and one more because the held
+// machine may be among them.
 const shownOthers = mostShown + 1
 
-// firstOthers are the first of those that do not do, by ID: before all others those that
-// fail by their price only.
+// firstOthers returns the first unsuitable listings by ID. Those that fail only by their price come first.
 func (c *Class) firstOthers() []*Listing {
 	if c.others != nil || len(c.fit) == len(c.listings.all) {
 		return c.others
@@ -203,7 +201,7 @@ func (c *Class) firstOthers() []*Listing {
 	return c.others
 }
 
-// Key is the same for jobs of the same class, and for no others.
+// Key is equal for jobs of the same class, and for no others.
 func (n *Need) Key() string {
 	b := n.key(make([]byte, 0, 64))
 	b = binary.AppendVarint(b, int64(n.MaxRate))
@@ -211,7 +209,7 @@ func (n *Need) Key() string {
 	if n.Critical {
 		b = append(b, 1)
 	}
-	for i := range n.Variants { // in their order: the first that is as fast is taken
+	for i := range n.Variants { // Order matters: the first of equally fast variants is used.
 		v := &n.Variants[i]
 		b = v.key(append(b, 2))
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(v.Throughput))

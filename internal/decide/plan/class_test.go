@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// largeMarket is n offers of which a class can use all, in many zones at many prices.
+// largeMarket returns n offers in many zones at many prices. All of them suit a class.
 func largeMarket(n int) *Listings {
 	rng := rand.New(rand.NewPCG(1, 5))
 	s := &Listings{}
@@ -42,8 +42,8 @@ func largeJob(rule policy.Rule) Job {
 	}
 }
 
-// However prices change, a class knows its market as one that is made anew does.
-func TestAClassFollowsItsMarket(t *testing.T) {
+// However prices change, a class agrees with one that is built anew.
+func TestClass_FollowsItsMarket(t *testing.T) {
 	for seed := range uint64(lane.Pick(70, 2_000)) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		s := &Listings{}
@@ -52,7 +52,7 @@ func TestAClassFollowsItsMarket(t *testing.T) {
 		}
 		c := NewClass(s, drawNeed(rng))
 		for range 20 {
-			for range rng.IntN(30) * rng.IntN(30) { // now and then more than it can be behind
+			for range rng.IntN(30) * rng.IntN(30) { // sometimes more than it can lag behind
 				l := s.all[rng.IntN(len(s.all))]
 				drawQuote(rng, l)
 				if rng.IntN(40) == 0 {
@@ -81,9 +81,9 @@ func TestAClassFollowsItsMarket(t *testing.T) {
 	}
 }
 
-// Where more do than a decision weighs, it still finds what can be had: the cheapest spot,
-// and what cannot be interrupted behind any number of spot offers.
-func TestWhatCanBeHadIsFoundInAMarketOfAnySize(t *testing.T) {
+// In a market larger than a decision weighs, Decide still finds what is available: the cheapest spot, and
+// non-preemptible capacity behind any number of spot offers.
+func TestDecide_FindsAvailableOfferInLargeMarket(t *testing.T) {
 	s := largeMarket(3 * mostOptions)
 	for _, l := range s.all {
 		if l.spot() {
@@ -103,7 +103,7 @@ func TestWhatCanBeHadIsFoundInAMarketOfAnySize(t *testing.T) {
 	if n := tally(d.Counts).total(); n != len(s.all)-1 {
 		t.Errorf("it counts %d of %d others", n, len(s.all)-1)
 	}
-	for _, l := range s.all { // now all spot can be had, and costs less than what the job needs
+	for _, l := range s.all { // now all spot is available, and cheaper than what the job needs
 		if l.spot() {
 			l.Quote.Available = true
 		}
@@ -115,8 +115,7 @@ func TestWhatCanBeHadIsFoundInAMarketOfAnySize(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide5000 decides with 5,000 offers that all do, of which one changes its
-// price before each decision.
+// BenchmarkDecide5000 decides with 5,000 suitable offers. One of them changes its price before each decision.
 func BenchmarkDecide5000(b *testing.B) {
 	budgeted := largeJob(policy.UniformProgress)
 	budgeted.Limited, budgeted.Left = true, money.Picos(60e12)

@@ -1,4 +1,4 @@
-// Package plan holds the decision where money is spent.
+// Package plan decides where money is spent.
 package plan
 
 import (
@@ -8,21 +8,19 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// Version names the rules of this package in the log, so that a recorded
-// decision says which rules took it.
+// Version names the rules of this package in the log, so that a recorded decision says which rules made it.
 const Version = "horizon/1"
 
-// Decide takes the option that does the work for the least money among those
-// that the deadline allows. Ties go to the held machine, then to the name, so that equal
-// input gives equal output whatever the order it came in.
+// Decide chooses the option that does the work for the least money among those that the deadline allows. Ties go to
+// the held machine, then to the lower ID, so the result does not depend on the order of the input.
 //
-// It ranks what the job's class has (rank), asks the policy, and where the future can be
-// weighed the tables, which kind of capacity to take (choose), and takes the best of it.
+// It ranks the listings of the job's class (rank). The policy, and the tables if the future can be weighed, choose
+// the kind of capacity (choose). Decide then takes the best option of that kind.
 func (m *Planner) Decide(job Job, class *Class) Decision {
 	class.follow()
 	r := m.room.rank(&job, class)
 	v := r.view(&job)
-	if job.Open != nil && v.Guard(v.Working()) { // what is in time is allowed whatever the ladder says
+	if job.Open != nil && v.Guard(v.Working()) { // the ladder does not restrict options that are in time
 		job.Open = nil
 		r = m.room.rank(&job, class)
 		v = r.view(&job)
@@ -30,7 +28,7 @@ func (m *Planner) Decide(job Job, class *Class) Decision {
 	return m.decide(&job, &r, &v)
 }
 
-// decide is Decide of what is ranked.
+// decide is Decide for a ranking.
 func (m *Planner) decide(job *Job, r *ranking, v *policy.View) Decision {
 	d := Decision{Budget: r.budget.shown(job, r)}
 	zones := r.zones(job, v)
@@ -61,7 +59,7 @@ func (m *Planner) decide(job *Job, r *ranking, v *policy.View) Decision {
 	return d
 }
 
-// record says in d what is taken.
+// record writes the chosen option into d.
 func (c *choice) record(d *Decision, job *Job, r *ranking) {
 	o := c.take
 	switch {
@@ -79,16 +77,16 @@ func (c *choice) record(d *Decision, job *Job, r *ranking) {
 	}
 }
 
-// choice is the kind of capacity to take, and how that was found.
+// choice is the kind of capacity to take, and how it was found.
 type choice struct {
 	kind     policy.Choice
-	take     *Option       // of it; nil: to wait
-	placed   bool          // take came with the kind, from weighing several zones
-	foresaw  bool          // what each kind is expected to cost was weighed
-	step     time.Duration // until the next poll, where it was
-	late     bool          // what works may be in time, and nothing else is
-	weighing bool          // the table is missing that says what each kind is expected to cost
-	keptOff  bool          // off what can be interrupted, for all it lost there
+	take     *Option       // the chosen option; nil: wait
+	placed   bool          // take was chosen with the kind, by weighing several zones
+	foresaw  bool          // the expected cost of each kind was weighed
+	step     time.Duration // time until the next poll, if it was weighed
+	late     bool          // the running machine may finish in time, and nothing else would
+	weighing bool          // the table with the expected cost of each kind is missing
+	keptOff  bool          // kept off preemptible capacity after unsaved losses there
 }
 
 // choose finds the kind of capacity to take.
@@ -111,31 +109,34 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 		c.kind, c.step = m.foresee(d, job, r, v)
 		c.foresaw = true
 	}
-	if d.Table != nil {
-		return c
-	}
-	if job.UnsavedLosses >= mostUnsavedLosses && r.onDemand != nil && c.kind != policy.NonPreemptible &&
-		(!job.Unsaving || !c.foresaw) {
-		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
-	}
-	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
-		// the job file says that the rung before has been waited for long enough
-		c.kind, c.placed = policy.NonPreemptible, false
+	if d.Table == nil && r.onDemand != nil {
+		c.giveUpSpot(job)
 	}
 	return c
 }
 
-// tooLate reports whether what works may be in time, and what cannot be interrupted would not.
+// giveUpSpot turns to what cannot be interrupted for a job that lost too much where it could be, or that has waited
+// for as long as its job file says.
+func (c *choice) giveUpSpot(job *Job) {
+	if job.UnsavedLosses >= mostUnsavedLosses && c.kind != policy.NonPreemptible && (!job.Unsaving || !c.foresaw) {
+		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
+	}
+	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 {
+		c.kind, c.placed = policy.NonPreemptible, false
+	}
+}
+
+// tooLate reports whether the running machine may finish in time and non-preemptible capacity would not.
 func (r *ranking) tooLate(job *Job, v *policy.View) bool {
 	return v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && r.onDemand != nil &&
 		late(job, r.onDemand)
 }
 
-// mostUnsavedLosses is how many machines a job that saves nothing loses before it is kept off
-// what can be interrupted: begun anew for ever, it would never end.
+// mostUnsavedLosses is the number of machines that a job without checkpoints may lose before it is kept off
+// preemptible capacity. Restarted from scratch each time, it might never finish.
 const mostUnsavedLosses = 3
 
-// kindOf is the kind of capacity of what was taken.
+// kindOf returns the kind of capacity of an option.
 func kindOf(o *Option) policy.Choice {
 	switch {
 	case o == nil:
@@ -146,20 +147,20 @@ func kindOf(o *Option) policy.Choice {
 	return policy.NonPreemptible
 }
 
-// again is when time alone could change the decision; zero: never.
+// again returns the next time at which the passing of time alone could change the decision; zero: never.
 func (c *choice) again(d *Decision, job *Job, r *ranking, v *policy.View) (at time.Time) {
 	switch {
 	case c.foresaw:
 		at = r.again(v, c.kind, c.step)
 	case c.take == nil && c.kind == policy.NonPreemptible:
 		if !v.Guard(v.Working()) {
-			at, _ = v.GuardAt(v.Working()) // then the ladder counts no more
+			at, _ = v.GuardAt(v.Working()) // then the ladder no longer counts
 		}
 	case c.late: // time changes nothing any more
 	case c.kind == policy.Wait || c.take != nil && c.take.spot:
 		at = policy.Again(cmp.Or(job.Rule, policy.Default), *v, c.kind)
 	}
-	if c.take == nil && at.IsZero() && r.untried && d.Why == BudgetWait { // somebody has to ask
+	if c.take == nil && at.IsZero() && r.untried && d.Why == BudgetWait { // nobody else probes
 		at = v.Now.Add(max(v.Poll, v.Detect, time.Minute))
 	}
 	return at

@@ -58,7 +58,7 @@ func draw(rng *rand.Rand) (Job, []Listing) {
 		}
 		options = append(options, o)
 	}
-	if seed := rng.IntN(40); seed > 0 { // the default policy's tables take their time
+	if seed := rng.IntN(40); seed > 0 { // the default policy's tables are slow
 		job.Rule = policy.Rules[seed%4]
 	}
 	if rng.IntN(2) == 0 {
@@ -67,7 +67,7 @@ func draw(rng *rand.Rand) (Job, []Listing) {
 	return job, options
 }
 
-// classOf is the class of a job where that is for sale.
+// classOf returns the class of a job in a market.
 func classOf(job Job, sale []Listing) *Class {
 	s := &Listings{}
 	for _, l := range sale {
@@ -76,10 +76,10 @@ func classOf(job Job, sale []Listing) *Class {
 	return NewClass(s, job.Need)
 }
 
-// decide decides anew, with nothing kept.
+// decide decides with a new planner.
 func decide(job Job, sale []Listing) Decision { return NewPlanner().Decide(job, classOf(job, sale)) }
 
-func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
+func TestDecide_TakesAllowedOfferAndExplainsOthers(t *testing.T) {
 	planner := NewPlanner()
 	for seed := range uint64(20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -147,7 +147,7 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 	}
 }
 
-// market is one spot and one on-demand offer at these prices an hour; 0 is not to be had.
+// market has one spot and one on-demand offer at these hourly prices; 0 means unavailable.
 func offered(spot, firm float64) []Listing {
 	option := func(id string, c market.Capacity, usd float64) Listing {
 		rate := money.Rate(max(usd, 1) * 1e12)
@@ -159,9 +159,9 @@ func offered(spot, firm float64) []Listing {
 	return []Listing{option("spot", market.Spot, spot), option("firm", market.OnDemand, firm)}
 }
 
-// Work that is short beside the table's steps takes spot that is for sale, however
-// far the deadline is: nothing is won by waiting with it.
-func TestShortWorkDoesNotWaitForAFarDeadline(t *testing.T) {
+// Work that is short relative to the table's steps takes available spot however far the deadline is, because
+// waiting gains nothing.
+func TestDecide_ShortWorkDoesNotWaitForFarDeadline(t *testing.T) {
 	for _, deadline := range []time.Duration{10 * time.Minute, 3 * time.Hour, 24 * time.Hour, 60 * 24 * time.Hour} {
 		for _, look := range []time.Duration{600 * time.Millisecond, 30 * time.Second, 10 * time.Minute} {
 			job := Job{
@@ -436,8 +436,8 @@ func TestDecideInWords(t *testing.T) {
 	}
 }
 
-// What is expected is a number in each of its places, or it is not written.
-func TestWhatIsExpectedIsANumber(t *testing.T) {
+// Whole accepts an expectation only if every number in it is finite.
+func TestExpectWhole_RefusesNonFiniteNumbers(t *testing.T) {
 	t.Parallel()
 	usd := func(v float64) *float64 { return &v }
 	good := Expect{Spot: usd(3), Chance: 0.5, Zones: []ZoneExpect{{USD: usd(2), Chance: 1}, {}}}

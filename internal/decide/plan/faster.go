@@ -6,13 +6,13 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// unknownRun is how far a move is weighed ahead where nobody knows the work.
+// unknownRun is how far ahead a move is weighed if the work is unknown.
 const unknownRun = 4 * time.Hour
 
-// faster returns the spot machine that does the work sooner and for less than the one
-// held, where going there is expected to pay: what it saves while it is expected to
-// last, against two restarts, that of the move and that of its loss. Nil where there
-// is none. A faster machine is never left for a slower one, so a job does not go to and fro.
+// faster returns a spot machine that does the work sooner and for less than the held one, if the move is expected
+// to pay: the savings while the new machine is expected to last must exceed two restarts, one for the move and one
+// for its loss. It returns nil if there is none. A job never leaves a faster machine for a slower one, so it does
+// not go back and forth.
 func (r *ranking) faster(job *Job, v *policy.View) *Option {
 	if r.held == nil || !r.held.spot || job.Unsaving || !job.byDefault() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// typed is a job on one spot machine while another, three times as fast, is to be
-// had: the work left, which one is held, and for how long the other has been up.
+// typed is a job on one spot machine while another, three times as fast, is available: the work left, the held
+// machine, and how long the other has been up.
 func typed(left time.Duration, held string, up time.Duration, fast money.Rate) (Job, []Listing) {
 	job := Job{Progress: policy.Progress{
 		Now: now, Began: now.Add(-time.Hour), Deadline: now.Add(20 * time.Hour), Left: left, Known: true,
@@ -35,7 +35,7 @@ func typed(left time.Duration, held string, up time.Duration, fast money.Rate) (
 	}
 }
 
-func TestAFasterMachineThatCostsLessForTheWorkIsGoneToWhereThatPays(t *testing.T) {
+func TestFaster_MovesWhenSavingsExceedTwoRestarts(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		left time.Duration
@@ -61,7 +61,7 @@ func TestAFasterMachineThatCostsLessForTheWorkIsGoneToWhereThatPays(t *testing.T
 	}
 }
 
-func TestOnlyTheDefaultLeavesALiveMachineForAFasterOne(t *testing.T) {
+func TestFaster_OnlyUnderDefaultPolicy(t *testing.T) {
 	for _, rule := range policy.Rules {
 		job, options := typed(10*time.Hour, "slow", 2*time.Hour, 1_000_000_000_000)
 		job.Rule = rule

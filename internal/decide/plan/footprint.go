@@ -9,23 +9,23 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Footprint is the memory that the model of the work takes by its estimate, where the job leaves open which
-// machine it runs on. Zero: nobody knows, or the job says itself what it needs.
+// Footprint is the estimated memory that the model of a job needs, if the job leaves its machine open. Zero:
+// unknown, or the job states its needs itself.
 type Footprint struct {
-	// Machine is what a machine without accelerators must have, in bytes; 0: nothing is known.
+	// Machine is the memory that a machine without accelerators must have, in bytes; 0: unknown.
 	Machine int64 `json:"machine_bytes,omitempty"`
-	// Cards say what each accelerator must have, by how many of them the work has on a machine: rising in
-	// number, falling in memory.
+	// Cards state the memory that each accelerator must have, by the number of accelerators used on a machine. The
+	// number increases and the memory decreases.
 	Cards []Card `json:"cards,omitempty"`
 }
 
-// Card is what each of so many accelerators of a machine must have.
+// Card is the memory that each accelerator of a machine must have if the machine has that many.
 type Card struct {
-	Accelerators int   `json:"accelerators"` // of a machine, and more
+	Accelerators int   `json:"accelerators"` // on one machine, at least
 	Memory       int64 `json:"memory_bytes"` // as sold
 }
 
-// String is the footprint in words: "60.0 GB of memory on one accelerator, 20.0 GB on each of 4, or 60.0 GB on a
+// String describes the footprint: "60.0 GB of memory on one accelerator, 20.0 GB on each of 4, or 60.0 GB on a
 // machine without".
 func (f Footprint) String() string {
 	text := ""
@@ -52,7 +52,7 @@ func (f Footprint) String() string {
 	return text + ", or " + inGB(f.Machine) + " on a machine without"
 }
 
-// LeastFootprint is the footprint of the way to do the work that takes the least memory, zero where one may need none.
+// LeastFootprint returns the smallest footprint of all ways to do the work, or zero if one of them may need none.
 func (n *Need) LeastFootprint() Footprint {
 	least := n.Footprint
 	for i := range n.Variants {
@@ -63,7 +63,7 @@ func (n *Need) LeastFootprint() Footprint {
 	return least
 }
 
-// least is the least memory that is named, in bytes.
+// least returns the smallest memory in f, in bytes.
 func (f *Footprint) least() int64 {
 	if n := len(f.Cards); n > 0 {
 		return f.Cards[n-1].Memory
@@ -71,11 +71,11 @@ func (f *Footprint) least() int64 {
 	return f.Machine
 }
 
-// inGB is an amount of memory in decimal gigabytes, as accelerators are sold.
+// inGB formats memory in decimal gigabytes, the unit in which accelerators are sold.
 func inGB(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/float64(size.GB)) }
 
-// fewest is how many accelerators of a machine of the offer hold the model, of at most so many; 0: that of the
-// machine does, or nobody knows. It is false where nothing does.
+// fewest returns how many accelerators of a machine of the offer hold the model, using at most the given number. 0
+// means that the machine's own memory holds it, or that this is unknown. ok is false if nothing holds it.
 func (f *Footprint) fewest(o *market.Offer, most int) (n int, ok bool) {
 	if o.Accelerators == 0 {
 		return 0, f.Machine <= int64(o.Memory)
@@ -98,14 +98,14 @@ func (f *Footprint) fewest(o *market.Offer, most int) (n int, ok bool) {
 	return 0, false
 }
 
-// holds reports whether a machine of the offer, or the most of it that the job may have, holds the work's model.
+// holds reports whether a machine of the offer, or the most of it that the job may have, holds the model.
 func (n *Requirements) holds(o *market.Offer) bool {
 	_, ok := n.Footprint.fewest(o, n.MaxAccelerators)
 	return ok
 }
 
-// AsksOf is what the work asks for of a machine of the offer, where several tasks have parts of one: no less than
-// holds its model.
+// AsksOf returns the portion of a machine of the offer that the work requests if several tasks share one. It is
+// large enough to hold the model.
 func (n *Requirements) AsksOf(o *market.Offer) (cpus int, memory int64, accelerators int) {
 	cpus, memory, accelerators = n.CPUs, n.Memory, n.gpus()
 	if cpus == 0 && memory == 0 && accelerators == 0 {

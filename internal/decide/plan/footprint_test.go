@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// A machine is taken only where its accelerators, or itself where it has none, hold the model of the work; of a
-// machine that tasks share the work asks for as many accelerators as do. What nobody knows is not refused.
-func TestAModelGoesWhereItFits(t *testing.T) {
+// Decide takes a machine only if its accelerators, or its own memory if it has none, hold the model. On a shared
+// machine the work requests as many accelerators as that takes. An unknown memory is not refused.
+func TestFootprint_ModelGoesWhereItFits(t *testing.T) {
 	sells := func(kind string, count int, memory size.Bytes) *Listing {
 		return &Listing{Offer: market.Offer{ID: "o", CPUs: 8, Memory: memory, Accelerator: kind, Accelerators: count, Speed: 1,
 			Currency: money.USD, Capacity: market.OnDemand}, Quote: market.Quote{Offer: "o", Priced: true, Available: true, Rate: 1}}
@@ -27,7 +27,7 @@ func TestAModelGoesWhereItFits(t *testing.T) {
 		on   *Listing
 		way  int
 		why  Reason
-		gpus int // of a machine that tasks share
+		gpus int // of a shared machine
 	}{
 		{"one holds it", open, sells("A100-SXM-80GB", 1, 1), 0, "", 0},
 		{"one does not", open, sells("A100-SXM-40GB", 1, 1<<40), -1, DoesNotFit, 0},

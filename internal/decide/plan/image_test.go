@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// A job with an image fits only what runs images, also where an alternative names it: then the other way is
-// taken elsewhere. What has not even the processors says that first.
-func TestAnImageFitsOnlyWhatRunsImages(t *testing.T) {
+// A job with an image fits only machines that run images. If a variant has none, that variant runs elsewhere. Too
+// few processors are reported first.
+func TestFits_ImageNeedsMachineThatRunsImages(t *testing.T) {
 	sells := func(images bool, cpus int) *Listing {
 		return &Listing{Offer: market.Offer{ID: "o", CPUs: cpus, Speed: 1, Images: images, Currency: money.USD, Capacity: market.OnDemand},
 			Quote: market.Quote{Offer: "o", Priced: true, Available: true, Rate: 1}}

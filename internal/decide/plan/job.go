@@ -9,71 +9,70 @@ import (
 	"scrimp/internal/market"
 )
 
-// Job is what a decision is taken for.
+// Job is the job that a decision is for.
 type Job struct {
 	Need Need
-	Rule policy.Rule // "": the default
+	Rule policy.Rule // empty: the default
 	// Progress counts the work on a machine of speed 1.
 	Progress policy.Progress
-	Held     market.OfferID // "" when no machine is held
-	Variant  string         // in which the work is done on it
+	Held     market.OfferID // empty if no machine is held
+	Variant  string         // variant of the work on the held machine
 	// Open says which rungs of the ladder are open; nil: all.
 	Open     []bool
-	HeldRate money.Rate    // what it is billed at
-	Warming  time.Duration // until the held machine works; 0: it does
+	HeldRate money.Rate    // billing rate of the held machine
+	Warming  time.Duration // time until the held machine makes progress; 0: it does now
 	Left     money.Amount  // of the budget
-	// DueElsewhere is what a minimum charge still bills for the held machine once the job goes to another one.
+	// DueElsewhere is the rest of a minimum charge that the held machine still bills after the job leaves it.
 	DueElsewhere money.Amount
 	Limited      bool          // whether there is a budget
-	Unsaved      time.Duration // work done on the held machine that is in no checkpoint yet
-	Unsaving     bool          // nothing ever is: each machine begins the work anew
-	Grace        time.Duration // that a last save may take
-	Rough        bool          // what is left is counted at a pace that was hardly seen yet
-	Sooner       bool          // a target or a plateau may end it before its work is done
-	// CheckpointRegion is "" before the first machine. Taking the checkpoint to another
-	// region adds Transfer to a restart, and costs EgressCost.
+	Unsaved      time.Duration // work done on the held machine that no checkpoint has yet
+	Unsaving     bool          // the job saves nothing: each machine starts the work from scratch
+	Grace        time.Duration // longest time of a last save
+	Rough        bool          // the pace behind Progress.Left was hardly measured
+	Sooner       bool          // a target or plateau may end the job before its work is done
+	// CheckpointRegion is empty before the first machine. Moving the checkpoint to another region adds Transfer to
+	// a restart and costs EgressCost.
 	CheckpointRegion string
 	Transfer         time.Duration
 	EgressCost       money.Amount
-	Egress           place.Egress // the routes that cost something else
-	// ID tells jobs apart, for what is kept between two decisions.
+	Egress           place.Egress // routes with another cost
+	// ID identifies the job in the planner's state between decisions.
 	ID string
-	// UnsavedLosses counts the machines that were interrupted with all the work done there,
-	// because the job saves nothing.
+	// UnsavedLosses counts interrupted machines that lost all the work done there because the job saves nothing.
 	UnsavedLosses int
-	// MigratingTo is the offer that it left its machine for; "": none.
+	// MigratingTo is the offer that the job left its machine for; empty: none.
 	MigratingTo market.OfferID
-	// Pending is an offer that it asked for and that was not answered yet: it is not to be had.
+	// Pending is an offer with an unanswered request of this job; it counts as unavailable.
 	Pending market.OfferID
-	// TableSince is that of the decision before; zero: it had its table.
+	// TableSince is the one of the previous decision; zero: it had its table.
 	TableSince time.Time
-	// Probes counts the questions whether an offer can be had that nobody had tried; Probed
-	// says that the last was for this decision.
+	// Probes counts the probes of offers that nobody had tried. Probed is set if the last one was for this
+	// decision.
 	Probes int
 	Probed bool
-	// GPURoom is how many GPUs a machine may have, where quotas limit that.
+	// GPURoom is the largest number of GPUs that a machine may have under the quotas.
 	GPURoom    int
 	GPULimited bool
-	// Reserved says of what is reserved how the job may have it; what is not named is free.
+	// Reserved states how the job may use each reserved offer; offers that it does not name are free.
 	Reserved []Reservation
 	// Unreserved decides as if nothing were reserved.
 	Unreserved bool
-	// DeadlineFirst lets the deadline win where budget and deadline cannot both hold.
+	// DeadlineFirst gives the deadline precedence if budget and deadline cannot both hold.
 	DeadlineFirst bool
 }
 
-// moving is what it costs to bring the checkpoint to where o is.
+// moving returns the cost of moving the checkpoint to the region of o.
 func (job *Job) moving(o *Option) money.Amount {
 	return job.Egress.Moving(job.CheckpointRegion, o.Offer.Region, job.EgressCost)
 }
 
-// migrates reports whether going to o takes the checkpoint to another region.
+// migrates reports whether going to o moves the checkpoint to another region.
 func (job *Job) migrates(o *Option) bool {
 	return job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion
 }
 
-// moveCosts reports whether some move of the checkpoint takes time or money. To the published policies every move
-// counts.
+// moveCosts reports whether some move of the checkpoint takes time or money. The published policies count every
+// move.
 func (job *Job) moveCosts() bool {
 	return job.Transfer > 0 || !job.EgressCost.IsZero() || len(job.Egress) > 0 || !job.byDefault()
 }

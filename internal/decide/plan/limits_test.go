@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// limited is a range of what a job may have, as its file says it; most 0 is no upper end.
+// limited is a range as in a job file; a most of 0 has no upper end.
 type limited struct{ least, most int64 }
 
 func drawLimited(rng *rand.Rand) limited {
@@ -21,12 +21,12 @@ func drawLimited(rng *rand.Rand) limited {
 	return x
 }
 
-// holds is the slow, plain twin of matching: whether a job that asks for those ranges of processors,
-// memory and accelerators runs within them on a machine that has so much, alone or on a part of it.
+// holds is the slow, plain twin of matching: it reports whether a job with those ranges of processors, memory and
+// accelerators fits a machine of that size, alone or on a portion of it.
 func holds(asks [3]limited, has [3]int64, shared bool) bool {
 	gets := has
 	if shared {
-		some, less := false, true // it has a part where it asks for something, and for all of nothing
+		some, less := false, true // it gets a portion if it requests something, and never all of something
 		for i := range asks {
 			some = some || asks[i].least > 0
 			less = less && (asks[i].least < has[i] || has[i] == 0 && i == 2)
@@ -45,9 +45,9 @@ func holds(asks [3]limited, has [3]int64, shared bool) bool {
 	return true
 }
 
-// What a job runs on lies between the lower and the upper ends of what it asks for, on a machine of
-// its own or on its part of one that others share; and of what does, nothing is refused.
-func TestAJobRunsBetweenTheEndsOfItsRanges(t *testing.T) {
+// A job runs on resources within its ranges, on a machine of its own or on a portion of a shared one, and no
+// suitable machine is refused.
+func TestFits_AgreesWithPlainTwinOnRanges(t *testing.T) {
 	fits, above := 0, 0
 	for seed := range uint64(20_000) {
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -92,9 +92,8 @@ func TestAJobRunsBetweenTheEndsOfItsRanges(t *testing.T) {
 	}
 }
 
-// Of machines that cost less the more they have, the job takes the cheapest within its range, and
-// each other says why it is not taken.
-func TestTheCheapestWithinTheRangeIsTaken(t *testing.T) {
+// If larger machines cost less, the job takes the cheapest within its range, and every other machine has a reason.
+func TestDecide_TakesCheapestWithinRange(t *testing.T) {
 	var options []Listing
 	for cpus := 1; cpus <= 10; cpus++ {
 		options = append(options, Listing{
@@ -114,8 +113,8 @@ func TestTheCheapestWithinTheRangeIsTaken(t *testing.T) {
 	}
 }
 
-// Jobs whose upper ends differ are of different classes.
-func TestUpperEndsAreOfTheClass(t *testing.T) {
+// Jobs with different upper limits are in different classes.
+func TestNeedKey_IncludesUpperLimits(t *testing.T) {
 	seen := map[string]Requirements{}
 	for _, r := range []Requirements{{CPUs: 1}, {CPUs: 1, MaxCPUs: 1}, {CPUs: 1, MaxCPUs: 2}, {MaxMemory: 1}, {MaxMemory: 2},
 		{Accelerators: 1}, {MaxAccelerators: 1}, {MaxAccelerators: 2}} {

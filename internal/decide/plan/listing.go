@@ -10,58 +10,56 @@ import (
 	"scrimp/internal/market"
 )
 
-// Listing is an offer and what is known of it now. There is one of each offer, which all
-// jobs share: the caller keeps it, changes it in place, and tells Listings.Changed where
-// the offer itself or its price changed. The rest is read at each decision.
+// Listing is an offer with what is known about it now. All jobs share one Listing per offer. The caller owns it,
+// changes it in place, and calls Listings.Changed if the offer or its price changed; decisions read the other
+// fields directly.
 type Listing struct {
 	Quote market.Quote `json:"quote"`
-	// Backoff is until when it is not asked again after it refused a launch; zero: it did not.
+	// Backoff is until when scrimp does not request the offer after it refused a launch; zero: it did not.
 	Backoff time.Time     `json:"backoff,omitzero"`
 	Offer   market.Offer  `json:"offer"`
-	Watch   horizon.Watch `json:"watch,omitzero"`  // what was seen of it, for spot
+	Watch   horizon.Watch `json:"watch,omitzero"`  // spot observations
 	Record  Record        `json:"record,omitzero"` // the same for jobs that choose between zones
 	Low     Low           `json:"low,omitzero"`
 
-	number int  // of its Listings, from 0
-	shared bool // several tasks may have parts of a machine of it
+	number int  // position in its Listings, from 0
+	shared bool // several tasks may share a machine of it
 }
 
-// Low is the lowest price at which an offer could be had.
+// Low is the lowest price at which the offer was available.
 type Low struct {
 	Rate  money.Rate `json:"rate"`
 	Known bool       `json:"known,omitempty"`
 }
 
-// cools reports whether it refused a launch a moment ago.
+// cools reports whether the offer is in backoff after a refused launch.
 func (l *Listing) cools(now time.Time) bool { return l.Backoff.After(now) }
 
-// cools reports whether the job may not ask for o: it refused a launch a moment ago, or
-// the job did ask, and waits for the answer.
+// cools reports whether the job may not request o: it is in backoff, or the job has a pending request for it.
 func (job *Job) cools(o *Option) bool {
 	return o.Backoff.After(job.Progress.Now) || job.Pending != "" && o.Offer.ID == job.Pending
 }
 
-// prepaid reports whether it is paid for, used or not: it costs its marginal rate more, or nothing.
+// prepaid reports whether the offer is paid for whether used or not. Using it costs its marginal rate, or nothing.
 func (l *Listing) prepaid() bool { return l.Offer.Reserved.Count > 0 }
 
 func (l *Listing) spot() bool { return l.Offer.Capacity == market.Spot }
 
-// Listings are all offers of a market. The classes that were made for it follow its
-// changes, each when it is used next: a market of which all prices change at once is
-// sorted once, and one that changes here and there never.
+// Listings are all offers of a market. Each class made for it follows its changes when it is next used: a market
+// whose prices all change at once is sorted once, and one with a few changes is never sorted again.
 type Listings struct {
-	// Shared says which providers let several tasks have parts of a machine; nil: none does.
-	// Where its answers change all is listed anew.
+	// Shared reports whether a provider lets several tasks share a machine; nil: none does. If its answers change,
+	// the Listings must be built again.
 	Shared  func(provider string) bool
 	all     []*Listing // by ID
-	changes []*Listing // the newest changes, the oldest of them first
-	version uint64     // how many changes there were in all
+	changes []*Listing // recent changes, oldest first
+	version uint64     // total number of changes
 }
 
-// keptChanges is how many changes a class may be behind without being made anew.
+// keptChanges is how many changes a class may lag behind before it is rebuilt.
 const keptChanges = 256
 
-// Add adds an offer that is not there yet.
+// Add adds a new offer.
 func (s *Listings) Add(l *Listing) {
 	i, _ := s.find(l.Offer.ID)
 	l.number, l.shared = len(s.all), s.Shared != nil && s.Shared(l.Offer.Provider)
@@ -69,7 +67,7 @@ func (s *Listings) Add(l *Listing) {
 	s.Changed(l)
 }
 
-// Changed is told after the price of l changed, or what it offers; not its ID.
+// Changed must be called after the price or terms of l changed. Its ID must not change.
 func (s *Listings) Changed(l *Listing) {
 	if len(s.changes) >= 2*keptChanges {
 		s.changes = append(s.changes[:0], s.changes[keptChanges:]...)
@@ -94,9 +92,8 @@ func (s *Listings) find(id market.OfferID) (int, bool) {
 	)
 }
 
-// Cheapest is the price of the machine, of those that are for sale now, on which the work
-// costs the least, and how fast the work is done there; false where none does it. Spot
-// counts as if it were never interrupted.
+// Cheapest returns the price and speed of the available machine on which the work costs the least, or false if no
+// machine does the work. It treats spot as never interrupted.
 func (s *Listings) Cheapest(n *Need) (rate money.Rate, speed float64, ok bool) {
 	for _, l := range s.all {
 		if !l.Quote.Available {

@@ -11,77 +11,76 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Need is what the job asks of a machine. Zero fields ask for nothing.
+// Need lists a job's requirements of a machine. Zero fields require nothing.
 type Need struct {
 	Requirements
-	Machines int        `json:"machines,omitempty"`  // at once, at the least; 0: one
+	Machines int        `json:"machines,omitempty"`  // machines at once, at least; 0: one
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
 	Critical bool       `json:"critical,omitempty"`  // never on spot
-	// Variants are other ways to do the same work, which ask for other machines.
+	// Variants are other ways to do the same work, with other requirements.
 	Variants []Variant `json:"variants,omitempty"`
-	// Ladder, where there is one, says what is tried first, and what later.
+	// Ladder orders the alternatives to try; it may be empty.
 	Ladder []Rung `json:"ladder,omitempty"`
 }
 
-// Requirements is what one way of doing the work asks of a machine.
+// Requirements is what one way of doing the work requires of a machine.
 type Requirements struct {
 	CPUs         int      `json:"cpus,omitempty"`
 	Memory       int64    `json:"memory_bytes,omitempty"`
-	Accelerator  string   `json:"accelerator,omitempty"` // "": none needed
+	Accelerator  string   `json:"accelerator,omitempty"` // empty: none needed
 	Accelerators int      `json:"accelerators,omitempty"`
 	Zones        []string `json:"zones,omitempty"` // zones or regions
-	// Engines are those that the job is held to, or zones of them: lab, slurm/gpu; none: all.
+	// Engines restricts the job to engines or their zones (lab, slurm/gpu); empty: all.
 	Engines  []string          `json:"engines,omitempty"`
 	Capacity []market.Capacity `json:"capacity,omitempty"`
-	// Image is the container image that the work is done in; "": the machine's own.
+	// Image is the container image of the work; empty: the machine's own.
 	Image string `json:"image,omitempty"`
-	// The most that the job may have of what it asks for; 0: no limit.
+	// Upper limits of the job's resources; 0: no limit.
 	MaxCPUs         int   `json:"max_cpus,omitempty"`
 	MaxMemory       int64 `json:"max_memory_bytes,omitempty"`
 	MaxAccelerators int   `json:"max_accelerators,omitempty"`
-	// Footprint is what the memory of a machine, or of its accelerators, must hold.
+	// Footprint is the memory need of the machine or of its accelerators.
 	Footprint Footprint `json:"footprint,omitzero"`
 }
 
-// Variant is one of them.
+// Variant is another way to do the work.
 type Variant struct {
 	Name string `json:"name"`
 	Requirements
-	// Throughput is work a second against the job's own way, on the machine of which
-	// the offer states its speed; 0: 1.
+	// Throughput is the work per second relative to the job's own way, on the machine for which the offer states
+	// its speed; 0: 1.
 	Throughput float64 `json:"throughput,omitempty"`
 }
 
-// Rung is a step of a ladder. It allows what it names; empty fields allow all.
+// Rung is a step of a ladder. It allows the listed values; empty fields allow everything.
 type Rung struct {
 	Capacity []market.Capacity `json:"capacity,omitempty"`
 	Zones    []string          `json:"zones,omitempty"`
-	Use      string            `json:"use,omitempty"` // a variant; "": the job's own way
+	Use      string            `json:"use,omitempty"` // variant; empty: the job's own way
 	MaxRate  money.Rate        `json:"max_price,omitempty"`
-	// For is how long nothing may be had here before the next rung is tried too; and
-	// how long this one rests after Failures.
+	// For is how long nothing may be available on this rung before the next one is tried too. It is also how long
+	// this rung rests after Failures.
 	For time.Duration `json:"for_ns,omitempty"`
-	// Failures is how many losses and refusals here make the job leave this rung
-	// alone for a while; 0: none do.
+	// Failures is the number of losses and refusals after which the job leaves this rung alone for a while; 0: it
+	// never does.
 	Failures int `json:"failures,omitempty"`
 }
 
-// FallbackState is where a job stands on a rung.
+// FallbackState is the state of a job on one rung.
 type FallbackState struct {
 	Failures int       `json:"failures,omitempty"` // since it last rested
-	Rests    time.Time `json:"rests,omitzero"`     // until then
+	Rests    time.Time `json:"rests,omitzero"`     // end of its rest
 }
 
-// rest is how long a rung rests that does not say.
+// rest is how long a rung rests by default.
 const rest = 30 * time.Minute
 
-// Rest is how long the rung rests after its failures.
+// Rest returns how long the rung rests after its failures.
 func (r Rung) Rest() time.Duration { return cmp.Or(r.For, rest) }
 
-// Open says which rungs are allowed now to a job that has had no machine for a
-// time, and when that changes next by time alone (zero: never). The first is open;
-// each next one opens when the one before has been open for its time without a
-// machine to be had, rests after its failures, or names neither.
+// Open returns which rungs are open to a job that has had no machine for the given time, and when that next changes
+// by time alone (zero: never). The first rung is open. Each next one opens when the one before was open for its
+// time without an available machine, rests after its failures, or names neither.
 func Open(ladder []Rung, stand []FallbackState, now time.Time, without time.Duration) (open []bool, next time.Time) {
 	sooner := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
@@ -116,9 +115,8 @@ func Open(ladder []Rung, stand []FallbackState, now time.Time, without time.Dura
 	return open, next
 }
 
-// fit returns the way of doing the work that is fastest on l (0 is the job's own, then
-// the variants) and true, or why l does not do for the job (or not on this rung yet)
-// and false.
+// fit returns the fastest way to do the work on l (0 is the job's own, then the variants) and true. Otherwise it
+// returns why l does not suit the job, or not on this rung yet, and false.
 func (n *Need) fit(open []bool, l *Listing) (way int, why Reason, ok bool) {
 	way = -1
 	for i := range len(n.Variants) + 1 {
@@ -138,7 +136,7 @@ func (n *Need) fit(open []bool, l *Listing) (way int, why Reason, ok bool) {
 	return way, why, way >= 0
 }
 
-// Fits reports whether l, which may be for sale elsewhere, does the work, and how fast.
+// Fits reports whether and how fast l does the work. l need not be for sale here.
 func (n *Need) Fits(l *Listing) (speed float64, ok bool) {
 	way, _, ok := n.fit(nil, l)
 	if !ok {
@@ -147,7 +145,7 @@ func (n *Need) Fits(l *Listing) (speed float64, ok bool) {
 	return n.speed(way, l), true
 }
 
-// unfit returns why l does not do for that way of doing the work, or "".
+// unfit returns why l does not suit that way of doing the work, or "".
 func (n *Need) unfit(way int, open []bool, l *Listing) Reason {
 	asks, _ := n.way(way)
 	if why := asks.unfit(l); why != "" {
@@ -168,13 +166,13 @@ func (n *Need) unfit(way int, open []bool, l *Listing) Reason {
 	return ""
 }
 
-// speed is that of the work on l, done that way.
+// speed returns the speed of the work on l, done that way.
 func (n *Need) speed(way int, l *Listing) float64 {
 	_, faster := n.way(way)
 	return cmp.Or(max(l.Offer.Speed, 0), 1) * faster
 }
 
-// LeastGPUs is how many accelerators a machine must have that does the work in any way.
+// LeastGPUs returns the smallest number of accelerators that any way of doing the work needs.
 func (n *Need) LeastGPUs() int {
 	least := n.gpus()
 	for i := range n.Variants {
@@ -183,7 +181,7 @@ func (n *Need) LeastGPUs() int {
 	return least
 }
 
-// RequirementsOf is what the variant asks of a machine; "" is the job's own way.
+// RequirementsOf returns the requirements of a variant; "" is the job's own way.
 func (n *Need) RequirementsOf(variant string) *Requirements {
 	for i := range n.Variants {
 		if n.Variants[i].Name == variant {
@@ -193,7 +191,7 @@ func (n *Need) RequirementsOf(variant string) *Requirements {
 	return &n.Requirements
 }
 
-// GPUs is how many accelerators a machine must have.
+// GPUs returns how many accelerators a machine must have.
 func (n *Requirements) GPUs() int { return n.gpus() }
 
 func (n *Requirements) gpus() int {
@@ -203,7 +201,7 @@ func (n *Requirements) gpus() int {
 	return max(n.Accelerators, 1)
 }
 
-// way is one way to do the work, and how fast.
+// way returns one way to do the work, and its relative speed.
 func (n *Need) way(i int) (*Requirements, float64) {
 	if i == 0 {
 		return &n.Requirements, 1
@@ -212,7 +210,7 @@ func (n *Need) way(i int) (*Requirements, float64) {
 	return &v.Requirements, cmp.Or(v.Throughput, 1)
 }
 
-// Faster is how many times as fast the variant does the work; "" is the job's own way.
+// Faster returns the relative speed of a variant; "" is the job's own way.
 func (n *Need) Faster(variant string) float64 {
 	for i := range n.Variants {
 		if n.Variants[i].Name == variant {
@@ -236,7 +234,7 @@ func (n *Need) allowed(way int, open []bool, l *Listing) bool {
 	return false
 }
 
-// RungOf is the first rung that allows the offer for the variant, or -1.
+// RungOf returns the first rung that allows the offer for the variant, or -1.
 func (n *Need) RungOf(o market.Offer, rate money.Rate, variant string) int {
 	for i := range n.Ladder {
 		if n.Ladder[i].allows(&o, rate, variant) {
@@ -269,19 +267,19 @@ func (n *Requirements) unfit(l *Listing) Reason {
 	return ""
 }
 
-// there reports whether the job may run where the offer stands.
+// there reports whether the job may run where the offer is.
 func (n *Requirements) there(o *market.Offer) bool {
 	sells := func(engine string) bool { return Sells(engine, o) }
 	return (len(n.Zones) == 0 || in(n.Zones, o)) && (len(n.Engines) == 0 || slices.ContainsFunc(n.Engines, sells))
 }
 
-// Sells reports whether the engine of that name, or the zone of an engine, sells the offer.
+// Sells reports whether the engine, or the zone of an engine (name/zone), sells the offer.
 func Sells(engine string, o *market.Offer) bool {
 	name, zone, part := strings.Cut(engine, "/")
 	return name == o.Provider && (!part || zone == o.Zone)
 }
 
-// equip returns why a machine of the offer has not what the work needs this way, or "".
+// equip returns why an offer is not equipped for the work, or "".
 func (n *Requirements) equip(l *Listing) Reason {
 	o := &l.Offer
 	switch {
@@ -299,13 +297,13 @@ func (n *Requirements) equip(l *Listing) Reason {
 	return ""
 }
 
-// accelerated reports whether a machine of the offer has the accelerators that are asked for.
+// accelerated reports whether a machine of the offer has the required accelerators.
 func (n *Requirements) accelerated(o *market.Offer) bool {
 	return n.Accelerator == "" || n.is(o) && o.Accelerators >= n.gpus()
 }
 
-// is reports whether the offer's accelerators are of the kind that is asked for, as the catalogue
-// matches names: A100 is every A100, A100-80GB the two with 80 GB.
+// is reports whether the offer's accelerators match the required name by the catalogue's rules: A100 is every A100,
+// A100-80GB only those with 80 GB.
 func (n *Requirements) is(o *market.Offer) bool {
 	return strings.EqualFold(o.Accelerator, n.Accelerator) || catalog.Matches(n.Accelerator, o.Accelerator)
 }
@@ -316,15 +314,15 @@ func (n *Requirements) exceeded(o *market.Offer) bool {
 		n.MaxAccelerators > 0 && o.Accelerators > n.MaxAccelerators
 }
 
-// isPart reports whether the job has a part of a machine of the offer where several tasks share
-// one: the least that it asks for. A job that asks for all of something has the whole machine.
+// isPart reports whether the job gets only a portion of a shared machine of the offer: the least that it requests.
+// A job that requests all of something gets the whole machine.
 func (n *Requirements) isPart(o *market.Offer) bool {
 	cpus, memory, gpus := n.AsksOf(o)
 	return (cpus > 0 || memory > 0 || gpus > 0) &&
 		cpus < o.CPUs && memory < int64(o.Memory) && (o.Accelerators == 0 || gpus < o.Accelerators)
 }
 
-// Equipped reports whether l has what the work needs in any way, whatever its price, place and capacity.
+// Equipped reports whether l has what some way of doing the work needs, whatever its price, place and capacity.
 func (n *Need) Equipped(l *Listing) bool {
 	for i := range len(n.Variants) + 1 {
 		if asks, _ := n.way(i); asks.equip(l) == "" {
@@ -334,7 +332,8 @@ func (n *Need) Equipped(l *Listing) bool {
 	return false
 }
 
-// Holds reports whether a machine of o has the accelerators that the work needs, and holds its model, in any way.
+// Holds reports whether a machine of o has the accelerators that some way of doing the work needs, and holds its
+// model.
 func (n *Need) Holds(o *market.Offer) bool {
 	for i := range len(n.Variants) + 1 {
 		if asks, _ := n.way(i); asks.accelerated(o) && asks.holds(o) {
@@ -344,7 +343,7 @@ func (n *Need) Holds(o *market.Offer) bool {
 	return false
 }
 
-// Imaged reports whether machines of o run the image that the work needs in any way.
+// Imaged reports whether machines of o run the image that some way of doing the work needs.
 func (n *Need) Imaged(o *market.Offer) bool {
 	if o.Images || n.Image == "" {
 		return true
@@ -352,7 +351,7 @@ func (n *Need) Imaged(o *market.Offer) bool {
 	return slices.ContainsFunc(n.Variants, func(v Variant) bool { return v.Image == "" })
 }
 
-// Accelerated reports whether o has the accelerators that the work needs in any way.
+// Accelerated reports whether o has the accelerators that some way of doing the work needs.
 func (n *Need) Accelerated(o *market.Offer) bool {
 	for i := range len(n.Variants) + 1 {
 		if asks, _ := n.way(i); asks.accelerated(o) {

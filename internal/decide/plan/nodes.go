@@ -11,9 +11,10 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Enough is the fewest of least to most machines with which the work takes no more than half of the time to
-// the deadline, so that there is room for waits and moves; the fewest where there is no deadline or nobody knows
-// the work, and the most where no number does. p counts the work on the most; speed is taken to grow with the number.
+// Enough returns the smallest number of machines, from least to most, with which the work takes at most half of the
+// time to the deadline, which leaves room for waits and moves. It returns least if there is no deadline or the work
+// is unknown, and most if no number suffices. p counts the work on most machines; speed is assumed to grow with the
+// number.
 func Enough(p policy.Progress, least, most int) int {
 	if p.Deadline.IsZero() || !p.Known {
 		return least
@@ -24,13 +25,13 @@ func Enough(p policy.Progress, least, most int) int {
 	})
 }
 
-// restsBeforeGrowing is for how many restarts a gang goes on before it is ended for a larger one.
+// restsBeforeGrowing is how many restarts a gang must run for before it may be ended for a larger one.
 const restsBeforeGrowing = 10
 
-// MayGrow reports whether a gang that has run for so long may be ended for a larger one.
+// MayGrow reports whether a gang that ran for that long may be ended for a larger one.
 func MayGrow(ran, restart time.Duration) bool { return ran >= restsBeforeGrowing*restart }
 
-// ShareOf is how fast so many machines are against the most that a job has.
+// ShareOf returns the speed of nodes machines relative to most machines.
 func ShareOf(nodes, most int) float64 {
 	if nodes == most {
 		return 1
@@ -38,8 +39,8 @@ func ShareOf(nodes, most int) float64 {
 	return float64(nodes) / float64(most)
 }
 
-// PerMachine turns the view of a job on several machines into that of one of them: prices are those of
-// a machine, and so are budget and costs; its time is that of all together.
+// PerMachine converts a job on several machines into one on a single machine, because prices are per machine. It
+// divides budget and costs; the time is that of all machines together.
 func (job *Job) PerMachine(nodes, most int) {
 	if nodes == 1 && most == 1 {
 		return
@@ -59,12 +60,13 @@ func (job *Job) PerMachine(nodes, most int) {
 	job.GPURoom /= nodes
 }
 
-// part is a / n, cut off.
+// part returns a / n, rounded down.
 func part(a money.Amount, n int) money.Amount {
 	return money.Portion(a, money.Picos(1), money.Picos(int64(n)))
 }
 
-// ForAll turns a decision about one of several machines into that about all. left is what is left of the job's budget.
+// ForAll converts a decision about one of several machines into one about all. left is what the job's budget has
+// left.
 func (d *Decision) ForAll(nodes, most int, left money.Amount) {
 	if s := ShareOf(nodes, most); s != 1 {
 		d.Speed = cmp.Or(max(d.Speed, 0), 1) * s
@@ -97,7 +99,7 @@ func (d *Decision) ForAll(nodes, most int, left money.Amount) {
 	}
 }
 
-// times is a · n.
+// times returns a · n.
 func times(a money.Amount, n int) (sum money.Amount) {
 	for range n {
 		sum = sum.Add(a)

@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// The on-demand equivalent is the price of a machine that could have done the work: with its
-// accelerator, where the job may run, the way it was done, at its speed; and none where none could.
-func TestTheOnDemandEquivalentIsOfAMachineThatCouldHaveDoneTheWork(t *testing.T) {
+// The on-demand equivalent is the price of a machine that could have done the work: with its accelerator, where the
+// job may run, in the way it was done, at that speed. There is none if no machine could.
+func TestOnDemand_PricesMachineThatCouldDoTheWork(t *testing.T) {
 	sold := func(id, gpu string, c market.Capacity, speed float64, dollars int64) *Listing {
 		o := market.Offer{ID: market.OfferID(id), Provider: "p", Region: "r-" + id, Zone: "z-" + id, Capacity: c, CPUs: 8,
 			Memory: 1 << 36, Speed: speed, Accelerator: gpu, Currency: money.USD}
@@ -37,9 +37,9 @@ func TestTheOnDemandEquivalentIsOfAMachineThatCouldHaveDoneTheWork(t *testing.T)
 		need  Need
 		ways  []string
 		nodes int
-		whole bool // nothing of it is saved
+		whole bool // the job saves nothing
 		offer market.OfferID
-		want  int64 // cents, of ten hours of work and one of starting up
+		want  int64 // cents, for ten hours of work and one of start-up
 	}{
 		"no accelerator asked for":            {need: Need{}, offer: "cpu", want: 1100},
 		"an accelerator":                      {need: Need{Requirements: gpu("L4")}, offer: "l4-far", want: 3600},

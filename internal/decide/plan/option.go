@@ -7,43 +7,43 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// Option is a listing as one job sees it.
+// Option is a listing from the point of view of one job.
 type Option struct {
 	*Listing
 	perHourOfWork float64
 	speed         float64 // of the work on it
-	way           int     // of doing the work on it: 0 the job's own, then the variants
-	why           Reason  // it is not taken; "": it can be
+	way           int     // way to do the work on it: 0 is the job's own, then the variants
+	why           Reason  // why it is unusable; empty: usable
 	spot, prepaid bool
 	held          bool
-	payable       bool // it does for the job and its policy, and so counts for the budget
-	promised      bool // it is reserved, and goes to another job
+	payable       bool // it suits the job and its policy, so it counts for the budget
+	promised      bool // reserved for another job
 }
 
-// A decision weighs as many options as can be had, the cheapest per unit of work of each
-// kind: mostSpot of spot and mostOnDemand of what cannot be interrupted. Of what cannot be
-// had it weighs that which is among the first mostOptions.
+// A decision weighs the available options that are cheapest per unit of work: up to mostSpot spot and mostOnDemand
+// non-preemptible ones. It weighs unavailable options only among the first mostOptions.
 const (
 	mostOptions  = 5000
 	mostSpot     = 4000
 	mostOnDemand = mostOptions - mostSpot
 )
 
-// lineup is the options of a decision being put in order.
+// lineup is the options of a decision while they are put in order.
 type lineup struct {
-	options  []Option // the cheapest per unit of work first, then held, then where its checkpoint is, then by ID
+	// the cheapest per unit of work first, then the held one, then those in the checkpoint's region, then by ID
+	options  []Option
 	copies   []*Listing
 	copied   int
-	holds    *Listing // that of the held machine
-	unlisted tally    // what is not among the options: it does not do, or is not weighed
-	others   []Option // the first of what does not do
+	holds    *Listing // listing of the held machine
+	unlisted tally    // listings that are unsuitable, or not weighed
+	others   []Option // first unsuitable listings
 
-	spot, onDemand int // of options, those that can be had
+	spot, onDemand int // numbers of available options
 	moved          bool
 }
 
-// fill puts what the class has into the order of the job. It sorts nothing: only where the
-// job is decides between options at the same price.
+// fill puts the listings of the class into the order of the job. It sorts nothing: only the job's location decides
+// between options at the same price.
 func (w *lineup) fill(job *Job, c *Class) {
 	w.begin(min(len(c.fit), 2*mostOptions) + 1)
 	held, holds := w.held(job, c)
@@ -80,12 +80,12 @@ func (w *lineup) fill(job *Job, c *Class) {
 	w.unlist(c)
 }
 
-// complete reports whether nothing more is weighed.
+// complete reports whether no more options are weighed.
 func (w *lineup) complete() bool {
 	return w.spot >= mostSpot && w.onDemand >= mostOnDemand && len(w.options) >= mostOptions
 }
 
-// rest counts what comes from i on, which is not weighed.
+// rest counts the candidates from i on, which are not weighed.
 func (w *lineup) rest(c *Class, i int) {
 	n := len(c.fit) - i
 	if h := w.holds; h != nil && c.known[h.number].why == "" {
@@ -98,7 +98,7 @@ func (w *lineup) rest(c *Class, i int) {
 	}
 }
 
-// unlist counts what does not do for the class, but for the held machine, which is an option.
+// unlist counts the listings that do not suit the class. It omits the held machine, which is an option.
 func (w *lineup) unlist(c *Class) {
 	for _, n := range c.counts {
 		if n.Count > 0 {
@@ -116,23 +116,23 @@ func (w *lineup) unlist(c *Class) {
 	}
 }
 
-// other is a listing that does not do.
+// other returns an unsuitable listing as an option.
 func other(l *Listing, why Reason) Option {
 	return Option{Listing: l, perHourOfWork: l.perWork(1), why: why, spot: l.spot()}
 }
 
-// begin makes room for n options: they are not moved until the next decision.
+// begin makes room for n options, so that they do not move in memory until the next decision.
 func (w *lineup) begin(n int) {
 	w.options, w.unlisted, w.others = slices.Grow(w.options[:0], n), w.unlisted[:0], w.others[:0]
 	w.copied, w.spot, w.onDemand, w.moved, w.holds = 0, 0, 0, false, nil
 }
 
-// away reports whether x cannot be interrupted and is not where the checkpoint is.
+// away reports whether x is non-preemptible and outside the checkpoint's region.
 func (job *Job) away(x *candidate) bool {
 	return job.CheckpointRegion != "" && !x.spot && x.Offer.Region != job.CheckpointRegion
 }
 
-// add adds what the job does not hold.
+// add adds an option that the job does not hold.
 func (w *lineup) add(job *Job, x *candidate) {
 	if x.prepaid && job.Unreserved || x.Listing == w.holds {
 		return
@@ -160,7 +160,7 @@ func (w *lineup) add(job *Job, x *candidate) {
 	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
 }
 
-// bar says why o does not do for the job though it does for its class.
+// bar sets the reason why o does not suit the job although it suits the class.
 func (w *lineup) bar(job *Job, o *Option) {
 	critical := job.Need.Critical && o.spot
 	switch {
@@ -177,7 +177,7 @@ func (w *lineup) bar(job *Job, o *Option) {
 	}
 }
 
-// full says why x is not weighed, or "", and counts it.
+// full returns why x is not weighed, or "", and counts it.
 func (w *lineup) full(x *candidate) Reason {
 	most, n := mostOnDemand, w.onDemand
 	if x.spot {
@@ -186,7 +186,7 @@ func (w *lineup) full(x *candidate) Reason {
 	filled := len(w.options) >= mostOptions
 	switch {
 	case filled && n >= most:
-		return NotWeighed // its quote need not be read
+		return NotWeighed // no need to read its quote
 	case !x.Quote.Available && !x.Quote.Untried:
 		if filled {
 			return Unavailable
@@ -203,7 +203,7 @@ func (w *lineup) full(x *candidate) Reason {
 	return ""
 }
 
-// reserve takes into account how the job may have what is reserved.
+// reserve applies the terms under which the job may have a reserved option.
 func (w *lineup) reserve(job *Job, o *Option) {
 	r := job.reservation(o.Offer.ID)
 	o.promised = r.Promised
@@ -213,7 +213,7 @@ func (w *lineup) reserve(job *Job, o *Option) {
 	}
 }
 
-// copy returns a copy of a listing that lasts as long as the options.
+// copy returns a copy of a listing that stays valid as long as the options.
 func (w *lineup) copy(l *Listing) *Listing {
 	if w.copied == len(w.copies) {
 		w.copies = append(w.copies, new(Listing))
@@ -224,7 +224,7 @@ func (w *lineup) copy(l *Listing) *Listing {
 	return k
 }
 
-// climb asks which way of doing the work the ladder allows on o: the fastest of those.
+// climb finds the fastest way of doing the work that the ladder allows on o.
 func (w *lineup) climb(job *Job, o *Option) {
 	way, why, ok := job.Need.fit(job.Open, o.Listing)
 	switch {
@@ -236,7 +236,7 @@ func (w *lineup) climb(job *Job, o *Option) {
 	}
 }
 
-// held is the machine that the job holds. Where nobody knows a newer price it is billed on.
+// held returns the machine that the job holds. If no newer price is known, it keeps the price that it is billed at.
 func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	if job.Held == "" {
 		return Option{}, false
@@ -254,7 +254,7 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	if l.prepaid() {
 		w.reserve(job, &o)
 	}
-	_, why, ok := job.Need.fit(nil, o.Listing) // it is held, and the ladder sends nobody away
+	_, why, ok := job.Need.fit(nil, o.Listing) // the ladder does not force a job off its machine
 	if !ok {
 		o.why = cmp.Or(why, NoOffer)
 	}
@@ -265,7 +265,7 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	return o, true
 }
 
-// sort puts options in order whose ladder changed what the work costs on them.
+// sort sorts the options again after the ladder changed the cost of the work on them.
 func (w *lineup) sort(job *Job) {
 	slices.SortFunc(w.options, func(a, b Option) int { return job.compare(&a, &b) })
 }

@@ -12,18 +12,17 @@ import (
 	"scrimp/internal/market"
 )
 
-// Record is what was seen of one spot market, as several zones are weighed.
+// Record holds the observations of one spot market, for weighing several zones.
 type Record = place.Record
 
-// placed keeps the table of a job that may run in several zones: what it answers
-// follows from what it is asked.
+// placed holds the table of a job that may run in several zones. Its answers depend only on its inputs.
 type placed struct {
 	see *place.Foresight
 	job place.Job
 }
 
-// is reports whether p answers for a job over the same zones on the same terms.
-// How much work it has in all counts for nothing.
+// is reports whether p can answer for a job over the same zones on the same terms. The total amount of work does
+// not matter.
 func (p *placed) is(j *place.Job) bool {
 	k := &p.job
 	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
@@ -31,7 +30,7 @@ func (p *placed) is(j *place.Job) bool {
 		slices.Equal(k.Egress, j.Egress)
 }
 
-// tickOf is the time between two looks that a job in several zones is weighed with.
+// tickOf returns the time between two polls that a job in several zones is weighed with.
 func tickOf(v *policy.View) time.Duration {
 	if v.Poll > 0 {
 		return v.Poll
@@ -43,8 +42,8 @@ func tickOf(v *policy.View) time.Duration {
 	return d
 }
 
-// spanOf is the time to the deadline that a table in several zones is made for.
-// Where looks come when they come it is the same for all that are weighed with the same tick.
+// spanOf returns the time to the deadline that a table over several zones covers. If polls have no fixed interval,
+// it is the same for all jobs with the same tick.
 func spanOf(v *policy.View) time.Duration {
 	if v.Poll > 0 {
 		return v.Deadline.Sub(v.Began) - v.Reserve - v.Detect
@@ -52,11 +51,11 @@ func spanOf(v *policy.View) time.Duration {
 	return ticks * tickOf(v)
 }
 
-// ticks is the most of them that a job in several zones is weighed with.
+// ticks is the largest number of ticks that a job in several zones is weighed with.
 const ticks = 512
 
-// Kin orders jobs so that those that share a table stand side by side, as far as
-// that can be told at once. It decides nothing.
+// Kin returns a sort key that puts jobs with a common table side by side, as far as that is known in advance. It
+// decides nothing.
 func Kin(p policy.Progress) [3]int64 {
 	v := policy.View{Progress: p}
 	if !p.Known || p.Deadline.IsZero() {
@@ -68,11 +67,11 @@ func Kin(p policy.Progress) [3]int64 {
 	return [3]int64{int64(tick), int64(p.Left / (32 * tick)), rung}
 }
 
-// placing is the problem that a job in several zones is, with what answers it.
+// placing returns the problem of a job in several zones, with the table that answers it.
 func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
-	if v.Poll <= 0 { // looks come when they come, so like jobs may share a table
+	if v.Poll <= 0 { // without fixed polls, similar jobs may share a table
 		unit = max(tick/4, 1)
 	}
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
@@ -98,7 +97,7 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 	return p
 }
 
-// sight is the state of the market as the policy sees it.
+// sight returns the state of the market as the policy sees it.
 func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) place.View {
 	n := len(zones)
 	w := place.View{
@@ -122,10 +121,11 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 		if w.Seen[z] == place.Unseen {
 			continue
 		}
-		if w.Past[z].Known && !o.Quote.Untried { // what was told stands until something else is
+		if w.Past[z].Known && !o.Quote.Untried { // a quote stands until the next one
 			w.Past[z] = w.Past[z].See(v.Now.Add(-max(v.Poll, v.Detect)), w.Past[z].Up)
 		}
-		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // another where it cools off, or is held and about to go
+		// it may differ if the offer cools off, or is held and about to be lost
+		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up)
 	}
 	if r.held != nil && w.Held == place.None {
 		w.Held = place.OnDemand
@@ -139,14 +139,13 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 	return w
 }
 
-// place decides for a job that may choose between zones. probe is an offer to ask
-// about first. The option is nil for waiting.
+// place decides for a job that may choose between zones. probe is an offer to probe first. take is nil for waiting.
 func (m *Planner) place(
 	d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option,
 ) (take *Option, probe market.OfferID) {
 	held := r.held
 	if held != nil && held.spot && !held.Quote.Available && !held.Quote.Untried {
-		d.Why = Stays // it is about to be lost, and what that means is weighed then
+		d.Why = Stays // it is about to be lost; the decision after that weighs what to do
 		return held, ""
 	}
 	p := m.placing(job, r, v, zones)
@@ -170,7 +169,7 @@ func (m *Planner) place(
 	return take, ""
 }
 
-// migratingTo is the offer that the job left its machine for, where it can be had; else nil.
+// migratingTo returns the offer that the job left its machine for if it is available, or nil.
 func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
 	for z, o := range zones {
 		if job.MigratingTo != "" && o.Offer.ID == job.MigratingTo && w.Seen[z] == place.Up {
@@ -180,8 +179,8 @@ func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
 	return nil
 }
 
-// placedIn is the option that the choice stands for, nil for waiting, and why it is taken; now is the zone of the
-// machine in hand.
+// placedIn returns the option that the choice stands for, nil for waiting, and the reason. now is the zone of the
+// held machine.
 func (r *ranking) placedIn(c place.Choice, zones []*Option, now int) (take *Option, why Reason) {
 	switch {
 	case c.Kind == place.Spot:
@@ -205,7 +204,7 @@ func placeable(v *policy.View) bool {
 		!v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
 }
 
-// expect sums up what was weighed: the best of each kind, and every zone's spot.
+// expect summarizes the weighed options: the best of each kind, and every zone's spot.
 func (p *placed) expect(w place.View, zones []*Option) *Expect {
 	options := p.see.Options()
 	if len(options) == 0 {

@@ -10,54 +10,50 @@ import (
 	"scrimp/internal/market"
 )
 
-// Planner keeps from one decision to the next what is dear to find out again: tables,
-// which are a cache of pure results. What was seen of the markets comes with the
-// options, so that a planner that was lost decides as the one before would have. It
-// is not for use by several goroutines at once.
+// Planner keeps expensive results between decisions: tables, a cache of pure results. Observations of the markets
+// come with the options, so a planner without its cache decides the same. It is not safe for concurrent use.
 type Planner struct {
 	shelf  *horizon.Shelf
-	zones  *place.Shelf // tables for several zones that others build; nil: all are built when they are needed
-	placed []*placed    // for jobs in several zones, the latest last
+	zones  *place.Shelf // tables for several zones that others build; nil: the planner builds them when needed
+	placed []*placed    // for jobs in several zones, the newest last
 
 	room     room
 	rejected rejected
 }
 
-// Fork returns a planner for another world: it shares the tables for one zone, which
-// are true in every world; those for several zones are a job's own, unless others
-// build them.
+// Fork returns a planner for another world. It shares the tables for one zone, which hold in every world. Tables
+// for several zones belong to one job, unless others build them.
 func (m *Planner) Fork() *Planner { return &Planner{shelf: m.shelf, zones: m.zones} }
 
-// places is how many tables for several zones are kept: a few MB each.
+// places is the number of tables for several zones that are kept, a few MB each.
 const places = 16
 
-// minds is how many jobs that differ share the tables.
+// minds bounds the number of different jobs that share the tables.
 const minds = 64
 
-// NewPlanner returns a planner that keeps nothing yet. It builds the tables that it
-// lacks within a decision, unless OnRequest is called.
+// NewPlanner returns a planner with an empty cache. It builds missing tables within a decision, unless OnRequest is
+// called.
 func NewPlanner() *Planner {
 	return &Planner{shelf: horizon.NewShelf(horizon.Public, minds)}
 }
 
-// Expect is what is expected to be paid from now to the end of the job, by what
-// is done now, in dollars: a statistic. A choice that cannot be made has no number.
+// Expect is the expected cost from now to the end of the job for each choice made now, in dollars; it is a
+// statistic. A choice that is impossible has no number.
 type Expect struct {
 	Wait     *float64 `json:"wait_usd"`
 	Spot     *float64 `json:"spot_usd"`
 	OnDemand *float64 `json:"on_demand_usd"`
-	// Up says whether spot can be had; Chance is that of its being there still, or
-	// again, at the next poll. Where several zones were weighed it is that of the
-	// best of those that can be had, or of any coming back.
+	// Up says whether spot is available. Chance is the probability that it is available at the next poll. If
+	// several zones were weighed, it is that of the best available zone, or of any zone coming back.
 	Up     bool    `json:"spot_up"`
 	Chance float64 `json:"spot_chance"`
-	// NextPoll is the time until then.
+	// NextPoll is the time until the next poll.
 	NextPoll time.Duration `json:"look_ns"`
-	// Zones is what was expected of each zone's spot, where several were weighed.
+	// Zones is the expectation for each zone's spot, if several were weighed.
 	Zones []ZoneExpect `json:"zones,omitempty"`
 }
 
-// Whole reports whether each number of e is one: what the log cannot hold must not get that far.
+// Whole reports whether every number of e is finite. The log cannot hold others, so they must not get that far.
 func (e *Expect) Whole() bool {
 	sum := e.Chance + Least(e)
 	for i := range e.Zones {
@@ -69,7 +65,7 @@ func (e *Expect) Whole() bool {
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
-// Least is what is expected of the best that can be done; below zero where nobody can say.
+// Least returns the lowest expected cost, or a negative number if none is known.
 func Least(e *Expect) float64 {
 	best := -1.0
 	for _, v := range []*float64{e.Wait, e.Spot, e.OnDemand} {
@@ -80,23 +76,21 @@ func Least(e *Expect) float64 {
 	return best
 }
 
-// ZoneExpect is what was expected of a zone's spot.
+// ZoneExpect is the expectation for the spot of one zone.
 type ZoneExpect struct {
 	Offer market.OfferID `json:"offer"`
-	// USD is what the job is expected to cost from now to its end where it is taken;
-	// nil where it cannot be.
+	// USD is the expected cost of the job from now to its end if this zone is taken; nil if it cannot be.
 	USD *float64 `json:"usd"`
-	// Up says whether it was seen to be for sale, Tried whether anybody asked.
+	// Up reports whether it was seen available, Tried whether anybody probed it.
 	Up    bool `json:"up"`
 	Tried bool `json:"tried"`
-	// Chance is that of its lasting the next hour where it is up, of its coming back
-	// within it where it is down, and of its being up now where nobody asked.
+	// Chance is the probability that spot stays up for an hour if it is up, that it returns within an hour if it is
+	// down, or that it is up now if nobody probed it.
 	Chance float64 `json:"chance_hour"`
 }
 
-// foreseeable reports whether the default policy can weigh the future of the
-// job: it has a deadline that is not near enough for the guard, its work is
-// known, and spot is for sale for less than on-demand.
+// foreseeable reports whether the default policy can weigh the future of the job: the deadline is not near enough
+// for the guard, the work is known, and spot is for sale for less than on-demand.
 func (r *ranking) foreseeable(job *Job, v *policy.View) bool {
 	if !job.byDefault() || job.Need.Critical || r.onDemand == nil || r.market() == nil {
 		return false
@@ -110,12 +104,11 @@ func (r *ranking) foreseeable(job *Job, v *policy.View) bool {
 	return v.Left+v.Done >= coarse*r.problem(v).Grid
 }
 
-// coarse is how many steps of a table the whole work must have. Below it the
-// table's own steps are larger than what is weighed: a job of half a minute with a
-// deadline in a day would wait for that day, with spot for sale.
+// coarse is the fewest table steps that the whole work must have. With fewer, the steps are larger than what is
+// weighed: a job of half a minute with a deadline in a day would wait all day although spot is for sale.
 const coarse = 8
 
-// problem is what the job's future is weighed by.
+// problem returns the problem that the job's future is weighed by.
 func (r *ranking) problem(v *policy.View) horizon.Problem {
 	speed := r.speed()
 	if speed <= 0 {
@@ -125,8 +118,8 @@ func (r *ranking) problem(v *policy.View) horizon.Problem {
 	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
 }
 
-// market is the spot option whose coming and going counts: the one held or to be
-// had, else the cheapest.
+// market returns the spot option whose availability counts: the held or best available one, else the best
+// unavailable one.
 func (r *ranking) market() *Option {
 	if r.spot != nil {
 		return r.spot
@@ -134,8 +127,7 @@ func (r *ranking) market() *Option {
 	return r.asleep
 }
 
-// foresee weighs wait, spot and on-demand by what each is expected to cost, and
-// says how long until the next poll.
+// foresee weighs waiting, spot and on-demand by their expected costs, and returns the time until the next poll.
 func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
 	spot := r.market()
 	p := r.problem(v)
@@ -150,7 +142,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
-		got.USD[k] *= r.onDemand.more().Float() // the table is in hours of on-demand
+		got.USD[k] *= r.onDemand.more().Float() // the table counts in hours of on-demand
 	}
 	d.Expect = &Expect{
 		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),
@@ -160,8 +152,8 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	return got.Choice, p.Grid
 }
 
-// ratio rounds the price of spot over on-demand's for a table: only that ratio
-// counts for what is done, and markets within a hundredth of each other share it.
+// ratio rounds the price of spot over that of on-demand for a table. Only that ratio affects the choice, and
+// markets within a hundredth of each other share a table.
 func ratio(r float64) float64 { return min(max(math.Round(r*100), 1), 99) / 100 }
 
 func dollars(usd float64) *float64 {
@@ -172,7 +164,7 @@ func dollars(usd float64) *float64 {
 	return &usd
 }
 
-// chance is that of spot being there at the next poll, to four digits.
+// chance returns the probability of spot being available at the next poll, to four digits.
 func chance(lasts float64, up bool) float64 {
 	if !up {
 		lasts = 1 - lasts
@@ -180,9 +172,8 @@ func chance(lasts float64, up bool) float64 {
 	return math.Round(lasts*1e4) / 1e4
 }
 
-// again is when time alone could change what was foreseen: when the guard will
-// hold, and for who waits or pays for on-demand at the next poll, just after it
-// so that what is seen then comes first.
+// again returns when the passing of time alone could change the choice: when the guard will apply, and, for a job
+// that waits or pays for on-demand, just after the next poll, so that the poll's result comes first.
 func (r *ranking) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
 	var at time.Time
 	if choice != policy.NonPreemptible {

@@ -8,33 +8,32 @@ import (
 	"scrimp/internal/market"
 )
 
-// ranking is what is for sale, as far as the job could use it. It is valid until the
-// planner's next decision.
+// ranking holds the usable offers for a job. It is valid until the planner's next decision.
 type ranking struct {
-	options              []Option      // what does for its class, the cheapest per unit of work first
-	unlisted             []ReasonCount // what is not among the options: it does not do, or was not weighed
-	others               []Option      // some of what does not do
-	usable               []*Option     // of the options, those that can be had now and the held one, in their order
-	spots                []*Option     // all spot that would do, in their order
+	options              []Option      // what suits its class, the cheapest per unit of work first
+	unlisted             []ReasonCount // listings that are unsuitable, or were not weighed
+	others               []Option      // some unsuitable listings
+	usable               []*Option     // options that are available now, and the held one, in order
+	spots                []*Option     // all suitable spot options, in order
 	spot, onDemand, held *Option       // the best of each
-	onDemandLate         bool          // the work would not be done in time on on-demand
-	asleep               *Option       // the best spot that cannot be had now
+	onDemandLate         bool          // the work would finish late on on-demand
+	asleep               *Option       // the best spot option that is unavailable now
 	fits, affordable     int
-	cheapest             float64 // of all that would do, the least per work
-	later                bool    // something does for the job on another rung, with more room in a quota, or ends too soon
-	untried              bool    // of something that would do nobody knows whether it can be had
+	cheapest             float64 // lowest price per unit of work of the suitable options
+	later                bool    // a suitable option is on another rung, needs more room in a quota, or ends too soon
+	untried              bool    // the availability of a suitable option is unknown
 	sold                 bool    // spot that is worth waiting for is for sale
 	budget               budgetLimits
 }
 
-// room is what a ranking is made in, from one decision to the next.
+// room holds buffers that rankings reuse from one decision to the next.
 type room struct {
 	lineup lineup
 	usable []*Option
 	spots  []*Option
 }
 
-// rank lines up what the class has and says why of each option that cannot be used now.
+// rank puts the options of the class in order, and finds why each one cannot be used now.
 func (m *room) rank(job *Job, c *Class) ranking {
 	m.lineup.fill(job, c)
 	return m.weighed(job)
@@ -51,7 +50,7 @@ func (m *room) weighed(job *Job) ranking {
 	return r
 }
 
-// weigh is rank of options that are lined up.
+// weigh is rank for options that are already in order.
 func (r *ranking) weigh(job *Job) {
 	r.budget = checkBudget(job, r)
 	for i := range r.options {
@@ -60,7 +59,7 @@ func (r *ranking) weigh(job *Job) {
 			r.later = r.later || o.why == LaterRung || o.why == OverQuota
 			continue
 		}
-		if !o.held && endsSoon(job, o) { // which says nothing of the budget
+		if !o.held && endsSoon(job, o) { // this does not count for the budget
 			o.why, r.later = EndsSoon, true
 			continue
 		}
@@ -72,9 +71,9 @@ func (r *ranking) weigh(job *Job) {
 	}
 }
 
-// offer takes into account what the job could pay for.
+// offer classifies an option that the job can pay for.
 func (r *ranking) offer(job *Job, o *Option) {
-	if o.spot && !o.held && r.undercut(job, o) { // what cannot be interrupted costs no more
+	if o.spot && !o.held && r.undercut(job, o) { // non-preemptible capacity costs no more
 		o.why = CostsMore
 		return
 	}
@@ -95,10 +94,10 @@ func (r *ranking) offer(job *Job, o *Option) {
 	}
 }
 
-// unaffordable says why the job should not pay for o, or "".
+// unaffordable returns why the job should not pay for o, or "".
 func (r *ranking) unaffordable(job *Job, o *Option) Reason {
 	if !o.held && job.Limited && !job.DeadlineFirst {
-		// It starts, saves once, and is paid for: else all of the money goes for nothing.
+		// The job must start, save once and pay for both, or all of the money is wasted.
 		floor := max(job.Progress.Restart+job.Grace, o.Offer.Billing.Minimum, time.Minute)
 		if o.Quote.Rate.Until(floor).Add(job.DueElsewhere).Cmp(job.Left) > 0 {
 			return OverBudget
@@ -111,7 +110,7 @@ func (r *ranking) unaffordable(job *Job, o *Option) Reason {
 	return ""
 }
 
-// unavailable says why o cannot be had now, or "".
+// unavailable returns why o is not available now, or "".
 func (o *Option) unavailable(job *Job) Reason {
 	switch {
 	case o.promised:
@@ -128,7 +127,7 @@ func (o *Option) unavailable(job *Job) Reason {
 	return ""
 }
 
-// use takes o among what can be used now.
+// use adds o to the usable options.
 func (r *ranking) use(job *Job, o *Option) {
 	r.usable = append(r.usable, o)
 	if o.held {
@@ -147,8 +146,8 @@ func (r *ranking) use(job *Job, o *Option) {
 	}
 }
 
-// undercut reports whether on-demand costs no more than spot of o: any, or where a move of the checkpoint costs
-// something, any in its region. Options come the cheapest first.
+// undercut reports whether on-demand costs no more than spot of o. If moving the checkpoint costs something, only
+// on-demand in the region of o counts. Options come cheapest first.
 func (r *ranking) undercut(job *Job, o *Option) bool {
 	if r.onDemand == nil || r.onDemandLate || !job.moveCosts() {
 		return r.onDemand != nil && !r.onDemandLate
@@ -156,8 +155,8 @@ func (r *ranking) undercut(job *Job, o *Option) bool {
 	return slices.ContainsFunc(r.usable, func(x *Option) bool { return !x.spot && x.Offer.Region == o.Offer.Region })
 }
 
-// nearer reports whether the work left costs less on a than on b, which is no dearer by the hour, because the
-// checkpoint need not go so far. The published policies stay where it is.
+// nearer reports whether the remaining work costs less on a than on b because the checkpoint moves less far. b is
+// no dearer by the hour. The published policies stay where the checkpoint is.
 func (job *Job) nearer(a, b *Option) bool {
 	if job.migrates(a) || !job.migrates(b) {
 		return false
@@ -170,9 +169,8 @@ func (job *Job) nearer(a, b *Option) bool {
 	return perWork(a)*job.Progress.Left.Hours() <= there
 }
 
-// probe returns the offer to ask about: one at a time, round all spot that would
-// do, while none is held. ok is false where there is nothing to ask, or an
-// answer to this decision's question.
+// probe returns the next offer to probe. It goes round all suitable spot offers, one at a time, while the job holds
+// none. ok is false if there is nothing to probe, or if this decision already has the answer to a probe.
 func (r *ranking) probe(job *Job, v *policy.View) (id market.OfferID, ok bool) {
 	if !r.untried || len(r.spots) == 0 || job.Probed || v.Held == policy.Spot || job.Rule == policy.OnDemand ||
 		job.Need.Critical {
@@ -187,7 +185,7 @@ func (r *ranking) probe(job *Job, v *policy.View) (id market.OfferID, ok bool) {
 	return id, slices.ContainsFunc(r.spots, func(o *Option) bool { return o.Offer.ID == id && o.why == Untried })
 }
 
-// speed is that of the machine that the job would fall back to; 0 is 1.
+// speed returns the speed of the machine that the job would fall back to; 0 means 1.
 func (r *ranking) speed() float64 {
 	switch {
 	case r.onDemand != nil:
@@ -198,8 +196,7 @@ func (r *ranking) speed() float64 {
 	return 0
 }
 
-// view is what a rule sees: its work is counted on the machine that it would
-// fall back to.
+// view returns what a policy sees. Its work is counted on the machine that the job would fall back to.
 func (r *ranking) view(job *Job) policy.View {
 	v := policy.View{Progress: job.Progress, Held: policy.Wait, Spot: r.spot != nil, Sold: r.sold, Warming: job.Warming}
 	v.Progress = scaled(job.Progress, r.speed())
@@ -212,8 +209,8 @@ func (r *ranking) view(job *Job) policy.View {
 	return v
 }
 
-// Wants reports whether the job would take l if nothing else were for sale besides what
-// it holds, and l were not reserved for others, and how fast its work is done there.
+// Wants reports whether the job would take l if nothing else were for sale besides what it holds and l were not
+// reserved for others, and how fast its work is done there.
 func (m *Planner) Wants(job Job, class *Class, l *Listing) (speed float64, ok bool) {
 	class.follow()
 	r := m.room.rankOnly(&job, class, l)
@@ -229,7 +226,7 @@ func (m *Planner) Wants(job Job, class *Class, l *Listing) (speed float64, ok bo
 	return 0, false
 }
 
-// rankOnly is rank of one offer and the held one.
+// rankOnly is rank for one offer and the held one.
 func (m *room) rankOnly(job *Job, c *Class, l *Listing) ranking {
 	w := &m.lineup
 	w.begin(2)

@@ -28,13 +28,13 @@ func (t tally) total() (n int) {
 	return n
 }
 
-// rejected is what a decision rejected while that is being put together, and what the
-// newest one did, which is never changed: a million jobs that wait share it.
+// rejected collects what a decision rejects. It also keeps the lists of the newest decision, which never change, so
+// a million waiting jobs can share them.
 type rejected struct {
 	counts tally
-	near   []rejectedOption // the first of the options, or all where they are few
-	retry  time.Time        // when the first may be asked again that refused a launch
-	inUse  bool             // something that is reserved would do, and is in use
+	near   []rejectedOption // first options, or all if there are few
+	retry  time.Time        // when the first offer that refused a launch may be tried again
+	inUse  bool             // a reserved offer would do, but is in use
 
 	list    []Rejection // of the newest decision
 	tallied []ReasonCount
@@ -43,11 +43,11 @@ type rejected struct {
 
 type rejectedOption struct {
 	Option
-	beaten bool // it could have been taken
+	beaten bool // it could have been used
 }
 
-// explain adds to the decision why each offer was not taken. c is nil where nothing was
-// chosen yet: then what could be had is not rejected.
+// explain adds to the decision why each offer was not taken. c is nil if nothing was chosen yet; available offers
+// are then not rejected.
 func (x *rejected) explain(d *Decision, job *Job, r *ranking, c *choice) {
 	x.counts, x.near, x.retry, x.inUse = x.counts[:0], x.near[:0], time.Time{}, false
 	for i := range r.options {
@@ -79,7 +79,7 @@ func (x *rejected) add(o *Option, why Reason, beaten bool) {
 	}
 	switch why {
 	case CoolingOff:
-		if o.Backoff.IsZero() { // the job itself asked for it, and waits for the answer
+		if o.Backoff.IsZero() { // the job itself has requested it and waits for the answer
 			return
 		}
 		if x.retry.IsZero() || o.Backoff.Before(x.retry) {
@@ -91,8 +91,7 @@ func (x *rejected) add(o *Option, why Reason, beaten bool) {
 	}
 }
 
-// show names some of what was rejected: all where it is little, those first that nobody
-// could have taken.
+// show lists some of the rejected offers, or all if there are few. Those that could not have been taken come first.
 func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 	total := x.counts.total()
 	for _, o := range r.others[:min(len(r.others), mostShown-len(x.near))] {
@@ -133,7 +132,7 @@ func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 	}
 }
 
-// against says why o was not taken though it could have been.
+// against returns why o was not taken although it could have been.
 func (c *choice) against(o *Option, stays bool) Reason {
 	switch take := c.take; {
 	case c.weighing && (take == nil || perWork(o) < perWork(take)):
@@ -150,7 +149,7 @@ func (c *choice) against(o *Option, stays bool) Reason {
 	return Moving
 }
 
-// classWide reports whether what is rejected for that reason is so for every job of the class.
+// classWide reports whether a rejection for that reason holds for every job of the class.
 func classWide(why Reason) bool {
 	switch why {
 	case Unavailable, Unpriced, WrongGPU, TooSmall, DoesNotFit, TooLarge, TooFew, NoImages, WrongPlace, WrongKind,

@@ -7,14 +7,14 @@ import (
 	"scrimp/internal/market"
 )
 
-// Reservation is how a job may have a reserved offer.
+// Reservation is how a job may use a reserved offer.
 type Reservation struct {
 	Offer    market.OfferID
-	InUse    bool // all its machines are
-	Promised bool // kept for another job; also where the job holds it, and is to leave it
+	InUse    bool // all its machines are in use
+	Promised bool // kept for another job; also set if this job holds it and must leave it
 }
 
-// reservation is what the job may have of a reserved offer.
+// reservation returns how the job may use a reserved offer.
 func (job *Job) reservation(id market.OfferID) Reservation {
 	for _, r := range job.Reserved {
 		if r.Offer == id {
@@ -24,8 +24,8 @@ func (job *Job) reservation(id market.OfferID) Reservation {
 	return Reservation{}
 }
 
-// Elsewhere is what an hour of the machine costs that the job would take or stay on if nothing
-// were reserved, and how fast its work is done there; 0 where it would wait.
+// Elsewhere returns the hourly price of the machine that the job would take or keep if nothing were reserved, and
+// how fast its work is done there. It returns 0 if the job would wait.
 func (m *Planner) Elsewhere(job Job, class *Class) (rate money.Rate, speed float64) {
 	job.Unreserved = true
 	d := m.Decide(job, class)
@@ -37,8 +37,8 @@ func (m *Planner) Elsewhere(job Job, class *Class) (rate money.Rate, speed float
 	return d.Rate, job.Need.speed(way, l)
 }
 
-// endsSoon reports whether o is reserved for too short a time to go there: for less than
-// three restarts, or not to the end of the work where the deadline allows no second move, or nothing is saved.
+// endsSoon reports whether the reservation of o ends too soon to go there: within three restarts, or before the end
+// of the work if the deadline allows no second move or the job saves nothing.
 func endsSoon(job *Job, o *Option) bool {
 	if !o.prepaid {
 		return false
@@ -52,8 +52,8 @@ func endsSoon(job *Job, o *Option) bool {
 	return timed && p.Left > lasts && slack < 2*p.Restart+p.Reserve+p.Detect+p.Margin
 }
 
-// shortLived reports whether the machines of o are taken before the work could be done on one of them,
-// and the job saves nothing that the next one could go on from: it would begin anew for ever.
+// shortLived reports whether the machines of o end before one of them could finish the work, and the job saves
+// nothing to resume from: it would start from scratch forever.
 func shortLived(job *Job, o *Option) bool {
 	if o.Offer.MaxLifetime <= 0 || !job.Unsaving || !job.Progress.Known || job.Sooner {
 		return false

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// manyOffers draws what is for sale at a time: the same offers at other prices.
+// manyOffers draws the offers for sale at a time: the same offers at other prices.
 func manyOffers(rng *rand.Rand) []Listing {
 	var list []Listing
 	for _, zone := range []string{"a", "b", "c", "d"} {
@@ -48,9 +48,8 @@ func pacedJob() Job {
 	}
 }
 
-// A planner ranks every decision's options in the same room, but what a decision says
-// was rejected is its own: the decisions after it do not change it.
-func TestWhatWasRejectedStaysAsItWasSaid(t *testing.T) {
+// A planner reuses the buffers of its rankings, but later decisions do not change the rejections of earlier ones.
+func TestDecide_RejectionsSurviveLaterDecisions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	planner, job := NewPlanner(), pacedJob()
 	type said struct{ list, then []Rejection }
@@ -73,11 +72,10 @@ func TestWhatWasRejectedStaysAsItWasSaid(t *testing.T) {
 	}
 }
 
-// A decision that says what the one before said leaves nothing to be cleared away:
-// a million jobs are decided about in one step after the other.
-func TestADecisionAsBeforeLeavesNothingBehind(t *testing.T) {
+// Repeating a decision allocates nothing: one step may decide about a million jobs.
+func TestDecide_RepeatedDecisionDoesNotAllocate(t *testing.T) {
 	planner, job, options := NewPlanner(), pacedJob(), manyOffers(rand.New(rand.NewPCG(3, 2)))
-	for i := range options { // some spot costs less than what cannot be taken, so that all lists are used
+	for i := range options { // some spot costs less than unavailable capacity, so all lists are used
 		if options[i].Offer.Capacity == market.Spot {
 			options[i].Quote.Rate /= 8
 		}

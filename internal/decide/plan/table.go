@@ -12,36 +12,34 @@ import (
 	"scrimp/internal/decide/policy/place"
 )
 
-// TableVersion names the rules by which tables are built. It changes with what a table
-// of the same request answers.
+// TableVersion names the rules that build tables. It changes whenever a table of the same request would answer
+// differently.
 const TableVersion = "tables/2"
 
-// TableRequest is all that a table is built from: one of the two is set.
+// TableRequest is the complete input of a table. Exactly one field is set.
 type TableRequest struct {
-	Zone  *horizon.Piece `json:"zone,omitempty"`  // for a job that is weighed in one zone
-	Zones *place.Piece   `json:"zones,omitempty"` // in several
+	Zone  *horizon.Piece `json:"zone,omitempty"`  // for a job weighed in one zone
+	Zones *place.Piece   `json:"zones,omitempty"` // in several zones
 }
 
 // Key is equal for equal requests of one TableVersion, and for no others.
 func (r TableRequest) Key() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		panic(fmt.Sprintf("plan: a table request without JSON: %v", err)) // a price that is no number
+		panic(fmt.Sprintf("plan: a table request without JSON: %v", err)) // a price is not a number
 	}
 	sum := sha256.Sum256(append(text, TableVersion...))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Table is what a planner weighs a job's options with. It never changes: any goroutine
-// may have it.
+// Table holds the data with which a planner weighs a job's options. It is immutable and safe for concurrent use.
 type Table struct {
 	key, hash string
 	zone      *horizon.Tables
 	zones     *place.Table
 }
 
-// Build makes the table of a request. It is a pure function, and what takes the time of
-// a decision: 10 to 200 ms.
+// Build builds the table of a request. It is a pure function, and the slow part of a decision: 10 to 200 ms.
 func Build(r TableRequest) Table {
 	t, sum := Table{key: r.Key()}, sha256.New()
 	switch {
@@ -56,13 +54,13 @@ func Build(r TableRequest) Table {
 	return t
 }
 
-// Key is that of the request.
+// Key returns the key of the request.
 func (t Table) Key() string { return t.key }
 
-// Hash is that of all that the table answers: the same in every run of one build.
+// Hash returns the hash of all answers of the table. It is the same in every run of one build.
 func (t Table) Hash() string { return t.hash }
 
-// Bytes is the memory that it takes.
+// Bytes returns the memory use of the table.
 func (t Table) Bytes() int {
 	switch {
 	case t.zone != nil:
@@ -73,18 +71,17 @@ func (t Table) Bytes() int {
 	return 0
 }
 
-// mostZoneBytes bounds what the tables for several zones take.
+// mostZoneBytes bounds the memory of tables for several zones.
 const mostZoneBytes = 256 << 20
 
-// OnRequest has m, and what is forked from it later, build no table by itself: where one
-// is missing the decision asks for it, and Adopt brings it. It returns m.
+// OnRequest keeps m, and planners forked from it later, from building tables. A decision then requests a missing
+// table, and Adopt delivers it. OnRequest returns m.
 func (m *Planner) OnRequest() *Planner {
 	m.zones, m.placed = place.NewShelf(mostZoneBytes), nil
 	return m
 }
 
-// Adopt keeps a table for the decisions to come, until others need its room; then it is
-// asked for again.
+// Adopt keeps a table for later decisions until others need its room; then it is requested again.
 func (m *Planner) Adopt(t Table) {
 	switch {
 	case t.zone != nil:
@@ -94,13 +91,11 @@ func (m *Planner) Adopt(t Table) {
 	}
 }
 
-// meanwhile completes a decision whose table is missing. Such a decision changes
-// nothing that the table, which is there in a moment, would change back: a move costs a
-// restart, and a launch may be billed for a minimum time. So a machine that is held is
-// kept, spot or on-demand, and who waits waits on, for as long as a table may be expected
-// to take. Only the guard stands above that, as above every verdict: it was asked before,
-// and d.Again is no later than it. Where the table is not there by then (many jobs at
-// once, or nobody builds any), Uniform Progress decides for who waits.
+// meanwhile completes a decision whose table is missing. Until the table arrives, it changes nothing that the table
+// might change back: a move costs a restart, and a launch may have a minimum charge. So a job keeps the machine it
+// holds, spot or on-demand, and a waiting job keeps waiting for as long as a table normally takes. The guard has
+// priority, as over every verdict: it was asked before, and d.Again is no later than it. If the table has not
+// arrived by then (many jobs at once, or nobody builds tables), Uniform Progress decides for waiting jobs.
 func (m *Planner) meanwhile(d *Decision, job *Job, r *ranking, v *policy.View, c choice) {
 	d.TableSince = job.TableSince
 	if d.TableSince.IsZero() {
@@ -126,13 +121,13 @@ func (m *Planner) meanwhile(d *Decision, job *Job, r *ranking, v *policy.View, c
 		c.take, d.Why = r.take(job, v, &c)
 		until = policy.Again(policy.UniformProgress, *v, c.kind)
 	}
-	d.Again = soonest(until, v.Now.Add(c.step+1)) // and it is asked for again
+	d.Again = soonest(until, v.Now.Add(c.step+1)) // the table is then requested again
 	c.record(d, job, r)
 	m.rejected.explain(d, job, r, &c)
 }
 
-// uniform is what Uniform Progress does for a job that waits, where its losses and its
-// ladder do not forbid that.
+// uniform returns the choice of Uniform Progress for a waiting job, unless its losses or its ladder require
+// on-demand.
 func (r *ranking) uniform(job *Job, v *policy.View) policy.Choice {
 	choice := policy.Choose(policy.UniformProgress, *v)
 	if r.onDemand != nil && (job.UnsavedLosses >= mostUnsavedLosses || choice == policy.Wait && len(job.Need.Ladder) > 0) {
@@ -141,11 +136,11 @@ func (r *ranking) uniform(job *Job, v *policy.View) policy.Choice {
 	return choice
 }
 
-// tablePatience is how long a job waits on for its table, in market time: a table takes
-// a fifth of a second, so that many are built by then.
+// tablePatience is how long a job waits for its table, in market time. A table takes a fifth of a second, so many
+// are built by then.
 const tablePatience = time.Minute
 
-// soonest is the earliest of these times that are set.
+// soonest returns the earliest of the times that are set.
 func soonest(list ...time.Time) (at time.Time) {
 	for _, t := range list {
 		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
@@ -155,7 +150,7 @@ func soonest(list ...time.Time) (at time.Time) {
 	return at
 }
 
-// missing reports whether the table for a job in one zone has to be asked for first.
+// missing reports whether the table for a job in one zone must be requested first.
 func (m *Planner) missing(d *Decision, p horizon.Problem, seen horizon.Market) bool {
 	if m.zones == nil {
 		return false
@@ -167,7 +162,7 @@ func (m *Planner) missing(d *Decision, p horizon.Problem, seen horizon.Market) b
 	return ok
 }
 
-// missingZones is missing for a job in several.
+// missingZones is missing for a job in several zones.
 func (m *Planner) missingZones(d *Decision, p *placed, w *place.View) bool {
 	want, ok := p.see.Missing(*w)
 	if ok {

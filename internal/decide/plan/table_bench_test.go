@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 )
 
-// benchCase is a job of so many days in so many zones, with a tenth of that to spare
-// twice over, on a market that has changed for a day.
+// benchCase is a job of that many days in that many zones, with slack of a tenth of that twice over, on a market
+// that has changed for a day.
 func benchCase(days, zones int) (Job, []Listing) {
 	c := drawCourse(3, zones)
 	seen, records := make([]horizon.Watch, zones), make([]Record, zones)
@@ -49,8 +49,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkDecideWithTable says how long a decision takes whose table is there, and one
-// that asks for it.
+// BenchmarkDecideWithTable measures a decision that has its table, and one that requests it.
 func BenchmarkDecideWithTable(b *testing.B) {
 	for _, zones := range []int{1, 9} {
 		for _, there := range []bool{true, false} {
@@ -72,9 +71,8 @@ func BenchmarkDecideWithTable(b *testing.B) {
 	}
 }
 
-// BenchmarkSlowestDecision says how long the slowest decision of some courses takes on
-// tables that others build: each is taken three times, and the least counts, for a
-// garbage collection or another program is none of it.
+// BenchmarkSlowestDecision measures the slowest decision of some courses with tables that others build. Each is run
+// three times and the fastest counts, which excludes garbage collection and other programs.
 func BenchmarkSlowestDecision(b *testing.B) {
 	most, n := time.Duration(0), 0
 	for b.Loop() {

@@ -15,14 +15,14 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// course is a job on a drawn market: zones that come and go, looked at every tick.
+// course is a job on a generated market whose zones come and go. The job polls it every tick.
 type course struct {
-	called                        bool // decided when something happens and when a decision says so, not every tick
+	called                        bool // decided on events and when a decision requests it, not every tick
 	tick, work, deadline, restart time.Duration
 	up                            [][]bool // by tick, zone
 	price                         []money.Rate
 	first, last                   int                 // prices move at these ticks
-	timed                         func(decide func()) // does it, nil: once
+	timed                         func(decide func()) // runs and times a decision; nil: runs it once
 }
 
 func drawCourse(seed uint64, zones int) course {
@@ -52,7 +52,7 @@ func drawCourse(seed uint64, zones int) course {
 	return c
 }
 
-// options are what is for sale in tick t: spot of each zone, and on-demand of each region.
+// options are the offers in tick t: spot in each zone, and on-demand in each region.
 func (c *course) options(t int, seen []horizon.Watch, records []Record) (list []Listing) {
 	for z := range c.price {
 		rate := c.price[z]
@@ -81,16 +81,16 @@ func offerOf(id market.OfferID, zone, region int, c market.Capacity) market.Offe
 	}
 }
 
-// played is how a course went: its decisions, and whether it was done in time.
+// played records a course: its decisions, and whether the job finished in time.
 type played struct {
 	decisions []Decision
-	ticks     []int // in which they were taken
+	ticks     []int // ticks of the decisions
 	usd       float64
 	done      bool
 }
 
-// play decides every tick, or when it is called. ready is told of a table that is wanted;
-// where it says that it is there the job is decided again.
+// play decides every tick, or when called. It passes each missing table to ready, and decides again if ready
+// returns true.
 func (c *course) play(m *Planner, ready func(TableRequest, time.Time) bool) (out played) {
 	seen, records := make([]horizon.Watch, len(c.price)), make([]Record, len(c.price))
 	left, offer, warm := c.work, Listing{}, time.Duration(0)
@@ -150,19 +150,19 @@ func (c *course) play(m *Planner, ready func(TableRequest, time.Time) bool) (out
 	return out
 }
 
-// progress is where the job stands.
+// progress returns the progress of the job.
 func (c *course) progress(at time.Time, left, restart time.Duration) policy.Progress {
 	p := policy.Progress{
 		Now: at, Began: now, Deadline: now.Add(time.Duration(len(c.up)) * c.tick), Known: true,
 		Left: left, Done: c.work - left, Restart: restart, Poll: c.tick,
 	}
-	if c.called { // it hears of what happens, and is called, up to a tick late
+	if c.called { // it learns of events, and is called up to a tick late
 		p.Poll, p.Detect = 0, 2*c.tick
 	}
 	return p
 }
 
-// take is the option of that name; none waits.
+// take returns the option with the given ID; none means to wait.
 func take(job *Job, options []Listing, id market.OfferID) Listing {
 	for _, o := range options {
 		if o.Offer.ID == id {
@@ -172,7 +172,7 @@ func take(job *Job, options []Listing, id market.OfferID) Listing {
 	return Listing{Offer: market.Offer{Region: job.CheckpointRegion}}
 }
 
-// atOnce builds a table as soon as it is asked for.
+// atOnce builds a table as soon as it is requested.
 func atOnce(m *Planner, built *int) func(TableRequest, time.Time) bool {
 	return func(r TableRequest, _ time.Time) bool {
 		*built++
@@ -181,7 +181,7 @@ func atOnce(m *Planner, built *int) func(TableRequest, time.Time) bool {
 	}
 }
 
-func TestATableThatIsAskedForDecidesAsOneThatIsBuiltWithin(t *testing.T) {
+func TestOnRequest_DecidesAsPlannerThatBuildsTables(t *testing.T) {
 	shared, built, weighed := NewPlanner().OnRequest(), 0, 0
 	for seed := range uint64(lane.Pick(4, 16)) {
 		c := drawCourse(seed, 1+int(seed%4))
@@ -217,12 +217,12 @@ func jsonOf(t testing.TB, v any) string {
 	return string(text)
 }
 
-// lateness is what became of decisions without their tables.
+// lateness counts what became of decisions without their tables.
 type lateness struct{ waits, kept, uniform int }
 
-// Tables that come late, or never, cost money at most: what is held is kept, and who
-// waits goes on doing so for a minute, then by Uniform Progress.
-func TestALateTableMakesNoJobLateAndMovesNone(t *testing.T) {
+// Late or missing tables cost money at most: a job keeps what it holds, and a waiting job keeps waiting for a
+// minute, then follows Uniform Progress.
+func TestMeanwhile_LateTableMakesNoJobLateAndMovesNone(t *testing.T) {
 	var sum lateness
 	for seed := range uint64(lane.Pick(15, 40)) {
 		c := drawCourse(seed, 1+int(seed%3))
@@ -248,8 +248,7 @@ func TestALateTableMakesNoJobLateAndMovesNone(t *testing.T) {
 	}
 }
 
-// inSomeTicks has a table 0 to 2 ticks after it was asked for first; with every third
-// seed never.
+// inSomeTicks delivers a table 0 to 2 ticks after the first request, or never with every third seed.
 func inSomeTicks(m *Planner, c *course, seed uint64) func(TableRequest, time.Time) bool {
 	rng, due := rand.New(rand.NewPCG(seed, 12)), map[string]time.Time{}
 	return func(r TableRequest, at time.Time) bool {
@@ -264,7 +263,7 @@ func inSomeTicks(m *Planner, c *course, seed uint64) func(TableRequest, time.Tim
 	}
 }
 
-// check says what is wrong with decision i, which lacked its table.
+// check returns what is wrong with decision i, which lacked its table.
 func (l *lateness) check(c *course, got *played, i int) string {
 	d, held := got.decisions[i], market.OfferID("")
 	if i > 0 {
@@ -276,7 +275,7 @@ func (l *lateness) check(c *course, got *played, i int) string {
 	}
 	patience := time.Minute
 	if c.called {
-		patience = 2 * c.tick // by which it may be called late
+		patience = 2 * c.tick // longest delay of a call
 	}
 	switch {
 	case lives && (d.Take != held || d.Why != Stays):
@@ -293,8 +292,8 @@ func (l *lateness) check(c *course, got *played, i int) string {
 	return ""
 }
 
-// Who has no table is decided again when the guard will hold.
-func TestWithoutATableTheGuardIsStillAwaited(t *testing.T) {
+// A job without a table is decided again when the guard will apply.
+func TestMeanwhile_AgainIsNoLaterThanGuard(t *testing.T) {
 	c := drawCourse(4, 1)
 	c.up[0][0] = true
 	options := c.options(0, make([]horizon.Watch, 1), make([]Record, 1))
@@ -312,8 +311,8 @@ func TestWithoutATableTheGuardIsStillAwaited(t *testing.T) {
 	}
 }
 
-// After a minute without a table a job that waits does what Uniform Progress does.
-func TestWithoutATableUniformProgressDecidesForWhoWaits(t *testing.T) {
+// After a minute without a table a waiting job follows Uniform Progress.
+func TestMeanwhile_UniformProgressDecidesAfterAMinute(t *testing.T) {
 	taken := map[policy.Choice]int{}
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 13))
@@ -327,7 +326,7 @@ func TestWithoutATableUniformProgressDecidesForWhoWaits(t *testing.T) {
 		}
 		d := NewPlanner().OnRequest().Decide(job, classOf(job, options))
 		if d.Table == nil {
-			continue // the guard holds
+			continue // the guard applies
 		}
 		plain := job
 		plain.Rule = policy.UniformProgress
@@ -352,7 +351,7 @@ func TestWithoutATableUniformProgressDecidesForWhoWaits(t *testing.T) {
 	}
 }
 
-// requests are those of some courses, each once.
+// requests returns the distinct table requests of some courses.
 func requests(t testing.TB, courses int) (list []TableRequest) {
 	t.Helper()
 	known := map[string]bool{}
@@ -370,7 +369,7 @@ func requests(t testing.TB, courses int) (list []TableRequest) {
 	return list
 }
 
-func TestATableFollowsFromItsRequestAlone(t *testing.T) {
+func TestBuild_IsPure(t *testing.T) {
 	hashes, zones, zone := map[string]string{}, 0, 0
 	for _, r := range requests(t, 8) {
 		var back TableRequest
@@ -397,8 +396,8 @@ func TestATableFollowsFromItsRequestAlone(t *testing.T) {
 	t.Errorf("only %d and %d requests", zone, zones)
 }
 
-// Tables are built beside the decisions of others: the race detector reads this test.
-func TestTablesAreBuiltBesideDecisions(t *testing.T) {
+// Tables are built concurrently with decisions; run it under the race detector.
+func TestBuild_IsSafeBesideDecisions(t *testing.T) {
 	m := NewPlanner().OnRequest()
 	fork := m.Fork()
 	ready := make(chan Table, 1)

@@ -2,7 +2,7 @@ package plan
 
 import "scrimp/internal/decide/policy"
 
-// take finds the option for the kind of capacity that was chosen, and says why; nil is to wait.
+// take returns the option for the chosen kind of capacity, and the reason; nil means to wait.
 func (r *ranking) take(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	switch {
 	case r.affordable == 0:
@@ -21,7 +21,7 @@ func (r *ranking) take(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	return nil, NoCapacity
 }
 
-// nothing says why there is nothing that the job could pay for.
+// nothing returns the reason why the job could pay for nothing.
 func (r *ranking) nothing() Reason {
 	switch {
 	case r.fits > 0:
@@ -32,7 +32,7 @@ func (r *ranking) nothing() Reason {
 	return NoOffer
 }
 
-// takeSpot takes the cheapest spot, unless going there does not pay.
+// takeSpot takes the cheapest spot option, unless the move does not pay.
 func (r *ranking) takeSpot(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	heldOnDemand := r.held != nil && !r.held.spot
 	if job.byDefault() && r.held != nil && (!c.foresaw || !heldOnDemand) && !pays(job, v, r.held, r.spot) {
@@ -41,7 +41,7 @@ func (r *ranking) takeSpot(job *Job, v *policy.View, c *choice) (*Option, Reason
 	return r.spot, Cheapest
 }
 
-// takeOnDemand takes what cannot be interrupted.
+// takeOnDemand takes a non-preemptible option.
 func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	heldOnDemand := r.held != nil && !r.held.spot
 	if heldOnDemand && (r.onDemand == r.held || !pays(job, v, r.held, r.onDemand)) {
@@ -66,11 +66,11 @@ func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Re
 	return r.onDemand, ByRule
 }
 
-// stay keeps the held machine, unless another does the work for less by so much that going there pays.
+// stay keeps the held machine, unless another is cheaper by enough that the move pays.
 func (r *ranking) stay(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	if r.held == r.spot && r.onDemand != nil && perWork(r.onDemand) <= perWork(r.held) &&
 		pays(job, v, r.held, r.onDemand) {
-		return r.onDemand, Cheapest // its price rose over what cannot be interrupted
+		return r.onDemand, Cheapest // its price rose above non-preemptible capacity
 	}
 	if o := r.faster(job, v); o != nil && c.kind == policy.Spot {
 		return o, Cheapest
@@ -78,5 +78,5 @@ func (r *ranking) stay(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	return r.held, Stays
 }
 
-// byDefault reports whether the job is under the default policy.
+// byDefault reports whether the job uses the default policy.
 func (job *Job) byDefault() bool { return job.Rule == "" || job.Rule == policy.Default }

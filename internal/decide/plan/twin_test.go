@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// plainRanking is the slow, plain twin of room.rank: it looks at every offer of the
-// market, whatever the class knows, and sorts them all.
+// plainRanking is the slow, plain twin of room.rank: it checks every offer of the market and sorts them all,
+// whatever the class knows.
 func plainRanking(job *Job, c *Class) ranking {
 	need := job.Need
 	r := ranking{}
@@ -153,7 +153,7 @@ func decidePlainly(m *Planner, job Job, c *Class) Decision {
 	return m.decide(&job, &r, &v)
 }
 
-// drawListing draws an offer of a market in which many cost the same.
+// drawListing draws an offer of a market in which many offers cost the same.
 func drawListing(rng *rand.Rand, id string) *Listing {
 	region := string(rune('r' + rng.IntN(3)))
 	o := market.Offer{
@@ -204,7 +204,7 @@ func drawQuote(rng *rand.Rand, l *Listing) {
 	}
 }
 
-// drawNeed draws what a class of jobs asks for.
+// drawNeed draws the requirements of a class of jobs.
 func drawNeed(rng *rand.Rand) Need {
 	n := Need{Requirements: Requirements{CPUs: rng.IntN(4)}, Critical: rng.IntN(12) == 0}
 	if n.CPUs > 0 && rng.IntN(4) == 0 {
@@ -256,7 +256,7 @@ func drawLadder(rng *rand.Rand, n *Need) (open []bool) {
 	return open
 }
 
-// drawJob draws a job of a class. tables lets it be one that needs tables.
+// drawJob draws a job of a class. With tables, the job may need tables.
 func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 	minutes := func(n int) time.Duration { return time.Duration(rng.IntN(n)) * time.Minute }
 	job := Job{
@@ -305,9 +305,8 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 	return job
 }
 
-// A class that follows a market and one pass over what it has decide as sorting the
-// whole market anew does.
-func TestOnePassDecidesAsSortingTheWholeMarketDoes(t *testing.T) {
+// A class that follows its market, with a ranking in one pass, decides like a full sort of the market.
+func TestDecide_AgreesWithPlainTwin(t *testing.T) {
 	one, twin := NewPlanner(), NewPlanner()
 	taken, waits, counted, tables := 0, 0, 0, 0
 	for seed := range uint64(lane.Pick(200, 5_000)) {

@@ -8,9 +8,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// KeepWarm is how long a machine of an offer, which has run for age, waits for the next job at most: as long as that is
-// expected to save what a start takes, with gaps between the jobs of its user so far, but no longer than most. It is
-// paid for so long anyway. Where the offer has a longest lifetime, half of it is to be of use.
+// KeepWarm returns the longest time that an idle machine of an offer, which has run for age, waits for the next
+// job: as long as that is expected to save the time of a start, given the gaps between the user's jobs so far, but
+// no longer than most. paid is the time that is billed in any case. If machines have a longest lifetime, half of it
+// must remain for work.
 func KeepWarm(o *market.Offer, age, start, paid time.Duration, gaps []time.Duration, most time.Duration) time.Duration {
 	keep := min(warm.Keep(start, paid, gaps), most)
 	if o.MaxLifetime > 0 {
@@ -19,8 +20,8 @@ func KeepWarm(o *market.Offer, age, start, paid time.Duration, gaps []time.Durat
 	return keep
 }
 
-// WaitWarm is how much longer a machine waits that is to wait for keep: no longer than what is left of the money held
-// for that buys at its present price. It is negative where the time is over.
+// WaitWarm returns how much longer an idle machine waits: keep, or less if the remaining held money buys less at
+// the current price. It is negative if the time is over.
 func WaitWarm(rate money.Rate, keep time.Duration, left money.Amount) time.Duration {
 	if keep <= 0 || rate <= 0 || rate.Until(keep).Cmp(left) <= 0 {
 		return keep
@@ -29,7 +30,7 @@ func WaitWarm(rate money.Rate, keep time.Duration, left money.Amount) time.Durat
 	return max(0, span)
 }
 
-// AffordsWarm reports whether what is left of a budget pays for work on a machine that is paid for so long anyway.
+// AffordsWarm reports whether the remaining budget pays for work on a machine that is billed for at least paid.
 func AffordsWarm(rate money.Rate, work, paid time.Duration, budget money.Amount) bool {
 	return rate.Until(max(work, paid)).Cmp(budget) < 0
 }

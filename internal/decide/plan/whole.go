@@ -9,14 +9,12 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// A job that saves nothing does its work on one machine or not at all, so the
-// tables, in which what is done stays done, do not tell its future. Spot is worth a
-// try only where the whole of the work fits before the guard holds: later it would
-// be left for on-demand with nothing to show for what it cost.
+// A job that saves nothing does all its work on one machine, so the tables, in which finished work stays finished,
+// do not predict its future. Spot is worth a try only if the whole work fits before the guard applies: otherwise
+// the job would leave spot for on-demand with nothing to show for the cost.
 
-// whole reports whether the job is such a one and may choose: by the default
-// policy, with a deadline before which the guard does not hold yet, and spot that
-// is for sale for less.
+// whole reports whether the job is such a job and may choose: it uses the default policy, has a deadline for which
+// the guard does not apply yet, and spot is for sale for less than on-demand.
 func (r *ranking) whole(job *Job, v *policy.View) bool {
 	if !job.Unsaving || !job.byDefault() || job.Need.Critical || r.onDemand == nil || len(r.spots) == 0 {
 		return false
@@ -28,9 +26,8 @@ func (r *ranking) whole(job *Job, v *policy.View) bool {
 		!v.Guard(v.Working())
 }
 
-// tryWhole weighs one uninterrupted run on each spot that can be had, on-demand after
-// a loss, against on-demand at once, and says how long until the next poll. It
-// puts the spot to be taken into s.
+// tryWhole compares one uninterrupted run on each available spot option, with on-demand after a loss, against
+// on-demand at once. It returns the time until the next poll, and sets r.spot to the spot option to take.
 func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
 	guard, _ := v.GuardAt(false)
 	room := guard.Sub(v.Now)
@@ -46,7 +43,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 		if run > room {
 			return policy.NonPreemptible, step
 		}
-		r.spot = o // elsewhere it would begin anew
+		r.spot = o // it would start from scratch elsewhere
 		return policy.Spot, step
 	}
 	best, least := (*Option)(nil), math.Inf(1)
@@ -73,7 +70,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 	return policy.NonPreemptible, step
 }
 
-// onDemandCost is what is left of the work costs on on-demand, in dollars.
+// onDemandCost is the cost of the remaining work on on-demand, in dollars.
 func onDemandCost(job *Job, r *ranking) float64 {
 	left := scaled(job.Progress, r.onDemand.speed).Left
 	if r.onDemand == r.held {
@@ -82,12 +79,11 @@ func onDemandCost(job *Job, r *ranking) float64 {
 	return r.onDemand.hours(left + job.Progress.Restart)
 }
 
-// hours is what a span of o costs, in dollars, for ranking only.
+// hours is the cost of a span on o, in dollars, for ranking only.
 func (o *Option) hours(span time.Duration) float64 { return o.Quote.Rate.Float() * span.Hours() }
 
-// retries is what is expected to be paid after a loss, where as many runs of that span as
-// go into the room can be tried on spot that has just come, and on-demand is paid after
-// them, or instead where that is less.
+// retries is the expected cost after a loss: as many runs as fit into room are tried on fresh spot, and on-demand
+// is paid after them, or instead of them if that costs less.
 func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float64) float64 {
 	seen := horizon.Market{Up: true, Odds: o.Watch.At(now).Odds}
 	lasts, mean := horizon.Public.Outlasts(seen, run)
@@ -98,15 +94,15 @@ func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float6
 	return usd
 }
 
-// attempt is what a run of that span on spot is expected to cost, with again to be
-// paid after a loss, and the chance that it is not lost.
+// attempt is the expected cost of a run of that span on spot, with again to be paid after a loss, and the
+// probability that it is not lost.
 func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, lasts float64) {
 	lasts, mean := o.outlasts(now, run)
 	return o.hours(mean) + float64((1-lasts)*again), lasts
 }
 
-// outlasts is the chance that o, which is up now, is not interrupted during a run of that span, and
-// for how much of it it is expected to.
+// outlasts returns the probability that o, which is up now, survives a run of that span, and how much of the run it
+// is expected to last.
 func (o *Option) outlasts(now time.Time, run time.Duration) (chance float64, mean time.Duration) {
 	seen := o.Watch.At(now)
 	seen.Up = true

@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// A job that saves nothing begins on spot only what would be done there before the
-// guard holds, and does not leave spot that will be.
-func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
+// A job that saves nothing starts on spot only if the whole run would end before the guard applies, and does not
+// leave spot if it will.
+func TestTryWhole_StartsOnSpotOnlyIfWholeRunFits(t *testing.T) {
 	tried, stayed, left := 0, 0, 0
 	planner := NewPlanner()
 	for seed := range uint64(40_000) {
@@ -67,8 +67,8 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 	}
 }
 
-// What a try is expected to cost lies between its own cost and that of the try and all anew.
-func TestATryCostsItsTimeAndSometimesAllAnew(t *testing.T) {
+// The expected cost of an attempt lies between its own cost and that of the attempt plus the whole work again.
+func TestAttempt_CostIsBetweenOneRunAndTwo(t *testing.T) {
 	o := Option{Listing: &Listing{Offer: market.Offer{ID: "a", Capacity: market.Spot}}}
 	o.Quote.Rate = 1e12
 	last := 1.0

@@ -7,13 +7,12 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// mostZones is how many zones are weighed against each other.
+// mostZones is the largest number of zones weighed against each other.
 const mostZones = 64
 
-// zones returns the spot markets of a job that may choose between zones, in the order of
-// their names; nil where it may not, where its future cannot be weighed, or where they
-// are no alternatives to each other (other speeds, prices that do not undercut
-// on-demand, more than mostZones).
+// zones returns the spot markets of a job that may choose between zones, sorted by ID. It returns nil if the job
+// may not choose, if its future cannot be weighed, or if the zones are not alternatives: they differ in speed, do
+// not undercut on-demand, or are more than mostZones.
 func (r *ranking) zones(job *Job, v *policy.View) []*Option {
 	if !job.byDefault() || job.Need.Critical || r.onDemand == nil || len(r.spots) < 2 || len(r.spots) > mostZones ||
 		!placeable(v) {
@@ -30,10 +29,10 @@ func (r *ranking) zones(job *Job, v *policy.View) []*Option {
 	return list
 }
 
-// onDemandIn is the cheapest on-demand of a region that does the work as the best of all does; that where the
-// region has none.
+// onDemandIn returns the cheapest on-demand option of a region that does the work in the same way and at the same
+// speed as the best one overall, or the best one overall if the region has none.
 func (r *ranking) onDemandIn(region string) *Option {
-	for _, o := range r.usable { // in the order of their prices
+	for _, o := range r.usable { // in order of price
 		if !o.spot && o.Offer.Region == region && perHour(o) == perHour(r.onDemand) && o.way == r.onDemand.way {
 			return o
 		}

@@ -2,14 +2,14 @@ package policy
 
 import "time"
 
-// Stop is why a run is ended before its program ends it.
+// Stop is why a run is ended before its program ends.
 type Stop string
 
-// The guardrails. Each saves a checkpoint first.
+// Guardrails. Each saves a checkpoint first.
 const (
-	TargetReached Stop = "target_reached" // success: the rest of the money comes back
+	TargetReached Stop = "target_reached" // success: the rest of the money is not spent
 	BudgetSpent   Stop = "budget_spent"
-	BudgetShort   Stop = "budget_short" // what is left of it does not pay for what is left of the work
+	BudgetShort   Stop = "budget_short" // the rest of the budget does not pay for the remaining work
 	GPUHoursSpent Stop = "gpu_hours_spent"
 	WallClock     Stop = "wall_clock"
 	Plateau       Stop = "plateau"
@@ -18,27 +18,26 @@ const (
 	DeadlineGone  Stop = "deadline_passed"
 )
 
-// Metric is what the user watches.
+// Metric is the metric that the user watches.
 type Metric struct {
 	Name     string  `json:"name"`
 	Maximize bool    `json:"maximize,omitempty"`
 	Target   float64 `json:"target,omitempty"`
 	HasGoal  bool    `json:"has_target,omitempty"` // whether Target is set
-	Patience int64   `json:"patience,omitempty"`   // steps without improvement that end the run; 0: never
-	MinDelta float64 `json:"min_delta,omitempty"`  // what counts as improvement
+	Patience int64   `json:"patience,omitempty"`   // steps without improvement after which the run ends; 0: never
+	MinDelta float64 `json:"min_delta,omitempty"`  // smallest change that counts as an improvement
 }
 
-// Seen is what became of the metric so far, over all attempts: a run that resumes from a
-// checkpoint shows the values after it again, which changes nothing.
+// Seen summarizes the metric so far, over all attempts. A run that resumes from a checkpoint reports the values
+// after it again, which changes nothing.
 type Seen struct {
 	Best     float64 `json:"best,omitempty"`
 	BestStep int64   `json:"best_step,omitempty"`
 	Any      bool    `json:"any,omitempty"`
 }
 
-// Judge takes values in the order in which they were reported. It returns what became of
-// the metric after all of them, and why the run should end by the first that says so;
-// "": it should not.
+// Judge processes values in the order in which they were reported. It returns the summary after all of them, and
+// the first reason to end the run, or "".
 func (s Seen) Judge(m Metric, values Values) (after Seen, stop Stop) {
 	for _, v := range values {
 		if stop == "" {
@@ -51,7 +50,7 @@ func (s Seen) Judge(m Metric, values Values) (after Seen, stop Stop) {
 	return s, stop
 }
 
-// verdict is why the run should end by a value, after what was seen before it.
+// verdict returns why a value should end the run, given the values before it.
 func (s Seen) verdict(m Metric, v Value) Stop {
 	switch {
 	case v.Broken:
@@ -81,7 +80,7 @@ func (s Seen) improved(m Metric, v float64) bool {
 	return !s.Any || m.better(v, s.Best+margin)
 }
 
-// Idle reports whether a machine that used cpu cores has done nothing since.
+// Idle reports whether a machine has been idle since the given time for at least limit.
 func Idle(since, now time.Time, limit time.Duration) bool {
 	return limit > 0 && !since.IsZero() && now.Sub(since) >= limit
 }

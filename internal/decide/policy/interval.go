@@ -7,17 +7,16 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Interval returns the time between checkpoints that loses the least.
+// Interval returns the time between checkpoints that minimizes the loss.
 //
 //	τ = √(2·δ·M) · (1 + ⅓·√(δ/2M) + ⅑·δ/2M) − δ    for δ < 2M
 //	τ = M                                            for δ ≥ 2M
 //
-//	δ  what one checkpoint costs, M  mean time between interruptions
+//	δ  cost of one checkpoint, M  mean time between interruptions
 //
-// The first factor is Young's (1974); the whole is Daly's higher-order estimate
-// (2006). δ=10 s, M=1 h gives √(72,000) ≈ 268 s, and 262 s with the correction.
-// The result is never below one second.
-// TestIntervalLosesLeast holds it against a search.
+// The first factor is Young's (1974); the whole is Daly's higher-order estimate (2006). δ=10 s, M=1 h gives
+// √(72,000) ≈ 268 s, and 262 s with the correction. The result is never below one second. TestInterval_MinimizesTheLoss
+// compares it with a search.
 func Interval(cost, between time.Duration) time.Duration {
 	d, m := cost.Seconds(), between.Seconds()
 	if d <= 0 || m <= 0 {
@@ -31,18 +30,18 @@ func Interval(cost, between time.Duration) time.Duration {
 	return quantity.Nanoseconds(max(tau, 1) * float64(time.Second))
 }
 
-// Hazard counts what is known of how long spot machines last.
+// Hazard counts observations of how long spot machines last.
 type Hazard struct {
-	Lost   int           `json:"lost"`      // interruptions seen
-	Served time.Duration `json:"served_ns"` // spot time seen
+	Lost   int           `json:"lost"`      // interruptions observed
+	Served time.Duration `json:"served_ns"` // spot time observed
 }
 
-// prior is one interruption in four hours of spot: near the mean of the public
-// traces' zones (0.7 to 10.4 h), and soon outweighed by what is seen.
+// prior is one interruption in four hours of spot: close to the mean of the zones in the public traces (0.7 to 10.4
+// h), and soon outweighed by observations.
 const prior = 4 * time.Hour
 
-// Between returns the mean time between interruptions: a Gamma prior worth one
-// interruption in four hours, updated by what was seen.
+// Between returns the mean time between interruptions: a Gamma prior worth one interruption in four hours, updated
+// by observations.
 //
 //	M = (4 h + served) / (1 + lost)
 func (h Hazard) Between() time.Duration {

@@ -7,16 +7,15 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Pace is how steadily work gets done: the spread of its rate from one look to
-// the next. The zero Pace has seen nothing.
+// Pace measures how steadily work gets done: the spread of its rate over samples. The zero Pace has no samples.
 type Pace struct {
-	Looks float64       `json:"looks"`   // how many
-	Mean  float64       `json:"mean"`    // rate, any unit
-	M2    float64       `json:"m2"`      // sum of squared distances from the mean
-	Seen  time.Duration `json:"seen_ns"` // time looked at in all
+	Looks float64       `json:"looks"`   // number of samples
+	Mean  float64       `json:"mean"`    // rate, in any unit
+	M2    float64       `json:"m2"`      // sum of squared deviations from the mean
+	Seen  time.Duration `json:"seen_ns"` // total time of the samples
 }
 
-// See returns the pace after a look at the rate over a span.
+// See returns the pace after a sample of the rate over a span.
 func (p Pace) See(rate float64, span time.Duration) Pace {
 	if span <= 0 || !(rate >= 0) || math.IsInf(rate, 0) {
 		return p
@@ -29,15 +28,14 @@ func (p Pace) See(rate float64, span time.Duration) Pace {
 	return p
 }
 
-// The spread that is taken until looks say more: a tenth, worth four looks.
+// The spread assumed until there are more samples: a tenth, worth four samples.
 const (
 	usualSpread     = 0.1
 	usualLooks      = 4
 	usualMeanSpread = 0.3
 )
 
-// Spread is the standard deviation of the rate of one look, as a share of the
-// mean rate:
+// Spread is the standard deviation of the rate of one sample, relative to the mean rate:
 //
 //	s² = (4·0.1² + M2/mean²) / (4 + looks − 1)
 func (p Pace) Spread() float64 {
@@ -47,8 +45,8 @@ func (p Pace) Spread() float64 {
 	return math.Sqrt((usualLooks*usualSpread*usualSpread + float64(p.M2/p.Mean)/p.Mean) / (usualLooks + p.Looks - 1))
 }
 
-// MeanSpread is the standard deviation of the mean rate, as a share of it: the spread of one look by the
-// number of looks, that of usualMeanSpread until there are four.
+// MeanSpread is the standard deviation of the mean rate, relative to it: the spread of one sample over the root of
+// the number of samples, or usualMeanSpread with fewer than four samples.
 func (p Pace) MeanSpread() float64 {
 	if p.Looks < usualLooks {
 		return usualMeanSpread
@@ -56,16 +54,15 @@ func (p Pace) MeanSpread() float64 {
 	return p.Spread() / math.Sqrt(p.Looks)
 }
 
-// Margin is how much longer than expected the work left may take, with a
-// probability of no more than 1 − promise:
+// Margin is how much longer than expected the remaining work may take, exceeded with a probability of at most 1 −
+// promise:
 //
 //	z(promise) · s · √(b · left · (1 + left/seen)),   b = seen/looks
 //
-// left over is the sum of looks that vary by s each, and the mean rate itself is
-// known from the looks so far (the variance of a prediction from n to m equal
-// parts: s²·b²·m·(1 + m/n)). left=2 h, seen=1 h in 60 looks of a minute, s=0.1
-// and 99 %: 2.33 · 0.1 · √(1 min · 120 min · 3) = 4.4 min. 0 without a look: nobody
-// can say. Held by TestThePromiseIsKeptForUncertainWork.
+// The remaining work is a sum of samples with deviation s each, and the mean rate itself is known only from the
+// samples so far (the variance of a prediction from n to m equal parts is s²·b²·m·(1 + m/n)). Example: left=2 h,
+// seen=1 h in 60 samples of a minute, s=0.1 and 99 %: 2.33 · 0.1 · √(1 min · 120 min · 3) = 4.4 min. The margin is
+// 0 without a sample, because it is unknown. TestGuard_KeepsItsPromiseForUncertainWork checks it.
 func (p Pace) Margin(left time.Duration, promise float64) time.Duration {
 	if p.Looks < 1 || p.Seen <= 0 || left <= 0 || promise <= 0.5 || promise >= 1 {
 		return 0
@@ -74,7 +71,7 @@ func (p Pace) Margin(left time.Duration, promise float64) time.Duration {
 	block := p.Seen.Seconds() / p.Looks
 	l := left.Seconds()
 	d := z * p.Spread() * math.Sqrt(float64(block*l)*(1+l/p.Seen.Seconds()))
-	if !(d < left.Seconds()+1) { // also what is no number
+	if !(d < left.Seconds()+1) { // also if d is NaN
 		return left
 	}
 	return min(time.Duration(quantity.Int(d))*time.Second, left)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// at is a job with three hours to go, six done in six, and so much time to its deadline.
+// at returns a job with three hours left, six hours done in six, and the given time to its deadline.
 func at(left time.Duration) Progress {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	return Progress{Now: now, Began: now.Add(-6 * time.Hour), Deadline: now.Add(left), Left: 3 * time.Hour, Known: true, Done: 6 * time.Hour, Restart: 6 * time.Minute, Reserve: 6 * time.Minute, Detect: time.Minute}
 }
 
-func TestGuard(t *testing.T) {
+func TestMode_TurnsCertainAtTheGuard(t *testing.T) {
 	looked := at(3*time.Hour + 20*time.Minute)
 	looked.Poll = 10 * time.Minute
 	late := at(4 * time.Hour)
@@ -44,7 +44,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func TestTheGuardWakesTheJobAtTheFirstMomentItHolds(t *testing.T) {
+func TestGuard_WakesAtTheFirstMomentItHolds(t *testing.T) {
 	for _, working := range []bool{true, false} {
 		p := at(8 * time.Hour)
 		p.Poll = 7 * time.Minute
@@ -63,9 +63,9 @@ func TestTheGuardWakesTheJobAtTheFirstMomentItHolds(t *testing.T) {
 	}
 }
 
-// What is compared in 128 bits must turn exactly when it was said to, or the
-// shell would wake the job again and again at the same instant.
-func TestTheJobIsBehindAtTheFirstMomentThatWasSaid(t *testing.T) {
+// The comparison in 128 bits must change exactly at the announced time; otherwise the core wakes the job again and
+// again at the same instant.
+func TestBehind_StartsExactlyAtTheAnnouncedTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		p := at(0)
@@ -87,8 +87,8 @@ func TestTheJobIsBehindAtTheFirstMomentThatWasSaid(t *testing.T) {
 	}
 }
 
-// No rule overrides the guard, and none takes spot that is not there.
-func TestEveryRuleObeysTheGuard(t *testing.T) {
+// No rule overrides the guard, and none takes unavailable spot.
+func TestRules_ObeyTheGuard(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := map[Choice]int{}
 	for range 50_000 {
@@ -117,10 +117,9 @@ func TestEveryRuleObeysTheGuard(t *testing.T) {
 	}
 }
 
-// TestIntervalLosesLeast compares with the interval that a search finds for the
-// exact expected time of a run under interruptions at a constant rate:
-// M·(e^((τ+δ)/M) − 1)/τ for each unit of work.
-func TestIntervalLosesLeast(t *testing.T) {
+// TestInterval_MinimizesTheLoss compares the interval with the one found by a search over the exact expected time
+// per unit of work under interruptions at a constant rate: M·(e^((τ+δ)/M) − 1)/τ.
+func TestInterval_MinimizesTheLoss(t *testing.T) {
 	for _, c := range []struct{ cost, between time.Duration }{
 		{10 * time.Second, time.Hour}, {time.Minute, 4 * time.Hour}, {5 * time.Minute, time.Hour}, {time.Second, 30 * time.Minute}, {50 * time.Minute, 20 * time.Minute},
 	} {
@@ -139,7 +138,7 @@ func TestIntervalLosesLeast(t *testing.T) {
 	}
 }
 
-func TestTheHazardLearns(t *testing.T) {
+func TestHazard_Learns(t *testing.T) {
 	if got := (Hazard{}).Between(); got != 4*time.Hour {
 		t.Errorf("nothing seen: %v", got)
 	}
@@ -172,15 +171,15 @@ func TestGuardrails(t *testing.T) {
 	}
 }
 
-// With work that goes unevenly, what is left takes longer than expected by more
-// than the doubt no more often than the promise allows.
-func TestThePromiseIsKeptForUncertainWork(t *testing.T) {
+// With uneven work, the remaining work exceeds its estimate by more than the margin no more often than the promise
+// allows.
+func TestGuard_KeepsItsPromiseForUncertainWork(t *testing.T) {
 	for _, spread := range []float64{0.05, 0.2, 0.5} {
 		for _, promise := range []float64{0.9, 0.99} {
 			rng := rand.New(rand.NewPCG(3, 3))
 			late, all := 0, 0
 			for range 4000 {
-				total := 50 + rng.IntN(400) // looks of a minute that the work takes at its mean rate
+				total := 50 + rng.IntN(400) // one-minute looks that the work takes at its mean rate
 				know := 5 + rng.IntN(40)
 				var p Pace
 				done := 0.0
@@ -221,8 +220,8 @@ func TestThePromiseIsKeptForUncertainWork(t *testing.T) {
 	}
 }
 
-// A job whose program's count is none of the job's does not wait for spot that is gone: nobody can say that there is time.
-// It takes spot where there is some, and one whose work is not known yet waits.
+// A job whose program's step count does not cover the whole job does not wait for spot, because the time left is
+// unknown. It takes available spot. A job whose work is not known yet waits.
 func TestChoose_AnUncountedJobDoesNotWait(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, r := range []Rule{Default, Greedy, UniformProgress} {

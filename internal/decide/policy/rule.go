@@ -6,10 +6,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// Choice is what a rule wants to run on now.
+// Choice is the kind of capacity that a rule wants now.
 type Choice = market.Choice
 
-// The choices. NonPreemptible is on-demand, or what is reserved.
+// Choices. NonPreemptible is on-demand or reserved capacity.
 const (
 	Wait           = market.ChoiceNone
 	Spot           = market.ChoiceSpot
@@ -19,12 +19,12 @@ const (
 // Rule names a deadline policy.
 type Rule string
 
-// The rules. Every one obeys the guard.
+// Rules. All of them obey the guard.
 const (
 	Default          Rule = "default"
 	OnDemand         Rule = "on-demand"
 	Greedy           Rule = "greedy"
-	GreedyGuard      Rule = "greedy-guard" // with no more than the guard to be in time
+	GreedyGuard      Rule = "greedy-guard" // relies on the guard alone to be in time
 	UniformProgress  Rule = "uniform-progress"
 	UniformProgress2 Rule = "uniform-progress-2" // without its second condition
 )
@@ -32,21 +32,20 @@ const (
 // Rules lists them in the order in which tables show them.
 var Rules = []Rule{OnDemand, Greedy, UniformProgress, UniformProgress2, Default}
 
-// View is what a rule looks at: the job, what it holds, and what the market offers.
+// View is the input of a rule: the job, its machine, and the market.
 type View struct {
 	Progress
 	Held    Choice        // Wait: nothing
-	Warming time.Duration // until the held machine works; 0: it does
-	// Spot says that spot can be had now, or is held and alive; Sold that it is for sale at all.
+	Warming time.Duration // time until the held machine makes progress; 0: it does now
+	// Spot is set if spot is available, or held and alive. Sold is set if spot is for sale at all.
 	Spot, Sold bool
 }
 
-// Working reports whether held spot does work, so that its loss costs no more than one restart.
+// Working reports whether held spot makes progress, so that its loss costs no more than one restart.
 func (v View) Working() bool { return v.Held == Spot && v.Spot && v.Warming <= 0 }
 
-// Choose returns what the rule wants, bound by the guard: where only non-preemptible
-// capacity is in time it is that, except on spot that works and whose loss
-// would still leave a restart.
+// Choose returns what the rule wants, subject to the guard: if only non-preemptible capacity is in time, it returns
+// that, except on working spot whose loss would still leave time for a restart.
 func Choose(r Rule, v View) Choice {
 	if v.Guard(v.Working()) {
 		return NonPreemptible
@@ -58,10 +57,10 @@ func Choose(r Rule, v View) Choice {
 	return want
 }
 
-// wants is the rule by itself.
+// wants returns the choice of the rule without the guard.
 //
-// Uniform Progress and greedy follow Wu et al., "Can't Be Late" (NSDI 2024), in
-// the order in which the public benchmark applies them.
+// Uniform Progress and greedy follow Wu et al., "Can't Be Late" (NSDI 2024), in the order in which the public
+// benchmark applies them.
 func wants(r Rule, v View) Choice {
 	slack, timed := v.Slack(true)
 	// A second restart would not fit.
@@ -76,8 +75,8 @@ func wants(r Rule, v View) Choice {
 	}
 }
 
-// greedy takes spot wherever it is, on-demand where it is certain, and keeps on-demand
-// that it holds where keeps is set.
+// greedy takes spot whenever it is available, and on-demand if certain is set. It keeps on-demand that it holds if
+// keeps is set.
 func (v View) greedy(certain, keeps bool) Choice {
 	switch {
 	case v.Held == Spot && v.Spot:
@@ -92,8 +91,8 @@ func (v View) greedy(certain, keeps bool) Choice {
 	return v.orWait()
 }
 
-// uniform is Uniform Progress; second is its second condition: back to spot only where
-// the job stays ahead of its line after two restarts.
+// uniform is Uniform Progress. second is its second condition: return to spot only if the job stays ahead of its
+// line after two restarts.
 func (v View) uniform(tight, second bool) Choice {
 	switch {
 	case v.Held == Spot && v.Spot:
@@ -114,15 +113,15 @@ func (v View) uniform(tight, second bool) Choice {
 	return v.orWait()
 }
 
-// orWait waits where spot may come, and takes what there is where none is sold.
+// orWait waits if spot may come, and otherwise takes any available capacity.
 func (v View) orWait() Choice {
-	if !v.Sold || v.Uncounted && !v.Deadline.IsZero() { // nobody will ever say that there was time to wait
+	if !v.Sold || v.Uncounted && !v.Deadline.IsZero() { // the time left for waiting will never be known
 		return NonPreemptible
 	}
 	return Wait
 }
 
-// Again returns when time alone could change what the rule wants, or zero.
+// Again returns when the passing of time alone could change the rule's choice, or zero.
 func Again(r Rule, v View, chosen Choice) time.Time {
 	var at time.Time
 	if chosen == NonPreemptible {
@@ -139,7 +138,7 @@ func Again(r Rule, v View, chosen Choice) time.Time {
 			at = t
 		}
 	}
-	if slack, ok := v.Slack(true); ok && r != GreedyGuard { // when the slack gets tight
+	if slack, ok := v.Slack(true); ok && r != GreedyGuard { // when the slack becomes too small for a second restart
 		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Margin+v.Poll)+1)))
 	}
 	if behind, ok := v.BehindAt(); ok && r != Greedy && r != GreedyGuard {

@@ -8,49 +8,49 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Span is some steps and the time that they took, on a machine of speed 1.
+// Span is a number of steps and the time they took on a machine of speed 1.
 type Span struct {
 	Steps int64         `json:"steps,omitempty"`
 	Time  time.Duration `json:"time_ns,omitempty"`
 }
 
-// each is the time of one step, in seconds.
+// each is the time of one step in seconds.
 func (s Span) each() float64 { return s.Time.Seconds() / float64(s.Steps) }
 
-// newestSpans is how many spans between two reports are remembered one by one.
+// newestSpans is the number of spans between reports that are remembered individually.
 const newestSpans = 8
 
-// Tempo is how a program gets its steps done, learned from its reports: the steady pace and
-// pauses (validation, a save that waits, a machine that slept) apart. What comes before the
-// first report (imports, compilation, caches) is no part of it. The zero Tempo has seen nothing.
+// Tempo is how a program makes its steps, learned from its reports: the steady pace, and separately pauses
+// (validation, a blocking save, a machine that slept). What comes before the first report (imports, compilation,
+// caches) is not included. The zero Tempo has observed nothing.
 type Tempo struct {
-	Newest [newestSpans]Span `json:"newest,omitzero"` // the last one last
+	Newest [newestSpans]Span `json:"newest,omitzero"` // the newest last
 	Looks  int               `json:"looks,omitempty"` // spans since the pace last changed
 	Steady Span              `json:"steady,omitzero"` // their sum, without pauses
 	Steps  int64             `json:"steps,omitempty"` // of all of them
 	Pauses int               `json:"pauses,omitempty"`
-	Paused time.Duration     `json:"paused_ns,omitempty"` // all of them together
-	Long   time.Duration     `json:"long_ns,omitempty"`   // the longest
-	// Open is what of the last pause reports that come late may still make up for.
+	Paused time.Duration     `json:"paused_ns,omitempty"` // sum of all pauses
+	Long   time.Duration     `json:"long_ns,omitempty"`   // the longest pause
+	// Open is the part of the last pause that delayed reports may still make up for.
 	Open time.Duration `json:"open_ns,omitempty"`
 }
 
-// A span is taken for one with a pause that took more than pauseFactor times as long as its steps
-// usually do, and leastPause longer. The pace has changed where all of the newest spans
-// were shiftFactor times as slow, or as fast, as the mean.
+// A span includes a pause if it took more than pauseFactor times as long as its steps usually take, and at least
+// leastPause longer. The pace has changed if all of the newest spans were slower, or faster, than the mean by
+// shiftFactor.
 const (
 	pauseFactor = 2
 	leastPause  = time.Second
 	shiftFactor = 1.5
 )
 
-// A span is cut off here, so that no sum is too large to be counted.
+// Limits of a span, so that sums do not overflow.
 const (
 	mostSteps = 1 << 40
 	mostTime  = 10_000 * time.Hour
 )
 
-// See returns the tempo after another span between two reports, and what of it was steady work.
+// See returns the tempo after another span between two reports, and the steady part of that span.
 func (p Tempo) See(s Span) (Tempo, Span) {
 	if s.Steps <= 0 || s.Time <= 0 {
 		return p, Span{}
@@ -66,7 +66,7 @@ func (p Tempo) See(s Span) (Tempo, Span) {
 	return p.add(s, p.usual(newestSpans, s.Steps))
 }
 
-// again is what the newest n spans alone say.
+// again returns the tempo of the newest n spans alone.
 func (p Tempo) again(n int) Tempo {
 	q := Tempo{Newest: p.Newest, Looks: n}
 	for _, s := range p.Newest[newestSpans-n:] {
@@ -75,7 +75,7 @@ func (p Tempo) again(n int) Tempo {
 	return q
 }
 
-// usual is the time of so many steps by the median of the newest n spans, the lower one of two.
+// usual is the time of that many steps by the lower median of the newest n spans.
 func (p Tempo) usual(n int, steps int64) time.Duration {
 	var each [newestSpans]float64
 	for i, s := range p.Newest[newestSpans-n:] {
@@ -85,8 +85,7 @@ func (p Tempo) usual(n int, steps int64) time.Duration {
 	return quantity.Nanoseconds(min(each[(n-1)/2]*float64(steps), 1e9) * float64(time.Second))
 }
 
-// shifted reports whether all of the newest spans, of which some were counted otherwise, were
-// that much slower than the mean, or faster.
+// shifted reports whether all of the newest spans were slower than the mean, or faster, by shiftFactor.
 func (p Tempo) shifted() bool {
 	mean, slower, faster := p.Steady.each(), 0, 0
 	for _, s := range p.Newest {
@@ -100,7 +99,7 @@ func (p Tempo) shifted() bool {
 	return slower == newestSpans || faster == newestSpans
 }
 
-// add counts a span whose steps usually take that long.
+// add counts a span whose steps usually take the given time.
 func (p Tempo) add(s Span, usual time.Duration) (Tempo, Span) {
 	steady := s
 	switch over := s.Time - usual; {
@@ -109,7 +108,7 @@ func (p Tempo) add(s Span, usual time.Duration) (Tempo, Span) {
 		p.Paused += over
 		p.Open, steady.Time = over, usual
 		p.Long = max(p.Long, over)
-	case p.Open > 0 && s.Time < usual/pauseFactor: // it was not the program that paused, but word of it
+	case p.Open > 0 && s.Time < usual/pauseFactor: // the reports were delayed; the program did not pause
 		back := min(p.Open, usual-s.Time)
 		if p.Long == p.Open {
 			p.Long -= back
@@ -131,7 +130,7 @@ func (p Tempo) add(s Span, usual time.Duration) (Tempo, Span) {
 	return p, steady
 }
 
-// Slow reports whether a span took so much longer than its steps usually do that it is one with a pause.
+// Slow reports whether a span is so much longer than its steps usually take that it includes a pause.
 func (p Tempo) Slow(s Span) bool {
 	n := min(p.Looks, newestSpans)
 	if n == 0 || s.Steps <= 0 {
@@ -141,9 +140,9 @@ func (p Tempo) Slow(s Span) bool {
 	return s.Time > pauseFactor*usual && s.Time-usual >= leastPause
 }
 
-// Rate is the steps an hour that are to be expected, with the pauses that come again; 0 where
-// nothing was seen. Of the pauses in S steps all but the longest are taken to be the rule of S more:
-// one alone says nothing of the next, and a machine that slept once is no validation.
+// Rate is the expected number of steps per hour, including recurring pauses; 0 if nothing was observed. In S
+// observed steps, all pauses but the longest are assumed to recur in S more: a single pause does not predict the
+// next, and a machine that slept once is not a validation.
 //
 //	1 / (steady time a step + (all pauses − the longest) / S)
 func (p Tempo) Rate() float64 {
@@ -160,13 +159,13 @@ func (p Tempo) Rate() float64 {
 	return 3600 / each
 }
 
-// Margin is how much longer pauses may make the steps left, with a probability of no more
-// than 1 − promise: those that are the rule, n of mean m, vary in number as a Poisson variable does,
-// and one more like the longest may come.
+// Margin is how much longer pauses may make the remaining steps, exceeded with a probability of at most 1 −
+// promise. Recurring pauses, n of mean m, vary in number like a Poisson variable, and one more like the longest may
+// come.
 //
 //	z(promise) · √(n/S · steps · m² + longest²)
 //
-// 0 where there was no pause.
+// It is 0 if there was no pause.
 func (p Tempo) Margin(steps int64, promise float64) time.Duration {
 	if p.Pauses < 1 || p.Steps < 1 || steps <= 0 || promise <= 0.5 || promise >= 1 {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// program makes steps as real ones do: some time before the first, steps that vary, a validation now
-// and then, and once a machine that sleeps.
+// program makes steps like a real one: a delay before the first, varying step times, validations, and possibly one
+// sleep of its machine.
 type program struct {
 	rng      *rand.Rand
 	step     float64 // seconds, mean
@@ -16,13 +16,13 @@ type program struct {
 	first    float64 // seconds before the first step
 	validate int64   // steps between validations; 0: none
 	takes    float64
-	sleeps   int64 // step before which it sleeps; 0: never
+	sleeps   int64 // step before which the machine sleeps; 0: never
 	asleep   float64
-	slower   int64 // from here on a step takes three times as long; 0: never
+	slower   int64 // from this step on, a step takes three times as long; 0: never
 	every    int64 // steps between two reports
 }
 
-// times is when each step is done, in seconds from the start.
+// times returns the completion time of each step in seconds from the start.
 func (p *program) times(steps int64) []float64 {
 	at, list := p.first, make([]float64, steps+1)
 	for n := int64(1); n <= steps; n++ {
@@ -55,11 +55,10 @@ func drawn(seed uint64) *program {
 	return p
 }
 
-// Over a population of programs the time that is left is known within a quarter for nearly all of them
-// once a third is done, and never taken for more than three times of what it is once
-// ten reports have come: whatever was before the first step, however it pauses, and
-// though its machine has slept. A pace over all of the time is off by more for many.
-func TestATempoKnowsWhatIsLeftOfRealPrograms(t *testing.T) {
+// Over a population of programs, the estimate of the remaining time is within a quarter for nearly all once a third
+// is done, and never more than three times too large after ten reports, whatever the start-up, the pauses and the
+// sleep of a machine. A mean pace over all the time is worse for many.
+func TestTempo_EstimatesTheTimeLeftOfRealPrograms(t *testing.T) {
 	const population, reports = 2000, 300
 	good, naive := 0, 0
 	for seed := range uint64(population) {
@@ -91,7 +90,7 @@ func TestATempoKnowsWhatIsLeftOfRealPrograms(t *testing.T) {
 }
 
 func feed(p Tempo, spans ...float64) Tempo {
-	for _, s := range spans { // each of ten steps
+	for _, s := range spans { // ten steps each
 		p, _ = p.See(Span{10, time.Duration(s * 1e9)})
 	}
 	return p
@@ -123,11 +122,12 @@ func TestTempo(t *testing.T) {
 	for range 20 {
 		validates = append(validates, append(repeat(10, 9), 60)...)
 	}
-	near("a validation of 50 s after each 100 steps", feed(Tempo{}, validates...), 1.475) // 19 of 20 pauses are the rule
+	// 19 of 20 pauses count as regular
+	near("a validation of 50 s after each 100 steps", feed(Tempo{}, validates...), 1.475)
 	near("three times as slow from here on", feed(steady, repeat(30, 8)...), 3)
 	near("three times as fast", feed(steady, repeat(3.3, 8)...), 0.33)
-	late := feed(steady, 130)                       // its reports were held up for two minutes,
-	late, _ = late.See(Span{130, 10 * time.Second}) // and come all at once
+	late := feed(steady, 130)                       // its reports were delayed by two minutes,
+	late, _ = late.See(Span{130, 10 * time.Second}) // and arrive all at once
 	near("reports that were held up", late, 1)
 	if late.Pauses != 0 {
 		t.Errorf("reports that come late are no pause: %+v", late)

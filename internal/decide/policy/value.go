@@ -15,20 +15,20 @@ type Value struct {
 	Step   int64
 	Epoch  float64 // 0: the program counts none
 	Value  float64
-	Broken bool // it was no finite number; Value is 0
+	Broken bool // not a finite number; Value is 0
 }
 
-// Values are in the order in which a program reported them. Nobody merges them. In
-// JSON they are one text, for the log keeps them for ever: "176720760000 1 2.31,100 1 2.29 0.5"
-// is two values, each a time in hundredths of a second and a step, both as the difference
-// from the value before, then the value, and the epoch where it is another than before.
-// A value that is no finite number is "-"; one that is exact in 32 bits is written as such, with an f.
+// Values are in the order in which a program reported them, and are never merged. The log keeps them forever, so in
+// JSON they are one string: "176720760000 1 2.31,100 1 2.29 0.5" is two values. Each has a time in hundredths of a
+// second and a step, both as differences from the previous value, then the value, and the epoch if it differs from
+// the previous one. A value that is not finite is "-". A value that is exact in 32 bits is written in that
+// precision, with an f.
 type Values []Value
 
 // tick is the resolution of a value's time in the log.
 const tick = 10 * time.Millisecond
 
-// MarshalJSON writes one text.
+// MarshalJSON encodes the values as one string.
 func (v Values) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, 24*len(v)+32), '"')
 	var last Value
@@ -53,7 +53,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// appendNumber appends the shortest text that reads as exactly f.
+// appendNumber appends the shortest text that parses as exactly f.
 func appendNumber(b []byte, f float64) []byte {
 	from := len(b)
 	b = strconv.AppendFloat(b, f, 'g', -1, 64)
@@ -65,12 +65,12 @@ func appendNumber(b []byte, f float64) []byte {
 	return b
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (v *Values) UnmarshalJSON(b []byte) error {
 	text, begins := strings.CutPrefix(string(b), `"`)
 	text, ends := strings.CutSuffix(text, `"`)
 	if !begins || !ends {
-		return fmt.Errorf("values of a metric are no text: %.40s", b)
+		return fmt.Errorf("the values of a metric are not a JSON string: %.40s", b)
 	}
 	*v = nil
 	if text == "" {
@@ -87,10 +87,10 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// read takes the fields of an entry, where v and at are those of the one before.
+// read parses the fields of an entry. v and at are those of the previous entry.
 func (v *Value) read(fields []string, at *int64) error {
 	if len(fields) != 3 && len(fields) != 4 {
-		return fmt.Errorf("it has %d fields, want 3 or 4", len(fields))
+		return fmt.Errorf("an entry has %d fields, want 3 or 4", len(fields))
 	}
 	later, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
@@ -116,19 +116,19 @@ func (v *Value) read(fields []string, at *int64) error {
 
 func readNumber(text string) (float64, error) {
 	bits := 64
-	if short, ok := strings.CutSuffix(text, "f"); ok && !strings.HasSuffix(text, "nf") { // -Inf is no number with an f
+	// in -Inf, the f is not a suffix
+	if short, ok := strings.CutSuffix(text, "f"); ok && !strings.HasSuffix(text, "nf") {
 		text, bits = short, 32
 	}
 	f, err := strconv.ParseFloat(text, bits)
 	if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		err = fmt.Errorf("%s is no finite number", text)
+		err = fmt.Errorf("%s is not a finite number", text)
 	}
 	return f, err
 }
 
-// Of is what one report says of the metric: one value, or none. broken names the metrics
-// that are not a finite number. Where the user watches none, a loss that is no number
-// is one all the same.
+// Of returns what one report says about the metric: one value, or none. broken names the metrics that are not
+// finite. If the user watches none, a loss that is not finite counts.
 func (m Metric) Of(at time.Time, step int64, epoch float64, values map[string]float64, broken []string) Values {
 	v, ok := values[m.Name]
 	switch {

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Values are judged one by one, in their order: a batch of them comes to what each of
-// them alone comes to, one after the other.
-func TestABatchIsJudgedAsItsValuesOneByOne(t *testing.T) {
+// A batch of values gives the same result as the same values one by one.
+func TestValues_BatchEqualsOneByOne(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		m := Metric{Name: "loss", Maximize: rng.IntN(2) == 0, Target: rng.NormFloat64() * 2, HasGoal: rng.IntN(2) == 0,
@@ -36,8 +35,8 @@ func TestABatchIsJudgedAsItsValuesOneByOne(t *testing.T) {
 	}
 }
 
-// What a program reports once an epoch or ten times a second is kept in few bytes.
-func TestValuesInTheLogAreSmall(t *testing.T) {
+// Values reported once per epoch or ten times a second take few bytes.
+func TestValues_TakeFewBytesInTheLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	begun := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -45,7 +44,7 @@ func TestValuesInTheLogAreSmall(t *testing.T) {
 		every time.Duration
 		value func() float64
 		epoch func(n int) float64
-		most  float64 // bytes a value
+		most  float64 // bytes per value
 	}{
 		{"four digits, twice a second", 500 * time.Millisecond, func() float64 { return math.Round(rng.Float64()*1e4) / 1e4 }, func(int) float64 { return 0 }, 14},
 		{"a tensor's 32 bits, each second", time.Second, func() float64 { return float64(rng.Float32()) }, func(int) float64 { return 0 }, 20},
@@ -69,7 +68,7 @@ func TestValuesInTheLogAreSmall(t *testing.T) {
 	}
 }
 
-// FuzzValues writes and reads values back: nothing but their times is rounded.
+// FuzzValues writes values and reads them back: only their times are rounded.
 func FuzzValues(f *testing.F) {
 	f.Add(int64(1772323200123), int64(5), 2.31, 0.5, int64(-70), int64(1), 1e-300, 0.5, false)
 	f.Add(int64(0), int64(-1), float64(float32(0.1)), 0.0, int64(9), int64(math.MaxInt64), 1e9, 1.0, true)
@@ -81,7 +80,8 @@ func FuzzValues(f *testing.F) {
 		}
 		begun := time.UnixMilli(at % 1e13).UTC()
 		list := Values{{At: begun, Step: step, Value: value, Epoch: epoch + 0},
-			{At: begun.Add(time.Duration(later%1e12) * time.Millisecond), Step: steps, Value: second, Epoch: then + 0}} // no epoch is minus nothing
+			// adding 0 avoids minus zero
+			{At: begun.Add(time.Duration(later%1e12) * time.Millisecond), Step: steps, Value: second, Epoch: then + 0}}
 		if broken {
 			list[1].Value, list[1].Broken = 0, true
 		}
@@ -104,7 +104,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-func TestValuesThatAreNoneAreRefused(t *testing.T) {
+func TestValues_RefuseInvalidOnes(t *testing.T) {
 	for _, text := range []string{`5`, `"1 2"`, `"1 2 x"`, `"1 2 NaN"`, `"1 2 3 4 5"`, `"1 2 Inf"`, `"x 2 3"`, `"1 2 3,"`} {
 		var v Values
 		if err := json.Unmarshal([]byte(text), &v); err == nil {

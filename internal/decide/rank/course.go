@@ -11,27 +11,26 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// tenth is the standard normal quantile of 0.9: an 80 % interval is so many
-// deviations wide to each side.
+// tenth is the standard normal quantile of 0.9: an 80 % interval extends that many deviations to each side.
 const tenth = 1.2815515655446004
 
-// course is how a run of a shape and variant is expected to go on one kind of capacity.
+// course is the expected progress of a run of a shape and variant on one kind of capacity.
 type course struct {
-	hours, sigma  float64 // median, and deviation of its logarithm
-	held          float64 // of hours, those with a machine: they are paid
+	hours, sigma  float64 // median, and standard deviation of its logarithm
+	held          float64 // part of hours with a machine, which is paid
 	work          float64 // hours of an uninterrupted run, median
-	chance        float64 // of the deadline; means nothing without one
+	chance        float64 // probability of meeting the deadline; meaningless without one
 	interruptions float64
 	interval      time.Duration
 	low, high     float64 // hours, 10 % and 90 %
 	why           Reason  // InterruptedTooOften, or ""
 }
 
-// cell is what is shared by all offers of a shape, for a variant.
+// cell is what all offers of a shape share for one variant.
 type cell struct {
 	estimate   Estimate
 	ok         bool
-	why        Reason  // why not, where that is known
+	why        Reason  // why there is no estimate, if known
 	hours      float64 // of an uninterrupted run, median
 	sigma      float64
 	onDemand   course
@@ -40,19 +39,19 @@ type cell struct {
 	lastCourse *course
 }
 
-// row is all variants on a shape.
+// row has all variants for a shape.
 type row struct {
 	cells []cell
-	// onDemand is the cheapest offer of the shape that is not spot; nil is none.
+	// onDemand is the cheapest offer of the shape that is not spot; nil if there is none.
 	onDemand *catalog.Listing
 }
 
-// mostHours is the longest run that is planned, and widest how far an estimate may
-// be off: a factor of 47 to each side.
+// mostHours is the longest run that is planned. widest bounds the error of an estimate: a factor of 47 to each
+// side.
 const (
 	mostHours = 1e6
 	widest    = 3.0
-	mostLost  = 20.0 // hours held for an hour of work
+	mostLost  = 20.0 // hours held per hour of work
 )
 
 func (r *ranking) row(s Shape) *row {
@@ -87,7 +86,7 @@ func (r *ranking) row(s Shape) *row {
 	return w
 }
 
-// on returns how the run goes on machines that are interrupted so often.
+// on returns the course of the run on machines with that mean time between interruptions.
 func (c *cell) on(r *ranking, between time.Duration) *course {
 	if c.lastCourse != nil && c.last == between {
 		return c.lastCourse
@@ -102,18 +101,18 @@ func (c *cell) on(r *ranking, between time.Duration) *course {
 	return l
 }
 
-// spotCourse is a run on spot machines that are held for M on average.
+// spotCourse computes a run on spot machines that are held for M on average.
 //
-// With checkpoints every τ (policy.Interval), each costing δ, s the time from a
-// machine to the next step and g the wait for another machine:
+// With checkpoints every τ (policy.Interval) that cost δ each, s the time from getting a machine to the next step,
+// and g the wait for another machine:
 //
 //	held = start + T/τ · M·e^(s/M)·(e^((τ+δ)/M) − 1),  n = held/M interruptions
 //	hours = held + n·g,  variance of what is lost = n·((s+g)² + (s+g)·τ + τ²/3 + g²)
 //
-// Without checkpoints all is repeated: n = e^((T+s)/M) − 1, held = M·n.
+// Without checkpoints all work is repeated: n = e^((T+s)/M) − 1, held = M·n.
 //
-// T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0: τ=910 s, held = 10.94 h, n = 2.7.
-// TestASpotRunTakesAsLongAsItsSimulation holds both.
+// Example: T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0 gives τ=910 s, held = 10.94 h, n = 2.7.
+// TestSpotCourse_MatchesASimulation checks both formulas.
 func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 	m, s, g := between.Hours(), r.Resume.Hours(), r.Gap.Hours()
 	l := course{work: c.hours}
@@ -146,8 +145,8 @@ func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 	return r.close(l)
 }
 
-// close adds the interval and the chance of the deadline: the logarithm of the
-// time is taken to be normal.
+// close adds the interval and the probability of meeting the deadline. It assumes that the logarithm of the time is
+// normally distributed.
 func (r *ranking) close(l course) course {
 	l.low, l.high = l.hours*math.Exp(-tenth*l.sigma), l.hours*math.Exp(tenth*l.sigma)
 	l.chance = 1
@@ -157,7 +156,7 @@ func (r *ranking) close(l course) course {
 	return l
 }
 
-// within returns the chance that a time with that median is at most limit.
+// within returns the probability that a time with that median is at most limit.
 func within(limit, median, sigma float64) float64 {
 	switch {
 	case limit <= 0:
@@ -173,8 +172,8 @@ func within(limit, median, sigma float64) float64 {
 // quantile returns the standard normal quantile of p.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// option is an offer with a count of machines and a variant, and why it is not
-// feasible, or "".
+// option evaluates an offer with a number of machines and a variant. It returns why the option is not feasible, or
+// "".
 func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reason {
 	c := &w.cells[variant]
 	if !c.ok {
@@ -185,25 +184,14 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return DoesNotFit
 	}
 	p.course = &c.onDemand
-	var over *catalog.Listing
-	most := l.Offer.MaxLifetime
-	if most > 0 && !r.Checkpoints && c.hours+r.Start.Hours() >= most.Hours() {
+	if most := l.Offer.MaxLifetime; most > 0 && !r.Checkpoints && c.hours+r.Start.Hours() >= most.Hours() {
 		return OutlivesMachine
 	}
-	if l.Offer.Capacity == market.Spot || most > 0 {
-		between := most
-		if l.Offer.Capacity == market.Spot {
-			between = held(r.Hazards[l.Offer.ID].Between(), most)
-		}
-		p.course = c.on(r, between)
-		if p.course.why != "" {
-			return p.course.why
-		}
-		if l.Offer.Capacity == market.Spot && w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
-			over = w.onDemand
-		}
+	p.course = c.course(r, l)
+	if p.course.why != "" {
+		return p.course.why
 	}
-	r.price(p, l, c, over)
+	r.price(p, l, c, r.fallback(w, l))
 	switch {
 	case p.timed && p.chance < r.Promise:
 		return TooSlow
@@ -213,12 +201,33 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 	return ""
 }
 
-// held is how long a machine is held on average that is interrupted after a time of that mean, memoryless,
-// and in any case at the end of its life (0: it has none):
+// course returns how the run goes on machines of an offer, which may be interrupted or have a longest lifetime.
+func (c *cell) course(r *ranking, l *catalog.Listing) *course {
+	most := l.Offer.MaxLifetime
+	switch {
+	case l.Offer.Capacity == market.Spot:
+		return c.on(r, held(r.Hazards[l.Offer.ID].Between(), most))
+	case most > 0:
+		return c.on(r, most)
+	}
+	return &c.onDemand
+}
+
+// fallback returns the on-demand offer that takes over from a cheaper spot offer when the slack is gone, or nil.
+func (r *ranking) fallback(w *row, l *catalog.Listing) *catalog.Listing {
+	if l.Offer.Capacity == market.Spot && w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
+		return w.onDemand
+	}
+	return nil
+}
+
+// held is how long a machine is held on average if interruptions are memoryless with the given mean and the machine
+// ends in any case at the end of its life (0: none):
 //
 //	m·(1 − e^(−life/m))
 //
-// m = 4 h and a life of 24 h: 3.99 h; m = 100 h: 21.3 h. TestAMachinesLifeEndsItForCertain holds it.
+// Example: m = 4 h and a life of 24 h give 3.99 h; m = 100 h gives 21.3 h. TestLife_EndsTheMachineForCertain checks
+// it.
 func held(mean, life time.Duration) time.Duration {
 	if life <= 0 || mean <= 0 {
 		return max(mean, life)
@@ -227,7 +236,7 @@ func held(mean, life time.Duration) time.Duration {
 	return time.Duration(-m * math.Expm1(-life.Hours()/m) * float64(time.Hour))
 }
 
-// holds reports whether the accelerators have the memory, as far as anybody knows.
+// holds reports whether the accelerators have enough memory, as far as that is known.
 func (p *Plan) holds(e *Estimate, l *catalog.Listing) bool {
 	if e.Fits != nil {
 		return *e.Fits
@@ -241,7 +250,7 @@ func (p *Plan) holds(e *Estimate, l *catalog.Listing) bool {
 	return true
 }
 
-// What a cost may leave out, as bits.
+// What a cost may omit, as bits.
 const (
 	lacksMemory = 1 << iota
 	lacksTransfer
@@ -250,21 +259,18 @@ const (
 
 var missingNames = []string{"memory", "transfer", "storage"}
 
-// price fills in cost and chance. Where an on-demand offer takes over when the
-// slack is gone, a run that needs T hours, and H on spot alone, which is more than
-// the deadline D, spends the share
+// price computes cost and probability. If an on-demand offer takes over when the slack is used up, a run that needs
+// T hours, and H hours on spot alone with H above the deadline D, spends the share
 //
-//	f = (D − T) / (D·(1 − T/H))
-//
-// of D on spot, where work goes T/H as fast, and the rest on-demand. D=10 h, T=8 h,
-// H=12 h: f = 2/(10·⅓) = 0.6. The runs that spot alone would finish in time cost what
-// spot costs, the others what the middle one of them does.
+// of D on spot, where work progresses T/H as fast, and the rest on-demand. Example: D=10 h, T=8 h, H=12 h gives f =
+// 2/(10·⅓) = 0.6. Runs that spot alone would finish in time cost what spot costs; the others cost what the median
+// of them does.
 func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.Listing) {
 	n := float64(p.Machines)
 	rate := l.Quote.Rate.Float() * n
 	v := p.course
 	least := l.Offer.Billing.Minimum.Hours()
-	perHour := v.held / v.hours * rate // a wait for a machine costs nothing
+	perHour := v.held / v.hours * rate // waiting for a machine costs nothing
 	paid := func(hours float64) float64 { return max(least*rate, float64(hours*perHour)) }
 	p.Cost, p.Hours = Range{paid(v.low), paid(v.hours), paid(v.high)}, Range{v.low, v.hours, v.high}
 	if d := r.Deadline.Hours(); d > 0 {
@@ -276,8 +282,8 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 		}
 		if chance > v.chance && chance >= r.Promise {
 			p.Fallback, p.chance = over.Offer.ID, chance
-			dear := over.Quote.Rate.Float() * n           // an hour on demand
-			at := func(z float64) (cost, hours float64) { // of the run that many deviations slower
+			dear := over.Quote.Rate.Float() * n           // an hour on-demand
+			at := func(z float64) (cost, hours float64) { // for a run slower by z deviations
 				t, h := need*math.Exp(z*c.sigma), v.hours*math.Exp(z*v.sigma)
 				switch {
 				case h <= d:
@@ -300,7 +306,7 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 	p.Cost.Low, p.Cost.Value, p.Cost.High = p.Cost.Low+add, p.Cost.Value+add, p.Cost.High+add
 }
 
-// brought is what it costs to bring the data to the machine, once.
+// brought is the one-time cost of bringing the data to the machine.
 func (r *ranking) brought(p *Plan, l *catalog.Listing) float64 {
 	d := &r.Data
 	if d.Region == "" || d.Region == l.Offer.Region && (d.Provider == "" || d.Provider == l.Offer.Provider) {
@@ -320,10 +326,10 @@ func (r *ranking) brought(p *Plan, l *catalog.Listing) float64 {
 	return float64(d.Size) / float64(size.GB) * per.V
 }
 
-// month is the hours of one that storage is billed by.
+// month is the number of hours in a month for storage billing.
 const month = 730
 
-// kept is what it costs to keep the checkpoints while the run takes.
+// kept is the cost of storing the checkpoints during the run.
 func (r *ranking) kept(p *Plan, l *catalog.Listing) float64 {
 	switch per, known := r.PerGBMonth[l.Offer.Provider]; {
 	case !r.Checkpoints:
@@ -337,7 +343,7 @@ func (r *ranking) kept(p *Plan, l *catalog.Listing) float64 {
 	return 0
 }
 
-// told returns p with what is only needed of plans that are returned.
+// told returns a copy of a plan with the fields that only returned plans need.
 func (r *ranking) told(plan *Plan) Plan {
 	p := *plan
 	if p.course != nil {

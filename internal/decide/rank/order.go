@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// better orders options of one offer: what is feasible, then what is nearest to it.
+// better orders options of one offer: feasible ones first, then those nearest to feasible.
 func better(a, b *Plan) bool {
 	if a.why != b.why {
 		return order(a.why) < order(b.why)
 	}
-	if a.why == TooSlow && a.chance != b.chance { // of two, the one that is likelier in time
+	if a.why == TooSlow && a.chance != b.chance { // prefer the one more likely in time
 		return a.chance > b.chance
 	}
 	return cheaper(a, b) < 0
@@ -23,8 +23,8 @@ func order(why Reason) int {
 	return slices.Index(Reasons, why)
 }
 
-// cheaper orders by expected cost, then finish, then name, so that equal input
-// gives equal output whatever the order it came in.
+// cheaper orders by expected cost, then finish, then ID, so that the result does not depend on the order of the
+// input.
 func cheaper(a, b *Plan) int {
 	if a.Cost.Value != b.Cost.Value {
 		return cmp.Compare(a.Cost.Value, b.Cost.Value)
@@ -33,7 +33,7 @@ func cheaper(a, b *Plan) int {
 		cmp.Compare(a.Machines, b.Machines), cmp.Compare(a.Variant, b.Variant))
 }
 
-// finish sorts what was weighed into the answer.
+// finish sorts the weighed options into the answer.
 func (r *ranking) finish() {
 	a := &r.answer
 	sorted := make([]*Plan, len(r.all))

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// request draws offers, estimates and wishes.
+// request draws offers, estimates and limits.
 func request(t *rapid.T) rank.Request {
 	hours := map[string]rank.Range{}
 	q := rank.Request{Work: 3600, Now: now, Checkpoints: rapid.Bool().Draw(t, "checkpoints"), Resume: 3 * time.Minute,
@@ -46,7 +46,7 @@ func request(t *rapid.T) rank.Request {
 	return q
 }
 
-func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
+func TestRank_AnswersAnyRequestSoundly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := request(t)
 		a := rank.Rank(q)
@@ -71,7 +71,7 @@ func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
 				t.Fatalf("frontier %+v", a.Frontier)
 			}
 		}
-		for i := range q.Offers { // whatever order they come in
+		for i := range q.Offers { // in any order
 			j := rapid.IntRange(0, i).Draw(t, "swap")
 			q.Offers[i], q.Offers[j] = q.Offers[j], q.Offers[i]
 		}
@@ -84,8 +84,8 @@ func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
 	})
 }
 
-// More money, more time or one more offer never makes the best plan dearer.
-func TestAWiderWishNeverCostsMore(t *testing.T) {
+// More money, more time or one more offer never makes the best plan more expensive.
+func TestRank_LooserRequestNeverCostsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := request(t)
 		a := rank.Rank(q)
@@ -104,7 +104,7 @@ func TestAWiderWishNeverCostsMore(t *testing.T) {
 	})
 }
 
-func TestManyOffersAndVariants(t *testing.T) {
+func TestRank_HandlesManyOffersAndVariants(t *testing.T) {
 	q := large(100, 5)
 	a := rank.Rank(q)
 	b := rank.Rank(q)
@@ -117,7 +117,7 @@ func TestManyOffersAndVariants(t *testing.T) {
 	}
 }
 
-// large has offers of 20 kinds with 1, 2, 4 and 8 accelerators in many zones, half of them spot.
+// large returns offers of 20 kinds with 1, 2, 4 and 8 accelerators in many zones, half of them spot.
 func large(offers, variants int) rank.Request {
 	r := rand.New(rand.NewPCG(7, 7))
 	q := rank.Request{Work: 3600 * 100, Now: now, Deadline: 200 * time.Hour, Checkpoints: true,
@@ -142,10 +142,9 @@ func large(offers, variants int) rank.Request {
 	return q
 }
 
-// BenchmarkRank holds 10,000 offers in 50 ways against the tenth of a second that a
-// plan may take on one core: with estimates that cost nothing, and with those of the
-// estimator, which has learned from runs and has answered nothing yet. The offers have
-// 20 accelerators of the catalogue, 1, 2, 4 and 8 of each: 80 shapes, 4,000 estimates.
+// BenchmarkRank ranks 10,000 offers in 50 variants, against the limit of a tenth of a second per plan on one core:
+// once with free estimates, once with an estimator that has learned from runs and has no cached answers. The offers
+// have 20 accelerators of the catalog, 1, 2, 4 and 8 of each: 80 shapes, 4,000 estimates.
 func BenchmarkRank(b *testing.B) {
 	for name, learned := range map[string]int{"rank-alone": -1, "by-arithmetic": 0, "learned-from-200-runs": 200} {
 		b.Run(name, func(b *testing.B) {
@@ -175,8 +174,7 @@ func BenchmarkRank(b *testing.B) {
 	}
 }
 
-// processor is the time that this process has had of all processors: what else
-// runs on the machine does not count.
+// processor returns the processor time of this process, which does not depend on other programs.
 func processor() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -185,8 +183,7 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// realistic gives the offers accelerators of the catalogue, and returns an estimator that
-// has learned from that many runs.
+// realistic gives the offers accelerators of the catalog, and returns an estimator that has learned from n runs.
 func realistic(q *rank.Request, learned int) *estimate.Estimator {
 	var kinds []catalog.Accelerator
 	for _, k := range catalog.Accelerators() {
@@ -214,7 +211,7 @@ func realistic(q *rank.Request, learned int) *estimate.Estimator {
 	return estimate.New(chips, nil, rows)
 }
 
-// asked is one of 50 ways to train a small transformer.
+// asked returns one of 50 ways to train a small transformer.
 func asked(v int) estimate.Request {
 	m, _ := shape.Published("gpt2")
 	return estimate.Request{

@@ -1,10 +1,9 @@
-// Package rank ranks plans: offers × machines × variants of a job, on spot or not,
-// by what they are expected to cost, when they are done, and how likely that is in
-// time. It says why each other option is not taken, what would be cheaper, and,
-// where nothing is feasible, which budget or deadline would be.
+// Package rank ranks plans for a job, which are combinations of an offer, a number of machines and a variant, on
+// spot or not. It ranks by expected cost, finish and probability of being in time. It explains why each other
+// option is not taken, what would be cheaper, and, if nothing is feasible, which budget or deadline would be.
 //
-// Offers with the same accelerator and count share an estimate; prices only rank
-// them. Formulas are in docs/formulas.md, section "Ranked plans".
+// Offers with the same accelerator and count share an estimate; prices only rank them. The formulas are in
+// docs/formulas.md, section "Ranked plans".
 package rank
 
 import (
@@ -18,131 +17,132 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Reason says why an option is not taken. The set is closed: it is a metric label.
+// Reason is why an option is not taken. The set is closed, because it is a metric label.
 type Reason string
 
-// Why an option is not taken.
+// Reasons for not taking an option.
 const (
-	CostsMore           Reason = "costs_more"            // it would do, and another is expected to cost less
-	TooSlow             Reason = "too_slow"              // the deadline is less likely than was promised
-	OverBudget          Reason = "over_budget"           // it is expected to cost more than the budget
-	DoesNotFit          Reason = "does_not_fit"          // its accelerators have not the memory
-	NoPrecision         Reason = "no_precision"          // its accelerators do not multiply in the job's format
-	InferenceOnly       Reason = "inference_only"        // its accelerators serve models and train none
-	InterruptedTooOften Reason = "interrupted_too_often" // spot: more work is lost than is done
-	OutlivesMachine     Reason = "outlives_machine"      // its machines end before the work, which saves nothing
-	NoEstimate          Reason = "no_estimate"           // its speed is unknown
-	Unpriced            Reason = "unpriced"              // its price is unknown, which is not zero
-	OtherCurrency       Reason = "other_currency"        // nothing is converted without a dated rate
-	OverPrice           Reason = "over_max_price"
-	WrongPlace          Reason = "wrong_place" // not in a region that the job allows
-	WrongKind           Reason = "wrong_kind"  // a kind of capacity that the job does not allow
-	// its price is paid for a year or three, whether it is used or not: no plan of one job buys that
+	CostsMore           Reason = "costs_more"            // suitable, but another is expected to cost less
+	TooSlow             Reason = "too_slow"              // the deadline is less likely than promised
+	OverBudget          Reason = "over_budget"           // its expected cost exceeds the budget
+	DoesNotFit          Reason = "does_not_fit"          // its accelerators lack the memory
+	NoPrecision         Reason = "no_precision"          // its accelerators do not support the job's format
+	InferenceOnly       Reason = "inference_only"        // its accelerators only serve models
+	InterruptedTooOften Reason = "interrupted_too_often" // spot: more work is lost than done
+	// its machines end before the work, and the job saves nothing
+	OutlivesMachine Reason = "outlives_machine"
+	NoEstimate      Reason = "no_estimate"    // its speed is unknown
+	Unpriced        Reason = "unpriced"       // its price is unknown, which is not zero
+	OtherCurrency   Reason = "other_currency" // nothing is converted without a dated rate
+	OverPrice       Reason = "over_max_price"
+	WrongPlace      Reason = "wrong_place" // not in a region that the job allows
+	WrongKind       Reason = "wrong_kind"  // a kind of capacity that the job does not allow
+	// its price is paid for one or three years whether used or not, which no plan of one job buys
 	NeedsCommitment Reason = "needs_commitment"
-	ManagedPlatform Reason = "managed_platform" // no engine runs jobs there; its price is for comparison
-	OtherMachine    Reason = "other_machine"    // not what the job asks for
-	NotAllowed      Reason = "not_allowed"      // a change of the job that is only proposed
+	ManagedPlatform Reason = "managed_platform" // no engine runs jobs there; its price is only for comparison
+	OtherMachine    Reason = "other_machine"    // does not meet the job's requirements
+	NotAllowed      Reason = "not_allowed"      // a change to the job that is only proposed
 )
 
-// Reasons are all reasons, the nearest to being taken first.
+// Reasons lists all reasons, the nearest to feasible first.
 var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, OutlivesMachine, DoesNotFit,
 	NoPrecision, InferenceOnly, NoEstimate, OverPrice, WrongPlace, WrongKind, NeedsCommitment, ManagedPlatform,
 	OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
-// Range is a value with the ends of the interval that holds it in four of five cases.
+// Range is a value with the interval that contains it in four of five cases.
 type Range struct {
 	Low   float64 `json:"low"`
 	Value float64 `json:"value"`
 	High  float64 `json:"high"`
 }
 
-// Exactly is a range without width.
+// Exactly returns a range of zero width.
 func Exactly(v float64) Range { return Range{v, v, v} }
 
 func (r Range) ok() bool {
 	return r.Low > 0 && r.Value >= r.Low && r.High >= r.Value && !math.IsInf(r.High, 0)
 }
 
-// Shape is all that an estimate depends on besides the job.
+// Shape is everything that an estimate depends on besides the job.
 type Shape struct {
 	Accelerator string // "" for none
 	Each        int    // accelerators in a machine
 	CPUs        int    // of a machine
 	Machines    int
-	// between machines, in Gbit/s, and between the accelerators of one, in GB/s one way, where that
-	// is not what their kind has; 0 is unknown
+	// between machines, in Gbit/s, and between the accelerators of a machine, in GB/s in one direction, if that
+	// differs from their type; 0: unknown
 	Network, Link float64
 }
 
 // Count returns how many accelerators work together.
 func (s Shape) Count() int { return s.Each * s.Machines }
 
-// Estimate is what a variant is expected to do on a shape.
+// Estimate is the expected performance of a variant on a shape.
 type Estimate struct {
-	Rate   Range      // work a second, of all machines together
-	Memory size.Bytes // of one accelerator at the peak; 0 is unknown
-	// Fits is nil where nobody knows.
+	Rate   Range      // work per second, of all machines together
+	Memory size.Bytes // peak of one accelerator; 0: unknown
+	// Fits is nil if unknown.
 	Fits   *bool
-	Source string // where the figures come from, in a sentence
-	Why    Reason // why it cannot be done there at all; "" where it can
+	Source string // where the figures come from, one sentence
+	Why    Reason // why it cannot run there at all; empty if it can
 }
 
 // Variant is a way to run the job: a precision, a batch, a smaller machine.
 type Variant struct {
 	Name string
-	// Work is how much there is to do against the job as it stands; 0 is 1.
+	// Work is the amount of work relative to the job as it stands; 0: 1.
 	Work float64
-	// Requirements is what this variant asks of a machine; nil is what the job asks.
+	// Requirements are this variant's requirements of a machine; nil: those of the job.
 	Requirements *catalog.Filter
-	// Recommendation is set where the job does not allow it as it stands: it is never
-	// chosen, and what it would save is reported.
+	// Recommendation is set if the job does not allow the variant as it stands. It is then never chosen, and its
+	// saving is reported.
 	Recommendation string
 }
 
-// Request is a job, and all that it could run on.
+// Request is a job with everything that it could run on.
 type Request struct {
 	Offers   []catalog.Listing
-	Hazards  map[market.OfferID]policy.Hazard // as seen; the prior where there is none
-	Variants []Variant                        // none is the job as it stands
+	Hazards  map[market.OfferID]policy.Hazard // observed hazards; the prior applies to others
+	Variants []Variant                        // none: the job as it stands
 	Estimate func(s Shape, variant int) (Estimate, bool)
 
 	Requirements catalog.Filter
-	Machines     []int   // counts of machines that work together; none is 1
+	Machines     []int   // numbers of machines that work together; none: 1
 	Work         float64 // in the unit of Estimate's rates
 
-	Deadline time.Duration // from now on; 0 is none
+	Deadline time.Duration // from now; 0: none
 	Budget   catalog.Figure
-	Promise  float64 // share of such jobs that must be in time; 0 is 0.9
+	Promise  float64 // share of such jobs that must be in time; 0: 0.9
 	Currency money.Currency
 
-	Start  time.Duration // from a machine to the first step
+	Start  time.Duration // from getting a machine to the first step
 	Resume time.Duration // the same, from a checkpoint
-	Save   time.Duration // that a checkpoint takes from the work
+	Save   time.Duration // time that a checkpoint takes from the work
 	Gap    time.Duration // expected wait for another spot machine
-	// Checkpoints says that an interruption repeats only what came after the last one.
+	// Checkpoints is set if an interruption repeats only the work after the last checkpoint.
 	Checkpoints bool
 
 	Data    Data
-	Storage catalog.Figure // of checkpoints, currency units an hour; unknown is left out, and said
-	// Kept is the size of the checkpoints that are kept, and PerGBMonth what providers take
-	// for keeping a gigabyte for a month: used where Storage is unknown.
+	Storage catalog.Figure // of checkpoints, currency units per hour; if unknown it is omitted and reported
+	// Kept is the size of the stored checkpoints, and PerGBMonth the providers' prices for storing a gigabyte for a
+	// month. They are used if Storage is unknown.
 	Kept       size.Bytes
 	PerGBMonth map[string]float64
 	Now        time.Time
-	Most       int // plans and rejections to return; 0 is all
+	Most       int // plans and rejections to return; 0: all
 }
 
-// Data is what must be brought to another region.
+// Data is the data that must be brought to another region.
 type Data struct {
 	Size     size.Bytes
-	Region   string         // "" where nothing is to be brought
-	Provider string         // in whose store it lies; "" is unknown, and none is then told from another
-	PerGB    catalog.Figure // currency units a gigabyte; unknown is left out, and said
+	Region   string         // empty if there is none
+	Provider string         // of the store; empty: unknown, and then all providers count as different
+	PerGB    catalog.Figure // currency units per gigabyte; if unknown it is omitted and reported
 	// PerGBRegion is the same to another region of that provider on the same continent.
 	PerGBRegion catalog.Figure
 }
 
-// Plan is an option with what is expected of it.
+// Plan is an option with its expected results.
 type Plan struct {
 	Offer    *catalog.Listing `json:"-"`
 	ID       market.OfferID   `json:"offer"`
@@ -150,21 +150,21 @@ type Plan struct {
 	Variant  string           `json:"variant,omitempty"`
 
 	Cost   Range    `json:"cost_usd"`              // in the request's currency
-	Data   float64  `json:"data_usd,omitempty"`    // of it, bringing the data there
-	Stored float64  `json:"storage_usd,omitempty"` // of it, keeping the checkpoints
+	Data   float64  `json:"data_usd,omitempty"`    // part of it for bringing the data there
+	Stored float64  `json:"storage_usd,omitempty"` // part of it for storing the checkpoints
 	Hours  Range    `json:"hours"`
-	Chance *float64 `json:"odds"` // of the deadline; null: there is none
+	Chance *float64 `json:"odds"` // of meeting the deadline; null: no deadline
 
-	// WorkHours is how long the work takes where nothing interrupts it.
+	// WorkHours is how long the work takes without interruptions.
 	WorkHours     float64 `json:"work_hours"`
 	Interruptions float64 `json:"interruptions"` // expected
-	LostHours     float64 `json:"lost_hours"`    // expected: work that is done twice, waits and restarts
+	LostHours     float64 `json:"lost_hours"`    // expected hours of repeated work, waits and restarts
 	IntervalS     float64 `json:"checkpoint_interval_s,omitempty"`
-	// Fallback is the on-demand offer that takes over when the slack is gone.
+	// Fallback is the on-demand offer that takes over when the slack is used up.
 	Fallback market.OfferID `json:"fallback,omitempty"`
 
 	Stale   bool     `json:"stale"`             // its price is never spent on without a live check
-	Missing []string `json:"missing,omitempty"` // what the cost leaves out, since nobody knows it
+	Missing []string `json:"missing,omitempty"` // unknown parts that the cost omits
 	Source  string   `json:"source,omitempty"`
 
 	why     Reason
@@ -180,30 +180,30 @@ type Rejection struct {
 	Why Reason `json:"why"`
 }
 
-// Answer is the ranked plans, and all that was weighed.
+// Answer is the ranked plans, and everything that was weighed.
 type Answer struct {
 	Feasible        bool             `json:"feasible"`
 	Considered      int              `json:"considered"` // options: offers × machines × variants
-	Plans           []Plan           `json:"plans"`      // feasible, the least expected cost first
-	Rejected        []Rejection      `json:"rejected"`   // of each other offer its best option
+	Plans           []Plan           `json:"plans"`      // feasible, the lowest expected cost first
+	Rejected        []Rejection      `json:"rejected"`   // the best option of each other offer
 	Counts          map[Reason]int   `json:"counts"`     // of all options
 	Frontier        []Point          `json:"frontier"`
 	Recommendations []Recommendation `json:"recommendations"`
-	Nearest         []Nearest        `json:"nearest"` // where nothing is feasible
+	Nearest         []Nearest        `json:"nearest"` // if nothing is feasible
 	Promise         float64          `json:"promise"`
 	Currency        money.Currency   `json:"currency"`
 }
 
-// ranking is a request being answered.
+// ranking is a request in progress.
 type ranking struct {
 	Request
 	z        float64 // quantile of the promise
 	rows     map[Shape]*row
-	onDemand map[Shape]*catalog.Listing // the cheapest that is not spot
+	onDemand map[Shape]*catalog.Listing // cheapest that is not spot
 	answer   Answer
 	all      []Plan // the best option of each offer that the job allows
 	relaxed  map[string]Plan
-	late     Plan // the cheapest that misses only the deadline
+	late     Plan // cheapest that misses only the deadline
 }
 
 // Rank answers a request.
@@ -232,7 +232,7 @@ func Rank(q Request) Answer {
 	return r.answer
 }
 
-// shape is what an estimate of an offer depends on.
+// shape returns the inputs of the estimate of an offer.
 func shape(l *catalog.Listing, machines int) Shape {
 	o := &l.Offer
 	s := Shape{Accelerator: o.Accelerator, Each: o.Accelerators, CPUs: o.CPUs, Machines: machines, Link: l.Link.V}
@@ -242,8 +242,8 @@ func shape(l *catalog.Listing, machines int) Shape {
 	return s
 }
 
-// alike is a shape without what an offer that takes over may have otherwise: the host's processors
-// beside accelerators, and how the machines are joined.
+// alike returns the shape without what may differ in an offer that takes over: the host's processors if there are
+// accelerators, and the interconnect.
 func (s Shape) alike() Shape {
 	s.Machines, s.Network, s.Link = 1, 0, 0
 	if s.Each > 0 {
@@ -270,7 +270,7 @@ func (r *ranking) fallbacks() {
 	}
 }
 
-// weigh looks at every machine count and variant of an offer.
+// weigh evaluates every machine count and variant of an offer.
 func (r *ranking) weigh(l *catalog.Listing) {
 	best, found := Plan{}, false
 	base := r.allows(&r.Requirements, l)
@@ -297,7 +297,7 @@ func (r *ranking) weigh(l *catalog.Listing) {
 	}
 }
 
-// judge says of one option why it would not do, and keeps it where it would under a change.
+// judge sets why one option is not feasible, and records it if a change of the job would make it feasible.
 func (r *ranking) judge(p *Plan, w *row, l *catalog.Listing, v int) {
 	change := r.Variants[v].Recommendation
 	if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
@@ -317,21 +317,21 @@ func (r *ranking) judge(p *Plan, w *row, l *catalog.Listing, v int) {
 	}
 }
 
-// tooLate keeps the cheapest plan that misses only the deadline.
+// tooLate records the cheapest plan that misses only the deadline.
 func (r *ranking) tooLate(p *Plan) {
 	if p.why == TooSlow && r.affords(p) && (r.late.course == nil || cheaper(p, &r.late) < 0) {
 		r.late = *p
 	}
 }
 
-// relax keeps the cheapest plan of what the job does not allow as it stands.
+// relax records the cheapest plan under a change that the job does not allow as it stands.
 func (r *ranking) relax(what string, p *Plan) {
 	if old, ok := r.relaxed[what]; !ok || cheaper(p, &old) < 0 {
 		r.relaxed[what] = *p
 	}
 }
 
-// allows says why the job does not allow an offer, or "".
+// allows returns why the job does not allow an offer, or "".
 func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 	switch {
 	case (l.Term.Commits() || l.Platform != "") && !r.loose(needs, l):
@@ -340,21 +340,23 @@ func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 		return NeedsCommitment
 	case l.Platform != "":
 		return ManagedPlatform
+	}
+	takes := needs.Takes(*l)
+	switch {
+	case !takes && !r.loose(needs, l):
+		return OtherMachine
 	case !l.Quote.Priced:
-		if needs.Takes(*l) || r.loose(needs, l) {
-			return Unpriced
-		}
-		return OtherMachine
-	case needs.Takes(*l):
-		if l.Offer.Currency != r.Currency {
-			return OtherCurrency
-		}
-		return ""
-	case !r.loose(needs, l):
-		return OtherMachine
+		return Unpriced
 	case l.Offer.Currency != r.Currency:
 		return OtherCurrency
+	case takes:
+		return ""
 	}
+	return tooStrict(needs, l)
+}
+
+// tooStrict says which need alone keeps the job off an offer.
+func tooStrict(needs *catalog.Filter, l *catalog.Listing) Reason {
 	f := *needs
 	if f.MaxRate = 0; f.Takes(*l) {
 		return OverPrice
@@ -370,7 +372,7 @@ func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 	return OtherMachine
 }
 
-// loose reports whether the machine itself would do.
+// loose reports whether the machine itself would suit the job.
 func (*ranking) loose(needs *catalog.Filter, l *catalog.Listing) bool {
 	f := *needs
 	f.MaxRate, f.Regions, f.Capacity, f.Providers = 0, nil, nil, nil

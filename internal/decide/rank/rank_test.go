@@ -27,7 +27,7 @@ func rate(s string) money.Rate {
 	return r
 }
 
-// sold is an offer of a machine in zone us-a with n accelerators of a kind.
+// sold returns an offer in zone us-a with n accelerators of a kind.
 func sold(kind string, n int, c market.Capacity, price string) catalog.Listing {
 	o := market.Offer{Provider: "x", Region: "us", Zone: "us-a", Machine: fmt.Sprintf("%s-%d", kind, n), Capacity: c,
 		CPUs: 8, Accelerator: kind, Accelerators: n, Currency: money.USD}
@@ -40,7 +40,7 @@ func sold(kind string, n int, c market.Capacity, price string) catalog.Listing {
 	return l
 }
 
-// takes says how many hours the work of 3600 units takes on each kind.
+// takes returns an estimate: the hours for 3600 units of work on each kind.
 func takes(hours map[string]rank.Range) func(rank.Shape, int) (rank.Estimate, bool) {
 	return func(s rank.Shape, _ int) (rank.Estimate, bool) {
 		h, ok := hours[s.Accelerator]
@@ -54,7 +54,7 @@ func near(a, b, rel float64) bool { return math.Abs(a-b) <= rel*max(math.Abs(a),
 
 func id(p rank.Plan) string { return strings.TrimSuffix(p.Offer.Offer.Machine, "-1") }
 
-func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
+func TestRank_SlowMachineWinsUnlessTheDeadlineIsTight(t *testing.T) {
 	q := rank.Request{
 		Offers:   []catalog.Listing{sold("fast", 1, market.OnDemand, "4.00"), sold("slow", 1, market.OnDemand, "1.40")},
 		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "slow": rank.Exactly(2.2)}), Work: 3600, Now: now,
@@ -73,7 +73,7 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 		if want == "slow" && (len(a.Plans) != 2 || len(a.Recommendations) != 0) {
 			t.Errorf("deadline %v: %+v", deadline, a)
 		}
-		if want == "fast" { // what was given up, and what time it would need
+		if want == "fast" { // the rejected option, and the time that it needs
 			if len(a.Rejected) != 1 || a.Rejected[0].Why != rank.TooSlow {
 				t.Errorf("rejected %+v", a.Rejected)
 			}
@@ -91,9 +91,9 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 	}
 }
 
-// TestTheDeadlineDecidesAmongGenerations has the shape of the published LoRA runs of
-// Llama-2-70B on eight H100, H200 and B200: about the same cost, 2.2 times in time.
-func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
+// TestRank_DeadlineDecidesAmongGenerations follows the published LoRA runs of Llama-2-70B on eight H100, H200 and
+// B200: about the same cost, a factor of 2.2 in time.
+func TestRank_DeadlineDecidesAmongGenerations(t *testing.T) {
 	q := rank.Request{
 		Offers: []catalog.Listing{sold("H100", 8, market.OnDemand, "24"), sold("H200", 8, market.OnDemand, "29"),
 			sold("B200", 8, market.OnDemand, "53")},
@@ -120,9 +120,9 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 	}
 }
 
-// TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds takes the prices of
-// the embedded catalogue: the three cost about the same, and differ 2.2 times in time.
-func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T) {
+// TestCatalog_PricesOfThreeGenerationsMatchTheirSpeeds uses the prices of the embedded catalog: the three cost
+// about the same, and differ by a factor of 2.2 in time.
+func TestCatalog_PricesOfThreeGenerationsMatchTheirSpeeds(t *testing.T) {
 	a := rank.Rank(rank.Request{
 		Offers: catalog.Builtin().Listings,
 		Requirements: catalog.Filter{Providers: []string{"aws"},
@@ -143,7 +143,7 @@ func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T)
 	}
 }
 
-func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
+func TestRank_StatesWhyEachOptionWasRejected(t *testing.T) {
 	no := false
 	offers := []catalog.Listing{
 		sold("best", 1, market.OnDemand, "1"), sold("dear", 1, market.OnDemand, "2"),
@@ -218,7 +218,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	}
 }
 
-func TestARecommendationIsNeverChosen(t *testing.T) {
+func TestRecommendation_IsNeverChosen(t *testing.T) {
 	q := rank.Request{
 		Offers: []catalog.Listing{sold("gpu", 1, market.OnDemand, "2")}, Work: 3600, Now: now,
 		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Recommendation: "mixed precision"},
@@ -245,7 +245,7 @@ func TestARecommendationIsNeverChosen(t *testing.T) {
 	}
 }
 
-func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
+func TestRank_InfeasibleRequestNamesTheNearestFeasible(t *testing.T) {
 	q := rank.Request{
 		Offers: []catalog.Listing{sold("fast", 1, market.OnDemand, "10"), sold("mid", 1, market.OnDemand, "3"),
 			sold("slow", 1, market.OnDemand, "1")},
@@ -269,7 +269,7 @@ func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
 			t.Errorf("%+v, want %+v", n, w)
 		}
 	}
-	for _, n := range a.Nearest { // and each holds
+	for _, n := range a.Nearest { // each of them is feasible
 		fixed := q
 		if n.Wish == "budget" {
 			fixed.Budget = catalog.Known(n.Cost)
@@ -287,7 +287,7 @@ func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
 	}
 }
 
-func TestTheOddsFollowTheInterval(t *testing.T) {
+func TestOdds_FollowTheInterval(t *testing.T) {
 	q := rank.Request{
 		Offers:   []catalog.Listing{sold("gpu", 1, market.OnDemand, "1")},
 		Estimate: takes(map[string]rank.Range{"gpu": {Low: 8, Value: 10, High: 12.5}}), Work: 3600, Now: now, Promise: 0.01,
@@ -311,7 +311,7 @@ func TestTheOddsFollowTheInterval(t *testing.T) {
 	}
 }
 
-// simulate plays a spot run: machines last exponentially, every interval is saved.
+// simulate simulates a spot run: machine lifetimes are exponential, and every interval is saved.
 func simulate(r *rand.Rand, work, between, start, resume, gap, save, tau float64, checkpoints bool) (hours,
 	held float64) {
 	t, paid, done, begin := 0.0, 0.0, 0.0, start
@@ -334,7 +334,7 @@ func simulate(r *rand.Rand, work, between, start, resume, gap, save, tau float64
 	}
 }
 
-func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
+func TestSpotCourse_MatchesASimulation(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
 		hours       float64
@@ -344,7 +344,7 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 	}{{10, 4 * time.Hour, true, 0.01}, {40, 2 * time.Hour, true, 0.01}, {3, 30 * time.Minute, true, 0.03},
 		{4, 4 * time.Hour, false, 0.03}, {1, 8 * time.Hour, false, 0.02}} {
 		o := sold("gpu", 1, market.Spot, "1")
-		served := 99*c.between - 4*time.Hour // the prior and 98 interruptions make this mean
+		served := 99*c.between - 4*time.Hour // the prior and 98 interruptions give this mean
 		q := rank.Request{
 			Offers: []catalog.Listing{o}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(c.hours)}),
 			Work: 3600, Now: now, Checkpoints: c.checkpoints, Storage: catalog.Known(0),
@@ -364,14 +364,14 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 	}
 }
 
-func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
+func TestSpotCourse_FallsBackToOnDemandWithoutSlack(t *testing.T) {
 	spot, onDemand := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
 	q := rank.Request{
 		Offers: []catalog.Listing{spot, onDemand}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}),
 		Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: catalog.Known(0),
 	}
 	var before float64
-	// the nearer the deadline, the more of it is bought on-demand
+	// the nearer the deadline, the larger the on-demand part
 	for i, hours := range []float64{40, 14, 12, 11, 10.5, 10.2} {
 		q.Deadline = time.Duration(hours * float64(time.Hour))
 		a := rank.Rank(q)
@@ -394,9 +394,9 @@ func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
 	}
 }
 
-// Data in a provider's store costs less to its other regions of the continent than to
-// anywhere else, nothing where it lies, and nobody knows what across an ocean.
-func TestDataIsPaidForByWhereItGoes(t *testing.T) {
+// Data in a provider's store costs less to its other regions of the continent than elsewhere, and nothing within
+// its region. The cost across an ocean is unknown.
+func TestTransfer_CostDependsOnTheDestination(t *testing.T) {
 	for where, want := range map[string]float64{"aws us-east-1": 0, "aws us-west-2": 2, "aws eu-west-1": -1,
 		"gcp us-central1": 9, "gcp us-east-1": 9} {
 		provider, region, _ := strings.Cut(where, " ")
@@ -410,7 +410,8 @@ func TestDataIsPaidForByWhereItGoes(t *testing.T) {
 			Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
 		}).Plans[0]
 		unknown := slices.Contains(p.Missing, "transfer")
-		if unknown != (want < 0) || !near(p.Cost.Value, 1+max(0, want)+0.02, 1e-9) { // an hour of 730 GB at 2 cents a month
+		// an hour of 730 GB at 2 cents per month
+		if unknown != (want < 0) || !near(p.Cost.Value, 1+max(0, want)+0.02, 1e-9) {
 			t.Errorf("%s: %v without %v, want $%g more", where, p.Cost, p.Missing, want)
 		}
 		if !near(p.Data, max(0, want), 1e-9) || !near(p.Stored, 0.02, 1e-9) {
@@ -419,7 +420,7 @@ func TestDataIsPaidForByWhereItGoes(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyKnowsIsNamedAndNeverZero(t *testing.T) {
+func TestRank_NamesUnknownCosts(t *testing.T) {
 	o := sold("gpu", 1, market.OnDemand, "1")
 	q := rank.Request{
 		Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true,

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Point is a plan on the frontier: nothing is both cheaper and sooner.
+// Point is a plan on the frontier: no other plan is both cheaper and sooner.
 type Point struct {
 	Offer    market.OfferID `json:"offer"`
 	Machines int            `json:"machines"`
@@ -18,9 +18,8 @@ type Point struct {
 	Feasible bool           `json:"feasible"`
 }
 
-// frontier returns the plans of which none is both cheaper and sooner, the
-// soonest first. What misses the deadline or the budget is on it too: it shows
-// what either costs.
+// frontier returns the plans for which no other is both cheaper and sooner, the soonest first. It includes plans
+// that miss the deadline or the budget, to show what either costs.
 func frontier(all []*Plan) []Point {
 	var list []Point
 	for _, p := range all {
@@ -40,23 +39,23 @@ func frontier(all []*Plan) []Point {
 	return kept
 }
 
-// What a recommendation changes, besides the names of variants.
+// Changes that a recommendation makes, besides the names of variants.
 const (
 	Elsewhere     = "elsewhere"      // another region
-	OtherCapacity = "other_capacity" // spot where the job does not allow it, or the reverse
+	OtherCapacity = "other_capacity" // spot although the job does not allow it, or the reverse
 	LaterDeadline = "later"          // a later deadline
 )
 
 // Recommendation is a change that would make the job cheaper, or feasible.
 type Recommendation struct {
 	Name  string `json:"name"`
-	Saves *Range `json:"saves_usd"` // null: there is no plan to compare with
+	Saves *Range `json:"saves_usd"` // null: no plan to compare with
 	Plan  Plan   `json:"plan"`
-	// Hours is what the deadline would have to be, for LaterDeadline.
+	// Hours is the deadline that LaterDeadline needs.
 	Hours float64 `json:"deadline_hours,omitempty"`
 }
 
-// recommendations returns what would save something, the most first.
+// recommendations returns the changes that would save something, the largest saving first.
 func (r *ranking) recommendations() []Recommendation {
 	list := []Recommendation{}
 	add := func(name string, p Plan, hours float64) {
@@ -66,7 +65,7 @@ func (r *ranking) recommendations() []Recommendation {
 			if p.Cost.Value >= now.Value {
 				return
 			}
-			// Both ends move together: what makes one run slower makes the other slower too.
+			// Both ends move together: what slows one run slows the other too.
 			l.Saves = &Range{min(now.Low-p.Cost.Low, now.High-p.Cost.High), now.Value - p.Cost.Value,
 				max(now.Low-p.Cost.Low, now.High-p.Cost.High)}
 		}
@@ -91,21 +90,21 @@ func (r *ranking) recommendations() []Recommendation {
 	return list
 }
 
-// needs returns the least deadline in hours that keeps the promise on a plan.
+// needs returns the shortest deadline in hours that keeps the promise with a plan.
 func (r *ranking) needs(p *Plan) float64 {
 	return p.course.hours * math.Exp(r.z*p.course.sigma)
 }
 
-// Nearest is the least change of a wish that makes it feasible.
+// Nearest is the smallest change of a requirement that makes it feasible.
 type Nearest struct {
 	Wish  string  `json:"wish"`           // budget, deadline, or both
-	Cost  float64 `json:"cost_usd"`       // that the budget must be
-	Hours float64 `json:"deadline_hours"` // that the deadline must be; 0: as it is, or none
+	Cost  float64 `json:"cost_usd"`       // budget that would be needed
+	Hours float64 `json:"deadline_hours"` // deadline that would be needed; 0: unchanged, or none
 	Plan  Plan    `json:"plan"`
 }
 
-// nearest returns the least budget for the deadline, the least deadline for the
-// budget, and, where neither is enough, the cheapest plan of all.
+// nearest returns the smallest budget for the deadline, the shortest deadline for the budget, and, if neither
+// suffices, the cheapest plan of all.
 func (r *ranking) nearest(all []*Plan) []Nearest {
 	cost := func(p *Plan) float64 { return p.Cost.Value }
 	inTime := func(p *Plan) bool { return !p.timed || p.chance >= r.Promise }
@@ -125,10 +124,11 @@ func (r *ranking) nearest(all []*Plan) []Nearest {
 	return list
 }
 
-// affords reports whether a plan is expected to keep to the budget.
+// affords reports whether a plan is expected to stay within the budget.
 func (r *ranking) affords(p *Plan) bool { return !r.Budget.OK || p.Cost.Value <= r.Budget.V }
 
-// least is the first of the plans that miss deadline or budget only, and fit, of the least value.
+// least returns the first plan with the lowest value among those that miss only the deadline or budget and satisfy
+// fits.
 func least(all []*Plan, fits func(*Plan) bool, value func(*Plan) float64) *Plan {
 	var best *Plan
 	for _, p := range all {

@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// onTerms is l on other terms.
+// onTerms returns l with other terms.
 func onTerms(l catalog.Listing, t catalog.Term, platform string) catalog.Listing {
 	l.Term, l.Platform = t, platform
 	l.Offer.ID += market.OfferID("/" + string(t) + "@" + platform)
 	return l
 }
 
-func TestATermThatCommitsAndAManagedPlatformAreRefusedHoweverCheap(t *testing.T) {
+func TestTerms_CommitmentsAndPlatformsAreRefused(t *testing.T) {
 	own := sold("gpu", 1, market.OnDemand, "4")
 	term := onTerms(sold("gpu", 1, market.Reserved, "0.01"), "reserved-1y-no-upfront", "")
 	managed := onTerms(sold("gpu", 1, market.OnDemand, "0.02"), "", "sagemaker")
@@ -39,7 +39,7 @@ func TestATermThatCommitsAndAManagedPlatformAreRefusedHoweverCheap(t *testing.T)
 		why[other.Offer.ID] != rank.OtherMachine {
 		t.Errorf("refused as %v", why)
 	}
-	// nor do they take over a spot run whose slack is gone
+	// nor do they replace a spot run without slack
 	spot := sold("gpu", 1, market.Spot, "1")
 	q.Offers, q.Deadline, q.Checkpoints = []catalog.Listing{spot, term, managed}, 3*time.Hour, true
 	for _, p := range rank.Rank(q).Plans {
@@ -49,8 +49,8 @@ func TestATermThatCommitsAndAManagedPlatformAreRefusedHoweverCheap(t *testing.T)
 	}
 }
 
-func TestAMachinesLifeEndsItForCertain(t *testing.T) {
-	// how long a machine is held on average, by drawing it
+func TestLife_EndsTheMachineForCertain(t *testing.T) {
+	// the mean time a machine is held, by simulation
 	const mean, life = 30.0, 24.0
 	rng := rand.New(rand.NewPCG(1, 2))
 	sum := 0.0
@@ -85,7 +85,7 @@ func TestAMachinesLifeEndsItForCertain(t *testing.T) {
 	}
 }
 
-func TestWorkThatSavesNothingNeverOutlivesItsMachine(t *testing.T) {
+func TestLife_BoundsWorkWithoutCheckpoints(t *testing.T) {
 	for _, c := range []struct {
 		hours    float64
 		capacity market.Capacity

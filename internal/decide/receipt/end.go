@@ -2,8 +2,8 @@ package receipt
 
 import "strings"
 
-// EndText is how an attempt or a machine ended, for people. A machine that ended by itself, with
-// nothing said by its agent, is told by its provider as stopped.
+// EndText describes how an attempt or a machine ended. The provider reports a machine that ended without a message
+// from its agent as stopped.
 func EndText(end string) string {
 	switch end {
 	case "stopped":
@@ -14,7 +14,7 @@ func EndText(end string) string {
 	return strings.ReplaceAll(end, "_", " ")
 }
 
-// WhyNext says why another attempt followed one that ended so; before is that one's name.
+// WhyNext explains why another attempt followed. before is the name of the attempt that ended, end is how it ended.
 func WhyNext(before, end string) string {
 	switch end {
 	case "stopped":

@@ -2,8 +2,8 @@ package receipt
 
 import "testing"
 
-// An attempt whose machine ended without a message was not stopped by anybody.
-func TestAnEndIsSaidInPlainWords(t *testing.T) {
+// If a machine ended without a message, nobody stopped its attempt.
+func TestEndText_IsPlain(t *testing.T) {
 	t.Parallel()
 	for end, want := range map[string][2]string{
 		"stopped":   {"agent lost", "the agent of attempt 1 was lost: its machine ended without a message"},

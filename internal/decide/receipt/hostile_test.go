@@ -11,11 +11,11 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// hostile is a text that acts where a page takes it for a part of itself.
+// hostile is a text that acts if a page embeds it unescaped.
 const hostile = `'"></title></style></svg><script>document.title='owned'</script>` +
 	`<img src=x onerror="document.title='owned'"><a href="javascript:1">`
 
-// fill sets every text that v holds to the hostile one.
+// fill sets every text in v to the hostile one.
 func fill(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -53,14 +53,14 @@ func fill(v reflect.Value) (n int) {
 	return n
 }
 
-// hostilePages returns receipts as pages, in which each text tries to act, and how many texts each has.
+// hostilePages returns receipts as pages with every text hostile, and the number of texts in each.
 func hostilePages(t *testing.T) (pages map[string][]byte, texts map[string]int) {
 	t.Helper()
 	pages, texts = map[string][]byte{}, map[string]int{}
 	for name, r := range map[string]Receipt{"sample": sample(), "large": large()} {
 		currency := r.Currency
 		texts[name] = fill(reflect.ValueOf(&r).Elem())
-		r.Currency = currency // a code of three letters: checked where it enters
+		r.Currency = currency // a code of three letters, checked on input
 		page, err := r.HTML()
 		if err != nil {
 			t.Fatal(err)
@@ -70,8 +70,9 @@ func hostilePages(t *testing.T) (pages map[string][]byte, texts map[string]int) 
 	return pages, texts
 }
 
-// Whoever submits a job names it, its metrics, its offers and its outputs; the page of its receipt shows that as text.
-func TestNothingThatAReceiptSaysActsInItsPage(t *testing.T) {
+// A submitter chooses the names of the job, its metrics, offers and outputs; the page of its receipt shows them as
+// text.
+func TestHTML_ShowsHostileTextAsText(t *testing.T) {
 	t.Parallel()
 	pages, texts := hostilePages(t)
 	for name, page := range pages {
@@ -86,8 +87,8 @@ func TestNothingThatAReceiptSaysActsInItsPage(t *testing.T) {
 	}
 }
 
-// A browser agrees.
-func TestNothingThatAReceiptSaysActsInChromium(t *testing.T) {
+// A real browser runs none of them either.
+func TestHTML_HostileTextIsInertInChromium(t *testing.T) {
 	lane.Component(t, "host")
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -111,7 +112,7 @@ func TestNothingThatAReceiptSaysActsInChromium(t *testing.T) {
 	}
 }
 
-func TestNothingThatAReceiptSaysSteersATerminal(t *testing.T) {
+func TestText_HostileTextIsInertInATerminal(t *testing.T) {
 	t.Parallel()
 	r := large()
 	r.Reason, r.LossName = "x\x1b]0;owned\a", "loss\x1b[2J\u202e"

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// HTML is the receipt as one page that needs nothing else.
+// HTML renders the receipt as one self-contained page.
 func (r Receipt) HTML() ([]byte, error) {
 	var b bytes.Buffer
 	err := page.Execute(&b, struct {
@@ -73,14 +73,14 @@ func (r Receipt) timeline() string {
 	return draw.Timeline(blocks, marks)
 }
 
-// has reports whether the attempt had the machine.
+// has reports whether the attempt ran on the machine.
 func (t Try) has(instance string) bool {
 	return t.Instance == instance || slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.Instance == instance })
 }
 
 func (r Receipt) since(t time.Time) float64 { return t.Sub(r.SubmittedMarket).Seconds() }
 
-// digits writes the numbers of an axis that reaches to most: three digits that count.
+// digits returns a formatter for the labels of an axis up to most, with three significant digits.
 func digits(most float64) func(float64) string {
 	places := 2
 	if most > 0 && most < 1 {
@@ -89,7 +89,7 @@ func digits(most float64) func(float64) string {
 	return func(v float64) string { return fmt.Sprintf("%.*f", places, v) }
 }
 
-// inCurrency is a number of an axis with its unit.
+// inCurrency adds the currency to an axis label.
 func inCurrency(c money.Currency, number string) string {
 	if c == money.USD {
 		return "$" + number
@@ -147,7 +147,7 @@ func (r Receipt) lossChart() string {
 //go:embed page.html
 var pageText string
 
-// PageBegin is how every page begins, whatever its version: a file that begins so is a receipt.
+// PageBegin starts every page of every version; it identifies a file as a receipt.
 const PageBegin = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Receipt for `

@@ -1,5 +1,5 @@
-// Package receipt says what a job cost, why, and what it would have cost
-// otherwise: as a value, as text and as one page.
+// Package receipt reports the cost of a job, its reasons, and the cost of the alternatives, as a value, as text and
+// as one HTML page.
 package receipt
 
 import (
@@ -17,8 +17,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Receipt is the account of one job. Amounts are exact; fields named _usd are
-// estimates. Unknown is null.
+// Receipt is the account of one job. Amounts are exact; fields whose JSON name contains _usd are estimates. Null
+// means unknown.
 type Receipt struct {
 	Job      string         `json:"job"`
 	Name     string         `json:"name"`
@@ -26,16 +26,17 @@ type Receipt struct {
 	Reason   string         `json:"reason"`
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`
-	// the same work, as it was done, on the cheapest on-demand offer that could have done it, start-up
-	// included; null: the job did not succeed, or none was for sale
+	// the same work on the cheapest on-demand offer that fits, start-up included; null if the job did not succeed
+	// or no such offer existed
 	OnDemandCost     *money.Amount `json:"on_demand_cost"`
 	OnDemandOffer    string        `json:"on_demand_offer"`
 	Saved            *money.Amount `json:"saved"`
 	SavedShare       *float64      `json:"saved_share"`
-	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
-	AlreadyPaid      *money.Amount `json:"already_paid"`       // what of the cost was on reserved machines; null: none
-	// IdleAfter is what its machines cost after it, while they waited for the next job: its team's,
-	// and not in the cost; null: none waited.
+	CostWithoutRules money.Amount  `json:"cost_without_rules"` // without the provider's billing rules
+	// the part of the cost on reserved machines; null if none
+	AlreadyPaid *money.Amount `json:"already_paid"`
+	// IdleAfter is the cost of its machines while they waited for the next job. The team pays it; the cost above
+	// excludes it. Null if none waited.
 	IdleAfter       *money.Amount `json:"idle_after"`
 	Budget          *money.Amount `json:"budget"`
 	DeadlineMet     *bool         `json:"deadline_met"`
@@ -49,23 +50,24 @@ type Receipt struct {
 	Market          string        `json:"market"`
 
 	Attempts      int                         `json:"attempts"`
-	Interrupted   int                         `json:"interrupted"`   // attempts that interruptions ended
-	Interruptions []Interruption              `json:"interruptions"` // of machines
+	Interrupted   int                         `json:"interrupted"`   // attempts ended by interruptions
+	Interruptions []Interruption              `json:"interruptions"` // per machine
 	Tries         []Try                       `json:"tries"`
 	Uses          map[ledger.Use]money.Amount `json:"uses"`
-	// Categories is the cost by what was bought: compute, storage, address, …
+	// Categories is the cost by category: compute, storage, address and so on.
 	Categories      map[ledger.Category]money.Amount `json:"categories"`
 	Step            int64                            `json:"step"`
 	Total           *int64                           `json:"total"`
 	CostPer1000     *float64                         `json:"cost_per_1000_steps_usd"`
 	CostPerEpoch    *float64                         `json:"cost_per_epoch_usd"`
-	LostSeconds     float64                          `json:"lost_seconds"` // market time of work that was paid and lost
+	LostSeconds     float64                          `json:"lost_seconds"` // market time of paid work that was lost
 	Checkpoints     int                              `json:"checkpoints"`
 	CheckpointBytes int64                            `json:"checkpoint_bytes_uploaded"`
-	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
+	// SaveTrouble is why the newest checkpoint could not be copied, or what its copy lacks; empty if it is
+	// complete.
 	SaveTrouble     string             `json:"save_trouble,omitempty"`
-	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall
-	IntervalSeconds *float64           `json:"interval_seconds"` // in force at the end, wall
+	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall time
+	IntervalSeconds *float64           `json:"interval_seconds"` // in force at the end, wall time
 	Metrics         map[string]float64 `json:"metrics,omitempty"`
 	Decisions       []Decision         `json:"decisions"`
 	Tips            []Tip              `json:"tips"`
@@ -74,18 +76,18 @@ type Receipt struct {
 	LossName        string             `json:"loss_name,omitempty"`
 	Spend           []Spent            `json:"spend,omitempty"`
 	Outputs         string             `json:"outputs,omitempty"`
-	// Telemetry is what its machines were measured to do; null: nothing is known.
+	// Telemetry summarizes the measurements of its machines; null if there are none.
 	Telemetry *Telemetry `json:"telemetry"`
 }
 
-// Interruption is a machine that the provider took.
+// Interruption is the interruption of one machine by its provider.
 type Interruption struct {
 	Instance string    `json:"instance"`
-	Node     int       `json:"node"` // its rank, where the attempt had several machines
+	Node     int       `json:"node"` // its rank, if the attempt had several machines
 	At       time.Time `json:"at"`   // wall
 	MarketAt time.Time `json:"market_at"`
-	Notice   float64   `json:"notice"`   // wall seconds given; 0 for none
-	Restored *string   `json:"restored"` // manifest that the next attempt began from
+	Notice   float64   `json:"notice"`   // wall seconds; 0 for none
+	Restored *string   `json:"restored"` // manifest that the next attempt restored
 }
 
 // Try is one attempt.
@@ -95,9 +97,9 @@ type Try struct {
 	Offer    string                      `json:"offer"`
 	Capacity string                      `json:"capacity"`
 	From     time.Time                   `json:"from"`  // market
-	Begun    *time.Time                  `json:"begun"` // market: the program ran
+	Begun    *time.Time                  `json:"begun"` // when the program started, market time
 	Until    time.Time                   `json:"until"` // market
-	Rate     money.Rate                  `json:"rate"`  // of an hour, at launch
+	Rate     money.Rate                  `json:"rate"`  // per hour, at launch
 	Cost     money.Amount                `json:"cost"`
 	Uses     map[ledger.Use]money.Amount `json:"uses"`
 	First    int64                       `json:"first_step"`
@@ -105,10 +107,10 @@ type Try struct {
 	Restored string                      `json:"restored,omitempty"`
 	End      string                      `json:"end"`
 	Rules    []Rule                      `json:"rules,omitempty"`
-	Nodes    []Node                      `json:"nodes,omitempty"` // where the attempt had several machines, by rank
+	Nodes    []Node                      `json:"nodes,omitempty"` // by rank, if the attempt had several machines
 }
 
-// Node is a machine of an attempt that has several.
+// Node is one machine of an attempt on several.
 type Node struct {
 	Node     int                         `json:"node"` // its rank
 	Instance string                      `json:"instance"`
@@ -119,50 +121,51 @@ type Node struct {
 	End      string                      `json:"end"`
 }
 
-// Rule is a line of a bill that is not plain seconds.
+// Rule is a line of a bill beyond plain seconds.
 type Rule struct {
 	Rule   string       `json:"rule"`
 	Amount money.Amount `json:"amount"`
 }
 
-// Decision is what was decided, and why.
+// Decision is one decision and its reason.
 type Decision struct {
 	MarketAt time.Time `json:"market_at"`
-	Take     string    `json:"take"` // "" for waiting
+	Take     string    `json:"take"` // offer; empty for waiting
 	Why      string    `json:"why"`
 	Mode     string    `json:"mode"`
 	Rejected []string  `json:"rejected,omitempty"`
-	// Refused is why a launch was refused before: no_capacity, quota, price, throttled, not_for_sale; "": none was
+	// Refused is why the provider refused an earlier launch: no_capacity, quota, price, throttled, not_for_sale;
+	// empty: none
 	Refused string `json:"refused,omitempty"`
 }
 
-// Tip is what would make the next run cheaper.
+// Tip is advice that would make the next run cheaper.
 type Tip struct {
 	Text  string   `json:"text"`
 	Saves *float64 `json:"saves_usd"` // null: not computed
 }
 
-// Ledger says whether the ledger is balanced.
+// Ledger reports whether the ledger balances.
 type Ledger struct {
 	Postings int         `json:"postings"`
 	Head     ledger.Hash `json:"head"`
 	Agrees   bool        `json:"agrees"`
 }
 
-// Sample is the metric at a step.
+// Sample is the value of the loss metric at a step.
 type Sample struct {
 	Step  int64     `json:"step"`
 	At    time.Time `json:"market_at"`
 	Value float64   `json:"value"`
 }
 
-// Spent is the spend at a time.
+// Spent is the amount spent up to a time.
 type Spent struct {
 	At     time.Time    `json:"market_at"`
 	Amount money.Amount `json:"amount"`
 }
 
-// Check holds the receipt against itself: the attempts, the uses and the whole agree exactly.
+// Check verifies the sums: attempts, uses and categories each add up to the cost exactly.
 func (r Receipt) Check() error {
 	tries, uses, rules := money.Amount{}, money.Amount{}, money.Amount{}
 	for _, t := range r.Tries {
@@ -189,16 +192,16 @@ func (r Receipt) Check() error {
 	case tries != r.Cost:
 		return fmt.Errorf("the attempts cost %v, the job %v", tries, r.Cost)
 	case bought != r.Cost:
-		return fmt.Errorf("what was bought cost %v, the job %v", bought, r.Cost)
+		return fmt.Errorf("the categories cost %v, the job %v", bought, r.Cost)
 	case uses != r.Cost:
 		return fmt.Errorf("the uses cost %v, the job %v", uses, r.Cost)
 	case r.Cost.Sub(rules) != r.CostWithoutRules:
-		return fmt.Errorf("without rules it is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
+		return fmt.Errorf("the cost without rules is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
 	}
 	return nil
 }
 
-// money writes an amount; a job that cost less than a cent has two more places.
+// money formats an amount; for a job below one cent it adds two decimals.
 func (r Receipt) money(a money.Amount) string {
 	places := 4
 	if f := r.Cost.Float(); f > 0 && f < 0.01 {
@@ -207,8 +210,7 @@ func (r Receipt) money(a money.Amount) string {
 	return money.Format(a, r.Currency, places)
 }
 
-// interrupted says how many attempts an interruption ended, and of a job on several machines of how
-// many machines.
+// interrupted counts the interrupted attempts, and the interrupted machines if they differ.
 func (r Receipt) interrupted() string {
 	text := draw.Count(r.Interrupted, "interruption")
 	if n := len(r.Interruptions); n != r.Interrupted {
@@ -217,7 +219,7 @@ func (r Receipt) interrupted() string {
 	return text
 }
 
-// verdict is the outcome in a few words.
+// verdict returns the outcome in a few words.
 func (r Receipt) verdict() string {
 	words := []string{r.State + " (" + strings.ReplaceAll(r.Reason, "_", " ") + ")"}
 	if r.DeadlineMet != nil {
@@ -230,7 +232,7 @@ func (r Receipt) verdict() string {
 	return strings.Join(words, ", ")
 }
 
-// Text is the receipt for a terminal of that width, in columns; 0 is a file.
+// Text renders the receipt for a terminal of width columns. 0 means a file, at 80 columns.
 func (r Receipt) Text(width int) string {
 	if width == 0 {
 		width = 80
@@ -274,7 +276,7 @@ func (r Receipt) Text(width int) string {
 	for _, t := range r.Tips {
 		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
 	}
-	return strings.Map(func(c rune) rune { // some of it is what the program said
+	return strings.Map(func(c rune) rune { // parts of the text come from the program
 		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
 			return unicode.ReplacementChar
 		}
@@ -282,7 +284,7 @@ func (r Receipt) Text(width int) string {
 	}, b.String())
 }
 
-// costs writes what the job cost, and what the money did.
+// costs writes the rows of the cost and of its uses.
 func (r Receipt) costs(row func(name, value, note string)) {
 	note := ""
 	if r.Budget != nil {
@@ -317,7 +319,7 @@ func (r Receipt) costs(row func(name, value, note string)) {
 	}
 }
 
-// attempts is the table of attempts. Those that were refused a machine are none: the others count from 1.
+// attempts renders the table of attempts, numbered from 1. Launches that the provider refused are not in it.
 func (r Receipt) attempts(width int) string {
 	var rows [][]string
 	for n, t := range r.Tries {
@@ -338,7 +340,7 @@ func (r Receipt) attempts(width int) string {
 	}, rows, width)
 }
 
-// lost says how much market time of paid work was done twice.
+// lost describes how much market time of paid work was lost.
 func (r Receipt) lost() string {
 	if r.LostSeconds <= 0 {
 		return "no paid work was lost"
@@ -353,5 +355,5 @@ func saves(t Tip) string {
 	return fmt.Sprintf(" (about %s)", money.ShortFloat(*t.Saves, money.USD))
 }
 
-// uses in the order in which they are shown.
+// uses lists the uses in display order.
 var uses = []ledger.Use{ledger.Useful, ledger.StartUp, ledger.Lost, ledger.Idle, ledger.Open}

@@ -22,7 +22,7 @@ func amount(s string) money.Amount {
 	return a
 }
 
-// sample is a job of two attempts, the first of which was interrupted without notice.
+// sample is a job of two attempts, the first one interrupted without notice.
 func sample() Receipt {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	budget, firm, saved, share, met := amount("3"), amount("2"), amount("1.4"), 0.7, true
@@ -52,7 +52,7 @@ func sample() Receipt {
 	}
 }
 
-// fed is what a machine with two GPUs did for an hour whose data came too late.
+// fed is the telemetry of a machine with two GPUs whose data arrived too late for an hour.
 func fed(at time.Time) *Telemetry {
 	t := &Telemetry{Machines: 2, Seconds: 3600, Cores: 8, GPUs: 2, GPUName: "NVIDIA L4 <b>", GPUMemory: 23034 << 20,
 		Hint: "GPU 23 % used: data loading waits (I/O wait 40 %)", Figures: map[string]Figure{
@@ -66,7 +66,7 @@ func fed(at time.Time) *Telemetry {
 		}}
 	for n := range 60 {
 		p := UsePoint{At: at.Add(time.Duration(n) * time.Minute), CPU: new(0.31), IOWait: new(0.4)}
-		if n < 20 || n > 24 { // nobody knew then
+		if n < 20 || n > 24 { // unknown at that time
 			p.GPU = new(float64(n%10) / 20)
 		}
 		t.Points = append(t.Points, p)
@@ -74,7 +74,7 @@ func fed(at time.Time) *Telemetry {
 	return t
 }
 
-func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
+func TestCheck_DetectsWrongSums(t *testing.T) {
 	t.Parallel()
 	if err := sample().Check(); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestAReceiptThatDoesNotAddUpIsFound(t *testing.T) {
 	}
 }
 
-func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
+func TestReceipt_JSONHasDecimalsAndNulls(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	r.OnDemandCost, r.Interruptions[0].Restored = nil, nil
@@ -110,8 +110,8 @@ func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
 	}
 }
 
-// large is a job of many attempts with a long name that ran out of its budget
-// and missed its deadline, and nothing at all on-demand to compare with.
+// large is a job of many attempts with a long name that used up its budget and missed its deadline, without any
+// on-demand offer to compare with.
 func large() Receipt {
 	r := sample()
 	missed, deadline := false, r.SubmittedMarket.Add(30*time.Minute)
@@ -143,7 +143,7 @@ func large() Receipt {
 	return r
 }
 
-func TestWhatIsPrinted(t *testing.T) {
+func TestReceipt_MatchesTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]Receipt{"sample": sample(), "large": large()} {
 		if err := r.Check(); err != nil {
@@ -161,7 +161,7 @@ func TestWhatIsPrinted(t *testing.T) {
 	}
 }
 
-func TestTheTextFitsItsTerminal(t *testing.T) {
+func TestText_FitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{60, 80, 120, 200} {
 		for _, line := range strings.Split(sample().Text(width)+large().Text(width), "\n") {
@@ -172,7 +172,7 @@ func TestTheTextFitsItsTerminal(t *testing.T) {
 	}
 }
 
-func TestThePageIsOneSafeFile(t *testing.T) {
+func TestHTML_IsOneSafeFile(t *testing.T) {
 	t.Parallel()
 	page, err := sample().HTML()
 	if err != nil {
@@ -192,8 +192,8 @@ func TestThePageIsOneSafeFile(t *testing.T) {
 	}
 }
 
-// Attempts that were refused a machine leave no gap in the numbers of the others.
-func TestAttemptsCountFromOneWithoutGaps(t *testing.T) {
+// Launches that the provider refused leave no gap in the numbers of the attempts.
+func TestText_NumbersAttemptsWithoutGaps(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	r.Tries[0].Attempt, r.Tries[1].Attempt = r.Job+".2", r.Job+".5"
@@ -205,9 +205,9 @@ func TestAttemptsCountFromOneWithoutGaps(t *testing.T) {
 	}
 }
 
-// At a phone's width each value stands beside the name of its column, drawings scroll at a size that can be read,
-// and an axis of money has its unit.
-func TestThePageIsReadAtAPhonesWidth(t *testing.T) {
+// On a phone each value is next to the name of its column, drawings scroll at a readable size, and a money axis has
+// its unit.
+func TestHTML_IsReadableOnAPhone(t *testing.T) {
 	t.Parallel()
 	b, err := sample().HTML()
 	if err != nil {

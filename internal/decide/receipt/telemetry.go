@@ -11,28 +11,28 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// Telemetry is what all machines of a job were measured to do. Times and spans are of the wall.
+// Telemetry summarizes the measurements of all machines of a job. Times and spans are wall time.
 type Telemetry struct {
-	Machines  int     `json:"machines"`   // that were measured, of all attempts
-	Seconds   float64 `json:"seconds"`    // that they were measured for, summed
-	Cores     int     `json:"cores"`      // of the largest of them; 0: unknown
-	GPUs      int     `json:"gpus"`       // likewise, of the task
-	GPUName   string  `json:"gpu_name"`   // of one of them
+	Machines  int     `json:"machines"`   // measured machines of all attempts
+	Seconds   float64 `json:"seconds"`    // sum of the measured times
+	Cores     int     `json:"cores"`      // of the largest machine; 0: unknown
+	GPUs      int     `json:"gpus"`       // of the task on the largest machine; 0: unknown
+	GPUName   string  `json:"gpu_name"`   // model of one of the GPUs
 	GPUMemory int64   `json:"gpu_memory"` // bytes; 0: unknown
-	// Figures are what each metric came to over all machines, cores and GPUs, by name; what is not known is not there.
+	// Figures holds each metric over all machines, cores and GPUs, by name; unknown metrics are absent.
 	Figures map[string]Figure `json:"figures"`
-	Hint    string            `json:"hint"`   // what they mean for the next run; "": nothing stands out
-	Points  []UsePoint        `json:"points"` // in order of time
+	Hint    string            `json:"hint"`   // advice for the next run; empty if nothing stands out
+	Points  []UsePoint        `json:"points"` // in time order
 }
 
-// Figure is what a metric came to.
+// Figure summarizes one metric.
 type Figure struct {
 	Average float64  `json:"average"`
 	Peak    float64  `json:"peak"`  // highest mean of ten seconds
-	Total   *float64 `json:"total"` // of an amount a second: the amount; null: it is none
+	Total   *float64 `json:"total"` // the amount, if the metric is a rate; otherwise null
 }
 
-// UsePoint is what share of GPUs and processors was in use at a time; null: unknown.
+// UsePoint is the share of GPUs and processors in use at a time; null means unknown.
 type UsePoint struct {
 	At     time.Time `json:"at"` // wall
 	GPU    *float64  `json:"gpu"`
@@ -40,13 +40,13 @@ type UsePoint struct {
 	IOWait *float64  `json:"iowait"`
 }
 
-// Figure is what a metric came to; false: unknown.
+// Figure returns the summary of a metric; false if unknown.
 func (t *Telemetry) Figure(m telemetry.Metric) (f Figure, known bool) {
 	f, known = t.Figures[m.String()]
 	return f, known
 }
 
-// Facts are what was measured as people read it, each as a name and a text, in order. What is not known is left out.
+// Facts returns the measurements for display as pairs of name and text, in order. It leaves out unknown ones.
 func (t *Telemetry) Facts() (list [][2]string) {
 	add := func(name string, parts ...string) {
 		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
@@ -58,7 +58,7 @@ func (t *Telemetry) Facts() (list [][2]string) {
 		add("GPU", t.share(telemetry.GPU, "used"), t.gpuMemory(), t.gpuPower())
 	}
 	machine := t.share(telemetry.CPU, "used")
-	if _, known := t.Figure(telemetry.TaskCPU); known && machine != "" { // others may be at work there
+	if _, known := t.Figure(telemetry.TaskCPU); known && machine != "" { // other programs may run on the machine
 		machine = "machine " + machine
 	}
 	add("CPU", t.taskCores(), machine, t.plainShare(telemetry.IOWait, "I/O wait"))
@@ -137,7 +137,7 @@ func (t *Telemetry) total(m telemetry.Metric, what string) string {
 	return size.About(*f.Total) + " " + what
 }
 
-// main is the metric that says most of how well the machines were used: of the GPUs where there are some.
+// main returns the metric that best shows how well the machines were used: GPU if measured, otherwise CPU.
 func (t *Telemetry) main() (name string, of func(UsePoint) *float64) {
 	if _, known := t.Figure(telemetry.GPU); known {
 		return "GPU", func(p UsePoint) *float64 { return p.GPU }
@@ -145,7 +145,7 @@ func (t *Telemetry) main() (name string, of func(UsePoint) *float64) {
 	return "CPU", func(p UsePoint) *float64 { return p.CPU }
 }
 
-// text is what was measured for a terminal.
+// text renders the measurements for a terminal.
 func (t *Telemetry) text(width int) string {
 	var b strings.Builder
 	for _, f := range t.Facts() {
@@ -167,7 +167,7 @@ func (t *Telemetry) text(width int) string {
 	return b.String()
 }
 
-// useChart is a drawing of the shares in use over time; "": there is too little.
+// useChart draws the shares in use over time; empty if there are fewer than two points.
 func (r Receipt) useChart() string {
 	if r.Telemetry == nil || len(r.Telemetry.Points) < 2 {
 		return ""

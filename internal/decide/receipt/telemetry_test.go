@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is not known of the machines is not shown, neither as zero nor as anything else.
-func TestWhatNobodyMeasuredIsNotOnTheReceipt(t *testing.T) {
+// Unknown metrics do not appear, not even as zero.
+func TestTelemetry_OmitsUnknownMetrics(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	whole := r.Text(100)

@@ -2,16 +2,16 @@ package state
 
 import "slices"
 
-// Dependency is a job or a group that must be over before another begins.
+// Dependency is a job or a group that must end before another starts.
 type Dependency struct {
 	On string `json:"on"`
-	// Any says that it does not matter how it ends; otherwise it must succeed, a group with all of its members.
+	// Any accepts any outcome. Otherwise the job must succeed, or every member of the group.
 	Any bool `json:"any,omitempty"`
 }
 
-// DependencyMet: a job or group that another waits for is over, and ended as the dependency demands.
+// DependencyMet: a job or group that another waits for has ended as the dependency requires.
 type DependencyMet struct {
-	Of string `json:"of"` // the job or group that waits
+	Of string `json:"of"` // job or group that waits
 	On string `json:"on"`
 }
 
@@ -20,7 +20,7 @@ func (DependencyMet) Fact() string { return "dependency_met" }
 
 func init() { reads[DependencyMet]() }
 
-// Waits are the jobs and groups that must be over before j may have a machine.
+// Waits returns the jobs and groups that must end before j may have a machine.
 func (j *Job) Waits() []Dependency { return j.r.Waits }
 
 func (s *State) applyDependency(f DependencyMet) {

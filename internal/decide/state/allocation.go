@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// Machine is what is known of a rented machine besides its price: taken over from its
-// offer when it was asked for, since the offer may change or go.
+// Machine describes a rented machine, without its price. It is copied from the offer at the request, because the
+// offer may change or disappear.
 type Machine struct {
 	Offer    market.OfferID  `json:"offer"`
 	Provider string          `json:"provider"`
@@ -19,21 +19,21 @@ type Machine struct {
 	Zone     string          `json:"zone"`
 	Type     string          `json:"type,omitempty"` // the provider's name of the machine type
 	Capacity market.Capacity `json:"capacity"`
-	Speed    float64         `json:"speed"` // of the job's work on it, the way it is done there
+	Speed    float64         `json:"speed"` // of the job's work on it, in the chosen variant
 	GPUs     int             `json:"gpus,omitempty"`
 	Currency money.Currency  `json:"currency"`
 	Prepaid  bool            `json:"prepaid,omitempty"` // it is reserved
-	Image    string          `json:"image,omitempty"`   // that it was asked for with; "": its engine's own
-	// Terms are those under which it is reserved, where a use of it costs more than is paid.
+	Image    string          `json:"image,omitempty"`   // requested image; empty: the engine's default
+	// Terms are the terms of its reservation, if using it costs more than was prepaid.
 	Terms *market.Reservation `json:"terms,omitempty"`
 }
 
-// BoughtAs is what postings about the time of a machine say was bought.
+// BoughtAs returns what postings for the time of a machine name as bought.
 func BoughtAs(m *Machine) ledger.Bought {
 	return ledger.Bought{Provider: m.Provider, Region: m.Region, SKU: m.Type, Category: ledger.Compute}
 }
 
-// Owned is the part of what a use of the machine costs that is paid for already.
+// Owned returns the part of the machine's cost that is prepaid.
 func (m *Machine) Owned(cost money.Amount) money.Amount {
 	if m.Terms == nil {
 		return cost
@@ -41,37 +41,37 @@ func (m *Machine) Owned(cost money.Amount) money.Amount {
 	return m.Terms.Owned(cost)
 }
 
-// Allocation is a request for one or more machines as one. Its offers never change: a
-// change is a cancel and a new one.
+// Allocation is a request for one or more machines that are granted together. Its offers never change: a change is
+// a cancellation and a new request.
 type Allocation struct {
 	r        allocationRecord
-	machines []*Instance // those that it has, in the order of r.Granted
+	machines []*Instance // granted machines, in the order of r.Granted
 }
 
 type allocationRecord struct {
-	ID    string          `json:"id"` // JOB.NUMBER: also the name of the attempt that it leads to
+	ID    string          `json:"id"` // JOB.NUMBER; the attempt that it leads to has the same ID
 	Job   string          `json:"job"`
 	Epoch int             `json:"epoch"`
 	Phase AllocationPhase `json:"phase"`
-	// Offers will do in this order; Machine is the first of them.
+	// Offers are acceptable in this order; Machine is the first.
 	Offers    []market.OfferID `json:"offers"`
 	Machine   Machine          `json:"machine"`
 	Nodes     int              `json:"nodes"`
-	Rate      money.Rate       `json:"rate"`                  // an hour, when it was decided
-	Most      money.Rate       `json:"most,omitempty"`        // it is refused above
-	Variant   string           `json:"variant,omitempty"`     // in which the work is done
-	Rung      int              `json:"rung,omitempty"`        // of the ladder, from 1; 0: there is none
-	Transfer  time.Duration    `json:"transfer_ns,omitempty"` // of its restart, for another region
+	Rate      money.Rate       `json:"rate"`                  // per hour, when decided
+	Most      money.Rate       `json:"most,omitempty"`        // maximum rate; a higher price is refused
+	Variant   string           `json:"variant,omitempty"`     // variant of the work
+	Rung      int              `json:"rung,omitempty"`        // rung of the fallback ladder, from 1; 0: no ladder
+	Transfer  time.Duration    `json:"transfer_ns,omitempty"` // part of its restart time, for another region
 	Requested time.Time        `json:"requested"`
-	Queued    time.Time        `json:"queued,omitzero"`   // the provider said that it waits in its queue
-	Detail    string           `json:"detail,omitempty"`  // what the provider says of that wait
+	Queued    time.Time        `json:"queued,omitzero"`   // when the provider first said that the request is queued
+	Detail    string           `json:"detail,omitempty"`  // the provider's message about the queue
 	Granted   []grant          `json:"granted,omitempty"` // so far
-	// Keeps are machines of the job's attempt before that it gets once they are free of that.
+	// Keeps are machines of the job's previous attempt that this allocation gets once they are free.
 	Keeps   []string `json:"keeps,omitempty"`
-	Portion *Portion `json:"portion,omitempty"` // that its task gets of a machine; nil: all
+	Portion *Portion `json:"portion,omitempty"` // portion of the machine that its task gets; nil: all
 }
 
-// What an allocation asks for, and where it stands.
+// Request and state of an allocation.
 func (a *Allocation) ID() string              { return a.r.ID }
 func (a *Allocation) Job() string             { return a.r.Job }
 func (a *Allocation) Epoch() int              { return a.r.Epoch }
@@ -86,26 +86,26 @@ func (a *Allocation) Rung() int               { return a.r.Rung }
 func (a *Allocation) Transfer() time.Duration { return a.r.Transfer }
 func (a *Allocation) Requested() time.Time    { return a.r.Requested }
 
-// Queued is since when the provider has it in its queue; zero: it did not say so.
+// Queued is when the provider first said that the request is queued; zero: never.
 func (a *Allocation) Queued() time.Time { return a.r.Queued }
 
-// Detail is what the provider says of that wait; "": nothing.
+// Detail is the provider's message about the queue, or "".
 func (a *Allocation) Detail() string { return a.r.Detail }
 
-// Portion is what its task gets of a machine; nil: all of it.
+// Portion is the portion of a machine that its task gets; nil: all of it.
 func (a *Allocation) Portion() *Portion { return a.r.Portion }
 
-// grant is a machine that an allocation has, from when on, and what the machine had cost then.
+// grant is a granted machine, with its time and its cost by then.
 type grant struct {
 	Instance string       `json:"instance"`
 	From     time.Time    `json:"from"`
-	Rate     money.Rate   `json:"rate"` // an hour, then
+	Rate     money.Rate   `json:"rate"` // per hour, at that time
 	Before   money.Amount `json:"before,omitzero"`
-	Rank     int          `json:"rank,omitempty"` // that it had in the attempt before, from 1; 0: it is new
+	Rank     int          `json:"rank,omitempty"` // its rank in the previous attempt, from 1; 0: a new machine
 	Warm     bool         `json:"warm,omitempty"` // it had served another task
 }
 
-// Granted are the machines that it has been given so far.
+// Granted returns the machines granted so far.
 func (a *Allocation) Granted() []string {
 	list := make([]string, len(a.r.Granted))
 	for n := range a.r.Granted {
@@ -114,7 +114,7 @@ func (a *Allocation) Granted() []string {
 	return list
 }
 
-// Since is when it was given the first of its machines; zero: it has none.
+// Since returns when the first machine was granted; zero if none was.
 func (a *Allocation) Since() (t time.Time) {
 	for n := range a.r.Granted {
 		if from := a.r.Granted[n].From; n == 0 || from.Before(t) {
@@ -124,14 +124,13 @@ func (a *Allocation) Since() (t time.Time) {
 	return t
 }
 
-// Keeps are machines of the attempt before that it gets once they are free of that, and
-// Rents how many it is to be given besides.
+// Keeps returns the machines of the previous attempt that this allocation gets once they are free.
 func (a *Allocation) Keeps() []string { return a.r.Keeps }
 
-// Rents is how many machines are asked for.
+// Rents returns the number of machines to be rented.
 func (a *Allocation) Rents() int { return a.r.Nodes - len(a.r.Keeps) }
 
-// Answered reports whether all machines that were asked for have been granted.
+// Answered reports whether every machine to be rented has been granted.
 func (a *Allocation) Answered() bool {
 	n := 0
 	for i := range a.r.Granted {
@@ -142,20 +141,20 @@ func (a *Allocation) Answered() bool {
 	return n >= a.Rents()
 }
 
-// Has reports whether it has the machine; Awaits whether it will have it.
+// Has reports whether the machine has been granted.
 func (a *Allocation) Has(instance string) bool {
 	return slices.ContainsFunc(a.r.Granted, func(g grant) bool { return g.Instance == instance })
 }
 
-// Awaits reports whether it gets the machine once that is free.
+// Awaits reports whether the allocation gets the machine once it is free.
 func (a *Allocation) Awaits(instance string) bool {
 	return slices.Contains(a.r.Keeps, instance) && !a.Has(instance)
 }
 
-// Full reports whether it has all its machines.
+// Full reports whether all machines have been granted.
 func (a *Allocation) Full() bool { return len(a.r.Granted) >= a.r.Nodes }
 
-// Cost is what the machines that it has have cost since it has them, by t at plain seconds.
+// Cost returns what the granted machines have cost since they were granted, up to t at plain seconds.
 func (a *Allocation) Cost(t time.Time) (sum money.Amount) {
 	for n, i := range a.machines {
 		sum = sum.Add(i.Cost(t).Sub(a.r.Granted[n].Before))
@@ -163,7 +162,7 @@ func (a *Allocation) Cost(t time.Time) (sum money.Amount) {
 	return sum
 }
 
-// PresentRate is the price of an hour of the machines that it has.
+// PresentRate is the current hourly price of the granted machines.
 func (a *Allocation) PresentRate() (rate money.Rate) {
 	for _, i := range a.machines {
 		if i.r.Until.IsZero() {

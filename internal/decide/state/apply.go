@@ -6,14 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/ledger"
-	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 )
 
-// Begin opens the next event: from here on it is now. It panics if time runs
-// backwards, which is a bug of the caller.
+// Begin opens the next event and advances the clock to it. It panics if time runs backwards, which is a bug in the
+// caller.
 func (s *State) Begin(e *Event) {
 	if e.At.Before(s.now) {
 		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
@@ -22,24 +20,19 @@ func (s *State) Begin(e *Event) {
 	s.seq++
 }
 
-// Forget takes back that an event was opened which changed nothing, so that it need not
-// be kept.
+// Forget closes an event that changed nothing, so the log does not keep it.
 func (s *State) Forget() {
 	s.now = s.before
 	s.seq--
 }
 
-// Apply records what was decided about the event. It is the one way, besides Observe
-// and Post, in which the state changes. It panics on a fact that the state machines
-// do not allow, which is a bug of the rule that made it.
+// Apply records a decision about the event. Besides Observe and Post it is the only way to change the state. It
+// panics on a fact that the state machines do not allow, which is a bug in the rule that made it.
 func (s *State) Apply(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld, JobRefused, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided,
 		ProbeAsked, RungFailed:
 		s.applyJob(e, f)
-		if j := s.jobs[movedJob(f)]; j != nil {
-			s.trialMoves(j)
-		}
 	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
 		AllocationReduced,
 		AttemptBegan, BackedOff:
@@ -77,8 +70,8 @@ func (s *State) Apply(e *Event, f Fact) {
 	}
 }
 
-// closes takes what providers sold that are not configured any more off the market, until
-// they quote it again.
+// closes marks the offers of providers that are no longer configured as unavailable, until the providers quote them
+// again.
 func (s *State) closes() {
 	for _, l := range s.sale {
 		if q := &l.r.Quote; !s.cfg.Sells(l.r.Offer.Provider) && (q.Available || q.Untried) {
@@ -88,8 +81,8 @@ func (s *State) closes() {
 	}
 }
 
-// begins takes the installation and incarnation of the log. What runs was rented by the
-// one before, and is nobody's until somebody says so.
+// begins takes over the installation and incarnation. Running machines were rented by the previous incarnation, and
+// stay disowned until somebody adopts or releases them.
 func (s *State) begins(b IncarnationBegun) {
 	s.installation, s.incarnation = b.Installation, b.Incarnation
 	if b.Incarnation < 2 {
@@ -102,7 +95,7 @@ func (s *State) begins(b IncarnationBegun) {
 	}
 }
 
-// touch is called before a job is changed.
+// touch must be called before a job changes.
 func (s *State) touch(j *Job) {
 	if j.changed != s.seq || s.snapshot != nil {
 		j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
@@ -113,7 +106,7 @@ func (s *State) touch(j *Job) {
 	}
 }
 
-// index keeps a job among those that hold or ask for a machine, or not.
+// index updates whether the job is listed among those that hold or request a machine.
 func (s *State) index(j *Job) {
 	i, found := slices.BinarySearchFunc(s.running, j.r.ID, func(a *Job, id string) int { return cmp.Compare(a.r.ID, id) })
 	switch holds := j.Holds(); {
@@ -121,160 +114,6 @@ func (s *State) index(j *Job) {
 		s.running = slices.Insert(s.running, i, j)
 	case !holds && found:
 		s.running = slices.Delete(s.running, i, i+1)
-	}
-}
-
-func (s *State) applyJob(e *Event, f Fact) {
-	switch f := f.(type) {
-	case JobHeld:
-		s.held(e, f)
-	case JobRefused: // it changes nothing
-	case JobQueued:
-		s.queued(e, f)
-	case JobEnding:
-		j := s.touched(f.Job)
-		j.runs().Ending, j.runs().EndingWhy = f.State, f.Why
-		j.r.Detail = cmp.Or(f.Detail, j.r.Detail)
-	case JobOver:
-		j := s.touched(f.Job)
-		if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
-			j.r.Approval = reviewed(j.r.Approval, e, b)
-		}
-		move(NextStatus, "job", j.r.ID, &j.r.State, f.State)
-		j.r.Why, j.r.Detail, j.r.Finished, j.r.Waits = f.Why, f.Detail, s.now, nil
-		s.memberEnds(j, 1)
-	case JobSuspended:
-		j := s.touched(f.Job)
-		move(NextStatus, "job", j.r.ID, &j.r.State, Paused)
-		j.r.Why, j.r.Detail = f.Why, cmp.Or(f.Detail, j.r.Detail)
-		r := j.runs()
-		r.PausedSince, r.Ending, r.EndingWhy = s.now, "", ""
-	case JobReopened:
-		j := s.touched(f.Job)
-		s.reopened(j)
-		move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
-		j.r.Why = Resumed
-	case JobChanged:
-		s.changed(e, s.touched(f.Job))
-	case JobPriced:
-		r := &s.touched(f.Job).r
-		r.OnDemand, r.OnDemandOffer = &f.OnDemand, f.Offer
-	case Decided:
-		j := s.touched(f.Job)
-		if f.SameRejected && j.r.Last != nil {
-			f.Decision.Rejected, f.Decision.Counts = j.r.Last.Rejected, j.r.Last.Counts
-		}
-		d := f.Decision // not f, which is larger
-		j.r.Last, j.r.Decided = s.sharedDecision(&d), s.now
-		if j.r.State == Queued {
-			if f.Decision.Take == "" && f.Decision.Probe == "" {
-				j.r.Why = string(f.Decision.Why)
-			}
-			if j.r.Run != nil {
-				j.r.Run.MigratingTo = "" // it was decided anew where it goes
-			}
-		}
-		if f.Foreseen != nil {
-			j.r.Foreseen = f.Foreseen
-		}
-	case ProbeAsked:
-		r := s.touched(f.Job).runs()
-		r.Probes++
-		r.Probed, r.ProbeOf = s.now, f.Offer
-	case RungFailed:
-		r := s.touched(f.Job).runs()
-		for len(r.Fallback) <= f.Rung {
-			r.Fallback = append(r.Fallback, f.State)
-			r.Fallback[len(r.Fallback)-1].Failures, r.Fallback[len(r.Fallback)-1].Rests = 0, time.Time{}
-		}
-		r.Fallback[f.Rung] = f.State
-	}
-}
-
-// Why a job is held, and why one waits that somebody let go on.
-const (
-	WaitsForApproval = "waits_for_approval"
-	Resumed          = "resumed"
-)
-
-// submit makes the job of the event.
-func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
-	s.order++
-	j := &Job{order: s.order, r: JobRecord{
-		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
-		Event: s.seq, Waits: b.Terms.After,
-	}}
-	if j.r.Terms.Group == "" {
-		j.r.Terms.Group = b.Terms.Parent
-	}
-	switch b := e.Body.(type) {
-	case Spawn:
-		j.r.By = s.groups[b.Parent].By
-	case Proposed:
-		g := s.groups[b.Group]
-		j.r.By, j.r.Tenant, j.r.Event = g.By, g.Tenant, g.Event
-	}
-	if bound != nil {
-		j.r.Terms.Budget, j.r.Terms.HasBudget = *bound, true
-	}
-	if f := b.From; f != nil {
-		r := j.runs()
-		r.Source, r.Learned.Step, r.Learned.SavedStep, r.Learned.HasSaved = f, f.Step, f.Step, true
-	}
-	s.shares(&j.r)
-	s.jobs[j.r.ID] = j
-	s.inOrder = append(s.inOrder, j)
-	s.grow()
-	s.touch(j)
-	s.memberBegins(e, j)
-	return j
-}
-
-func (s *State) held(e *Event, f JobHeld) {
-	var j *Job
-	var asking *budget.PendingApproval
-	switch b := e.Body.(type) {
-	case JobSubmitted:
-		j, asking = s.submit(e, &b, f.Bound), b.Asking
-	case JobResumed:
-		j, asking = s.touched(f.Job), b.Asking
-		s.reopened(j)
-	case JobUpdated:
-		j = s.touched(f.Job)
-	}
-	asking = cmp.Or(f.Asking, asking)
-	move(NextStatus, "job", j.r.ID, &j.r.State, Held)
-	j.r.Why, j.r.Detail = WaitsForApproval, asking.String()
-	j.r.Approval = &Approval{PendingApproval: *asking}
-}
-
-// reopened lets a job go on that is over: what it has learned and cost stays, what ended
-// it counts no more.
-func (s *State) reopened(j *Job) {
-	s.memberEnds(j, -1)
-	since := j.r.Finished
-	if paused := j.PausedSince(); !paused.IsZero() { // it ended while it was paused
-		since = paused
-	}
-	j.r.Finished, j.r.OnDemand, j.r.OnDemandOffer, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", "", s.now
-	j.r.Waits = j.r.Terms.After
-	r := j.runs()
-	r.Reopened++
-	r.Ending, r.EndingWhy, r.Retries, r.UnsavedLosses, r.Fallback, r.MigratingTo = "", "", 0, 0, nil, ""
-	r.Learned.Failures, r.Learned.SetUp, r.Learned.Seen = 0, setUps{}, policy.Seen{}
-	r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
-}
-
-// changed takes new terms for a job.
-func (s *State) changed(e *Event, j *Job) {
-	switch b := e.Body.(type) {
-	case JobResumed:
-		j.r.Terms = b.Changes.Apply(j.r.Terms)
-		if len(b.Spec) > 0 {
-			j.runs().SpecEvent = s.seq
-		}
-	case JobUpdated:
-		j.r.Terms = b.Changes.Apply(j.r.Terms)
 	}
 }
 
@@ -286,83 +125,51 @@ func shifted(t time.Time, d time.Duration) time.Time {
 	return t.Add(d)
 }
 
-func (s *State) queued(e *Event, f JobQueued) {
-	j := s.jobs[f.Job]
-	if j == nil {
-		j = s.submit(e, s.submission(e, f.Job), f.Bound)
-	} else {
-		s.touch(j)
-	}
-	if j.r.State.Over() {
-		panic("state: job " + f.Job + " is over: it is reopened or stays so")
-	}
-	if j.r.State == Held {
-		j.r.Approval, j.r.UnplacedSince = letIn(j.r.Approval, e), s.now
-	}
-	if since := j.PausedSince(); !since.IsZero() {
-		j.r.UnplacedSince = s.now
-		r := j.runs()
-		r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
-	}
-	if _, resumes := e.Body.(Proposed); resumes && f.Bound != nil { // a trial that goes on has another share
-		j.r.Terms.Budget, j.r.Terms.HasBudget = *f.Bound, true
-	}
-	move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
-	j.r.Why, j.r.Detail = f.Why, f.Detail
-	if f.Retried {
-		j.runs().Retries++
-	}
-	if f.Failed {
-		j.runs().Learned.Failures++
-	}
-	if j.r.UnplacedSince.IsZero() {
-		j.r.UnplacedSince = s.now
-	}
-}
-
 // touched is the job of that name, about to be changed.
 func (s *State) touched(id string) *Job {
 	j := s.jobs[id]
 	if j == nil {
-		panic("state: a fact about job " + id + ", which is not known")
+		panic("state: a fact about unknown job " + id)
 	}
 	s.touch(j)
 	return j
 }
 
-// Post records a posting: the sums of what was spent, for what and under which limits.
+// Post records a posting: it updates the sums of what was spent, on what and under which limits.
 func (s *State) Post(p *ledger.Posting) {
 	s.heads[p.Owner.Tenant] = p.Hash
 	s.spend(p)
-	if p.Category == ledger.Fixed && p.Rule == ReservedRule {
-		if !isCost(p.To) && !isCost(p.From) {
-			return // its bill
-		}
-		st := s.stock(offerID(p.Owner.Instance))
-		st.Idle = st.Idle.Add(costOf(p))
-		return
-	}
 	k := s.TaskOf(p.Owner.Task)
-	if k == nil {
+	switch {
+	case p.Category == ledger.Fixed && p.Rule == ReservedRule:
+		s.postReserved(p)
+	case k != nil:
+		s.postTask(k, p)
+	default:
 		if i := s.instances[p.Owner.Instance]; i != nil && p.Category == ledger.Overhead {
 			s.postStray(i, costOf(p))
 		}
 		s.postIdle(p)
+	}
+}
+
+// postReserved adds the cost of reserved machines that nobody uses to that of their offer. A posting of their bill is
+// no cost.
+func (s *State) postReserved(p *ledger.Posting) {
+	if !isCost(p.To) && !isCost(p.From) {
 		return
 	}
+	st := s.stock(offerID(p.Owner.Instance))
+	st.Idle = st.Idle.Add(costOf(p))
+}
+
+// postTask adds a posting to the sums of a task, and of its machine and its job.
+func (s *State) postTask(k *Task, p *ledger.Posting) {
 	a := k.attempt
 	j := s.touched(a.r.Job)
 	t := &k.r
 	before := t.Posted.Add(t.Rules)
-	if t.Uses == nil {
-		t.Uses = map[ledger.Use]money.Amount{}
-	}
-	if _, use, ok := p.To.IsCost(); ok {
-		t.Uses[use] = t.Uses[use].Add(p.Amount)
-	}
-	if _, use, ok := p.From.IsCost(); ok {
-		t.Uses[use] = t.Uses[use].Sub(p.Amount)
-	}
+	t.uses(p)
 	amount := costOf(p)
 	switch p.Phase {
 	case ledger.Accrued:
@@ -383,8 +190,21 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 }
 
-// Replay takes an event of the log, by its number, with what was decided about it then:
-// no rule is run. Numbers may be missing, of samples that were dropped.
+// uses adds a posting to what the task has cost by use.
+func (t *taskRecord) uses(p *ledger.Posting) {
+	if t.Uses == nil {
+		t.Uses = map[ledger.Use]money.Amount{}
+	}
+	if _, use, ok := p.To.IsCost(); ok {
+		t.Uses[use] = t.Uses[use].Add(p.Amount)
+	}
+	if _, use, ok := p.From.IsCost(); ok {
+		t.Uses[use] = t.Uses[use].Sub(p.Amount)
+	}
+}
+
+// Replay applies an event of the log with its recorded facts and postings, and runs no rule. Sequence numbers may
+// have gaps where samples were dropped.
 func (s *State) Replay(seq uint64, e Event, facts []Fact, postings []ledger.Posting) {
 	s.seq = seq - 1
 	s.Begin(&e)

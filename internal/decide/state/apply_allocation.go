@@ -62,11 +62,11 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 	}
 }
 
-// pending is the allocation of that name, and its job about to be changed.
+// pending returns the allocation with the given ID, and marks its job as about to change.
 func (s *State) pending(id string) *Allocation {
 	a := s.allocations[id]
 	if a == nil {
-		panic("state: a fact about allocation " + id + ", which is not known")
+		panic("state: a fact about unknown allocation " + id)
 	}
 	s.touched(a.r.Job)
 	return a
@@ -104,7 +104,7 @@ func (s *State) requested(f AllocationRequested) {
 	}
 }
 
-// tried lets others try the scopes that the allocation tried.
+// tried ends the allocation's trial of the scopes in backoff, so that others may try them.
 func (s *State) tried(a *Allocation) {
 	for _, scope := range scopes {
 		key := ScopeKey(scope, &a.r.Machine)
@@ -115,7 +115,7 @@ func (s *State) tried(a *Allocation) {
 	}
 }
 
-// dropped takes an allocation that has ended from its job.
+// dropped removes a closed allocation from its job.
 func (s *State) dropped(a *Allocation) {
 	delete(s.allocations, a.r.ID)
 	s.tried(a)
@@ -128,7 +128,7 @@ func (s *State) dropped(a *Allocation) {
 	s.index(j)
 }
 
-// rentedIn is what the event says of an instance that was granted or shown.
+// rentedIn returns the event's facts about a granted or listed instance.
 func rentedIn(e *Event, instance string) Rented {
 	switch b := e.Body.(type) {
 	case LaunchDone:
@@ -140,7 +140,7 @@ func rentedIn(e *Event, instance string) Rented {
 			}
 		}
 	}
-	panic("state: instance " + instance + " is in no event")
+	panic("state: instance " + instance + " is not in the event")
 }
 
 func (s *State) granted(e *Event, f AllocationGranted) {
@@ -151,7 +151,7 @@ func (s *State) granted(e *Event, f AllocationGranted) {
 	}
 	r := rentedIn(e, f.Instance)
 	from := r.From
-	if from.After(s.now) { // a provider's clock that is ahead
+	if from.After(s.now) { // the provider's clock is ahead
 		from = s.now
 	}
 	i := &Instance{r: instanceRecord{
@@ -171,7 +171,7 @@ func (s *State) granted(e *Event, f AllocationGranted) {
 	}
 }
 
-// joins lets the instance refer to its offer's prices, where they move.
+// joins links the instance to the price history of its offer, if the price moves.
 func (s *State) joins(i *Instance) {
 	if l := s.offers[i.r.Machine.Offer]; l != nil && l.r.Offer.Capacity == market.Spot {
 		i.series = &l.series
@@ -183,8 +183,8 @@ func (a *Allocation) gets(i *Instance, g grant) {
 	a.r.Granted, a.machines = append(slices.Clone(a.r.Granted), g), append(slices.Clone(a.machines), i)
 }
 
-// byRank puts the machines of an allocation in the order of ranks: those of the attempt before
-// as they were, then the others as they came.
+// byRank sorts the machines of an allocation by rank: those of the previous attempt keep their order, then come the
+// others as they were granted.
 func (a *Allocation) byRank() {
 	order := make([]int, len(a.r.Granted))
 	for n := range order {
@@ -195,7 +195,7 @@ func (a *Allocation) byRank() {
 		if p > 0 && q > 0 {
 			return p - q
 		}
-		return q - p // one of them, or both, are new: 0
+		return q - p // at least one is new and has rank 0
 	})
 	granted, machines := make([]grant, len(order)), make([]*Instance, len(order))
 	for n, from := range order {
@@ -204,7 +204,7 @@ func (a *Allocation) byRank() {
 	a.r.Granted, a.machines = granted, machines
 }
 
-// task is the task of a rank of the attempt.
+// task creates the task of a rank of the attempt.
 func (a *Allocation) task(t *Attempt, rank int, j *Job) *Task {
 	g, i := &a.r.Granted[rank], a.machines[rank]
 	for n := range i.r.Seats {
@@ -225,7 +225,7 @@ func (a *Allocation) task(t *Attempt, rank int, j *Job) *Task {
 	return k
 }
 
-// began makes the attempt of an allocation that is complete, or of what it got of its machines.
+// began creates the attempt of an allocation that is complete, or of the machines that it got.
 func (s *State) began(f AttemptBegan) {
 	a := s.pending(f.Attempt)
 	j := s.jobs[a.r.Job]
@@ -243,11 +243,11 @@ func (s *State) began(f AttemptBegan) {
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Granted)
 	move(NextAttempt, "attempt", t.r.ID, &t.r.Phase, Underway)
 	r := j.runs()
-	// An allocation that was granted although it was being cancelled may be older than
-	// the newest: attempts stand in the order of their epochs.
+	// An allocation that was granted while it was being cancelled may be older than the newest attempt. Attempts
+	// are sorted by epoch.
 	n, _ := slices.BinarySearchFunc(r.Attempts, t.r.Epoch, func(x *Attempt, epoch int) int { return x.r.Epoch - epoch })
 	r.Attempts = slices.Insert(slices.Clone(r.Attempts), n, t)
-	if n < r.Closed { // what is before it is closed for the sums, so it counts by itself
+	if n < r.Closed { // the attempts before it are closed, so sum them again
 		r.Closed = n
 		r.Settled = money.Amount{}
 		for _, x := range r.Attempts[:n] {

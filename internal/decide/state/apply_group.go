@@ -51,7 +51,7 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 	b := s.opening(e, f.Group)
 	g := &Group{Name: f.Group, Tenant: e.Tenant, By: UserOf(e.Actor), Terms: b.Terms, Worst: f.Worst, Opened: s.now,
 		Event: s.seq, Waits: b.Terms.After}
-	if of := s.groups[b.Terms.Parent]; of != nil && of.Schedule != nil { // the job files are its schedule's
+	if of := s.groups[b.Terms.Parent]; of != nil && of.Schedule != nil { // the schedule has the job files
 		g.Tenant, g.By, g.Event = of.Tenant, of.By, of.Event
 	}
 	if b.Terms.Study != nil {
@@ -59,6 +59,7 @@ func (s *State) opens(e *Event, f GroupGranted) *Group {
 	}
 	if p := b.Terms.Pipeline; p != nil {
 		g.Stages = make([]groups.Stage, len(p.Stages))
+		s.listsModel(g)
 	}
 	if b.Terms.Schedule != nil {
 		g.Schedule = &Schedule{}
@@ -85,7 +86,7 @@ func (s *State) memberBegins(e *Event, j *Job) {
 	s.memberOpens(j)
 }
 
-// memberOpens counts a member that is not over.
+// memberOpens counts a member that has not ended.
 func (s *State) memberOpens(j *Job) {
 	g := s.groups[j.r.Terms.Group]
 	if g == nil {
@@ -101,7 +102,7 @@ func (s *State) listsMember(j *Job) {
 	s.members[j.r.Terms.Group] = slices.Insert(list, n, j)
 }
 
-// memberEnds counts a member that is over, or, with by -1, one that goes on.
+// memberEnds counts a member that has ended, or one that continues (by is -1).
 func (s *State) memberEnds(j *Job, by int) {
 	g := s.groups[j.r.Terms.Group]
 	if g == nil {
@@ -122,7 +123,7 @@ func (s *State) memberEnds(j *Job, by int) {
 	}
 }
 
-// reviewedGroup is an approval with the review of the event, where that is one.
+// reviewedGroup returns the approval with the review of the event, if the event is one.
 func reviewedGroup(was *Approval, e *Event) *Approval {
 	b, ok := e.Body.(GroupReviewed)
 	if !ok || was == nil {

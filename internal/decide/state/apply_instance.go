@@ -10,36 +10,15 @@ import (
 	"scrimp/internal/market"
 )
 
+// applyInstance records a fact about a machine.
 func (s *State) applyInstance(e *Event, f Fact) {
 	switch f := f.(type) {
 	case StrayFound:
-		r := rentedIn(e, f.Instance)
-		i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
-		if l := s.offers[r.Offer]; l != nil {
-			i.r.Machine = MachineOf(&l.r.Offer)
-		} else if b, listed := e.Body.(InventorySeen); listed {
-			i.r.Machine.Provider = b.Provider // who is to give it back
-		}
-		if old := s.instances[r.Instance]; old != nil {
-			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
-			i.r.Served, i.r.Idles, i.r.Billed = old.r.Served, old.r.Idles, old.r.Billed
-		}
-		i.r.Paid = f.Paid
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
-		s.instances[i.r.ID] = i
+		s.strayFound(e, f)
 	case InstanceRegistered:
-		i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
-		i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
-		if i.r.Phase == Provisioning {
-			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
-		}
+		s.registered(e, f)
 	case InstanceReleased:
-		i := s.instance(f.Instance)
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
-		i.r.Release = f.Why
-		for _, t := range s.TasksOn(i) {
-			t.r.End = cmp.Or(t.r.End, f.End)
-		}
+		s.released(f)
 	case SeatReleased:
 		t := s.task(f.Attempt, f.Node)
 		t.r.Leaving, t.r.LeaveBy, t.r.End = f.Why, f.By, cmp.Or(t.r.End, f.End)
@@ -63,25 +42,72 @@ func (s *State) applyInstance(e *Event, f Fact) {
 	case BillTaken:
 		s.billed(e, f.Instance)
 	case InstanceOwned:
-		delete(s.undecided, f.Instance)
-		if s.instances[f.Instance] != nil { // it has not ended meanwhile
-			s.instance(f.Instance).r.Disowned = false
-		}
+		s.owned(f)
 	case InstanceLeft:
-		i := s.instance(f.Instance)
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
-		i.r.Lost = false
-		for _, t := range s.TasksOn(i) {
-			s.leaves(i, t)
-		}
+		s.instanceLeft(f)
 	}
 }
 
-// instance is the instance of that name, and the jobs on it about to be changed.
+// strayFound records a machine that runs without an attempt that asked for it.
+func (s *State) strayFound(e *Event, f StrayFound) {
+	r := rentedIn(e, f.Instance)
+	i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
+	if l := s.offers[r.Offer]; l != nil {
+		i.r.Machine = MachineOf(&l.r.Offer)
+	} else if b, listed := e.Body.(InventorySeen); listed {
+		i.r.Machine.Provider = b.Provider // who is to give it back
+	}
+	if old := s.instances[r.Instance]; old != nil {
+		i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
+		i.r.Served, i.r.Idles, i.r.Billed = old.r.Served, old.r.Idles, old.r.Billed
+	}
+	i.r.Paid = f.Paid
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
+	s.instances[i.r.ID] = i
+}
+
+// registered records the agent of a machine, which is ready with it.
+func (s *State) registered(e *Event, f InstanceRegistered) {
+	i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
+	i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated, Address: b.Address}
+	if i.r.Phase == Provisioning {
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+	}
+}
+
+// released records that a machine is given back, and why the tasks on it end.
+func (s *State) released(f InstanceReleased) {
+	i := s.instance(f.Instance)
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
+	i.r.Release = f.Why
+	for _, t := range s.TasksOn(i) {
+		t.r.End = cmp.Or(t.r.End, f.End)
+	}
+}
+
+// owned records that somebody has decided about a machine of an earlier incarnation, unless it has ended meanwhile.
+func (s *State) owned(f InstanceOwned) {
+	delete(s.undecided, f.Instance)
+	if s.instances[f.Instance] != nil {
+		s.instance(f.Instance).r.Disowned = false
+	}
+}
+
+// instanceLeft records the true end of a machine that was given up, and of the tasks on it.
+func (s *State) instanceLeft(f InstanceLeft) {
+	i := s.instance(f.Instance)
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
+	i.r.Lost = false
+	for _, t := range s.TasksOn(i) {
+		s.leaves(i, t)
+	}
+}
+
+// instance returns the instance with the given ID, and marks the jobs on it as about to change.
 func (s *State) instance(id string) *Instance {
 	i := s.instances[id]
 	if i == nil {
-		panic("state: a fact about instance " + id + ", which is not known")
+		panic("state: a fact about unknown instance " + id)
 	}
 	if i.r.Job != "" {
 		s.touched(i.r.Job)
@@ -92,7 +118,7 @@ func (s *State) instance(id string) *Instance {
 	return i
 }
 
-// seated is the attempt that has the instance's first seat, or nil.
+// seated returns the attempt in the instance's first seat, or nil.
 func (s *State) seated(i *Instance) *Attempt {
 	if len(i.r.Seats) == 0 {
 		return nil
@@ -100,7 +126,7 @@ func (s *State) seated(i *Instance) *Attempt {
 	return s.AttemptOf(i.r.Seats[0].Attempt)
 }
 
-// Seated is the attempt that has the instance, or nil.
+// Seated returns the attempt in the instance's first seat, or nil.
 func (s *State) Seated(i *Instance) *Attempt { return s.seated(i) }
 
 func (s *State) closed(e *Event, f InstanceClosed) {
@@ -132,7 +158,7 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	}
 }
 
-// cutOff ends a task with its instance.
+// cutOff ends a task together with its instance.
 func (s *State) cutOff(e *Event, k *Task, end SeatEnd, givenUp bool) {
 	i := k.instance
 	j := s.touched(k.attempt.r.Job)
@@ -164,7 +190,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// taskOver closes a task whose end, cause and cost are known, and with the last one its attempt.
+// taskOver closes a task whose end, cause and cost are known, and its attempt with the last task.
 func (s *State) taskOver(j *Job, k *Task) {
 	a, r, t := k.attempt, j.runs(), &k.r
 	if t.Phase != Ended {
@@ -188,20 +214,20 @@ func (s *State) taskOver(j *Job, k *Task) {
 	s.index(j)
 }
 
-// lasted learns how long machines of an offer of spot last. It goes by what their provider says:
-// a program's word would change the choices of all.
+// lasted learns how long spot machines of an offer last. It relies on the provider only: a false announcement by a
+// user's program would change the choices of everybody.
 func (s *State) lasted(i *Instance) {
 	l := s.offers[i.r.Machine.Offer]
 	if l == nil || i.r.Machine.Capacity != market.Spot {
 		return
 	}
 	l.r.Hazard.Served = quantity.Add(l.r.Hazard.Served, i.r.Until.Sub(i.r.From))
-	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // given back early, but interrupted all the same
+	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // terminated early, but interrupted all the same
 		l.r.Hazard.Lost++
 	}
 }
 
-// leaves lets go of an instance that costs nothing more. One that was shared is kept for its bill.
+// leaves drops an instance that costs nothing more. A shared one is kept for its bill.
 func (s *State) leaves(i *Instance, t *Task) {
 	if i.Shared() {
 		s.rises(i, t)
@@ -241,7 +267,7 @@ func (s *State) billed(e *Event, id string) {
 	for _, l := range b.Lines {
 		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
 	}
-	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an allocation
+	if i := s.instances[id]; i != nil && len(i.r.Seats) > 0 && s.seated(i) == nil { // of an incomplete allocation
 		i.r.Bill, i.r.BillLines = bill, b.Lines
 		return
 	}

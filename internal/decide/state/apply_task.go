@@ -44,26 +44,26 @@ func (s *State) applyTask(e *Event, f Fact) {
 	}
 }
 
-// attempt is the attempt of that name, and its job about to be changed.
+// attempt returns the attempt with the given ID, and marks its job as about to change.
 func (s *State) attempt(id string) *Attempt {
 	a := s.AttemptOf(id)
 	if a == nil {
-		panic("state: a fact about attempt " + id + ", which is not known")
+		panic("state: a fact about unknown attempt " + id)
 	}
 	s.touched(a.r.Job)
 	return a
 }
 
-// task is a rank of the attempt of that name, and its job about to be changed.
+// task returns a rank of the attempt with the given ID, and marks its job as about to change.
 func (s *State) task(attempt string, node int) *Task {
 	t := s.attempt(attempt).Rank(node)
 	if t == nil {
-		panic(fmt.Sprintf("state: a fact about rank %d of attempt %s, which it does not have", node, attempt))
+		panic(fmt.Sprintf("state: a fact about missing rank %d of attempt %s", node, attempt))
 	}
 	return t
 }
 
-// spoke notes that the agent of an instance has been heard of.
+// spoke records that the agent of the task's instance has reported.
 func (s *State) spoke(t *Task) {
 	if i := t.instance; i != nil && i.r.Phase == Provisioning {
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
@@ -86,7 +86,7 @@ func (s *State) started(e *Event, f TaskStarted) {
 
 func (s *State) ended(e *Event, f TaskEnded) {
 	b, reported := e.Body.(AttemptEnded)
-	if !reported { // nothing is left of it, and it said nothing
+	if !reported { // the task ended without a report
 		b = AttemptEnded{Node: e.Body.(TaskGone).Node, Reason: "terminated"}
 	}
 	k := s.task(f.Attempt, b.Node)
@@ -95,7 +95,7 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	t.Over, t.End, t.Exit = s.now, b.Reason, b.Exit
 	t.LostTime += f.Lost
 	if a.Task() == Ended {
-		a.r.DrainBy = s.now // it is given back at once
+		a.r.DrainBy = s.now // terminate it at once
 	}
 	j := s.jobs[a.r.Job]
 	if s.cfg.TimingOf(t.Machine.Provider).Idle > 0 {

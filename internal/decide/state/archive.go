@@ -10,23 +10,22 @@ import (
 	"scrimp/internal/decide/ledger"
 )
 
-// A job that is over for long is archived: its record goes into the log with the fact, and
-// the state keeps what limits, accounts and histories sum over such jobs, by owner and hour.
-// An event about an archived job is preceded by Rehydrated, which brings the record back.
+// A job that ended long ago is archived: its record goes into the log with the fact, and the state keeps only what
+// limits, accounts and histories sum over such jobs, by owner and hour. A Rehydrated event brings the record back
+// before any event about an archived job.
 
-// JobArchived: a job leaves the state. Record is all that is known of it.
+// JobArchived: a job leaves the state. Record has everything known about it.
 type JobArchived struct {
 	Job    string          `json:"job"`
 	Record json.RawMessage `json:"record"`
 }
 
-// JobRehydrated: an archived job is in the state again, as the event's record says.
+// JobRehydrated: an archived job is back in the state, as in the record of the event.
 type JobRehydrated struct {
 	Job string `json:"job"`
 }
 
-// Rehydrated: something is about to happen to an archived job. Hash is that of the record
-// as it was archived.
+// Rehydrated: something is about to happen to an archived job. Hash is the hash of the record when it was archived.
 type Rehydrated struct {
 	Job    string          `json:"job"`
 	Record json.RawMessage `json:"record"`
@@ -42,17 +41,17 @@ func init() {
 	reads[JobRehydrated]()
 }
 
-// RecordHash is what a record is recognised by.
+// RecordHash returns the hash that identifies a record.
 func RecordHash(record json.RawMessage) ledger.Hash { return sha256.Sum256(record) }
 
-// ReadJob reads the record of an archived job. It has no machine.
+// ReadJob decodes the record of an archived job. Such a job has no machine.
 func ReadJob(record json.RawMessage) (*Job, error) {
 	p, err := ReadPart(append(append([]byte(`{"jobs":[`), record...), "]}"...))
 	if err != nil {
 		return nil, err
 	}
 	if len(p.jobs) != 1 || p.jobs[0].JobRecord == nil || p.jobs[0].ID == "" {
-		return nil, fmt.Errorf("read the record of a job: it is none")
+		return nil, fmt.Errorf("read the record of a job: this is not a record")
 	}
 	stored := &p.jobs[0]
 	j := &Job{r: *stored.JobRecord, order: stored.Order}
@@ -66,33 +65,32 @@ func ReadJob(record json.RawMessage) (*Job, error) {
 	return j, nil
 }
 
-// Archived reads the job of an event that brings it back, where the record is the one
-// that was archived under its hash.
+// Archived decodes the job that the event brings back, and checks the record against its hash.
 func (b Rehydrated) Archived() (*Job, error) {
 	if RecordHash(b.Record) != b.Hash {
-		return nil, fmt.Errorf("rehydrate %s: the record is not the one that was archived", b.Job)
+		return nil, fmt.Errorf("rehydrate %s: the record differs from the archived one", b.Job)
 	}
 	j, err := ReadJob(b.Record)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("rehydrate %s: %w", b.Job, err)
 	case j.ID() != b.Job:
-		return nil, fmt.Errorf("rehydrate %s: the record is of %s", b.Job, j.ID())
+		return nil, fmt.Errorf("rehydrate %s: the record belongs to %s", b.Job, j.ID())
 	case !j.State().Over() || j.Costs():
-		return nil, fmt.Errorf("rehydrate %s: the record is of a job that is not over", b.Job)
+		return nil, fmt.Errorf("rehydrate %s: the job of the record is not finished", b.Job)
 	}
 	return j, nil
 }
 
-// ArchivedJobs is how many jobs are archived, and the sum of the hashes of their records,
-// by which whoever keeps the records finds that one is missing or was changed.
+// ArchivedJobs returns the number of archived jobs and the sum of the hashes of their records. Whoever stores the
+// records uses the sum to detect a missing or changed one.
 func (s *State) ArchivedJobs() (jobs int, sum ledger.Hash) { return s.archive.jobs, s.archive.sum }
 
-// ArchivedAt is the number of the last event that archived a job, or brought one back.
+// ArchivedAt is the sequence number of the last event that archived a job or brought one back.
 func (s *State) ArchivedAt() uint64 { return s.archive.at }
 
-// InUse reports whether something refers to the job that has not ended: a machine, also
-// one that was given up, a request for one, or a question whose machines they are.
+// InUse reports whether something that has not ended refers to the job: a machine (also one that was given up), a
+// request for one, or machines that nobody has adopted or released yet.
 func (s *State) InUse(j *Job) bool {
 	if !j.State().Over() || j.Costs() || s.Undecided() {
 		return true
@@ -112,7 +110,7 @@ func (s *State) InUse(j *Job) bool {
 	return false
 }
 
-// applyArchive takes a job out of the state, or back into it.
+// applyArchive removes a job from the state, or brings it back.
 func (s *State) applyArchive(e *Event, f Fact) {
 	s.fold()
 	s.archive.at = s.seq
@@ -120,7 +118,7 @@ func (s *State) applyArchive(e *Event, f Fact) {
 	case JobArchived:
 		j := s.jobs[f.Job]
 		if j == nil || s.InUse(j) {
-			panic("state: job " + f.Job + " is not known, or in use: it is not archived")
+			panic("state: job " + f.Job + " is unknown or in use: the core must not archive it")
 		}
 		s.count(j, 1)
 		if g := s.groups[j.r.Terms.Group]; g != nil {
@@ -150,7 +148,7 @@ func (s *State) removes(j *Job) {
 	s.marks(j)
 	for n := range s.spending.Newest {
 		if c := &s.spending.Newest[n]; c.Job == j.r.ID {
-			owner := j.r.Terms.Owner // a part of the job would hold all of it
+			owner := j.r.Terms.Owner // a pointer into the job would keep all of it in memory
 			c.Owner, c.User = &owner, j.User()
 		}
 	}
@@ -160,7 +158,7 @@ func (s *State) removes(j *Job) {
 	s.inOrder = slices.Delete(s.inOrder, at, at+1)
 }
 
-// returns puts a job into the indexes.
+// returns puts a job back into the indexes.
 func (s *State) returns(j *Job) {
 	s.jobs[j.r.ID] = j
 	at, _ := slices.BinarySearchFunc(s.inOrder, j.order, byOrder)
@@ -171,20 +169,20 @@ func (s *State) returns(j *Job) {
 
 func byOrder(a *Job, order uint64) int { return cmp.Compare(a.order, order) }
 
-// own makes the list of jobs the state's own, where a snapshot that is being encoded has it.
+// own copies the list of jobs if a snapshot that is being encoded shares it.
 func (s *State) own() {
 	if s.lent {
 		s.inOrder, s.lent = slices.Clone(s.inOrder), false
 	}
 }
 
-// marks notes that the job's part of a snapshot changes.
+// marks records that the job's part of a snapshot changes.
 func (s *State) marks(j *Job) {
 	s.spare(j)
 	j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
 }
 
-// plus is a + b modulo 2^256.
+// plus returns a + b modulo 2^256.
 func plus(a, b ledger.Hash) (sum ledger.Hash) {
 	carry := 0
 	for n := len(a) - 1; n >= 0; n-- {
@@ -195,7 +193,7 @@ func plus(a, b ledger.Hash) (sum ledger.Hash) {
 	return sum
 }
 
-// minus is a - b modulo 2^256.
+// minus returns a - b modulo 2^256.
 func minus(a, b ledger.Hash) (rest ledger.Hash) {
 	borrow := 0
 	for n := len(a) - 1; n >= 0; n-- {
@@ -209,7 +207,7 @@ func minus(a, b ledger.Hash) (rest ledger.Hash) {
 	return rest
 }
 
-// After are those of a list in the order of submission that were submitted after that one.
+// After returns the jobs of a list in submission order that were submitted after the given order.
 func After(jobs []*Job, order uint64) []*Job {
 	at, there := slices.BinarySearchFunc(jobs, order, byOrder)
 	if there {

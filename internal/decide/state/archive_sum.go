@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// ArchiveKey is whose archived jobs are, and the hour in which their last machine ended.
+// ArchiveKey is the owner of archived jobs, and the hour in which their last machine ended.
 type ArchiveKey struct {
 	ledger.Dimensions
 	Currency money.Currency `json:"currency,omitempty"`
-	Hour     int64          `json:"hour"` // since 1970; of a job that had no machine that of its end
+	Hour     int64          `json:"hour"` // since 1970; the hour of its end for a job that had no machine
 }
 
-// ArchiveSum is what archived jobs come to. GPUs is by the hour in which they were used.
+// ArchiveSum is the sum over archived jobs. GPUs counts by the hour of use.
 type ArchiveSum struct {
 	Succeeded     int           `json:"succeeded,omitempty"`
 	Failed        int           `json:"failed,omitempty"`
@@ -31,12 +31,12 @@ type ArchiveSum struct {
 	GPUs          time.Duration `json:"gpus_ns,omitempty"` // GPU time
 }
 
-// States are how many of them ended how.
+// States returns the number of jobs by final state.
 func (a ArchiveSum) States() map[Status]int {
 	return map[Status]int{Succeeded: a.Succeeded, Failed: a.Failed, Stopped: a.Stopped, Cancelled: a.Cancelled}
 }
 
-// of is the count of those that ended so.
+// of returns the counter of a final state.
 func (a *ArchiveSum) of(s Status) *int {
 	switch s {
 	case Succeeded:
@@ -49,10 +49,10 @@ func (a *ArchiveSum) of(s Status) *int {
 		return &a.Cancelled
 	case Held, Queued, Running, Paused:
 	}
-	panic("state: a job that is " + string(s) + " is archived")
+	panic("state: an archived job is in state " + string(s))
 }
 
-// plus is the sum of both.
+// plus returns the sum of a and b.
 func (a ArchiveSum) plus(b ArchiveSum) ArchiveSum {
 	return ArchiveSum{
 		Succeeded: a.Succeeded + b.Succeeded, Failed: a.Failed + b.Failed, Stopped: a.Stopped + b.Stopped,
@@ -61,16 +61,16 @@ func (a ArchiveSum) plus(b ArchiveSum) ArchiveSum {
 	}
 }
 
-// archive is what is known of archived jobs together.
+// archive is the sums over all archived jobs.
 type archive struct {
 	jobs int
-	at   uint64      // number of the last event that changed it
-	sum  ledger.Hash // of the hashes of their records, modulo 2^256
-	day  int64       // up to which hours are summed by the day
+	at   uint64      // sequence number of the last event that changed it
+	sum  ledger.Hash // sum of the hashes of their records, modulo 2^256
+	day  int64       // hours before this day are summed by day
 	past map[ArchiveKey]ArchiveSum
 }
 
-// archiveRecord is an archive as a snapshot keeps it.
+// archiveRecord is the form of an archive in a snapshot.
 type archiveRecord struct {
 	Jobs int           `json:"jobs"`
 	At   uint64        `json:"at"`
@@ -84,17 +84,16 @@ type archivePast struct {
 	ArchiveSum
 }
 
-// archiveHours is for how many days sums of archived jobs are kept by the hour; those of
-// earlier ones are kept by the day.
+// archiveHours is the number of days for which sums are kept by the hour. Older ones are kept by the day.
 const archiveHours = 40
 
-// clone is a copy that later facts leave alone.
+// clone returns a copy that later facts do not affect.
 func (a archive) clone() archive {
 	a.past = maps.Clone(a.past)
 	return a
 }
 
-// record is the archive as a snapshot has it; nil where nothing was ever archived.
+// record returns the snapshot form of the archive, or nil if no job was ever archived.
 func (a archive) record() *archiveRecord {
 	if a.past == nil {
 		return nil
@@ -113,7 +112,7 @@ func (a ArchiveKey) compare(b ArchiveKey) int {
 		cmp.Compare(a.Currency, b.Currency))
 }
 
-// restored is the archive of a snapshot.
+// restored returns the archive of a snapshot.
 func (r *archiveRecord) restored() archive {
 	if r == nil {
 		return archive{}
@@ -125,7 +124,7 @@ func (r *archiveRecord) restored() archive {
 	return a
 }
 
-// count adds a job to the sums of the archive, or takes it out.
+// count adds a job to the sums of the archive, or removes it (by is -1).
 func (s *State) count(j *Job, by int) {
 	if s.archive.past == nil {
 		s.archive.past = map[ArchiveKey]ArchiveSum{}
@@ -158,7 +157,7 @@ func (s *State) count(j *Job, by int) {
 	}
 }
 
-// sums adds to a sum, and drops one that is empty.
+// sums adds to one sum, and deletes it if the result is empty.
 func (s *State) sums(k ArchiveKey, more ArchiveSum) {
 	sum := s.archive.past[k].plus(more)
 	if s.archive.past[k] = sum; sum == (ArchiveSum{}) {
@@ -182,7 +181,7 @@ func gpuHours(a *Task, f func(hour int64, d time.Duration)) {
 	}
 }
 
-// hour is under which hour something of it is summed: its own, or its day's first.
+// hour returns the hour that a sum is kept under: its own, or the first of its day if that is long ago.
 func (s *State) hour(hour int64) int64 {
 	if day := hour / 24; day < s.archive.day {
 		return day * 24
@@ -190,7 +189,7 @@ func (s *State) hour(hour int64) int64 {
 	return hour
 }
 
-// fold sums the hours of days that are far back by the day.
+// fold merges the hours of old days into days.
 func (s *State) fold() {
 	day := ledger.HourOf(s.now)/24 - archiveHours
 	if day <= s.archive.day {
@@ -206,8 +205,8 @@ func (s *State) fold() {
 	}
 }
 
-// ArchivedGPUs is the GPU time since then of archived jobs of the owners that holds names. It
-// begins with a day, as windows do.
+// ArchivedGPUs returns the GPU time since the given time of archived jobs whose owner and user satisfy holds. since
+// must start a day, as windows do.
 func (s *State) ArchivedGPUs(holds func(ledger.Owner, string) bool, since time.Time) (d time.Duration) {
 	for k, v := range s.archive.past {
 		if v.GPUs != 0 && (since.IsZero() || k.Hour >= ledger.HourOf(since)) && holds(k.Owner(), k.User) {
@@ -217,7 +216,7 @@ func (s *State) ArchivedGPUs(holds func(ledger.Owner, string) bool, since time.T
 	return d
 }
 
-// Archived calls f with what archived jobs come to, in no order.
+// Archived calls f with each sum over archived jobs, in no order.
 func (s *State) Archived(f func(ArchiveKey, ArchiveSum)) {
 	for k, v := range s.archive.past {
 		f(k, v)

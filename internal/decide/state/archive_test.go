@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/decide/ledger"
 )
 
-// The sum of hashes depends on no order, and what was added is what is taken out.
-func TestSumsOfHashes(t *testing.T) {
+// The sum of hashes does not depend on the order, and minus undoes plus.
+func TestArchiveSum_IsIndependentOfOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		list := make([]ledger.Hash, 1+rng.IntN(5))

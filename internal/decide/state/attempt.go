@@ -9,9 +9,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// Attempt is one try at a job, fenced by its epoch: a task on each of its machines, which
-// start together. What is said of its machine is said of that of rank 0, and what it cost is
-// that of all.
+// Attempt is one try at a job, fenced by its epoch. It has a task on each of its machines, and they start together.
+// Methods about its machine describe rank 0; methods about cost cover all ranks.
 type Attempt struct {
 	r     attemptRecord
 	tasks []*Task // by rank
@@ -29,11 +28,11 @@ type attemptRecord struct {
 	Most      money.Rate    `json:"most,omitempty"`
 	Draining  bool          `json:"draining,omitempty"`
 	DrainWhy  string        `json:"drain_why,omitempty"`
-	DrainBy   time.Time     `json:"drain_by,omitzero"` // when patience ends
-	Wanted    int           `json:"wanted,omitempty"`  // machines that it was to have, where it never had all
+	DrainBy   time.Time     `json:"drain_by,omitzero"` // deadline of the drain
+	Wanted    int           `json:"wanted,omitempty"`  // machines it was to have, if it never got all of them
 }
 
-// storedAttempt is an attempt as a snapshot keeps it.
+// storedAttempt is the form of an attempt in a snapshot.
 type storedAttempt struct {
 	attemptRecord
 	Tasks []taskRecord `json:"tasks"`
@@ -47,7 +46,7 @@ func (a *Attempt) stored() storedAttempt {
 	return s
 }
 
-// attempt is that of the snapshot, without machines.
+// attempt returns the attempt without its machines.
 func (s *storedAttempt) attempt() *Attempt {
 	a := &Attempt{r: s.attemptRecord}
 	for _, r := range s.Tasks {
@@ -56,7 +55,7 @@ func (s *storedAttempt) attempt() *Attempt {
 	return a
 }
 
-// What an attempt is, and where it stands.
+// Identity and state of an attempt.
 func (a *Attempt) ID() string              { return a.r.ID }
 func (a *Attempt) Job() string             { return a.r.Job }
 func (a *Attempt) Epoch() int              { return a.r.Epoch }
@@ -70,12 +69,12 @@ func (a *Attempt) Draining() bool          { return a.r.Draining }
 func (a *Attempt) DrainWhy() string        { return a.r.DrainWhy }
 func (a *Attempt) DrainBy() time.Time      { return a.r.DrainBy }
 
-// Tasks are its ranks in order; Nodes is how many, and Lead the first.
+// Tasks returns its tasks by rank, Nodes their number, and Lead the task of rank 0.
 func (a *Attempt) Tasks() []*Task { return a.tasks }
 func (a *Attempt) Nodes() int     { return len(a.tasks) }
 func (a *Attempt) Lead() *Task    { return a.tasks[0] }
 
-// Rank is the task of that rank, or nil; On that on an instance.
+// Rank returns the task of a rank, or nil.
 func (a *Attempt) Rank(n int) *Task {
 	if n < 0 || n >= len(a.tasks) {
 		return nil
@@ -83,7 +82,7 @@ func (a *Attempt) Rank(n int) *Task {
 	return a.tasks[n]
 }
 
-// On is the task on an instance, or nil.
+// On returns the task on an instance, or nil.
 func (a *Attempt) On(instance string) *Task {
 	for _, t := range a.tasks {
 		if t.r.Instance == instance {
@@ -93,10 +92,10 @@ func (a *Attempt) On(instance string) *Task {
 	return nil
 }
 
-// Partial is how many machines an attempt was to have that never had all of them; 0: it had.
+// Partial is the number of machines that an attempt was to have if it never got all of them, otherwise 0.
 func (a *Attempt) Partial() int { return a.r.Wanted }
 
-// Task is where its ranks stand: it runs once all have begun, and has ended when all have.
+// Task is the phase of its ranks together: running once all have started, ended once all have ended.
 func (a *Attempt) Task() TaskPhase {
 	if len(a.tasks) == 1 {
 		return a.tasks[0].r.Phase
@@ -116,7 +115,7 @@ func (a *Attempt) Task() TaskPhase {
 	return least
 }
 
-// Its machine: that of rank 0, which those of the others are like.
+// Machine of rank 0; the others have the same type.
 func (a *Attempt) Instance() string          { return a.tasks[0].r.Instance }
 func (a *Attempt) Machine() *Machine         { return &a.tasks[0].r.Machine }
 func (a *Attempt) Offer() market.OfferID     { return a.tasks[0].r.Machine.Offer }
@@ -132,7 +131,7 @@ func (a *Attempt) By() string                { return a.tasks[0].r.By }
 func (a *Attempt) Started() time.Time        { return a.tasks[0].r.Started }
 func (a *Attempt) Restored() string          { return a.tasks[0].r.Restored }
 
-// Full is from when on it has all of its machines.
+// Full returns when it had all of its machines.
 func (a *Attempt) Full() (t time.Time) {
 	for _, k := range a.tasks {
 		t = later(t, k.r.From)
@@ -140,7 +139,7 @@ func (a *Attempt) Full() (t time.Time) {
 	return t
 }
 
-// Rented is from when on the oldest of its machines is billed.
+// Rented returns when billing of the oldest of its machines began.
 func (a *Attempt) Rented() (t time.Time) {
 	for _, k := range a.tasks {
 		if r := k.Rented(); t.IsZero() || r.Before(t) {
@@ -150,7 +149,7 @@ func (a *Attempt) Rented() (t time.Time) {
 	return t
 }
 
-// GPUs is how many accelerators all its machines have.
+// GPUs returns the number of accelerators on all its machines.
 func (a *Attempt) GPUs() (n int) {
 	for _, t := range a.tasks {
 		n += t.GPUs()
@@ -158,7 +157,7 @@ func (a *Attempt) GPUs() (n int) {
 	return n
 }
 
-// Until is when the last of its machines was billed last; zero: one is billed still.
+// Until returns when billing of the last machine ended; zero if one is still billed.
 func (a *Attempt) Until() (until time.Time) {
 	for _, t := range a.tasks {
 		if t.r.Until.IsZero() {
@@ -169,7 +168,7 @@ func (a *Attempt) Until() (until time.Time) {
 	return until
 }
 
-// Over is when the last of its programs ended; zero: one runs, or was cut off.
+// Over returns when the last program ended; zero if one still runs or was cut off.
 func (a *Attempt) Over() (over time.Time) {
 	for _, t := range a.tasks {
 		if t.r.Over.IsZero() {
@@ -180,11 +179,11 @@ func (a *Attempt) Over() (over time.Time) {
 	return over
 }
 
-// ends are ways in which a task ends, those first that are the reason for others.
+// ends lists ways in which a task ends. Earlier ones cause later ones.
 var ends = []string{"silent", "interrupted", "stopped", "failed", "setup", "moved", "drained", "completed"}
 
-// telling is the task whose end says how the attempt ended: of a gang the one that was the
-// reason for the others. Nil: none has ended.
+// telling returns the task whose end explains how the attempt ended: in a gang, the one that caused the others to
+// end. It returns nil if none has ended.
 func (a *Attempt) telling() (worst *Task) {
 	rank := func(t *Task) int {
 		if n := slices.Index(ends, t.r.End); n >= 0 {
@@ -202,8 +201,7 @@ func (a *Attempt) telling() (worst *Task) {
 	return worst
 }
 
-// End is how it ended: completed, failed, drained, setup, interrupted, silent, terminated, stopped; Exit
-// its program's status.
+// End returns how it ended: completed, failed, drained, setup, interrupted, silent, terminated or stopped.
 func (a *Attempt) End() string {
 	if t := a.telling(); t != nil {
 		return t.r.End
@@ -211,7 +209,7 @@ func (a *Attempt) End() string {
 	return ""
 }
 
-// Exit is that of the program whose end was the reason for that of the others.
+// Exit returns the exit status of the program whose end explains the others.
 func (a *Attempt) Exit() int {
 	if t := a.telling(); t != nil {
 		return t.r.Exit
@@ -219,7 +217,7 @@ func (a *Attempt) Exit() int {
 	return 0
 }
 
-// Cause is why its machine ended: of a gang the one that was taken first, else the last.
+// Cause returns why its machine ended. In a gang, an interrupted machine comes first, otherwise the last one.
 func (a *Attempt) Cause() string {
 	for _, t := range a.tasks {
 		if t.r.Cause == "interrupted" {
@@ -229,7 +227,7 @@ func (a *Attempt) Cause() string {
 	return a.tasks[len(a.tasks)-1].r.Cause
 }
 
-// Notice is how long before its end a machine of it was told of that.
+// Notice returns the longest notice that any of its machines had of its end.
 func (a *Attempt) Notice() (d time.Duration) {
 	for _, t := range a.tasks {
 		d = max(d, t.r.Notice)
@@ -237,8 +235,7 @@ func (a *Attempt) Notice() (d time.Duration) {
 	return d
 }
 
-// Noticed is when a machine of it was first told that it will be taken; TakenAt when that
-// is.
+// Noticed returns when one of its machines first had a notice of interruption.
 func (a *Attempt) Noticed() (at time.Time) {
 	for _, t := range a.tasks {
 		if n := t.r.Noticed; !n.IsZero() && (at.IsZero() || n.Before(at)) {
@@ -248,7 +245,7 @@ func (a *Attempt) Noticed() (at time.Time) {
 	return at
 }
 
-// TakenAt is when the first of its machines is taken that were told so.
+// TakenAt returns the earliest announced interruption of its machines.
 func (a *Attempt) TakenAt() (at time.Time) {
 	for _, t := range a.tasks {
 		if n := t.r.TakenAt; !n.IsZero() && (at.IsZero() || n.Before(at)) {
@@ -258,7 +255,7 @@ func (a *Attempt) TakenAt() (at time.Time) {
 	return at
 }
 
-// What was observed of its program, by rank 0.
+// What rank 0 reported about the program.
 func (a *Attempt) First() int64           { return a.tasks[0].r.Learned.First }
 func (a *Attempt) Step() int64            { return a.tasks[0].r.Learned.Step }
 func (a *Attempt) Saves() int             { return a.tasks[0].r.Learned.Saves }
@@ -270,7 +267,7 @@ func (a *Attempt) Heard() int64           { return a.tasks[0].r.Learned.Heard }
 func (a *Attempt) Settled() time.Time     { return a.tasks[0].r.Settled }
 func (a *Attempt) CPUSeen() time.Duration { return a.tasks[0].r.Learned.CPUSeen }
 
-// IdleFrom is since when none of its machines does anything; zero: one does.
+// IdleFrom returns since when all of its machines are idle; zero if one is not.
 func (a *Attempt) IdleFrom() (from time.Time) {
 	for _, t := range a.tasks {
 		if t.r.Learned.IdleFrom.IsZero() {
@@ -284,11 +281,10 @@ func (a *Attempt) IdleFrom() (from time.Time) {
 // Live reports whether the attempt may still cost something.
 func (a *Attempt) Live() bool { return a.r.Phase != Over }
 
-// Releasing reports whether one of its machines, or its seat there, is being given back.
+// Releasing reports whether one of its machines is being terminated, or its seat released.
 func (a *Attempt) Releasing() bool { return slices.ContainsFunc(a.tasks, (*Task).Releasing) }
 
-// Leaving is why a seat is taken from it while others keep theirs; "": none is. LeaveBy is
-// when patience with that ends.
+// Leaving says why a task of it must leave its seat while others keep theirs, or "".
 func (a *Attempt) Leaving() string {
 	for _, t := range a.tasks {
 		if t.r.Leaving != "" {
@@ -298,26 +294,26 @@ func (a *Attempt) Leaving() string {
 	return ""
 }
 
-// Disowned reports whether a machine of it is of an earlier incarnation, and nobody has
-// decided yet whose it is.
+// Disowned reports whether one of its machines is from an earlier incarnation and nobody has adopted or released
+// it.
 func (a *Attempt) Disowned() bool {
 	return slices.ContainsFunc(a.tasks, func(t *Task) bool { return t.instance != nil && t.instance.r.Disowned })
 }
 
-// GivenUp reports whether a machine of it was given up because its provider lists it no
-// more, and its true end may come yet.
+// GivenUp reports whether one of its machines was given up because its provider no longer lists it. Its actual end
+// may still arrive.
 func (a *Attempt) GivenUp() bool { return slices.ContainsFunc(a.tasks, (*Task).GivenUp) }
 
-// Taken reports whether the provider interrupted the attempt: it took a machine of it, or
-// said that it would and was given it back early.
+// Taken reports whether the provider interrupted the attempt: it interrupted a machine, or announced that and got
+// the machine back early.
 func (a *Attempt) Taken() bool { return slices.ContainsFunc(a.tasks, (*Task).Taken) }
 
-// Warm reports whether its machine had served another task before.
+// Warm reports whether all its machines had served another task before.
 func (a *Attempt) Warm() bool {
 	return !slices.ContainsFunc(a.tasks, func(t *Task) bool { return !t.r.Warm })
 }
 
-// Portion is what the attempt has of its machine; nil: all of it.
+// Portion is its portion of the machine; nil: all of it.
 func (a *Attempt) Portion() *Portion { return a.tasks[0].r.Portion }
 
 // Beside reports whether others have seats on its machine too.

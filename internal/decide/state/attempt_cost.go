@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// sumOf adds up over the tasks.
+// sumOf adds up an amount over the tasks.
 func (a *Attempt) sumOf(of func(*Task) money.Amount) (sum money.Amount) {
 	for _, t := range a.tasks {
 		sum = sum.Add(of(t))
@@ -17,18 +17,18 @@ func (a *Attempt) sumOf(of func(*Task) money.Amount) (sum money.Amount) {
 	return sum
 }
 
-// Posted is what the ledger has of all its machines.
+// Posted returns the amount posted for all its machines.
 func (a *Attempt) Posted() money.Amount { return a.sumOf((*Task).Posted) }
 
-// Rules are what the rules of its machines' prices came to.
+// Rules returns the amount from price rules of its machines.
 func (a *Attempt) Rules() money.Amount { return a.sumOf((*Task).Rules) }
 
-// Cost is what all its machines cost until t.
+// Cost returns the cost of all its machines up to t.
 func (a *Attempt) Cost(t time.Time) money.Amount {
 	return a.sumOf(func(k *Task) money.Amount { return k.Cost(t) })
 }
 
-// Uses are what its cost was for.
+// Uses returns what its cost was for.
 func (a *Attempt) Uses() map[ledger.Use]money.Amount {
 	if len(a.tasks) == 1 {
 		return a.tasks[0].r.Uses
@@ -42,7 +42,7 @@ func (a *Attempt) Uses() map[ledger.Use]money.Amount {
 	return uses
 }
 
-// Bill is what the newest bills of its machines say, by rule; nil: none has come.
+// Bill returns the newest bills of its machines by rule, or nil if no bill has come.
 func (a *Attempt) Bill() map[string]money.Amount {
 	if len(a.tasks) == 1 {
 		return a.tasks[0].r.Bill
@@ -59,12 +59,12 @@ func (a *Attempt) Bill() map[string]money.Amount {
 	return bill
 }
 
-// Billed reports whether all its machines are.
+// Billed reports whether all its machines have a bill.
 func (a *Attempt) Billed() bool {
 	return !slices.ContainsFunc(a.tasks, func(t *Task) bool { return t.r.Bill == nil })
 }
 
-// LostTime is how much time was lost on the machine that lost most.
+// LostTime returns the time lost on the machine that lost the most.
 func (a *Attempt) LostTime() (d time.Duration) {
 	for _, t := range a.tasks {
 		d = max(d, t.r.LostTime)
@@ -72,8 +72,8 @@ func (a *Attempt) LostTime() (d time.Duration) {
 	return d
 }
 
-// Rate is the price of an hour of all its machines, or of its part of one: of now, or of its
-// last hour; LaunchRate that when they were granted.
+// Rate returns the hourly price of all its machines, or of its portion of one: the current price, or that of the
+// last hour.
 func (a *Attempt) Rate() (rate money.Rate) {
 	for _, t := range a.tasks {
 		if t.r.Until.IsZero() || len(a.tasks) == 1 || !a.Live() {
@@ -83,7 +83,7 @@ func (a *Attempt) Rate() (rate money.Rate) {
 	return rate
 }
 
-// LaunchRate is the price of an hour of its machines when they were granted.
+// LaunchRate returns the hourly price of its machines when they were granted.
 func (a *Attempt) LaunchRate() (rate money.Rate) {
 	for _, t := range a.tasks {
 		rate = quantity.Add(rate, t.r.Rate)

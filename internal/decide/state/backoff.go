@@ -7,20 +7,19 @@ import (
 	"scrimp/internal/market"
 )
 
-// Backoff is how long nothing of a scope is asked for, because it refused.
+// Backoff keeps scrimp from requesting anything in a scope for a time, after a refusal there.
 type Backoff struct {
 	Tries int       `json:"tries,omitempty"` // refusals in a row
 	Until time.Time `json:"until"`
-	Trial string    `json:"trial,omitempty"` // the allocation that tries it again; others wait for its answer
-	// Detail is what was said when it refused, or what else it is left alone for; "": nobody said
+	Trial string    `json:"trial,omitempty"` // allocation that tests the scope again; others wait for its answer
+	// Detail is the message of the refusal, or another reason to back off; empty: none given.
 	Detail string `json:"detail,omitempty"`
 }
 
-// unanswered is until when an offer is left alone that an allocation tries again: until
-// there is an answer.
+// unanswered is the end of a backoff while an allocation tests the scope: it lasts until there is an answer.
 var unanswered = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// lasts is until when nothing is asked for.
+// lasts returns the end of the backoff.
 func (b *Backoff) lasts() time.Time {
 	if b.Trial != "" {
 		return unanswered
@@ -28,7 +27,7 @@ func (b *Backoff) lasts() time.Time {
 	return b.Until
 }
 
-// ScopeKey is the key of a scope of refusals that the machine lies in.
+// ScopeKey returns the key of the scope that contains the machine.
 func ScopeKey(scope Scope, m *Machine) string {
 	switch scope {
 	case ZoneScope:
@@ -42,10 +41,10 @@ func ScopeKey(scope Scope, m *Machine) string {
 	return "offer/" + string(m.Offer)
 }
 
-// scopes are all of them.
+// scopes lists all scopes.
 var scopes = [...]Scope{OfferScope, ZoneScope, PoolScope, AccountScope}
 
-// lies reports whether the offer is in the scope of that key.
+// lies reports whether the scope with the given key contains the offer.
 func lies(o *market.Offer, key string) bool {
 	rest := func(part string) bool {
 		var ok bool
@@ -63,11 +62,10 @@ func lies(o *market.Offer, key string) bool {
 	return rest("offer/") && key == string(o.ID)
 }
 
-// Backoff is that of a scope's key.
+// Backoff returns the backoff of a scope's key.
 func (s *State) Backoff(key string) Backoff { return s.backoffs[key] }
 
-// setBackoff changes the back-off of a scope, and with it that of each offer that lies
-// there; the zero back-off removes it.
+// setBackoff changes the backoff of a scope and of each offer in it. The zero Backoff removes it.
 func (s *State) setBackoff(key string, b Backoff) {
 	old := s.backoffs[key]
 	if b == (Backoff{}) {
@@ -106,7 +104,7 @@ func (s *State) setBackoff(key string, b Backoff) {
 	}
 }
 
-// cools finds until when an offer is left alone from the scopes in which it lies.
+// cools computes the end of an offer's backoff from the scopes that contain it.
 func (s *State) cools(l *Listing) {
 	l.r.Backoff = time.Time{}
 	if len(s.backoffs) == 0 {
@@ -121,8 +119,8 @@ func (s *State) cools(l *Listing) {
 	}
 }
 
-// Cooling is until when nothing may be asked for from the offer, because something of
-// it refused, or waits for the answer of one that tries; false: it may.
+// Cooling returns until when nothing may be requested from the offer, because a scope of it refused or an
+// allocation is testing it. ok is false if requests are allowed.
 func (s *State) Cooling(l *Listing) (until time.Time, ok bool) {
 	if until = l.r.Backoff; until.Equal(unanswered) {
 		until = s.Retry(until)
@@ -130,7 +128,7 @@ func (s *State) Cooling(l *Listing) (until time.Time, ok bool) {
 	return until, until.After(s.now)
 }
 
-// CoolsFor is why nothing may be asked for from the offer, as whoever refused has it; "": nobody said.
+// CoolsFor returns the reason for the backoff, in the words of whoever refused, or "".
 func (s *State) CoolsFor(l *Listing) (why string) {
 	m, longest := MachineOf(&l.r.Offer), time.Time{}
 	for _, scope := range scopes {
@@ -141,8 +139,8 @@ func (s *State) CoolsFor(l *Listing) (why string) {
 	return why
 }
 
-// Retry is when something may be asked again that is left alone until then, or where
-// somebody tries, when the answer may be there.
+// Retry returns when a request that is backed off until at may be tried again. While an allocation tests a scope,
+// that is when its answer may have come.
 func (s *State) Retry(at time.Time) time.Time {
 	if next := s.now.Add(max(s.cfg.CoolOff, time.Nanosecond)); s.trials > 0 && next.Before(at) {
 		return next
@@ -150,7 +148,7 @@ func (s *State) Retry(at time.Time) time.Time {
 	return at
 }
 
-// Trying reports whether the allocation tries something that refused before.
+// Trying reports whether the allocation tests a scope that refused before.
 func (s *State) Trying(a *Allocation) bool {
 	for _, scope := range scopes {
 		if b, known := s.backoffs[ScopeKey(scope, &a.r.Machine)]; known && b.Trial == a.r.ID {

@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// Each offer knows until when it is left alone: by all scopes in which it lies, whatever
-// came and went there in whatever order, and in whichever offers came or moved meanwhile.
-func TestAnOfferIsLeftAloneAsItsScopesSay(t *testing.T) {
+// The backoff of each offer is the longest of its scopes, whatever backoffs come and go, and whichever offers
+// appear or move meanwhile.
+func TestSetBackoff_OfferFollowsItsScopes(t *testing.T) {
 	lasting, trials := 0, 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -68,7 +68,7 @@ func TestAnOfferIsLeftAloneAsItsScopesSay(t *testing.T) {
 	}
 }
 
-// plainly looks at every scope.
+// plainly checks every scope.
 func plainly(s *State, l *Listing) (until time.Time, trial bool) {
 	m := MachineOf(l.Offer())
 	for key, b := range s.backoffs {

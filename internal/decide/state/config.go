@@ -8,45 +8,44 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Config is what the core works by. It enters as an event, so that a log
-// replays the same whatever a later release would set. Spans go by the market's clock.
+// Config has the settings of the core. It enters as an event, so that a log replays the same whatever a later
+// release would set. Durations are market time.
 type Config struct {
-	MaxRunning int            `json:"max_running"`   // jobs that may hold a machine at once
-	Detect     time.Duration  `json:"detect_ns"`     // how long a loss can go unnoticed
-	BootLimit  time.Duration  `json:"boot_limit_ns"` // from launch to a running program, then the machine is given up
-	CoolOff    time.Duration  `json:"cool_off_ns"`   // after a first refusal; each further one doubles it
-	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
-	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
-	// Consistency is how long a provider's list may lack a machine that runs.
+	MaxRunning int           `json:"max_running"` // jobs that may hold a machine at once
+	Detect     time.Duration `json:"detect_ns"`   // how long a loss can go unnoticed
+	// limit from launch to a running program; then the machine is given up
+	BootLimit time.Duration  `json:"boot_limit_ns"`
+	CoolOff   time.Duration  `json:"cool_off_ns"` // after a first refusal; each further refusal doubles it
+	Patience  time.Duration  `json:"patience_ns"` // beyond the grace of a drain; then the machine is terminated
+	Currency  money.Currency `json:"currency"`    // quotes in another currency are not bought
+	// Consistency is how long a provider's list may lack a running machine.
 	Consistency time.Duration `json:"consistency_ns,omitempty"`
-	// GrantWait is the longest that a provider takes to grant what it has; a deadline's
-	// guard counts it.
+	// GrantWait is the longest time a provider takes to grant available capacity. The deadline guard allows for it.
 	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
-	// Idle is the longest that a machine may wait for the next job; 0: none waits.
+	// Idle is the longest time a machine may wait for the next job; 0: none waits.
 	Idle time.Duration `json:"idle_ns,omitempty"`
-	// Seats is how many tasks a machine may have at once; 0: one.
+	// Seats is the number of tasks a machine may have at once; 0: one.
 	Seats int `json:"seats,omitempty"`
-	// Providers are those whose machines may be asked for, each with its timing; nil: all
-	// that sell, with the timing above. What one sold that is named no more cannot be had.
+	// Providers are those that may be rented from, each with its timing. nil means all providers, with the timing
+	// above. Offers of providers that are no longer named are unavailable.
 	Providers map[string]Timing `json:"providers,omitempty"`
 
-	// Speed is how much market time passes in a time on the wall, which people's deadlines
-	// are given in; 0: as much.
+	// Speed is the market time that passes in a unit of real time, which users give deadlines in; 0: the same.
 	Speed float64 `json:"speed,omitempty"`
 
-	// ArchiveAfter is how long after its end a job that is over, and all of whose machines are
-	// billed, stays in memory; 0: for ever. ArchiveUnbilled is the same of one whose bills may come.
+	// ArchiveAfter is how long a job stays in memory after its end once all its machines are billed; 0: forever.
+	// ArchiveUnbilled is the same for a job that may still receive bills.
 	ArchiveAfter    time.Duration `json:"archive_after_ns,omitempty"`
 	ArchiveUnbilled time.Duration `json:"archive_unbilled_ns,omitempty"`
 
-	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
-	Spare  time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
-	// the longest time between two polls of the market; 0: whenever a job asks
+	Policy policy.Rule   `json:"policy,omitempty"`   // empty: the default
+	Spare  time.Duration `json:"spare_ns,omitempty"` // extra time that the guard keeps back
+	// Poll is the longest time between two polls of the market; 0: only when a job needs one.
 	Poll    time.Duration `json:"look_ns,omitempty"`
 	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
 }
 
-// Timing is how a provider behaves in time; its fields are those of Config.
+// Timing is the timing of a provider. Its fields are those of Config.
 type Timing struct {
 	Detect      time.Duration `json:"detect_ns"`
 	BootLimit   time.Duration `json:"boot_limit_ns"`
@@ -56,13 +55,13 @@ type Timing struct {
 	Seats       int           `json:"seats,omitempty"`
 }
 
-// Timing is that of a provider which is not named.
+// Timing returns the timing of a provider that is not named.
 func (c *Config) Timing() Timing {
 	return Timing{Detect: c.Detect, BootLimit: c.BootLimit, Consistency: c.Consistency, GrantWait: c.GrantWait,
 		Idle: c.Idle, Seats: c.Seats}
 }
 
-// TimingOf is the timing of a provider.
+// TimingOf returns the timing of a provider.
 func (c *Config) TimingOf(provider string) Timing {
 	if t, ok := c.Providers[provider]; ok {
 		return t
@@ -70,7 +69,7 @@ func (c *Config) TimingOf(provider string) Timing {
 	return c.Timing()
 }
 
-// Sells reports whether machines of the provider may be asked for.
+// Sells reports whether machines of the provider may be requested.
 func (c *Config) Sells(provider string) bool {
 	_, named := c.Providers[provider]
 	return named || c.Providers == nil
@@ -84,7 +83,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Stretch turns a span of the wall into the market's that passes meanwhile, ten years at most.
+// Stretch converts real time to market time, ten years at most.
 func (c *Config) Stretch(d time.Duration) time.Duration {
 	if c.Speed == 0 {
 		return d

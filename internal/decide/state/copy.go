@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// clone is a copy of a job that later changes leave alone, but for the machines of its attempts.
+// clone returns a copy of the job that later changes do not affect, except that it shares the machines of its
+// attempts.
 func (j *Job) clone() *Job {
 	c := *j
 	if j.r.Run == nil {
@@ -32,7 +33,7 @@ func (j *Job) clone() *Job {
 	return &c
 }
 
-// Copy is the job as it is now, for those who read it while events go on.
+// Copy returns the job as it is now, for readers that run while events continue.
 func (j *Job) Copy() *Job {
 	c := j.clone()
 	for _, a := range c.Attempts() {
@@ -51,7 +52,7 @@ func (j *Job) Copy() *Job {
 	return c
 }
 
-// copied is the instance with its prices as they are now; nil of nil.
+// copied returns a copy of the instance with its current prices, or nil for nil.
 func (i *Instance) copied() *Instance {
 	if i == nil {
 		return nil
@@ -63,15 +64,15 @@ func (i *Instance) copied() *Instance {
 	return &c
 }
 
-// Same reports whether two states have the job alike; learned says whether what was
-// learned of it from samples, and prices, must be alike too.
+// Same reports whether two states agree on the job. With learned, what was learned from samples and prices must
+// agree too.
 func (j *Job) Same(o *Job, learned bool) bool {
 	a, wrongA := json.Marshal(storedOf(j.compared(learned)))
 	b, wrongB := json.Marshal(storedOf(o.compared(learned)))
 	return wrongA == nil && wrongB == nil && bytes.Equal(a, b)
 }
 
-// compared is what Same compares.
+// compared returns the parts of the job that Same compares.
 func (j *Job) compared(learned bool) *Job {
 	if learned || j.r.Run == nil {
 		return j
@@ -86,7 +87,7 @@ func (j *Job) compared(learned bool) *Job {
 	return c
 }
 
-// clone is a copy of an attempt that later changes leave alone.
+// clone returns a copy of the attempt that later changes do not affect.
 func (a *Attempt) clone() *Attempt {
 	c := &Attempt{r: a.r, tasks: make([]*Task, len(a.tasks))}
 	for n, t := range a.tasks {

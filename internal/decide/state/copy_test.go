@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// Whoever reads a copy of a job sees it as it was, whatever happens meanwhile.
-func TestACopyOfAJobStaysAsItIs(t *testing.T) {
+// A copy of a job stays as it was, whatever happens meanwhile.
+func TestJobCopy_IgnoresLaterEvents(t *testing.T) {
 	s, seq, begin := state.New(), uint64(0), time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	at := func(after time.Duration, b state.Body, postings []ledger.Posting, facts ...state.Fact) {
 		seq++

@@ -15,47 +15,47 @@ import (
 	"scrimp/internal/market"
 )
 
-// Schema is the version of the event form that this release writes.
+// Schema is the version of the event format that this release writes.
 const Schema = 1
 
-// Event is something that happened, and when. All times in events are market time.
+// Event records that something happened, and when. All times in events are market time.
 type Event struct {
 	At     time.Time `json:"at"`
 	Schema int       `json:"schema"`
 	Tenant string    `json:"tenant"`
-	Actor  string    `json:"actor,omitempty"` // who or what it comes from
-	Cause  string    `json:"cause,omitempty"` // the key of the action it answers
+	Actor  string    `json:"actor,omitempty"` // user or component that the event comes from
+	Cause  string    `json:"cause,omitempty"` // key of the action that the event answers
 	Key    string    `json:"key,omitempty"`   // idempotency key, unique within the tenant
 	Body   Body      `json:"body"`
 }
 
-// Body is what happened.
+// Body is the content of an event.
 type Body interface{ Kind() string }
 
-// Terms is what the core needs to know of a job. It is made from the job file
-// once, at submission, so that the core depends on no file format.
+// Terms are the parts of a job file that the core needs. They are derived once, at submission, so the core depends
+// on no file format.
 type Terms struct {
 	Name    string       `json:"name"`
 	Owner   ledger.Owner `json:"owner"`
 	JobKind string       `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
 	Variant string       `json:"variant,omitempty"`
-	// Group is the job's group, and Index its index in an array. Parent is the group whose budget the job uses: the
-	// same group, if that has a budget.
+	// Group is the job's group, and Index its index in an array. Parent is the group whose budget the job uses; it
+	// is the same group if that one has a budget.
 	Group  string `json:"group,omitempty"`
 	Index  int    `json:"index,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	Stage  string `json:"stage,omitempty"` // that the job is of its pipeline, where Index is the stage's position
-	// After is what must be over before it may have a machine.
+	Stage  string `json:"stage,omitempty"` // stage of its pipeline; Index is then the position of the stage
+	// After lists the jobs and groups that must end before the job may have a machine.
 	After    []Dependency `json:"after,omitempty"`
 	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
-	// Nodes is how many machines it runs on at once, at most; LeastNodes how many at least, where
-	// that is less. Its work and speed are those on all of them. 0: one.
+	// Nodes is the largest number of machines it runs on at once, and LeastNodes the smallest, if less. Work and
+	// speed count all of them. 0 means one.
 	Nodes      int       `json:"nodes,omitempty"`
 	LeastNodes int       `json:"least_nodes,omitempty"`
 	Need       plan.Need `json:"need"`
 
 	Deadline      time.Time      `json:"deadline,omitzero"`
-	Promise       float64        `json:"promise,omitempty"` // share of such jobs that are in time
+	Promise       float64        `json:"promise,omitempty"` // share of such jobs that must finish in time
 	Budget        money.Amount   `json:"budget,omitzero"`
 	HasBudget     bool           `json:"has_budget,omitempty"`
 	Currency      money.Currency `json:"currency"`
@@ -65,14 +65,14 @@ type Terms struct {
 
 	Steps   int64         `json:"steps,omitempty"`   // 0: unknown
 	Work    time.Duration `json:"work_ns,omitempty"` // on a machine of speed 1; 0: unknown
-	Restart time.Duration `json:"restart_ns"`        // expected until measured
-	// Transfer is what taking the checkpoint to another region adds to a restart,
-	// and Carry what it costs; 0 where the job cannot leave its region.
+	Restart time.Duration `json:"restart_ns"`        // expected, until measured
+	// Transfer is the time that copying the checkpoint to another region adds to a restart, and Carry the cost of
+	// the copy. Both are 0 if the job cannot leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
-	// Egress has the routes between regions that cost something else.
+	// Egress lists the routes between regions with another cost.
 	Egress   place.Egress  `json:"egress,omitempty"`
-	Grace    time.Duration `json:"grace_ns"`              // given to a drain
+	Grace    time.Duration `json:"grace_ns"`              // longest time for a drain
 	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
 	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder
 
@@ -83,30 +83,30 @@ type Terms struct {
 	Notify     bool          `json:"notify,omitempty"`
 }
 
-// Most is how many machines a job runs on at once at most, and Fewest at least.
+// Most returns the largest number of machines the job runs on at once.
 func (t *Terms) Most() int { return max(1, t.Nodes) }
 
-// Fewest is how many it needs.
+// Fewest returns the smallest number of machines the job can run on.
 func (t *Terms) Fewest() int { return cmp.Or(t.LeastNodes, t.Most()) }
 
-// Source is a checkpoint of another job that was copied to a new one.
+// Source is a checkpoint of another job that was copied to a new job.
 type Source struct {
 	Job        string `json:"job"`
-	Checkpoint string `json:"checkpoint"` // its name there
+	Checkpoint string `json:"checkpoint"` // name of the checkpoint in that job
 	Step       int64  `json:"step"`
 }
 
-// Changes are new terms of a job; what is nil stays as it is.
+// Changes are new terms of a job; nil fields stay unchanged.
 type Changes struct {
 	Deadline  *time.Time     `json:"deadline,omitempty"`      // zero: none
-	Budget    *money.Amount  `json:"budget,omitempty"`        // the most that it may cost in all
-	NoBudget  bool           `json:"no_budget,omitempty"`     // it has none from now on
-	GPUHours  *float64       `json:"gpu_hours,omitempty"`     // in all; 0: no limit
-	WallClock *time.Duration `json:"wall_clock_ns,omitempty"` // in all, while it is neither paused nor over; 0: no limit
+	Budget    *money.Amount  `json:"budget,omitempty"`        // maximum total cost
+	NoBudget  bool           `json:"no_budget,omitempty"`     // removes the budget
+	GPUHours  *float64       `json:"gpu_hours,omitempty"`     // in total; 0: no limit
+	WallClock *time.Duration `json:"wall_clock_ns,omitempty"` // in total, while neither paused nor ended; 0: no limit
 	Priority  *int           `json:"priority,omitempty"`      // 2 critical, 1 normal, 0 low
 }
 
-// Apply is t with the changes.
+// Apply returns t with the changes.
 func (c Changes) Apply(t Terms) Terms {
 	if c.Deadline != nil {
 		t.Deadline = *c.Deadline
@@ -129,53 +129,53 @@ func (c Changes) Apply(t Terms) Terms {
 	return t
 }
 
-// What can happen.
+// Events.
 type (
-	// JobSubmitted: somebody wants a job done. Spec is the job file as it was validated.
+	// JobSubmitted: a user submits a job. Spec is the validated job file.
 	JobSubmitted struct {
 		Job   string          `json:"job"`
 		Terms Terms           `json:"terms"`
 		Spec  json.RawMessage `json:"spec,omitempty"`
-		// Asking says that the job waits for approval first, and for what, whatever the limits
-		// in force say; they may ask for it too.
+		// Asking is set if the job must wait for approval whatever the limits say. The limits may require an
+		// approval too.
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
-		// From is the checkpoint that it begins from; nil: it begins from nothing.
+		// From is the checkpoint of another job that the job starts from; nil: none.
 		From *Source `json:"from,omitempty"`
 	}
-	// JobReviewed: a job that waits for approval has it, or never gets it.
+	// JobReviewed: somebody approves or rejects a job that waits for approval.
 	JobReviewed struct {
 		Job      string `json:"job"`
 		Approved bool   `json:"approved"`
 		Reason   string `json:"reason,omitempty"`
 	}
-	// JobEnded: somebody wants a job over; Save keeps a checkpoint first (stop), otherwise it ends at once (cancel).
+	// JobEnded: somebody ends a job. With Save it writes a checkpoint first (stop), otherwise it ends at once
+	// (cancel).
 	JobEnded struct {
 		Job   string `json:"job"`
 		Save  bool   `json:"save"`
-		Limit string `json:"limit,omitempty"` // that is spent, which is why; "": somebody wants it over
+		Limit string `json:"limit,omitempty"` // spent limit that ends the job; empty: a user does
 	}
-	// JobPaused: somebody wants a job to give up its machine, once it has saved, and its place
-	// in the queue, until it is resumed. Cause: the server sets it aside, since a step that worked on it failed.
+	// JobPaused: a job gives up its machine, once it has saved, and its place in the queue until it is resumed.
+	// Cause is set if the server sets the job aside because a step that worked on it failed.
 	JobPaused struct {
 		Job   string `json:"job"`
 		Cause string `json:"cause,omitempty"`
 	}
-	// JobResumed: somebody wants a job to go on that is paused, or over and did not succeed.
-	// Asking says that one that was over waits for approval first, and for what, whatever the
-	// limits in force say; they may ask for it too. Spec is
-	// its job file from now on; empty: the one it had.
+	// JobResumed: a user resumes a job that is paused, or that ended without success. Asking is set if an ended job
+	// must wait for approval whatever the limits say; the limits may require an approval too. Spec replaces its job
+	// file unless it is empty.
 	JobResumed struct {
 		Job     string                  `json:"job"`
 		Changes Changes                 `json:"changes,omitzero"`
 		Spec    json.RawMessage         `json:"spec,omitempty"`
 		Asking  *budget.PendingApproval `json:"asking,omitempty"`
 	}
-	// JobUpdated: somebody wants other terms for a job that is not over.
+	// JobUpdated: a user changes the terms of a job that has not ended.
 	JobUpdated struct {
 		Job     string  `json:"job"`
 		Changes Changes `json:"changes"`
 	}
-	// MarketSeen: what is for sale and at what price. Offers that are not named stay as they were.
+	// MarketSeen: the offers for sale and their prices. Offers that it does not name stay unchanged.
 	MarketSeen struct {
 		Offers []market.Offer `json:"offers,omitempty"`
 		Quotes []market.Quote `json:"quotes,omitempty"`
@@ -184,13 +184,12 @@ type (
 	Audited struct {
 		Act identity.Act `json:"act"`
 	}
-	// IdentityChanged: who may do what has changed. No rule reads it; the server does.
+	// IdentityChanged: users, roles or tokens changed. Only the server reads it; no rule does.
 	IdentityChanged struct {
 		Change identity.Change `json:"change"`
 	}
-	// BudgetsSet: the limits and the tags that jobs must have, from now on, as a whole.
-	// Base is what limits have spent in their windows, by name, of the postings up to the
-	// event AsOf; it counts for those that are new. AsOf 0: whoever sets them does not say.
+	// BudgetsSet replaces all limits and required tags. Base has the dollars that each limit has spent in its
+	// window, from the postings up to event AsOf; only new limits use it. AsOf is 0 if the sender does not know.
 	BudgetsSet struct {
 		Rules budget.Rules     `json:"rules"`
 		Base  map[string]Spent `json:"base,omitempty"`
@@ -198,11 +197,11 @@ type (
 	}
 	// Tick: time passed.
 	Tick struct{}
-	// Configured: the limits by which the machine works from now on.
+	// Configured: replaces the settings of the core.
 	Configured struct {
 		Config Config `json:"config"`
 	}
-	// LaunchDone: an instance was rented for a Launch.
+	// LaunchDone: an instance was rented for a launch.
 	LaunchDone struct {
 		Launch   string         `json:"launch"`
 		Instance string         `json:"instance"`
@@ -210,125 +209,126 @@ type (
 		Rate     money.Rate     `json:"rate"`
 		From     time.Time      `json:"from"` // billed from
 	}
-	// LaunchPending: the provider has the request in its queue and answers later.
+	// LaunchPending: the provider has queued the request and answers later.
 	LaunchPending struct {
 		Launch string `json:"launch"`
 		Detail string `json:"detail,omitempty"`
 	}
-	// LaunchRefused: it was not.
+	// LaunchRefused: the provider refused the launch.
 	LaunchRefused struct {
 		Launch string        `json:"launch"`
 		Reason string        `json:"reason"` // no_capacity, quota, price, throttled, not_for_sale, image, error
 		Detail string        `json:"detail,omitempty"`
-		Scope  Scope         `json:"scope,omitempty"`   // what was refused; "" is the offer
-		Wait   time.Duration `json:"wait_ns,omitempty"` // that the provider asks for; 0: it says nothing
+		Scope  Scope         `json:"scope,omitempty"`   // the refused scope; empty: the offer
+		Wait   time.Duration `json:"wait_ns,omitempty"` // delay that the provider asks for; 0: none stated
 	}
-	// LaunchExpired: the provider gave the request up. LaunchCancelled: it did so because we asked.
+	// LaunchExpired: the provider dropped the request. LaunchCancelled: it did so because scrimp asked.
 	LaunchExpired struct {
 		Launch string `json:"launch"`
 	}
 	LaunchCancelled struct {
 		Launch string `json:"launch"`
 	}
-	// InstanceEnded: an instance is billed no longer.
+	// InstanceEnded: the provider stops billing an instance.
 	InstanceEnded struct {
 		Instance string        `json:"instance"`
 		Until    time.Time     `json:"until"`               // billed until
 		Cause    string        `json:"cause"`               // terminated, interrupted, stopped
-		Notice   time.Duration `json:"notice_ns,omitempty"` // wall time; a fact for the receipt, which no rule reads
-		Launch   string        `json:"launch,omitempty"`    // the allocation that it was rented for, where that is known
-		// Announced: its provider had said that it would interrupt it, however it ended.
+		Notice   time.Duration `json:"notice_ns,omitempty"` // real time; only the receipt reads it
+		Launch   string        `json:"launch,omitempty"`    // allocation that it was rented for, if known
+		// Announced is set if the provider had announced an interruption, however the instance ended.
 		Announced bool `json:"announced,omitempty"`
 	}
-	// InterruptionAnnounced: a provider says that it will interrupt an instance, and when.
-	// What a program or its agent says of that is NoticeGiven, and concerns its job only.
+	// InterruptionAnnounced: a provider announces that it will interrupt an instance, and when. An announcement by
+	// a program or agent is a NoticeGiven and concerns only its job.
 	InterruptionAnnounced struct {
 		Instance string    `json:"instance"`
 		At       time.Time `json:"at"`
 	}
-	// BillReceived: what the provider charges for an instance in all, as far as it knows
-	// now. It may come at any time after its end was told, and again: the newest bill
-	// holds. One that comes before is not whole and not booked; it is to be sent again.
+	// BillReceived: the provider's total charge for an instance, as far as it is known now. It may come at any time
+	// after the instance ended, and again: the newest bill replaces earlier ones. A bill that comes before the end
+	// is incomplete; scrimp does not book it, and the sender must send it again.
 	BillReceived struct {
 		Instance string     `json:"instance"`
 		Launch   string     `json:"launch,omitempty"`
 		Lines    []BillLine `json:"lines"`
 	}
-	// InventorySeen: all that runs at a provider under our tag.
+	// InventorySeen: everything that runs at a provider under scrimp's tag.
 	InventorySeen struct {
 		Provider string    `json:"provider"`
 		Running  []Rented  `json:"running,omitempty"`
 		AsOf     time.Time `json:"as_of"` // instances rented later may be missing
 	}
-	// IncarnationBegun: this log is the installation's from now on. A log that was made
-	// new is incarnation 1; one that was restored or copied begins the next.
+	// IncarnationBegun: the log belongs to the installation from now on. A new log is incarnation 1; a restored or
+	// copied one begins the next.
 	IncarnationBegun struct {
 		Installation string `json:"installation"`
 		Incarnation  int    `json:"incarnation"`
 	}
-	// OwnershipDecided: somebody says whether machines of an earlier incarnation are ours
-	// (adopt) or not (release); Instance "" is all of them.
+	// OwnershipDecided: a user adopts or releases machines of an earlier incarnation; an empty Instance means all
+	// of them.
 	OwnershipDecided struct {
 		Instance string `json:"instance,omitempty"`
 		Adopt    bool   `json:"adopt"`
 	}
-	// TableReady: a policy's table that a decision asked for is in the cache.
+	// TableReady: the cache has the policy table that a decision needs.
 	TableReady struct {
-		Table   string `json:"table"` // its inputs, as a key
+		Table   string `json:"table"` // key of the table's inputs
 		Version string `json:"version"`
 		Hash    string `json:"hash"`
 	}
-	// AgentClaimed: the agent on an instance has its task.
+	// AgentClaimed: the agent on an instance has received its task.
 	AgentClaimed struct {
 		Attempt string `json:"attempt"`
-		Node    int    `json:"node,omitempty"` // rank of whoever says so
-		By      string `json:"by,omitempty"`   // who: a hash of what only that machine has; "" from agents that made none
+		Node    int    `json:"node,omitempty"` // rank of the sender
+		// sender: a hash of a secret that only that machine has; empty from agents that made none
+		By string `json:"by,omitempty"`
 	}
 	// AttemptStarted: the program runs.
 	AttemptStarted struct {
 		Attempt  string        `json:"attempt"`
-		Node     int           `json:"node,omitempty"` // rank of whoever says so
+		Node     int           `json:"node,omitempty"` // rank of the sender
 		Message  int64         `json:"message"`
 		Restored string        `json:"restored,omitempty"`
 		Step     int64         `json:"step"`
 		Took     time.Duration `json:"took_ns"`
 	}
-	// Progressed: the program got on. Step, Epoch and Metrics are the newest of what it said;
-	// Values is all that it said of the metric that its job is judged by, since the event before.
+	// Progressed: the program made progress. Step, Epoch and Metrics are the newest that it reported. Values are
+	// all reports, since the previous event, of the metric that the job is judged by.
 	Progressed struct {
-		Attempt string             `json:"attempt"`
-		Message int64              `json:"message"`
-		Step    int64              `json:"step"`
-		Total   int64              `json:"total,omitempty"`
-		Epoch   float64            `json:"epoch,omitempty"`
-		Anew    bool               `json:"anew,omitempty"` // the program's counter begins anew each epoch; 0 is no total
+		Attempt string  `json:"attempt"`
+		Message int64   `json:"message"`
+		Step    int64   `json:"step"`
+		Total   int64   `json:"total,omitempty"`
+		Epoch   float64 `json:"epoch,omitempty"`
+		// the program restarts its counter each epoch, so Total is 0
+		Anew    bool               `json:"anew,omitempty"`
 		Metrics map[string]float64 `json:"metrics,omitempty"`
 		Broken  []string           `json:"broken,omitempty"`
 		Values  policy.Values      `json:"values,omitempty"`
 	}
-	// NoticeGiven: the provider will take the machine.
+	// NoticeGiven: the provider will interrupt the machine.
 	NoticeGiven struct {
 		Attempt string    `json:"attempt"`
-		Node    int       `json:"node,omitempty"` // rank of whoever says so
+		Node    int       `json:"node,omitempty"` // rank of the sender
 		Message int64     `json:"message"`
 		Source  string    `json:"source"`
 		Until   time.Time `json:"until"`
 	}
-	// UsageSeen: what the machine did since the last one.
+	// UsageSeen: the resource use of the machine since the previous report.
 	UsageSeen struct {
 		Attempt string  `json:"attempt"`
-		Node    int     `json:"node,omitempty"` // rank of whoever says so
+		Node    int     `json:"node,omitempty"` // rank of the sender
 		Message int64   `json:"message"`
 		CPU     float64 `json:"cpu"`
 		Memory  int64   `json:"memory"`
-		// GPU is the highest share of time in which one of the GPUs that the job asks for was in use; nil: it
-		// asks for none, or nobody knows.
+		// GPU is the utilization of the busiest GPU that the job requests; nil if it requests none, or if unknown.
 		GPU *float64 `json:"gpu,omitempty"`
 	}
-	// AttemptEnded: the program runs no longer and what it left is kept.
+	// AttemptEnded: the program has ended and its outputs are stored.
 	AttemptEnded struct {
 		Attempt string `json:"attempt"`
-		Node    int    `json:"node,omitempty"` // rank of whoever says so
+		Node    int    `json:"node,omitempty"` // rank of the sender
 		Message int64  `json:"message"`
 		Reason  string `json:"reason"` // completed, failed, drained, setup
 		Exit    int    `json:"exit"`
@@ -336,20 +336,21 @@ type (
 		Saved   bool   `json:"saved"`
 		Outputs string `json:"outputs,omitempty"`
 		Error   string `json:"error,omitempty"`
-		// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
-		SetupStatus int           `json:"setup_status,omitempty"`
-		Keeping     time.Duration `json:"keeping_ns,omitempty"` // how long the program had been over; 0: nobody says
+		// SetupStatus is the exit status of the set-up command if that failed; 0 otherwise.
+		SetupStatus int `json:"setup_status,omitempty"`
+		// time since the program ended, spent on storing; 0: unknown
+		Keeping time.Duration `json:"keeping_ns,omitempty"`
 	}
-	// AgentSilent: nothing was heard of an attempt's agent for too long.
+	// AgentSilent: an attempt's agent has not reported for too long.
 	AgentSilent struct {
 		Attempt string    `json:"attempt"`
-		Node    int       `json:"node,omitempty"` // rank of whoever says so
+		Node    int       `json:"node,omitempty"` // rank of the silent agent
 		Since   time.Time `json:"since"`
 	}
 )
 
-// Objective is what the event says of the metric that the job is judged by, in order.
-// Who sends no values says one with each report.
+// Objective returns the reports of the metric that the job is judged by, in order. A sender without Values reports
+// one with each event.
 func (b Progressed) Objective(m policy.Metric) policy.Values {
 	if len(b.Values) > 0 {
 		return b.Values
@@ -359,20 +360,20 @@ func (b Progressed) Objective(m policy.Metric) policy.Values {
 
 // BillLine is one line of a provider's bill for an instance. Credits are negative.
 type BillLine struct {
-	Rule     string          `json:"rule,omitempty"`     // "" for plain seconds
-	Category ledger.Category `json:"category,omitempty"` // "": time of the machine
-	SKU      string          `json:"sku,omitempty"`      // "": the machine's
-	Rate     money.Rate      `json:"rate,omitempty"`     // of an hour of it; 0: not known
+	Rule     string          `json:"rule,omitempty"`     // empty for plain seconds
+	Category ledger.Category `json:"category,omitempty"` // empty: machine time
+	SKU      string          `json:"sku,omitempty"`      // empty: the machine's own
+	Rate     money.Rate      `json:"rate,omitempty"`     // per hour; 0: unknown
 	Amount   money.Amount    `json:"amount"`
 	Currency money.Currency  `json:"currency"`
-	From     time.Time       `json:"from,omitzero"` // the period that the line is for; zero: that of the instance
+	From     time.Time       `json:"from,omitzero"` // billed period; zero: the life of the instance
 	To       time.Time       `json:"to,omitzero"`
 }
 
-// Scope says what a refusal is about: all that it names is left alone for a while.
+// Scope is what a refusal covers. Scrimp backs off from everything in the scope for a while.
 type Scope string
 
-// The scopes of a refusal, from the narrowest.
+// Scopes, from the narrowest to the widest.
 const (
 	OfferScope   Scope = "offer"
 	ZoneScope    Scope = "zone"
@@ -380,10 +381,10 @@ const (
 	AccountScope Scope = "account"
 )
 
-// Rented is an instance that a provider shows as running.
+// Rented is an instance that a provider lists as running.
 type Rented struct {
 	Instance string         `json:"instance"`
-	Launch   string         `json:"launch"` // the key it was rented with
+	Launch   string         `json:"launch"` // launch key that it was rented with
 	Offer    market.OfferID `json:"offer"`
 	Rate     money.Rate     `json:"rate"`
 	From     time.Time      `json:"from"`

@@ -9,7 +9,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// MarshalJSON writes the body under its kind.
+// MarshalJSON writes the event with the kind of its body.
 func (e Event) MarshalJSON() ([]byte, error) {
 	body, err := json.Marshal(e.Body)
 	if err != nil {
@@ -18,7 +18,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return e.Append(nil, body)
 }
 
-// Append appends e in JSON to b, where its body is encoded already.
+// Append appends the JSON form of e to b. The caller has already encoded the body.
 func (e Event) Append(b, body []byte) ([]byte, error) {
 	at, err := e.At.MarshalJSON()
 	if err != nil {
@@ -38,18 +38,18 @@ func (e Event) Append(b, body []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendText appends a JSON string as json.Marshal writes it.
+// appendText appends s as the JSON string that json.Marshal writes.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			text, _ := json.Marshal(s) // it never fails on a string
+			text, _ := json.Marshal(s) // json.Marshal never fails on a string
 			return append(b, text...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// UnmarshalJSON reads what MarshalJSON of this or an earlier release wrote.
+// UnmarshalJSON reads events that this or an earlier release wrote.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	if kind, text, ok := e.readAppended(b); ok {
 		var err error
@@ -78,10 +78,10 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// cutBody cuts an event, as Append writes it, before its body, so that the body is
-// read once; the text is whole where the event has another form.
+// cutBody splits an event, as Append writes it, before its body, so that UnmarshalJSON scans the body only once. If
+// the event has another form, cut is false and text is all of b.
 func cutBody(b []byte) (text, body []byte, cut bool) {
-	name := []byte(`,"body":`) // in a text before it the quotes would have a backslash
+	name := []byte(`,"body":`) // inside a string, the quotes would be escaped
 	at := bytes.Index(b, name)
 	if at < 0 || !bytes.HasPrefix(b, []byte(`{"kind":"`)) || b[len(b)-1] != '}' || bytes.ContainsAny(b[1:at], "{[") {
 		return b, nil, false
@@ -89,7 +89,7 @@ func cutBody(b []byte) (text, body []byte, cut bool) {
 	return append(bytes.Clone(b[:at]), '}'), b[at+len(name) : len(b)-1], true
 }
 
-// bodies reads each kind of event back.
+// bodies maps the kind of an event to the function that decodes its body.
 var bodies = map[string]func([]byte) (Body, error){
 	"tick":                         func([]byte) (Body, error) { return Tick{}, nil },
 	JobSubmitted{}.Kind():          read[JobSubmitted],

@@ -1,6 +1,6 @@
 package state
 
-// Kinds of events, as they stand in the log.
+// Kinds of events, as the log stores them.
 func (JobSubmitted) Kind() string          { return "job_submitted" }
 func (JobReviewed) Kind() string           { return "job_reviewed" }
 func (JobEnded) Kind() string              { return "job_ended" }
@@ -36,7 +36,7 @@ func (UsageSeen) Kind() string             { return "usage_seen" }
 func (AttemptEnded) Kind() string          { return "attempt_ended" }
 func (AgentSilent) Kind() string           { return "agent_silent" }
 
-// Kinds lists every kind of event, for those who count coverage.
+// Kinds lists every kind of event, for tests that measure coverage.
 var Kinds = []string{
 	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended",
 	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",

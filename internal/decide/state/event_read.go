@@ -2,8 +2,8 @@ package state
 
 import "bytes"
 
-// readAppended reads an event up to its body in the very form that Append writes, which
-// most of a log has, without looking through it twice. Of anything else ok is false, and e is as it was.
+// readAppended reads the head of an event in the exact form that Append writes, which most log entries have, in one
+// pass. For any other form ok is false and e is unchanged.
 func (e *Event) readAppended(b []byte) (kind string, body []byte, ok bool) {
 	var v Event
 	r := appended{rest: b, ok: len(b) > 0 && b[len(b)-1] == '}'}
@@ -32,7 +32,8 @@ func (e *Event) readAppended(b []byte) (kind string, body []byte, ok bool) {
 	return kind, r.rest[:len(r.rest)-1], true
 }
 
-// appended is what is left to be read; ok is false from the first part on that has another form.
+// appended reads input in the form of Append. rest is the unread input; ok turns false at the first part that has
+// another form.
 type appended struct {
 	rest []byte
 	ok   bool
@@ -43,7 +44,7 @@ func (r *appended) skip(text string) {
 	r.rest, r.ok = rest, r.ok && found
 }
 
-// text is a string of plain characters.
+// text reads a string without escapes.
 func (r *appended) text() string {
 	if !r.ok || len(r.rest) == 0 || r.rest[0] != '"' {
 		r.ok = false
@@ -64,7 +65,7 @@ func (r *appended) text() string {
 	return ""
 }
 
-// digit is a number of one digit.
+// digit reads a one-digit number.
 func (r *appended) digit() int {
 	if !r.ok || len(r.rest) < 2 || r.rest[0] < '0' || r.rest[0] > '9' || r.rest[1] != ',' {
 		r.ok = false

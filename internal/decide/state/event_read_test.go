@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// An event reads the same in the form in which most of a log has it and in any other, and what
-// is broken is an error in both.
-func TestAnEventReadsTheSameInEveryForm(t *testing.T) {
+// The fast path and the full decoder read an event alike, and both refuse broken input.
+func TestEventUnmarshal_FastPathAgreesWithFull(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	var texts []string
 	for _, e := range []Event{
@@ -57,8 +56,8 @@ func TestAnEventReadsTheSameInEveryForm(t *testing.T) {
 	}
 }
 
-// The same of facts.
-func TestFactsReadTheSameInEveryForm(t *testing.T) {
+// The same holds for facts.
+func TestDecodeFacts_FastPathAgreesWithFull(t *testing.T) {
 	for _, text := range []string{
 		`["job_queued",{"job":"j"}]`, `["job_queued",{"job":"a\"},\"b"}]`, `["job_queued",{"job":"j"},"rules_set",{}]`, `[]`,
 		`["rules_set",{}]`, `["rules_set",{}`, `["rules_set",{}]]`, `["nobody_knows",{}]`, `["rules_set"]`, `["job_queued",{"job":7}]`,

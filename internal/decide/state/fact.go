@@ -12,86 +12,86 @@ import (
 	"scrimp/internal/market"
 )
 
-// Fact is what was decided about an event. It does not repeat what its event says.
+// Fact is part of the decision about an event. It does not repeat the event.
 type Fact interface{ Fact() string }
 
 // Facts about jobs.
 type (
-	// JobHeld: a job that is new, or goes on, waits for approval, and for what; nil: for what
-	// its event says. Bound is the budget that a new one gets, as it has none of its own.
+	// JobHeld: a new or resumed job waits for approval. Asking is the approval it needs; nil: the one in its event.
+	// Bound is the budget given to a new job that has none.
 	JobHeld struct {
 		Job    string                  `json:"job"`
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
 		Bound  *money.Amount           `json:"bound,omitempty"`
 	}
-	// JobRefused: a job is not let in, or not with the terms of the event: a reason from a
-	// closed set, and the limit that has no room for it, where it is one.
+	// JobRefused: a job, or its new terms, is refused. Why is from a closed set; Limit is the limit without room,
+	// if one is the reason.
 	JobRefused struct {
 		Job    string `json:"job"`
 		Why    string `json:"why"`
 		Limit  string `json:"limit,omitempty"`
 		Detail string `json:"detail,omitempty"`
 	}
-	// JobQueued: a job waits for a machine: it is new, was approved, or tries again.
+	// JobQueued: a job waits for a machine because it is new, was approved, or tries again.
 	JobQueued struct {
 		Job     string `json:"job"`
 		Why     string `json:"why,omitempty"`
 		Detail  string `json:"detail,omitempty"`
-		Retried bool   `json:"retried,omitempty"` // it counts among its retries
-		Failed  bool   `json:"failed,omitempty"`  // it counts among the attempts that made no step
-		// Bound is the budget that a new job gets, as it has none of its own.
+		Retried bool   `json:"retried,omitempty"` // it counts as a retry
+		Failed  bool   `json:"failed,omitempty"`  // it counts as an attempt that made no step
+		// Bound is the budget given to a new job that has none.
 		Bound *money.Amount `json:"bound,omitempty"`
 	}
-	// JobEnding: what a job becomes when its attempt has ended.
+	// JobEnding: the state that a job will have after its attempt ends.
 	JobEnding struct {
 		Job    string `json:"job"`
 		State  Status `json:"state"`
 		Why    string `json:"why"`
-		Detail string `json:"detail,omitempty"` // "": what it says stands
+		Detail string `json:"detail,omitempty"` // empty: the job keeps the detail it has
 	}
-	// JobOver: it will never run again.
+	// JobOver: the job has ended and never runs again, unless it is reopened.
 	JobOver struct {
 		Job    string `json:"job"`
 		State  Status `json:"state"`
 		Why    string `json:"why"`
 		Detail string `json:"detail,omitempty"`
 	}
-	// JobSuspended: it is paused, without a machine. JobReopened: it is over no more.
+	// JobSuspended: the job is paused and has no machine. JobReopened: an ended job is open again.
 	JobSuspended struct {
 		Job    string `json:"job"`
 		Why    string `json:"why"`
-		Detail string `json:"detail,omitempty"` // "": what it says stands
+		Detail string `json:"detail,omitempty"` // empty: the job keeps the detail it has
 	}
 	JobReopened struct {
 		Job string `json:"job"`
 	}
-	// JobChanged: the changes of the event hold.
+	// JobChanged: the changes in the event take effect.
 	JobChanged struct {
 		Job string `json:"job"`
 	}
-	// JobPriced: what its work would have cost on-demand when its last machine was gone, and where.
+	// JobPriced: what the work would have cost on-demand when the job's last machine ended, and on which offer.
 	JobPriced struct {
 		Job      string         `json:"job"`
 		OnDemand money.Amount   `json:"on_demand"`
 		Offer    market.OfferID `json:"offer,omitempty"`
 	}
-	// Decided: a decision that changed something. Foreseen is set with the first that says
-	// what the job will cost.
+	// Decided: a decision that changed something. The first decision that knows the job's expected cost sets
+	// Foreseen.
 	Decided struct {
 		Job      string        `json:"job"`
 		Version  string        `json:"version"`
 		Decision plan.Decision `json:"decision"`
 		Foreseen *money.Amount `json:"foreseen,omitempty"`
-		// SameRejected: its options were rejected for the same reasons as in the job's
-		// decision before, which has the list.
+		// SameRejected is set if its options were rejected for the same reasons as in the job's previous decision,
+		// which has the list.
 		SameRejected bool `json:"same_rejected,omitempty"`
 	}
-	// ProbeAsked: whether an offer can be had is asked for a job.
+	// ProbeAsked: scrimp probes an offer for a job.
 	ProbeAsked struct {
 		Job   string         `json:"job"`
 		Offer market.OfferID `json:"offer"`
 	}
-	// RungFailed: a loss or a refusal was counted on a rung of the job's ladder, from 0.
+	// RungFailed: a loss or refusal counts against a rung of the job's fallback ladder. The first rung is 0.
 	RungFailed struct {
 		Job   string             `json:"job"`
 		Rung  int                `json:"rung"`
@@ -101,7 +101,7 @@ type (
 
 // Facts about allocations.
 type (
-	// AllocationRequested: machines are asked for. Its number is the job's next.
+	// AllocationRequested: machines are requested. The allocation gets the job's next number.
 	AllocationRequested struct {
 		Job      string        `json:"job"`
 		Why      string        `json:"why"`
@@ -112,65 +112,64 @@ type (
 		Variant  string        `json:"variant,omitempty"`
 		Rung     int           `json:"rung,omitempty"`
 		Transfer time.Duration `json:"transfer_ns,omitempty"`
-		// Instance is a machine that is there, without a task or with a part to spare; "": one is
-		// to be rented.
+		// Instance is an existing machine that is idle or has room for the portion; empty: a machine is to be
+		// rented.
 		Instance string   `json:"instance,omitempty"`
-		Portion  *Portion `json:"portion,omitempty"` // that the task gets of the machine; nil: all
-		// Keeps are machines of the job's attempt before that it gets when they are free.
+		Portion  *Portion `json:"portion,omitempty"` // portion of the machine that the task gets; nil: all
+		// Keeps lists machines of the job's previous attempt that this allocation gets once they are free.
 		Keeps []string `json:"keeps,omitempty"`
 	}
-	// AllocationQueued: the provider has it in its queue.
+	// AllocationQueued: the provider has queued the request.
 	AllocationQueued struct {
 		Allocation string `json:"allocation"`
-		Detail     string `json:"detail,omitempty"` // why it waits, and until when the provider expects it to
+		Detail     string `json:"detail,omitempty"` // why it waits, and how long the provider expects that to take
 	}
-	// AllocationGranted: it was given a machine.
+	// AllocationGranted: the allocation gets a machine.
 	AllocationGranted struct {
 		Allocation string `json:"allocation"`
 		Instance   string `json:"instance"`
 	}
-	// AllocationCancelling: its end is asked for, for that reason.
+	// AllocationCancelling: scrimp asks the provider to cancel the request.
 	AllocationCancelling struct {
 		Allocation string `json:"allocation"`
 		Why        string `json:"why"`
 	}
-	// AllocationReduced: it does with so many machines, since no more are to be had.
+	// AllocationReduced: the allocation makes do with fewer machines, because no more are available.
 	AllocationReduced struct {
 		Allocation string `json:"allocation"`
 		Nodes      int    `json:"nodes"`
 	}
-	// AllocationClosed: it leads to nothing: it was refused, has expired or is cancelled.
+	// AllocationClosed: the request was refused, expired or was cancelled.
 	AllocationClosed struct {
 		Allocation string          `json:"allocation"`
 		Phase      AllocationPhase `json:"phase"`
 	}
-	// BackedOff: nothing of a scope is asked for until then; zero: it is granted again.
+	// BackedOff: nothing in a scope is requested before Until; zero: it may be requested again.
 	BackedOff struct {
-		Scope string    `json:"scope"` // a scope's key, as ScopeKey makes it
+		Scope string    `json:"scope"` // key that ScopeKey makes
 		Tries int       `json:"tries,omitempty"`
 		Until time.Time `json:"until,omitzero"`
-		// Detail is what was said when it refused, or what else it is left alone for; "": as before
+		// Detail is the message of the refusal, or another reason to back off; empty: unchanged.
 		Detail string `json:"detail,omitempty"`
 	}
 )
 
 // Facts about instances.
 type (
-	// StrayFound: a machine with our tag runs, and nobody of ours asked for it, or its
-	// end is paid for already.
+	// StrayFound: a machine with scrimp's tag runs that scrimp did not request, or whose end is already booked
+	// (Paid).
 	StrayFound struct {
 		Instance string `json:"instance"`
 		Paid     bool   `json:"paid,omitempty"`
 	}
-	// InstanceReleased: it is given back. End is what its attempt ends as, where that is
-	// not said otherwise.
+	// InstanceReleased: an instance is terminated. End is how its attempt ends, unless another event says so.
 	InstanceReleased struct {
 		Instance string `json:"instance"`
 		Why      string `json:"why"`
 		End      string `json:"end,omitempty"`
 	}
-	// SeatReleased: the seat of an attempt is taken from it, while others keep theirs. Its agent
-	// is to end the task by By. End is what it ends as, where that is not said otherwise.
+	// SeatReleased: an attempt must leave its seat while others keep theirs. Its agent must end the task by By. End
+	// is how the attempt ends, unless another event says so.
 	SeatReleased struct {
 		Attempt string    `json:"attempt"`
 		Node    int       `json:"node,omitempty"`
@@ -178,10 +177,9 @@ type (
 		End     string    `json:"end,omitempty"`
 		By      time.Time `json:"by"`
 	}
-	// SeatLeft: a task of an instance is over for good, and the machine stays: where Next is set,
-	// for that allocation of the same job; where Attempt alone is, for others that have seats
-	// there; else it waits for the next job of the same user
-	// until Keep at the latest, and Most is held for that. Lost is time lost by it.
+	// SeatLeft: a task has left an instance that stays. If Next is set, the machine goes to that allocation of the
+	// same job. If only Attempt is set, other attempts keep their seats on it. Otherwise it waits, until Keep at
+	// the latest, for the next job of the same user, and Most is held for that. Lost is the time lost.
 	SeatLeft struct {
 		Instance string        `json:"instance"`
 		Attempt  string        `json:"attempt,omitempty"`
@@ -190,44 +188,44 @@ type (
 		Most     money.Amount  `json:"most,omitzero"`
 		Lost     time.Duration `json:"lost_ns,omitempty"`
 	}
-	// InstanceCleaned: its agent shows that nothing of an earlier task is left on it.
+	// InstanceCleaned: the agent has shown that earlier tasks left nothing on the instance.
 	InstanceCleaned struct {
 		Instance string `json:"instance"`
 	}
-	// InstanceRegistered: the key of its agent is known. No other is taken after it.
+	// InstanceRegistered: the agent's key is known. Scrimp accepts no other key after it.
 	InstanceRegistered struct {
 		Instance string `json:"instance"`
 	}
-	// InstanceMissing: its provider's list lacks it. InstanceListed: it is there again.
+	// InstanceMissing: the provider's list lacks the instance. InstanceListed: the list has it again.
 	InstanceMissing struct {
 		Instance string `json:"instance"`
 	}
 	InstanceListed struct {
 		Instance string `json:"instance"`
 	}
-	// InterruptionTaken: its provider will interrupt it.
+	// InterruptionTaken: the provider will interrupt the instance.
 	InterruptionTaken struct {
 		Instance string `json:"instance"`
 	}
-	// InstanceClosed: it is billed no longer. Until is corrected to lie in its life; Lost
-	// is time lost by its end; Given up says that its provider lists it no more.
+	// InstanceClosed: the instance is billed no longer. Until is corrected to lie within its life. Lost is the time
+	// lost by its end. GivenUp is set if the provider no longer lists it.
 	InstanceClosed struct {
 		Instance string        `json:"instance"`
 		Until    time.Time     `json:"until"`
 		Cause    string        `json:"cause"`
 		Lost     time.Duration `json:"lost_ns,omitempty"`
 		GivenUp  bool          `json:"given_up,omitempty"`
-		Unsaved  bool          `json:"unsaved,omitempty"` // all that was done on it is lost
-		// Others are those that had seats beside the first, to which Lost and Unsaved belong.
+		Unsaved  bool          `json:"unsaved,omitempty"` // all work done on it is lost
+		// Others are the attempts with seats beside the first; Lost and Unsaved are those of the first.
 		Others []SeatEnd `json:"others,omitempty"`
 	}
-	// InstanceExtended: one that was given up ended later than was thought.
+	// InstanceExtended: an instance that was given up ended later than assumed.
 	InstanceExtended struct {
 		Instance string    `json:"instance"`
 		Until    time.Time `json:"until"`
 		Cause    string    `json:"cause"`
 	}
-	// InstanceLeft: the true end of one that was given up is booked.
+	// InstanceLeft: the actual end of an instance that was given up is booked.
 	InstanceLeft struct {
 		Instance string `json:"instance"`
 	}
@@ -235,25 +233,25 @@ type (
 	BillTaken struct {
 		Instance string `json:"instance"`
 	}
-	// BillSplit: the newest bill of an instance that was shared is booked in these parts.
+	// BillSplit: the newest bill of a shared instance is booked in these parts.
 	BillSplit struct {
 		Instance string     `json:"instance"`
 		Parts    []BillPart `json:"parts"`
 	}
-	// InstanceOwned: somebody has decided whose a machine of an earlier incarnation is.
+	// InstanceOwned: a user has adopted or released a machine of an earlier incarnation.
 	InstanceOwned struct {
 		Instance string `json:"instance"`
 	}
 )
 
-// SeatEnd is what an attempt lost by the end of its machine.
+// SeatEnd is what an attempt lost when its machine ended.
 type SeatEnd struct {
 	Attempt string        `json:"attempt"`
 	Lost    time.Duration `json:"lost_ns,omitempty"`
 	Unsaved bool          `json:"unsaved,omitempty"`
 }
 
-// BillPart is what an attempt, or a span without a task by its name, pays of a bill, by rule.
+// BillPart is the share of a bill, by rule, that an attempt pays, or a span without a task (named by Task).
 type BillPart struct {
 	Attempt string                  `json:"attempt,omitempty"`
 	Task    string                  `json:"task,omitempty"`
@@ -262,23 +260,23 @@ type BillPart struct {
 
 // Facts about everything.
 type (
-	// ConfigSet: the limits of the event hold. RulesSet: its limits of teams do.
+	// ConfigSet: the settings in the event take effect. RulesSet: the team limits in the event take effect.
 	ConfigSet struct{}
 	RulesSet  struct{}
-	// LimitReached: all of a limit's dollars are spent in its window; its jobs are stopped.
+	// LimitReached: a limit's dollars are spent in its window; its jobs stop.
 	LimitReached struct {
 		Limit string       `json:"limit"`
-		Spent money.Amount `json:"spent"` // with what is not booked yet
+		Spent money.Amount `json:"spent"` // includes costs not booked yet
 	}
-	// IncarnationSet: the log is of the event's installation and incarnation.
+	// IncarnationSet: the log takes the installation and incarnation of the event.
 	IncarnationSet struct{}
-	// ReserveSettled: what a reservation cost and nobody used is posted up to now.
+	// ReserveSettled: the unused cost of a reservation is posted up to now.
 	ReserveSettled struct {
 		Offer market.OfferID `json:"offer"`
 	}
 )
 
-// EncodeFacts writes facts for the log: a list of pairs of name and fact; nil for none.
+// EncodeFacts encodes facts for the log as a flat list: name, fact, name, fact. It returns nil for no facts.
 func EncodeFacts(facts []Fact) (json.RawMessage, error) {
 	if len(facts) == 0 {
 		return nil, nil
@@ -297,7 +295,7 @@ func EncodeFacts(facts []Fact) (json.RawMessage, error) {
 	return append(b, ']'), nil
 }
 
-// DecodeFacts reads what EncodeFacts wrote.
+// DecodeFacts decodes the output of EncodeFacts.
 func DecodeFacts(b json.RawMessage) ([]Fact, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -328,8 +326,8 @@ func DecodeFacts(b json.RawMessage) ([]Fact, error) {
 	return facts, nil
 }
 
-// oneFact is the only fact of a list that has but one, as most have. What follows it, if
-// anything does, makes it no JSON, and is read in the other way.
+// oneFact returns the fact of a list with a single entry, the most common case. If anything follows that entry, the
+// result is invalid JSON, or ok is false and the caller decodes the list in full.
 func oneFact(b json.RawMessage) (name string, fact json.RawMessage, ok bool) {
 	r := appended{rest: b, ok: b[len(b)-1] == ']'}
 	r.skip(`[`)

@@ -6,7 +6,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Names of facts, as they stand in the log.
+// Names of facts, as the log stores them.
 func (JobHeld) Fact() string              { return "job_held" }
 func (JobRefused) Fact() string           { return "job_refused" }
 func (JobQueued) Fact() string            { return "job_queued" }
@@ -55,7 +55,7 @@ func (LimitReached) Fact() string         { return "limit_reached" }
 func (IncarnationSet) Fact() string       { return "incarnation_set" }
 func (ReserveSettled) Fact() string       { return "reserve_settled" }
 
-// factKinds reads each kind of fact back.
+// factKinds maps the name of a fact to the function that decodes it.
 var factKinds = map[string]func(json.RawMessage) (Fact, error){}
 
 func reads[F Fact]() {

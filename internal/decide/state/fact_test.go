@@ -11,9 +11,8 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// What the log has of facts is what they were; each kind can be read back, and what this
-// release does not know is refused.
-func TestFactsAreReadBack(t *testing.T) {
+// Every kind of fact round-trips through the log. Unknown facts are refused.
+func TestDecodeFacts_RoundTrips(t *testing.T) {
 	facts := []Fact{
 		JobQueued{Job: "j", Why: "retry", Retried: true}, ConfigSet{},
 		Decided{Job: "j", Version: "v", Decision: plan.Decision{Why: plan.WaitsSpot, Slack: time.Hour, HasSlack: true}},
@@ -35,9 +34,9 @@ func TestFactsAreReadBack(t *testing.T) {
 	}
 }
 
-// Every type with the method Fact can be read back: one that was forgotten would be
-// written, and keep the next start from reading the log.
-func TestEveryFactIsReadBack(t *testing.T) {
+// Every type with a Fact method has a decoder. A missing one would be written to the log and keep the next start
+// from reading it.
+func TestFactKinds_AreComplete(t *testing.T) {
 	var all []ast.Decl
 	for _, name := range []string{"fact_kind.go", "group.go", "after.go", "archive.go", "round.go", "schedule.go", "stage.go",
 		"study.go"} {

@@ -11,23 +11,22 @@ import (
 	"scrimp/internal/market"
 )
 
-// Snapshot is the state as it was at one event. A million jobs take seconds to
-// encode, so only those parts are that have changed, one at a time between the
-// steps. A step that changes a job whose turn has not come leaves a copy of it as it was.
+// Snapshot is the state at one event. A million jobs take seconds to encode, so it encodes only parts that changed,
+// one at a time between steps. A step that changes a job before its part is encoded first saves a copy of the job.
 type Snapshot struct {
 	s    *State
 	head head
-	// archive is what of the head is put in order outside the steps.
+	// archive is part of the head; it is sorted outside the steps.
 	archive archive
 	jobs    []*Job       // in the order of submission
-	size    int          // parts in all
-	parts   []int        // to be encoded, in order
-	todo    map[int]bool // the same, while they are
+	size    int          // number of parts, encoded or not
+	parts   []int        // parts to encode, in order
+	todo    map[int]bool // the same as a set, until encoded
 	saved   map[*Job]*Job
 }
 
-// Freeze keeps the state as it is now, until it is encoded or the next Freeze.
-// Parts that have not changed since the event are left out; 0 is all.
+// Freeze captures the current state until it is encoded or Freeze is called again. It omits parts that have not
+// changed since the given event; 0 includes all parts.
 func (s *State) Freeze(since uint64) *Snapshot {
 	s.lent = true
 	f := &Snapshot{
@@ -81,7 +80,7 @@ func (s *State) Freeze(since uint64) *Snapshot {
 	return f
 }
 
-// ChangedJobs is how many jobs, about, a Freeze since that event would encode.
+// ChangedJobs estimates how many jobs a Freeze since that event would encode.
 func (s *State) ChangedJobs(since uint64) int {
 	n := 0
 	for _, at := range s.parts {
@@ -92,7 +91,7 @@ func (s *State) ChangedJobs(since uint64) int {
 	return n * s.part
 }
 
-// spare keeps a copy of j as it is, where it is frozen and its turn has not come.
+// spare saves a copy of j if it is frozen and its part is not encoded yet.
 func (s *State) spare(j *Job) {
 	f := s.snapshot
 	if f == nil || j.order > f.head.Order || !f.todo[s.partOf(j)] || f.saved[j] != nil {
@@ -101,20 +100,20 @@ func (s *State) spare(j *Job) {
 	f.saved[j] = j.clone()
 }
 
-// Seq is how many events led to the state.
+// Seq is the sequence number of the last event in the state.
 func (f *Snapshot) Seq() uint64 { return f.head.Seq }
 
-// Parts is how many parts the state has, those that are not encoded with them.
+// Parts is the number of parts, including those that are not encoded.
 func (f *Snapshot) Parts() int { return f.size }
 
-// part are the jobs of one.
+// part returns the jobs of a part.
 func (f *Snapshot) part(number int) []*Job {
-	first := uint64(number * f.head.Part) // the order of the last job before it
+	first := uint64(number * f.head.Part) // order of the last job before the part
 	jobs := After(f.jobs, first)
 	return jobs[:len(jobs)-len(After(jobs, first+uint64(f.head.Part)))]
 }
 
-// Head is the state without its jobs.
+// Head encodes the state without its jobs.
 func (f *Snapshot) Head() (json.RawMessage, error) {
 	f.head.Archive = f.archive.record()
 	b, err := json.Marshal(f.head)
@@ -124,11 +123,11 @@ func (f *Snapshot) Head() (json.RawMessage, error) {
 	return b, nil
 }
 
-// errSnapshotAnew says that the copies were kept for a later Freeze.
-var errSnapshotAnew = errors.New("write snapshot: another was begun meanwhile")
+// errSnapshotAnew is returned once a later Freeze has taken over the saved copies.
+var errSnapshotAnew = errors.New("write snapshot: another one started meanwhile")
 
-// Encode returns the next part that has changed, with its number; more is false
-// where there is none. It is called between steps.
+// Encode returns the next changed part and its number; more is false if none is left. It must be called between
+// steps.
 func (f *Snapshot) Encode() (number int, part json.RawMessage, more bool, err error) {
 	if f.s.snapshot != f {
 		return 0, nil, false, errSnapshotAnew
@@ -142,7 +141,7 @@ func (f *Snapshot) Encode() (number int, part json.RawMessage, more bool, err er
 	delete(f.todo, number)
 	jobs := f.part(number)
 	var rejected [][]plan.Rejection
-	b := append(make([]byte, 0, 500*len(jobs)), `{"jobs":[`...) // about the size of a job that waits
+	b := append(make([]byte, 0, 500*len(jobs)), `{"jobs":[`...) // 500 is about the size of a waiting job
 	for i, j := range jobs {
 		if c := f.saved[j]; c != nil {
 			delete(f.saved, j)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A snapshot that a disk damaged, or somebody wrote, is read or refused; what is read says the same of itself again.
+// A damaged or forged snapshot is refused, or restored to a state that round-trips.
 func FuzzRestore(f *testing.F) {
 	s, err := New().Snapshot()
 	if err != nil {
@@ -31,7 +31,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// An event of the log is read or refused, whatever its bytes are.
+// Any bytes are decoded as an event or refused.
 func FuzzEvent(f *testing.F) {
 	for _, b := range []Body{Tick{}, JobSubmitted{Job: "j"}, InstanceEnded{Instance: "i", Cause: "terminated"}} {
 		text, err := json.Marshal(Event{At: time.Unix(0, 0).UTC(), Schema: Schema, Tenant: "t", Body: b})

@@ -18,35 +18,35 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// GroupTerms is what a group may do and spend.
+// GroupTerms bounds the actions and the spending of a group.
 type GroupTerms struct {
 	Kind      groups.Kind   `json:"kind,omitempty"`
-	Owner     ledger.Owner  `json:"owner"`            // whose its members are too
-	Parent    string        `json:"parent,omitempty"` // the group whose budget it takes from; "": none, its limits hold it
-	Budget    money.Amount  `json:"budget,omitzero"`  // the most that its members may be given together
+	Owner     ledger.Owner  `json:"owner"`            // the members have the same owner
+	Parent    string        `json:"parent,omitempty"` // group whose budget it uses; empty: none, its own limits apply
+	Budget    money.Amount  `json:"budget,omitzero"`  // maximum budget of all members together
 	HasBudget bool          `json:"has_budget,omitempty"`
-	AtOnce    int           `json:"at_once"`            // members that are open at once, at most
-	Grace     time.Duration `json:"grace_ns,omitempty"` // of a member
-	Rate      money.Rate    `json:"rate,omitempty"`     // the highest at which one is rented; 0: the highest for sale
-	After     []Dependency  `json:"after,omitempty"`    // what must be over before a member begins
-	// Array and Member say what the members of an array are: the same job, each with its index.
+	AtOnce    int           `json:"at_once"`            // maximum number of open members
+	Grace     time.Duration `json:"grace_ns,omitempty"` // grace of a member
+	Rate      money.Rate    `json:"rate,omitempty"`     // maximum rate of a machine; 0: the highest for sale
+	After     []Dependency  `json:"after,omitempty"`    // what must end before a member starts
+	// Array and Member describe the members of an array: the same job, each with its index.
 	Array  groups.Indexes `json:"array,omitzero"`
 	Member *Terms         `json:"member,omitempty"`
-	// Study says what a study searches for. Its members are trials, the same job with other parameters.
+	// Study describes the search of a study. Its members are trials: the same job with other parameters.
 	Study *study.Spec `json:"study,omitempty"`
-	// Pipeline says how the stages of a pipeline depend on each other, and Stages what each does. Member says the name
-	// and the owner of the whole.
+	// Pipeline describes how the stages of a pipeline depend on each other, and Stages what each one does. Member
+	// has the name and owner of the pipeline.
 	Pipeline *pipeline.Spec `json:"pipeline,omitempty"`
 	Stages   []Terms        `json:"stages,omitempty"`
-	// Schedule says when a schedule runs, and Run what: the terms of each of its runs, which are groups that take from
-	// its budget.
+	// Schedule describes when a schedule runs, and Run the terms of each run. A run is a group that uses the
+	// schedule's budget.
 	Schedule *schedule.Spec `json:"schedule,omitempty"`
 	Run      *GroupTerms    `json:"run,omitempty"`
 }
 
-// What can happen to groups.
+// Events about groups.
 type (
-	// GroupOpened: somebody begins an array, a study, a pipeline or a schedule. Spec is the job file of its members.
+	// GroupOpened: a user starts an array, a study, a pipeline or a schedule. Spec is the job file of its members.
 	GroupOpened struct {
 		Group string          `json:"group"`
 		Terms GroupTerms      `json:"terms"`
@@ -54,25 +54,25 @@ type (
 		// Specs are the job files of the stages of a pipeline.
 		Specs []json.RawMessage `json:"specs,omitempty"`
 	}
-	// GroupReviewed: one that waits for approval has it, or never gets it.
+	// GroupReviewed: somebody approves or rejects a group that waits for approval.
 	GroupReviewed struct {
 		Group    string `json:"group"`
 		Approved bool   `json:"approved"`
 		Reason   string `json:"reason,omitempty"`
 	}
-	// GroupClosed: it gets no more members, and neither do those that take from it. Those that it has go on, unless
-	// Members says how they end.
+	// GroupClosed: neither the group nor groups that use its budget get new members. Existing members continue
+	// unless Members says how they end.
 	GroupClosed struct {
 		Group   string     `json:"group"`
 		Members EndMembers `json:"members,omitempty"`
 	}
-	// Proposed: a planner that saw the group as it was after the event Base proposes moves.
+	// Proposed: a planner that saw the group after event Base proposes moves.
 	Proposed struct {
 		Group string        `json:"group"`
 		Base  uint64        `json:"base"`
 		Moves []groups.Move `json:"moves,omitempty"`
 	}
-	// Spawn: parts of a group begin, all or none.
+	// Spawn: parts of a group start, all or none.
 	Spawn struct {
 		Parent string         `json:"parent"`
 		Parts  []JobSubmitted `json:"parts"`
@@ -85,44 +85,44 @@ func (GroupClosed) Kind() string   { return "group_closed" }
 func (Proposed) Kind() string      { return "proposed" }
 func (Spawn) Kind() string         { return "spawn" }
 
-// EndMembers is how the members of a group end that is closed.
+// EndMembers is how the members of a closed group end.
 type EndMembers string
 
-// The ways.
+// Ways to end members.
 const (
-	LetMembers    EndMembers = ""       // they go on
+	LetMembers    EndMembers = ""       // they continue
 	StopMembers   EndMembers = "stop"   // each saves first
 	CancelMembers EndMembers = "cancel" // at once
 )
 
 // Facts about groups.
 type (
-	// GroupGranted: it holds so much, or, where Asking says for what, waits for approval first. Budget is what it gets
-	// where it has none of its own and limits want one.
+	// GroupGranted: the group holds Worst. If Asking is set, it first waits for that approval. Budget is the budget
+	// it gets if it has none and limits require one.
 	GroupGranted struct {
 		Group  string                  `json:"group"`
 		Worst  money.Amount            `json:"worst,omitzero"`
 		Budget *money.Amount           `json:"budget,omitempty"`
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
 	}
-	// GroupEnded: no more members begin.
+	// GroupEnded: no more members start.
 	GroupEnded struct {
 		Group   string     `json:"group"`
 		Why     string     `json:"why"`
 		Detail  string     `json:"detail,omitempty"`
 		Members EndMembers `json:"members,omitempty"`
 	}
-	// MembersEnding: the members of one that gets no more are ended, or end otherwise.
+	// MembersEnding: the members of a closed group are ended, or end in another way than before.
 	MembersEnding struct {
 		Group   string     `json:"group"`
 		Members EndMembers `json:"members"`
 	}
-	// GroupFinished: all of its members are over.
+	// GroupFinished: all members have ended.
 	GroupFinished struct {
 		Group string `json:"group"`
-		Why   string `json:"why,omitempty"` // "": GroupEnded said it
+		Why   string `json:"why,omitempty"` // empty: as in GroupEnded
 	}
-	// GroupWaits: a member may not begin yet, and why.
+	// GroupWaits: a member may not start yet, and why.
 	GroupWaits struct {
 		Group  string `json:"group"`
 		Why    string `json:"why"`
@@ -144,22 +144,22 @@ func init() {
 	reads[GroupWaits]()
 }
 
-// GroupPhase is where a group stands.
+// GroupPhase is the state of a group.
 //
 //	GroupAwaits ──> GroupOpen ──> GroupEnding ──> GroupOver
 //	     │              └────────────────────────────^
 //	     └────────────────────────^
 type GroupPhase string
 
-// The phases of a group.
+// Phases of a group.
 const (
 	GroupAwaits GroupPhase = "awaits_approval"
 	GroupOpen   GroupPhase = "open"
-	GroupEnding GroupPhase = "ending" // it gets no more members; those that it has go on, or are being ended
-	GroupOver   GroupPhase = "over"   // so are its members
+	GroupEnding GroupPhase = "ending" // no new members; existing ones continue or are being ended
+	GroupOver   GroupPhase = "over"   // all members have ended
 )
 
-// NextGroup are the moves that a group may make.
+// NextGroup are the transitions that a group may make.
 var NextGroup = map[GroupPhase][]GroupPhase{
 	"":          {GroupAwaits, GroupOpen},
 	GroupAwaits: {GroupOpen, GroupEnding},
@@ -167,36 +167,38 @@ var NextGroup = map[GroupPhase][]GroupPhase{
 	GroupEnding: {GroupOver},
 }
 
-// Group is a group as a snapshot keeps it.
+// Group is the form of a group in a snapshot, and the group itself.
 type Group struct {
 	Name     string       `json:"name"`
 	Tenant   string       `json:"tenant,omitempty"`
 	By       string       `json:"by,omitempty"`
 	Terms    GroupTerms   `json:"terms"`
-	Worst    money.Amount `json:"worst"` // that it can cost: grace and minimum charges included
+	Worst    money.Amount `json:"worst"` // maximum cost, including grace and minimum charges
 	Phase    GroupPhase   `json:"phase"`
 	Why      string       `json:"why,omitempty"`
 	Detail   string       `json:"detail,omitempty"`
 	Ends     EndMembers   `json:"ends,omitempty"` // how its members are being ended
 	Opened   time.Time    `json:"opened"`
 	Finished time.Time    `json:"finished,omitzero"`
-	Event    uint64       `json:"event,omitempty"` // number of its opening in the log
+	Event    uint64       `json:"event,omitempty"` // sequence number of the event that opened it
 	Approval *Approval    `json:"approval,omitempty"`
-	Waits    []Dependency `json:"waits,omitempty"` // what is not over yet
-	Began    int          `json:"began,omitempty"` // how many members have begun
-	Open     int          `json:"open,omitempty"`  // how many of them are not over
+	Waits    []Dependency `json:"waits,omitempty"` // dependencies that have not ended yet
+	Began    int          `json:"began,omitempty"` // members started
+	Open     int          `json:"open,omitempty"`  // members that have not ended
 	Ended    Outcomes     `json:"ended,omitzero"`
-	Archived money.Amount `json:"archived,omitzero"` // what archived members have cost
-	Study    *Study       `json:"study,omitempty"`   // nil: it is no study
-	// Stages are those of a pipeline by their positions, and Begun the positions of those whose jobs have begun, in the
-	// order in which they did.
+	Archived money.Amount `json:"archived,omitzero"` // cost of archived members
+	Study    *Study       `json:"study,omitempty"`   // nil unless it is a study
+	// Stages are those of a pipeline by position. Begun lists the positions of the stages whose jobs have started,
+	// in that order.
 	Stages []groups.Stage `json:"stages,omitempty"`
 	Begun  []int          `json:"begun,omitempty"`
-	// Schedule is how a schedule stands; nil: it is none.
+	// Version is the number of the model that a pipeline with a stage that deploys makes, from 1; 0: it has none.
+	Version int `json:"version,omitempty"`
+	// Schedule is the state of a schedule; nil unless it is one.
 	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
-// Outcomes are how many members have ended how.
+// Outcomes counts ended members by final state.
 type Outcomes struct {
 	Succeeded int `json:"succeeded,omitempty"`
 	Failed    int `json:"failed,omitempty"`
@@ -218,14 +220,14 @@ func (o *Outcomes) add(s Status, n int) {
 	}
 }
 
-// User is who opened it.
+// User returns the user who opened the group.
 func (g *Group) User() string { return cmp.Or(g.By, Owner) }
 
-// Closed reports whether no more members begin.
+// Closed reports whether no more members start.
 func (g *Group) Closed() bool { return g.Phase == GroupEnding || g.Phase == GroupOver }
 
-// Succeeded reports whether it is over and all of its members have succeeded. A study has succeeded where it was not
-// cancelled and has found anything.
+// Succeeded reports whether the group has ended and all its members succeeded. A study succeeds if it was not
+// cancelled and found a value.
 func (g *Group) Succeeded() bool {
 	switch {
 	case g.Study != nil:
@@ -236,7 +238,7 @@ func (g *Group) Succeeded() bool {
 	return g.Phase == GroupOver && g.Ended.Succeeded == g.Members()
 }
 
-// Members is how many it has in all, so far as is known.
+// Members returns the total number of members, as far as it is known.
 func (g *Group) Members() int {
 	switch g.Terms.Kind {
 	case groups.Array:
@@ -248,10 +250,10 @@ func (g *Group) Members() int {
 	return g.Began
 }
 
-// MemberOf is the name of the member of an array with that index, which GroupIn takes apart.
+// MemberOf returns the ID of the array member with the given index.
 func MemberOf(group string, index int) string { return group + "." + strconv.Itoa(index) }
 
-// member is the submission of a member; nil where the name is of none.
+// member returns the submission of a member, or nil if job is not one.
 func (g *Group) member(job string) *JobSubmitted {
 	index, found := strings.CutPrefix(job, g.Name+".")
 	if g.Terms.Pipeline != nil {
@@ -266,7 +268,7 @@ func (g *Group) member(job string) *JobSubmitted {
 	return g.owns(b, index)
 }
 
-// owns makes a submission one of a member of the group.
+// owns turns a submission into one of a member of the group.
 func (g *Group) owns(b *JobSubmitted, part string) *JobSubmitted {
 	b.Terms.Group = g.Name
 	b.Terms.Owner.Group, b.Terms.Owner.Part = g.Name, part
@@ -276,7 +278,7 @@ func (g *Group) owns(b *JobSubmitted, part string) *JobSubmitted {
 	return b
 }
 
-// Index is that of the n-th member, from 0.
+// Index returns the index of the n-th member, from 0.
 func (g *Group) Index(n int) int {
 	if g.Terms.Kind == groups.Array {
 		return g.Terms.Array.Index(n)
@@ -284,7 +286,7 @@ func (g *Group) Index(n int) int {
 	return n
 }
 
-// MemberID is the name of the n-th member, from 0.
+// MemberID returns the job ID of the n-th member, from 0.
 func (g *Group) MemberID(n int) string {
 	if g.Terms.Pipeline != nil {
 		return g.StageID(g.Begun[n])
@@ -292,10 +294,10 @@ func (g *Group) MemberID(n int) string {
 	return MemberOf(g.Name, g.Index(n))
 }
 
-// Member is the submission of the n-th member, from 0.
+// Member returns the submission of the n-th member, from 0.
 func (g *Group) Member(n int) *JobSubmitted { return g.member(g.MemberID(n)) }
 
-// ParseGroup says what is wrong with the name of a group.
+// ParseGroup returns an error if the name of a group is invalid.
 func ParseGroup(name string, of groups.Kind) error {
 	if of.Planned() {
 		if name == "" {
@@ -310,10 +312,10 @@ func ParseGroup(name string, of groups.Kind) error {
 	return nil
 }
 
-// Group returns the group of that name, or nil.
+// Group returns the group with the given name, or nil.
 func (s *State) Group(name string) *Group { return s.groups[name] }
 
-// Groups are all, by name.
+// Groups returns all groups, sorted by name.
 func (s *State) Groups() []*Group {
 	list := make([]*Group, 0, len(s.groups))
 	for _, g := range s.groups {
@@ -323,11 +325,11 @@ func (s *State) Groups() []*Group {
 	return list
 }
 
-// OpenMembers are the members of a group that are not over, in the order of their submission. It is the state's own.
+// OpenMembers returns the members of a group that have not ended, in the order of submission. Callers must not
+// change the slice.
 func (s *State) OpenMembers(name string) []*Job { return s.members[name] }
 
-// MinimumCharge is the longest time that an offer for sale bills even where a machine ran
-// for less.
+// MinimumCharge returns the longest time that any offer for sale bills even if a machine runs for less.
 func (s *State) MinimumCharge() (d time.Duration) {
 	for _, l := range s.sale {
 		d = max(d, l.Offer().Billing.Minimum)
@@ -335,7 +337,7 @@ func (s *State) MinimumCharge() (d time.Duration) {
 	return d
 }
 
-// submission is what an event says of a new job.
+// submission returns the event's submission of a new job.
 func (s *State) submission(e *Event, job string) *JobSubmitted {
 	switch b := e.Body.(type) {
 	case Spawn:
@@ -357,7 +359,7 @@ func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
 		Approved: b.Approved, Reason: b.Reason}
 }
 
-// letIn is the approval of a job that may run from now on; nil where its new terms need none.
+// letIn returns the approval of a job that may run from now on, or nil if its new terms need none.
 func letIn(was *Approval, e *Event) *Approval {
 	b, ok := e.Body.(JobReviewed)
 	if !ok {

@@ -8,19 +8,19 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// History is what jobs come to that held a machine and hold none now.
+// History sums up the jobs that had a machine and have none now.
 type History struct {
 	Jobs int
-	Open int // of them, not over: they wait for another machine
+	Open int // jobs among them that have not ended and wait for another machine
 
-	// Of the jobs that succeeded:
-	Foreseen          int // those whose cost was weighed at their first decision
+	// The other fields count only jobs that succeeded.
+	Foreseen          int // jobs whose first decision estimated their cost
 	Estimated, Actual money.Amount
-	Compared          int // those for which an on-demand machine that fits was for sale at their end
+	Compared          int // jobs for which a suitable on-demand machine was for sale when they ended
 	OnDemand, Saved   money.Amount
 }
 
-// Plus is the sum of both.
+// Plus returns the sum of p and q.
 func (p History) Plus(q History) History {
 	return History{
 		Jobs: p.Jobs + q.Jobs, Open: p.Open + q.Open,
@@ -29,7 +29,7 @@ func (p History) Plus(q History) History {
 	}
 }
 
-// Minus turns what was added into what takes it out again.
+// Minus negates p, so that Plus subtracts it.
 func (p History) Minus() History {
 	return History{
 		Jobs: -p.Jobs, Open: -p.Open, Foreseen: -p.Foreseen, Estimated: p.Estimated.Neg(), Actual: p.Actual.Neg(),
@@ -37,13 +37,13 @@ func (p History) Minus() History {
 	}
 }
 
-// HistoryOwner is whose the job is, with the currency of its newest machine.
+// HistoryOwner is who a job counts for, with the currency of its newest machine.
 type HistoryOwner struct {
 	ledger.Dimensions
 	Currency money.Currency
 }
 
-// OwnerOf says whose j is.
+// OwnerOf returns the team, project, user, kind and tags that j counts for.
 func OwnerOf(j *Job) ledger.Dimensions {
 	o := j.Terms().Owner
 	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(),
@@ -51,8 +51,8 @@ func OwnerOf(j *Job) ledger.Dimensions {
 		Tags: ledger.TagText(o.Labels())}
 }
 
-// HistoryOf is j alone, and when its last machine ended; false where it has had none or
-// one still costs something.
+// HistoryOf returns the history of j alone, and when its last machine ended. ok is false if j never had a machine
+// or one still costs something.
 func HistoryOf(j *Job) (w HistoryOwner, p History, last time.Time, ok bool) {
 	if len(j.Attempts()) == 0 || j.Costs() {
 		return w, p, last, false

@@ -11,29 +11,28 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Idle is a span in which a machine had no task: after one of its tasks, until the next job
-// of the same user took it or it ended. Its cost is that of the task's owner, and no job's.
+// Idle is a span in which a machine has no task: from the end of one task until the next job of the same user takes
+// the machine, or it ends. The owner of the task pays for the span; no job does.
 type Idle struct {
-	Owner ledger.Owner `json:"owner"` // with the instance, and the span's number as its task
-	User  string       `json:"user"`  // whose task it was, and whose job may take the machine
-	After string       `json:"after"` // the attempt that left it
+	Owner ledger.Owner `json:"owner"` // with the instance, and the name of the span as its task
+	User  string       `json:"user"`  // user of the task, whose next job may take the machine
+	After string       `json:"after"` // attempt that left the machine
 	From  time.Time    `json:"from"`
-	Until time.Time    `json:"until,omitzero"` // zero: it goes on
-	Keep  time.Time    `json:"keep"`           // the machine is given back then
-	Most  money.Amount `json:"most"`           // held for the span
+	Until time.Time    `json:"until,omitzero"` // zero: still idle
+	Keep  time.Time    `json:"keep"`           // time at which the machine is terminated
+	Most  money.Amount `json:"most"`           // amount held for the span
 	Taken string       `json:"taken,omitempty"`
-	// Clean is when its agent showed that nothing of an earlier task is left; zero: not yet.
+	// Clean is when the agent showed that earlier tasks left nothing behind; zero: not yet.
 	Clean  time.Time    `json:"clean,omitzero"`
 	Posted money.Amount `json:"posted,omitzero"`
-	// Settled is when its cost was posted last, and Accrued until when it is.
+	// Settled is when its cost was last posted, and Accrued the time up to which it is posted.
 	Settled time.Time               `json:"settled,omitzero"`
 	Accrued time.Time               `json:"accrued,omitzero"`
-	Rules   money.Amount            `json:"rules,omitzero"` // what its part of the bill adds to that
-	Bill    map[string]money.Amount `json:"bill,omitempty"` // its part of the newest bill; nil: none has come
+	Rules   money.Amount            `json:"rules,omitzero"` // bill lines beyond plain seconds
+	Bill    map[string]money.Amount `json:"bill,omitempty"` // its part of the newest bill; nil: no bill yet
 }
 
-// Idle is the span without a task that goes on; ok is false where a task has the machine, or
-// it has ended.
+// Idle returns the current span without a task. ok is false if a task has the machine, or it has ended.
 func (i *Instance) Idle() (idle Idle, ok bool) {
 	if p := i.idle(); p != nil {
 		return *p, true
@@ -48,21 +47,19 @@ func (i *Instance) idle() *Idle {
 	return nil
 }
 
-// Idles are its spans without a task, in order.
+// Idles returns its spans without a task, in order.
 func (i *Instance) Idles() []Idle { return i.r.Idles }
 
-// Served are the attempts that had the machine and left it, in order.
+// Served returns the attempts that had the machine and left it, in order.
 func (i *Instance) Served() []string { return i.r.Served }
 
-// Shared reports whether its cost is split, because it had a time without a task, or several
-// tasks at once.
+// Shared reports whether its cost is split, because it was idle for a time or had several tasks at once.
 func (i *Instance) Shared() bool { return (len(i.r.Idles) > 0 || i.r.Several) && !i.r.Paid }
 
-// Waiting are the machines without a task, by name.
+// Waiting returns the machines without a task, sorted by ID.
 func (s *State) Waiting() []*Instance { return s.waiting }
 
-// left takes that a task of an instance is over and the machine stays: for others that have
-// seats there, or for the next job.
+// left records that a task has left an instance that stays, for others that have seats on it or for the next job.
 func (s *State) left(f SeatLeft) {
 	i := s.instance(f.Instance)
 	a := s.seated(i)
@@ -95,7 +92,7 @@ func (s *State) left(f SeatLeft) {
 	}
 }
 
-// follows gives a machine that an attempt has left to the next one of its job.
+// follows gives a machine that an attempt has left to the next allocation of its job.
 func (s *State) follows(a *Allocation, i *Instance, rank int) {
 	a.gets(i, grant{Instance: i.r.ID, From: s.now, Rate: i.PresentRate(), Before: i.Cost(s.now), Rank: rank + 1,
 		Warm: true})
@@ -104,10 +101,10 @@ func (s *State) follows(a *Allocation, i *Instance, rank int) {
 	s.lists(i)
 }
 
-// Kept is the cause of the end of an attempt whose machine was kept for the next job.
+// Kept is the cause of the end of an attempt if its machine was kept for the next job.
 const Kept = "kept"
 
-// idleOwner is whose a span without a task is: the job's owner, but for the job.
+// idleOwner returns who pays for a machine while it has no task: the owner of the last job, without that job.
 func idleOwner(j *Job, i *Instance, n int) ledger.Owner {
 	o := j.r.Terms.Owner
 	o.Tenant, o.Job, o.Attempt = j.r.Tenant, "", ""
@@ -115,7 +112,7 @@ func idleOwner(j *Job, i *Instance, n int) ledger.Owner {
 	return o
 }
 
-// idleOf is the span that a posting without a job is about, or nil.
+// idleOf returns the idle span with the given task name, or nil.
 func (s *State) idleOf(task string) (*Instance, *Idle) {
 	name, _, ok := strings.Cut(task, "/idle.")
 	if !ok {
@@ -133,7 +130,7 @@ func (s *State) idleOf(task string) (*Instance, *Idle) {
 	return nil, nil
 }
 
-// idleTask is the span without a task that a posting is of; "": none.
+// idleTask returns the task name of the idle span that a posting belongs to, or "".
 func (s *State) idleTask(p *ledger.Posting) string {
 	if !p.Idles() {
 		return ""
@@ -141,7 +138,7 @@ func (s *State) idleTask(p *ledger.Posting) string {
 	return p.Owner.Task
 }
 
-// IdleUser is the user of a span without a task, by its name; "": it is not known.
+// IdleUser returns the user of the idle span with the given task name, or "" if unknown.
 func (s *State) IdleUser(task string) string {
 	if _, idle := s.idleOf(task); idle != nil {
 		return idle.User
@@ -149,17 +146,17 @@ func (s *State) IdleUser(task string) string {
 	return ""
 }
 
-// seats reports whether the attempt has a seat on it.
+// seats reports whether the attempt has a seat on the instance.
 func (i *Instance) seats(attempt string) bool {
 	return slices.ContainsFunc(i.r.Seats, func(s Seat) bool { return s.Attempt == attempt })
 }
 
-// had reports whether the attempt has a seat on it, or had one.
+// had reports whether the attempt has or had a seat on the instance.
 func (i *Instance) had(attempt string) bool {
 	return i.seats(attempt) || slices.Contains(i.r.Served, attempt)
 }
 
-// postIdle counts a posting about a span without a task.
+// postIdle books a posting for an idle span.
 func (s *State) postIdle(p *ledger.Posting) {
 	i, idle := s.idleOf(p.Owner.Task)
 	if idle == nil {
@@ -174,7 +171,7 @@ func (s *State) postIdle(p *ledger.Posting) {
 	}
 }
 
-// split keeps the parts of the newest bill of a machine that was shared.
+// split stores the parts of the newest bill of a shared machine.
 func (s *State) split(f BillSplit) {
 	i := s.instance(f.Instance)
 	for _, p := range f.Parts {
@@ -190,19 +187,20 @@ func (s *State) split(f BillSplit) {
 	i.r.Billed = true
 }
 
-// clone is a copy of the record that later changes leave alone.
+// clone returns a copy that later changes do not affect.
 func (r instanceRecord) clone() instanceRecord {
 	r.Bill, r.Idles, r.Spans = maps.Clone(r.Bill), slices.Clone(r.Idles), slices.Clone(r.Spans)
 	return r
 }
 
-// Demand is when a user's jobs asked for a machine after another of theirs had ended.
+// Demand records how soon a user's jobs request a machine after another of them has ended.
 type Demand struct {
-	Left time.Time       `json:"left,omitzero"` // when a machine of theirs was left last; zero: it was asked for one since
+	// when one of their machines was last left; zero: they have requested one since
+	Left time.Time       `json:"left,omitzero"`
 	Gaps []time.Duration `json:"gaps,omitempty"`
 }
 
-// gapsKept is how many gaps are kept of a user.
+// gapsKept is the number of gaps kept for a user.
 const gapsKept = 16
 
 func (s *State) demand(user string) *Demand {
@@ -214,8 +212,7 @@ func (s *State) demand(user string) *Demand {
 	return d
 }
 
-// Gaps are the newest times from the end of a task of the user's until they asked for a
-// machine again.
+// Gaps returns the newest times from the end of a user's task to their next request for a machine.
 func (s *State) Gaps(user string) []time.Duration {
 	if d := s.demands[user]; d != nil {
 		return d.Gaps
@@ -223,7 +220,7 @@ func (s *State) Gaps(user string) []time.Duration {
 	return nil
 }
 
-// asksAgain learns how long after the end of a task the user asks for a machine.
+// asksAgain records how long after the end of a task the user requests a machine.
 func (s *State) asksAgain(user string) {
 	d := s.demands[user]
 	if d == nil || d.Left.IsZero() {

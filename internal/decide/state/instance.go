@@ -7,61 +7,63 @@ import (
 	"scrimp/internal/market"
 )
 
-// Instance is a rented machine with seats. Its cost accrues on it and is split over
-// its seats; its bill arrives on it, at any time.
+// Instance is a rented machine with seats. Its cost accrues on it and is split over its seats. Its bill may arrive
+// at any time.
 type Instance struct {
 	r      instanceRecord
-	series *Series // of its offer; nil: its price never changes
+	series *Series // prices of its offer; nil: the price never changes
 }
 
 type instanceRecord struct {
 	ID         string        `json:"id"`
-	Allocation string        `json:"allocation"` // "": nobody of ours asked for it
+	Allocation string        `json:"allocation"` // empty: scrimp did not request it
 	Job        string        `json:"job,omitempty"`
 	Phase      InstancePhase `json:"phase"`
 	Machine    Machine       `json:"machine"`
-	Rate       money.Rate    `json:"rate"`           // an hour, when it was granted
-	From       time.Time     `json:"from"`           // billed from
-	Until      time.Time     `json:"until,omitzero"` // billed until
+	Rate       money.Rate    `json:"rate"`           // per hour, when granted
+	From       time.Time     `json:"from"`           // start of billing
+	Until      time.Time     `json:"until,omitzero"` // end of billing
 	Cause      string        `json:"cause,omitempty"`
-	Release    string        `json:"release,omitempty"` // why it is being given back
+	Release    string        `json:"release,omitempty"` // why it is being terminated
 	Seats      []Seat        `json:"seats,omitempty"`
-	// Spans are the times in which the same tasks had it, since it has had several at once;
-	// Several says that it had, and so that its bill is split.
+	// Spans are the times during which the same tasks had it, from when it first had several at once. Several is
+	// set from then on: its bill is split.
 	Spans     []span       `json:"spans,omitempty"`
 	Several   bool         `json:"several,omitempty"`
 	Posted    money.Amount `json:"posted,omitzero"`    // accrued at plain seconds, over all seats
 	Agent     *Agent       `json:"agent,omitempty"`    // nil: none has registered
-	Noticed   time.Time    `json:"noticed,omitzero"`   // an agent on it said that it will be interrupted
-	Announced time.Time    `json:"announced,omitzero"` // its provider said that it will be, for then
-	Missing   time.Time    `json:"missing,omitzero"`   // since then its provider's list lacks it
-	Lost      bool         `json:"lost,omitempty"`     // given up because of that: its true end may come yet
-	Disowned  bool         `json:"disowned,omitempty"` // of an earlier incarnation, and nobody has decided whose it is
-	// Paid says that it ended once and was paid for, and runs all the same: it is given back
-	// and not paid again.
+	Noticed   time.Time    `json:"noticed,omitzero"`   // when an agent on it announced an interruption
+	Announced time.Time    `json:"announced,omitzero"` // interruption time that its provider announced
+	Missing   time.Time    `json:"missing,omitzero"`   // time since which its provider's list lacks it
+	// given up because it is missing; its actual end may still arrive
+	Lost bool `json:"lost,omitempty"`
+	// from an earlier incarnation, and nobody has adopted or released it
+	Disowned bool `json:"disowned,omitempty"`
+	// Paid is set if it ended once and was paid for, but still runs: scrimp terminates it and does not pay for it
+	// again.
 	Paid bool `json:"paid,omitempty"`
-	// Bill is the newest bill of a machine that nobody asked for, by rule; nil: none has
-	// come. That of any other is its tasks'.
+	// Bill is the newest bill, by rule, of a machine that scrimp did not request; nil: no bill yet. The bill of any
+	// other machine is kept with its tasks.
 	Bill map[string]money.Amount `json:"bill,omitempty"`
-	// BillLines are those of that bill, while the instance is of an allocation that is not whole.
+	// BillLines are the lines of that bill while the allocation of the instance is incomplete.
 	BillLines []BillLine `json:"bill_lines,omitempty"`
-	// Served are the attempts that left it, in order, and Idles its spans without a task, where
-	// it had one: it is kept for ever then, for its bill. Billed says that one was split.
+	// Served lists the attempts that left it, in order, and Idles its spans without a task. An instance with idle
+	// spans is kept forever, for its bill. Billed is set once a bill was split.
 	Served []string `json:"served,omitempty"`
 	Idles  []Idle   `json:"idles,omitempty"`
 	Billed bool     `json:"billed,omitempty"`
 }
 
-// Agent is the agent of an instance, known by the key that it made. It never changes.
+// Agent is the agent of an instance, identified by the key it generated. It never changes.
 type Agent struct {
-	Key      string    `json:"key"` // Ed25519, public, in base64
-	At       time.Time `json:"at"`  // when it registered
+	Key      string    `json:"key"` // Ed25519 public key, base64
+	At       time.Time `json:"at"`  // time of registration
 	Version  string    `json:"version,omitempty"`
 	Isolated bool      `json:"isolated,omitempty"` // its programs run as another user
-	Address  string    `json:"address,omitempty"`  // by which other machines reach it
+	Address  string    `json:"address,omitempty"`  // address that other machines reach it at
 }
 
-// What an instance is, and where it stands.
+// Identity and state of an instance.
 func (i *Instance) ID() string             { return i.r.ID }
 func (i *Instance) Allocation() string     { return i.r.Allocation }
 func (i *Instance) Phase() InstancePhase   { return i.r.Phase }
@@ -75,42 +77,42 @@ func (i *Instance) Missing() time.Time     { return i.r.Missing }
 func (i *Instance) Lost() bool             { return i.r.Lost }
 func (i *Instance) Disowned() bool         { return i.r.Disowned }
 
-// Job is that of its first seat; "": nobody has one.
+// Job is the job of its first seat, or "" if it has none.
 func (i *Instance) Job() string { return i.r.Job }
 
-// Agent is the one that registered from it; nil: none has.
+// Agent is the agent that registered from it, or nil.
 func (i *Instance) Agent() *Agent { return i.r.Agent }
 
-// Announced is for when its provider said that it will interrupt it; zero: it has not.
+// Announced is the interruption time that its provider announced; zero: none.
 func (i *Instance) Announced() time.Time { return i.r.Announced }
 
-// Noticed is when an agent there said that it will be interrupted; zero: none has. It is the
-// word of a machine on which a user's program runs, and counts for that machine only.
+// Noticed is when an agent on it announced an interruption; zero: none has. User programs run on that machine and
+// could forge the announcement, so it counts for that machine only.
 func (i *Instance) Noticed() time.Time { return i.r.Noticed }
 
-// Release is why it is being given back; "": it is not.
+// Release is why it is being terminated, or "".
 func (i *Instance) Release() string { return i.r.Release }
 
-// Bill is what its newest bill says, by rule; nil: none has come, or it has a task.
+// Bill is its newest bill by rule; nil if no bill has come or a task has the machine.
 func (i *Instance) Bill() map[string]money.Amount { return i.r.Bill }
 
-// BillLines are the lines of that bill, where they are kept: it comes before its machine is given to a task.
+// BillLines are the lines of that bill, if it came before a task got the machine.
 func (i *Instance) BillLines() []BillLine { return i.r.BillLines }
 
-// Posted is what its seats were charged so far at plain seconds.
+// Posted is what its seats have been charged at plain seconds.
 func (i *Instance) Posted() money.Amount { return i.r.Posted }
 
-// Paid reports whether its end was paid for, and it is shown all the same.
+// Paid reports whether its end was booked although the provider still lists it.
 func (i *Instance) Paid() bool { return i.r.Paid }
 
-// Stray reports whether nobody of ours asked for it, or it is shown after its end was paid for.
+// Stray reports whether scrimp did not request it, or the provider lists it after its end was booked.
 func (i *Instance) Stray() bool { return len(i.r.Seats) == 0 && !i.Shared() }
 
 // Live reports whether it may still cost something.
 func (i *Instance) Live() bool { return i.r.Phase != Gone && i.r.Phase != Missing }
 
-// Cost returns what it has cost by t at plain seconds: the cumulative cost over its
-// price segments, so that any cut of the span has the same sum.
+// Cost returns what it has cost up to t at plain seconds. It is cumulative over the price segments, so the costs of
+// any division of a span add up to the cost of the span.
 func (i *Instance) Cost(t time.Time) money.Amount {
 	if !i.r.Until.IsZero() && t.After(i.r.Until) {
 		t = i.r.Until
@@ -118,7 +120,7 @@ func (i *Instance) Cost(t time.Time) money.Amount {
 	return market.Cost(i.Segments(), t)
 }
 
-// Rate is the price of an hour now.
+// PresentRate is the current price per hour.
 func (i *Instance) PresentRate() money.Rate {
 	if i.series != nil {
 		if s := i.series.list; len(s) > 0 && !s[len(s)-1].From.Before(i.r.From) {
@@ -128,7 +130,7 @@ func (i *Instance) PresentRate() money.Rate {
 	return i.r.Rate
 }
 
-// Segments are its prices since it is billed.
+// Segments returns its prices since billing began.
 func (i *Instance) Segments() []market.Segment {
 	first := market.Segment{From: i.r.From, Rate: i.r.Rate}
 	if i.series == nil {
@@ -137,11 +139,11 @@ func (i *Instance) Segments() []market.Segment {
 	return i.series.since(first)
 }
 
-// Series is how the price of an offer of spot moved, as far back as a machine of it is
-// billed. Instances refer to it, so that a new price is kept once.
+// Series is the price history of a spot offer, as far back as any machine of the offer is billed. Instances share
+// it, so a new price is stored once.
 type Series struct{ list []market.Segment }
 
-// since are the prices from the first one on.
+// since returns the prices from the given first segment on.
 func (s *Series) since(first market.Segment) []market.Segment {
 	list := append(make([]market.Segment, 0, 4), first)
 	for _, seg := range s.list {
@@ -156,7 +158,7 @@ func (s *Series) since(first market.Segment) []market.Segment {
 	return list
 }
 
-// add keeps a price from a time on.
+// add records a price from the given time on.
 func (s *Series) add(at time.Time, rate money.Rate) {
 	n := len(s.list)
 	switch {
@@ -169,7 +171,7 @@ func (s *Series) add(at time.Time, rate money.Rate) {
 	}
 }
 
-// forget drops what was before the time, but for the price that held then.
+// forget drops prices before the given time, except the one in force then.
 func (s *Series) forget(before time.Time) {
 	n := 0
 	for n+1 < len(s.list) && !s.list[n+1].From.After(before) {

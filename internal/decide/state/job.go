@@ -17,7 +17,7 @@ import (
 // Owner is the user who holds the data folder.
 const Owner = "owner"
 
-// UserOf is the user that an event's actor names; "" is the owner.
+// UserOf returns the user that an event's actor names; empty means the owner.
 func UserOf(actor string) string {
 	name, _ := strings.CutPrefix(actor, "user:")
 	if name == actor {
@@ -26,74 +26,79 @@ func UserOf(actor string) string {
 	return name
 }
 
-// JobRecord is a job as a snapshot keeps it.
+// JobRecord is the form of a job in a snapshot.
 type JobRecord struct {
-	ID        string       `json:"id"`
-	Tenant    string       `json:"tenant"`
-	By        string       `json:"by,omitempty"` // the user who submitted it; "": who owns the data folder
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// user who submitted the job; empty means the owner of the data folder
+	By        string       `json:"by,omitempty"`
 	Terms     Terms        `json:"terms"`
 	State     Status       `json:"state"`
-	Why       string       `json:"why,omitempty"`    // reason of the state, machine-readable
+	Why       string       `json:"why,omitempty"`    // reason for the state, machine-readable
 	Detail    string       `json:"detail,omitempty"` // one sentence
 	Submitted time.Time    `json:"submitted"`
-	Event     uint64       `json:"event"` // number of its submission in the log
+	Event     uint64       `json:"event"` // sequence number of the event that submitted the job
 	Finished  time.Time    `json:"finished,omitzero"`
-	Waits     []Dependency `json:"waits,omitempty"` // of its After, what is not over yet
-	// UnplacedSince is since when it has had no machine; zero: it has one.
+	Waits     []Dependency `json:"waits,omitempty"` // dependencies that have not ended yet
+	// UnplacedSince is the time since which the job has had no machine; zero while it has one.
 	UnplacedSince time.Time `json:"unplaced_since,omitzero"`
 
-	Last    *plan.Decision `json:"-"`                // the newest that changed something; nil: none
-	Decided time.Time      `json:"decided,omitzero"` // when it was
-	// that it waits for, or had to wait for; never changed, but for another
+	Last    *plan.Decision `json:"-"`                // newest decision that changed something; nil: none
+	Decided time.Time      `json:"decided,omitzero"` // time of that decision
+	// Approval is replaced as a whole and never changed in place; nil if the job needed none.
 	Approval *Approval     `json:"approval,omitempty"`
-	Foreseen *money.Amount `json:"foreseen,omitempty"` // expected cost at its first decision; nil: nobody could say
-	// what its work would have cost on-demand when it ended; nil: not ended, or no such machine was for sale
+	Foreseen *money.Amount `json:"foreseen,omitempty"` // expected cost at its first decision; nil: unknown
+	// OnDemand is what the work would have cost on-demand; nil until the job ends, or if no such machine was for
+	// sale.
 	OnDemand      *money.Amount  `json:"on_demand,omitempty"`
 	OnDemandOffer market.OfferID `json:"on_demand_offer,omitempty"`
 
-	Run *runRecord `json:"-"` // nil: it never asked for a machine
+	Run *runRecord `json:"-"` // nil until the job requests a machine
 }
 
-// runRecord is what a job has that asked for a machine once, or was paused or reopened.
-// Those that only wait, which are most, do without.
+// runRecord holds the fields of a job that has requested a machine, or was paused or reopened. Most jobs only wait
+// and have none.
 type runRecord struct {
 	PausedSince time.Time `json:"paused_since,omitzero"`
-	SpecEvent   uint64    `json:"spec_event,omitempty"` // that changed its job file last; 0: its submission
-	Reopened    int       `json:"reopened,omitempty"`   // how often it was
-	Source      *Source   `json:"source,omitempty"`     // that it began from
+	SpecEvent   uint64    `json:"spec_event,omitempty"` // last event that changed its job file; 0: its submission
+	Reopened    int       `json:"reopened,omitempty"`   // number of times the job was reopened
+	Source      *Source   `json:"source,omitempty"`     // checkpoint that the job started from
 
-	// Began is its first request for a machine, later by the time that it was paused or over.
+	// Began is the time of its first request for a machine, shifted by the time it was paused or ended.
 	Began    time.Time     `json:"began,omitzero"`
-	Epoch    int           `json:"epoch,omitzero"` // number of its newest allocation, which is that of the attempt on it
+	Epoch    int           `json:"epoch,omitzero"` // number of its newest allocation and of the attempt on it
 	Closed   int           `json:"closed,omitzero"`
 	Attempts []*Attempt    `json:"-"`
-	Settled  money.Amount  `json:"settled,omitzero"` // cost of all attempts that are over
-	Asked    *Allocation   `json:"-"`                // pending now
+	Settled  money.Amount  `json:"settled,omitzero"` // cost of all attempts that have ended
+	Asked    *Allocation   `json:"-"`                // pending
 	Leaving  []*Allocation `json:"-"`                // being cancelled
 
 	Retries   int           `json:"retries,omitempty"`
 	GPUServed time.Duration `json:"gpu_served_ns,omitempty"`
 	Outputs   string        `json:"outputs,omitempty"`
 	Exit      int           `json:"exit,omitempty"`
-	Ending    Status        `json:"ending,omitempty"` // what the job becomes when its attempt has ended
+	Ending    Status        `json:"ending,omitempty"` // state of the job after its attempt ends
 	EndingWhy string        `json:"ending_why,omitempty"`
-	// CheckpointRegion is that of the newest machine, and so of the checkpoint.
-	CheckpointRegion string               `json:"checkpoint_region,omitempty"`
-	Probes           int                  `json:"probes,omitempty"` // of offers that nobody had tried
-	Probed           time.Time            `json:"probed,omitzero"`  // the last time
-	ProbeOf          market.OfferID       `json:"probe_of,omitempty"`
-	UnsavedLosses    int                  `json:"unsaved_losses,omitempty"` // machines lost with all that was done on them
-	MigratingTo      market.OfferID       `json:"migrating_to,omitempty"`   // it leaves its machine for this one
-	Placing          placing              `json:"placing,omitzero"`
-	Pin              pin                  `json:"pin,omitzero"`
-	Fallback         []plan.FallbackState `json:"fallback,omitempty"` // by rung of its ladder
+	// CheckpointRegion is the region of the newest machine, where the checkpoint is.
+	CheckpointRegion string         `json:"checkpoint_region,omitempty"`
+	Probes           int            `json:"probes,omitempty"` // probes of offers that no job had tried
+	Probed           time.Time      `json:"probed,omitzero"`  // last probe
+	ProbeOf          market.OfferID `json:"probe_of,omitempty"`
+	// machines lost with all the work done on them
+	UnsavedLosses int `json:"unsaved_losses,omitempty"`
+	// offer that the job drains its machine for
+	MigratingTo market.OfferID       `json:"migrating_to,omitempty"`
+	Placing     placing              `json:"placing,omitzero"`
+	Pin         pin                  `json:"pin,omitzero"`
+	Fallback    []plan.FallbackState `json:"fallback,omitempty"` // by rung of the fallback ladder
 
 	Learned learnedJob `json:"learned"`
 }
 
-// setUps is how often in a row, since the last step, the set-up of a job failed the same way.
+// setUps counts how often in a row, since the last step, a job's set-up failed with the same status.
 type setUps struct {
-	Attempt string `json:"attempt"` // the last whose set-up failed: each counts once, whatever its nodes
+	// last attempt whose set-up failed; each attempt counts once, however many nodes it has
+	Attempt string `json:"attempt"`
 	Status  int    `json:"status"`
 	Alike   int    `json:"alike"`
 }
@@ -108,52 +113,52 @@ func (u setUps) failed(attempt string, status int) setUps {
 	return setUps{attempt, status, 1}
 }
 
-// learnedJob is what was observed of a job's work, from samples and events.
+// learnedJob is what samples and events say about a job's work.
 type learnedJob struct {
 	Failures  int                `json:"failures,omitempty"` // attempts in a row that made no step
 	SetUp     setUps             `json:"set_up,omitzero"`
-	Step      int64              `json:"step,omitzero"`  // newest seen
-	Total     int64              `json:"total,omitzero"` // steps of the whole job; 0 unknown
+	Step      int64              `json:"step,omitzero"`  // newest step seen
+	Total     int64              `json:"total,omitzero"` // steps of the whole job; 0: unknown
 	EpochSeen float64            `json:"epoch_seen,omitempty"`
 	Metrics   map[string]float64 `json:"metrics,omitempty"`
-	SavedStep int64              `json:"saved_step,omitzero"` // in the newest verified checkpoint
+	SavedStep int64              `json:"saved_step,omitzero"` // step of the newest verified checkpoint
 	SavedWork time.Duration      `json:"saved_work_ns,omitzero"`
 	HasSaved  bool               `json:"has_saved,omitempty"`
-	Anew      bool               `json:"anew,omitempty"` // the program counts its steps anew each epoch
-	// SaveTrouble is why the newest save could not be copied, or what its copy lacks; "": it is whole.
-	SaveTrouble string        `json:"save_trouble,omitempty"`
-	Seen        policy.Seen   `json:"seen,omitzero"`
-	StepRate    float64       `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
-	Pace        policy.Pace   `json:"pace,omitzero"`
-	Block       policy.Span   `json:"block,omitzero"` // what of the next look at its spread was seen
-	Tempo       policy.Tempo  `json:"tempo,omitzero"`
-	WarmUp      time.Duration `json:"warm_up_ns,omitempty"`   // before the first step; 0: none, or unknown
-	Restart     time.Duration `json:"restart_ns,omitempty"`   // measured; 0 unknown
-	SaveCost    time.Duration `json:"save_cost_ns,omitempty"` // measured; 0 unknown
+	Anew      bool               `json:"anew,omitempty"` // the program restarts its step counter each epoch
+	// SaveTrouble says why the newest save could not be copied, or what its copy lacks; empty if the copy is whole.
+	SaveTrouble string      `json:"save_trouble,omitempty"`
+	Seen        policy.Seen `json:"seen,omitzero"`
+	StepRate    float64     `json:"step_rate,omitempty"` // steps per hour on a machine of speed 1; 0: unknown
+	Pace        policy.Pace `json:"pace,omitzero"`
+	// samples so far of the next measurement of the spread of its pace
+	Block    policy.Span   `json:"block,omitzero"`
+	Tempo    policy.Tempo  `json:"tempo,omitzero"`
+	WarmUp   time.Duration `json:"warm_up_ns,omitempty"`   // time before the first step; 0: none, or unknown
+	Restart  time.Duration `json:"restart_ns,omitempty"`   // measured; 0: unknown
+	SaveCost time.Duration `json:"save_cost_ns,omitempty"` // measured; 0: unknown
 }
 
-// Approval is what a job waits for before it may run, and what became of that.
+// Approval is the approval that a job needs before it may run, and the answer.
 type Approval struct {
 	budget.PendingApproval
-	At       time.Time `json:"at,omitzero"` // reviewed; zero: not yet
+	At       time.Time `json:"at,omitzero"` // time of the review; zero: not yet reviewed
 	By       string    `json:"by,omitempty"`
 	Approved bool      `json:"approved,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// Job is a job. Others read it through its methods; what they return is the state's own,
-// to be read between steps and not to be changed.
+// Job is a job. Callers outside this package read it through its methods between steps, and must not change what
+// they return.
 type Job struct {
 	r       JobRecord
 	order   uint64 // of submission
-	changed uint64 // number of the last event that may have changed it; 0: none since the start
+	changed uint64 // last event that may have changed the job; 0: none since the server started
 
-	// Slots are for the parts of whoever drives the rules: where the job stands in the indexes of each. They are
-	// no part of the state.
+	// Slots hold the positions of the job in the indexes of the rules (core). They are not part of the state.
 	Slots [4]any
 }
 
-// noRun is what a job has that never asked for a machine.
+// noRun stands in for the run record of a job that never requested a machine.
 var noRun = &runRecord{}
 
 func (j *Job) run() *runRecord {
@@ -163,7 +168,7 @@ func (j *Job) run() *runRecord {
 	return j.r.Run
 }
 
-// runs is run to be written to.
+// runs returns the run record for writing, and creates it if needed.
 func (j *Job) runs() *runRecord {
 	if j.r.Run == nil {
 		j.r.Run = &runRecord{}
@@ -171,7 +176,7 @@ func (j *Job) runs() *runRecord {
 	return j.r.Run
 }
 
-// What a job is.
+// Identity, terms and state of a job.
 func (j *Job) ID() string               { return j.r.ID }
 func (j *Job) Tenant() string           { return j.r.Tenant }
 func (j *Job) By() string               { return j.r.By }
@@ -189,16 +194,16 @@ func (j *Job) Approval() *Approval      { return j.r.Approval }
 func (j *Job) Foreseen() *money.Amount  { return j.r.Foreseen }
 func (j *Job) OnDemand() *money.Amount  { return j.r.OnDemand }
 
-// OnDemandOffer is where.
+// OnDemandOffer is the offer that OnDemand was priced at.
 func (j *Job) OnDemandOffer() market.OfferID { return j.r.OnDemandOffer }
 
-// PausedSince is since when it is paused; zero: it is not. Reopened is how often it was
-// over and resumed.
+// PausedSince is the time since which the job is paused; zero if it is not. Reopened counts how often it was
+// resumed after it had ended.
 func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
 func (j *Job) Reopened() int          { return j.run().Reopened }
 
-// Inputs is the name under which its work folder is kept: its group's, where it is a member, whose members share it. A
-// stage of a pipeline has its own.
+// Inputs returns the name that the job's work folder is stored under. The members of a group share the group's
+// folder; a stage of a pipeline has its own.
 func (j *Job) Inputs() string {
 	if j.r.Terms.Stage != "" {
 		return j.r.ID
@@ -206,19 +211,19 @@ func (j *Job) Inputs() string {
 	return j.Secrets()
 }
 
-// Secrets is the name under which its secrets are kept: its group's, where it is a member.
+// Secrets returns the name that the job's secrets are stored under: the group's name for a member.
 func (j *Job) Secrets() string { return cmp.Or(Submitted(j.r.Terms.Group), j.r.ID) }
 
-// Source is the checkpoint of another job that it began from; nil: from nothing.
+// Source is the checkpoint of another job that this one started from, or nil.
 func (j *Job) Source() *Source { return j.run().Source }
 
-// Pausing reports whether it is paused once its program has saved.
+// Pausing reports whether the job pauses as soon as its program has saved.
 func (j *Job) Pausing() bool { return j.r.State == Running && j.Ending() == Paused }
 
-// SpecEvent is the number of the event in the log that has its job file.
+// SpecEvent is the sequence number of the event that has its current job file.
 func (j *Job) SpecEvent() uint64 { return cmp.Or(j.run().SpecEvent, j.r.Event) }
 
-// Last is the newest decision that changed something; zero: none was taken.
+// Last returns the newest decision that changed something, or the zero decision.
 func (j *Job) Last() plan.Decision {
 	if j.r.Last == nil {
 		return plan.Decision{}
@@ -226,7 +231,7 @@ func (j *Job) Last() plan.Decision {
 	return *j.r.Last
 }
 
-// What became of it since it first asked for a machine.
+// What happened to the job since it first requested a machine.
 func (j *Job) Began() time.Time               { return j.run().Began }
 func (j *Job) Epoch() int                     { return j.run().Epoch }
 func (j *Job) Attempts() []*Attempt           { return j.run().Attempts }
@@ -247,10 +252,10 @@ func (j *Job) UnsavedLosses() int             { return j.run().UnsavedLosses }
 func (j *Job) MigratingTo() market.OfferID    { return j.run().MigratingTo }
 func (j *Job) Fallback() []plan.FallbackState { return j.run().Fallback }
 
-// Asked is the allocation that it waits for; nil: none.
+// Asked is the pending allocation, or nil.
 func (j *Job) Asked() *Allocation { return j.run().Asked }
 
-// Wanted are all its allocations that are pending or being given up.
+// Wanted returns all allocations that are pending or being cancelled.
 func (j *Job) Wanted() []*Allocation {
 	r := j.run()
 	if r.Asked == nil {
@@ -259,7 +264,7 @@ func (j *Job) Wanted() []*Allocation {
 	return append(r.Leaving[:len(r.Leaving):len(r.Leaving)], r.Asked)
 }
 
-// Cancelling are the allocations that are being given up and not answered yet.
+// Cancelling returns the allocations that are being cancelled and that the provider has not answered yet.
 func (j *Job) Cancelling() []*Allocation { return j.run().Leaving }
 
 // What was observed of its work.
@@ -269,10 +274,10 @@ func (j *Job) Metrics() map[string]float64 { return j.run().Learned.Metrics }
 func (j *Job) SavedStep() int64            { return j.run().Learned.SavedStep }
 func (j *Job) SavedWork() time.Duration    { return j.run().Learned.SavedWork }
 
-// Anew reports whether the program counts its steps anew each epoch.
+// Anew reports whether the program restarts its step counter each epoch.
 func (j *Job) Anew() bool { return j.run().Learned.Anew }
 
-// SaveTrouble is why the newest save of the job could not be copied, or what its copy lacks; "": it is whole.
+// SaveTrouble says why the newest save could not be copied, or what its copy lacks; empty if the copy is whole.
 func (j *Job) SaveTrouble() string { return j.run().Learned.SaveTrouble }
 
 func (j *Job) HasSaved() bool          { return j.run().Learned.HasSaved }
@@ -281,7 +286,7 @@ func (j *Job) StepRate() float64       { return j.run().Learned.StepRate }
 func (j *Job) Pace() policy.Pace       { return j.run().Learned.Pace }
 func (j *Job) SaveCost() time.Duration { return j.run().Learned.SaveCost }
 
-// Total is how many steps the whole job has; 0: nobody knows.
+// Total returns the number of steps of the whole job; 0 if unknown.
 func (j *Job) Total() int64 {
 	if j.r.Run == nil || j.r.Terms.Steps > 0 {
 		return j.r.Terms.Steps
@@ -289,17 +294,17 @@ func (j *Job) Total() int64 {
 	return j.r.Run.Learned.Total
 }
 
-// MeasuredRestart is what a move took; 0: none was measured.
+// MeasuredRestart is the measured time of a move; 0 if none was measured.
 func (j *Job) MeasuredRestart() time.Duration { return j.run().Learned.Restart }
 
-// Restart is what a move takes: measured, else as the job's terms say, and what the program
-// needs before its first step.
+// Restart is the expected time of a move: the measured time, or else the one in the job's terms, plus the program's
+// warm-up before its first step.
 func (j *Job) Restart() time.Duration {
 	l := &j.run().Learned
 	return cmp.Or(max(l.Restart, 0), j.r.Terms.Restart) + l.WarmUp
 }
 
-// Begin is from when on the job could run: its submission, or its approval.
+// Begin is the time from which the job may run: its approval, or else its submission.
 func (j *Job) Begin() time.Time {
 	if a := j.r.Approval; a != nil && a.Approved {
 		return a.At
@@ -307,7 +312,7 @@ func (j *Job) Begin() time.Time {
 	return j.r.Submitted
 }
 
-// User is who submitted the job.
+// User returns the user who submitted the job.
 func (j *Job) User() string { return cmp.Or(j.r.By, Owner) }
 
 // Attempt returns the newest attempt, or nil.
@@ -319,8 +324,7 @@ func (j *Job) Attempt() *Attempt {
 	return list[len(list)-1]
 }
 
-// Live returns the newest attempt where it may still cost something and no other
-// machine is asked for, or nil.
+// Live returns the newest attempt if it may still cost something and no other machine is requested, or nil.
 func (j *Job) Live() *Attempt {
 	if a := j.Attempt(); a != nil && a.Live() && j.run().Asked == nil {
 		return a
@@ -328,18 +332,18 @@ func (j *Job) Live() *Attempt {
 	return nil
 }
 
-// Holds reports whether the job has a machine, of whichever attempt, or asks for one.
+// Holds reports whether any attempt of the job has a machine, or the job requests one.
 func (j *Job) Holds() bool {
 	return j.Asked() != nil || slices.ContainsFunc(j.Open(), (*Attempt).Live)
 }
 
-// Open are the attempts from the first on that may still cost something.
+// Open returns the attempts from the first one that may still cost something.
 func (j *Job) Open() []*Attempt {
 	r := j.run()
 	return r.Attempts[min(r.Closed, len(r.Attempts)):]
 }
 
-// Costs reports whether a machine of j may still cost something, or is asked for.
+// Costs reports whether a machine of the job may still cost something, or is requested.
 func (j *Job) Costs() bool {
 	r := j.run()
 	if r.Asked != nil || len(r.Leaving) > 0 {
@@ -348,24 +352,24 @@ func (j *Job) Costs() bool {
 	return slices.ContainsFunc(j.Open(), (*Attempt).Live)
 }
 
-// Spent returns what the job has cost by t, exactly.
+// Spent returns the exact cost of the job up to t.
 func (j *Job) Spent(t time.Time) money.Amount {
 	spent := j.Settled()
 	for _, a := range j.Open() {
 		if a.Live() {
 			spent = spent.Add(a.Cost(t)).Add(a.Rules())
-		} else { // over, while one before it is still being given back
+		} else { // ended while an earlier one is still being terminated
 			spent = spent.Add(a.Posted()).Add(a.Rules())
 		}
 	}
-	for _, a := range j.Wanted() { // of gangs that are not complete
+	for _, a := range j.Wanted() { // machines of incomplete gangs
 		spent = spent.Add(a.Cost(t))
 	}
 	return spent
 }
 
-// Left returns the useful time that the job still needs on a machine of that
-// speed, counted from its newest verified checkpoint, or false where nobody can say.
+// Left returns the useful time that the job still needs on a machine of the given speed, and the time done, both
+// counted from its newest verified checkpoint. ok is false if that is unknown.
 func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 	if speed <= 0 {
 		speed = 1
@@ -388,9 +392,9 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 	return left, done, true
 }
 
-// Rough reports whether what is left is counted in steps at a pace that was hardly
-// seen yet: fewer than four samples, each of a minute or more.
+// Rough reports whether Left relies on a pace that was hardly measured: fewer than four samples of a minute or
+// more.
 func (j *Job) Rough() bool { return j.Total() > 0 && j.StepRate() > 0 && j.Pace().Looks < 4 }
 
-// Share is d · part / whole, cut off, for 0 ≤ part ≤ whole.
+// Share returns d · part / whole, rounded down, for 0 ≤ part ≤ whole.
 func Share(d time.Duration, part, whole int64) time.Duration { return quantity.Portion(d, part, whole) }

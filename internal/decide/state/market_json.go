@@ -10,29 +10,27 @@ import (
 	"scrimp/internal/market"
 )
 
-// Of all that a log holds of a calm week most are quotes, so they are written as rows: what
-// was seen at one time from one source stands together, and each quote is its offer, its
-// price and a word.
+// Quotes make up most of a log in a quiet week, so they are stored as rows: quotes from one source at one time
+// share a header, and each row holds the offer, the price and some flags.
 
-// quotesAt are the quotes that were seen at one time from one source.
+// quotesAt holds the quotes seen at one time from one source.
 type quotesAt struct {
 	At     time.Time  `json:"at"`
 	Source string     `json:"source,omitempty"`
 	Quotes []quoteRow `json:"quotes"`
 }
 
-// quoteRow is an offer, the price of an hour, and a letter for each thing that is so:
-// p it is priced, a it is available, u nobody has tried it.
+// quoteRow is an offer, the price per hour, and a string of flags: p priced, a available, u untried.
 type quoteRow struct {
 	offer market.OfferID
 	rate  money.Rate
 	is    string
 }
 
-// MarshalJSON writes the row.
+// MarshalJSON encodes the row.
 func (r quoteRow) MarshalJSON() ([]byte, error) { return json.Marshal([]any{r.offer, r.rate, r.is}) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (r *quoteRow) UnmarshalJSON(b []byte) error {
 	row := []any{&r.offer, &r.rate, &r.is}
 	if err := json.Unmarshal(b, &row); err != nil {
@@ -44,14 +42,14 @@ func (r *quoteRow) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// marketText is MarketSeen as it is written. Quotes is the form of earlier builds.
+// marketText is the stored form of MarketSeen. Earlier builds wrote Quotes.
 type marketText struct {
 	Offers []market.Offer `json:"offers,omitempty"`
 	Seen   []quotesAt     `json:"seen,omitempty"`
 	Quotes []market.Quote `json:"quotes,omitempty"`
 }
 
-// MarshalJSON writes the quotes as rows, in their order.
+// MarshalJSON writes the quotes as rows and keeps their order.
 func (m MarketSeen) MarshalJSON() ([]byte, error) {
 	t := marketText{Offers: m.Offers}
 	for _, q := range m.Quotes {
@@ -74,7 +72,7 @@ func (m MarketSeen) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t)
 }
 
-// UnmarshalJSON reads what MarshalJSON of this or an earlier build wrote.
+// UnmarshalJSON reads what this or an earlier build wrote.
 func (m *MarketSeen) UnmarshalJSON(b []byte) error {
 	var t marketText
 	if err := json.Unmarshal(b, &t); err != nil {

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// What is seen of a market reads back as it was, in its order, also where an earlier build wrote it.
-func TestWhatIsSeenOfAMarketReadsBack(t *testing.T) {
+// MarketSeen round-trips and keeps its order, also in the format of earlier builds.
+func TestMarketSeenJSON_RoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m MarketSeen
 		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -10,11 +10,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// Observe takes in what an event shows of programs and markets, before anything is
-// decided about it: progress, pace, checkpoints, prices, how often spot is lost. It is
-// arithmetic on what was seen, and no rule. Events that bring nothing else are samples,
-// which the log keeps for a while only. It reports whether the event is news: a
-// message of an agent is heard once, and none after a later one.
+// Observe records what an event shows about programs and markets (progress, pace, checkpoints, prices, spot losses)
+// before anything is decided about it. It computes with observations and applies no rule. Events that do nothing
+// else are samples, which the log keeps only for a while. Observe reports whether the event is news: an agent's
+// message counts once, and not after a later one.
 func (s *State) Observe(e *Event) (news bool) {
 	switch b := e.Body.(type) {
 	case MarketSeen:
@@ -36,7 +35,7 @@ func (s *State) Observe(e *Event) (news bool) {
 	return true
 }
 
-// heardFrom is the attempt and the rank that a message is from, with its number.
+// heardFrom returns the attempt, the rank and the number of an agent's message.
 func heardFrom(b Body) (attempt string, node int, message int64) {
 	switch b := b.(type) {
 	case AttemptStarted:
@@ -59,7 +58,7 @@ func heardFrom(b Body) (attempt string, node int, message int64) {
 	return "", 0, 0
 }
 
-// hears takes a message of an agent. Message 0 is no agent's and always heard.
+// hears records an agent's message. Message 0 does not come from an agent and is always news.
 func (s *State) hears(b Body) bool {
 	attempt, node, message := heardFrom(b)
 	a := s.attempts[attempt]
@@ -90,8 +89,8 @@ func (s *State) hears(b Body) bool {
 	return true
 }
 
-// seesStart learns what a restart takes. What the checkpoint really holds counts from
-// here on, and not what was last heard of.
+// seesStart measures the time of a restart. From here on the step in the restored checkpoint counts, not the last
+// reported one.
 func (s *State) seesStart(j *Job, k *Task, b AttemptStarted) {
 	if p := k.r.Phase; p != Assigned && p != Starting {
 		return
@@ -107,14 +106,14 @@ func (s *State) seesStart(j *Job, k *Task, b AttemptStarted) {
 	if j.r.Terms.IdleLimit > 0 {
 		t.IdleFrom = s.now
 	}
-	for _, other := range a.tasks { // it begins with the last of a gang
+	for _, other := range a.tasks { // the gang starts with its last rank
 		if other != k && other.r.Started.IsZero() {
 			return
 		}
 	}
 	restart := max(0, s.now.Sub(a.r.Requested)-a.r.Transfer)
 	switch {
-	case a.Warm(): // no machine had to be rented: it says nothing of a move
+	case a.Warm(): // no machine was rented, so this says nothing about a move
 	case l.Restart == 0:
 		l.Restart = max(restart, time.Nanosecond)
 	default:
@@ -172,7 +171,7 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	t.Saves++
 	t.SavedBytes = quantity.Add(t.SavedBytes, b.Uploaded)
 	t.LastSave = s.now
-	if took := min(b.Took, quantity.Decade); took > 0 { // logs of before there were bounds may have more
+	if took := min(b.Took, quantity.Decade); took > 0 { // logs from before the limit existed may have more
 		if l.SaveCost == 0 {
 			l.SaveCost = took
 		} else {
@@ -181,7 +180,7 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	}
 }
 
-// saved takes that the work of a rank up to then is in a checkpoint.
+// saved records that a rank's work up to the given time is in a checkpoint.
 func (t *Task) saved(captured time.Time) {
 	if over := t.r.Over; !over.IsZero() && captured.After(over) {
 		captured = over
@@ -191,16 +190,15 @@ func (t *Task) saved(captured time.Time) {
 	}
 }
 
-// IdleBelow is how many processors a program uses at least that does something, and GPUIdleBelow for what share
-// of the time one of its GPUs is in use: drivers count in hundredths.
+// IdleBelow is the fewest processors that an active program uses. GPUIdleBelow is the smallest share of time that
+// one of its GPUs is in use; drivers report whole percents.
 const (
 	IdleBelow    = 0.05
 	GPUIdleBelow = 0.005
 )
 
-// Idle reports whether the machine did nothing that counts. Of a job that asks for GPUs only they do: what its
-// processors do meanwhile, such as waiting in a loop, is not what is paid for. Where nobody knows of the GPUs
-// the processors count.
+// Idle reports whether the machine did nothing useful. If the job requests GPUs, only those count: processors that
+// spin in a wait loop are not what the user pays for. If the GPU use is unknown, the processors count.
 func (b UsageSeen) Idle() bool {
 	if b.GPU != nil {
 		return *b.GPU < GPUIdleBelow
@@ -208,7 +206,7 @@ func (b UsageSeen) Idle() bool {
 	return b.CPU < IdleBelow
 }
 
-// seesUsage learns the mean of the processors in use over the time that it was seen for.
+// seesUsage updates the mean number of processors in use.
 func (s *State) seesUsage(k *Task, b UsageSeen) {
 	if k.r.Phase != TaskRunning {
 		return
@@ -225,7 +223,7 @@ func (s *State) seesUsage(k *Task, b UsageSeen) {
 	}
 }
 
-// ProgramOver returns when the program of a task was over, of which its agent says at t that what it left is kept.
+// ProgramOver returns when the program of a task ended. Its agent reports at t that the outputs are stored.
 func ProgramOver(k *Task, b AttemptEnded, t time.Time) time.Time {
 	over := t.Add(-max(0, b.Keeping))
 	for _, earliest := range []time.Time{k.r.Started, k.r.Learned.Kept} {
@@ -236,7 +234,7 @@ func ProgramOver(k *Task, b AttemptEnded, t time.Time) time.Time {
 	return over
 }
 
-// seesProgramEnd learns of a program's end: when the last one of an attempt completes, all that they did is kept.
+// seesProgramEnd records the end of a program. When the last task of an attempt completes, all their work is saved.
 func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 	if k.r.Phase == Ended {
 		return
@@ -254,7 +252,7 @@ func (s *State) seesProgramEnd(j *Job, a *Attempt, k *Task, b AttemptEnded) {
 	}
 }
 
-// seesMarket takes offers and quotes. What is older than what is known changes nothing.
+// seesMarket records offers and quotes. It ignores quotes older than the known one.
 func (s *State) seesMarket(b MarketSeen) {
 	s.seesOffers(b.Offers)
 	for _, q := range b.Quotes {
@@ -265,9 +263,7 @@ func (s *State) seesMarket(b MarketSeen) {
 		if !q.Untried {
 			s.sees(l, q.At, q.Available)
 		}
-		if q.Priced && (q.Available || q.Untried) && (!l.r.Low.Known || q.Rate < l.r.Low.Rate) {
-			l.r.Low = plan.Low{Rate: q.Rate, Known: true}
-		}
+		l.lowers(q)
 		changed := l.r.Quote.Rate != q.Rate || l.r.Quote.Priced != q.Priced
 		l.r.Quote = q
 		if changed {
@@ -279,7 +275,14 @@ func (s *State) seesMarket(b MarketSeen) {
 	}
 }
 
-// seesOffers takes what is for sale.
+// lowers keeps the price of a quote if it is the lowest at which the offer could be bought.
+func (l *Listing) lowers(q market.Quote) {
+	if q.Priced && (q.Available || q.Untried) && (!l.r.Low.Known || q.Rate < l.r.Low.Rate) {
+		l.r.Low = plan.Low{Rate: q.Rate, Known: true}
+	}
+}
+
+// seesOffers records the offers for sale.
 func (s *State) seesOffers(offers []market.Offer) {
 	before := len(s.sale)
 	for _, o := range offers {
@@ -301,8 +304,8 @@ func (s *State) seesOffers(offers []market.Offer) {
 	}
 }
 
-// reprices begins a new price of an offer, for all its machines, and forgets those
-// that no machine is billed by any more.
+// reprices starts a new price of an offer for all its machines, and drops prices that no machine is billed at any
+// more.
 func (s *State) reprices(l *Listing, q market.Quote) {
 	l.series.add(q.At, q.Rate)
 	if len(l.series.list) < 16 {
@@ -317,9 +320,8 @@ func (s *State) reprices(l *Listing, q market.Quote) {
 	l.series.forget(oldest)
 }
 
-// sees learns that spot can be had, or not: from a quote, or from a launch where nobody
-// polls. What was quoted stands until something else is told, so that it was looked
-// at a poll ago.
+// sees records whether spot is available: from a quote, or from a launch if nobody polls the offer. A quote stands
+// until the next one, so the known state was last confirmed one poll interval ago.
 func (s *State) sees(l *Listing, at time.Time, up bool) {
 	if l.r.Offer.Capacity != market.Spot {
 		return
@@ -330,7 +332,7 @@ func (s *State) sees(l *Listing, at time.Time, up bool) {
 	l.r.Record, l.r.Watch = l.r.Record.See(at, up), l.r.Watch.See(at, up)
 }
 
-// seesGrant learns from the answer to a launch that is being waited for.
+// seesGrant learns from the answer to a launch that is still awaited.
 func (s *State) seesGrant(launch string, granted bool) {
 	a := s.allocations[launch]
 	if a == nil {
@@ -341,7 +343,7 @@ func (s *State) seesGrant(launch string, granted bool) {
 	}
 }
 
-// EndOf is a time at which the instance was said to end, within its life as we know it.
+// EndOf clamps the reported end of an instance to its known life.
 func (s *State) EndOf(i *Instance, until time.Time) time.Time {
 	if until.After(s.now) {
 		until = s.now

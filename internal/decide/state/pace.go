@@ -8,19 +8,20 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// A look is at a second of steps at least. The spread of the pace is that of looks of paceSpan, and so
-// long, or three restarts, what a program shows weighs as much as what was said of its work.
+// lookSpan is the shortest sample of steps. paceSpan is the length of the samples that the spread of the pace comes
+// from. After paceSpan of steady steps, or three restarts if that is longer, the measured pace weighs as much as
+// the stated work.
 const (
 	lookSpan = time.Second
 	paceSpan = time.Minute
 )
 
-// fewestLooks is how many looks tell more of a program than what was said of its work.
+// fewestLooks is the number of samples that outweigh the stated work.
 const fewestLooks = 3
 
-// seesPace measures how fast j goes. What an attempt does before its first report of a step is its
-// warm-up (imports, caches, compilation), which belongs to what a move takes; its pace
-// counts from there on, without the pauses that do not come again.
+// seesPace measures the pace of j. The time before an attempt's first reported step is its warm-up (imports,
+// caches, compilation), which is part of what a move takes. The pace counts from there on, without pauses that do
+// not recur.
 func (s *State) seesPace(j *Job, a *Attempt) {
 	l, t := &j.runs().Learned, &a.tasks[0].r.Learned
 	speed := cmp.Or(max(a.Speed(), 0), 1)
@@ -38,13 +39,13 @@ func (s *State) seesPace(j *Job, a *Attempt) {
 	l.StepRate = j.expectedRate()
 }
 
-// mostWarming is how many looks at an attempt may still be of its warm-up.
+// mostWarming is the largest number of samples that may belong to an attempt's warm-up.
 const mostWarming = 3
 
-// looks takes some steps of an attempt in.
+// looks records a sample of an attempt's steps.
 func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
 	span := policy.Span{Steps: seen.Steps, Time: quantity.Scale(seen.Time, speed)}
-	if t.Warming < mostWarming && l.Tempo.Looks >= fewestLooks && l.Tempo.Slow(span) { // its first steps are slow
+	if t.Warming < mostWarming && l.Tempo.Looks >= fewestLooks && l.Tempo.Slow(span) { // the first steps are slow
 		t.Warming++
 		t.FirstTook += seen.Time
 		t.FirstSteps += seen.Steps
@@ -62,7 +63,7 @@ func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
 		return
 	}
 	t.Warming = mostWarming + 1
-	steps := float64(t.FirstSteps + 1) // another may have been nearly done
+	steps := float64(t.FirstSteps + 1) // one more may have been nearly done
 	warm := max(0, t.FirstTook-quantity.Hours(steps/l.Tempo.Rate()/speed))
 	if l.WarmUp > 0 {
 		warm = (2*l.WarmUp + warm) / 3
@@ -70,8 +71,8 @@ func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
 	l.WarmUp = warm
 }
 
-// expectedRate is the steps an hour on speed 1 that are to be expected: as measured, and as long
-// as little was seen of it also as was said of the work; 0: nobody knows yet.
+// expectedRate is the expected number of steps per hour on speed 1: the measured pace, blended with the stated work
+// while little is measured; 0: unknown.
 func (j *Job) expectedRate() float64 {
 	l, total, work := &j.runs().Learned, j.Total(), j.r.Terms.Work
 	seen := l.Tempo.Rate()
@@ -87,11 +88,11 @@ func (j *Job) expectedRate() float64 {
 	return 1 / (weight/seen + (1-weight)*work.Hours()/float64(total))
 }
 
-// Rate is the steps an hour on speed 1 as they were measured; 0: not yet. StepRate is what is to be expected.
+// Rate is the measured number of steps per hour on speed 1; 0: not yet measured. StepRate is the expected one.
 func (j *Job) Rate() float64 { return j.run().Learned.Tempo.Rate() }
 
-// Margin is how much longer than left the steps that are left may take, with a probability of no more
-// than 1 − promise: by the spread of the pace, and by pauses.
+// Margin is how much longer than left the remaining steps may take, exceeded with a probability of at most 1 −
+// promise. It covers the spread of the pace, and pauses.
 func (j *Job) Margin(left time.Duration, promise float64) time.Duration {
 	l := &j.run().Learned
 	return l.Pace.Margin(left, promise) + l.Tempo.Margin(j.Total()-l.SavedStep, promise)

@@ -2,104 +2,102 @@ package state
 
 import "slices"
 
-// Status is where a job stands.
+// Status is the state of a job.
 //
 //	Held ──> Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
-//	          ^  │ ^       │  │             │
-//	          │  │ └───────┘  │             └──> Queued: it is resumed
-//	          │  v            v
-//	          └─ Paused <─────┘
+//	         ^  │ ^       │  │             │
+//	         │  │ └───────┘  │             └──> Queued: resumed
+//	         │  v            v
+//	         └─ Paused <─────┘
 //
-// It is Running from the request for a machine on, and Queued again where its machine
-// was lost or given back.
+// A job is Running from its request for a machine on. It returns to Queued if its machine is lost or terminated.
 type Status string
 
-// The states of a job.
+// States of a job.
 const (
-	Held      Status = "held" // it waits for approval, and no money is set aside for it
+	Held      Status = "held" // waits for approval; no money is held for it
 	Queued    Status = "queued"
 	Running   Status = "running"
-	Paused    Status = "paused" // by the user: it holds no machine and no place in the queue
+	Paused    Status = "paused" // by the user; holds no machine and no place in the queue
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
 	Stopped   Status = "stopped"   // by the user or a guardrail; its checkpoint is kept
 	Cancelled Status = "cancelled" // by the user, at once
 )
 
-// Statuses are all of them.
+// Statuses lists all states of a job.
 var Statuses = []Status{Held, Queued, Running, Paused, Succeeded, Failed, Stopped, Cancelled}
 
-// Over reports whether the job has ended. One that did not succeed can be resumed.
+// Over reports whether the job has ended. A job that did not succeed can be resumed.
 func (s Status) Over() bool { return s == Succeeded || s == Failed || s == Stopped || s == Cancelled }
 
-// AllocationPhase is where a request for machines stands.
+// AllocationPhase is the state of a request for machines.
 //
 //	Pending ──> Granted
-//	   │ │
-//	   │ └────> Refused | Expired
-//	   └──> Cancelling ──> Cancelled
+//	  │ │
+//	  │ └────> Refused | Expired
+//	  └──> Cancelling ──> Cancelled
 //
-// What is granted while it is being cancelled was granted all the same.
+// The provider may still grant a request while it is being cancelled.
 type AllocationPhase string
 
-// The states of an allocation.
+// States of an allocation.
 const (
 	Pending    AllocationPhase = "pending"
 	Granted    AllocationPhase = "granted"
 	Refused    AllocationPhase = "refused"
 	Expired    AllocationPhase = "expired"
-	Cancelling AllocationPhase = "cancelling" // we ask for its end
+	Cancelling AllocationPhase = "cancelling" // scrimp has asked the provider to cancel it
 	CancelDone AllocationPhase = "cancelled"
 )
 
-// TaskPhase is where one rank of an attempt stands.
+// TaskPhase is the state of one rank of an attempt.
 //
-//	Assigned ──> Starting ──> Working ──> Ended
+//	Assigned ──> Starting ──> Running ──> Ended
 //
-// Each may fall to Ended at once: its machine was lost, or the program never began.
+// Each state may go to Ended at once: the machine is lost, or the program never starts.
 type TaskPhase string
 
-// The states of a task.
+// States of a task.
 const (
 	Assigned    TaskPhase = "assigned" // its machine boots
-	Starting    TaskPhase = "starting" // the agent has it
+	Starting    TaskPhase = "starting" // the agent has received it
 	TaskRunning TaskPhase = "running"  // the program runs
 	Ended       TaskPhase = "ended"
 )
 
-// AttemptPhase is where an attempt stands: it is over when its last task has ended and
-// nothing of it is billed any more.
+// AttemptPhase is the state of an attempt. It is over once its last task has ended and none of its machines is
+// billed.
 type AttemptPhase string
 
-// The states of an attempt.
+// States of an attempt.
 const (
 	Underway AttemptPhase = "running"
 	Over     AttemptPhase = "over"
 )
 
-// InstancePhase is where a rented machine stands.
+// InstancePhase is the state of a rented machine.
 //
 //	Provisioning ──> Ready ──> Draining ──> Terminating ──> Gone
-//	                   ^          │
-//	                   └──────────┘
+//	                  ^          │
+//	                  └──────────┘
 //
-// One whose task is over may stay Ready for the next. Terminating is wanted by us; each may
-// fall to Gone at once, or to Missing where its provider lists it no more: then its true end
-// may come yet, or it is shown again and given back.
+// A machine whose task has ended may stay Ready for the next one. Terminating means that scrimp wants it to end.
+// Each state may go to Gone at once, or to Missing if the provider no longer lists the machine: then its actual end
+// may still arrive, or it reappears and scrimp terminates it.
 type InstancePhase string
 
-// The states of an instance.
+// States of an instance.
 const (
-	Provisioning InstancePhase = "provisioning" // billed, and its agent has not spoken
+	Provisioning InstancePhase = "provisioning" // billed; its agent has not reported yet
 	Ready        InstancePhase = "ready"
-	Draining     InstancePhase = "draining" // its program was asked to save and end
+	Draining     InstancePhase = "draining" // its program must save and end
 	Terminating  InstancePhase = "terminating"
 	Missing      InstancePhase = "missing"
 	Gone         InstancePhase = "ended"
 )
 
-// Next are the moves that each state machine allows; TestOnlyTheseMovesAreLegal holds
-// Apply to them.
+// Next are the transitions that each state machine allows; TestMove_AllowsOnlyTableTransitions holds Apply to them.
 var (
 	NextStatus = map[Status][]Status{
 		"":      {Queued, Held},
@@ -125,13 +123,13 @@ var (
 		"":           {Provisioning},
 		Provisioning: {Ready, Terminating, Missing, Gone},
 		Ready:        {Draining, Terminating, Missing, Gone},
-		Draining:     {Ready, Terminating, Missing, Gone}, // ready: its task is over, and it waits for the next
+		Draining:     {Ready, Terminating, Missing, Gone}, // Ready: its task has ended, and it waits for the next
 		Terminating:  {Missing, Gone},
 		Missing:      {Terminating, Gone},
 	}
 )
 
-// move is the new state; a move that the table does not have is a bug of a rule.
+// move changes the state. A transition that the table lacks is a bug in a rule.
 func move[P ~string](next map[P][]P, what, name string, from *P, to P) {
 	if !slices.Contains(next[*from], to) {
 		panic("state: " + what + " " + name + " cannot go from " + string(*from) + " to " + string(to))
@@ -139,11 +137,11 @@ func move[P ~string](next map[P][]P, what, name string, from *P, to P) {
 	*from = to
 }
 
-// Stage is where a job's newest machine stands, as it is shown: an allocation, an
-// attempt's task and its instance in one word.
+// Stage is the state of a job's newest machine as users see it. It combines the allocation, the attempt's tasks and
+// the instance.
 type Stage string
 
-// The stages, in order.
+// Stages, in order.
 const (
 	StageRequested    Stage = "requested"
 	StageProvisioning Stage = "provisioning"
@@ -152,7 +150,7 @@ const (
 	StageTerminated   Stage = "terminated"
 )
 
-// Stage is that of the attempt.
+// Stage returns the stage of the attempt.
 func (a *Attempt) Stage() Stage {
 	switch t := a.Task(); {
 	case !a.Live():

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// illegal counts the moves of a table that are refused, and fails where one is taken
-// that the table does not have, or refused that it has.
+// illegal counts the transitions that a table refuses. It fails if move allows a transition that the table lacks,
+// or refuses one that it has.
 func illegal[P ~string](t *testing.T, what string, next map[P][]P, all []P) (refused int) {
 	t.Helper()
 	try := func(from, to P) (ok bool) {
@@ -39,8 +39,8 @@ func illegal[P ~string](t *testing.T, what string, next map[P][]P, all []P) (ref
 	return refused
 }
 
-// Each state machine takes the moves of its table and no others.
-func TestOnlyTheseMovesAreLegal(t *testing.T) {
+// Each state machine allows exactly the transitions of its table.
+func TestMove_AllowsOnlyTableTransitions(t *testing.T) {
 	n := illegal(t, "job", NextStatus, Statuses)
 	n += illegal(t, "allocation", NextAllocation, []AllocationPhase{Pending, Granted, Refused, Expired, Cancelling, CancelDone})
 	n += illegal(t, "task", NextTask, []TaskPhase{Assigned, Starting, TaskRunning, Ended})
@@ -56,9 +56,9 @@ func TestOnlyTheseMovesAreLegal(t *testing.T) {
 	}
 }
 
-// A fact about what is not known, or that a state machine does not allow, is a bug of
-// the rule that made it: Apply does not take it.
-func TestFactsThatCannotBeAreRefused(t *testing.T) {
+// A fact about an unknown object, or one that a state machine does not allow, is a bug in the rule that made it:
+// Apply panics.
+func TestApply_PanicsOnImpossibleFact(t *testing.T) {
 	s := New()
 	e := Event{Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "j"}}
 	s.Begin(&e)

@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// Accrued is until when its cost is posted, whether or not it is known what the time was for.
+// Accrued is the time up to which its cost is posted, whether or not the use of that time is known.
 func (t *Task) Accrued() time.Time { return later(t.r.Settled, t.r.Accrued) }
 
-// Pieces is what the instance cost between two times, cut at each new price.
+// Pieces returns the cost of the instance between two times, split at each price change.
 func (i *Instance) Pieces(from, to time.Time) []market.Piece {
 	if end := i.r.Until; !end.IsZero() && to.After(end) {
 		to = end
@@ -20,18 +20,18 @@ func (i *Instance) Pieces(from, to time.Time) []market.Piece {
 	return market.Pieces(i.Segments(), from, to)
 }
 
-// Piece is a part of a task's time that had one price.
+// Piece is a stretch of a task's time at one price.
 type Piece struct {
 	market.Piece
-	// Part of Whole is what the task has of its machine.
+	// Part of Whole is the task's share of its machine.
 	Part, Whole int64
 }
 
-// Of is the task's part of what an hour of the machine costs, rounded to the nearest.
+// Of returns the task's part of an hourly price of the machine, rounded to the nearest unit.
 func (p *Piece) Of(r money.Rate) money.Rate { return partOfRate(r, p.Part, p.Whole) }
 
-// Pieces is what the task cost between two times, cut where its price changed: that of its machine, or its part of it.
-// The amounts add up to the difference of Cost.
+// Pieces returns the cost of the task between two times, split where its price changes because the machine's price
+// or the task's part changes. The amounts add up to the difference of Cost.
 func (t *Task) Pieces(from, to time.Time) (list []Piece) {
 	i := t.instance
 	if i == nil {
@@ -52,8 +52,8 @@ func (t *Task) Pieces(from, to time.Time) (list []Piece) {
 	return list
 }
 
-// ofSpan is the task's part of a piece of its machine's time in one of the spans. The price of a part is rounded, so
-// that no piece of it is longer than an hour.
+// ofSpan returns the task's part of a piece of its machine's time within one span. The price of a part is rounded,
+// so no such piece is longer than an hour.
 func (t *Task) ofSpan(n int, p market.Piece) (list []Piece) {
 	i := t.instance
 	s := &i.r.Spans[n]
@@ -82,7 +82,7 @@ func partOfRate(r money.Rate, part, all int64) money.Rate {
 	return money.Rate((Share(time.Duration(2*r), part, all) + 1) / 2)
 }
 
-// shares are what an attempt has of the instance in the span, and what all have.
+// shares returns the share of an attempt in the span, and the sum of all shares.
 func (p *span) shares(attempt string) (part, all int64) {
 	for n := range p.Seats {
 		share := p.Seats[n].share()
@@ -93,7 +93,7 @@ func (p *span) shares(attempt string) (part, all int64) {
 	return part, all
 }
 
-// accrued keeps until when time is posted: a posting that takes back ends earlier.
+// accrued returns the time up to which cost is posted after p. A posting that reverses cost moves it back.
 func accrued(until time.Time, p *ledger.Posting) time.Time {
 	switch {
 	case p.Phase != ledger.Accrued || p.Rule != "" || p.End.IsZero() || isCost(p.From) && isCost(p.To):

@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// RoundProposed: a round that began after the event Base proposes moves. Again is when time alone
-// could change what it found; zero: never.
+// RoundProposed: a round that started after event Base proposes moves. Again is the next time at which the passing
+// of time alone could change its result; zero: never.
 type RoundProposed struct {
 	Base   uint64        `json:"base"`
 	Groups []round.Group `json:"groups,omitempty"`
@@ -20,8 +20,8 @@ func (RoundProposed) Kind() string { return "round_proposed" }
 
 // Facts about rounds.
 type (
-	// JobPlaced: a round moves a job: to seats of Offer, which are kept for it until By, or, where
-	// that is "", out of its seat. No round moves it again before Rests.
+	// JobPlaced: a round moves a job. If Offer is set, seats of Offer are reserved for it until By; if Offer is
+	// empty, it leaves its seat. No round moves it again before Rests.
 	JobPlaced struct {
 		Job   string         `json:"job"`
 		Offer market.OfferID `json:"offer,omitempty"`
@@ -29,8 +29,8 @@ type (
 		By    time.Time      `json:"by,omitzero"`
 		Rests time.Time      `json:"rests,omitzero"`
 	}
-	// JobPinned: the guard has taken the machine that the job asks for. No round moves it
-	// before it has saved there.
+	// JobPinned: the guard gives the job the machine that it requests. No round moves the job before it has saved
+	// there.
 	JobPinned struct {
 		Job string `json:"job"`
 	}
@@ -47,16 +47,17 @@ func init() {
 	reads[JobPinned]()
 }
 
-// placing is what the newest round that moved a job has decided about it.
+// placing is the decision of the newest round that moved the job.
 type placing struct {
-	Epoch int            `json:"epoch,omitempty"` // of the job then: what it asked for since is another matter
+	// epoch of the job at that time; later requests are independent of it
+	Epoch int            `json:"epoch,omitempty"`
 	Offer market.OfferID `json:"offer,omitempty"`
 	Nodes int            `json:"nodes,omitempty"`
 	By    time.Time      `json:"by,omitzero"`
 	Rests time.Time      `json:"rests,omitzero"`
 }
 
-// pin is that of the guard, on the request of that epoch.
+// pin is set by the guard on the request with that epoch.
 type pin struct {
 	Epoch int       `json:"epoch,omitempty"`
 	Since time.Time `json:"since,omitzero"`
@@ -73,8 +74,8 @@ func (s *State) applyRound(f Fact) {
 	}
 }
 
-// Kept is the offer of which seats are kept for the job at t, and how many; "": of none. It
-// leaves its machine for them, or they are still being left for it.
+// Kept returns the offer and number of seats reserved for the job at t, or "". The job leaves its machine for them,
+// or others are still leaving them.
 func (j *Job) Kept(t time.Time) (offer market.OfferID, nodes int) {
 	p := &j.run().Placing
 	if p.Offer == "" || p.Epoch != j.Epoch() || j.r.State.Over() || j.r.State == Paused || !t.Before(p.By) {
@@ -83,10 +84,10 @@ func (j *Job) Kept(t time.Time) (offer market.OfferID, nodes int) {
 	return p.Offer, p.Nodes
 }
 
-// Rests is until when no round moves the job; zero: none ever did.
+// Rests is the time until which no round moves the job; zero: no round ever did.
 func (j *Job) Rests() time.Time { return j.run().Placing.Rests }
 
-// Pinned reports whether the guard has taken the machine of the job, and it has not saved there yet.
+// Pinned reports whether the guard chose the job's machine and the job has not saved there yet.
 func (j *Job) Pinned() bool {
 	p, a := &j.run().Pin, j.Attempt()
 	if p.Since.IsZero() || p.Epoch != j.Epoch() {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Schedule is how a schedule stands.
+// Schedule is the state of a schedule.
 type Schedule struct {
-	Due     time.Time `json:"due,omitzero"`      // of its next run; zero: nobody has found out
-	Begun   int       `json:"begun,omitempty"`   // runs that have begun
-	Skipped int       `json:"skipped,omitempty"` // runs that were due and did not begin
-	Runs    []Run     `json:"runs,omitempty"`    // the last of them, begun or skipped, in the order in which they were due
+	Due     time.Time `json:"due,omitzero"`      // due time of its next run; zero: not computed yet
+	Begun   int       `json:"begun,omitempty"`   // runs started
+	Skipped int       `json:"skipped,omitempty"` // runs that were due and did not start
+	Runs    []Run     `json:"runs,omitempty"`    // the last runs, started or skipped, in the order of their due times
 }
 
 // Run is a run of a schedule.
 type Run struct {
 	Due    time.Time `json:"due"`
-	Group  string    `json:"group,omitempty"`  // that it is; "": it was skipped
-	Why    string    `json:"why,omitempty"`    // it was skipped, a sentence
+	Group  string    `json:"group,omitempty"`  // group of the run; empty: skipped
+	Why    string    `json:"why,omitempty"`    // reason for skipping it, a sentence
 	Missed int       `json:"missed,omitempty"` // earlier due times that passed while the server was down
 }
 
-// RunsKept is how many runs of a schedule are kept.
+// RunsKept is the number of runs of a schedule that are kept.
 const RunsKept = 100
 
-// RunSettled: a run of a schedule has begun or was skipped, or, with neither, the schedule has learned when it is due.
-// The event has the move. Skipped says why where it was not the planner that skipped it.
+// RunSettled: a run of a schedule has started or was skipped. With neither, the schedule has learned its next due
+// time. The event has the move. Skipped is the reason if something other than the planner skipped the run.
 type RunSettled struct {
 	Group   string `json:"group"`
 	Run     string `json:"run,omitempty"`
@@ -37,23 +37,24 @@ func (RunSettled) Fact() string { return "run_settled" }
 
 func init() { reads[RunSettled]() }
 
-// RunOf is the name of the n-th run of a schedule, from 1. Names that people give have no dot.
+// RunOf returns the name of the n-th run of a schedule, from 1. User-given names contain no dot.
 func RunOf(schedule string, n int) string { return schedule + ".r" + strconv.Itoa(n) }
 
-// Submitted is the group that was submitted: of a run its schedule, which has the work folder and the secrets.
+// Submitted returns the group that a user submitted. For a run that is its schedule, which owns the work folder and
+// the secrets.
 func Submitted(group string) string {
 	name, _, _ := strings.Cut(group, ".")
 	return name
 }
 
-// NextRun is the opening of the next run of a schedule.
+// NextRun returns the event that opens the next run of a schedule.
 func (g *Group) NextRun() *GroupOpened {
 	t := *g.Terms.Run
 	t.Owner, t.Parent, t.Member = g.Terms.Owner, g.Name, g.Terms.Member
 	return &GroupOpened{Group: RunOf(g.Name, g.Schedule.Begun+1), Terms: t}
 }
 
-// opening is what an event says of a new group.
+// opening returns the opening of a new group that an event contains.
 func (s *State) opening(e *Event, group string) GroupOpened {
 	if b, ok := e.Body.(Proposed); ok && b.Group != group {
 		return *s.groups[b.Group].NextRun()
@@ -61,7 +62,7 @@ func (s *State) opening(e *Event, group string) GroupOpened {
 	return e.Body.(GroupOpened)
 }
 
-// settlesRun takes what became of a run of a schedule.
+// settlesRun records that a run of a schedule started or was skipped.
 func (s *State) settlesRun(e *Event, f RunSettled) {
 	y := s.groups[f.Group].Schedule
 	b := e.Body.(Proposed)
@@ -86,5 +87,5 @@ func (s *State) settlesRun(e *Event, f RunSettled) {
 		}
 		return
 	}
-	panic("state: the event says nothing of a run")
+	panic("state: the event has no run")
 }

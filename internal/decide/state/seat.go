@@ -10,24 +10,24 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Seat is a task's place on an instance, from one time to another.
+// Seat is a task's place on an instance.
 type Seat struct {
 	Attempt string   `json:"attempt"`
 	Rank    int      `json:"rank,omitempty"`
-	Portion *Portion `json:"portion,omitempty"` // nil: all of the machine
+	Portion *Portion `json:"portion,omitempty"` // nil: the whole machine
 }
 
-// Portion is what a task has of a machine that may serve several at once.
+// Portion is the share of a task in a machine that may serve several at once.
 type Portion struct {
 	CPUs    int   `json:"cpus,omitempty"`
 	Memory  int64 `json:"memory_bytes,omitempty"`
 	Devices []int `json:"devices,omitempty"` // accelerators, by index from 0
-	// Share is the largest of its shares of the three, in millionths. By it the machine's cost
-	// is split among those that have a part at the same time.
+	// Share is the largest of its shares of the three, in millionths. The machine's cost is split by Share among
+	// the tasks that have a portion at the same time.
 	Share int64 `json:"share"`
 }
 
-// wholeShare is that of a task which has the machine for itself.
+// wholeShare is the share of a task that has the machine to itself.
 const wholeShare = 1_000_000
 
 func (s *Seat) share() int64 {
@@ -37,24 +37,25 @@ func (s *Seat) share() int64 {
 	return s.Portion.Share
 }
 
-// span is a time in which the same tasks had an instance.
+// span is a time during which the same tasks had an instance.
 type span struct {
 	From  time.Time    `json:"from"`
-	Cost  money.Amount `json:"cost"` // of the machine, when it began
+	Cost  money.Amount `json:"cost"` // cost of the machine when the span began
 	Seats []Seat       `json:"seats"`
 }
 
-// Partly are the machines of which a part may be free, by name: their tasks all have a part.
+// Partly returns the machines that may have room for another portion, sorted by ID: every task on them has only a
+// portion.
 func (s *State) Partly() []*Instance { return s.partly }
 
-// lists keeps an instance among those without a task and among those with a part to spare, or not.
+// lists updates whether the lists of idle machines and of machines with room have the instance.
 func (s *State) lists(i *Instance) {
 	s.waiting = among(s.waiting, i, i.Live() && i.idle() != nil)
 	whole := func(x Seat) bool { return x.Portion == nil }
 	s.partly = among(s.partly, i, i.Live() && len(i.r.Seats) > 0 && !slices.ContainsFunc(i.r.Seats, whole))
 }
 
-// among is a list by name in which the instance stands, or not.
+// among returns a list, sorted by ID, with or without the instance.
 func among(list []*Instance, i *Instance, is bool) []*Instance {
 	n, found := slices.BinarySearchFunc(list, i.r.ID, func(x *Instance, id string) int { return cmp.Compare(x.r.ID, id) })
 	switch {
@@ -66,7 +67,7 @@ func among(list []*Instance, i *Instance, is bool) []*Instance {
 	return list
 }
 
-// sits gives the task of an allocation a seat on an instance which is there.
+// sits gives the task of an allocation a seat on an existing instance.
 func (s *State) sits(a *Allocation, i *Instance) {
 	if idle := i.idle(); idle != nil {
 		idle.Until, idle.Taken = s.now, a.r.ID
@@ -88,7 +89,7 @@ func (s *State) sits(a *Allocation, i *Instance) {
 	s.lists(i)
 }
 
-// spans begins another span of an instance, and drops those of which nobody is left.
+// spans starts another span of an instance, and drops leading spans whose tasks have all left.
 func (s *State) spans(i *Instance) {
 	list := append(slices.Clone(i.r.Spans), span{From: s.now, Cost: i.Cost(s.now), Seats: slices.Clone(i.r.Seats)})
 	gone := func(x Seat) bool { return !i.seats(x.Attempt) }
@@ -98,7 +99,7 @@ func (s *State) spans(i *Instance) {
 	i.r.Spans = list
 }
 
-// rises takes a task's seat from it.
+// rises removes a task from its seat.
 func (s *State) rises(i *Instance, t *Task) {
 	attempt := t.attempt.r.ID
 	i.r.Seats = slices.DeleteFunc(slices.Clone(i.r.Seats), func(x Seat) bool { return x.Attempt == attempt })
@@ -114,8 +115,8 @@ func (s *State) rises(i *Instance, t *Task) {
 	s.lists(i)
 }
 
-// partOf is what an attempt has cost by t of what the instance has: in each span its part by its
-// share, so that at every time the parts of all are the whole.
+// partOf returns an attempt's part of the cost of the instance up to t. Each span is split by share, so the parts
+// always add up to the whole.
 func (i *Instance) partOf(attempt string, t time.Time) (sum money.Amount) {
 	if end := i.r.Until; !end.IsZero() && t.After(end) {
 		t = end
@@ -138,7 +139,7 @@ func (i *Instance) partOf(attempt string, t time.Time) (sum money.Amount) {
 	return sum
 }
 
-// part is an attempt's part of a cost of the span.
+// part returns an attempt's part of a cost within the span.
 func (p *span) part(attempt string, cost money.Amount) money.Amount {
 	at := slices.IndexFunc(p.Seats, func(x Seat) bool { return x.Attempt == attempt })
 	switch {
@@ -151,11 +152,11 @@ func (p *span) part(attempt string, cost money.Amount) money.Amount {
 	for n := range p.Seats {
 		weights[n] = big.NewInt(p.Seats[n].share())
 	}
-	parts, _ := ledger.Allocate(cost, weights) // no share is 0
+	parts, _ := ledger.Allocate(cost, weights) // Allocate cannot fail: no share is 0
 	return parts[at]
 }
 
-// rateOf is an attempt's part of the price of an hour.
+// rateOf returns an attempt's part of the hourly price.
 func (i *Instance) rateOf(attempt string) money.Rate {
 	rate := i.PresentRate()
 	if len(i.r.Seats) < 2 {
@@ -171,7 +172,7 @@ func (i *Instance) rateOf(attempt string) money.Rate {
 	return money.Rate(Share(time.Duration(rate), mine, all))
 }
 
-// SeatedAll are the attempts that have the instance, in the order of their seats.
+// SeatedAll returns the attempts on the instance, in the order of their seats.
 func (s *State) SeatedAll(i *Instance) (list []*Attempt) {
 	for _, seat := range i.r.Seats {
 		if a := s.AttemptOf(seat.Attempt); a != nil {
@@ -181,7 +182,7 @@ func (s *State) SeatedAll(i *Instance) (list []*Attempt) {
 	return list
 }
 
-// TasksOn are the tasks that have the instance, in the order of their seats.
+// TasksOn returns the tasks on the instance, in the order of their seats.
 func (s *State) TasksOn(i *Instance) (list []*Task) {
 	for _, a := range s.SeatedAll(i) {
 		if t := a.On(i.r.ID); t != nil {
@@ -191,11 +192,10 @@ func (s *State) TasksOn(i *Instance) (list []*Task) {
 	return list
 }
 
-// Leaving are the tasks whose seats are being taken from them while others keep theirs, by
-// attempt and rank.
+// Leaving returns the tasks that must leave their seats while others keep theirs, by attempt and rank.
 func (s *State) Leaving() []*Task { return s.leaving }
 
-// isLeaving keeps a task among those.
+// isLeaving adds a task to those.
 func (s *State) isLeaving(t *Task) {
 	before := func(x, y *Task) int {
 		return cmp.Or(cmp.Compare(x.attempt.r.ID, y.attempt.r.ID), cmp.Compare(x.r.Rank, y.r.Rank))

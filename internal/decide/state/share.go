@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// Jobs that wait come by the thousand from one file, or from one user: what such a job has
-// in common with the one before it is kept once. What is shared is never changed in place.
+// Thousands of waiting jobs may come from one file or one user. A job shares the memory of whatever it has in
+// common with the previous job. Shared values are never changed in place.
 
-// shares lets r have what is equal in the job before it.
+// shares makes r share the values that equal those of the previous job.
 func (s *State) shares(r *JobRecord) {
 	share(&r.Tenant, r.Terms.Owner.Tenant)
 	share(&r.Terms.Name, r.ID)
@@ -45,14 +45,14 @@ func sharesOwner(o, before *ledger.Owner) {
 	}
 }
 
-// share makes *to the text with, where both say the same.
+// share makes *to use the memory of with if both texts are equal.
 func share[T ~string](to *T, with T) {
 	if *to == with {
 		*to = with
 	}
 }
 
-// sharedDecision is d, or the newest decision of all where that is the same.
+// sharedDecision returns d, or the newest decision of any job if that is equal.
 func (s *State) sharedDecision(d *plan.Decision) *plan.Decision {
 	if s.decision == nil || !d.Equal(s.decision) {
 		s.decision = d

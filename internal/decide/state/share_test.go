@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Jobs of one file keep their tags, texts and decisions once, whether they were submitted
-// or read from a snapshot; and each says the same as if it had its own.
-func TestWhatJobsHaveInCommonIsKeptOnce(t *testing.T) {
+// Jobs of one file share the memory of their tags, texts and decisions, whether they were submitted or restored,
+// and each still has the right values.
+func TestShares_EqualValuesShareMemory(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	terms := func(i int) Terms {
 		o := ledger.Owner{Tenant: string([]byte("default")), Team: string([]byte("vision")), Tags: map[string]string{"env": "dev"}}

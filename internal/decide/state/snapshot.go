@@ -16,11 +16,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// A snapshot is a head and parts, each of which holds so many jobs in the order of
-// their submission. Most jobs have waited or have been over for long, so that a
-// later snapshot needs few parts anew and takes the others from the one before.
+// A snapshot is a head and parts, each with a fixed number of jobs in the order of submission. Most jobs wait or
+// ended long ago, so a later snapshot encodes few parts anew and reuses the others.
 
-// head is the state without its jobs. Derived indexes are made again from it.
+// head is the state without its jobs. Restore rebuilds the derived indexes.
 type head struct {
 	Version      int                       `json:"version"`
 	Installation string                    `json:"installation,omitempty"`
@@ -44,7 +43,7 @@ type head struct {
 	Jobs         int                       `json:"jobs"`
 }
 
-// storedJob is a job with what its record does not carry by itself.
+// storedJob is a job with the fields that its record does not encode.
 type storedJob struct {
 	*JobRecord
 	Order    uint64              `json:"order"`
@@ -52,30 +51,30 @@ type storedJob struct {
 	Attempts []storedAttempt     `json:"attempts,omitempty"`
 	Asked    *allocationRecord   `json:"asked,omitempty"`
 	Leaving  []*allocationRecord `json:"leaving,omitempty"`
-	// Last stands for that of the record: its Rejected is the number, from 1, of the
-	// list of what the job's last decision rejected; 0: the list is empty.
+	// Last replaces the record's decision. Rejected is the number, from 1, of the list of options that the decision
+	// rejected; 0: the list is empty.
 	Last     *plan.Decision `json:"last,omitempty"`
 	Rejected int            `json:"rejected,omitempty"`
 }
 
-// storedPart is a part. Jobs that wait were mostly refused the same offers for the
-// same reasons, so such a list stands there once.
+// storedPart is one part. Most waiting jobs reject the same offers for the same reasons, so each list of rejections
+// is stored once.
 type storedPart struct {
 	Rejected [][]plan.Rejection `json:"rejected,omitempty"`
 	Jobs     []storedJob        `json:"jobs"`
 }
 
-// whole is a snapshot as one value.
+// whole is a snapshot as a single value.
 type whole struct {
 	Head  json.RawMessage   `json:"head"`
 	Parts []json.RawMessage `json:"parts"`
 }
 
-// SnapshotVersion is the form that snapshots have. A snapshot of another version is
-// not read: the log has all that it would say.
+// SnapshotVersion is the version of the snapshot format. Restore refuses other versions; the log can rebuild the
+// state.
 const SnapshotVersion = 23
 
-// Snapshot returns the whole state as bytes; the same state gives the same bytes.
+// Snapshot encodes the whole state. Equal states give equal bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
 	f := s.Freeze(0)
 	var w whole
@@ -96,13 +95,13 @@ func (s *State) Snapshot() (json.RawMessage, error) {
 	return json.Marshal(w)
 }
 
-// Hash is a sum over the whole state, what was learned included.
+// Hash returns a hash of the whole state, including what was learned.
 func (s *State) Hash() (ledger.Hash, error) {
 	b, err := s.Snapshot()
 	return sha256.Sum256(b), err
 }
 
-// Restore returns the state whose Snapshot gave b.
+// Restore returns the state that Snapshot encoded as b.
 func Restore(b json.RawMessage) (*State, error) {
 	var w whole
 	if err := json.Unmarshal(b, &w); err != nil {
@@ -122,10 +121,10 @@ func Restore(b json.RawMessage) (*State, error) {
 	return r.State()
 }
 
-// Part is a part of a snapshot, read.
+// Part is a decoded part of a snapshot.
 type Part struct{ jobs []storedJob }
 
-// ReadPart reads a part. Parts can be read at the same time.
+// ReadPart decodes a part. Parts may be decoded concurrently.
 func ReadPart(b json.RawMessage) (Part, error) {
 	var p storedPart
 	if err := jsonv1.Unmarshal(b, &p); err != nil {
@@ -146,13 +145,13 @@ func ReadPart(b json.RawMessage) (Part, error) {
 	return Part{p.Jobs}, nil
 }
 
-// Restorer puts a state together from a snapshot.
+// Restorer builds a state from a snapshot.
 type Restorer struct {
 	s    *State
-	jobs int // that the head names
+	jobs int // number of jobs that the head states
 }
 
-// NewRestorer begins with the head.
+// NewRestorer starts with the head.
 func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	var h head
 	if err := json.Unmarshal(b, &h); err != nil {
@@ -169,6 +168,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		s.groups[r.Name] = &r
 		s.indexStages(&r)
 	}
+	s.numbersModels()
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u
@@ -240,10 +240,10 @@ func (r *Restorer) Add(p Part) {
 	}
 }
 
-// seatAgain gives the tasks of an attempt the machines on which they have seats.
+// seatAgain links the tasks of an attempt to the machines on which they have seats.
 func (s *State) seatAgain(a *Attempt) {
 	for _, t := range a.tasks {
-		// where it has none it left it, or another has been given a machine of that name since
+		// Without a seat, the task has left, or a later machine has the same name.
 		if i := s.instances[t.r.Instance]; i != nil && i.seats(a.r.ID) {
 			t.instance = i
 			if t.r.Leaving != "" && t.Live() {
@@ -262,7 +262,7 @@ func (s *State) adds(r allocationRecord) *Allocation {
 	return a
 }
 
-// State is what came of all parts.
+// State returns the complete state, or an error if a part is missing.
 func (r *Restorer) State() (*State, error) {
 	if len(r.s.inOrder) != r.jobs {
 		return nil, errors.New("read snapshot: a part is missing")
@@ -270,22 +270,21 @@ func (r *Restorer) State() (*State, error) {
 	return r.s, nil
 }
 
-// partOf is the part of a snapshot that j is in.
+// partOf returns the index of the snapshot part that has j.
 func (s *State) partOf(j *Job) int { return int(j.order-1) / s.part }
 
-// grow makes room for the newest job's part.
+// grow makes room for the part of the newest job.
 func (s *State) grow() {
 	if s.order > uint64(len(s.parts)*s.part) {
 		s.parts = append(s.parts, 0)
 	}
 }
 
-// ChangedAt returns the number of the last event that may have changed j; 0 where
-// none has since the state was restored. A shell that shows only what is durable
-// need not wait for events that are being written and have nothing to do with j.
+// ChangedAt returns the sequence number of the last event that may have changed j; 0 if none has since the state
+// was restored. A shell that shows only durable state need not wait for pending events that do not touch j.
 func (j *Job) ChangedAt() uint64 { return j.changed }
 
-// storedOf is a job as a part has it.
+// storedOf returns the form of a job in a part.
 func storedOf(j *Job) storedJob {
 	stored := storedJob{JobRecord: &j.r, Order: j.order, Run: j.r.Run, Last: j.r.Last}
 	if j.r.Run == nil {
@@ -303,7 +302,7 @@ func storedOf(j *Job) storedJob {
 	return stored
 }
 
-// listed returns the number, from 1, of a list among the newest ones, or adds it.
+// listed returns the number, from 1, of a list among the newest 16, or adds it.
 func listed(all [][]plan.Rejection, list []plan.Rejection) ([][]plan.Rejection, int) {
 	for n := len(all); n > max(0, len(all)-16); n-- {
 		if slices.Equal(all[n-1], list) {
@@ -313,5 +312,5 @@ func listed(all [][]plan.Rejection, list []plan.Rejection) ([][]plan.Rejection, 
 	return append(all, list), len(all) + 1
 }
 
-// EncodeJob is a job as a snapshot has it.
+// EncodeJob encodes a job as a snapshot does.
 func EncodeJob(j *Job) (json.RawMessage, error) { return json.Marshal(storedOf(j)) }

@@ -10,46 +10,46 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Spent is what was booked of a limit's scope in a window of the limit.
+// Spent is the booked amount in a limit's scope in one window of the limit.
 type Spent struct {
-	Begin  time.Time    `json:"begin"` // of the window; the zero time where it never began
+	Begin  time.Time    `json:"begin"` // start of the window; the zero time if the window has none
 	Amount money.Amount `json:"amount"`
-	// From is the first event whose postings are in there; 0: all of the window are.
+	// From is the first event whose postings are included; 0: all postings of the window are.
 	From uint64 `json:"from,omitempty"`
-	// Reached says that all of the limit was spent in the window, and its jobs were stopped.
+	// Reached is set once the limit is spent in the window and its jobs were stopped.
 	Reached bool `json:"reached,omitempty"`
 }
 
-// newestCosts is how many of the newest costs are kept at least, for limits that will be
-// set. Whoever sets one has summed the postings a moment ago.
+// newestCosts is the smallest number of recent costs kept, for limits set later. Whoever sets a limit has summed
+// the postings a moment before.
 const newestCosts = 256
 
-// spending is what the limits in force have spent, and the newest costs.
+// spending holds the spent amounts of the limits in force, and recent costs.
 type spending struct {
 	Limits map[string]Spent `json:"limits,omitempty"` // by name
 	Newest []cost           `json:"newest,omitempty"` // in the order of their events
-	// Dropped is the newest event of which a cost is in Newest no more.
+	// Dropped is the last event with a cost that Newest no longer has.
 	Dropped uint64 `json:"dropped,omitempty"`
 }
 
-// cost is what an event added to the costs of a job, or, without one, to those of nobody.
+// cost is what an event added to the cost of a job, or of nobody if Job is empty.
 type cost struct {
 	Event  uint64       `json:"event"`
 	At     time.Time    `json:"at"`
 	Job    string       `json:"job,omitempty"`
-	Idle   string       `json:"idle,omitempty"` // the span without a task that it is of
+	Idle   string       `json:"idle,omitempty"` // idle span that caused the cost
 	Amount money.Amount `json:"amount"`
-	// Owner and User are those of a job that is archived.
+	// Owner and User are those of an archived job.
 	Owner *ledger.Owner `json:"owner,omitempty"`
 	User  string        `json:"user,omitempty"`
 }
 
-// clone is a copy that later postings leave alone.
+// clone returns a copy that later postings do not affect.
 func (s spending) clone() spending {
 	return spending{Limits: maps.Clone(s.Limits), Newest: slices.Clone(s.Newest), Dropped: s.Dropped}
 }
 
-// spend counts what a posting costs.
+// spend counts the cost of a posting.
 func (s *State) spend(p *ledger.Posting) {
 	amount := costOf(p)
 	if amount.IsZero() {
@@ -84,7 +84,7 @@ func (s *State) spend(p *ledger.Posting) {
 	}
 }
 
-// in is what was spent in the window that t is in: nothing yet where that is a later one.
+// in returns the amount spent in the window of t, which is zero if that window is a later one.
 func (s Spent) in(l budget.Limit, t time.Time) Spent {
 	if begin := l.Window.Begin(t); !s.Begin.Equal(begin) {
 		return Spent{Begin: begin}
@@ -92,12 +92,12 @@ func (s Spent) in(l budget.Limit, t time.Time) Spent {
 	return s
 }
 
-// Spent is what was booked of the scope of a limit that is in force, in its window at t,
-// which is not before the last event.
+// Spent returns what was booked in the scope of a limit in force, in its window at t. t must not be before the last
+// event.
 func (s *State) Spent(l budget.Limit, t time.Time) Spent { return s.spending.Limits[l.Name()].in(l, t) }
 
-// Partial names the limits in force of which not everything is known that was booked
-// in their windows: they were set by somebody who did not say.
+// Partial names the limits in force whose spending in their window is incomplete, because whoever set them did not
+// state it.
 func (s *State) Partial() (names []string) {
 	if s.rules == nil {
 		return nil
@@ -110,8 +110,7 @@ func (s *State) Partial() (names []string) {
 	return names
 }
 
-// Stale reports whether costs are not known any more that were booked after what the
-// limits of b are said to have spent, and before now.
+// Stale reports whether the base sums of b are too old: the state has dropped costs that were booked after them.
 func (s *State) Stale(b BudgetsSet) bool {
 	if b.AsOf == 0 || b.AsOf >= s.spending.Dropped {
 		return false
@@ -119,20 +118,19 @@ func (s *State) Stale(b BudgetsSet) bool {
 	return slices.ContainsFunc(b.Rules.Limits, func(l budget.Limit) bool { return !s.counted(l) })
 }
 
-// counted reports whether it is known what a limit has spent.
+// counted reports whether a limit's spending is fully known.
 func (s *State) counted(l budget.Limit) bool {
 	sum, known := s.spending.Limits[l.Name()]
 	return known && sum.in(l, s.now).From == 0
 }
 
-// setRules takes limits, with what the new ones have spent: what is said, and what was
-// booked since.
+// setRules replaces the limits. A new limit starts from the base sums of b plus what was booked since.
 func (s *State) setRules(b BudgetsSet) {
 	sums := make(map[string]Spent, len(b.Rules.Limits))
 	for _, l := range b.Rules.Limits {
 		if s.counted(l) {
 			sum := s.Spent(l, s.now)
-			sum.Reached = false // there may be more of it now
+			sum.Reached = false // the new limit may be higher
 			sums[l.Name()] = sum
 			continue
 		}
@@ -147,7 +145,7 @@ func (s *State) setRules(b BudgetsSet) {
 	s.rules, s.spending.Limits = &rules, sums
 }
 
-// since is what was booked of a limit after an event, in its window.
+// since returns the amount booked for a limit after an event, within its window.
 func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
 	for _, c := range s.spending.Newest {
 		owner, user := ledger.Owner{}, ""
@@ -165,7 +163,7 @@ func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
 	return sum
 }
 
-// reached notes that all of a limit is spent.
+// reached records that a limit is spent.
 func (s *State) reached(limit string) {
 	for _, l := range s.rules.Limits {
 		if l.Name() == limit {
@@ -176,8 +174,8 @@ func (s *State) reached(limit string) {
 	}
 }
 
-// postStray adds what a machine cost that nobody of ours asked for, also to what was used of a
-// reservation.
+// postStray adds the cost of a machine that scrimp did not request, and counts it as use of a reservation if it is
+// one.
 func (s *State) postStray(i *Instance, cost money.Amount) {
 	i.r.Posted = i.r.Posted.Add(cost)
 	if i.r.Machine.Prepaid {
@@ -186,13 +184,13 @@ func (s *State) postStray(i *Instance, cost money.Amount) {
 	}
 }
 
-// ReservedRule marks what a reservation cost and nobody used.
+// ReservedRule marks the unused cost of a reservation.
 const ReservedRule = "reserved"
 
 func isCost(a ledger.Account) bool { _, _, ok := a.IsCost(); return ok }
 
-// costOf is what a posting adds to what was spent: nothing where it only says
-// otherwise what the cost was for.
+// costOf returns the contribution of a posting to the amount spent. A posting that only reclassifies a cost adds
+// nothing.
 func costOf(p *ledger.Posting) money.Amount {
 	part := money.Amount{}
 	if isCost(p.To) {
@@ -204,5 +202,5 @@ func costOf(p *ledger.Posting) money.Amount {
 	return part
 }
 
-// CostOf is what a posting adds to what was spent.
+// CostOf returns the contribution of a posting to the amount spent.
 func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// booked takes an event of an hour that costs a dollar, under every limit of all jobs.
+// booked applies an event that books a dollar in an hour, under every limit of all jobs.
 func booked(s *State, at time.Time, job string) {
 	s.Replay(s.Seq()+1, Event{At: at, Body: Tick{}}, nil, []ledger.Posting{{
 		At: at, Owner: ledger.Owner{Job: job}, Amount: money.Picos(1e12), From: ledger.Payable("p"),
@@ -22,13 +22,12 @@ func sets(s *State, at time.Time, b BudgetsSet) {
 	s.Replay(s.Seq()+1, Event{At: at, Body: b}, []Fact{RulesSet{}}, nil)
 }
 
-// A limit that is set has spent what was booked up to an event and what was booked since, in
-// its window; one that was set already goes on, whatever is said of it. Windows that turn
-// have spent nothing.
-func TestALimitBeginsWithWhatWasSpentInItsWindow(t *testing.T) {
+// A new limit starts with its base sum plus what was booked since, in its window. An existing limit keeps its own
+// sum. A new window starts at zero.
+func TestSetRules_NewLimitStartsWithSpendingInWindow(t *testing.T) {
 	s, at := New(), time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
 	limits := []budget.Limit{{Scope: budget.All, Window: budget.Day}, {Scope: budget.All, Window: budget.Total}}
-	for range 8 { // until 3 in the night
+	for range 8 { // until 3 a.m.
 		booked(s, at, "")
 		at = at.Add(time.Hour)
 	}
@@ -65,9 +64,8 @@ func TestALimitBeginsWithWhatWasSpentInItsWindow(t *testing.T) {
 	}
 }
 
-// A limit that is set by somebody who does not say what it has spent counts from there on,
-// until its window turns or somebody says.
-func TestALimitOfWhichNobodySaysWhatItHasSpentIsPartial(t *testing.T) {
+// A limit set without base sums counts from there on, until its window ends or somebody states them.
+func TestSetRules_LimitWithoutBaseIsPartial(t *testing.T) {
 	s, at := New(), time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	limits := []budget.Limit{{Scope: budget.All, Window: budget.Day}, {Scope: budget.All, Window: budget.Total}}
 	booked(s, at, "")
@@ -86,8 +84,8 @@ func TestALimitOfWhichNobodySaysWhatItHasSpentIsPartial(t *testing.T) {
 	}
 }
 
-// What was summed so long ago that newer costs are not kept is stale, where a limit is new.
-func TestSumsThatAreTooOldAreStale(t *testing.T) {
+// Base sums are stale for a new limit if the state has dropped newer costs.
+func TestStale_TrueWhenNewerCostsWereDropped(t *testing.T) {
 	s, at := New(), time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	one := BudgetsSet{Rules: budget.Rules{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Total}}}, AsOf: 1}
 	for n := range 5 * newestCosts {

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// StageSettled: what became of a stage of a pipeline without its job. The event has the move.
+// StageSettled: a stage of a pipeline is settled without its job. The event has the move.
 type StageSettled struct {
 	Group string `json:"group"`
 	Stage int    `json:"stage"`
@@ -18,13 +18,13 @@ func (StageSettled) Fact() string { return "stage_settled" }
 
 func init() { reads[StageSettled]() }
 
-// StageJob is the name of the job of a stage.
+// StageJob returns the ID of the job of a stage.
 func StageJob(group string, stage *pipeline.Stage) string { return group + "." + stage.Label() }
 
-// StageID is the name of the job of a stage, by its position.
+// StageID returns the ID of the job of the stage at a position.
 func (g *Group) StageID(stage int) string { return StageJob(g.Name, &g.Terms.Pipeline.Stages[stage]) }
 
-// stageJob is the submission of the job of a stage; nil where there is none of that label.
+// stageJob returns the submission of a stage's job, or nil if no stage has that label.
 func (g *Group) stageJob(job, label string) *JobSubmitted {
 	n := g.Terms.Pipeline.Find(label)
 	if n < 0 || job != g.StageID(n) {
@@ -35,45 +35,46 @@ func (g *Group) stageJob(job, label string) *JobSubmitted {
 	return g.owns(b, b.Terms.Stage)
 }
 
-// Stage is the submission of the job of a stage, by its position.
+// Stage returns the submission of the job of the stage at a position.
 func (g *Group) Stage(stage int) *JobSubmitted { return g.member(g.StageID(stage)) }
 
-// stagesSucceeded reports whether the stages of a pipeline are all there, but for those that a gate skipped.
+// stagesSucceeded reports whether every stage is done, apart from those that a gate skipped.
 func (g *Group) stagesSucceeded() bool {
 	return g.Ends != CancelMembers && !slices.ContainsFunc(g.Stages, func(x groups.Stage) bool {
 		return x.Phase == groups.StageFailed || !x.Phase.Settled()
 	})
 }
 
-// StageRef is a stage of a pipeline, by its position.
+// StageRef identifies a stage of a pipeline by its position.
 type StageRef struct {
 	Group string
 	Stage int
 }
 
-// scopedKey is the key of a stage in a project, whose members share what was made.
+// scopedKey is a stage key within a project. Members of the project share its outputs.
 type scopedKey struct{ team, project, key string }
 
-// stageIndex says which outputs are made now, and which were made.
+// stageIndex records which outputs are being made, and which exist.
 type stageIndex struct {
-	making map[scopedKey]string // by the job
+	making map[scopedKey]string // ID of the job
 	made   map[scopedKey]StageRef
+	models map[scopedName]*models
 }
 
 func (g *Group) scoped(key string) scopedKey {
 	return scopedKey{g.Terms.Owner.Team, g.Terms.Owner.Project, key}
 }
 
-// Making is the job that makes what a stage of the group with that key would make; "": none does.
+// Making returns the job that is making the outputs of that key in the group's project, or "".
 func (s *State) Making(g *Group, key string) string { return s.stages.making[g.scoped(key)] }
 
-// MadeOf is the newest stage with that key in the project of the group whose outputs were there when it was done.
+// MadeOf returns the newest stage with that key in the group's project whose outputs existed when it finished.
 func (s *State) MadeOf(g *Group, key string) (ref StageRef, ok bool) {
 	ref, ok = s.stages.made[g.scoped(key)]
 	return ref, ok
 }
 
-// indexStage notes where a stage stands.
+// indexStage updates the index after a stage changed.
 func (s *State) indexStage(g *Group, stage int) {
 	x := &g.Stages[stage]
 	if x.Key == "" {
@@ -95,14 +96,15 @@ func (s *State) indexStage(g *Group, stage int) {
 	}
 }
 
-// indexStages notes where all stages of a group stand.
+// indexStages indexes all stages of a group.
 func (s *State) indexStages(g *Group) {
 	for n := range g.Stages {
 		s.indexStage(g, n)
 	}
 }
 
-// StageJobs are the jobs whose outputs pipelines that are not over may still read.
+// StageJobs are the jobs whose outputs pipelines that are not over may still read, and those that have the examples of
+// deployed versions.
 func (s *State) StageJobs() map[string]bool {
 	jobs := map[string]bool{}
 	for _, g := range s.groups {
@@ -115,10 +117,18 @@ func (s *State) StageJobs() map[string]bool {
 			}
 		}
 	}
+	for _, m := range s.stages.models { // gates compare with the examples of what is deployed
+		g := s.groups[m.deployed.Group]
+		for n := 0; g != nil && n < len(g.Stages); n++ {
+			if g.Terms.Pipeline.Stages[n].Examples != "" && g.Stages[n].Job != "" {
+				jobs[g.Stages[n].Job] = true
+			}
+		}
+	}
 	return jobs
 }
 
-// StageOf are the pipeline and the stage of a job; nil where it is none of a pipeline.
+// StageOf returns the pipeline and the stage of a job, or nil if it has none.
 func (s *State) StageOf(j *Job) (*Group, *groups.Stage) {
 	g := s.groups[j.r.Terms.Group]
 	if g == nil || g.Terms.Pipeline == nil || j.r.Terms.Index >= len(g.Stages) {
@@ -127,7 +137,7 @@ func (s *State) StageOf(j *Job) (*Group, *groups.Stage) {
 	return g, &g.Stages[j.r.Terms.Index]
 }
 
-// stageMove is what an event proposes for a stage.
+// stageMove returns the move that an event proposes for a stage.
 func stageMove(e *Event, stage int) *groups.Move {
 	b := e.Body.(Proposed)
 	for i := range b.Moves {
@@ -135,10 +145,10 @@ func stageMove(e *Event, stage int) *groups.Move {
 			return &b.Moves[i]
 		}
 	}
-	panic("state: the event says nothing of the stage")
+	panic("state: the event does not name the stage")
 }
 
-// stageBegins notes that the job of a stage begins.
+// stageBegins records that the job of a stage starts.
 func (s *State) stageBegins(g *Group, e *Event, j *Job) {
 	_, x := s.StageOf(j)
 	if x == nil {
@@ -146,11 +156,13 @@ func (s *State) stageBegins(g *Group, e *Event, j *Job) {
 	}
 	of := stageMove(e, j.r.Terms.Index).Of
 	x.Phase, x.Job, x.Key, x.Inputs, x.Why = groups.Running, j.r.ID, of.Key, of.Inputs, ""
+	x.Judged = of.Judged
 	g.Begun = append(g.Begun, j.r.Terms.Index)
 	s.indexStage(g, j.r.Terms.Index)
+	s.indexDeploy(g, j.r.Terms.Index)
 }
 
-// stageEnds notes that the job of a stage is over, or, with by -1, that it goes on.
+// stageEnds records that the job of a stage has ended, or that it continues (by is -1).
 func (s *State) stageEnds(j *Job, by int) {
 	g, x := s.StageOf(j)
 	switch {
@@ -164,13 +176,17 @@ func (s *State) stageEnds(j *Job, by int) {
 		x.Phase, x.Why = groups.StageFailed, fmt.Sprintf("its job is %s: %s", j.r.State, j.Why())
 	}
 	s.indexStage(g, j.r.Terms.Index)
+	s.indexDeploy(g, j.r.Terms.Index)
 }
 
-// settlesStage takes what became of a stage.
+// settlesStage records how a stage was settled.
 func (s *State) settlesStage(e *Event, f StageSettled) {
 	v, g := stageMove(e, f.Stage), s.groups[f.Group]
 	x := &g.Stages[f.Stage]
 	x.Why = v.Why
+	if v.Do != groups.Keep {
+		x.Judged = v.Of.Judged
+	}
 	switch v.Do {
 	case groups.Reuse:
 		x.Phase, x.Key, x.Inputs, x.Job, x.Product = groups.Reused, v.Of.Key, v.Of.Inputs, v.Of.From, v.Of.Product
@@ -182,4 +198,5 @@ func (s *State) settlesStage(e *Event, f StageSettled) {
 		x.Phase = groups.StageFailed
 	}
 	s.indexStage(g, f.Stage)
+	s.indexDeploy(g, f.Stage)
 }

@@ -17,11 +17,11 @@ import (
 	"scrimp/internal/market"
 )
 
-// State is all that is. It owns no goroutine and no clock.
+// State is the whole state that replaying the log yields. It starts no goroutine and reads no clock.
 type State struct {
 	cfg Config
 	now time.Time
-	// before is the time of the event before
+	// before is the time of the previous event.
 	before time.Time
 	seq    uint64
 	order  uint64
@@ -31,41 +31,42 @@ type State struct {
 	undecided    map[string]Undecided // by instance
 
 	jobs        map[string]*Job
-	inOrder     []*Job                 // all jobs but the archived, in the order of their submission
-	lent        bool                   // a snapshot has that list too: it is copied before one is taken out
-	running     []*Job                 // that hold or ask for a machine, sorted by ID
+	inOrder     []*Job                 // all jobs except archived ones, in the order of submission
+	lent        bool                   // a snapshot shares inOrder, so it must be copied before a job is removed
+	running     []*Job                 // jobs that hold or request a machine, sorted by ID
 	allocations map[string]*Allocation // pending or being cancelled, by ID
-	attempts    map[string]*Attempt    // all that are not over, by ID
-	instances   map[string]*Instance   // that may cost something or be billed; strays and shared ones for ever
-	waiting     []*Instance            // without a task, sorted by ID
-	partly      []*Instance            // whose tasks all have a part of it, sorted by ID
-	leaving     []*Task                // whose seats are taken from them, by attempt and rank
-	demands     map[string]*Demand     // by user
-	offers      map[market.OfferID]*Listing
-	sale        []*Listing // sorted by ID
-	repriced    []*Listing // those whose price the newest event changed, or what they offer
-	backoffs    map[string]Backoff
-	trials      int // of the backoffs, those that an allocation tries again
-	reserves    map[market.OfferID]*Stock
-	heads       map[string]ledger.Hash
-	rules       *budget.Rules // nil: nobody has set any
-	spending    spending
-	groups      map[string]*Group // by name
-	members     map[string][]*Job // that are not over, by group, in the order of submission
-	stages      stageIndex
-	decision    *plan.Decision // the newest of all; see shares
-	archive     archive
+	attempts    map[string]*Attempt    // attempts that have not ended, by ID
+	// instances that may still cost something or receive a bill; strays and shared ones stay forever
+	instances map[string]*Instance
+	waiting   []*Instance        // instances without a task, sorted by ID
+	partly    []*Instance        // instances on which every task has only a portion, sorted by ID
+	leaving   []*Task            // tasks that must leave their seats, by attempt and rank
+	demands   map[string]*Demand // by user
+	offers    map[market.OfferID]*Listing
+	sale      []*Listing // sorted by ID
+	repriced  []*Listing // listings whose price or terms the last event changed
+	backoffs  map[string]Backoff
+	trials    int // number of backoffs that an allocation is testing
+	reserves  map[market.OfferID]*Stock
+	heads     map[string]ledger.Hash
+	rules     *budget.Rules // nil until somebody sets limits
+	spending  spending
+	groups    map[string]*Group // by name
+	members   map[string][]*Job // jobs that have not ended, by group, in the order of submission
+	stages    stageIndex
+	decision  *plan.Decision // the newest decision of any job; see shares
+	archive   archive
 
-	part     int       // jobs in a part of a snapshot, those that were archived since with them
-	parts    []uint64  // by part: number of the last event that may have changed a job in it
-	snapshot *Snapshot // the state of a while ago that is being encoded, or nil
+	part     int       // number of jobs in one part of a snapshot, including those archived since
+	parts    []uint64  // by part: sequence number of the last event that may have changed a job in it
+	snapshot *Snapshot // the older state that is being encoded, or nil
 	watch    func(*Job)
 }
 
-// Listing is an offer with what is known of it.
+// Listing is an offer with its quote and what scrimp has learned about it.
 type Listing struct {
 	r      listingRecord
-	series Series // of its price, where it is spot
+	series Series // spot price history
 }
 
 type listingRecord struct {
@@ -74,7 +75,7 @@ type listingRecord struct {
 	Series []market.Segment `json:"series,omitempty"`
 }
 
-// What is for sale.
+// The offer, its current quote, and what scrimp has learned about it.
 func (l *Listing) Offer() *market.Offer  { return &l.r.Offer }
 func (l *Listing) Quote() market.Quote   { return l.r.Quote }
 func (l *Listing) Hazard() policy.Hazard { return l.r.Hazard }
@@ -82,39 +83,40 @@ func (l *Listing) Watch() *horizon.Watch { return &l.r.Watch }
 func (l *Listing) Record() *plan.Record  { return &l.r.Record }
 func (l *Listing) Low() plan.Low         { return l.r.Low }
 
-// Plan is the listing as decisions read it.
+// Plan returns the listing in the form that decisions read.
 func (l *Listing) Plan() *plan.Listing { return &l.r.Listing }
 
-// Stock is what became of a reservation's money: what was booked to the attempts
-// that ran there, and what to nobody, because nobody did.
+// Stock divides the cost of a reservation: Used was posted to attempts that ran on it, Idle to nobody because the
+// machines stood idle.
 type Stock struct {
 	Used    money.Amount `json:"used"`
 	Idle    money.Amount `json:"idle"`
 	Settled time.Time    `json:"settled"`
 }
 
-// partJobs is how many jobs are in a part of a snapshot: about 2 ms to encode.
+// partJobs is the number of jobs in one part of a snapshot. A part takes about 2 ms to encode.
 const partJobs = 512
 
-// New returns a state in which nothing has happened.
+// New returns an empty state.
 func New() *State { return NewParts(partJobs) }
 
-// NewParts is New with so many jobs in a part of a snapshot.
+// NewParts is New with the given number of jobs in each part of a snapshot.
 func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
 		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, groups: map[string]*Group{},
-		stages:   stageIndex{making: map[scopedKey]string{}, made: map[scopedKey]StageRef{}},
+		stages: stageIndex{making: map[scopedKey]string{}, made: map[scopedKey]StageRef{},
+			models: map[scopedName]*models{}},
 		members:  map[string][]*Job{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}
 }
 
-// Watch sets what is told of a job before it changes.
+// Watch sets a function that the state calls with a job before it changes the job.
 func (s *State) Watch(f func(*Job)) { s.watch = f }
 
-// Where the log stands.
+// Position in the log and settings in force.
 func (s *State) Now() time.Time       { return s.now }
 func (s *State) Seq() uint64          { return s.seq }
 func (s *State) Config() *Config      { return &s.cfg }
@@ -125,24 +127,24 @@ func (s *State) Rules() *budget.Rules { return s.rules }
 // Head returns the hash of the tenant's last posting.
 func (s *State) Head(tenant string) ledger.Hash { return s.heads[tenant] }
 
-// Job returns the job of that name, or nil.
+// Job returns the job with the given ID, or nil.
 func (s *State) Job(id string) *Job { return s.jobs[id] }
 
-// Jobs are all in the order of their submission; Running are those that hold or ask for
-// a machine, by name. Both are the state's own.
+// Jobs returns all jobs in the order of submission. Running returns those that hold or request a machine, sorted by
+// ID. Callers must not change either slice.
 func (s *State) Jobs() []*Job    { return s.inOrder }
 func (s *State) Running() []*Job { return s.running }
 
-// Allocation returns one that is pending or being cancelled, or nil.
+// Allocation returns the allocation with the given ID while it is pending or being cancelled, or nil.
 func (s *State) Allocation(id string) *Allocation { return s.allocations[id] }
 
-// Attempt returns one that is not over, or nil.
+// Attempt returns the attempt with the given ID until it ends, or nil.
 func (s *State) Attempt(id string) *Attempt { return s.attempts[id] }
 
-// Instance returns one that may cost something or be billed, or a stray; or nil.
+// Instance returns an instance that may still cost something or receive a bill, or a stray, or nil.
 func (s *State) Instance(id string) *Instance { return s.instances[id] }
 
-// Instances are those of Instance, by name.
+// Instances returns every instance that Instance finds, sorted by ID.
 func (s *State) Instances() []*Instance {
 	list := make([]*Instance, 0, len(s.instances))
 	for _, i := range s.instances {
@@ -152,7 +154,7 @@ func (s *State) Instances() []*Instance {
 	return list
 }
 
-// Allocations are those of Allocation, by name.
+// Allocations yields every allocation that Allocation finds, in no order.
 func (s *State) Allocations() iter.Seq[*Allocation] {
 	return func(yield func(*Allocation) bool) {
 		for _, a := range s.allocations {
@@ -163,7 +165,7 @@ func (s *State) Allocations() iter.Seq[*Allocation] {
 	}
 }
 
-// Attempts are all that are not over, in no order; Live is how many.
+// Attempts yields every attempt that has not ended, in no order.
 func (s *State) Attempts() iter.Seq[*Attempt] {
 	return func(yield func(*Attempt) bool) {
 		for _, a := range s.attempts {
@@ -174,7 +176,7 @@ func (s *State) Attempts() iter.Seq[*Attempt] {
 	}
 }
 
-// Quiet reports whether nothing is asked for or rented.
+// Quiet reports whether no machine is requested or rented.
 func (s *State) Quiet() bool {
 	if len(s.attempts) > 0 || len(s.allocations) > 0 {
 		return false
@@ -187,16 +189,16 @@ func (s *State) Quiet() bool {
 	return true
 }
 
-// Listing returns what is known of an offer, or nil.
+// Listing returns the listing of an offer, or nil.
 func (s *State) Listing(id market.OfferID) *Listing { return s.offers[id] }
 
-// Sale is what is for sale, by name. It is the state's own.
+// Sale returns all listings, sorted by ID. Callers must not change the slice.
 func (s *State) Sale() []*Listing { return s.sale }
 
-// Repriced is what of it the newest event changed the price of, or what it offers.
+// Repriced returns the listings whose price or terms the last event changed.
 func (s *State) Repriced() []*Listing { return s.repriced }
 
-// Stock is what became of a reservation's money so far.
+// Stock returns how the cost of a reservation was divided so far.
 func (s *State) Stock(id market.OfferID) Stock {
 	if st := s.reserves[id]; st != nil {
 		return *st
@@ -204,7 +206,8 @@ func (s *State) Stock(id market.OfferID) Stock {
 	return Stock{}
 }
 
-// JobOf is the job that an allocation's or attempt's name begins with, or nil.
+// JobOf returns the job that an allocation or attempt belongs to, or nil. The ID of the job is everything before
+// the last dot of the name.
 func (s *State) JobOf(name string) *Job {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 {
@@ -213,7 +216,7 @@ func (s *State) JobOf(name string) *Job {
 	return s.jobs[name[:dot]]
 }
 
-// AttemptOf is the attempt of that name, over or not, or nil.
+// AttemptOf returns the attempt with the given ID, ended or not, or nil.
 func (s *State) AttemptOf(name string) *Attempt {
 	if a := s.attempts[name]; a != nil {
 		return a
@@ -228,7 +231,7 @@ func (s *State) AttemptOf(name string) *Attempt {
 	return nil
 }
 
-// MachineOf is a machine of the offer.
+// MachineOf describes the machine that an offer sells.
 func MachineOf(o *market.Offer) Machine {
 	var terms *market.Reservation
 	if o.Reserved.Marginal > 0 {
@@ -242,26 +245,26 @@ func MachineOf(o *market.Offer) Machine {
 	}
 }
 
-// Undecided reports whether machines of an earlier incarnation wait for somebody to say
-// whose they are: until then nothing is asked for and nothing ended. One that ends
-// meanwhile waits on, since what its job does next depends on the answer.
+// Undecided reports whether machines of an earlier incarnation wait for somebody to adopt or release them. Until
+// then scrimp requests and terminates nothing. A machine that ends meanwhile keeps waiting, because what its job
+// does next depends on the answer.
 func (s *State) Undecided() bool { return len(s.undecided) > 0 }
 
-// Undecided is a machine that an earlier incarnation had when this one began.
+// Undecided is a machine that an earlier incarnation had when the current one began.
 type Undecided struct {
 	Instance string         `json:"instance"`
 	Offer    market.OfferID `json:"offer"`
 	Job      string         `json:"job,omitempty"`
 }
 
-// AllUndecided are those machines, sorted by name.
+// AllUndecided returns those machines, sorted by instance.
 func (s *State) AllUndecided() []Undecided {
 	list := slices.Collect(maps.Values(s.undecided))
 	slices.SortFunc(list, func(a, b Undecided) int { return cmp.Compare(a.Instance, b.Instance) })
 	return list
 }
 
-// position is where the job stands in the order of submission; none for "".
+// position returns the index of a job in the order of submission, or none if id is empty.
 func (s *State) position(id string, none int) (int, bool) {
 	if id == "" {
 		return none, true
@@ -275,11 +278,10 @@ func (s *State) position(id string, none int) (int, bool) {
 	})
 }
 
-// JobsFrom are the jobs that were submitted after the one of that order, oldest first;
-// JobsTo those before it, newest first, of 0 all.
+// JobsFrom yields the jobs submitted after the given order, oldest first.
 func (s *State) JobsFrom(order uint64) iter.Seq[*Job] { return slices.Values(After(s.inOrder, order)) }
 
-// JobsTo are those before; see JobsFrom.
+// JobsTo yields the jobs submitted before the given order, newest first; 0 yields all jobs.
 func (s *State) JobsTo(order uint64) iter.Seq[*Job] {
 	jobs := s.inOrder
 	if order > 0 {
@@ -294,8 +296,8 @@ func (s *State) JobsTo(order uint64) iter.Seq[*Job] {
 	}
 }
 
-// JobsAfter returns the jobs that were submitted after the one of that name,
-// oldest first; "" is all. ok is false where the job is not known.
+// JobsAfter yields the jobs submitted after the given job, oldest first. An empty id yields all jobs. ok is false
+// if the job is unknown.
 func (s *State) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) {
 	n, ok := s.position(id, -1)
 	if !ok {
@@ -304,8 +306,8 @@ func (s *State) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) {
 	return slices.Values(s.inOrder[n+1:]), true
 }
 
-// JobsBefore returns the jobs that were submitted before the one of that name,
-// newest first; "" is all. ok is false where the job is not known.
+// JobsBefore yields the jobs submitted before the given job, newest first. An empty id yields all jobs. ok is false
+// if the job is unknown.
 func (s *State) JobsBefore(id string) (jobs iter.Seq[*Job], ok bool) {
 	n, ok := s.position(id, len(s.inOrder))
 	if !ok {

@@ -4,23 +4,24 @@ import (
 	"math"
 	"slices"
 
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/study"
 )
 
-// Study is what a group has besides that searches for the best configuration. Trials are its members in the order in
-// which they began. Reports are only added to.
+// Study is the extra state of a group that searches for the best configuration. Trials are its members in the order
+// in which they started. Reports only grows.
 type Study struct {
 	Trials  []groups.Trial  `json:"trials,omitempty"`
 	Reports []groups.Report `json:"reports,omitempty"`
-	// Ignored counts values that are not kept: of a unit that was reported before, as after a restart, of none, or
-	// beyond what is kept.
+	// Ignored counts values that were dropped: repeats of a reported unit (after a restart), values without a unit,
+	// and values beyond MaxReports.
 	Ignored int `json:"ignored,omitempty"`
 }
 
-// TrialLeft: a trial of a study is paused or over. Spent is its cost until then, in dollars; the searcher reads it, and
-// the ledger does not.
+// TrialLeft: a trial of a study is paused or has ended. Spent is its cost so far in dollars, for the searcher; the
+// ledger does not read it.
 type TrialLeft struct {
 	Job   string  `json:"job"`
 	Spent float64 `json:"spent,omitempty"`
@@ -30,10 +31,10 @@ func (TrialLeft) Fact() string { return "trial_left" }
 
 func init() { reads[TrialLeft]() }
 
-// MaxReports bounds what is kept of a study.
+// MaxReports bounds the reports kept for a study.
 const MaxReports = 200_000
 
-// Active is how many trials wait for a machine, train, or save and leave.
+// Active returns the number of trials that wait for a machine, train, or save before they leave.
 func (y *Study) Active() (n int) {
 	for i := range y.Trials {
 		if p := y.Trials[i].Phase; p == groups.Open || p == groups.Leaving {
@@ -43,12 +44,12 @@ func (y *Study) Active() (n int) {
 	return n
 }
 
-// Has reports whether a configuration has begun.
+// Has reports whether a configuration has been started.
 func (y *Study) Has(config int) bool {
 	return slices.ContainsFunc(y.Trials, func(t groups.Trial) bool { return t.Config == config })
 }
 
-// Best is the position of the trial with the best value, or -1.
+// Best returns the index of the trial with the best value, or -1.
 func (y *Study) Best(maximize bool) int {
 	best := -1
 	for n := range y.Trials {
@@ -66,7 +67,7 @@ func better(a, b float64, maximize bool) bool {
 	return a < b
 }
 
-// clone is one that does not change with y.
+// clone returns a copy that does not change with y.
 func (y *Study) clone() *Study {
 	if y == nil {
 		return nil
@@ -77,7 +78,7 @@ func (y *Study) clone() *Study {
 	return &c
 }
 
-// StudyOf are the study and the trial of a job; nil where it is no trial.
+// StudyOf returns the study and the trial of a job, or nil if it is no trial.
 func (s *State) StudyOf(j *Job) (*Group, *groups.Trial) {
 	g := s.groups[j.r.Terms.Group]
 	if g == nil || g.Study == nil || j.r.Terms.Index >= len(g.Study.Trials) {
@@ -86,7 +87,7 @@ func (s *State) StudyOf(j *Job) (*Group, *groups.Trial) {
 	return g, &g.Study.Trials[j.r.Terms.Index]
 }
 
-// trialBegins adds a trial to its study: the event that submits it names its configuration.
+// trialBegins adds a trial to its study. The event that submits it names its configuration.
 func (s *State) trialBegins(g *Group, e *Event, j *Job) {
 	b, ok := e.Body.(Proposed)
 	if !ok || g.Study == nil {
@@ -101,7 +102,7 @@ func (s *State) trialBegins(g *Group, e *Event, j *Job) {
 	panic("state: no move of the event starts trial " + j.r.ID)
 }
 
-// movedJob is the job that stands otherwise after a fact, "" for none.
+// movedJob returns the job whose state a fact changes, or "".
 func movedJob(f Fact) string {
 	switch f := f.(type) {
 	case JobQueued:
@@ -118,7 +119,7 @@ func movedJob(f Fact) string {
 	return ""
 }
 
-// trialMoves notes where a trial stands after a fact about its job.
+// trialMoves updates the phase of a trial after a fact about its job.
 func (s *State) trialMoves(j *Job) {
 	g, t := s.StudyOf(j)
 	if g == nil {
@@ -136,7 +137,7 @@ func (s *State) trialMoves(j *Job) {
 	}
 }
 
-// trialLeft adds that a trial is paused or over to what its searcher sees.
+// trialLeft reports to the searcher that a trial is paused or has ended.
 func (s *State) trialLeft(f TrialLeft) {
 	j := s.jobs[f.Job]
 	g, t := s.StudyOf(j)
@@ -145,7 +146,7 @@ func (s *State) trialLeft(f TrialLeft) {
 	}
 	r := groups.Report{Trial: j.r.Terms.Index, Unit: t.Unit, Spent: f.Spent, Phase: t.Phase}
 	if t.Phase == groups.Over {
-		if g.Terms.Study.Fidelity.Name == "" && t.Values > 0 { // the newest value of a run is what counts
+		if g.Terms.Study.Fidelity.Name == "" && t.Values > 0 { // a run counts by its newest value
 			g.Study.adds(groups.Report{Trial: r.Trial, Unit: 1, Value: t.Last, Spent: f.Spent})
 		}
 		r.Bad, r.Cut = j.r.State == Failed || j.r.State == Cancelled || t.Broken, j.r.State == Stopped
@@ -153,7 +154,7 @@ func (s *State) trialLeft(f TrialLeft) {
 	g.Study.adds(r)
 }
 
-// adds keeps a report. Ends are kept beyond the bound, so that no search waits for a trial that is over.
+// adds stores a report. It stores the end of a trial even beyond MaxReports, so that no search waits for it.
 func (y *Study) adds(r groups.Report) bool {
 	if len(y.Reports) >= MaxReports && r.Phase == "" {
 		return false
@@ -162,42 +163,53 @@ func (y *Study) adds(r groups.Report) bool {
 	return true
 }
 
-// seesTrial takes what a trial says of its metric, and each unit once.
+// seesTrial records the values of its metric that a trial reports, and each unit once.
 func (s *State) seesTrial(j *Job, b Progressed) {
 	g, t := s.StudyOf(j)
 	if g == nil {
 		return
 	}
 	spec := g.Terms.Study
+	whole := spec.Fidelity.Name == "" // it counts when the run ends
 	for _, v := range b.Objective(j.r.Terms.Metric) {
 		unit := spec.Unit(v.Step, v.Epoch)
+		if t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole) {
+			t.Beyond = t.Beyond || beyond(spec, t, v)
+			g.Study.Ignored++
+			continue
+		}
 		r := groups.Report{Trial: j.r.Terms.Index, Unit: unit, Value: v.Value, Spent: Dollars(j.Spent(s.now)), Bad: v.Broken}
-		whole := spec.Fidelity.Name == "" // it counts when the run ends
-		switch {
-		case t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole):
-			later := v.Step > t.Step || spec.Fidelity.Name != study.Step && v.Epoch > spec.Fidelity.Max
-			t.Beyond = t.Beyond || !whole && t.Unit > 0 && t.Unit == spec.Units() && later
-			g.Study.Ignored++
-			continue
-		case whole && !v.Broken:
-		case t.Values >= study.MaxUnits || !g.Study.adds(r):
+		if (v.Broken || !whole) && (t.Values >= study.MaxUnits || !g.Study.adds(r)) {
 			g.Study.Ignored++
 			continue
 		}
-		if t.Broken = v.Broken; v.Broken {
-			continue
-		}
-		if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {
-			t.Best, t.At = v.Value, unit
-		}
-		t.Unit, t.Last, t.Step = unit, v.Value, v.Step
-		if t.Values++; whole {
-			t.Values = 1
+		if t.Broken = v.Broken; !v.Broken {
+			counts(spec, t, v, unit)
 		}
 	}
 }
 
-// Dollars is an amount as a float64, for searchers. It is 0 where that is no finite number.
+// beyond reports whether a trial that is trained in full trains on.
+func beyond(spec *study.Spec, t *groups.Trial, v policy.Value) bool {
+	if spec.Fidelity.Name == "" || t.Unit <= 0 || t.Unit != spec.Units() {
+		return false
+	}
+	return v.Step > t.Step || spec.Fidelity.Name != study.Step && v.Epoch > spec.Fidelity.Max
+}
+
+// counts records a value of a trial's metric. Of a trial that counts when its run ends, the newest value is the one.
+func counts(spec *study.Spec, t *groups.Trial, v policy.Value, unit int) {
+	whole := spec.Fidelity.Name == ""
+	if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {
+		t.Best, t.At = v.Value, unit
+	}
+	t.Unit, t.Last, t.Step = unit, v.Value, v.Step
+	if t.Values++; whole {
+		t.Values = 1
+	}
+}
+
+// Dollars converts an amount to float64 for searchers. It returns 0 if the result is not finite.
 func Dollars(a money.Amount) float64 {
 	if v := a.Float(); !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v

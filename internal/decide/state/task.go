@@ -14,7 +14,7 @@ import (
 type Task struct {
 	r        taskRecord
 	attempt  *Attempt
-	instance *Instance // as long as it may still cost something or be billed
+	instance *Instance // nil once it can neither cost anything nor receive a bill
 }
 
 type taskRecord struct {
@@ -22,53 +22,51 @@ type taskRecord struct {
 	Phase    TaskPhase     `json:"phase"`
 	Instance string        `json:"instance"`
 	Machine  Machine       `json:"machine"`
-	Portion  *Portion      `json:"portion,omitempty"` // that it has of the machine; nil: all
-	From     time.Time     `json:"from"`              // its seat is billed from
+	Portion  *Portion      `json:"portion,omitempty"` // portion of the machine; nil: all
+	From     time.Time     `json:"from"`              // start of billing for its seat
 	Until    time.Time     `json:"until,omitzero"`
 	Cause    string        `json:"cause,omitempty"` // why its instance ended
 	Notice   time.Duration `json:"notice_ns,omitempty"`
 	Noticed  time.Time     `json:"noticed,omitzero"`
-	TakenAt  time.Time     `json:"taken_at,omitzero"` // when the notice said that the machine goes
+	TakenAt  time.Time     `json:"taken_at,omitzero"` // interruption time in the notice
 	Claimed  time.Time     `json:"claimed,omitzero"`
 	By       string        `json:"by,omitempty"` // who claimed it: a hash of the machine's own secret
 	Started  time.Time     `json:"started,omitzero"`
-	Over     time.Time     `json:"over,omitzero"` // the program
+	Over     time.Time     `json:"over,omitzero"` // end of the program
 	// completed, failed, drained, setup, interrupted, silent, terminated, stopped
 	End      string `json:"end,omitempty"`
 	Exit     int    `json:"exit,omitempty"`
 	Restored string `json:"restored,omitempty"`
-	// Leaving is why its seat is taken from it while others keep theirs, and LeaveBy when
-	// patience with that ends.
+	// Leaving is why the task must leave its seat while others keep theirs, and LeaveBy the deadline for that.
 	Leaving string    `json:"leaving,omitempty"`
 	LeaveBy time.Time `json:"leave_by,omitzero"`
-	// Before is what its machine had cost when it took its seat; Warm, that the machine had
-	// served another task before.
+	// Before is the cost of the machine when the task took its seat. Warm is set if the machine had served
+	// another task before.
 	Before money.Amount `json:"before,omitzero"`
 	Warm   bool         `json:"warm,omitempty"`
 
-	Posted  money.Amount                `json:"posted"` // its share of plain seconds
-	Rules   money.Amount                `json:"rules"`  // of the bill's lines that are not plain seconds
+	Posted  money.Amount                `json:"posted"` // share of plain seconds
+	Rules   money.Amount                `json:"rules"`  // bill lines that are not plain seconds
 	Uses    map[ledger.Use]money.Amount `json:"uses"`
-	Settled time.Time                   `json:"settled,omitzero"` // up to here the use of its time is posted
-	Accrued time.Time                   `json:"accrued,omitzero"` // up to here its cost is
-	// Bill is the newest bill by rule, "" for plain seconds; nil: none has come.
+	Settled time.Time                   `json:"settled,omitzero"` // the use of its time is posted up to here
+	Accrued time.Time                   `json:"accrued,omitzero"` // its cost is posted up to here
+	// Bill is the newest bill by rule, with "" for plain seconds; nil: no bill yet.
 	Bill     map[string]money.Amount `json:"bill,omitempty"`
 	LostTime time.Duration           `json:"lost_ns,omitempty"`
-	Rate     money.Rate              `json:"rate"`                // an hour, when it was granted
-	LastRate money.Rate              `json:"last_rate,omitempty"` // of its last hour, once it is over
+	Rate     money.Rate              `json:"rate"`                // per hour, when granted
+	LastRate money.Rate              `json:"last_rate,omitempty"` // rate of its last hour, once it has ended
 
 	Learned learnedTask `json:"learned"`
 }
 
-// learnedTask is what was observed of a task's program. What it did is that of rank 0, which
-// speaks for all.
+// learnedTask is what was observed of a task's program. Progress is that of rank 0, which reports for all ranks.
 type learnedTask struct {
-	First     int64     `json:"first"` // step it began from
+	First     int64     `json:"first"` // step it started from
 	Step      int64     `json:"step"`
-	Paced     time.Time `json:"paced,omitzero"` // of the newest look at its steps
+	Paced     time.Time `json:"paced,omitzero"` // time of the newest pace sample
 	PacedStep int64     `json:"paced_step,omitempty"`
-	// FirstTook is how long its first steps took, FirstSteps, with what was before them. Warming counts
-	// the looks at its slow first steps, and is above mostWarming once its warm-up is known.
+	// FirstTook is how long its first FirstSteps steps took, with everything before them. Warming counts the
+	// samples of its slow first steps, and exceeds mostWarming once its warm-up is known.
 	FirstTook  time.Duration `json:"first_took_ns,omitempty"`
 	FirstSteps int64         `json:"first_steps,omitempty"`
 	Warming    int           `json:"warming,omitempty"`
@@ -76,15 +74,15 @@ type learnedTask struct {
 	SavedBytes int64         `json:"saved_bytes,omitempty"`
 	LastSave   time.Time     `json:"last_save,omitzero"`
 	Kept       time.Time     `json:"kept,omitzero"` // work up to here is in a checkpoint, or settled otherwise
-	Heard      int64         `json:"heard"`         // highest message applied
+	Heard      int64         `json:"heard"`         // highest message number applied
 	IdleFrom   time.Time     `json:"idle_from,omitzero"`
 	CPU        float64       `json:"cpu,omitempty"` // mean cores in use
 
-	// CPUSeen is the time over which CPU is the mean, from the program's start.
+	// CPUSeen is the time since the program started that CPU is averaged over.
 	CPUSeen time.Duration `json:"cpu_seen,omitempty"`
 }
 
-// What a task is, and where it stands.
+// Identity and state of a task.
 func (t *Task) Attempt() *Attempt     { return t.attempt }
 func (t *Task) Rank() int             { return t.r.Rank }
 func (t *Task) Phase() TaskPhase      { return t.r.Phase }
@@ -99,8 +97,9 @@ func (t *Task) Notice() time.Duration { return t.r.Notice }
 func (t *Task) Noticed() time.Time    { return t.r.Noticed }
 func (t *Task) TakenAt() time.Time    { return t.r.TakenAt }
 
-// Warned is for how long its machine was known to go: until the time that was said, or until the provider took it,
-// where that was sooner and cut the task off. One that ended before in order has been told no later for that.
+// Warned returns how long the machine's interruption was known in advance: until the announced time, or until the
+// actual interruption if that was sooner and cut the task off. A task that ended in order before still counts the
+// announced time.
 func (t *Task) Warned() time.Duration {
 	taken := t.r.TakenAt
 	if t.r.Cause == "interrupted" && t.r.Over.IsZero() && t.r.Until.Before(taken) {
@@ -122,15 +121,15 @@ func (t *Task) IdleFrom() time.Time      { return t.r.Learned.IdleFrom }
 func (t *Task) Warm() bool               { return t.r.Warm }
 func (t *Task) Currency() money.Currency { return t.r.Machine.Currency }
 
-// Before is what its machine had cost when it took its seat.
+// Before is the cost of the machine when the task took its seat.
 func (t *Task) Before() money.Amount { return t.r.Before }
 
-// Leaving is why its seat is taken from it while others keep theirs; "": it is not. LeaveBy is
-// when patience with that ends.
+// Leaving says why the task must leave its seat while others keep theirs; empty if it need not. LeaveBy is the
+// deadline for that.
 func (t *Task) Leaving() string    { return t.r.Leaving }
 func (t *Task) LeaveBy() time.Time { return t.r.LeaveBy }
 
-// What it cost.
+// Cost of the task.
 func (t *Task) Posted() money.Amount              { return t.r.Posted }
 func (t *Task) Rules() money.Amount               { return t.r.Rules }
 func (t *Task) Uses() map[ledger.Use]money.Amount { return t.r.Uses }
@@ -140,13 +139,13 @@ func (t *Task) Billed() bool                      { return t.r.Bill != nil }
 func (t *Task) LostTime() time.Duration           { return t.r.LostTime }
 func (t *Task) LaunchRate() money.Rate            { return t.r.Rate }
 
-// Name is what postings call it: that of its attempt and its rank.
+// Name returns the task's name in postings: attempt ID, slash, rank.
 func (t *Task) Name() string { return fmt.Sprintf("%s/%d", t.attempt.r.ID, t.r.Rank) }
 
-// Live reports whether it may still cost something.
+// Live reports whether the task may still cost something.
 func (t *Task) Live() bool { return t.r.Until.IsZero() }
 
-// ended is when its program or its machine ended, whichever was first.
+// ended returns the end of its program or of its machine, whichever came first.
 func (t *Task) ended() time.Time {
 	if t.r.Over.IsZero() {
 		return t.r.Until
@@ -154,22 +153,22 @@ func (t *Task) ended() time.Time {
 	return t.r.Over
 }
 
-// Releasing reports whether its machine, or its seat there, is being given back.
+// Releasing reports whether its machine is being terminated, or its seat released.
 func (t *Task) Releasing() bool {
 	return t.r.Leaving != "" && t.Live() || t.instance != nil && t.instance.r.Release != ""
 }
 
-// GivenUp reports whether its machine was given up because its provider lists it no more.
+// GivenUp reports whether its machine was given up because the provider no longer lists it.
 func (t *Task) GivenUp() bool { return t.instance != nil && t.instance.r.Lost }
 
-// Taken reports whether the provider interrupted it, or said that it would and was given the
-// machine back early.
+// Taken reports whether the provider interrupted the task, or announced an interruption and got the machine back
+// early.
 func (t *Task) Taken() bool {
 	return !t.r.Until.IsZero() && (t.r.Cause == "interrupted" || !t.r.Noticed.IsZero() && t.r.End != "completed")
 }
 
-// Cost returns what it has cost by at at plain seconds: what its machine has since the
-// task took its seat, or its part of that where others had seats beside it.
+// Cost returns the cost of plain seconds up to at: the machine's cost since the task took its seat, or the task's
+// portion of it if others had seats beside it.
 func (t *Task) Cost(at time.Time) money.Amount {
 	switch {
 	case t.instance == nil:
@@ -180,7 +179,7 @@ func (t *Task) Cost(at time.Time) money.Amount {
 	return t.instance.Cost(at).Sub(t.r.Before)
 }
 
-// Rented is from when on its machine is billed.
+// Rented returns when billing of its machine began.
 func (t *Task) Rented() time.Time {
 	if t.instance != nil {
 		return t.instance.r.From
@@ -188,7 +187,8 @@ func (t *Task) Rented() time.Time {
 	return t.r.From
 }
 
-// Rate is the price of an hour of its machine, or of its part of that: of now, or of its last hour.
+// Rate returns the hourly price of its machine, or of its portion of it: the current price, or that of its last
+// hour once it has ended.
 func (t *Task) Rate() money.Rate {
 	if t.instance == nil {
 		return t.r.LastRate
@@ -199,7 +199,7 @@ func (t *Task) Rate() money.Rate {
 // Beside reports whether others have seats on its machine too.
 func (t *Task) Beside() bool { return t.instance != nil && len(t.instance.r.Seats) > 1 }
 
-// TaskOf is the task of a posting's name, over or not, or nil.
+// TaskOf returns the task with the given name in postings, ended or not, or nil.
 func (s *State) TaskOf(name string) *Task {
 	attempt, rank, ok := strings.Cut(name, "/")
 	n, err := strconv.Atoi(rank)

@@ -12,11 +12,11 @@ import (
 
 // Split returns what each cause adds to the cost between two periods. The parts add up to the difference exactly.
 //
-// Machine time of a period costs C = w · e · (1 + f + i) · Σ s·p: w the work done, e useful machine time for a unit of
-// it, f and i lost and waiting time as shares of the useful, s the share of each machine in all time, p its price. Each
-// factor's part is its Shapley value: the mean, over all orders in which the six could have changed, of what the cost
-// changes when this one does. What has no time is compared as it is. A part that rounding alone can make is zero, and
-// the largest part has what it was.
+// Machine time of a period costs C = w · e · (1 + f + i) · Σ s·p: w is the work done, e the useful machine time per
+// unit of work, f and i the lost and the waiting time relative to the useful, s the share of each machine in all
+// time, p its price. The part of each factor is its Shapley value: the mean change of the cost when this factor
+// changes, over all orders in which the six factors can change. Costs without a time are compared directly. Parts
+// within the rounding error become zero; the largest part absorbs them.
 func Split(before, after *Period) Parts {
 	parts := split(before, after)
 	parts.fold(before.rounding().Add(after.rounding()))
@@ -35,7 +35,7 @@ func split(before, after *Period) Parts {
 		a = b.idle()
 	case a.usable() && len(before.machines) == 0:
 		b = a.idle()
-	default: // a period has machine time and none of it useful: each use is compared with itself
+	default: // one period has machine time but no useful time: compare each use directly
 		for c := range maps.Keys(causesOfTime) {
 			parts[c] = parts[c].Add(after.byUse[c].Sub(before.byUse[c]))
 		}
@@ -49,23 +49,23 @@ func split(before, after *Period) Parts {
 
 var causesOfTime = map[Cause]bool{Volume: true, Failures: true, Waiting: true}
 
-// factors are those of a period.
+// factors holds the factors of a period's cost.
 type factors struct {
 	work, efficiency, lost, waiting *big.Rat
 	shares, prices                  map[machine]*big.Rat
 }
 
-// usable reports whether the cost of the period is the product of its factors.
+// usable reports whether the cost of the period is a product of factors.
 func (f *factors) usable() bool { return f != nil }
 
-// idle is a period in which no work was done, and all else was like f.
+// idle returns the factors of a period without work and otherwise equal to f.
 func (f *factors) idle() *factors {
 	empty := *f
 	empty.work = new(big.Rat)
 	return &empty
 }
 
-// factorsOf is nil where a period has no useful time.
+// factorsOf returns nil if the period has no useful time.
 func factorsOf(p *Period) *factors {
 	work, useful := new(big.Rat).SetFloat64(p.work), int64(p.time[Volume])
 	if useful == 0 || work == nil || work.Sign() <= 0 {
@@ -85,14 +85,15 @@ func factorsOf(p *Period) *factors {
 	return f
 }
 
-// order is the factors, each with its cause; the place is its bit.
+// order lists the causes of the factors; the index of each is its bit in a set.
 var order = [...]Cause{Volume, Efficiency, Failures, Waiting, Mix, Price}
 
-// weights are how often, of all orders of six, n given others have changed before one does: n! (5 - n)! / 6!.
+// weights[n] is the share of the orders of six in which exactly n given factors change before another: n! (5 - n)!
+// / 6!.
 var weights = [...]*big.Rat{big.NewRat(120, 720), big.NewRat(24, 720), big.NewRat(12, 720), big.NewRat(12, 720),
 	big.NewRat(24, 720), big.NewRat(120, 720)}
 
-// shapley is what each factor adds to the cost of machine time, exact.
+// shapley returns what each factor adds to the cost of machine time.
 func shapley(before, after *factors) Parts {
 	const all = 1 << len(order)
 	average := averages(before, after)
@@ -132,8 +133,8 @@ func ones(set int) (n int) {
 	return n
 }
 
-// averages are the price of an hour over the shares and prices of before and after: by bit 0 the shares are those of
-// after, by bit 1 the prices. A machine of one period only has that period's price in both, so that it is all mix.
+// averages returns the mean hourly price for both sets of shares and prices: bit 0 selects the shares of after, bit
+// 1 the prices of after. A machine of one period only has that period's price in both, so all its effect is mix.
 func averages(before, after *factors) (list [4]*big.Rat) {
 	known := map[machine]bool{}
 	for _, f := range []*factors{before, after} {
@@ -169,8 +170,8 @@ func compare(a, b machine) int {
 		b.provider+"\x00"+b.region+"\x00"+b.sku+"\x00"+string(b.capacity))
 }
 
-// rounded cuts the parts off at 1e-12, towards zero. The largest part gets what that leaves, so that they add up to the
-// whole, which is a count of 1e-12.
+// rounded truncates the parts to 1e-12, towards zero. The largest part gets the rest, so the parts add up to the
+// whole, which is a multiple of 1e-12.
 func rounded(exact []*big.Rat) Parts {
 	left, parts := new(big.Rat), Parts{}
 	for i, c := range order {
@@ -186,17 +187,17 @@ func rounded(exact []*big.Rat) Parts {
 func amountOf(picos *big.Int) money.Amount {
 	amount, ok := money.FromBig(picos)
 	if !ok {
-		panic("variance: a part beyond all amounts")
+		panic("variance: a part overflows money.Amount")
 	}
 	return amount
 }
 
-// largest is the cause of the largest part, up or down, the earlier of equals.
+// largest returns the cause of the largest part by absolute value; the earlier one on a tie.
 func (p Parts) largest() Cause {
 	return slices.MaxFunc(Causes, func(a, b Cause) int { return size(p[a]).Cmp(size(p[b])) })
 }
 
-// fold gives the parts that are no larger than least to the largest part: they add up as before.
+// fold moves the parts of at most least into the largest part. The sum does not change.
 func (p Parts) fold(least money.Amount) {
 	most := p.largest()
 	for _, c := range Causes {

@@ -1,5 +1,5 @@
-// Package variance says why the cost of one period differs from that of another: it splits the difference into parts
-// with one cause each, which add up to it exactly.
+// Package variance explains why the cost of one period differs from that of another. It splits the difference into
+// parts with one cause each, which add up to it exactly.
 package variance
 
 import (
@@ -15,66 +15,66 @@ import (
 	"scrimp/internal/market"
 )
 
-// Cause is why cost changed.
+// Cause is the reason of a change in cost.
 type Cause string
 
-// The causes, in the order in which they are shown.
+// The causes, in display order.
 const (
-	Volume     Cause = "volume"     // more or less work was done
-	Price      Cause = "price"      // the same machine, bought in the same way, had another price
-	Mix        Cause = "mix"        // other machines, or more of them spot, on-demand or reserved
-	Efficiency Cause = "efficiency" // the same work took another time of machines
-	Failures   Cause = "failures"   // time was lost to interruptions and failures
-	Waiting    Cause = "waiting"    // start-up, idle machines and reserved time that nobody used
-	Unmatched  Cause = "unmatched"  // no machine time with a price: disks, transfer, fees
+	Volume     Cause = "volume"     // more or less work
+	Price      Cause = "price"      // another price for the same machine at the same capacity
+	Mix        Cause = "mix"        // other machines, or another share of spot, on-demand or reserved
+	Efficiency Cause = "efficiency" // another machine time for the same work
+	Failures   Cause = "failures"   // time lost to interruptions and failures
+	Waiting    Cause = "waiting"    // start-up, idle machines and unused reserved time
+	Unmatched  Cause = "unmatched"  // costs without priced machine time: disks, transfer, fees
 )
 
-// Causes are all of them.
+// Causes lists all causes.
 var Causes = []Cause{Volume, Price, Mix, Efficiency, Failures, Waiting, Unmatched}
 
-// Parts are what each cause adds to the cost, of one currency.
+// Parts holds what each cause adds to the cost, in one currency.
 type Parts map[Cause]money.Amount
 
-// machine is what is bought: one price is compared with another only of the same.
+// machine identifies a kind of machine. Prices are compared only within one kind.
 type machine struct {
 	provider, region, sku string
 	capacity              market.Capacity
 }
 
-// bought is how long a machine was paid for, and what it cost.
+// bought is the paid time of a machine and its cost.
 type bought struct {
 	time   time.Duration
 	amount money.Amount
 }
 
-// Period is what a period had, of one group and currency.
+// Period collects the costs of one period, of one group and currency.
 type Period struct {
 	cost     money.Amount
-	gross    money.Amount // of charges, with those below zero as above
+	gross    money.Amount // sum of the absolute values of the charges
 	charges  int64
 	work     float64 // ns of standard work
 	time     map[Cause]time.Duration
 	machines map[machine]bought
-	untimed  Parts // amounts without a time, by their cause
-	byUse    Parts // of machine time, by the cause of its use: what is compared where there is no useful time
+	untimed  Parts // amounts without a time, by cause
+	byUse    Parts // of machine time, by the cause of its use; compared directly if there is no useful time
 }
 
-// NewPeriod has nothing.
+// NewPeriod returns an empty period.
 func NewPeriod() *Period {
 	return &Period{time: map[Cause]time.Duration{}, machines: map[machine]bought{}, untimed: Parts{}, byUse: Parts{}}
 }
 
-// Cost is what the period cost.
+// Cost returns the cost of the period.
 func (p *Period) Cost() money.Amount { return p.cost }
 
-// rounding is how far rounding alone can move a part: a charge may be 1e-9 off, which charge.Stream spares a row of its
-// own, and the work is a sum of floats, right to 1e-9 of it.
+// rounding bounds the effect of rounding on a part. A charge may be off by 1e-9, which charge.Stream does not
+// report as a row of its own, and the work is a sum of floats with a relative error of 1e-9.
 func (p *Period) rounding() money.Amount {
 	share := new(big.Int).Quo(p.gross.Big(), big.NewInt(1e9))
 	return amountOf(share.Add(share, new(big.Int).Mul(big.NewInt(p.charges), big.NewInt(1000))))
 }
 
-// causes are what time of each use is counted as. Open time counts as useful until it is known what became of it.
+// causes maps each use of time to a cause. Open time counts as useful until its use is known.
 var causes = map[ledger.Use]Cause{ledger.Useful: Volume, ledger.Open: Volume, ledger.Lost: Failures,
 	ledger.StartUp: Waiting, ledger.Idle: Waiting}
 
@@ -88,7 +88,7 @@ func (p *Period) Add(c *charge.Charge) {
 	}
 	if !c.Timed || c.Amount.Sign() <= 0 {
 		if cause == Volume {
-			cause = Price // a price that came late, or a credit
+			cause = Price // a late price, or a credit
 		}
 		p.untimed[cause] = p.untimed[cause].Add(c.Amount)
 		return
@@ -107,19 +107,19 @@ func (p *Period) Add(c *charge.Charge) {
 	}
 }
 
-// Jobs sums the cost of jobs in both periods.
+// Jobs holds the cost of each job in both periods.
 type Jobs map[string][2]money.Amount
 
-// Job is what a job cost in both periods.
+// Job is the cost of one job in both periods.
 type Job struct {
 	Job           string
 	Before, After money.Amount
 }
 
-// Change is how much more it cost.
+// Change returns the increase of its cost.
 func (j Job) Change() money.Amount { return j.After.Sub(j.Before) }
 
-// Most are the n jobs whose cost changed the most, up or down.
+// Most returns the n jobs whose cost changed the most, up or down.
 func (j Jobs) Most(n int) (list []Job) {
 	for name, cost := range j {
 		if cost[0] != cost[1] {

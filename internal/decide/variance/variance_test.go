@@ -26,7 +26,7 @@ func periodOf(list []charge.Charge) *variance.Period {
 	return p
 }
 
-// anyCharges draws charges of every kind, also some that the ledger never makes.
+// anyCharges draws charges of every kind, including some that the ledger never produces.
 func anyCharges(t *rapid.T, name string) (list []charge.Charge) {
 	for range rapid.IntRange(0, 20).Draw(t, name) {
 		c := charge.Charge{Amount: money.Picos(rapid.Int64Range(-1e15, 1e15).Draw(t, "amount")), Currency: "USD",
@@ -46,7 +46,7 @@ func anyCharges(t *rapid.T, name string) (list []charge.Charge) {
 // The parts of any two periods add up to their difference exactly.
 func TestSplit_AddsUpExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		for range 10 { // of the hundred checks of rapid: 1,000 pairs
+		for range 10 { // with the hundred checks of rapid: 1,000 pairs
 			before, after := periodOf(anyCharges(t, "before")), periodOf(anyCharges(t, "after"))
 			var sum money.Amount
 			for c, a := range variance.Split(before, after) {
@@ -62,7 +62,8 @@ func TestSplit_AddsUpExactly(t *testing.T) {
 	})
 }
 
-// month draws a team's month: jobs on spot and on-demand machines of two types, with lost time, start-up and idle machines.
+// month draws a month of a team: jobs on spot and on-demand machines of two types, with lost time, start-up and
+// idle machines.
 func month(r *rand.Rand, jobs int) (list []charge.Charge) {
 	rates := map[string]money.Rate{"a spot": 1e12, "a on-demand": 3e12, "b spot": 4e12, "b on-demand": 11e12}
 	for n := range jobs {
@@ -87,7 +88,7 @@ func month(r *rand.Rand, jobs int) (list []charge.Charge) {
 	return list
 }
 
-// planted changes one cause by a factor: x is 1.4 or so.
+// planted changes one cause by a factor x of about 1.4.
 var planted = map[variance.Cause]func(c *charge.Charge, x float64) []charge.Charge{
 	variance.Volume: func(c *charge.Charge, x float64) []charge.Charge { return []charge.Charge{longer(*c, x)} },
 	variance.Price:  func(c *charge.Charge, x float64) []charge.Charge { return []charge.Charge{dearer(*c, x)} },
@@ -142,7 +143,7 @@ func with(list []charge.Charge, cause variance.Cause, x float64) (changed []char
 	return changed
 }
 
-// A change of one cause alone in the same month is its part to the last cent; the others are nothing.
+// If one cause alone changes, its part is the whole difference to the last cent; the others are zero.
 func TestSplit_OneCauseAloneIsItsOwnPart(t *testing.T) {
 	for _, cause := range variance.Causes {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -150,7 +151,7 @@ func TestSplit_OneCauseAloneIsItsOwnPart(t *testing.T) {
 			list := month(r, 20)
 			before := periodOf(list)
 			changed := with(list, cause, 1.1+0.8*r.Float64())
-			if cause == variance.Failures || cause == variance.Waiting { // of the useful time alone is what all shares are of
+			if cause == variance.Failures || cause == variance.Waiting { // shares are relative to the useful time
 				for i := range changed {
 					changed[i].Work = list[0].Work
 				}
@@ -171,8 +172,8 @@ func TestSplit_OneCauseAloneIsItsOwnPart(t *testing.T) {
 	}
 }
 
-// Of two months with other jobs, one cause changed by half, that cause has the largest part in at least 95 % of
-// the cases.
+// For two months with different jobs and one cause changed by half, that cause has the largest part in at least 95
+// % of the cases.
 func TestSplit_FindsTheCauseAmongOtherJobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, cause := range variance.Causes {
@@ -199,9 +200,9 @@ func size(a money.Amount) money.Amount {
 	return a
 }
 
-// 10 hours of work at $1 an hour cost $10. Twice as much work at $1.50 costs $30: of the $20 more, volume is $12.50
-// (10 h · $1 to 20 h, at the mean price of $1.25) and price $7.50 ($0.50 at the mean of 15 h).
-func TestSplit_OfTheExample(t *testing.T) {
+// 10 hours of work at $1 per hour cost $10; twice the work at $1.50 costs $30. Of the $20 more, volume is $12.50
+// (10 h to 20 h at the mean price of $1.25) and price $7.50 ($0.50 at the mean of 15 h).
+func TestSplit_MatchesTheExample(t *testing.T) {
 	period := func(hours int, rate money.Rate) *variance.Period {
 		c := charge.Charge{Category: ledger.Compute, Use: ledger.Useful, Timed: true, Time: time.Duration(hours) * time.Hour,
 			Amount: rate.Until(time.Duration(hours) * time.Hour), Source: charge.Source{Work: 1}}
@@ -214,21 +215,21 @@ func TestSplit_OfTheExample(t *testing.T) {
 			t.Errorf("%s is %v, want %v", c, parts[c], want)
 		}
 	}
-	// Of nothing before, all is volume.
+	// After an empty period all is volume.
 	if parts := variance.Split(variance.NewPeriod(), period(10, 1e12)); parts[variance.Volume] != money.Picos(10e12) {
 		t.Error(parts)
 	}
 }
 
-func TestJobs_MostAreThoseThatMoved(t *testing.T) {
+func TestMost_ReturnsTheLargestChanges(t *testing.T) {
 	jobs := variance.Jobs{"up": {money.Picos(1), money.Picos(9)}, "down": {money.Picos(20), {}}, "same": {money.Picos(5), money.Picos(5)}, "up2": {{}, money.Picos(8)}}
 	if got := fmt.Sprint(jobs.Most(3)); got != fmt.Sprint([]variance.Job{{"down", money.Picos(20), money.Amount{}}, {"up", money.Picos(1), money.Picos(9)}, {"up2", money.Amount{}, money.Picos(8)}}) {
 		t.Error(got)
 	}
 }
 
-// At constant prices and paces, twice the work is all volume: what the last digits of charges round is no cause, and
-// neither is what a sum of floats is off.
+// At constant prices and paces, twice the work is all volume: neither the rounding of charges nor that of a sum of
+// floats counts as a cause.
 func TestSplit_RoundingIsNoCause(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 200 {

@@ -160,19 +160,23 @@ func (c *Case) holds(peak size.Bytes, take catalog.Listing, f catalog.Filter) (V
 		gigabytes(peak), name), ""
 }
 
+// listPriced reports whether an offer has an on-demand list price in dollars.
+func listPriced(l *catalog.Listing) bool {
+	return l.Offer.Capacity == market.OnDemand && l.Plain() && l.Quote.Priced && l.Offer.Currency == money.USD
+}
+
 // rank counts the machine types with or without accelerators, as l has, and those that are cheaper.
 func (c *Case) rank(l catalog.Listing) (below, all int) {
 	price := l.Quote.Rate
 	for _, o := range c.Offers { // on-demand prices are compared with each other
-		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider &&
-			o.Offer.Capacity == market.OnDemand && o.Plain() && o.Quote.Priced && o.Offer.Currency == "USD" {
+		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider && listPriced(&o) {
 			price = max(price, o.Quote.Rate)
 		}
 	}
 	seen := map[string]bool{}
 	for _, o := range c.Offers {
 		name := o.Offer.Provider + "/" + o.Offer.Machine
-		if !o.Plain() || !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand ||
+		if !listPriced(&o) ||
 			(o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
 			continue
 		}
@@ -280,15 +284,9 @@ func checkpoints(c *Case) (Verdict, string, string) {
 		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)),
 			"checkpoint.interval: auto follows what a save costs and how often machines are interrupted"
 	}
-	if grace := time.Duration(j.Grace); grace > 0 && c.onSpot() {
-		f := c.wanted()
-		f.Capacity = []market.Capacity{market.Spot}
-		for _, l := range (catalog.Catalog{Listings: c.Offers}).Match(f) {
-			if l.RuleSource != "" && l.Offer.Notice > 0 && grace > l.Offer.Notice {
-				return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(grace), l.Offer.Provider,
-					draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
-			}
-		}
+	if l, ok := c.shortNotice(); ok {
+		return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(time.Duration(j.Grace)), l.Offer.Provider,
+			draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
 	}
 	for _, r := range c.Runs {
 		if r.Checkpoints > 0 {
@@ -298,6 +296,22 @@ func checkpoints(c *Case) (Verdict, string, string) {
 	}
 	return Pass, fmt.Sprintf("%s, every %s; not seen to work yet", j.Checkpoint.Dir,
 		cmp.Or(j.Checkpoint.Interval, "auto")), ""
+}
+
+// shortNotice is the first spot offer of the job that gives less notice than the grace that the job wants.
+func (c *Case) shortNotice() (catalog.Listing, bool) {
+	grace := time.Duration(c.Job.Grace)
+	if grace <= 0 || !c.onSpot() {
+		return catalog.Listing{}, false
+	}
+	f := c.wanted()
+	f.Capacity = []market.Capacity{market.Spot}
+	for _, l := range (catalog.Catalog{Listings: c.Offers}).Match(f) {
+		if l.RuleSource != "" && l.Offer.Notice > 0 && grace > l.Offer.Notice {
+			return l, true
+		}
+	}
+	return catalog.Listing{}, false
 }
 
 // mostResume is how long it may take until a program goes on.

@@ -173,6 +173,14 @@ func (d *draft) skyResources(v *yaml.Node) {
 	}
 }
 
+// skyPlace is the region or zone of an infra, such as aws/us-east-1; false: it names none, or is a Kubernetes cluster.
+func skyPlace(infra string) (string, bool) {
+	parts := strings.Split(infra, "/")
+	place := parts[len(parts)-1]
+	cluster := strings.HasPrefix(infra, "k8s") || strings.HasPrefix(infra, "kubernetes")
+	return place, len(parts) > 1 && place != "*" && !cluster
+}
+
 // skyResource carries one field of resources over to r, or to kinds where it names several accelerators.
 func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, prefix string) {
 	switch k := key.Value; k {
@@ -193,9 +201,8 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	case "cloud":
 		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 	case "infra":
-		parts := strings.Split(v.Value, "/")
-		place := parts[len(parts)-1]
-		if len(parts) == 1 || place == "*" || strings.HasPrefix(v.Value, "k8s") || strings.HasPrefix(v.Value, "kubernetes") {
+		place, ok := skyPlace(v.Value)
+		if !ok {
 			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 			return
 		}

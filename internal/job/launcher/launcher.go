@@ -5,6 +5,7 @@
 package launcher
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -190,10 +191,11 @@ func (s *Settings) sharding(name, value, where string) {
 		}
 		set(v, ok)
 	case "strategy", "trainer-strategy":
-		if _, number := strconv.Atoi(word); number != nil && word != "" && word != "true" && word != "false" {
-			v, ok := strategies[word]
-			set(v, ok)
+		if _, err := strconv.Atoi(word); err == nil || slices.Contains([]string{"", "true", "false"}, word) {
+			break // it names no strategy
 		}
+		v, ok := strategies[word]
+		set(v, ok)
 	case "use-fsdp":
 		if word != "false" {
 			s.usual = Said{FSDP, where}

@@ -123,20 +123,28 @@ func (s script) savesTo(command string) []place {
 	var found []place
 	for _, o := range s.options {
 		_, said := given(command, o.name)
-		if d := below(o.value); !said && !o.loads && saving.MatchString(strings.ToLower(o.name)) && d != "" {
+		if d := below(o.value); !said && !o.loads && isSaving(o.name) && d != "" {
 			found = append(found, place{o.name, d, fmt.Sprintf("the default of %s in %s", o.name, s.file), nil})
 		}
 	}
+	return append(found, s.assigns()...)
+}
+
+// isSaving reports whether a name speaks of saving.
+func isSaving(name string) bool { return saving.MatchString(strings.ToLower(name)) }
+
+// assigns are the folders that the script itself names: in its variables, and in calls of torch.save.
+func (s script) assigns() (found []place) {
 	for _, m := range assigned.FindAllStringSubmatch(s.text, -1) {
 		if strings.HasSuffix(strings.ToLower(m[1]), "path") && !strings.Contains(m[2], "/") { // such as last
 			continue
 		}
-		if d := below(m[2]); saving.MatchString(strings.ToLower(m[1])) && d != "" {
+		if d := below(m[2]); isSaving(m[1]) && d != "" {
 			found = append(found, place{m[1], d, fmt.Sprintf("%s has %s = %q", s.file, m[1], m[2]), nil})
 		}
 	}
 	for _, m := range computed.FindAllStringSubmatch(s.text, -1) {
-		if !saving.MatchString(strings.ToLower(m[1])) {
+		if !isSaving(m[1]) {
 			continue
 		}
 		text, _ := values{s.text, s.file}.of(strings.TrimRight(m[2], " ,"))

@@ -139,13 +139,12 @@ func (s script) work(p progress, command string) (steps, why string) {
 		name, unit = epochOption, "; its steps are epochs"
 	}
 	for _, o := range s.options { // what the command says goes first
-		if v, is := given(command, o.name); is && name.MatchString(o.name) && v != "" && strings.Trim(v, "0123456789") == "" {
+		if v, is := given(command, o.name); is && name.MatchString(o.name) && isCount(v) {
 			return v, fmt.Sprintf("the command says %s %s%s", o.name, v, unit)
 		}
 	}
 	for _, o := range s.options {
-		if v := strings.ReplaceAll(o.value, "_", ""); name.MatchString(o.name) && v != "" && v != "0" &&
-			strings.Trim(v, "0123456789") == "" {
+		if v := strings.ReplaceAll(o.value, "_", ""); name.MatchString(o.name) && isCount(v) && v != "0" {
 			return v, fmt.Sprintf("the default of %s%s", o.name, unit)
 		}
 	}
@@ -156,3 +155,6 @@ func (s script) work(p progress, command string) (steps, why string) {
 	}
 	return "", ""
 }
+
+// isCount reports whether the text is a whole number in digits.
+func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

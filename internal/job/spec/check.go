@@ -119,32 +119,40 @@ func (c *checker) program() {
 			"keep it under secrets only")
 		c.wrong(slices.Contains(j.Inherit[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
 	}
-	for _, p := range []struct{ field, text string }{{"progress.pattern", j.Progress.Pattern},
-		{"progress.saved", j.Progress.Saved}} {
-		if p.text == "" {
-			continue
-		}
-		re, err := regexp.Compile(p.text)
-		if err != nil {
-			c.wrong(true, p.field, "is not a regular expression ("+
-				strings.TrimPrefix(err.Error(), "error parsing regexp: ")+")", "scrimp uses Go's form, RE2")
-			continue
-		}
-		named := slices.ContainsFunc(re.SubexpNames(), func(s string) bool { return s != "" })
-		c.wrong(p.field == "progress.pattern" && !named, p.field, "has no named group",
-			"name what is found, such as step (?P<step>\\d+)")
+	c.pattern("progress.pattern", j.Progress.Pattern, true)
+	c.pattern("progress.saved", j.Progress.Saved, false)
+	c.signal()
+	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
+		"give an http or https URL")
+}
+
+// pattern checks a regular expression. finds: it has to name what it finds.
+func (c *checker) pattern(field, text string, finds bool) {
+	if text == "" {
+		return
 	}
-	m := signalForm.FindStringSubmatch(j.Signal)
-	c.wrong(j.Signal != "" && m == nil, "signal", fmt.Sprintf("is %q", j.Signal),
+	re, err := regexp.Compile(text)
+	if err != nil {
+		c.wrong(true, field, "is not a regular expression ("+
+			strings.TrimPrefix(err.Error(), "error parsing regexp: ")+")", "scrimp uses Go's form, RE2")
+		return
+	}
+	named := slices.ContainsFunc(re.SubexpNames(), func(s string) bool { return s != "" })
+	c.wrong(finds && !named, field, "has no named group", "name what is found, such as step (?P<step>\\d+)")
+}
+
+// signal checks the signal before the end, and how long before the end it comes.
+func (c *checker) signal() {
+	text := c.j.Signal
+	m := signalForm.FindStringSubmatch(text)
+	c.wrong(text != "" && m == nil, "signal", fmt.Sprintf("is %q", text),
 		"write TERM, INT, HUP, USR1 or USR2, with @90s for how long before the end")
 	if m != nil && m[1] != "" {
 		d, err := time.ParseDuration(m[1])
-		c.wrong(err != nil || d <= 0, "signal", fmt.Sprintf("is %q", j.Signal), "write the time before the end as @90s")
+		c.wrong(err != nil || d <= 0, "signal", fmt.Sprintf("is %q", text), "write the time before the end as @90s")
 		c.wrong(d > quantity.Decade, "signal", "is more than ten years before the end",
 			"write the time before the end as @90s")
 	}
-	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
-		"give an http or https URL")
 }
 
 func (c *checker) environment(field string, env map[string]string) {

@@ -123,14 +123,23 @@ func (c Catalog) Nearly(f Filter) []Wish {
 
 // Takes reports whether l is one that f asks for.
 func (f Filter) Takes(l Listing) bool {
-	o := l.Offer
-	return f.takesAccelerator(l) && o.CPUs >= f.CPUs && (f.MostCPUs == 0 || o.CPUs <= f.MostCPUs) &&
-		o.Memory >= f.RAM && (f.MostRAM == 0 || o.Memory <= f.MostRAM) &&
+	o := &l.Offer
+	return f.takesAccelerator(l) && f.takesSize(o) && f.takesPlace(o) &&
 		(len(f.Capacity) == 0 || slices.Contains(f.Capacity, o.Capacity)) &&
 		(f.MaxRate == 0 || l.Quote.Priced && l.Quote.Rate <= f.MaxRate) &&
-		(len(f.Zones) == 0 || o.Zone != "" && matchAny(f.Zones, o.Zone)) &&
 		matchAny(f.Terms, cmp.Or(string(l.Term), NoTerm)) && matchAny(f.Platforms, cmp.Or(l.Platform, Raw)) &&
-		matchAny(f.Providers, o.Provider) && matchAny(f.Machines, o.Machine) &&
+		matchAny(f.Machines, o.Machine)
+}
+
+// takesSize reports whether the machine has as many processors and as much memory as f asks for.
+func (f *Filter) takesSize(o *market.Offer) bool {
+	return o.CPUs >= f.CPUs && (f.MostCPUs == 0 || o.CPUs <= f.MostCPUs) &&
+		o.Memory >= f.RAM && (f.MostRAM == 0 || o.Memory <= f.MostRAM)
+}
+
+// takesPlace reports whether f asks for the offer's provider, zone and region. A pattern of a region may match a zone.
+func (f *Filter) takesPlace(o *market.Offer) bool {
+	return matchAny(f.Providers, o.Provider) && (len(f.Zones) == 0 || o.Zone != "" && matchAny(f.Zones, o.Zone)) &&
 		(matchAny(f.Regions, o.Region) || o.Zone != "" && matchAny(f.Regions, o.Zone))
 }
 

@@ -32,19 +32,25 @@ func (l *Listing) terms(r map[string]string) Skip {
 	case r["upfront"]+r["hourly"] == "":
 		return Skip{Why: BadRow, Detail: fmt.Sprintf("%s says neither upfront nor hourly", term)}
 	}
-	if r["upfront"] != "" {
-		if l.Upfront, err = money.Parse(r["upfront"]); err != nil {
-			return Skip{Why: BadPrice, Detail: r["upfront"]}
+	return l.commitment(r["upfront"], r["hourly"])
+}
+
+// commitment reads the price of a term of years: what is paid up front, by the hour, or both.
+func (l *Listing) commitment(upfront, hourly string) Skip {
+	var err error
+	if upfront != "" {
+		if l.Upfront, err = money.Parse(upfront); err != nil {
+			return Skip{Why: BadPrice, Detail: upfront}
 		}
 	}
-	if r["hourly"] != "" {
-		if l.Hourly, err = money.ParseRate(r["hourly"]); err != nil {
-			return Skip{Why: BadPrice, Detail: r["hourly"]}
+	if hourly != "" {
+		if l.Hourly, err = money.ParseRate(hourly); err != nil {
+			return Skip{Why: BadPrice, Detail: hourly}
 		}
 	}
-	rate, ok := term.Effective(l.Upfront, l.Hourly)
+	rate, ok := l.Term.Effective(l.Upfront, l.Hourly)
 	if !ok {
-		return Skip{Why: BadPrice, Detail: fmt.Sprintf("upfront %s, hourly %s", r["upfront"], r["hourly"])}
+		return Skip{Why: BadPrice, Detail: fmt.Sprintf("upfront %s, hourly %s", upfront, hourly)}
 	}
 	if l.Quote.Priced && l.Quote.Rate != rate {
 		return Skip{Why: BadPrice, Detail: fmt.Sprintf("price %s, and %s up front and %s an hour are %s", l.Quote.Rate,

@@ -252,13 +252,21 @@ func awsShape(known catalog.Catalog, p awsProduct) (catalog.Listing, bool) {
 	if n, err := strconv.Atoi(a.GPUs); err == nil && n > 0 {
 		l.Offer.Accelerator, l.Offer.Accelerators = "unknown", n
 	}
-	if gbit, ok := strings.CutSuffix(strings.TrimPrefix(a.Network, "Up to "), " Gigabit"); ok &&
-		!strings.HasPrefix(a.Network, "Up to") {
-		if v, err := strconv.ParseFloat(gbit, 64); err == nil && v > 0 {
-			l.Network = catalog.Known(v)
-		}
+	if v, ok := awsNetwork(a.Network); ok {
+		l.Network = catalog.Known(v)
 	}
 	return l, true
+}
+
+// awsNetwork reads a bandwidth such as "3200 Gigabit". One that a machine has for a while only, such as "Up to 25
+// Gigabit", counts as unknown.
+func awsNetwork(text string) (gbit float64, ok bool) {
+	number, ok := strings.CutSuffix(text, " Gigabit")
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	return v, err == nil && v > 0
 }
 
 // object calls each with every key of the object that d is at; each reads its value.

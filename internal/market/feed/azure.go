@@ -31,43 +31,12 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 		if i.Machine != "" && i.Region != "" {
 			named++
 		}
-		if why, name, detail := i.unfit(); why != "" {
-			t.skip(why, name, detail)
+		sold, no := i.listings(p)
+		if no.Why != "" {
+			t.skip(no.Why, no.Name, no.Detail)
 			continue
 		}
-		shape, ok := p.Shapes.Machine("azure", i.Machine)
-		if !ok {
-			t.skip(catalog.NoMachine, i.Machine, "nothing else is known of it")
-			continue
-		}
-		currency, ok := catalog.ParseCurrency(i.Currency)
-		if !ok {
-			t.skip(catalog.BadCurrency, i.Machine, i.Currency)
-			continue
-		}
-		rate, why := catalog.ParsePrice(i.Retail.String())
-		if why != "" {
-			t.skip(why, i.Machine, i.Retail.String())
-			continue
-		}
-		q := market.Quote{At: p.At, Source: p.Source}
-		if i.Type == "Reservation" {
-			terms, ok := i.reservation()
-			if !ok {
-				t.skip(catalog.BadRow, i.Machine, fmt.Sprintf("reservationTerm %q", i.Term))
-				continue
-			}
-			rows = append(rows, sellFor(shape, i.Region, terms, currency, q))
-			continue
-		}
-		for _, terms := range i.savings() {
-			rows = append(rows, sellFor(shape, i.Region, terms, currency, q))
-		}
-		capacity := market.OnDemand
-		if strings.Contains(i.label(), "Spot") {
-			capacity = market.Spot
-		}
-		rows = append(rows, azureListing(p, shape, i.Region, capacity, rate, currency))
+		rows = append(rows, sold...)
 	}
 	if len(*answer.Items) > 0 && named == 0 {
 		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: none of %d items names a machine and a "+
@@ -94,6 +63,46 @@ type azureItem struct {
 		Term   string      `json:"term"`
 		Retail json.Number `json:"retailPrice"` // of an hour
 	} `json:"savingsPlan"`
+}
+
+// listings is what an item sells: a machine on demand or on spot and what it costs under savings plans, or a
+// reservation. If the item sells nothing that is known, the Skip says why.
+func (i azureItem) listings(p Page) ([]catalog.Listing, catalog.Skip) {
+	if why, name, detail := i.unfit(); why != "" {
+		return nil, catalog.Skip{Why: why, Name: name, Detail: detail}
+	}
+	skip := func(why, detail string) ([]catalog.Listing, catalog.Skip) {
+		return nil, catalog.Skip{Why: why, Name: i.Machine, Detail: detail}
+	}
+	shape, ok := p.Shapes.Machine("azure", i.Machine)
+	if !ok {
+		return skip(catalog.NoMachine, "nothing else is known of it")
+	}
+	currency, ok := catalog.ParseCurrency(i.Currency)
+	if !ok {
+		return skip(catalog.BadCurrency, i.Currency)
+	}
+	rate, why := catalog.ParsePrice(i.Retail.String())
+	if why != "" {
+		return skip(why, i.Retail.String())
+	}
+	q := market.Quote{At: p.At, Source: p.Source}
+	if i.Type == "Reservation" {
+		terms, ok := i.reservation()
+		if !ok {
+			return skip(catalog.BadRow, fmt.Sprintf("reservationTerm %q", i.Term))
+		}
+		return []catalog.Listing{sellFor(shape, i.Region, terms, currency, q)}, catalog.Skip{}
+	}
+	var rows []catalog.Listing
+	for _, terms := range i.savings() {
+		rows = append(rows, sellFor(shape, i.Region, terms, currency, q))
+	}
+	capacity := market.OnDemand
+	if strings.Contains(i.label(), "Spot") {
+		capacity = market.Spot
+	}
+	return append(rows, azureListing(p, shape, i.Region, capacity, rate, currency)), catalog.Skip{}
 }
 
 // years are how Azure names the length of a term.

@@ -16,10 +16,10 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// maxChunk is how many bytes of output an agent may send at once.
+// maxChunk bounds the output of one request, in bytes.
 const maxChunk = 4 << 20
 
-// Report takes what happened, and answers with orders.
+// Report records the events that an agent reports, and returns its orders.
 func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
@@ -56,7 +56,7 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Telemetry = measured
-	o.LogEnd = d.logged(r.Context(), store.RankLog(attempt, node), report.LogEnd)
+	o.LogEnd = d.resumeOffset(r.Context(), store.RankLog(attempt, node), report.LogEnd)
 	o.Exec = append(d.execsFor(api.Rank(attempt, node)), d.sessions.next(api.Rank(attempt, node))...)
 	reply.JSON(w, o)
 }
@@ -66,7 +66,8 @@ func otherRank(w http.ResponseWriter, node int) {
 		"speak for node "+strconv.Itoa(node)+", which it was given with", nil)
 }
 
-// logOf is the name of the output of the rank whose agent asks; the request says the same rank.
+// logOf returns the name of the output log of the rank that sends the request. The rank in the request must match
+// the token.
 func (d *Desk) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bool) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
@@ -79,7 +80,7 @@ func (d *Desk) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bo
 	return store.RankLog(attempt, node), true
 }
 
-// Logs appends output.
+// Logs appends output to the log of a rank.
 func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 	name, ok := d.logOf(w, r)
 	if !ok {
@@ -92,10 +93,10 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	chunk, ok := reply.Bytes(w, r, maxChunk)
-	if !ok || d.tooMuch(w, r, name, len(chunk)) {
+	if !ok || d.refuseTooMuch(w, r, name, len(chunk)) {
 		return
 	}
-	if end := d.logged(r.Context(), name, offset+int64(len(chunk))); end >= d.logLimit() {
+	if end := d.resumeOffset(r.Context(), name, offset+int64(len(chunk))); end >= d.logLimit() {
 		reply.JSON(w, api.LogEnd{Offset: end})
 		return
 	}
@@ -108,10 +109,9 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, api.LogEnd{Offset: end})
 }
 
-// tooMuch answers an agent whose program prints faster than its output is kept,
-// or where the server has no room for it. The program goes on; its output waits
-// on its machine, or is cut there.
-func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+// refuseTooMuch refuses output and returns true if the program prints faster than the server keeps it, or if the server
+// has no room. The program goes on; its output waits on its machine or is truncated there.
+func (d *Desk) refuseTooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	now := time.Now()
 	if err := d.Room.Full(0); err != nil {
 		w.Header().Set("Retry-After", "5")
@@ -119,7 +119,7 @@ func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int
 			"make room on it: jobs go on, and their output is sent again later", err)
 		return true
 	}
-	if d.overQuota(w, r, log, n) {
+	if d.refuseOverQuota(w, r, log, n) {
 		return true
 	}
 	ok, wait := d.Pace.TakeMany(log, float64(n), now)
@@ -135,8 +135,8 @@ func (d *Desk) tooMuch(w http.ResponseWriter, r *http.Request, log string, n int
 	return !ok
 }
 
-// overQuota answers an agent of a job whose team has used its disk.
-func (d *Desk) overQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+// refuseOverQuota refuses output and returns true if the job's team has used up its disk limit.
+func (d *Desk) refuseOverQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	attempt, _, _ := strings.Cut(log, "~")
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
@@ -151,21 +151,20 @@ func (d *Desk) overQuota(w http.ResponseWriter, r *http.Request, log string, n i
 	return err != nil
 }
 
-// LogEnd says how much of the output is kept.
+// LogEnd returns how much of the output the server has, in bytes.
 func (d *Desk) LogEnd(w http.ResponseWriter, r *http.Request) {
 	name, ok := d.logOf(w, r)
 	if !ok {
 		return
 	}
-	reply.JSON(w, api.LogEnd{Offset: d.logged(r.Context(), name, 0)})
+	reply.JSON(w, api.LogEnd{Offset: d.resumeOffset(r.Context(), name, 0)})
 }
 
-// What is kept of a program's output. A program that prints without end fills no
-// disk and keeps nobody waiting.
+// Limits on the output of programs. A program that prints without end must neither fill the disk nor delay others.
 const (
-	standardLogLimit = 1 << 30  // bytes of a rank of an attempt
-	LogRate          = 8 << 20  // bytes a second of a rank, on average
-	AllLogRate       = 64 << 20 // bytes a second of all together
+	standardLogLimit = 1 << 30  // bytes per rank of an attempt
+	LogRate          = 8 << 20  // bytes per second of a rank, on average
+	AllLogRate       = 64 << 20 // bytes per second of all ranks together
 )
 
 func (d *Desk) logLimit() int64 {
@@ -175,9 +174,9 @@ func (d *Desk) logLimit() int64 {
 	return standardLogLimit
 }
 
-// logged returns up to where an agent need not send the output of that name: what
-// is kept, and once that is as much as is kept at all, everything it has.
-func (d *Desk) logged(ctx context.Context, name string, has int64) int64 {
+// resumeOffset returns the offset from which an agent must send the named output: the end of what the server has,
+// or, once that has reached the limit, all that the agent has.
+func (d *Desk) resumeOffset(ctx context.Context, name string, has int64) int64 {
 	end, err := d.Log.LogEnd(ctx, name)
 	limit := d.logLimit()
 	if err != nil || end < limit {
@@ -194,7 +193,7 @@ func (d *Desk) logged(ctx context.Context, name string, has int64) int64 {
 	if kept, _ := d.Log.LogEnd(ctx, name); !known && kept < limit+int64(maxChunk) {
 		word := fmt.Sprintf("\nscrimp: the output is longer than %d MiB; the rest is not kept\n", limit>>20)
 		if _, err := d.Log.AppendLog(ctx, name, kept, []byte(word)); err != nil {
-			d.Errors.Warn("end of a log not marked", "log", name, "error", err)
+			d.Errors.Warn("cannot mark the end of a log", "log", name, "error", err)
 		}
 	}
 	return end

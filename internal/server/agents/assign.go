@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// assign is what the agent of a rank of the attempt has to do.
+// assign builds the assignment for the agent of a rank of the attempt.
 func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node int) (api.Assignment, error) {
 	raw, _, err := d.Control.Spec(ctx, job.ID())
 	if err != nil {
@@ -27,26 +27,26 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 	}
 	j, err := spec.Decode(raw)
 	if err != nil {
-		d.Errors.Error("job file not read", "job", job.ID(), "error", err)
+		d.Errors.Error("cannot read the job file", "job", job.ID(), "error", err)
 	}
 	clock := d.Control.Clock()
-	env := d.tracked(job.ID())
+	env := d.wandbEnv(job.ID())
 	for k, v := range j.Env {
 		env[k] = v
 	}
-	maps.Copy(env, divided(j.Model))
-	command, args := d.configured(env, &job, j.Command, slices.Clone(j.Args))
+	maps.Copy(env, parallelismEnv(j.Model))
+	command, args := d.addParameters(env, &job, j.Command, slices.Clone(j.Args))
 	for i, v := range j.AnyOf {
 		if a.Variant() != "" && terms.Variant(j, i) == a.Variant() {
 			if len(args) > 0 {
 				args = append(args, v.Args...)
 			} else {
-				command += quoted(v.Args)
+				command += shellQuote(v.Args)
 			}
 			maps.Copy(env, v.Env)
 		}
 	}
-	if env[wandbRun] == "" { // switched off
+	if env[wandbRun] == "" { // the user switched it off
 		delete(env, wandbRun)
 		if env[wandbResume] == "allow" {
 			delete(env, wandbResume)
@@ -61,7 +61,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Signal: signal, SignalLead: lead, Grace: terms.Grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
 		Total:    j.Work.Steps, Epochs: j.Work.Epochs, Anew: job.Anew(),
-		Metric: j.Metric.Name, GPUs: asksGPUs(&j, a.Variant()),
+		Metric: j.Metric.Name, GPUs: requestsGPUs(&j, a.Variant()),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	d.values(&as, &j, a.Provider(), job.Secrets())
@@ -77,29 +77,29 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		as.Checkpoint.Seeded = job.Source() != nil
 		lender, _ := d.Lender(j.Checkpoint.Store, job.ID())
 		as.Checkpoint.Lent = lender != nil
-		as.WorkLent = lender != nil && !d.Here(a.Provider()) && // beside the server a bucket is a detour
-			job.Terms().Group == "" // whose members share one folder
+		as.WorkLent = lender != nil && !d.Here(a.Provider()) && // on the server's own host a bucket is a detour
+			job.Terms().Group == "" // members of a group share one folder
 	}
 	return as, nil
 }
 
-// The variables by which Weights & Biases goes on with a run.
+// The variables with which Weights & Biases continues a run.
 const (
 	wandbRun    = "WANDB_RUN_ID"
 	wandbResume = "WANDB_RESUME"
 )
 
-// tracked are the variables by which a job that goes on after an interruption has one run at Weights & Biases. A
-// project there has jobs of several people and data folders, which may have the same name: so the run has a part of the
-// installation's id.
-func (d *Desk) tracked(job string) map[string]string {
+// wandbEnv returns the variables that keep a job in one run at Weights & Biases across interruptions. A project there
+// can hold jobs of the same name from several people and data folders, so the run ID includes a part of the
+// installation's ID.
+func (d *Desk) wandbEnv(job string) map[string]string {
 	installation := ""
 	d.Control.ReadUncommitted(func(m *core.Machine) { installation = m.State().Installation() })
 	return map[string]string{wandbRun: job + "-" + installation[:min(8, len(installation))], wandbResume: "allow"}
 }
 
-// asksGPUs reports whether the job asks for GPUs, as the alternative that runs does.
-func asksGPUs(j *spec.Job, variant string) bool {
+// requestsGPUs reports whether the variant of the job that runs requests GPUs.
+func requestsGPUs(j *spec.Job, variant string) bool {
 	kind, _ := j.Resources.GPUs()
 	for i, v := range j.AnyOf {
 		if variant != "" && terms.Variant(*j, i) == variant && v.Resources.Accelerator != "" {
@@ -109,8 +109,8 @@ func asksGPUs(j *spec.Job, variant string) bool {
 	return kind != ""
 }
 
-// divided is how the program learns the way in which its job file divides the run over accelerators.
-func divided(m spec.Model) map[string]string {
+// parallelismEnv returns the variables that pass the parallelism settings of the job file to the program.
+func parallelismEnv(m spec.Model) map[string]string {
 	env := map[string]string{}
 	for name, value := range map[string]string{"SHARDING": m.Sharding, "TENSOR_PARALLEL": strconv.Itoa(m.Tensor),
 		"PIPELINE_PARALLEL": strconv.Itoa(m.Pipeline), "ACTIVATION_CHECKPOINTING": m.Checkpointing} {
@@ -121,7 +121,7 @@ func divided(m spec.Model) map[string]string {
 	return env
 }
 
-// checkpoints is how and where the job's checkpoints are kept.
+// checkpoints returns the settings for the job's checkpoints: where they go, and how often the program saves.
 func (d *Desk) checkpoints(j spec.Job, id string) api.Checkpoints {
 	interval := time.Duration(0)
 	d.Control.ReadUncommitted(func(m *core.Machine) {
@@ -137,11 +137,11 @@ func (d *Desk) checkpoints(j spec.Job, id string) api.Checkpoints {
 	}
 }
 
-// signalOf splits USR1@90s.
+// signalOf splits a signal setting such as USR1@90s.
 func signalOf(text string) (name string, lead time.Duration) {
 	name, span, ok := strings.Cut(strings.TrimPrefix(text, "SIG"), "@")
 	if ok {
-		lead, _ = time.ParseDuration(span) // validated
+		lead, _ = time.ParseDuration(span) // validated at submission
 	}
 	if name == "" {
 		name = "TERM"
@@ -149,8 +149,8 @@ func signalOf(text string) (name string, lead time.Duration) {
 	return name, lead
 }
 
-// quoted is args as a shell reads them, each after a space.
-func quoted(args []string) string {
+// shellQuote returns args quoted for a shell, each preceded by a space.
+func shellQuote(args []string) string {
 	var b strings.Builder
 	for _, a := range args {
 		b.WriteString(" '" + strings.ReplaceAll(a, "'", `'\''`) + "'")
@@ -158,15 +158,15 @@ func quoted(args []string) string {
 	return b.String()
 }
 
-// values are what was kept for the job apart from the log. What is of the submitter's shell reaches
-// the engine's machines only where they share the submitter's files.
+// values adds the secrets and shell variables that the vault keeps for the job. Variables of the submitter's shell
+// reach only machines that share the submitter's files.
 func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
-	v, err := d.Vault.Open(as.Job) // of a member that was taken up again with others
+	v, err := d.Vault.Open(as.Job) // set if the member was resumed with other values
 	if err == nil && len(v.Secrets)+len(v.Shell) == 0 {
 		v, err = d.Vault.Open(kept)
 	}
 	if err != nil {
-		d.Errors.Error("secrets not read", "job", as.Job, "error", err)
+		d.Errors.Error("cannot read the secrets", "job", as.Job, "error", err)
 	}
 	if as.Secrets = v.Secrets; d.Here(engine) {
 		as.Shell = v.Shell
@@ -175,10 +175,10 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
 	}
 }
 
-// configured tells the program of a trial its parameters, by flags and by the environment, and that of an array's
-// member its index.
-func (d *Desk) configured(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
-	d.indexed(env, job)
+// addParameters passes the parameters of a trial to its program, as flags and in the environment, and the index to a
+// member of an array.
+func (d *Desk) addParameters(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
+	d.addIndex(env, job)
 	var spec *study.Spec
 	config := 0
 	d.Control.Read(func(m *core.Machine) {
@@ -196,8 +196,8 @@ func (d *Desk) configured(env map[string]string, job *core.Job, command string, 
 	return spec.Command(command, args, texts)
 }
 
-// indexed tells the program of an array's member its index, by our names and by those of Slurm.
-func (d *Desk) indexed(env map[string]string, job *core.Job) {
+// addIndex sets the variables with the index of an array's member, under scrimp's names and Slurm's.
+func (d *Desk) addIndex(env map[string]string, job *core.Job) {
 	name := job.Terms().Group
 	d.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(name)

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	agentMoves = 16   // contents that one attempt may send and fetch at once
-	allMoves   = 1024 // and all together: each holds a buffer of 64 KiB
+	agentMoves = 16   // transfers of one attempt at once
+	allMoves   = 1024 // transfers of all attempts: each holds a buffer of 64 KiB
 )
 
-// blobs is the folder in which the server keeps what agents send.
+// blobs opens the folder for the blobs of agents on first use.
 type blobs struct {
 	mu     sync.Mutex
-	folder *blob.Folder // nil until it is wanted
+	folder *blob.Folder // nil until the first use
 }
 
 func (b *blobs) open(data string) (*blob.Folder, error) {
@@ -43,7 +43,7 @@ func (b *blobs) open(data string) (*blob.Folder, error) {
 	return b.folder, nil
 }
 
-// jobOfAttempt returns the job of an attempt that is live.
+// jobOfAttempt returns the job of a live attempt.
 func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
@@ -53,7 +53,7 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 	return job, live
 }
 
-// inputsOf is the name under which the work folder of an attempt that is live is kept.
+// inputsOf returns the name of the work folder of a live attempt.
 func (d *Desk) inputsOf(attempt string) (name string, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
@@ -63,9 +63,9 @@ func (d *Desk) inputsOf(attempt string) (name string, live bool) {
 	return name, live
 }
 
-// keeper serves the blobs of the job whose agent asks, and nothing else. Of a gang all machines
-// read them; those of ranks above 0 write their outputs and their parts only.
-func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
+// blobHandler returns a handler for the blobs of the agent's job only. All machines of a gang may read them; ranks
+// above 0 may write only their own outputs and checkpoint parts.
+func (d *Desk) blobHandler(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
 		return httpblob.Handler{}, httpblob.ErrOver
@@ -92,7 +92,7 @@ func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handl
 				!strings.Contains(key, `\`)
 		},
 		Room: func(n int) error {
-			if n == 0 { // a new one: it takes a block, whatever it holds
+			if n == 0 { // a new blob takes at least a block
 				n = disk.Block
 			}
 			err := d.Room.Full(0)
@@ -113,8 +113,8 @@ func (d *Desk) keeper(r *http.Request, attempt string, node int) (httpblob.Handl
 	}, nil
 }
 
-// moving answers an agent that sends or fetches what is its job's.
-func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
+// limitTransfer runs one transfer of an agent within the limits on transfers.
+func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -143,15 +143,15 @@ func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt st
 		if bad, ok := errors.AsType[*httpblob.ParameterError](err); ok {
 			field = bad.Name
 		}
-		reply.FieldProblem(w, httpblob.Status(err), field, "the store did not do it", "the detail says why", err)
+		reply.FieldProblem(w, httpblob.Status(err), field, "the store failed", "the detail says why", err)
 	}
 }
 
-// onBlobs answers an agent that asks for its job's blobs.
+// onBlobs serves a request for the blobs of the agent's job.
 func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
 	do func(httpblob.Handler, http.ResponseWriter, *http.Request) error) {
-	d.moving(w, r, func(attempt string, node int) error {
-		h, err := d.keeper(r, attempt, node)
+	d.limitTransfer(w, r, func(attempt string, node int) error {
+		h, err := d.blobHandler(r, attempt, node)
 		if err != nil {
 			return err
 		}
@@ -159,17 +159,17 @@ func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
 	})
 }
 
-// ReadBlob sends one of the job's blobs, or a range of it.
+// ReadBlob sends a blob of the job, or a range of it.
 func (d *Desk) ReadBlob(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Read)
 }
 
-// WriteBlob keeps a blob for the job.
+// WriteBlob stores a blob for the job.
 func (d *Desk) WriteBlob(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Write)
 }
 
-// DeleteBlob drops one of the job's blobs.
+// DeleteBlob deletes a blob of the job.
 func (d *Desk) DeleteBlob(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Delete)
 }
@@ -179,14 +179,14 @@ func (d *Desk) ListBlobs(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.List)
 }
 
-// SyncBlobs makes blobs durable.
+// SyncBlobs flushes blobs to disk.
 func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Sync)
 }
 
-// Work sends the job's work folder. Who was cut off asks for what follows.
+// Work sends the job's work folder. An agent that was cut off asks for the rest as a range.
 func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
-	d.moving(w, r, func(attempt string, _ int) error {
+	d.limitTransfer(w, r, func(attempt string, _ int) error {
 		job, live := d.inputsOf(attempt)
 		if !live {
 			return httpblob.ErrOver
@@ -198,7 +198,7 @@ func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 		return httpblob.Stream(w, r, "application/x-tar", folder.Tag(), func(offset int64) (uint32, error) {
 			sum, err := folder.Write(r.Context(), w, offset)
 			if err != nil {
-				d.Errors.Warn("work folder not sent whole", "job", job, "error", err)
+				d.Errors.Warn("cannot send the whole work folder", "job", job, "error", err)
 			}
 			return sum, err
 		})

@@ -1,5 +1,5 @@
-// Package agents answers the agents on machines: it takes their reports, output and blobs, and gives
-// them tasks.
+// Package agents answers the agents on machines: it takes their reports, output and blobs, and assigns tasks to
+// them.
 package agents
 
 import (
@@ -17,20 +17,20 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Output is what programs have printed.
+// Output stores the output of programs.
 type Output interface {
 	AppendLog(ctx context.Context, attempt string, offset int64, chunk []byte) (end int64, err error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
 }
 
-// How many messages an agent may report: each can be an event. It keeps those of an hour without a server,
-// mostly of checkpoints.
+// Limits on the messages of an agent, since each can become an event. An agent that cannot reach the server keeps an
+// hour of messages, mostly about checkpoints, and sends them at once.
 const (
 	messagesASecond = 20
 	messagesAtOnce  = 2000
 )
 
-// NewReportPace is the pace of agents' messages.
+// NewReportPace returns the rate limiter for messages of agents.
 func NewReportPace() *auth.Pace { return auth.NewBurst(messagesASecond, messagesAtOnce) }
 
 // Desk answers agents.
@@ -42,31 +42,32 @@ type Desk struct {
 	Room     disk.Room
 	Vault    secret.Vault
 	Build    string
-	Exe      string // the program that machines start; "" is this one
-	LogLimit int64  // bytes of output kept of one rank; 0: 1 GiB
+	Exe      string // the program that machines start; "" is this executable
+	LogLimit int64  // bytes of output of one rank; 0: 1 GiB
 	Errors   *slog.Logger
 	Printed  func(bytes int)
-	Here     func(engine string) bool // whether its machines share the submitter's files
+	Here     func(engine string) bool // reports whether the engine's machines share the submitter's files
 	Folders  *workdir.Store           // work folders
-	Blobs    *workblob.Blobs          // and those that are in buckets
-	// Quota takes room for so many bytes of a job, or says why there is none.
+	Blobs    *workblob.Blobs          // work folders in buckets
+	// Quota reserves n bytes of disk for a job, or returns an error if there is no room.
 	Quota   func(ctx context.Context, job string, n int64) error
-	Moves   *auth.Streams // contents on their way to agents and from them
-	Pace    *auth.Pace    // in bytes of output, of a rank
-	AllPace *auth.Pace    // and of all
-	Reports *auth.Pace    // in messages, of a rank
-	// Lender is who lends credentials for the store of a job, and the prefix in its bucket that is the job's own; nil:
-	// nobody does.
+	Moves   *auth.Streams // transfers to and from agents
+	Pace    *auth.Pace    // bytes of output of a rank
+	AllPace *auth.Pace    // bytes of output of all ranks
+	Reports *auth.Pace    // messages of a rank
+	// Lender returns the engine that lends credentials for a job's store, and the job's own prefix in the bucket. It
+	// returns nil if no engine does.
 	Lender func(address, job string) (l engine.Lender, prefix string)
-	// Measured keeps what an agent has measured of a job, and returns up to when it need not send it again.
+	// Measured stores an agent's telemetry of a job, and returns the time up to which the agent need not send it
+	// again.
 	Measured func(ctx context.Context, job string, report api.Report) int64
 
 	blobs    blobs
 	sessions sessions
-	waits    auth.Streams // for folders that are on their way to buckets, of a rank
+	waits    auth.Streams // requests of a rank that wait for a folder to reach its bucket
 
 	mu      sync.Mutex
-	ports   map[string]int // at which the gangs that run meet, by attempt
+	ports   map[string]int // the rendezvous ports of running gangs, by attempt
 	execs   map[string]*execution
-	skipped map[string]int64 // by name of the output: what of it is not kept, since there is too much of it
+	skipped map[string]int64 // bytes not kept because the output was too large, by name of the output
 }

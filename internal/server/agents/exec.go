@@ -11,15 +11,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// execution is a command that a user wants run beside the program.
+// execution is a command that a user runs beside the program of a job.
 type execution struct {
-	rank  string // on whose machine
+	rank  string // the rank on whose machine it runs
 	exec  api.Exec
 	given bool
 	done  chan api.ExecResult
 }
 
-// execLimit is how long a user waits for a command.
+// execLimit bounds the wait for a command's output.
 const execLimit = 5 * time.Minute
 
 func (d *Desk) execsFor(rank string) []api.Exec {
@@ -35,22 +35,22 @@ func (d *Desk) execsFor(rank string) []api.Exec {
 	return list
 }
 
-// waitsFor reports whether somebody waits for what a command of that rank prints.
-func (d *Desk) waitsFor(id, rank string) bool {
+// hasWaiter reports whether somebody waits for the output of that command on that rank.
+func (d *Desk) hasWaiter(id, rank string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.execs[id]
 	return e != nil && e.rank == rank
 }
 
-// Executed takes what a command has printed.
+// Executed takes the output of a command.
 func (d *Desk) Executed(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
 	}
-	if rank := api.Rank(attempt, node); !d.waitsFor(r.PathValue("id"), rank) && !d.sessions.has(r.PathValue("id"), rank) {
-		w.WriteHeader(http.StatusNoContent) // nobody wants it any more: it is not read
+	if rank := api.Rank(attempt, node); !d.hasWaiter(r.PathValue("id"), rank) && !d.sessions.has(r.PathValue("id"), rank) {
+		w.WriteHeader(http.StatusNoContent) // nobody waits for the output: leave the body unread
 		return
 	}
 	result, ok := reply.Body[api.ExecResult](w, r)

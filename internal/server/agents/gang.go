@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// allRanks reports whether the folder of each rank is a part of the job's checkpoints.
+// allRanks reports whether each rank saves a part of the job's checkpoints.
 func (d *Desk) allRanks(ctx context.Context, job string) bool {
 	raw, _, err := d.Control.Spec(ctx, job)
 	var j spec.Job
@@ -17,12 +17,12 @@ func (d *Desk) allRanks(ctx context.Context, job string) bool {
 		j, err = spec.Decode(raw)
 	}
 	if err != nil {
-		d.Errors.Error("job file not read", "job", job, "error", err)
+		d.Errors.Error("cannot read the job file", "job", job, "error", err)
 	}
 	return j.Checkpoint.AllRanks()
 }
 
-// join tells a machine where it stands in the gang of the attempt.
+// join puts the machine's rank and the rendezvous of its gang into the assignment.
 func (d *Desk) join(as *api.Assignment, a *core.Attempt, node int) {
 	as.Node, as.Nodes = node, control.Nodes(a)
 	if as.Nodes == 1 {
@@ -41,10 +41,10 @@ func (d *Desk) join(as *api.Assignment, a *core.Attempt, node int) {
 	as.MasterPort = d.ports[a.ID()]
 }
 
-// portsOf are the ports of gangs that run, in the order in which they began: each keeps the one
-// that it has. Gangs of which nothing is known any more, as after a restart, get the same ones
-// again, since none gives way to one that began later. Servers that share a host have gangs of the same
-// names, and begin to look at other ports.
+// portsOf returns the rendezvous port of each running gang; gangs are in order of their start. A gang keeps the port
+// that it has. After a restart of the server, when before is empty, gangs get the same ports again, because none
+// gives way to a later one. Servers that share a host can have gangs of the same names, so each installation starts
+// its search at a different port.
 func portsOf(installation string, gangs []string, before map[string]int) map[string]int {
 	ports, taken := make(map[string]int, len(gangs)), make(map[int]bool, len(gangs))
 	for _, g := range gangs {

@@ -11,12 +11,12 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// No two gangs that run meet at one port, a gang keeps its own for as long as it runs, and a server
-// that starts anew says the same, whichever began since.
-func TestAGangKeepsItsPort(t *testing.T) {
+// No two running gangs share a port, a gang keeps its port for as long as it runs, and a restarted server computes
+// the same ports, whichever gangs started since.
+func TestPortsOf_RunningGangKeepsItsPort(t *testing.T) {
 	t.Parallel()
 	chance := rand.New(rand.NewPCG(1, 1))
-	var gangs []string // in the order in which they began
+	var gangs []string // in the order of their start
 	ports := map[string]int{}
 	for n := range lane.Pick(1000, 3000) {
 		gangs = append(gangs, fmt.Sprintf("j-%d.1", n))
@@ -35,7 +35,7 @@ func TestAGangKeepsItsPort(t *testing.T) {
 		ports = now
 	}
 	anew := portsOf("x", gangs, nil)
-	for n := range gangs { // as each of them began, and a restart since
+	for n := range gangs { // as each of them started, with a restart in between
 		if first := portsOf("x", gangs[:n+1], nil); first[gangs[n]] != anew[gangs[n]] {
 			t.Fatalf("%s met at %d when it began, and after a restart at %d", gangs[n], first[gangs[n]], anew[gangs[n]])
 		}

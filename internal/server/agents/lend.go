@@ -15,11 +15,11 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// errNotLent is what is wrong where the job's store is none that the server has credentials for.
-var errNotLent = errors.New("no engine declares the bucket of checkpoint.store")
+// errNotLent means that the server has no credentials for the job's store.
+var errNotLent = errors.New("no engine declares the bucket in checkpoint.store")
 
-// Credentials lends the agent of an attempt that is live credentials for its job's own prefix. What the request says
-// counts for nothing but whose token it has: the prefix follows from the job.
+// Credentials lends the agent of a live attempt credentials for its job's own prefix. Only the token of the request
+// counts: the server derives the prefix from the job.
 func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 	attempt, _, ok := d.Gate.Attempt(w, r)
 	if !ok {
@@ -40,9 +40,9 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 			"the machine uses its own; an administrator declares the bucket under store and job_role of an AWS engine", err)
 		return
 	}
-	d.Errors.Warn("no credentials for a store", "job", job, "attempt", attempt, "error", err)
+	d.Errors.Warn("cannot lend credentials for a store", "job", job, "attempt", attempt, "error", err)
 	switch {
-	case errors.Is(err, lent.ErrDenied): // others may use the bucket: the answer is none of the token's
+	case errors.Is(err, lent.ErrDenied): // other agents may use the bucket, so this is not an error of the token
 		reply.Problem(w, http.StatusBadGateway, "the server may not lend credentials for the job's store",
 			"an administrator lets the server assume the role that is declared under job_role", err)
 	case errors.Is(err, engine.ErrThrottled):
@@ -53,7 +53,7 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// lend makes the credentials of the job whose attempt it is.
+// lend creates credentials for the job of the attempt.
 func (d *Desk) lend(r *http.Request, attempt string) (job string, c lent.Credentials, err error) {
 	job, store, err := d.lentStore(r, attempt)
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *Desk) lend(r *http.Request, attempt string) (job string, c lent.Credent
 	return job, c, err
 }
 
-// lentStore is the store of the job whose attempt it is, for which credentials are lent.
+// lentStore returns the job of the attempt and its store, if the server lends credentials for it.
 func (d *Desk) lentStore(r *http.Request, attempt string) (job, store string, err error) {
 	job, live := d.jobOfAttempt(attempt)
 	if !live || !d.Control.Live(attempt) {
@@ -87,13 +87,14 @@ func (d *Desk) lentStore(r *http.Request, attempt string) (job, store string, er
 	return job, j.Checkpoint.Store, nil
 }
 
-// How many requests wait for a folder that is on its way to its bucket: of one machine, and of all.
+// Limits on requests that wait for a folder to reach its bucket: of one machine, and of all.
 const (
 	agentWaits = 2
 	allWaits   = 4096
 )
 
-// WorkBlob says where in the job's bucket its work folder lies. Where the server is to send it, the answer names none.
+// WorkBlob returns where in the job's bucket its work folder lies. If the response names no place, the agent fetches
+// the folder from the server.
 func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
@@ -123,7 +124,7 @@ func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refusal is an agent's reason as the log has it.
+// refusal returns an agent's reason if it is one of the known ones, for the log.
 func refusal(why string) string {
 	if slices.Contains([]string{api.WorkMissing, api.WorkDamaged, api.WorkAway}, why) {
 		return why

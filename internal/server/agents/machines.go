@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// Register takes a machine's public key, once.
+// Register stores a machine's public key; it works once.
 func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 	allocation, ok := d.Gate.Tickets.Shown(r, auth.BootstrapTicket)
 	if !ok {
@@ -42,7 +42,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 		CPUs: reg.CPUs, Memory: reg.Memory, Root: reg.Root, Isolated: reg.Isolated,
 	})
 	switch {
-	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
+	case errors.Is(err, control.ErrTaken): // status 410, on which agents of every release give up
 		d.Errors.Warn("a machine registered twice, with another key", "allocation", allocation, "from", auth.From(r))
 		reply.Problem(w, http.StatusGone, "another agent has registered with this token",
 			"the token was good once: switch the machine off; where it is the right one, cancel the job of "+allocation+
@@ -57,7 +57,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Pull keeps the machine waiting until there is something to do.
+// Pull blocks until there is something for the machine to do.
 func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	instance := auth.MachineOf(r)
 	p, ok := reply.Body[api.Pull](w, r)
@@ -65,12 +65,12 @@ func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := api.Pulled{Wire: api.Wire, Build: d.Build}
-	if wireOf(r) < api.Wire { // what it runs may end; it gets nothing new
+	if wireOf(r) < api.Wire { // what it runs may finish; it gets nothing new
 		reply.JSON(w, out)
 		return
 	}
 	patience := api.PullWait
-	if p.Build != "" && p.Build != d.Build && len(p.Running) == 0 { // it may be updated between tasks
+	if p.Build != "" && p.Build != d.Build && len(p.Running) == 0 { // it can be updated between tasks
 		patience = time.Second
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -93,7 +93,7 @@ func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, out)
 }
 
-// wireOf is the version of the protocol that the agent speaks; speaks has read it.
+// wireOf returns the protocol version of the agent; checkVersion has validated it.
 func wireOf(r *http.Request) int {
 	version, err := strconv.Atoi(r.Header.Get(api.WireHeader))
 	if err != nil {
@@ -102,8 +102,8 @@ func wireOf(r *http.Request) int {
 	return version
 }
 
-// Binary sends this program, for an agent of another build. Its hash begins with the
-// build that a pull is answered with.
+// Binary sends this executable to an agent of another build. Its hash starts with the build in the response to a
+// pull.
 func (d *Desk) Binary(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("os") != runtime.GOOS || q.Get("arch") != runtime.GOARCH {
@@ -121,12 +121,12 @@ func (d *Desk) Binary(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		d.Errors.Error("send the program to a machine", "error", err)
+		d.Errors.Error("cannot send the program to a machine", "error", err)
 		return
 	}
 	defer func() { _ = f.Close() }()
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if _, err := io.Copy(w, f); err != nil {
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	}
 }

@@ -13,33 +13,33 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Limits of sessions. A session lives in the memory of this server only: it ends with it, with its reader, and with
-// the attempt.
+// Limits of sessions. The server keeps sessions in memory only: a session ends with the server, with its reader and
+// with the attempt.
 const (
-	sessionsOfRank = 4                // at once
-	sessionBuffer  = 1 << 20          // bytes of output, and of input, that wait
-	sessionTaken   = 30 * time.Second // until its agent and its reader have come
-	sessionSilent  = 30 * time.Second // until an agent that says nothing is given up
-	sessionPoll    = 5 * time.Second  // how long an agent waits for input
-	sessionBeat    = 10 * time.Second // between signs of life to the reader
+	sessionsOfRank = 4                // at once, per rank
+	sessionBuffer  = 1 << 20          // bytes of pending output, and of pending input
+	sessionTaken   = 30 * time.Second // until its agent and its reader must have connected
+	sessionSilent  = 30 * time.Second // until an agent that sends nothing counts as gone
+	sessionPoll    = 5 * time.Second  // how long an agent's poll for input waits
+	sessionBeat    = 10 * time.Second // between heartbeats to the reader
 )
 
-// errNoSession says that a session is over, or another's.
+// errNoSession means that the session has ended or belongs to another user.
 var errNoSession = errors.New("the session is over")
 
-// session is a command with input that a user follows while it runs.
+// session is a command with input and output that a user follows while it runs.
 type session struct {
 	rank, user string
 	exec       api.Exec
-	given      bool          // its agent has it
-	followed   bool          // its reader has come
-	changed    chan struct{} // is closed at each change
-	heard      time.Time     // when its agent asked last
+	given      bool          // its agent has received it
+	followed   bool          // its reader has connected
+	changed    chan struct{} // closed at each change
+	heard      time.Time     // time of the agent's last request
 
 	input    []byte
-	taken    int64 // bytes of input before that, which the agent has
+	taken    int64 // bytes of earlier input, which the agent has
 	ended    bool
-	told     bool // its agent was told that it has ended
+	told     bool // its agent knows that it has ended
 	terminal *api.Terminal
 
 	output []byte
@@ -47,7 +47,7 @@ type session struct {
 	result *api.ExecResult
 }
 
-// sessions are those that are not over.
+// sessions holds the sessions that have not ended.
 type sessions struct {
 	mu sync.Mutex
 	of map[string]*session
@@ -61,13 +61,13 @@ func (a *sessions) has(id, rank string) bool {
 	return s != nil && s.rank == rank
 }
 
-// change wakes who waits for the session; the caller holds the lock.
+// change wakes everyone who waits for the session; the caller holds the lock.
 func (s *session) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// BeginSession begins one on the machine of a rank, for a user.
+// BeginSession starts a session on the machine of a rank, for a user.
 func (d *Desk) BeginSession(rank, user string, e api.Exec) (id string, err error) {
 	all := &d.sessions
 	all.mu.Lock()
@@ -79,7 +79,7 @@ func (d *Desk) BeginSession(rank, user string, e api.Exec) (id string, err error
 		}
 	}
 	if n >= sessionsOfRank {
-		return "", fmt.Errorf("%d sessions are open on this machine, which is as many as one has", n)
+		return "", fmt.Errorf("%d sessions are open on this machine, which is the limit", n)
 	}
 	if all.of == nil {
 		all.of = map[string]*session{}
@@ -91,7 +91,7 @@ func (d *Desk) BeginSession(rank, user string, e api.Exec) (id string, err error
 	return e.ID, nil
 }
 
-// drop ends a session where that holds: its agent learns it when it asks next.
+// drop ends a session if the condition holds. Its agent learns it on its next request.
 func (a *sessions) drop(id string, where func(*session) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +101,7 @@ func (a *sessions) drop(id string, where func(*session) bool) {
 	}
 }
 
-// next are the sessions that a rank has to begin.
+// next returns the sessions that a rank has to start.
 func (a *sessions) next(rank string) (list []api.Exec) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +114,7 @@ func (a *sessions) next(rank string) (list []api.Exec) {
 	return list
 }
 
-// end takes how a session ended.
+// end records the result of a session.
 func (a *sessions) end(id, rank string, result api.ExecResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +124,8 @@ func (a *sessions) end(id, rank string, result api.ExecResult) {
 	}
 }
 
-// FollowSession sends a user's session to them until it ends or ctx does; the session ends with it.
+// FollowSession streams the output of a user's session until the session or ctx ends. The session ends with the
+// stream.
 func (d *Desk) FollowSession(ctx context.Context, id, user string, send func(api.ExecOutput) error) error {
 	all := &d.sessions
 	all.mu.Lock()
@@ -157,7 +158,7 @@ func (d *Desk) FollowSession(ctx context.Context, id, user string, send func(api
 	}
 }
 
-// outputOf takes what a session has printed since, or how it ended.
+// outputOf takes the pending output of a session, or its result.
 func (a *sessions) outputOf(s *session, live func(attempt string) bool) (out api.ExecOutput, changed chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,7 +166,7 @@ func (a *sessions) outputOf(s *session, live func(attempt string) bool) (out api
 	attempt, _, _ := api.ParseRank(s.rank)
 	switch {
 	case len(out.Output) > 0:
-		s.change() // there is room for more
+		s.change() // there is room for more output
 	case s.result != nil:
 		out.Over, out.Exit, out.Error = true, s.result.Exit, s.result.Error
 	case !live(attempt):
@@ -176,10 +177,10 @@ func (a *sessions) outputOf(s *session, live func(attempt string) bool) (out api
 	return out, s.changed
 }
 
-// errSlow says that a session's command does not read its input as fast as it comes.
+// errSlow means that the command reads its input more slowly than it arrives.
 var errSlow = errors.New("the command does not read its input now")
 
-// TypeSession takes input for a user's session. It waits a little for room, and reports whether there was any.
+// TypeSession queues input for a user's session. It waits a little for room, and reports whether there was any.
 func (d *Desk) TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error) {
 	late := time.NewTimer(sessionPoll)
 	defer late.Stop()
@@ -198,7 +199,7 @@ func (d *Desk) TypeSession(ctx context.Context, id, user string, in api.ExecInpu
 	}
 }
 
-// take takes input where there is room for it, else says what to wait for.
+// take queues input if there is room; otherwise it returns a channel to wait on.
 func (a *sessions) take(id, user string, in api.ExecInput) (changed chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,8 +218,9 @@ func (a *sessions) take(id, user string, in api.ExecInput) (changed chan struct{
 	return nil, nil
 }
 
-// ofAgent is the session that the agent who asks runs; s is nil where it was answered that there is none.
-func (d *Desk) ofAgent(w http.ResponseWriter, r *http.Request) (s *session, offset int64) {
+// sessionOfAgent returns the session that the requesting agent runs. It returns nil after it has answered that there is
+// none.
+func (d *Desk) sessionOfAgent(w http.ResponseWriter, r *http.Request) (s *session, offset int64) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return nil, 0
@@ -239,9 +241,9 @@ func (d *Desk) ofAgent(w http.ResponseWriter, r *http.Request) (s *session, offs
 	return s, offset
 }
 
-// SessionInput gives the agent what was typed from an offset on, and waits for it a little.
+// SessionInput sends the agent the input from an offset on. If there is none, it waits a little.
 func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
-	s, offset := d.ofAgent(w, r)
+	s, offset := d.sessionOfAgent(w, r)
 	if s == nil {
 		return
 	}
@@ -249,7 +251,7 @@ func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
 	defer late.Stop()
 	for first := true; ; first = false {
 		d.sessions.mu.Lock()
-		if had := min(max(0, offset-s.taken), int64(len(s.input))); had > 0 { // the agent has those
+		if had := min(max(0, offset-s.taken), int64(len(s.input))); had > 0 { // drop what the agent has
 			s.input, s.taken = s.input[had:], s.taken+had
 			s.change()
 		}
@@ -274,9 +276,9 @@ func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// SessionOutput takes what a session has printed, and waits until its reader has room for more.
+// SessionOutput takes output of a session, and waits until its reader has room for more.
 func (d *Desk) SessionOutput(w http.ResponseWriter, r *http.Request) {
-	s, offset := d.ofAgent(w, r)
+	s, offset := d.sessionOfAgent(w, r)
 	if s == nil {
 		return
 	}
@@ -289,7 +291,7 @@ func (d *Desk) SessionOutput(w http.ResponseWriter, r *http.Request) {
 	for full := true; full; {
 		d.sessions.mu.Lock()
 		if full = len(s.output) >= sessionBuffer; !full {
-			if had := s.got - offset; had >= 0 && had < int64(len(b)) { // what came twice is there once
+			if had := s.got - offset; had >= 0 && had < int64(len(b)) { // drop what arrived before
 				s.output, s.got = append(s.output, b[had:]...), offset+int64(len(b))
 				s.change()
 			}

@@ -2,32 +2,32 @@ package auth
 
 import "scrimp/internal/lib/identity"
 
-// Scope is for what a role is needed, or what else opens a route.
+// Scope says for which teams a route requires its role, or what else grants access.
 type Scope int
 
 // The scopes of routes.
 const (
 	Open       Scope = iota // everybody, without a token
-	Anywhere                // the role in one team is enough; what others own is left out
-	Everywhere              // the role must hold for all teams
+	Anywhere                // the role in one team is enough; the response omits what other teams own
+	Everywhere              // the role for all teams
 	OfJob                   // the role in the team of the job {id}
-	OfOwnJob                // the same, of a user's own job; of a job of others it takes an operator of its team
-	Bootstraps              // the token that a machine registers with, once
+	OfOwnJob                // OfJob for a user's own job; for jobs of others, the role operator in the job's team
+	Bootstraps              // the one-time token with which a machine registers
 	Machines                // the signature of a machine's key
-	Attempts                // the token that comes with a task
-	Joiners                 // the token that a machine of one's own joins with
+	Attempts                // the token of a task
+	Joiners                 // the token with which a user's own machine joins
 )
 
-// Access is who may use a route, and what is put on record of that.
+// Access is who may use a route, and how the audit trail treats it.
 type Access struct {
 	Route string        // "GET /v1/jobs"
-	Role  identity.Role // the least that is needed; Nobody for open routes and those of agents
+	Role  identity.Role // lowest role that may call it; Nobody for open routes and those of agents
 	Scope Scope
-	Reads bool // changes nothing, so that only refusals are on record
-	// Probe says that it is asked whether the server is well, by whoever starts it again where it is not: strangers who
-	// ask for other things take nothing of its pace.
+	Reads bool // changes nothing, so the audit trail has only refusals
+	// Probe marks health checks. They have a rate limit of their own, so that strangers with other requests cannot
+	// starve the supervisor that restarts an unhealthy server.
 	Probe  bool
-	Stream bool // its answer may have no end, or is large
-	// Archive says that the answer is a file which is made as it is sent: a tar file, or a ledger.
+	Stream bool // its response may be large or endless
+	// Archive marks a response that the server builds while it sends it: a tar file or a ledger.
 	Archive bool
 }

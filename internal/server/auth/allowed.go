@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// Limits of answers without an end.
+// Limits on streams.
 const (
-	userStreams  = 100  // that one user may follow at once, with whatever tokens
-	allStreams   = 2000 // and all together
-	userArchives = 8    // tar files that are on their way to one user: each takes a processor to compress
+	userStreams  = 100  // of one user at once, over all tokens
+	allStreams   = 2000 // of all users
+	userArchives = 8    // tar files in transfer to one user: each takes a processor to compress
 	allArchives  = 64
 )
 
-// errRevoked is why a stream ends whose reader may not see what it shows any more.
+// errRevoked ends a stream whose reader may no longer see its contents.
 var errRevoked = errors.New("the token or the roles of the user have changed")
 
-// whileAllowed is the request's context until its token expires or is revoked, or
-// the roles of its user change: who comes again gets what is theirs then. The
-// caller calls done.
-func (g *Gate) whileAllowed(r *http.Request) (ctx context.Context, done func()) {
+// authorizedContext returns the request's context, which it cancels when the token expires or is revoked or when the
+// user's roles change. A client that reconnects gets what its rights allow then. The caller calls done.
+func (g *Gate) authorizedContext(r *http.Request) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	c := CallerOf(r)
-	if c.Token == "" { // who holds the data folder
+	if c.Token == "" { // the owner of the data folder
 		return ctx, func() { cancel(nil) }
 	}
 	token := bearerToken(r)

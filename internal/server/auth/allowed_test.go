@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// A stream ends at the moment at which its token expires, and no sooner.
-func TestAStreamEndsWhenItsTokenExpires(t *testing.T) {
+// A stream ends exactly when its token expires.
+func TestStream_EndsWhenItsTokenExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const life = 3 * time.Hour
@@ -31,7 +31,7 @@ func TestAStreamEndsWhenItsTokenExpires(t *testing.T) {
 		}
 		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), callKey{}, &Call{Caller: caller}), http.MethodGet, "/v1/events", nil)
 		r.Header.Set("Authorization", "Bearer "+text)
-		ctx, done := (&Gate{People: p}).whileAllowed(r)
+		ctx, done := (&Gate{People: p}).authorizedContext(r)
 		defer done()
 		<-ctx.Done()
 		if took := time.Since(begun); took != life || !errors.Is(context.Cause(ctx), errRevoked) {

@@ -8,27 +8,27 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// How much memory bodies hold that are read or acted on. A body that is larger than a request of its kind
-// may be is refused before; these are for many at once.
+// Limits on the memory of request bodies in use. The server refuses a body above the limit of its kind earlier;
+// these limits are for many bodies at once.
 const (
 	callerBodies = 32 << 20  // of one user, machine or attempt: four of the largest submissions
-	userBodies   = 256 << 20 // of all users together
-	agentBodies  = 256 << 20 // of all machines and attempts: users keep none of them waiting
+	userBodies   = 256 << 20 // of all users
+	agentBodies  = 256 << 20 // of all machines and attempts: users cannot make them wait
 )
 
-// Bodies counts the memory that requests' bodies hold.
+// Bodies counts the memory of request bodies.
 type Bodies struct {
-	most int64 // of all
+	most int64 // limit for all callers
 
 	mu  sync.Mutex
 	all int64
 	of  map[string]int64
 }
 
-// NewBodies is one of so many bytes together.
+// NewBodies returns a counter with a limit of most bytes for all callers.
 func NewBodies(most int64) *Bodies { return &Bodies{most: most, of: map[string]int64{}} }
 
-// take counts n more bytes of a caller, where there is room for them.
+// take counts n more bytes for a caller, if there is room.
 func (b *Bodies) take(caller string, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (b *Bodies) take(caller string, n int64) error {
 	return nil
 }
 
-// give takes n bytes of a caller back.
+// give releases n bytes of a caller.
 func (b *Bodies) give(caller string, n int64) {
 	if n == 0 {
 		return
@@ -53,8 +53,8 @@ func (b *Bodies) give(caller string, n int64) {
 	}
 }
 
-// errNobody is a body that is read before it is known who sends it: a bug of ours.
-var errNobody = errors.New("nobody is known to send it")
+// errNobody means that a handler read a body before the caller was known: a bug of the server.
+var errNobody = errors.New("the sender of the body is unknown")
 
 // Hold implements reply.Holder.
 func (b *patientBody) Hold(n int64) error {
@@ -68,7 +68,7 @@ func (b *patientBody) Hold(n int64) error {
 	return err
 }
 
-// release gives back what the body has held.
+// release releases all bytes of the body.
 func (b *patientBody) release() {
 	if b.bodies != nil {
 		b.bodies.give(b.caller, b.held)
@@ -76,14 +76,14 @@ func (b *patientBody) release() {
 	}
 }
 
-// sentBy says who sends the body of a request.
-func sentBy(r *http.Request, bodies *Bodies, caller string) {
+// attribute counts the body of a request for a caller.
+func attribute(r *http.Request, bodies *Bodies, caller string) {
 	if b, ok := r.Body.(*patientBody); ok {
 		b.bodies, b.caller = bodies, caller
 	}
 }
 
-// Held is how many bytes are held of all, and the most of one caller.
+// Held returns the bytes held by all callers, and the most of any one caller.
 func (b *Bodies) Held() (all, most int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// OwnerName is what the audit trail calls who holds the data folder.
+// OwnerName is the name of the data folder's owner in the audit trail.
 const OwnerName = "owner"
 
-// Call is what is known of a request while it is served.
+// Call is what the server knows about a request while it serves it.
 type Call struct {
 	Caller  identity.Caller
 	Act     identity.Act
-	Written bool // the act is on record
+	Written bool // the act is in the log
 }
 
 type callKey struct{}
 
-// CallOf is the call that the request is; handlers say there what it is about.
+// CallOf returns the call of the request. Handlers add details for the audit trail to it.
 func CallOf(r *http.Request) *Call {
 	c, _ := r.Context().Value(callKey{}).(*Call)
 	if c == nil {
@@ -31,19 +31,19 @@ func CallOf(r *http.Request) *Call {
 	return c
 }
 
-// CallerOf is who asks.
+// CallerOf returns who sends the request.
 func CallerOf(r *http.Request) identity.Caller { return CallOf(r).Caller }
 
 // socketKey marks requests that came through the socket of the data folder.
 type socketKey struct{}
 
-// OnSocket marks what comes through the socket of the data folder.
+// OnSocket marks a request as received through the socket of the data folder.
 func OnSocket(ctx context.Context) context.Context { return context.WithValue(ctx, socketKey{}, true) }
 
-// BySocket reports whether the request came that way.
+// BySocket reports whether the request came through that socket.
 func BySocket(r *http.Request) bool { return r.Context().Value(socketKey{}) != nil }
 
-// From is where the request comes from, as the audit trail names it.
+// From returns the source address of the request, as the audit trail shows it.
 func From(r *http.Request) string {
 	if BySocket(r) {
 		return "socket"
@@ -52,8 +52,8 @@ func From(r *http.Request) string {
 	return host
 }
 
-// sourceOf is whose pace somebody has who shows no token that is known: where they come from, of IPv6 the
-// network, since one who has it has more addresses than are worth counting.
+// sourceOf returns the key for the rate limit of a caller without a known token: the IP address, or for IPv6 the /64
+// network, because one owner of such a network has more addresses than we can track.
 func sourceOf(r *http.Request) string {
 	from := From(r)
 	if a, err := netip.ParseAddr(from); err == nil && a.Unmap().Is6() {
@@ -64,15 +64,15 @@ func sourceOf(r *http.Request) string {
 	return "from " + from
 }
 
-// Sees reports whether the caller may know of the job.
+// Sees reports whether the caller may see the job.
 func Sees(c identity.Caller, j *core.Job) bool {
 	return c.Role(j.Terms().Owner.Team) >= identity.Viewer
 }
 
-// Rules reports whether the caller may do what is for users other than itself.
+// Rules reports whether the caller may act for other users.
 func Rules(c identity.Caller) bool { return c.Role(identity.Everywhere) >= identity.Admin }
 
-// Actor is how events name a user.
+// Actor returns the name of a user in events.
 func Actor(user string) string {
 	if user == OwnerName {
 		return "user"

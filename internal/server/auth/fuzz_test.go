@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// No token that was not made here opens anything, whatever it says; and one that was opens what it is for.
+// Only tickets made with the key open anything, and only their own purpose.
 func FuzzTicket(f *testing.F) {
 	k := Tickets("key")
 	made := k.For(AttemptTicket, "job.1/2")
@@ -24,7 +24,7 @@ func FuzzTicket(f *testing.F) {
 	})
 }
 
-// Where a request comes from is read whatever it says, and an address of IPv6 is its network's.
+// Any RemoteAddr can be parsed, and an IPv6 address maps to its network.
 func FuzzSource(f *testing.F) {
 	for _, from := range []string{"1.2.3.4:5", "[2001:db8::1]:5", "[fe80::1%eth0]:1", "", "x", "[::ffff:1.2.3.4]:5"} {
 		f.Add(from)
@@ -38,7 +38,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-func TestWhoHasANetworkHasOnePace(t *testing.T) {
+func TestSourceOf_IPv6NetworkSharesOneLimit(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{"[2001:db8:1:2:3::1]:9": "from 2001:db8:1:2::/64", "[2001:db8:1:2:ffff::]:1": "from 2001:db8:1:2::/64",
 		"1.2.3.4:5": "from 1.2.3.4", "[::ffff:1.2.3.4]:5": "from ::ffff:1.2.3.4"} {

@@ -1,5 +1,5 @@
-// Package auth says who asks: users by their tokens, agents by their tickets, machines by their
-// signatures. It lets in who may, at their pace, and puts on record what they did.
+// Package auth authenticates callers: users by their tokens, agents by their tickets, machines by their signatures.
+// It authorizes requests, limits their rate and writes the audit trail.
 package auth
 
 import (
@@ -22,39 +22,39 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// Gate is the one way to a handler.
+// Gate wraps every handler.
 type Gate struct {
-	Owner   string // token of who holds the data folder, good on its socket only
+	Owner   string // token of the data folder's owner, valid on its socket only
 	Dir     string // the data folder
 	Tickets Tickets
 	People  *People
 	Pace    *Pace
 	Control *control.Control
 	Log     *slog.Logger
-	Asked   func()      // is told of each request of a user
-	Seen    signed.Seen // what machines have signed
-	// Admits reports whether a token is that of a machine which joins, and its name; nil: there is none.
+	Asked   func()      // called on each request of a user
+	Seen    signed.Seen // recent signatures of machines, against replay
+	// Admits reports whether a token belongs to a machine that joins, and the machine's name; nil: no such machines.
 	Admits func(token string) (name string, ok bool)
 	Limits
 }
 
-// Limits are what callers may have at once, each for itself and all together.
+// Limits bounds the use of the server by each caller and by all together.
 type Limits struct {
 	UserBodies, AgentBodies *Bodies
-	AllPace, StrangersPace  *Pace // of all users, and of all whom nobody knows
+	AllPace, StrangersPace  *Pace // of all users, and of all callers without a valid token
 	Refusals                *Refusals
 
 	streams, archives Streams
 	reads             Reads
 }
 
-// NewLimits are the limits of a server where each caller has that pace.
+// NewLimits returns the limits of a server whose callers each have the given rate limit.
 func NewLimits(each *Pace, log *slog.Logger, count func(user string)) Limits {
 	return Limits{UserBodies: NewBodies(userBodies), AgentBodies: NewBodies(agentBodies),
 		AllPace: each.Times(allPace), StrangersPace: each.Times(strangersPace), Refusals: NewRefusals(log, count)}
 }
 
-// How many callers may keep a server busy together, each at its own pace.
+// The rates for all callers together, as multiples of one caller's rate.
 const (
 	allPace       = 20
 	strangersPace = 4
@@ -63,7 +63,7 @@ const (
 // lost reports whether a write to the log has failed.
 func (g *Gate) lost() bool { return g.Control != nil && g.Control.Lost() }
 
-// who returns the caller of a request. The data folder's own token is good on its socket only.
+// who returns the caller of a request. The data folder's own token is valid on its socket only.
 func (g *Gate) who(r *http.Request) (identity.Caller, error) {
 	token := bearerToken(r)
 	if BySocket(r) && subtle.ConstantTimeCompare([]byte(token), []byte(g.Owner)) == 1 {
@@ -72,19 +72,19 @@ func (g *Gate) who(r *http.Request) (identity.Caller, error) {
 	return g.People.who(token)
 }
 
-// slower answers a caller who asks too often.
+// slower answers a user who sends too many requests.
 func slower(w http.ResponseWriter, wait time.Duration) {
 	Slower(w, wait, "watch a job instead of asking for it")
 }
 
-// Slower answers a caller who does something too often, with what to do instead.
+// Slower answers a caller who does something too often, and says what to do instead.
 func Slower(w http.ResponseWriter, wait time.Duration, instead string) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	reply.Problem(w, http.StatusTooManyRequests, "too many requests", "wait as long as Retry-After says; "+instead, nil)
 }
 
-// Serve lets requests through to what a route does: it finds out who asks, whether they may,
-// and puts on record what they did. served learns what was answered.
+// Serve returns the handler of a route: it authenticates the caller, checks access, runs do and writes the audit
+// log. It reports the status and duration to served.
 func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took time.Duration)) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
 		w, begun := reply.NewWriter(plain, g.lost, a.Scope == Bootstraps || a.Scope == Machines), time.Now()
@@ -103,22 +103,15 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		}
 		switch a.Scope {
 		case Open:
-			sentBy(r, g.AgentBodies, "from "+sourceOf(r))
-			name := sourceOf(r)
-			if a.Probe {
-				name = "probe " + name
-			}
-			if g.paced(w, name, a.Probe) {
-				do(w, r)
-			}
+			g.serveOpen(a, w, r, do)
 		case Bootstraps, Attempts:
 			name, known := g.ticketHolder(a, r)
-			sentBy(r, g.AgentBodies, name)
-			if g.paced(w, name, known) && speaks(w, r, api.OldestWire, api.Wire) {
+			attribute(r, g.AgentBodies, name)
+			if g.allow(w, name, known) && checkVersion(w, r, api.OldestWire, api.Wire) {
 				do(w, r)
 			}
 		case Machines:
-			if signed, ok := g.signedBy(w, r); ok && speaks(w, r, api.OldestWire, api.Wire) {
+			if signed, ok := g.signedBy(w, r); ok && checkVersion(w, r, api.OldestWire, api.Wire) {
 				do(w, signed)
 			}
 		case Joiners:
@@ -129,7 +122,19 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 	}
 }
 
-// serveJoiner serves a machine that joins. Whoever shows another token has the pace of strangers.
+// serveOpen serves a request that needs no credentials, at the pace of its address.
+func (g *Gate) serveOpen(a Access, w *reply.Writer, r *http.Request, do http.HandlerFunc) {
+	attribute(r, g.AgentBodies, "from "+sourceOf(r))
+	name := sourceOf(r)
+	if a.Probe {
+		name = "probe " + name
+	}
+	if g.allow(w, name, a.Probe) {
+		do(w, r)
+	}
+}
+
+// serveJoiner serves a machine that joins. A caller with any other token shares the rate limit of strangers.
 func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc) {
 	name, known := "", false
 	if g.Admits != nil {
@@ -141,7 +146,7 @@ func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc
 		name = sourceOf(r)
 	}
 	switch {
-	case !g.paced(w, name, known):
+	case !g.allow(w, name, known):
 	case known:
 		do(w, r)
 	default:
@@ -150,17 +155,17 @@ func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc
 	}
 }
 
-// ticketHolder is whose pace an agent has: a token that somebody made up counts for who sends it,
-// else each would have a pace of its own.
+// ticketHolder returns the key for an agent's rate limit. A request with a made-up token counts for its source
+// address, otherwise each made-up token would have a rate limit of its own.
 func (g *Gate) ticketHolder(a Access, r *http.Request) (name string, known bool) {
-	if _, ok := g.Tickets.Shown(r, ticketFor(a.Scope)); ok {
+	if _, ok := g.Tickets.Shown(r, purposeOf(a.Scope)); ok {
 		return "agent " + bearerToken(r), true
 	}
 	return sourceOf(r), false
 }
 
-// paced answers whoever asks too often. Those whom nobody knows have a pace together besides.
-func (g *Gate) paced(w http.ResponseWriter, name string, known bool) bool {
+// allow applies the rate limit, and reports whether the request may go on. Unknown callers also share one limit.
+func (g *Gate) allow(w http.ResponseWriter, name string, known bool) bool {
 	ok, wait := g.Pace.take(name, time.Now())
 	if ok && !known && g.StrangersPace != nil {
 		ok, wait = g.StrangersPace.take("", time.Now())
@@ -171,8 +176,8 @@ func (g *Gate) paced(w http.ResponseWriter, name string, known bool) bool {
 	return ok
 }
 
-// pacedUser answers a user who asks too often, with whatever tokens, or where all users do.
-func (g *Gate) pacedUser(w http.ResponseWriter, name string) bool {
+// allowUser applies the rate limit of a user, over all its tokens, and the limit of all users.
+func (g *Gate) allowUser(w http.ResponseWriter, name string) bool {
 	ok, wait := g.Pace.take(name, time.Now())
 	if ok {
 		ok, wait = g.AllPace.take("", time.Now())
@@ -183,15 +188,15 @@ func (g *Gate) pacedUser(w http.ResponseWriter, name string) bool {
 	return ok
 }
 
-// longestObject is how much of what somebody asks for is on record.
+// longestObject bounds the object of an act in the audit trail, in bytes.
 const longestObject = 255
 
-// serveUser serves who has a token of their own.
+// serveUser serves a caller who has a token of their own.
 func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.HandlerFunc) {
 	caller, err := g.who(r)
 	name := "user " + caller.User
 	if err != nil {
-		if !g.paced(w, sourceOf(r), false) {
+		if !g.allow(w, sourceOf(r), false) {
 			return
 		}
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -199,24 +204,23 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 			"scrimp login ADDRESS keeps one; an admin makes it with scrimp tokens new USER", nil)
 		return
 	}
-	if !g.pacedUser(w, name) {
+	if !g.allowUser(w, name) {
 		g.Refusals.refused(caller.User, a.Route, http.StatusTooManyRequests, false, time.Now())
 		return
 	}
 	g.Asked()
-	sentBy(r, g.UserBodies, name)
+	attribute(r, g.UserBodies, name)
 	c := &Call{Caller: caller, Act: identity.Act{Who: caller.User, Token: caller.Token, From: From(r),
 		Route: a.Route, Object: bound.Cut(r.PathValue("id"), longestObject)}}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
-	if g.may(w, r, a) {
-		g.streamed(a, w, r, name, do)
+	if g.authorize(w, r, a) {
+		g.serveLimited(a, w, r, name, do)
 	}
 	g.audit(r, a, w)
 }
 
-// streamed does what the route does. Answers without an end are counted, others that show something wait for their
-// turn.
-func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name string, do http.HandlerFunc) {
+// serveLimited runs the handler. It limits the number of open streams; other reads wait for their turn.
+func (g *Gate) serveLimited(a Access, w http.ResponseWriter, r *http.Request, name string, do http.HandlerFunc) {
 	if a.Stream {
 		open := func() (func(), error) { return g.streams.Open(name, userStreams, allStreams) }
 		if a.Archive {
@@ -230,7 +234,7 @@ func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name s
 			return
 		}
 		defer end()
-		ctx, left := g.whileAllowed(r)
+		ctx, left := g.authorizedContext(r)
 		defer left()
 		r = r.WithContext(ctx)
 	} else if r.Method == http.MethodGet {
@@ -246,8 +250,8 @@ func (g *Gate) streamed(a Access, w http.ResponseWriter, r *http.Request, name s
 	do(w, r)
 }
 
-// speaks answers an agent whose protocol this server does not speak.
-func speaks(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
+// checkVersion reports whether the server speaks the agent's protocol version, and answers the agent if not.
+func checkVersion(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
 	w.Header().Set(api.WireHeader, strconv.Itoa(newest))
 	text, version := r.Header.Get(api.WireHeader), 1
 	if text != "" {
@@ -273,8 +277,8 @@ func speaks(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
 	return false
 }
 
-// may answers a caller who lacks the role that the route asks for.
-func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
+// authorize reports whether the caller has the role that the route requires, and answers the caller if not.
+func (g *Gate) authorize(w http.ResponseWriter, r *http.Request, a Access) bool {
 	caller := CallerOf(r)
 	has, of := caller.Best(), ""
 	switch a.Scope {
@@ -282,18 +286,13 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 		has = caller.Role(identity.Everywhere)
 	case OfJob, OfOwnJob:
 		id := r.PathValue("id")
-		team, user := "", ""
-		// they never change
-		known, err := g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
-		if !known && err == nil {
-			team, user, known = g.ownerOfGroup(id)
-		}
+		team, user, known, err := g.ownerOf(id)
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs cannot be read now", "ask again in a minute", err)
 			return false
 		}
-		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
+		if has = caller.Role(team); !known || has < identity.Viewer { // do not reveal that another team's job exists
 			reply.UnknownJob(w, "", id)
 			return false
 		}
@@ -320,8 +319,8 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 	return false
 }
 
-// Attempt returns the attempt whose agent asks and the rank that its machine has in it, or
-// answers that it may not.
+// Attempt returns the attempt of the requesting agent and the rank of its machine, or answers that the token is not
+// valid.
 func (g *Gate) Attempt(w http.ResponseWriter, r *http.Request) (attempt string, node int, ok bool) {
 	rank, ok := g.Tickets.Shown(r, AttemptTicket)
 	attempt, node, named := api.ParseRank(rank)
@@ -336,13 +335,12 @@ func (g *Gate) Attempt(w http.ResponseWriter, r *http.Request) (attempt string, 
 	return attempt, node, true
 }
 
-// Propose hands events to the core with the act that caused them, in one
-// transaction: what is done is on record, and what is not is not.
+// Propose passes events to the core in one transaction with the act that caused them: the log has both or neither.
 func (g *Gate) Propose(r *http.Request, object string, events ...core.Event) error {
 	return g.ProposeWith(r, object, CallOf(r).Act.Detail, events...)
 }
 
-// ProposeWith is Propose with what is to be read of the act besides.
+// ProposeWith is Propose with a detail for the audit trail.
 func (g *Gate) ProposeWith(r *http.Request, object, detail string, events ...core.Event) error {
 	c := CallOf(r)
 	act := c.Act
@@ -360,13 +358,22 @@ func (g *Gate) acted(a identity.Act, outcome string) core.Event {
 		Body: core.Audited{Act: a}}
 }
 
-// Event is one of now that the caller has caused.
+// Event returns an event with the current time that the caller has caused.
 func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 	return core.Event{At: g.Control.Now(), Schema: core.Schema, Tenant: g.Control.Tenant(),
 		Actor: Actor(CallerOf(r).User), Body: b}
 }
 
-// ownerOfGroup is whose a group is. No job has its name.
+// ownerOf returns the team and the user of a job or a group, which never change.
+func (g *Gate) ownerOf(id string) (team, user string, known bool, err error) {
+	known, err = g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
+	if !known && err == nil {
+		team, user, known = g.ownerOfGroup(id)
+	}
+	return team, user, known, err
+}
+
+// ownerOfGroup returns the owner of a group. Groups and jobs share one namespace.
 func (g *Gate) ownerOfGroup(id string) (team, user string, known bool) {
 	g.Control.ReadUncommitted(func(m *core.Machine) {
 		if of := m.State().Group(id); of != nil {

@@ -17,15 +17,15 @@ import (
 
 type machineKey struct{}
 
-// MachineOf is the machine that has signed the request.
+// MachineOf returns the machine that signed the request.
 func MachineOf(r *http.Request) string {
 	name, _ := r.Context().Value(machineKey{}).(string)
 	return name
 }
 
-// signedBy returns the request with the name of the machine whose key signed it, or
-// answers why it is not taken. What nobody has signed shares the pace of where it comes
-// from, so that strangers keep no machine waiting.
+// signedBy returns the request with the name of the machine whose key signed it, or answers why the signature is not
+// valid. Requests without a valid signature share the rate limit of their source address, so strangers cannot delay
+// machines.
 func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	instance, name := r.Header.Get(signed.Instance), sourceOf(r)
 	agent, known := g.Control.AgentOf(instance)
@@ -33,8 +33,8 @@ func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, 
 	known = known && wrong == nil
 	var body []byte
 	err := signed.ErrNone
-	if known { // a body of who is not is not read
-		sentBy(r, g.AgentBodies, name)
+	if known { // never read the body of an unknown sender
+		attribute(r, g.AgentBodies, name)
 		var ok bool
 		if body, ok = reply.Text(w, r, bound.Body(reflect.TypeFor[api.Pull]())); !ok {
 			return nil, false
@@ -43,7 +43,7 @@ func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, 
 			name = "machine " + instance
 		}
 	}
-	if !g.paced(w, name, err == nil) {
+	if !g.allow(w, name, err == nil) {
 		return nil, false
 	}
 	switch {

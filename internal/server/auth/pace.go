@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// standardRate is how many requests a second one user, machine or attempt may send on average; it
-// may send two seconds' worth at once.
+// standardRate is the average rate of requests per second for one user, machine or attempt. A burst may use two
+// seconds' worth at once.
 const standardRate = 500
 
-// Pace limits how often each of many callers may ask: a bucket of tokens each.
+// Pace limits the rate of each of many callers, with a token bucket each.
 type Pace struct {
-	rate float64 // a second
-	full float64 // at once
+	rate float64 // per second
+	full float64 // burst
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
@@ -25,7 +25,7 @@ type bucket struct {
 	at   time.Time
 }
 
-// NewPace is one of so many a second for each; 0 is the standard.
+// NewPace returns a limiter for rate requests per second of each caller; 0 means the standard rate.
 func NewPace(rate int) *Pace {
 	if rate <= 0 {
 		rate = standardRate
@@ -33,33 +33,33 @@ func NewPace(rate int) *Pace {
 	return NewBurst(float64(rate), 2*float64(rate))
 }
 
-// NewBurst is one of so many a second, and so many at once.
+// NewBurst returns a limiter with the given rate per second and burst.
 func NewBurst(rate, full float64) *Pace {
 	return &Pace{rate: rate, full: full, buckets: map[string]*bucket{}}
 }
 
-// Times is a pace of so many times as much, for all callers together.
+// Times returns a limiter with n times the rate and burst, for all callers together.
 func (p *Pace) Times(n float64) *Pace { return NewBurst(n*p.rate, n*p.full) }
 
-// Freeze ends the refill: each caller has what is left in its bucket, and no more. It is for tests, whose outcome must
-// not depend on how fast the machine is.
+// Freeze stops the refill: each caller can use what is left in its bucket. Tests use it, because their outcome must
+// not depend on the speed of the host.
 func (p *Pace) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.frozen = true
 }
 
-// take reports whether the caller may ask now, and otherwise how long to wait.
+// take reports whether the caller may go on, and otherwise how long to wait.
 func (p *Pace) take(caller string, now time.Time) (ok bool, wait time.Duration) {
 	return p.TakeMany(caller, 1, now)
 }
 
-// TakeMany is take of n at once; n is at most a full bucket.
+// TakeMany is take for n tokens at once, at most a full bucket.
 func (p *Pace) TakeMany(caller string, n float64, now time.Time) (ok bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	full := p.full
-	if now.Sub(p.swept) > time.Minute { // a full bucket is as good as none
+	if now.Sub(p.swept) > time.Minute { // a full bucket need not be kept
 		p.swept = now
 		filled := max(time.Minute, time.Duration(full/p.rate*float64(time.Second)))
 		for name, b := range p.buckets {

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Who makes up tokens of agents has one pace for all of them.
-func TestTokensThatAreMadeUpKeepOnePace(t *testing.T) {
+// A client that makes up agent tokens has one rate limit for all of them.
+func TestTicketHolder_MadeUpTokensShareOneLimit(t *testing.T) {
 	t.Parallel()
 	g := &Gate{Tickets: Tickets("key"), Pace: NewPace(1)}
 	for n := range 50 {
@@ -31,7 +31,7 @@ func TestTokensThatAreMadeUpKeepOnePace(t *testing.T) {
 	}
 }
 
-func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
+func TestPace_SlowsOneCallerOnly(t *testing.T) {
 	t.Parallel()
 	p, now := NewPace(10), time.Unix(0, 0)
 	taken := 0
@@ -59,7 +59,7 @@ func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
 	}
 }
 
-func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
+func TestSpeaks_RefusesOtherProtocolVersionsWithAFix(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		header         string
@@ -76,7 +76,7 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 			r.Header.Set(api.WireHeader, c.header)
 		}
 		rec := httptest.NewRecorder()
-		if speaks(rec, r, c.oldest, c.newest) {
+		if checkVersion(rec, r, c.oldest, c.newest) {
 			rec.WriteHeader(200)
 		}
 		var p api.Problem

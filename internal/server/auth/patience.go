@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Limits that keep one client from taking what all share. Sizes of bodies stand
-// with their routes; see docs/design/server.md.
+// Limits that keep one client from occupying shared resources. Sizes of bodies stand with their routes; see
+// docs/design/server.md.
 const (
-	bodyPatience = 15 * time.Second // for a request's body, besides what its length takes, and for its next byte
-	bodySlowest  = 16 << 10         // bytes a second that a body comes with at least
+	bodyPatience = 15 * time.Second // for a request's body, on top of the time for its length, and for its next byte
+	bodySlowest  = 16 << 10         // lowest rate of a body, in bytes per second
 )
 
-// patientBody is a request's body whose sender has to keep up: who sends a byte
-// now and then is cut off, and so is who sends most of it at once and then nothing. What of
-// it is in memory counts for its sender until the request is over.
+// patientBody is a request's body whose sender has to keep up. It cuts off a sender that trickles bytes, and one
+// that sends most of the body at once and then nothing. The part in memory counts for its sender until the request
+// ends.
 type patientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -24,7 +24,7 @@ type patientBody struct {
 	read    int64
 	over    bool
 
-	bodies *Bodies // nil: nobody is known to send it
+	bodies *Bodies // nil: the sender is not known yet
 	caller string
 	held   int64
 }
@@ -40,7 +40,7 @@ func (b *patientBody) extend(now time.Time) {
 	if next.Before(all) {
 		all = next
 	}
-	// a test's recorder has none
+	// fails with a test's recorder only, which has no deadlines
 	_ = b.control.SetReadDeadline(all)
 }
 
@@ -50,9 +50,9 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	if !b.over && errors.Is(err, io.EOF) { // what comes next on the connection has its own time
+	if !b.over && errors.Is(err, io.EOF) { // the next request on the connection has its own deadline
 		b.over = true
-		_ = b.control.SetReadDeadline(time.Time{}) // the same
+		_ = b.control.SetReadDeadline(time.Time{}) // as above
 	}
 	return n, err
 }

@@ -15,8 +15,7 @@ import (
 	"scrimp/internal/server/front"
 )
 
-// pipes is a listener of connections within the process, whose deadlines go by
-// the test's own clock.
+// pipes is a listener for connections within the process, whose deadlines use the test's own clock.
 type pipes struct {
 	conns chan net.Conn
 	over  chan struct{}
@@ -33,13 +32,13 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p.over); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// open serves what everybody may ask for, as a server does.
+// open serves an open route as a server does.
 func open(do http.HandlerFunc) *http.Server {
 	return front.Server((&Gate{Pace: NewPace(0)}).Serve(Access{Scope: Open}, do, func(int, time.Duration) {}), slog.New(slog.DiscardHandler))
 }
 
-// Who sends a byte now and then, or takes no answer, is cut off, and who keeps up is not.
-func TestSlowClientsAreCutOff(t *testing.T) {
+// A client that trickles bytes, or does not read the response, is cut off; one that keeps up is not.
+func TestSlowClients_AreCutOff(t *testing.T) {
 	t.Parallel()
 	const large = 1 << 20
 	for _, c := range []struct {
@@ -48,7 +47,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		size      int // of each piece of the body
 		pause     time.Duration
 		reads     bool
-		want      bool // an answer
+		want      bool // expect a response
 		from, til time.Duration
 	}{
 		{"a head that does not end", "POST / HTTP/1.1\r\nHost: x\r\nX-A: ", 1, time.Second, true, false, 9 * time.Second,
@@ -118,9 +117,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// A connection that is used again after a while has the time of its new answer,
-// not what is left of the one before.
-func TestAConnectionMayRestBetweenRequests(t *testing.T) {
+// A connection that is reused after a pause has the full time for its new request, not the rest of the one before.
+func TestConnection_MayIdleBetweenRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := open(func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +139,7 @@ func TestAConnectionMayRestBetweenRequests(t *testing.T) {
 			return ours, nil
 		}}}
 		for _, path := range []string{"/empty", "/slow", "/empty", "/slow", "/empty"} {
-			//nolint:noctx // it is over when the test is
+			// it ends with the test
 			r, err := client.Post("http://x"+path, "text/plain", strings.NewReader("body"))
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)

@@ -11,19 +11,19 @@ import (
 	"scrimp/internal/store"
 )
 
-// People is the book of users, teams and tokens.
+// People holds the identity book: users, teams and tokens.
 type People struct {
-	mu      sync.RWMutex // guards what follows; changes are made one after the other
+	mu      sync.RWMutex // guards the fields below; serializes changes
 	book    *identity.Book
 	revised chan struct{} // closed at the next change of the book
 }
 
-// log is what a book is read from.
+// log is the source of the identity book.
 type log interface {
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 }
 
-// ReadPeople makes the book of the changes in the log.
+// ReadPeople builds the identity book from the changes in the log.
 func ReadPeople(ctx context.Context, log log) (*People, error) {
 	p := &People{book: identity.NewBook(), revised: make(chan struct{})}
 	kind := core.IdentityChanged{}.Kind()
@@ -45,21 +45,21 @@ func ReadPeople(ctx context.Context, log log) (*People, error) {
 	}
 }
 
-// Read shows the book. What f returns of it is a copy.
+// Read calls f with the book. f must copy what it keeps.
 func (p *People) Read(f func(*identity.Book)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	f(p.book)
 }
 
-// HasTeam reports whether somebody made the team.
+// HasTeam reports whether the team exists.
 func (p *People) HasTeam(name string) (has bool) {
 	p.Read(func(b *identity.Book) { _, has = b.Team(name) })
 	return has
 }
 
-// Change takes a change into the book once it is written. A change that the book does not
-// allow is wrong, and not written.
+// Change applies a change to the book once write has written it. If the book does not allow the change, it returns
+// wrong and writes nothing.
 func (p *People) Change(c identity.Change, write func() error) (wrong, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,14 +75,15 @@ func (p *People) Change(c identity.Change, write func() error) (wrong, err error
 	return nil, nil
 }
 
-// who is whose token it is.
+// who returns the owner of a token.
 func (p *People) who(token string) (identity.Caller, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.book.Who(token, time.Now())
 }
 
-// standing is who shows the token now, when the token expires, and what is closed when the book changes.
+// standing returns the owner of the token now, the time until it expires, and a channel that closes when the book
+// changes.
 func (p *People) standing(token, id string) (is identity.Caller, left time.Duration, changed <-chan struct{},
 	err error) {
 	p.mu.RLock()

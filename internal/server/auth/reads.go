@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Limits of answers that are made in memory before they are sent: some are as large as what there is.
+// Limits on responses that the server builds in memory before it sends them; some can be large.
 const (
-	userReads    = 8                // that are made for one user at once, with whatever tokens
-	readPatience = 10 * time.Second // how long another one waits for its turn
+	userReads    = 8                // for one user at once, over all tokens
+	readPatience = 10 * time.Second // how long a further one waits for its turn
 )
 
-// errReads says that a user's other requests took all of that time.
-var errReads = errors.New("as many requests of this user are being answered as one may have")
+// errReads means that the user's other requests took all of readPatience.
+var errReads = errors.New("this user has too many requests in progress")
 
-// Reads lets each user have so many answers at once; more of them wait.
+// Reads bounds the concurrent reads of each user; further ones wait.
 type Reads struct {
 	mu sync.Mutex
 	of map[string]*readers
 }
 
 type readers struct {
-	turns  chan struct{} // one in it for each that has its turn
-	wanted int           // those that have a turn or wait for one
+	turns  chan struct{} // holds one element per read in progress
+	wanted int           // reads in progress or waiting
 }
 
-// Take waits for a turn of the user's, until done.
+// Take waits for a turn of the user. The caller calls done at the end of the read.
 func (r *Reads) Take(ctx context.Context, user string) (done func(), err error) {
 	r.mu.Lock()
 	if r.of == nil {
@@ -45,7 +45,7 @@ func (r *Reads) Take(ctx context.Context, user string) (done func(), err error) 
 		r.left(user, mine)
 	}
 	select {
-	case mine.turns <- struct{}{}: // also where whoever asked has left: they hear nothing else than others
+	case mine.turns <- struct{}{}: // even if the client has left: it is answered like any other
 		return done, nil
 	default:
 	}
@@ -63,7 +63,7 @@ func (r *Reads) Take(ctx context.Context, user string) (done func(), err error) 
 	return nil, err
 }
 
-// left forgets a user of whom nothing is being answered.
+// left ends one read, and forgets a user without reads.
 func (r *Reads) left(user string, mine *readers) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Who asks for more at once than one may have waits for a turn, is told when none comes, and leaves nothing behind.
-func TestReadsTakeTurns(t *testing.T) {
+// A further read waits for a turn, fails if none comes, and leaves nothing behind.
+func TestReads_WaitForATurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r Reads

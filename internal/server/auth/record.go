@@ -15,18 +15,18 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// What stands in the log for ever and changes nothing: refusals, failures, and acts that are no event of
-// their own. Each could else be sent without end, so the first of a kind in an hour is on record, and
-// one user has so many together.
+// Limits on acts in the log that are not events: refusals, failures, and acts without an event of their own. They
+// stay in the log for ever, and a client could send them without end. So the log records the first of a kind in an
+// hour, and a user has a rate limit for all kinds together.
 const (
 	recordOnce  = time.Hour
 	recordBurst = 60
-	recordRate  = 60 / 3600.0 // a second
-	tellEvery   = time.Minute // how often refusals are a line of the server's log at most
-	mostKinds   = 10_000      // that are remembered
+	recordRate  = 60 / 3600.0 // per second
+	tellEvery   = time.Minute // lowest interval between lines about refusals in the server's log
+	mostKinds   = 10_000      // kinds remembered
 )
 
-// Refusals counts requests that were refused or failed.
+// Refusals counts refused and failed requests.
 type Refusals struct {
 	log   *slog.Logger
 	count func(user string)
@@ -35,21 +35,22 @@ type Refusals struct {
 	mu       sync.Mutex
 	recorded map[kindOfAct]time.Time
 	told     time.Time // zero: never
-	more     int       // since then
+	more     int       // refusals since then
 }
 
-// kindOfAct is what is on record once an hour.
+// kindOfAct identifies acts that the log records once an hour.
 type kindOfAct struct {
 	user, route string
 	code        int
 }
 
-// NewRefusals counts by user, and tells the log of them now and then.
+// NewRefusals returns a counter. It calls count for each refusal, and now and then writes a line to log.
 func NewRefusals(log *slog.Logger, count func(user string)) *Refusals {
 	return &Refusals{log: log, count: count, pace: NewBurst(recordRate, recordBurst), recorded: map[kindOfAct]time.Time{}}
 }
 
-// refused notes a refusal, and reports whether it is put on record where it may be.
+// refused counts a refusal, and reports whether the audit trail records it; may is false for refusals that it never
+// records.
 func (f *Refusals) refused(user, route string, code int, may bool, now time.Time) bool {
 	f.count(user)
 	f.mu.Lock()
@@ -75,14 +76,14 @@ func (f *Refusals) refused(user, route string, code int, may bool, now time.Time
 	return ok
 }
 
-// acts reports whether what a user did, and is no event, is put on record.
+// acts reports whether the user's rate limit lets the log record an act without an event.
 func (f *Refusals) acts(user string, now time.Time) bool {
 	ok, _ := f.pace.take(user, now)
 	return ok
 }
 
-// audit puts on record what its handler did not: what was refused, and what
-// changed something that is no event. What only reads leaves no trace, but for refusals.
+// audit records what the handler did not: refusals, and changes without an event of their own. Of reads it records
+// only refusals.
 func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 	c := CallOf(r)
 	code, title := w.Said()
@@ -108,6 +109,6 @@ func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 	defer cancel()
 	if err := g.Control.Propose(ctx, g.acted(c.Act, outcome)); err != nil && ctx.Err() == nil &&
 		!errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
-		g.Log.Error("act not put on record", "who", c.Act.Who, "route", c.Act.Route, "error", err)
+		g.Log.Error("cannot record an act", "who", c.Act.Who, "route", c.Act.Route, "error", err)
 	}
 }

@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// Streams counts what a caller has open: answers without an end, or contents on their way.
+// Streams counts what callers have open: streams or transfers.
 type Streams struct {
 	mu  sync.Mutex
 	all int
 	of  map[string]int
 }
 
-// Open counts one more of the caller's, or says why there are too many: each is what
-// one may have, most what all may have together.
+// Open counts one more for the caller, or returns an error if there are too many: each is the limit of a caller,
+// most that of all callers.
 func (s *Streams) Open(caller string, each, most int) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.all >= most:
-		return nil, fmt.Errorf("%d streams are open, which is as many as this server serves", s.all)
+		return nil, fmt.Errorf("%d streams are open, which is the limit of this server", s.all)
 	case s.of[caller] >= each:
-		return nil, fmt.Errorf("%d streams are open here, which is as many as one may have", s.of[caller])
+		return nil, fmt.Errorf("%d streams are open, which is the limit of one caller", s.of[caller])
 	}
 	if s.of == nil {
 		s.of = map[string]int{}

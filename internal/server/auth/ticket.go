@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// What an agent's token is for.
+// The purposes of agents' tokens.
 const (
 	BootstrapTicket = "bootstrap" // to register a machine
-	AttemptTicket   = "attempt"   // to serve a rank of an attempt, by api.Rank
+	AttemptTicket   = "attempt"   // to serve a rank of an attempt, named by api.Rank
 )
 
-// Tickets makes the tokens of agents, each good for one thing, with a key.
+// Tickets is the key of agents' tokens. Each token is valid for one purpose.
 type Tickets []byte
 
-// For makes the token that lets an agent do one thing: register a machine or serve an attempt.
+// For returns the token with which an agent may register a machine or serve an attempt.
 func (k Tickets) For(what, attempt string) string {
 	h := hmac.New(sha256.New, k)
 	_, _ = io.WriteString(h, what+"\x00"+attempt)
 	return what + "." + attempt + "." + hex.EncodeToString(h.Sum(nil))
 }
 
-// Shown returns the attempt that the request's token is for.
+// Shown returns the attempt that the request's token belongs to.
 func (k Tickets) Shown(r *http.Request, what string) (attempt string, ok bool) {
 	token := bearerToken(r)
 	rest, ok := strings.CutPrefix(token, what+".")
@@ -40,18 +40,18 @@ func (k Tickets) Shown(r *http.Request, what string) (attempt string, ok bool) {
 	return attempt, hmac.Equal([]byte(token), []byte(k.For(what, attempt)))
 }
 
-// ticketFor is what an agent's token is for.
-func ticketFor(k Scope) string {
+// purposeOf returns the purpose of the token that a scope requires.
+func purposeOf(k Scope) string {
 	if k == Bootstraps {
 		return BootstrapTicket
 	}
 	return AttemptTicket
 }
 
-// TokenShown is the token that the request shows.
+// TokenShown returns the bearer token of the request.
 func TokenShown(r *http.Request) string { return bearerToken(r) }
 
-// bearerToken is what the request shows.
+// bearerToken returns the bearer token of the request.
 func bearerToken(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token

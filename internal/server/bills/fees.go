@@ -1,4 +1,5 @@
-// Package bills keeps what providers and vendors bill beside the log: fees that no machine has, and the lines of bills.
+// Package bills keeps the charges of providers and vendors that are not in the log: fees that belong to no machine,
+// and the lines of bills.
 package bills
 
 import (
@@ -19,17 +20,17 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// Meta keeps small facts by name.
+// Meta stores small values by key.
 type Meta interface {
 	PutMeta(ctx context.Context, key, value string) error
 	Meta(ctx context.Context, key string) (string, bool, error)
 }
 
-// Desk answers what is asked about bills.
+// Desk answers requests about bills.
 type Desk struct {
 	Meta    Meta
-	HasTeam func(name string) bool // whether somebody made the team
-	setting sync.Mutex             // of fees
+	HasTeam func(name string) bool // reports whether the team exists
+	setting sync.Mutex             // serializes changes of fees
 }
 
 const (
@@ -49,7 +50,7 @@ func (d *Desk) fees(ctx context.Context) (list []client.Fee, err error) {
 	return list, nil
 }
 
-// FeesOf lists the fees of the month that begins then.
+// FeesOf lists the fees of a month, given by its first moment.
 func (d *Desk) FeesOf(ctx context.Context, month time.Time) ([]client.Fee, error) {
 	list, err := d.fees(ctx)
 	return slices.DeleteFunc(list, func(f client.Fee) bool { return !books.FeeOf(f, month) }), err
@@ -65,7 +66,7 @@ func (d *Desk) Fees(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-// SetFee makes, changes or removes a fee.
+// SetFee creates, changes or removes a fee.
 func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 	f, ok := reply.Body[client.Fee](w, r)
 	if !ok {
@@ -111,12 +112,12 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// from has a fee cost what f says from f's first month on; what it cost before stays, so that months that are over
-// keep their statements. found reports whether there was one then or later.
+// from applies the fee f from its first month on. Earlier months keep the previous amount, so that their statements
+// stay valid. found reports whether the fee existed in that month or later.
 func from(list []client.Fee, f client.Fee) (changed []client.Fee, found bool) {
 	for _, o := range list {
 		switch {
-		case o.Name != f.Name || o.Until != "" && o.Until < f.Since: // another, or over by then
+		case o.Name != f.Name || o.Until != "" && o.Until < f.Since: // another fee, or one that ended earlier
 			changed = append(changed, o)
 		case o.Since < f.Since:
 			o.Until, found = monthBefore(f.Since), true
@@ -139,16 +140,16 @@ func monthBefore(month string) string {
 	return t.AddDate(0, -1, 0).Format("2006-01")
 }
 
-// checkFee says what is wrong with a fee.
+// checkFee returns what is wrong with a fee.
 func checkFee(f client.Fee) (field, title, fix string) {
 	first, _ := utf8.DecodeRuneInString(f.Name)
 	switch {
 	case len(f.Name) > mostName || !unicode.IsLetter(first) || strings.ContainsFunc(f.Name, unicode.IsControl):
-		return "name", "this is no name of a fee", "write up to 80 letters, the first a letter"
+		return "name", "this is not a valid name of a fee", "write up to 80 letters, the first a letter"
 	case f.Amount.Sign() < 0:
 		return "amount", "the amount is below zero", "write what a month costs"
 	case !f.Amount.IsZero() && !f.Currency.Valid():
-		return "currency", "this is no currency", "write its code of three letters, such as USD"
+		return "currency", "this is not a currency", "write its code of three letters, such as USD"
 	}
 	for field, text := range map[string]string{"since": f.Since, "until": f.Until} {
 		if at, err := time.Parse("2006-01", text); text != "" && (err != nil || at.Year() < 1970) {

@@ -18,12 +18,12 @@ import (
 const (
 	anomaliesSince = 7 * 24 * time.Hour
 	anomaliesMost  = 90 * 24 * time.Hour
-	// anomaliesLearn is how much of the past incidents are compared with.
+	// anomaliesLearn is the length of history that incidents are compared with.
 	anomaliesLearn = 28 * 24 * time.Hour
 )
 
-// Anomalies lists the incidents of a span. It replays the charges of the span and of the month before it, so that the
-// same ledger gives the same incidents.
+// Anomalies lists the incidents of a span. It replays the charges of the span and of the month before, so the same
+// ledger always gives the same incidents.
 func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 	team, back := r.URL.Query().Get("team"), anomaliesSince
 	if text := r.URL.Query().Get("since"); text != "" {
@@ -45,7 +45,7 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		unread(w, "the ledger was not read", err)
+		answerUnread(w, "the ledger was not read", err)
 		return
 	}
 	for _, a := range incident.Find(rows) {
@@ -57,7 +57,7 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// rowOf is a charge as incidents are found in.
+// rowOf converts a charge for the detection of incidents.
 func rowOf(c *charge.Charge) incident.Row {
 	o := &c.Owner
 	r := incident.Row{Begin: c.Begin, End: c.End, Amount: c.Amount, Currency: c.Currency, Category: c.Category, Use: c.Use,

@@ -1,5 +1,5 @@
-// Package books reads the log and its ledger for people: what was spent and on what, receipts, decisions,
-// what runs have measured, and whether the ledger is right. It changes nothing.
+// Package books builds reports from the log and its ledger: costs, receipts, decisions, measurements of runs, and
+// whether the ledger is consistent. It changes nothing.
 package books
 
 import (
@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/view"
 )
 
-// Log is the log with its postings, and what is kept beside it.
+// Log is the log with its postings and metadata.
 type Log interface {
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
@@ -30,23 +30,23 @@ type Log interface {
 	PutMeta(ctx context.Context, key, value string) error
 }
 
-// Books answers from a log, up to which the core has come.
+// Books answers requests for reports from the log, as far as the core has read it.
 type Books struct {
 	Control *control.Control
 	Log     Log
-	View    *view.View // of the log, by job
+	View    *view.View // the log by job
 	Errors  *slog.Logger
-	// Telemetry is what the machines of a job were measured to do; nil: nothing is known.
+	// Telemetry returns the telemetry of a job's machines; nil: not known.
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
-	// Fees are the shared costs of the month that begins then which are no charges of the ledger.
+	// Fees returns the shared costs of a month, given by its first moment, that are not charges in the ledger.
 	Fees func(ctx context.Context, month time.Time) ([]client.Fee, error)
-	// HasTeam reports whether somebody made the team.
+	// HasTeam reports whether the team exists.
 	HasTeam func(name string) bool
 
 	spent spent
 }
 
-// known is the job that somebody asks about, or answers that there is none.
+// known returns the job that a request names, or answers that there is none.
 func (b *Books) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
 	id := r.PathValue("id")
 	known = b.Control.Job(id, func(m *core.Machine, job *core.Job) { j = jobOf(m, job) })
@@ -56,13 +56,13 @@ func (b *Books) known(w http.ResponseWriter, r *http.Request) (j view.Job, known
 	return j, known
 }
 
-// jobOf is a job whose events are asked for, as far as the machine has come. What is not
-// durable yet says nothing of the job, or who has seen it waits for that.
+// jobOf returns the job for a read of its events, up to its latest change. A reader waits until that event is
+// durable.
 func jobOf(m *core.Machine, j *core.Job) view.Job {
 	return view.Job{ID: j.ID(), Submitted: j.Event(), UpTo: m.ChangedAt(j)}
 }
 
-// events calls f with each event that says some of what about a job, with its facts.
+// events calls f with each event about a job that matches what, and with its facts.
 func (b *Books) events(ctx context.Context, j view.Job, what view.What,
 	f func(seq uint64, e core.Event, facts []core.Fact) error,
 ) error {
@@ -75,8 +75,8 @@ func (b *Books) events(ctx context.Context, j view.Job, what view.What,
 	})
 }
 
-// unread answers that the events about a job were not read.
-func unread(w http.ResponseWriter, title string, err error) {
+// answerUnread answers that the server could not read the events of a job.
+func answerUnread(w http.ResponseWriter, title string, err error) {
 	var behind *view.BehindError
 	if errors.As(err, &behind) {
 		reply.Problem(w, http.StatusServiceUnavailable, "the log is being put in order by job", "ask again in a minute", err)

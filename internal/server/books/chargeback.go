@@ -24,7 +24,7 @@ import (
 
 const monthFix = "write a month that has begun, such as 2026-10"
 
-// MonthOf reads the month that a request asks for, or answers what is wrong with it. The zero text is the month of now.
+// MonthOf parses the month of a request, or answers what is wrong with it. Empty text means the current month.
 func MonthOf(w http.ResponseWriter, text string, now time.Time) (span charge.Span, ok bool) {
 	if text == "" {
 		text = now.UTC().Format("2006-01")
@@ -41,7 +41,7 @@ func MonthOf(w http.ResponseWriter, text string, now time.Time) (span charge.Spa
 	return charge.Span{Since: at, Until: charge.NextMonth(at)}, true
 }
 
-// Chargeback divides what a month cost among teams.
+// Chargeback divides the costs of a month among teams.
 func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 	q, now := r.URL.Query(), b.Control.Now().UTC()
 	span, ok := MonthOf(w, q.Get("month"), now)
@@ -70,7 +70,7 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		unread(w, "the ledger was not read", err)
+		answerUnread(w, "the ledger was not read", err)
 		return
 	}
 	if len(v.Statements) == 0 && len(v.Pools) == 0 {
@@ -85,7 +85,7 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// chargeback divides by what all teams had, and answers with what the caller may see of it.
+// chargeback divides the shared costs by the use of all teams, and returns the part that the caller may see.
 func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span charge.Span,
 	rule chargeback.Rule) (client.Chargeback, error) {
 	m := chargeback.NewMonth()
@@ -105,7 +105,7 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 	for _, f := range fees {
 		m.AddFee(f.Name, f.Amount, f.Currency)
 	}
-	if err := b.knowsTeams(m, rule); err != nil {
+	if err := b.checkTeams(m, rule); err != nil {
 		return v, err
 	}
 	shares := map[lineKey][]client.ChargebackShare{}
@@ -137,8 +137,8 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 
 var errNoTeam = errors.New("there is no such team, and it had no cost in the month")
 
-// knowsTeams refuses a share of a team that nobody knows: a slip of the pen would take the money.
-func (b *Books) knowsTeams(m *chargeback.Month, rule chargeback.Rule) error {
+// checkTeams rejects a share for an unknown team: a typo would otherwise misdirect the money.
+func (b *Books) checkTeams(m *chargeback.Month, rule chargeback.Rule) error {
 	for _, s := range rule.Shares {
 		had := slices.ContainsFunc(m.Teams(), func(a *chargeback.Account) bool { return a.Name == s.Team })
 		if !had && !b.HasTeam(s.Team) {
@@ -148,7 +148,7 @@ func (b *Books) knowsTeams(m *chargeback.Month, rule chargeback.Rule) error {
 	return nil
 }
 
-// everyone sees all teams: what one pays of shared cost depends on what the others had.
+// everyone may see all teams: a team's part of the shared costs depends on what the others used.
 var everyone = identity.Caller{Grants: []identity.Grant{{Team: identity.Everywhere, Role: identity.Viewer}}}
 
 func totalsOf(v *client.Chargeback) []client.ChargebackTotal {
@@ -172,7 +172,7 @@ func totalsOf(v *client.Chargeback) []client.ChargebackTotal {
 	return list
 }
 
-// statement is that of a team in one currency.
+// statement builds the statement of a team in one currency.
 func (b *Books) statement(ctx context.Context, a *chargeback.Account, span charge.Span,
 	shares []client.ChargebackShare) (client.ChargebackOfTeam, error) {
 	s := client.ChargebackOfTeam{Team: a.Name, Currency: a.Currency, Own: a.Own, Uses: map[client.Use]money.Amount{},
@@ -195,7 +195,7 @@ func (b *Books) statement(ctx context.Context, a *chargeback.Account, span charg
 	return s, err
 }
 
-// worked is what runs that ended in the month cost in all, and what they had for it.
+// worked sums the total cost of the runs that ended in the month, and the work they did.
 type worked struct {
 	cost  money.Amount
 	units float64
@@ -207,7 +207,7 @@ func (k *worked) add(cost money.Amount, units float64) {
 	}
 }
 
-// per is the cost of that many units, where any were reported.
+// per returns the cost of that many units, if any were reported.
 func (k *worked) per(units float64) *money.Amount {
 	if k.units <= 0 {
 		return nil
@@ -219,7 +219,7 @@ func (k *worked) per(units float64) *money.Amount {
 	return &a
 }
 
-// runsOf adds what is known by the jobs themselves.
+// runsOf adds the totals from the jobs themselves.
 func (b *Books) runsOf(ctx context.Context, a *chargeback.Account, span charge.Span,
 	s *client.ChargebackOfTeam) error {
 	var all money.Amount
@@ -285,7 +285,7 @@ func (b *Books) eachJob(ctx context.Context, names []string, f func(*core.Job)) 
 	return nil
 }
 
-// FeeOf reports whether a fee is due in the month that begins then.
+// FeeOf reports whether a fee is due in the month that starts at the given time.
 func FeeOf(f client.Fee, month time.Time) bool {
 	text := month.Format("2006-01")
 	return strings.Compare(f.Since, text) <= 0 && (f.Until == "" || strings.Compare(text, f.Until) <= 0)

@@ -21,10 +21,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// groups are what costs are listed by.
+// groups lists the dimensions that costs can be grouped by, for error messages.
 const groups = "team, project, user, kind, environment, model_version, provider, region, sku, category, job or tag:KEY"
 
-// groupBy returns what costs are listed by, of a job's or posting's owner.
+// groupBy returns a function from the owner of a job or posting to its group.
 func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	if key, ok := strings.CutPrefix(by, "tag:"); ok && key != "" {
 		return func(w ledger.Dimensions, _ string) string { return w.Tag(key) }, nil
@@ -51,13 +51,13 @@ func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	case "category":
 		return func(w ledger.Dimensions, _ string) string { return string(w.Category) }, nil
 	}
-	return nil, fmt.Errorf("%.40q is none of the ways to list costs", by)
+	return nil, fmt.Errorf("costs cannot be grouped by %.40q", by)
 }
 
-// byJob lists costs by job: the one list that is as long as the ledger.
+// byJob groups costs by job: the only grouping whose list grows with the ledger.
 const byJob = "job"
 
-// Costs shows what was spent, by whom and for what.
+// Costs reports what was spent, by whom and for what.
 func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 	v := api.Costs{By: r.URL.Query().Get("by"), Lines: []api.CostLine{}}
 	if v.By == "" {
@@ -86,11 +86,11 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// lines are the lines of an answer in the making, and what the caller sees of it.
+// lines collects the lines of a response, as far as the caller may see them.
 type lines struct {
 	name   func(w ledger.Dimensions, job string) string
-	named  bool // by job or kind, which idle machines have none of
-	bought bool // by what was bought: a job may have bought several things, so that none is counted
+	named  bool // grouped by job or kind, which idle machines lack
+	bought bool // grouped by a property of the machine: a job may have used several, so runs are not counted
 	caller identity.Caller
 	all    map[lineKey]*api.CostLine
 }
@@ -100,7 +100,7 @@ type lineKey struct {
 	currency money.Currency
 }
 
-// of returns the line, or nil where the caller may not see that team.
+// of returns the line, or nil if the caller may not see the team.
 func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostLine {
 	if l.caller.Role(w.Team) < identity.Viewer {
 		return nil
@@ -109,7 +109,7 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 	switch {
 	case k.name != "":
 	case w.Rule == state.ReservedRule:
-		k.name = "(reserved, unused)" // paid for, and used by nobody
+		k.name = "(reserved, unused)" // paid for and unused
 	case w.Rule == ledger.IdleRule && l.named:
 		k.name = "(idle machines)" // between two jobs
 	}
@@ -125,8 +125,8 @@ func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.
 	}
 }
 
-// use adds to a line. What machines cost while they waited for a job no on-demand machine
-// would have cost: it lowers what was saved.
+// use adds an amount to a line. Idle time of machines lowers the savings, because an on-demand machine would not
+// have cost it.
 func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a money.Amount) {
 	use := client.Use(u)
 	line.Uses[use] = line.Uses[use].Add(a)
@@ -135,17 +135,17 @@ func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a mon
 	}
 }
 
-// costs sums what was booked, and of live attempts what is not posted yet: so far back
-// as asked, below zero for all. It goes through kept sums and what runs, and through the
-// postings of the one hour in which the span begins, or where jobs are listed of the span.
+// costs sums the ledger and the costs of live attempts that are not posted yet, for the time back from now; a
+// negative back means all time. It reads the kept sums and the running jobs. It reads single postings only for the
+// hour in which the span starts, or for the whole span if the grouping is by job.
 func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
 	name, _ := groupBy(v.By)
 	l := &lines{name: name, named: v.By == byJob || v.By == "kind", caller: c, all: map[lineKey]*api.CostLine{},
 		bought: slices.Contains([]string{"provider", "region", "sku", "category"}, v.By)}
-	b.spent.mu.Lock() // what is summed is never ahead of what the core has said here
+	b.spent.mu.Lock() // keeps the sums from running ahead of the core's state read below
 	defer b.spent.mu.Unlock()
 	end, since := uint64(0), time.Time{}
-	listed := map[string]bool{} // jobs in memory
+	listed := map[string]bool{} // the jobs in memory
 	b.Control.Read(func(m *core.Machine) {
 		end, v.Until = m.Seq(), b.Control.Now()
 		if m.Now().After(v.Until) {
@@ -179,6 +179,12 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 	if err := b.booked(ctx, l, v.By, since, end); err != nil {
 		return err
 	}
+	v.Lines = append(v.Lines, l.sorted()...)
+	return nil
+}
+
+// sorted sums each line, and returns those with a job or a cost: the dearest first.
+func (l *lines) sorted() (list []api.CostLine) {
 	for _, line := range l.all {
 		for u, a := range line.Uses {
 			if line.Spent = line.Spent.Add(a); a.IsZero() {
@@ -186,19 +192,19 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 			}
 		}
 		if line.Jobs > 0 || len(line.Uses) > 0 {
-			v.Lines = append(v.Lines, *line)
+			list = append(list, *line)
 		}
 	}
-	slices.SortFunc(v.Lines, func(a, b api.CostLine) int {
+	slices.SortFunc(list, func(a, b api.CostLine) int {
 		if c := b.Spent.Cmp(a.Spent); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Name+"\x00"+string(a.Currency), b.Name+"\x00"+string(b.Currency))
 	})
-	return nil
+	return list
 }
 
-// live adds the jobs that hold a machine, with what is not posted yet.
+// live adds the jobs that hold a machine, with their costs that are not posted yet.
 func (l *lines) live(m *core.Machine, since, until time.Time) {
 	seen := map[string]bool{}
 	for _, a := range m.Live() {
@@ -237,7 +243,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 	}
 }
 
-// past adds jobs that held a machine and hold none.
+// past adds a job that held a machine earlier and holds none now.
 func (l *lines) past(w ledger.Dimensions, job string, c money.Currency, p core.History) {
 	line := l.of(w, job, c)
 	if line == nil {
@@ -255,7 +261,7 @@ func (l *lines) past(w ledger.Dimensions, job string, c money.Currency, p core.H
 	}
 }
 
-// archivedCosts adds the archived jobs whose last machine ended since then, but for those that
+// archivedCosts adds the archived jobs whose last machine ended at or after since. It skips the listed ones, which
 // were in memory a moment ago.
 func (b *Books) archivedCosts(ctx context.Context, l *lines, since time.Time, listed map[string]bool) error {
 	for j, err := range b.Control.Past(ctx, store.ArchivedPage{}) {
@@ -269,7 +275,7 @@ func (b *Books) archivedCosts(ctx context.Context, l *lines, since time.Time, li
 	return nil
 }
 
-// booked adds what was booked since then and up to the event end. The caller holds b.spent.mu.
+// booked adds the postings from since up to the event end. The caller holds b.spent.mu.
 func (b *Books) booked(ctx context.Context, l *lines, by string, since time.Time, end uint64) error {
 	sums := b.spent.sums
 	if by == byJob {
@@ -301,7 +307,7 @@ func (b *Books) booked(ctx context.Context, l *lines, by string, since time.Time
 	return b.walk(ctx, l, cut.First, cut.Last, cut.Holds)
 }
 
-// walk adds the postings of those events that are wanted, one by one.
+// walk adds single postings: those of the events that wanted selects.
 func (b *Books) walk(ctx context.Context, l *lines, first, last uint64, wanted func(ledger.Posting) bool) error {
 	for after := first - 1; after < last; {
 		next := min(last, after+spentStride)

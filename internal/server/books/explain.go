@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// refusal is what was said where the event is that a launch of the job was refused.
+// refusal returns the event's launch refusal if it concerns the job.
 func refusal(e core.Event, facts []core.Fact, job string) core.LaunchRefused {
 	said, is := e.Body.(core.LaunchRefused)
 	if !is || !slices.ContainsFunc(facts, func(f core.Fact) bool {
@@ -46,7 +46,7 @@ func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 				line.Rejected = list[n-1].Rejected
 			}
 			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
-				// said again: the newest figures stand
+				// the same decision again: keep the newest figures
 				old := &list[n-1]
 				old.Refused = cmp.Or(line.Refused, old.Refused)
 				old.Slack, old.Rejected, old.Counts, old.Expect = line.Slack, line.Rejected, line.Counts, line.Expect
@@ -57,7 +57,7 @@ func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		unread(w, "the log was not read", err)
+		answerUnread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, list)

@@ -18,13 +18,13 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// rows are a form in which charges are sent.
+// rows is a format of exported charges.
 type rows interface {
 	Header() []string
 	Row(room []string, c charge.Charge) []string
 }
 
-// ExportFocus sends the costs of a span as a CSV file of FOCUS.
+// ExportFocus sends the costs of a span as a FOCUS CSV file.
 func (b *Books) ExportFocus(w http.ResponseWriter, r *http.Request) {
 	v, err := focus.ParseVersion(r.URL.Query().Get("version"))
 	if err != nil {
@@ -40,8 +40,7 @@ func (b *Books) ExportCharges(w http.ResponseWriter, r *http.Request) {
 	b.export(w, r, "scrimp-costs.csv", charge.Table{})
 }
 
-// export sends the charges that the caller may see, one after the other: of the ledger there is never more in memory
-// than a stride of events.
+// export streams the charges that the caller may see. Memory holds at most one stride of events of the ledger.
 func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as rows) {
 	span, err := charge.ParseSpan(r.URL.Query().Get("since"), r.URL.Query().Get("until"))
 	if bad, ok := errors.AsType[*charge.SpanError](err); ok {
@@ -70,11 +69,11 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	switch {
 	case err != nil && began:
 		if r.Context().Err() == nil {
-			b.Errors.Error("export broken off", "error", err)
+			b.Errors.Error("export aborted", "error", err)
 		}
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:
-		unread(w, "the ledger was not read", err)
+		answerUnread(w, "the ledger was not read", err)
 	case !began && span == (charge.Span{}):
 		reply.Problem(w, http.StatusNotFound, "there are no costs that you may see",
 			"run a job first, or ask for a role in its team: scrimp costs shows what was spent by whom", nil)
@@ -84,8 +83,8 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	}
 }
 
-// eachCharge calls f with each charge within the span of a team that the caller may see: those of the ledger and those
-// of running machines, up to this second.
+// eachCharge calls f with each charge within the span that the caller may see, from the ledger and for running
+// machines up to now.
 func (b *Books) eachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
 	f func(charge.Charge) error,
 ) (err error) {
@@ -107,7 +106,8 @@ func (b *Books) eachCharge(ctx context.Context, caller identity.Caller, span cha
 	return err
 }
 
-// eachPosting calls f with every posting that may be about the span, in their order, and with what runs now.
+// eachPosting calls f, in order, with every posting that may concern the span, and then with the charges of running
+// machines.
 func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledger.Posting, charge.Source) error) error {
 	var live []ledger.Posting
 	end := uint64(0)
@@ -142,7 +142,8 @@ func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledge
 	return sources.each(ctx, live, f)
 }
 
-// firstSince is the first event with a posting that may be about the span: a posting is booked when its time is over.
+// firstSince returns the first event with a posting that may concern the span. A posting is booked after the period
+// that it covers.
 func (b *Books) firstSince(ctx context.Context, span charge.Span, end uint64) (first uint64, some bool, err error) {
 	if span.Since.IsZero() {
 		return 1, end > 0, nil
@@ -156,19 +157,19 @@ func (b *Books) firstSince(ctx context.Context, span charge.Span, end uint64) (f
 	return first, some && first <= end, nil
 }
 
-// sources finds what postings do not say themselves.
+// sources looks up details that postings do not carry.
 type sources struct {
 	b *Books
-	// machines are what is known of instances, for their idle time: the core forgets those that are gone.
+	// machines remembers instances for the postings of their idle time, because the core forgets terminated ones.
 	machines map[string]charge.Source
 }
 
 const (
 	exportStride = 5_000 // events whose postings are in memory at once
-	exportTurn   = 1_000 // postings that are looked up at once: no step meanwhile
-	// exportEarly is how long before its time a posting may be booked, by a clock that is wrong.
+	exportTurn   = 1_000 // postings looked up at once; the core cannot step meanwhile
+	// exportEarly is how long before its time a posting may be booked, for a clock that is wrong.
 	exportEarly = 24 * time.Hour
-	// exportMachines is of how many instances is remembered how they were bought.
+	// exportMachines bounds the instances in machines.
 	exportMachines = 20_000
 )
 
@@ -205,7 +206,7 @@ func (s *sources) each(ctx context.Context, list []ledger.Posting, f func(*ledge
 	return nil
 }
 
-// machine remembers how an instance was bought, and says it of one that is gone.
+// machine remembers how an instance was bought, and fills it in for a terminated one.
 func (s *sources) machine(instance string, of *charge.Source) {
 	if instance == "" {
 		return

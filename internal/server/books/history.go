@@ -14,8 +14,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// History answers with what was seen of the market, from the log, and with the
-// jobs that succeeded on it.
+// History returns the observations of the market in the log, and the jobs that succeeded on it.
 func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 	var seen market.Recorder
 	err := b.each(r.Context(), core.MarketSeen{}.Kind(), func(e core.Event) {
@@ -36,7 +35,7 @@ func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 	h := api.History{Jobs: []api.PastJob{}}
 	trace, opened := seen.Trace("recorded")
 	h.Trace, h.Opened = convert.To[client.Trace](trace), opened
-	h.Trace.Speed = b.Control.Clock().Speed // notices are on the wall
+	h.Trace.Speed = b.Control.Clock().Speed // notices are in wall time
 	caller := auth.CallerOf(r)
 	var now time.Time
 	b.Control.Read(func(m *core.Machine) {
@@ -59,7 +58,7 @@ func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, h)
 }
 
-// past adds a job that succeeded.
+// past adds a job if it succeeded.
 func past(h *api.History, j *core.Job, now time.Time) {
 	if j.State() != core.Succeeded {
 		if j.State().Over() {

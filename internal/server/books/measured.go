@@ -20,13 +20,13 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// standardRuns is how many measured runs are answered with where nobody says.
+// standardRuns is the default number of measured runs in a response.
 const standardRuns = 200
 
-// mostRuns is with how many at most.
+// mostRuns is the largest number of measured runs in a response.
 const mostRuns = 1000
 
-// Measured answers with what runs that are over have measured, newest first.
+// Measured returns the measurements of finished runs, newest first.
 func (b *Books) Measured(w http.ResponseWriter, r *http.Request) {
 	most := standardRuns
 	if text := r.URL.Query().Get("limit"); text != "" {
@@ -51,7 +51,7 @@ func (b *Books) Measured(w http.ResponseWriter, r *http.Request) {
 			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
 			return
 		}
-		if j, wrong := spec.Decode(text); ok && wrong == nil { // a file of a release that knew more is passed over
+		if j, wrong := spec.Decode(text); ok && wrong == nil { // skip a file of a newer release that this one cannot decode
 			list[i] = list[i].With(j)
 		}
 	}
@@ -63,20 +63,19 @@ func callerSees(r *http.Request) func(*core.Job) bool {
 	return func(j *core.Job) bool { return auth.Sees(c, j) }
 }
 
-// pieceOfJobs is how many jobs are looked at with no step meanwhile.
+// pieceOfJobs is the number of jobs read at once; the core cannot step meanwhile.
 const pieceOfJobs = 20_000
 
-// archivedBack is among how many archived jobs, the newest, earlier runs are looked for: some
-// tenths of a second.
+// archivedBack bounds the newest archived jobs that a search for earlier runs reads: some tenths of a second.
 const archivedBack = 2_000
 
-// run is what a job has measured, and where it stands in the order of submission.
+// run is the measurement of a job, with its position in the order of submission.
 type run struct {
 	measured.Run
 	order uint64
 }
 
-// runs are those of a name, as they are found.
+// runs collects the runs with one name.
 type runs struct {
 	sees  func(*core.Job) bool
 	name  string
@@ -86,7 +85,7 @@ type runs struct {
 	list  []run
 }
 
-// take adds what a job has measured, and reports whether there are enough.
+// take adds the measurement of a job, and reports whether there are enough.
 func (r *runs) take(j *core.Job) (enough bool) {
 	if r.name != "" && j.Terms().Name != r.name && j.Terms().Name != measured.Profile(r.name) || !r.sees(j) {
 		return false
@@ -100,7 +99,7 @@ func (r *runs) take(j *core.Job) (enough bool) {
 	return len(r.list) == r.most
 }
 
-// measured is what the newest runs have measured, of one job's name where it is given.
+// measured returns the measurements of the newest runs; a non-empty name selects the runs of jobs with that name.
 func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
 ) ([]measured.Run, error) {
 	here := &runs{sees: sees, name: name, most: most}
@@ -143,7 +142,7 @@ func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name st
 	return list, nil
 }
 
-// expected adds what the runs were expected to cost when they were first decided.
+// expected adds the cost that the first decision about each run expected.
 func (b *Books) expected(list []measured.Run) {
 	for i := range list {
 		b.Control.Job(list[i].Job, func(_ *core.Machine, j *core.Job) {

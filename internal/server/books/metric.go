@@ -12,24 +12,24 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// metricReader reads from the log what a job's programs said of a metric: every value of
-// the one that the job is judged by, or the samples of its loss that the log still has.
+// metricReader reads a metric of a job from the log: every value of the metric that judges the job, or else the
+// remaining samples of its loss.
 type metricReader struct {
 	name     string
 	metric   policy.Metric
-	attempts map[string]int64          // the newest message of each that was read
-	now      map[string]control.Latest // what they have said lately
+	attempts map[string]int64          // newest message read, by attempt
+	now      map[string]control.Latest // latest values, by attempt
 	order    []string
 	values   []said
 }
 
-// said is a value with the attempt whose program said it.
+// said is a value with the attempt that reported it.
 type said struct {
 	policy.Value
 	attempt string
 }
 
-// newMetricReader is to be made before the log is read: what is no event yet may be one by then.
+// newMetricReader must run before the log is read: values that are not in an event yet may be in one by then.
 func newMetricReader(b *Books, j *core.Job) *metricReader {
 	r := &metricReader{name: j.Terms().Metric.Name, metric: j.Terms().Metric, attempts: map[string]int64{},
 		now: map[string]control.Latest{}}
@@ -46,7 +46,7 @@ func newMetricReader(b *Books, j *core.Job) *metricReader {
 	return r
 }
 
-// event takes an event of the log. A message that came twice counts once.
+// event reads an event of the log. It counts a repeated message once.
 func (r *metricReader) event(e core.Event) {
 	b, ok := e.Body.(core.Progressed)
 	if !ok {
@@ -70,7 +70,7 @@ func (r *metricReader) add(attempt string, list policy.Values) {
 	}
 }
 
-// all is what was read, and what is no event yet.
+// all returns the values read, and those that are not in an event yet.
 func (r *metricReader) all() []said {
 	for _, attempt := range r.order {
 		if l, ok := r.now[attempt]; ok {
@@ -80,7 +80,7 @@ func (r *metricReader) all() []said {
 	return r.values
 }
 
-// Metric lists what the job's programs said of the metric that it is judged by.
+// Metric lists the values that the job's programs reported for the metric that judges it.
 func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
 	of, known := b.known(w, r)
 	if !known {
@@ -97,7 +97,7 @@ func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		unread(w, "the log was not read", err)
+		answerUnread(w, "the log was not read", err)
 		return
 	}
 	clock := b.Control.Clock()

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// Receipt shows what a job cost, and why.
+// Receipt reports what a job cost, and why.
 func (b *Books) Receipt(w http.ResponseWriter, r *http.Request) {
 	j, known := b.known(w, r)
 	if !known {
@@ -30,13 +30,13 @@ func (b *Books) Receipt(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := b.receipt(r.Context(), j.ID)
 	if err != nil {
-		unread(w, "no receipt", err)
+		answerUnread(w, "no receipt", err)
 		return
 	}
 	reply.JSON(w, convert.To[client.Receipt](v))
 }
 
-// receipt makes the receipt of a job from the core's state and the log.
+// receipt builds the receipt of a job from the core's state and the log.
 func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error) {
 	now := b.Control.Now()
 	var j *core.Job
@@ -54,9 +54,9 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	if j == nil {
 		return v, fmt.Errorf("job %s is not known", id)
 	}
-	b.outcome(&v, j, now)
-	running := b.tries(&v, j, now)
-	b.worth(&v, j, interval)
+	b.addOutcome(&v, j, now)
+	running := b.addAttempts(&v, j, now)
+	b.addSavings(&v, j, interval)
 	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
 	if err != nil {
 		return v, err
@@ -64,7 +64,7 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	if err := b.history(ctx, &v, of, j); err != nil {
 		return v, err
 	}
-	spend(&v, j, postings)
+	addSpending(&v, j, postings)
 	if v.Telemetry, err = b.Telemetry(ctx, j); err != nil {
 		return v, err
 	}
@@ -72,8 +72,8 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	return v, v.Check()
 }
 
-// outcome is what the job is, and how it ended.
-func (b *Books) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
+// addOutcome adds the job's description and how it ended.
+func (b *Books) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	clock, terms := b.Control.Clock(), j.Terms()
 	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), terms.Name, string(j.State()), j.Why(), terms.Currency
 	v.Cost, v.MarketSpeed, v.Market = j.Spent(now), clock.Speed, b.Control.Clock().Name
@@ -90,14 +90,14 @@ func (b *Books) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	}
 	if d := terms.Deadline; !d.IsZero() {
 		v.Deadline, v.DeadlineMarket = new(clock.ToWall(d)), new(d)
-		if j.State() == core.Succeeded || j.State().Over() && j.Finished().After(d) { // else it was given up before
+		if j.State() == core.Succeeded || j.State().Over() && j.Finished().After(d) { // else it ended early
 			v.DeadlineMet = new(j.State() == core.Succeeded && !j.Finished().After(d))
 		}
 	}
 }
 
-// worth is what was had for the cost.
-func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
+// addSavings adds what the cost bought: savings, and cost per unit of work.
+func (b *Books) addSavings(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 	clock := b.Control.Clock()
 	if v.OnDemandCost != nil && j.State() == core.Succeeded {
 		v.Saved = new(v.OnDemandCost.Sub(v.Cost))
@@ -105,7 +105,7 @@ func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 			v.SavedShare = new(v.Saved.Float() / v.OnDemandCost.Float())
 		}
 	} else {
-		v.OnDemandCost, v.OnDemandOffer = nil, "" // what was not done has no price elsewhere
+		v.OnDemandCost, v.OnDemandOffer = nil, "" // unfinished work has no comparable on-demand price
 	}
 	if j.Step() > 0 {
 		v.CostPer1000 = new(v.Cost.Float() / float64(j.Step()) * 1000)
@@ -123,9 +123,8 @@ func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 	}
 }
 
-// tries adds the attempts and what they sum to. It returns the part of the cost
-// that has run up since the last posting of machines that still run.
-func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
+// addAttempts adds the attempts and their sums. It returns the cost of running machines since their last posting.
+func (b *Books) addAttempts(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
 	v.Uses = map[ledger.Use]money.Amount{}
 	v.Interruptions, v.Tries = []receipt.Interruption{}, []receipt.Try{}
 	for n, a := range j.Attempts() {
@@ -156,7 +155,7 @@ func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running m
 			}
 		}
 	}
-	for _, a := range j.Wanted() { // of gangs that are not complete
+	for _, a := range j.Wanted() { // tasks of gangs that are not complete
 		if len(a.Granted()) == 0 {
 			continue
 		}
@@ -171,7 +170,7 @@ func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running m
 	return running
 }
 
-// tryOf is an attempt, and the part of its cost that is not posted yet.
+// tryOf returns an attempt, and the part of its cost that is not posted yet.
 func tryOf(a *core.Attempt, now time.Time) (t receipt.Try, open money.Amount) {
 	until := a.Until()
 	if until.IsZero() {
@@ -208,7 +207,7 @@ func tryOf(a *core.Attempt, now time.Time) (t receipt.Try, open money.Amount) {
 	return t, open
 }
 
-// nodeOf is a machine of an attempt that has several.
+// nodeOf returns one machine of an attempt that has several.
 func nodeOf(k *core.Task, now time.Time) receipt.Node {
 	n := receipt.Node{Node: k.Rank(), Instance: k.Instance(), From: k.From(), Until: k.Until(),
 		Cost: k.Posted().Add(k.Rules()), Uses: map[ledger.Use]money.Amount{}, End: k.End()}
@@ -226,7 +225,7 @@ func nodeOf(k *core.Task, now time.Time) receipt.Node {
 	return n
 }
 
-// interruption is that of a machine, and what the attempts after it went on from.
+// interruption returns the interruption of a machine, with the checkpoint that the next attempt restored.
 func (b *Books) interruption(k *core.Task, after []*core.Attempt) receipt.Interruption {
 	clock, notice := b.Control.Clock(), k.Notice()
 	if !k.Noticed().IsZero() {
@@ -246,8 +245,8 @@ func (b *Books) interruption(k *core.Task, after []*core.Attempt) receipt.Interr
 	return i
 }
 
-// history adds what only the log has: decisions, and the metric, of which the log has each
-// value where the job is judged by it, and samples of a while else.
+// history adds what only the log has: decisions and the metric. The log has every value of the metric that judges
+// the job, and samples of others for a while.
 func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j *core.Job) error {
 	r := newMetricReader(b, j)
 	v.LossName = r.name
@@ -257,12 +256,12 @@ func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j 
 		r.event(e)
 		for _, f := range facts {
 			if d, ok := f.(state.Decided); ok && d.Job == j.ID() {
-				rejected = decided(v, e.At, d, rejected, refusal(e, facts, j.ID()).Reason)
+				rejected = addChoice(v, e.At, d, rejected, refusal(e, facts, j.ID()).Reason)
 			}
 		}
 		return nil
 	})
-	for _, one := range thin(r.all(), 400) {
+	for _, one := range sampleEvenly(r.all(), 400) {
 		if !one.Broken {
 			v.Loss = append(v.Loss, receipt.Sample{Step: one.Step, At: one.At, Value: one.Value.Value})
 		}
@@ -270,9 +269,8 @@ func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j 
 	return err
 }
 
-// decided adds a decision, where it says something else than the one before. It
-// returns what the decision rejected.
-func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string, refused string) (rejected []string) {
+// addChoice adds a decision if it differs from the one before. It returns the offers that the decision rejected.
+func addChoice(v *receipt.Receipt, at time.Time, d state.Decided, before []string, refused string) (rejected []string) {
 	line := receipt.Decision{MarketAt: at, Take: string(d.Decision.Take), Why: string(d.Decision.Why),
 		Mode: string(d.Decision.Mode), Refused: refused}
 	if d.SameRejected {
@@ -295,11 +293,10 @@ func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string,
 	return line.Rejected
 }
 
-// spend adds what had been spent by and by: as it was posted, and of machines that run
-// at their prices.
-func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
+// addSpending adds the cumulative cost over time: posted costs, and for running machines their prices.
+func addSpending(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 	times := []time.Time{j.Submitted()}
-	ends := map[string]time.Time{} // of the attempts that are over
+	ends := map[string]time.Time{} // of attempts that have ended
 	for _, a := range j.Attempts() {
 		times = append(times, a.From())
 		if !a.Until().IsZero() {
@@ -309,7 +306,7 @@ func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 			ends[a.ID()] = a.Until()
 		}
 	}
-	for _, l := range thin(v.Loss, 100) {
+	for _, l := range sampleEvenly(v.Loss, 100) {
 		times = append(times, l.At)
 	}
 	slices.SortFunc(times, time.Time.Compare)
@@ -334,8 +331,8 @@ func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 	}
 }
 
-// spentBy is what of a posting's cost had been spent by t: an even part of its
-// period. What has no period, as a rule of a bill, counts from the end of its attempt.
+// spentBy returns the part of a posting's cost that was spent by t, spread evenly over its period. A posting without
+// a period, such as one for a billing rule, counts from the end of its attempt.
 func spentBy(p *ledger.Posting, end, t time.Time) money.Amount {
 	cost := core.Cost(*p)
 	switch {
@@ -349,14 +346,14 @@ func spentBy(p *ledger.Posting, end, t time.Time) money.Amount {
 	case t.Before(p.End):
 		n := cost.Big()
 		n.Mul(n, big.NewInt(int64(t.Sub(p.Begin))))
-		part, _ := money.FromBig(n.Quo(n, big.NewInt(int64(p.End.Sub(p.Begin))))) // no larger than the cost
+		part, _ := money.FromBig(n.Quo(n, big.NewInt(int64(p.End.Sub(p.Begin))))) // at most the cost, so it is in range
 		return part
 	}
 	return cost
 }
 
-// thin keeps at most n of the list, evenly, the first and the last among them.
-func thin[T any](list []T, n int) []T {
+// sampleEvenly keeps at most n elements of the list, evenly spaced, including the first and the last.
+func sampleEvenly[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
 	}
@@ -367,8 +364,8 @@ func thin[T any](list []T, n int) []T {
 	return kept
 }
 
-// sums holds the ledger, up to event seq, against what the job had posted at that
-// event, exactly, and returns the postings of its costs.
+// sums checks that the ledger up to event seq equals exactly what the job had posted at that event. It returns the
+// postings of the job's costs.
 func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
 	posted, besides := money.Amount{}, money.Amount{}
@@ -379,7 +376,7 @@ func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 			return nil, err
 		}
 		if p.Event > seq {
-			continue // posted since the job was read
+			continue // posted after the job was read
 		}
 		v.Ledger.Postings++
 		v.Ledger.Head = p.Hash
@@ -393,7 +390,7 @@ func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 			besides = besides.Add(cost)
 		}
 	}
-	v.Categories[ledger.Compute] = v.Cost.Sub(besides) // what runs is not all posted yet
+	v.Categories[ledger.Compute] = v.Cost.Sub(besides) // running machines are not fully posted
 	v.Ledger.Agrees = posted == want
 	return costs, nil
 }

@@ -15,47 +15,45 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// spent keeps the sums of the ledger's postings: a view of the log that reads on where
-// it stopped. Every piece of postings its sums are written beside the log, so that a
-// start reads these and the postings after them, and not all.
+// spent keeps the sums of the ledger's postings: a view of the log that continues where it stopped. After each piece
+// of postings it writes their sums beside the log, so that a start reads these and only the later postings.
 type spent struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	sums  *ledger.Sums
-	fresh *ledger.Sums // of the postings after kept
-	kept  uint64       // event up to which the sums are written
-	upTo  uint64       // event up to which postings are in sums
-	piece int          // postings that are written together; 0: spentPiece
+	fresh *ledger.Sums // sums of the postings after kept
+	kept  uint64       // last event whose sums are written
+	upTo  uint64       // last event whose postings are in sums
+	piece int          // postings per written piece; 0: spentPiece
 }
 
 const (
-	// spentPiece is how many postings are summed in a piece: about a tenth of a second
-	// of reading at the next start.
+	// spentPiece is the number of postings per piece: about a tenth of a second of reading at the next start.
 	spentPiece = 20_000
-	// spentStride is how many events are read for with one question to the store.
+	// spentStride is the number of events that one query to the store covers.
 	spentStride = 20_000
-	// spentMeta begins the name of a piece; the event after which it begins ends it. The
-	// number is that of the form.
+	// spentMeta is the prefix of a piece's key; the event after which the piece starts follows it. The number is the
+	// version of the format.
 	spentMeta = "spent/2/"
-	// spentWindow is of which newest days the hours are kept: of those before them, a span
-	// that begins within one reads that day's postings.
+	// spentWindow is how far back the sums keep single hours. A span that starts within an earlier day reads that
+	// day's postings.
 	spentWindow = 40 * 24 * time.Hour
-	// spentEvery is how often the view follows the log where nobody asks, on the wall.
+	// spentEvery is the interval, in wall time, at which the view follows the log without requests.
 	spentEvery = 5 * time.Second
 )
 
-// Follow keeps the sums near the end of the log, so that who asks does not wait.
+// Follow keeps the sums near the end of the log, so that requests need not wait.
 func (b *Books) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := b.sumSpent(ctx, b.Control.Durable())
 		if err != nil && ctx.Err() == nil {
-			b.Errors.Error("costs not summed", "error", err)
+			b.Errors.Error("cannot sum the costs", "error", err)
 		}
 		_ = wait.For(ctx, spentEvery)
 	}
 }
 
 func (b *Books) sumSpent(ctx context.Context, end uint64) error {
-	for { // whoever asks has a turn between two strides
+	for { // release the lock between two strides, for requests
 		done, err := b.spentSome(ctx, end)
 		if err != nil || done {
 			return err
@@ -63,7 +61,7 @@ func (b *Books) sumSpent(ctx context.Context, end uint64) error {
 	}
 }
 
-// spentSome brings the sums one stride closer to the event end, and reports whether they are there.
+// spentSome advances the sums by one stride towards the event end, and reports whether they have reached it.
 func (b *Books) spentSome(ctx context.Context, end uint64) (done bool, err error) {
 	b.spent.mu.Lock()
 	defer b.spent.mu.Unlock()
@@ -71,8 +69,8 @@ func (b *Books) spentSome(ctx context.Context, end uint64) (done bool, err error
 	return b.spent.upTo >= end, err
 }
 
-// spentTo brings the sums to the event end, which is durable and not before the one
-// that they are at. The caller holds b.spent.mu.
+// spentTo advances the sums to the event end, which is durable and not before their present position. The caller
+// holds b.spent.mu.
 func (b *Books) spentTo(ctx context.Context, end uint64) error {
 	v := &b.spent
 	if v.sums == nil {
@@ -109,7 +107,7 @@ func (b *Books) spentTo(ctx context.Context, end uint64) error {
 	return nil
 }
 
-// ofJobs are the users and kinds of the jobs that postings are of.
+// ofJobs returns the users and kinds of the postings' jobs.
 func (b *Books) ofJobs(ctx context.Context, list []ledger.Posting) (users, kinds []string, err error) {
 	archived := map[string]bool{}
 	users, kinds = make([]string, len(list)), make([]string, len(list))
@@ -139,16 +137,16 @@ func (b *Books) ofJobs(ctx context.Context, list []ledger.Posting) (users, kinds
 	return users, kinds, err
 }
 
-// kindOf is what the job's costs are listed under by kind.
+// kindOf returns the group of the job's costs by kind.
 func kindOf(j *core.Job) string { return cmp.Or(j.Terms().JobKind, "experiment") }
 
 func pieceName(after uint64) string { return fmt.Sprintf("%s%020d", spentMeta, after) }
 
-// write writes the newest piece. Where it fails the piece grows.
+// write stores the newest piece. If it fails, the piece grows.
 func (v *spent) write(ctx context.Context, st Log) error {
 	text, err := json.Marshal(v.fresh)
 	if err != nil {
-		return fmt.Errorf("write kept sums: %w", err)
+		return fmt.Errorf("write the sums of costs: %w", err)
 	}
 	if err := st.PutMeta(ctx, pieceName(v.kept), string(text)); err != nil {
 		return err
@@ -158,9 +156,8 @@ func (v *spent) write(ctx context.Context, st Log) error {
 	return nil
 }
 
-// restore reads the pieces that are of this log: the hash in the last one's head is
-// that of the posting there. Others, as of a log whose end was lost, are read anew
-// from the postings.
+// restore reads the pieces that belong to this log: the hash at the head of the last piece equals the hash of that
+// posting. Otherwise, for example after a log lost its end, it sums the postings again.
 func (v *spent) restore(ctx context.Context, st Log, tenant string) error {
 	sums := ledger.NewSums()
 	for after := uint64(0); ; {
@@ -193,7 +190,7 @@ func (v *spent) restore(ctx context.Context, st Log, tenant string) error {
 	return nil
 }
 
-// isPosted reports whether the event's last posting has that hash.
+// isPosted reports whether the event's last posting has the given hash.
 func isPosted(ctx context.Context, st Log, tenant string, event uint64,
 	hash ledger.Hash) (same bool, err error) {
 	for p, err := range st.PostingsOf(ctx, tenant, event-1, event) {

@@ -25,9 +25,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// booking appends events with random postings to the log of a world, so many hours
-// apart as drawn, of jobs that are there and of some that are nobody's. The core of the
-// world does not know of them: it is asked for its clock and for whose the jobs are.
+// booking appends events with random postings to a log, at random intervals of hours, for existing jobs and for
+// none. The core does not know of them: it provides the clock and the jobs' owners only.
 type booking struct {
 	*testing.T
 	*Books
@@ -39,7 +38,7 @@ type booking struct {
 	all  []ledger.Posting
 }
 
-// open begins a log in which so many jobs wait.
+// open starts a log with the given number of waiting jobs.
 func (b *booking) open(jobs int) {
 	b.Helper()
 	st, err := store.Open(b.TempDir())
@@ -126,7 +125,7 @@ func (b *booking) add(n int) {
 	}
 }
 
-// walked is the slow twin: what the lines say after going through all postings.
+// walked computes the lines slowly, from all postings.
 func (b *booking) walked(by string, since time.Time, see func(team string) bool) map[string]money.Amount {
 	sums := map[string]money.Amount{}
 	for _, p := range b.all {
@@ -160,7 +159,7 @@ func (b *booking) walked(by string, since time.Time, see func(team string) bool)
 	return sums
 }
 
-// asked is what the view answers up to the end of the log, at a moment after it.
+// asked returns the view's answer up to the end of the log, at a moment after it.
 func (b *booking) asked(by string, since time.Time, c identity.Caller) map[string]money.Amount {
 	b.Helper()
 	name, _ := groupBy(by)
@@ -184,10 +183,9 @@ func (b *booking) asked(by string, since time.Time, c identity.Caller) map[strin
 	return sums
 }
 
-// Whatever costs are listed by, from whenever on and by whomever, what is kept says
-// what a walk through all postings says, exactly: as the log grows, after a
-// start that finds some of the sums written, and where what it finds is of another log.
-func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
+// For every grouping, start time and caller, the kept sums equal a walk through all postings exactly: as the log
+// grows, after a start that finds some sums written, and if those belong to another log.
+func TestCosts_EqualAWalkThroughTheLedger(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(2, 20)) {
 		b := &booking{T: t, rng: rand.New(rand.NewPCG(seed, 1))}

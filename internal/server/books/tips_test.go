@@ -11,9 +11,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// A tip names what happened: work is destroyed by interruptions only where there were some, and on-demand
-// is for the deadline only where a decision says so.
-func TestTipsNameWhatHappened(t *testing.T) {
+// Tips name what happened: they mention work lost to interruptions only if there were some, and on-demand for the
+// deadline only if a decision says so.
+func TestTips_NameWhatHappened(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := receipt.Receipt{Cost: money.Picos(1e12), CostWithoutRules: money.Picos(1e12), Currency: money.USD, Deadline: &at, State: "cancelled",

@@ -9,8 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Under sums what was booked of limits in the windows that are open now, up to the
-// event asOf.
+// Under sums the postings under each limit in its current window, up to the event asOf.
 func (b *Books) Under(ctx context.Context, limits []budget.Limit) (base map[string]state.Spent, asOf uint64,
 	err error) {
 	b.spent.mu.Lock()
@@ -22,7 +21,7 @@ func (b *Books) Under(ctx context.Context, limits []budget.Limit) (base map[stri
 	for _, l := range limits {
 		sum := state.Spent{Begin: l.Window.Begin(b.Control.Now())}
 		held := map[int]bool{}
-		// it begins with an hour, so none is cut
+		// a window starts on the hour, so no hour is cut
 		b.spent.sums.Since(sum.Begin, func(whose int, _ ledger.Column, a money.Amount) {
 			in, known := held[whose]
 			if !known {

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// each reads the events of one kind. Samples may be missing from them.
+// each reads the events of one kind. Some samples may be missing.
 func (b *Books) each(ctx context.Context, kind string, f func(core.Event)) error {
 	for after := uint64(0); ; {
 		records, err := b.Log.RecordsOf(ctx, kind, after, 1000)
@@ -46,10 +46,9 @@ func (b *Books) Verify(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// verify proves the ledger from the log: nothing is missing but samples, each posting is
-// as it was sealed, what a machine was charged is its time at the prices in the log, the
-// postings of each attempt and job come to what the state says, and the state that the
-// log leads to is the one that the server works with.
+// verify proves the ledger from the log: only samples are missing; each posting is as it was sealed; the charges of
+// a machine are its time at the logged prices; the postings of each attempt and job equal the amounts in the state;
+// and the log leads to the state that the server works with.
 func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	var end uint64
 	var head ledger.Hash
@@ -65,7 +64,7 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	case p.s.Seq() != end:
 		return fmt.Errorf("the log ends at event %d, and the state is that of event %d", p.s.Seq(), end)
 	case heads[b.Control.Tenant()] != head:
-		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
+		return errors.New("the last posting differs from the state: postings are missing or were added")
 	}
 	v.Idle, v.Cost, v.Jobs = p.idle, p.idle.Add(p.cost), len(p.archived)
 	for _, j := range p.s.Jobs() {
@@ -83,20 +82,19 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	return b.sameArchive(p, end)
 }
 
-// sameArchive holds what the log let go of against what the server did, where nothing was
-// archived since.
+// sameArchive compares the archived jobs of the log with those of the server, unless a job was archived since.
 func (b *Books) sameArchive(p *proof, end uint64) (err error) {
 	b.Control.ReadUncommitted(func(m *core.Machine) {
 		jobs, sum := p.s.ArchivedJobs()
 		if n, has := m.State().ArchivedJobs(); m.ArchivedAt() <= end && (n != jobs || has != sum) {
 			err = fmt.Errorf("the log archives %d jobs with sum %x, and the server has %d with %x: restart the server, which "+
-				"begins from its log", jobs, sum, n, has)
+				"rebuilds its state from the log", jobs, sum, n, has)
 		}
 	})
 	return err
 }
 
-// replay goes through the log up to an event, and yields its postings as it comes by.
+// replay reads the log up to an event and yields its postings on the way.
 func (b *Books) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
 	var chain store.Chain
 	chain.Dropped = end
@@ -128,25 +126,25 @@ func (b *Books) replay(ctx context.Context, p *proof, end uint64, yield func(led
 	}
 }
 
-// proof is a replay of the log, and what is counted beside it.
+// proof is a replay of the log with counters.
 type proof struct {
 	s        *state.State
 	postings int
-	holes    bool                    // samples are missing: what was learned from them is not known
+	holes    bool                    // samples are missing, so what was learned from them is unknown
 	spent    map[string]money.Amount // by attempt
-	idle     money.Amount            // what machines cost that waited for a job
+	idle     money.Amount            // cost of machines between jobs
 	archived map[string]archivedProof
 	cost     money.Amount // of archived jobs
 }
 
-// archivedProof is what of an archived job is held against the event that brings it back.
+// archivedProof holds the values of an archived job, for the check at its rehydration.
 type archivedProof struct {
 	record ledger.Hash
 	cost   money.Amount
 	spent  map[string]money.Amount // by attempt
 }
 
-// archives holds a job against its postings and the record that it is archived with.
+// archives checks a job against its postings and the record with which the log archives it.
 func (p *proof) archives(f state.JobArchived) error {
 	j := p.s.Job(f.Job)
 	if j == nil {
@@ -157,7 +155,7 @@ func (p *proof) archives(f state.JobArchived) error {
 		return err
 	}
 	if !j.Same(kept, !p.holes) {
-		return fmt.Errorf("the record of archived job %s is not as the log says", f.Job)
+		return fmt.Errorf("the record of archived job %s differs from the log", f.Job)
 	}
 	if err := p.sums(j); err != nil {
 		return err
@@ -171,11 +169,11 @@ func (p *proof) archives(f state.JobArchived) error {
 	return nil
 }
 
-// rehydrates holds a job that comes back against the record that it was archived with.
+// rehydrates checks that a job comes back with the record with which it was archived.
 func (p *proof) rehydrates(b state.Rehydrated) error {
 	a, archived := p.archived[b.Job]
 	if !archived || a.record != state.RecordHash(b.Record) {
-		return fmt.Errorf("job %s comes back with another record than it was archived with", b.Job)
+		return fmt.Errorf("job %s is rehydrated from another record than it was archived with", b.Job)
 	}
 	for attempt, spent := range a.spent {
 		p.spent[attempt] = spent
@@ -185,7 +183,7 @@ func (p *proof) rehydrates(b state.Rehydrated) error {
 	return nil
 }
 
-// moves takes the jobs of an event's facts out of the proof, or back.
+// moves removes the jobs that an event archives from the proof, and adds those that it rehydrates.
 func (p *proof) moves(e core.Event, facts []core.Fact) error {
 	for _, f := range facts {
 		switch f := f.(type) {
@@ -204,8 +202,7 @@ func (p *proof) moves(e core.Event, facts []core.Fact) error {
 	return nil
 }
 
-// add takes the next record. A fact that the state machines do not allow is an error:
-// the log was changed.
+// add applies the next record. If a fact violates the state machines, the log was changed and add returns an error.
 func (p *proof) add(r store.Record) (err error) {
 	defer func() {
 		if wrong := recover(); wrong != nil {
@@ -233,22 +230,22 @@ func (p *proof) add(r store.Record) (err error) {
 	}
 	for k, cost := range due {
 		if posted := k.Posted(); posted != cost {
-			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, k.Name(),
+			return fmt.Errorf("event %d: %s was charged %v, but its time at the logged prices costs %v", r.Seq, k.Name(),
 				posted, cost)
 		}
 	}
 	for i, cost := range whole {
 		if i.Posted() != cost {
-			return fmt.Errorf("event %d: all that %s did was charged %v, and its time at the prices in the log is %v", r.Seq,
+			return fmt.Errorf("event %d: all that %s did was charged %v, but its time at the logged prices costs %v", r.Seq,
 				i.ID(), i.Posted(), cost)
 		}
 	}
 	return nil
 }
 
-// charged is what the tasks cost that leave their machines by these facts, and what the
-// machines that end and were shared do in all, by the prices that the log has. Where
-// samples are missing it does not have all of them.
+// charged computes, from the prices in the log, the cost of the tasks that leave their machines by these facts, and
+// the whole cost of shared machines that end. If samples are missing, the log lacks some prices and charged returns
+// nothing.
 func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Task]money.Amount,
 	whole map[*state.Instance]money.Amount,
 ) {
@@ -268,7 +265,7 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Task]mon
 		if i == nil {
 			continue
 		}
-		if _, ends := f.(state.InstanceClosed); ends && i.Shared() && !until.Before(p.changed(i)) {
+		if _, ends := f.(state.InstanceClosed); ends && i.Shared() && !until.Before(p.lastSeatChange(i)) {
 			whole[i] = i.Cost(until)
 		}
 		for _, k := range p.s.TasksOn(i) {
@@ -280,10 +277,10 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Task]mon
 	return due, whole
 }
 
-// changed is when a task last came to a machine or left it, but for one that took it from its time
-// without a task, which is taken back. Where the provider says that the machine had ended before,
-// those that were charged until then have paid for what followed, and its bill makes up for it.
-func (p *proof) changed(i *state.Instance) (last time.Time) {
+// lastSeatChange returns the last time a task came to the machine or left it. It ignores a task that took the
+// machine out of its idle time, because that idle time is reversed. If the provider reports an end before that time,
+// the tasks charged until then have paid for the rest already, and the provider's bill corrects it.
+func (p *proof) lastSeatChange(i *state.Instance) (last time.Time) {
 	take := func(t time.Time) {
 		if t.After(last) {
 			last = t
@@ -303,7 +300,7 @@ func (p *proof) changed(i *state.Instance) (last time.Time) {
 	return last
 }
 
-// sums holds what the state says of a job against the sums of its postings.
+// sums checks a job's amounts in the state against the sums of its postings.
 func (p *proof) sums(j *core.Job) error {
 	booked := j.Settled()
 	for _, a := range j.Open() {
@@ -329,11 +326,11 @@ func (p *proof) sums(j *core.Job) error {
 	return nil
 }
 
-// samePiece is how many jobs are compared with no step meanwhile.
+// samePiece is the number of jobs compared at once; the core cannot step meanwhile.
 const samePiece = 500
 
-// same holds the state that the log led to at an event against the server's own: of jobs
-// that nothing has changed since.
+// same compares the state that the log led to at an event with the server's own, for jobs that have not changed
+// since.
 func (b *Books) same(p *proof, end uint64) error {
 	jobs := p.s.Jobs()
 	for from := 0; from < len(jobs); from += samePiece {
@@ -342,12 +339,12 @@ func (b *Books) same(p *proof, end uint64) error {
 			for _, j := range jobs[from:min(from+samePiece, len(jobs))] {
 				live, ok := m.Job(j.ID())
 				switch {
-				case !ok && m.ArchivedAt() > end: // it was archived since, or another was
+				case !ok && m.ArchivedAt() > end: // this job, or another one, was archived since
 				case !ok:
 					err = fmt.Errorf("the log has job %s, and the server does not know it", j.ID())
 				case live.ChangedAt() > end:
 				case !j.Same(live, !p.holes):
-					err = fmt.Errorf("job %s is not as the log says: restart the server, which begins from its log", j.ID())
+					err = fmt.Errorf("job %s differs from the log: restart the server, which rebuilds its state from the log", j.ID())
 				}
 				if err != nil {
 					return

@@ -17,10 +17,10 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// mostMoved is how many jobs are named.
+// mostMoved bounds the jobs listed by name.
 const mostMoved = 10
 
-// Why says why the cost of one period differs from that of another.
+// Why explains the difference in cost between two periods.
 func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	by := cmp.Or(q.Get("by"), "team")
@@ -56,7 +56,7 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 			return nil
 		})
 		if err != nil {
-			unread(w, "the ledger was not read", err)
+			answerUnread(w, "the ledger was not read", err)
 			return
 		}
 	}
@@ -70,7 +70,7 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// comparison is two periods in the making.
+// comparison collects the costs of two periods.
 type comparison struct {
 	name   func(w ledger.Dimensions, job string) string
 	spans  [2]charge.Span
@@ -79,7 +79,7 @@ type comparison struct {
 	jobs   map[money.Currency]variance.Jobs
 }
 
-// pair is what one name had before and after.
+// pair holds the costs of one name before and after.
 type pair [2]*variance.Period
 
 func pairOf[K comparable](of map[K]*pair, k K) *pair {
@@ -89,7 +89,7 @@ func pairOf[K comparable](of map[K]*pair, k K) *pair {
 	return of[k]
 }
 
-// line is the change of a pair, split.
+// line returns the change of a pair, split by cause.
 func (p *pair) line(name string, currency money.Currency) client.WhyLine {
 	l := client.WhyLine{Name: name, Currency: currency, Before: p[0].Cost(), After: p[1].Cost(),
 		Change: p[1].Cost().Sub(p[0].Cost()), Parts: map[string]money.Amount{}}
@@ -133,7 +133,7 @@ func (c *comparison) answer() client.Why {
 	for _, currency := range slices.Sorted(maps.Keys(c.totals)) {
 		t := c.totals[currency].line("", currency)
 		v.Totals = append(v.Totals, t)
-		if rest, some := between(t, v.Lines); some {
+		if rest, some := unexplained(t, v.Lines); some {
 			v.Between = append(v.Between, rest)
 		}
 		for _, j := range c.jobs[currency].Most(mostMoved) {
@@ -144,8 +144,8 @@ func (c *comparison) answer() client.Why {
 	return v
 }
 
-// between is what the parts of a total are more than those of its lines, and whether there is such a difference.
-func between(total client.WhyLine, lines []client.WhyLine) (rest client.WhyLine, some bool) {
+// unexplained returns the parts of a total that its lines do not explain, and whether there are any.
+func unexplained(total client.WhyLine, lines []client.WhyLine) (rest client.WhyLine, some bool) {
 	rest = client.WhyLine{Currency: total.Currency, Parts: maps.Clone(total.Parts)}
 	for _, l := range lines {
 		if l.Currency != total.Currency {

@@ -22,14 +22,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What the store keeps beside the log.
+// Keys of the metadata beside the log.
 const (
-	budgetsMeta = "budgets" // the rules of releases that had no event for them
+	budgetsMeta = "budgets" // rules of old releases, which had no event for them
 	warnedMeta  = "budgets_warned"
 )
 
-// Settled sees to it that the rules in force are the core's: those that a release before
-// kept beside the log are taken into it once, and of limits that it set what they have spent.
+// Settled makes sure that the core holds the rules in force. It imports once, with what their limits have spent, the
+// rules that an old release kept beside the log.
 func (d *Desk) Settled(ctx context.Context) *reply.Refusal {
 	if d.ruled.Load() {
 		return nil
@@ -43,7 +43,7 @@ func (d *Desk) Settled(ctx context.Context) *reply.Refusal {
 	return nil
 }
 
-// settle is Settled for who holds d.setting.
+// settle is Settled for a caller who holds d.setting.
 func (d *Desk) settle(ctx context.Context) error {
 	if d.ruled.Load() {
 		return nil
@@ -77,8 +77,7 @@ func (d *Desk) settle(ctx context.Context) error {
 	return nil
 }
 
-// setRules hands rules to tell, with what their limits have spent so far; again, where that
-// is not the newest by then.
+// setRules passes rules to tell, with what their limits have spent so far. It retries if that is outdated by then.
 func (d *Desk) setRules(ctx context.Context, v budget.Rules, tell func(core.Event) error) (err error) {
 	for range 10 {
 		b := core.BudgetsSet{Rules: v}
@@ -93,14 +92,14 @@ func (d *Desk) setRules(ctx context.Context, v budget.Rules, tell func(core.Even
 	return err
 }
 
-// rulesNow are the rules in force.
+// rulesNow returns the rules in force.
 func (d *Desk) rulesNow() (v budget.Rules) {
 	d.Control.ReadUncommitted(func(m *core.Machine) { v, _ = m.Rules() })
 	return v
 }
 
-// booked is what is spent and held by now. They may depend on events up to seq that are
-// not durable: who shows them waits for that.
+// booked returns the spent and held amounts as of now. They may depend on events up to seq that are not durable yet;
+// a caller waits for those before it shows the amounts.
 func (d *Desk) booked() (b budget.Accounts, burn map[string]money.Rate, seq uint64) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		now := d.Control.Now()
@@ -113,23 +112,22 @@ func (d *Desk) booked() (b budget.Accounts, burn map[string]money.Rate, seq uint
 	return b, burn, seq
 }
 
-// durable waits until that event is.
+// durable waits until the event is durable.
 func (d *Desk) durable(seq uint64) {
 	d.Control.ReadUpTo(func(*core.Machine) uint64 { return seq })
 }
 
-// shows reports whether the caller may know of the limit: one of a team that it
-// sees, of itself, or, where it sees all teams, any.
-func shows(c identity.Caller, scope budget.Scope) bool {
+// maySee reports whether the caller may see the limit: that of a team it sees, its own, or any if it sees all teams.
+func maySee(c identity.Caller, scope budget.Scope) bool {
 	kind, name, _ := strings.Cut(string(scope), ":")
 	return c.Role(identity.Everywhere) >= identity.Viewer || kind == "team" && c.Role(name) >= identity.Viewer ||
 		kind == "user" && name == c.User
 }
 
-// Show lists the limits that the caller sees, and what is spent and held of them.
+// Show lists the limits that the caller sees, with their spent and held amounts.
 func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Shares: []string{}, Currency: money.USD}
-	set, b, burn, err := d.booksNow(r.Context())
+	set, b, burn, err := d.accountsNow(r.Context())
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
 		return
@@ -138,7 +136,7 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 		v.Tags = set.Tags
 	}
 	for _, team := range set.Shares {
-		if shows(auth.CallerOf(r), budget.Scope("team:"+team)) {
+		if maySee(auth.CallerOf(r), budget.Scope("team:"+team)) {
 			v.Shares = append(v.Shares, team)
 		}
 	}
@@ -148,7 +146,7 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	}
 	all := auth.Rules(auth.CallerOf(r))
 	for _, l := range set.Limits {
-		if !shows(auth.CallerOf(r), l.Scope) {
+		if !maySee(auth.CallerOf(r), l.Scope) {
 			continue
 		}
 		use := b.Use(l)
@@ -161,16 +159,16 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 			line.Outlook, line.Breach = convert.To[*client.Outlook](&o), o.Breach
 		}
 		if line.Limit.Notify != "" && !all {
-			line.Limit.Notify = webhook.Host(line.Limit.Notify) // the address may hold a secret
+			line.Limit.Notify = webhook.Host(line.Limit.Notify) // the full address may contain a secret
 		}
 		v.Limits = append(v.Limits, line)
 	}
 	reply.JSON(w, v)
 }
 
-// nobodys says why no job can be in the scope: a name that is misspelt would
-// guard nothing. Where there are no teams or users, job files say what they like.
-func (d *Desk) nobodys(scope budget.Scope) (wrong, fix string) {
+// checkScope returns why no job can be in the scope, since a misspelt name would guard nothing. Without any teams or
+// users, job files may use any name.
+func (d *Desk) checkScope(scope budget.Scope) (wrong, fix string) {
 	var users []identity.User
 	var teams []identity.Team
 	d.Gate.People.Read(func(b *identity.Book) { users, teams = b.Users(), b.Teams() })
@@ -194,11 +192,11 @@ func (d *Desk) nobodys(scope budget.Scope) (wrong, fix string) {
 	return "", ""
 }
 
-// weighedJobs is how many of the jobs that wait are weighed for an outlook at most, the
-// most urgent: of a longer queue nobody would believe what comes after them.
+// weighedJobs bounds the waiting jobs in an outlook to the most urgent ones. For a longer queue, nobody would trust
+// the forecast of the rest.
 const weighedJobs = 500
 
-// outlooks are what the limits will come to, by name, and from when they are counted.
+// outlooks forecasts the limits by name, and returns the time at which the forecast starts.
 func (d *Desk) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time) {
 	uses := map[string]budget.Use{}
 	for _, l := range b.Limits {
@@ -216,8 +214,7 @@ func (d *Desk) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time
 	return budget.Foresee(b.Limits, uses, courses, places, beyond, now), now
 }
 
-// Put makes a limit, or changes the one of that scope and window; takes
-// one out; or says which values a tag may have.
+// Put creates, changes or removes the limit of a scope and window, or sets the values that a tag may have.
 func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetBudget](w, r)
 	if !ok {
@@ -229,7 +226,7 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	d.Control.Prepare(r.Context(), &v) // while jobs are let in under the limits of before
+	d.Control.Prepare(r.Context(), &v) // jobs are still admitted under the old limits meanwhile
 	if err := d.setRules(r.Context(), v, func(e core.Event) error {
 		e.Actor = auth.Actor(auth.CallerOf(r).User)
 		return d.Gate.Propose(r, object, e)
@@ -240,8 +237,8 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// changed is the rules with the change, and what it is about; or it answers what is
-// wrong with it. The caller holds d.setting.
+// changed returns the rules with the change, and the object of the change for the audit trail. If the change is wrong,
+// it answers the request. The caller holds d.setting.
 func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
 	object string, ok bool) {
 	if err := d.settle(r.Context()); err != nil {
@@ -267,7 +264,7 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 				webhook.InsideFix, nil)
 			return v, "", false
 		}
-		if wrong, fix := d.nobodys(limit.Scope); wrong != "" {
+		if wrong, fix := d.checkScope(limit.Scope); wrong != "" {
 			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
 			return v, "", false
 		}
@@ -290,7 +287,7 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 		}
 	case b.Share != "":
 		object = "machines of " + b.Share
-		if wrong, fix := d.nobodys(budget.Scope("team:" + b.Share)); wrong != "" {
+		if wrong, fix := d.checkScope(budget.Scope("team:" + b.Share)); wrong != "" {
 			reply.FieldProblem(w, http.StatusUnprocessableEntity, "share", wrong, fix, nil)
 			return v, "", false
 		}

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// Denied is what the caller is told of an event that the core does not take, or that was
-// not written: what and fix say what to do then.
+// Denied returns the response for an event that the core rejected or could not write; what and fix describe the
+// second case.
 func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 	var aside *control.AsideError
 	if errors.As(err, &aside) {
@@ -38,17 +38,17 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after", Title: "it cannot come after that",
 			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does",
 			Err: no.Err}
-	case core.NoGroup, core.GroupFull, core.MadeElsewhere:
+	case core.NoGroup, core.GroupFull, core.MadeElsewhere, core.DeployedElsewhere:
 		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
 			Fix: "run it by itself with scrimp rerun " + no.Job}
 	case core.LimitReached:
 	}
-	return overLimit(c, no.Limit)
+	return refusalOf(c, no.Limit)
 }
 
-// overLimit is how a limit refuses. What others have spent and which jobs they have
-// is told to those alone who see the limit.
-func overLimit(c identity.Caller, no *budget.Refusal) *reply.Refusal {
+// refusalOf returns the response for a job that a limit refuses. Only callers who see the limit learn what others
+// have spent and which jobs they have.
+func refusalOf(c identity.Caller, no *budget.Refusal) *reply.Refusal {
 	r := &reply.Refusal{Status: http.StatusPaymentRequired, Field: "budget", Title: "a budget refuses the job",
 		Fix: no.Fix, Err: no, Limit: no}
 	switch no.Why {
@@ -56,13 +56,13 @@ func overLimit(c identity.Caller, no *budget.Refusal) *reply.Refusal {
 		r.Status = http.StatusForbidden
 	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
 	}
-	if !shows(c, no.Limit.Scope) {
+	if !maySee(c, no.Limit.Scope) {
 		r.Err, r.Limit = fmt.Errorf("budget %s has no room for it; what is used of it is shown to those who see all teams",
 			no.Limit.Name()), nil
 		switch no.Why {
-		case budget.OtherOpen, budget.GPUOpen: // the fix names a job
+		case budget.OtherOpen, budget.GPUOpen: // the fix names a job of another user
 			r.Fix = "wait until jobs of other teams are over, or ask an admin for scrimp budgets set"
-		case budget.NoBudget, budget.NoGPUBudget, budget.TooLarge: // what the job asks for is wrong, whatever others do
+		case budget.NoBudget, budget.NoGPUBudget, budget.TooLarge: // depends on the request alone, not on others
 			r.Err = no
 		case budget.Dollars, budget.GPUHours, budget.TooMany:
 		}

@@ -1,4 +1,4 @@
-// Package budgets lets limits be set and seen, and warns of what is spent. The core keeps them.
+// Package budgets sets and shows limits, and warns about spending. The core enforces the limits.
 package budgets
 
 import (
@@ -14,25 +14,25 @@ import (
 	"scrimp/internal/server/webhook"
 )
 
-// Meta is what the store keeps beside the log.
+// Meta stores metadata beside the log.
 type Meta interface {
 	Meta(ctx context.Context, key string) (string, bool, error)
 	PutMeta(ctx context.Context, key, value string) error
 }
 
-// Desk is where limits are set and seen.
+// Desk answers requests about limits.
 type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Meta    Meta
 	Hooks   webhook.Sender
 	Log     *slog.Logger
-	// Spent is what was booked of limits in the windows that are open now, up to the event asOf.
+	// Spent returns the amounts booked under limits in their current windows, up to the event asOf.
 	Spent func(ctx context.Context, limits []budget.Limit) (base map[string]state.Spent, asOf uint64, err error)
 
-	setting sync.Mutex  // held while limits are changed
-	ruled   atomic.Bool // what a release before kept of budgets is taken into the log
+	setting sync.Mutex  // serializes changes of limits
+	ruled   atomic.Bool // the rules of an old release are in the log
 
-	// by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
+	// by warning: those that no webhook has accepted; used by the Guard goroutine only
 	owed map[string]owed
 }

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Guard looks at the limits every few seconds and warns. The core keeps them.
+// Guard checks the limits every few seconds and sends warnings. The core enforces the limits.
 func (d *Desk) Guard(ctx context.Context) {
 	t := time.NewTicker(2 * time.Second)
 	defer t.Stop()
@@ -27,13 +27,13 @@ func (d *Desk) Guard(ctx context.Context) {
 		case <-t.C:
 		}
 		if err := d.Poll(ctx); err != nil && ctx.Err() == nil {
-			d.Log.Error("budgets not looked at", "error", err)
+			d.Log.Error("cannot check the budgets", "error", err)
 		}
 	}
 }
 
-// booksNow are the rules and their books at one moment, durable.
-func (d *Desk) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
+// accountsNow returns the rules and accounts at one durable moment.
+func (d *Desk) accountsNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
 	err error) {
 	if no := d.Settled(ctx); no != nil {
 		return rules, b, burn, no.Err
@@ -46,9 +46,9 @@ func (d *Desk) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accou
 	return rules, b, burn, nil
 }
 
-// Poll looks at them once. No submission waits while a webhook is told.
+// Poll checks the limits once. Submissions do not wait while it calls a webhook.
 func (d *Desk) Poll(ctx context.Context) error {
-	_, b, _, err := d.booksNow(ctx)
+	_, b, _, err := d.accountsNow(ctx)
 	if err != nil || len(b.Limits) == 0 {
 		return err
 	}
@@ -56,13 +56,13 @@ func (d *Desk) Poll(ctx context.Context) error {
 	if text, ok, err := d.Meta.Meta(ctx, warnedMeta); err != nil {
 		return err
 	} else if ok && json.Unmarshal([]byte(text), &v.told) != nil {
-		return errors.New("read what budgets have warned of")
+		return errors.New("read the warnings of budgets")
 	}
 	for _, l := range b.Limits {
 		v.shares(ctx, l)
 		v.breach(ctx, l)
 	}
-	// of windows that are over
+	// drop the warnings of closed windows
 	maps.DeleteFunc(d.owed, func(key string, _ owed) bool { _, due := v.still[key]; return !due })
 	if !v.changed {
 		return nil
@@ -74,23 +74,23 @@ func (d *Desk) Poll(ctx context.Context) error {
 	return d.Meta.PutMeta(ctx, warnedMeta, string(text))
 }
 
-// warnings are those that are due now, by limit, share and window.
+// warnings holds the state of one check.
 type warnings struct {
 	d        *Desk
 	b        budget.Accounts
 	now      time.Time
-	told     map[string]bool // before
-	still    map[string]bool // and now
+	told     map[string]bool // sent before
+	still    map[string]bool // still in force
 	changed  bool
-	outlooks map[string]budget.Outlook // nil: nobody has asked yet
+	outlooks map[string]budget.Outlook // nil: not computed yet
 }
 
-// key names a warning in the window of its limit.
+// key identifies a warning in the current window of its limit.
 func (v *warnings) key(l budget.Limit, of string) string {
 	return fmt.Sprintf("%s@%s %s", l.Name(), of, l.Window.Begin(v.now).Format(time.RFC3339))
 }
 
-// shares warns of the shares of a limit that are spent. Where all is, the core stops its jobs.
+// shares warns about the spent shares of a limit. At 100 % the core stops its jobs.
 func (v *warnings) shares(ctx context.Context, l budget.Limit) {
 	u := v.b.Use(l)
 	for _, share := range l.Passed(u) {
@@ -100,7 +100,7 @@ func (v *warnings) shares(ctx context.Context, l budget.Limit) {
 	}
 }
 
-// breach warns once in a window, however it goes on, that all of a limit will be spent.
+// breach warns once per window that the forecast exceeds a limit.
 func (v *warnings) breach(ctx context.Context, l budget.Limit) {
 	u := v.b.Use(l)
 	if l.Dollars == nil || l.Notify == "" || u.Spent.Cmp(*l.Dollars) >= 0 {
@@ -123,14 +123,14 @@ func (v *warnings) breach(ctx context.Context, l budget.Limit) {
 	}
 }
 
-// owed is a warning that its webhook has not taken.
+// owed is a warning that its webhook has not accepted.
 type owed struct {
 	next time.Time // wall
 	wait time.Duration
 }
 
-// warn tells the limit's webhook that a share of it is spent, or will be all of it; false: not told, so
-// that it is tried again, each time after a longer wait. The log has it once.
+// warn tells the limit's webhook that a share of it is spent, or that the forecast exceeds it. If that fails, it
+// returns false, and later calls retry after growing waits. The log has the warning once.
 func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Use, w api.BudgetWarning) bool {
 	now, before := time.Now(), d.owed[key]
 	switch {
@@ -154,7 +154,7 @@ func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Us
 	if err == nil || errors.Is(err, webhook.ErrRefused) {
 		delete(d.owed, key)
 		if err != nil {
-			d.Log.Warn("webhook of a budget not told", "limit", l.Name(), "host", webhook.Host(l.Notify), "error", err)
+			d.Log.Warn("cannot call the webhook of a budget", "limit", l.Name(), "host", webhook.Host(l.Notify), "error", err)
 		}
 		return true
 	}
@@ -163,7 +163,7 @@ func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Us
 		d.owed = map[string]owed{}
 	}
 	d.owed[key] = owed{now.Add(wait), wait}
-	d.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", webhook.Host(l.Notify),
+	d.Log.Warn("cannot reach the webhook of a budget yet", "limit", l.Name(), "host", webhook.Host(l.Notify),
 		"again_in", wait, "error", err)
 	return false
 }

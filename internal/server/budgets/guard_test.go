@@ -15,9 +15,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A webhook that is away is asked again after longer and longer waits; one that
-// refuses is left alone. The log has the warning once, and the reason.
-func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
+// The guard retries an unreachable webhook after growing waits, and gives up on one that refuses. The log has the
+// warning once, with the reason.
+func TestGuard_BacksOffFromUnreachableWebhooks(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))

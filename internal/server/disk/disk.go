@@ -1,4 +1,4 @@
-// Package disk says how much room the data folder's disk has, and how much of it the log of events is left.
+// Package disk measures the free space of the data folder's disk, and reserves some of it for the log of events.
 package disk
 
 import (
@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Reserves: what output, blobs and work folders leave to the log of events, and what of that new jobs leave to the ends
-// of those that are there. A program that runs needs files too, so entries of the file system (inodes) have reserves
-// like bytes.
+// Reserves: the space that output, blobs and work folders leave to the log of events, and the part of it that new
+// jobs leave to the ends of existing ones. A running program needs files, too, so file system entries (inodes) have
+// reserves like bytes.
 const (
 	LogReserve = 512 << 20
 	EndReserve = 64 << 20
@@ -19,25 +19,25 @@ const (
 	EndEntries = 1024
 )
 
-// Left is what is free.
+// Left is the free space.
 type Left struct {
 	Bytes   int64
-	Entries int64 // files and folders that can be made; math.MaxInt64 where the file system sets no number
+	Entries int64 // files and folders that can be created; math.MaxInt64 if the file system has no limit
 }
 
-// Free is Left of a file system that sets no number of entries.
+// Free returns a Left without a limit on entries.
 func Free(bytes int64) Left { return Left{bytes, math.MaxInt64} }
 
-// Room says how much is free for us; ok is false where nobody can say.
+// Room returns the free space; ok is false if it is unknown.
 type Room func() (left Left, ok bool)
 
-// The system is asked again after a while, and after so many questions: each may be followed by a file.
+// Room asks the system again after askedEvery or after askedAfter calls, since a new file may follow each call.
 const (
 	askedEvery = 2 * time.Second
 	askedAfter = 256
 )
 
-// Of is the room in the folder. It asks the system now and then only.
+// Of returns the Room of a folder. It asks the system only now and then.
 func Of(dir string) Room {
 	var (
 		mu    sync.Mutex
@@ -60,7 +60,7 @@ func Of(dir string) Room {
 	}
 }
 
-// leftOf is what a file system says of itself. Some make entries as they need them, and say that they have none.
+// leftOf converts the result of statfs. Some file systems create entries on demand and report none.
 func leftOf(s *syscall.Statfs_t) Left {
 	left := Free(int64(s.Bavail) * int64(s.Bsize)) //nolint:unconvert // their types differ between systems
 	if s.Files > 0 {
@@ -69,24 +69,24 @@ func leftOf(s *syscall.Statfs_t) Left {
 	return left
 }
 
-// Full says why n bytes besides would take of what is left to the log; nil: they do not.
+// Full returns an error if n more bytes would use space reserved for the log.
 func (r Room) Full(n int64) error {
-	return r.short(Left{LogReserve + max(0, n), LogEntries}, Left{LogReserve, LogEntries}, "the log of events")
+	return r.shortOf(Left{LogReserve + max(0, n), LogEntries}, Left{LogReserve, LogEntries}, "the log of events")
 }
 
-// Crowded says why a new job would take of what is left to the ends of those that are there; nil: it does not.
+// Crowded returns an error if a new job would use space reserved for the ends of existing jobs.
 func (r Room) Crowded() error {
 	reserve := Left{EndReserve, EndEntries}
-	return r.short(reserve, reserve, "the log of the jobs that are there")
+	return r.shortOf(reserve, reserve, "the log of existing jobs")
 }
 
-func (r Room) short(wanted, kept Left, what string) error {
+func (r Room) shortOf(wanted, kept Left, what string) error {
 	left, known := r()
 	switch {
 	case known && left.Bytes < wanted.Bytes:
-		return fmt.Errorf("%d MiB are free, and %d MiB are kept for %s", left.Bytes>>20, kept.Bytes>>20, what)
+		return fmt.Errorf("%d MiB are free, and %d MiB are reserved for %s", left.Bytes>>20, kept.Bytes>>20, what)
 	case known && left.Entries < wanted.Entries:
-		return fmt.Errorf("the file system has room for %d files more (inodes), and %d are kept for %s", left.Entries,
+		return fmt.Errorf("the file system has room for %d more files (inodes), and %d are reserved for %s", left.Entries,
 			kept.Entries, what)
 	}
 	return nil

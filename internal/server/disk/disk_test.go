@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheLogKeepsItsReserve(t *testing.T) {
+func TestRoom_ReservesSpaceForTheLog(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		left  Left
@@ -19,7 +19,7 @@ func TestTheLogKeepsItsReserve(t *testing.T) {
 		{Free(LogReserve), 0, true, ""}, {Free(LogReserve - 1), 0, true, "511 MiB are free, and 512 MiB"},
 		{Free(LogReserve + 10), 10, true, ""}, {Free(LogReserve + 10), 11, true, "512 MiB are free, and 512 MiB"},
 		{Free(LogReserve), -1, true, ""}, {Free(0), 1, false, ""},
-		{Left{1 << 40, LogEntries}, 1, true, ""}, {Left{1 << 40, LogEntries - 1}, 1, true, "4095 files more (inodes), and 4096"},
+		{Left{1 << 40, LogEntries}, 1, true, ""}, {Left{1 << 40, LogEntries - 1}, 1, true, "4095 more files (inodes), and 4096"},
 	} {
 		room := Room(func() (Left, bool) { return c.left, c.known })
 		if err := room.Full(c.wants); (err != nil) != (c.full != "") || err != nil && !strings.Contains(err.Error(), c.full) {
@@ -45,8 +45,8 @@ func TestTheLogKeepsItsReserve(t *testing.T) {
 	}
 }
 
-// A file takes a block, however small it is, and so does a folder.
-func TestSmallFilesTakeBlocks(t *testing.T) {
+// Even the smallest file takes a block, and so does a folder.
+func TestUsed_CountsWholeBlocks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, n := range map[string]int{"a": 1, "b": Block, "c": Block + 1, "d": 0} {
@@ -57,7 +57,7 @@ func TestSmallFilesTakeBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if used := Used(dir); used != (4+1+1+2+1)*Block { // four folders, and a file without content has an entry
+	if used := Used(dir); used != (4+1+1+2+1)*Block { // four folders; an empty file has an entry, too
 		t.Errorf("%d blocks are used", used/Block)
 	}
 	if used := Used(filepath.Join(dir, "none")); used != 0 {

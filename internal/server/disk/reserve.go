@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// ReserveName is the file in the data folder that the server gives up when the disk is full.
+// ReserveName is a file in the data folder that the server deletes when the disk is full.
 const ReserveName = "reserve"
 
-// reserveSize is how many bytes it has: the ends of a thousand jobs fit.
+// reserveSize is its size in bytes: enough for the ends of a thousand jobs.
 const reserveSize = 16 << 20
 
-// Reserve is room that the server holds, so that on a full disk it can still answer, log and stop.
+// Reserve holds disk space, so that on a full disk the server can still answer, log and stop.
 type Reserve struct {
 	Dir  string // the data folder
 	Room Room
@@ -25,7 +25,7 @@ type Reserve struct {
 	mu sync.Mutex
 }
 
-// Take holds the room, unless it is held already. Where the disk has no room to spare it holds none.
+// Take creates the reserve if there is none. If the disk has no space to spare, it creates none.
 func (r *Reserve) Take() (held bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,9 +36,9 @@ func (r *Reserve) Take() (held bool, err error) {
 	if left, known := r.Room(); known && left.Bytes < EndReserve+2*reserveSize {
 		return false, nil
 	}
-	// Not zeros, which some file systems keep for nothing.
+	// Random bytes, since some file systems store zeros without blocks.
 	if err := fill(path, io.LimitReader(rand.NewChaCha8([32]byte{1}), reserveSize)); err != nil {
-		return false, fmt.Errorf("hold room for the log: %w", errors.Join(err, os.Remove(path)))
+		return false, fmt.Errorf("reserve space for the log: %w", errors.Join(err, os.Remove(path)))
 	}
 	return true, nil
 }
@@ -52,7 +52,7 @@ func fill(path string, from io.Reader) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Give gives the room up, and reports whether there was any.
+// Give deletes the reserve, and reports whether there was one.
 func (r *Reserve) Give() (gave bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// small is a folder with so much room, which goes with the test.
+// small mounts a folder of the given size for the test.
 func small(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,8 +24,8 @@ func small(t *testing.T, size string) string {
 	return dir
 }
 
-// The reserve is real room: who fills the disk does not get it, and it is there when it is given up.
-func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
+// The reserve is real space: it survives a full disk, and is free after Give.
+func TestReserve_FreesSpaceOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := small(t, "150m")
 	r := &Reserve{Dir: dir, Room: Of(dir)}
@@ -54,7 +54,7 @@ func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 	if err := os.WriteFile(note, make([]byte, reserveSize-1<<20), 0o600); err != nil {
 		t.Errorf("with the reserve given up: %v", err)
 	}
-	r.Room = Of(dir) // which asks anew
+	r.Room = Of(dir) // with a fresh measurement
 	if held, err := r.Take(); err != nil || held {
 		t.Errorf("on a full disk it is held: %v, %v", held, err)
 	}
@@ -67,8 +67,8 @@ func TestTheReserveIsRoomOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Whoever asks before each file never uses up the file system's last ones, however fast.
-func TestTheLastFilesAreLeft(t *testing.T) {
+// A caller that checks before each file never uses up the file system's last inodes, however fast it is.
+func TestRoom_ReservesTheLastInodes(t *testing.T) {
 	t.Parallel()
 	dir := small(t, "150m,nr_inodes=6000")
 	room := Of(dir)

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Use is what a part of what a server keeps takes of the disk.
+// Use is the disk usage of one kind of files.
 type Use struct {
 	Kind  string `json:"kind"` // database, logs, work, outputs, checkpoints, machines, reserve, other
 	Bytes int64  `json:"bytes"`
 }
 
-// Measure says what each part of a data folder takes, and the folders of machines that lie elsewhere.
+// Measure returns the disk usage of each part of a data folder, and of machines' folders elsewhere.
 func Measure(data string, machines ...string) []Use {
 	bytes := map[string]int64{}
-	parts, _ := os.ReadDir(data) // of one that is not there nothing is used
+	parts, _ := os.ReadDir(data) // a missing folder uses nothing
 	for _, p := range parts {
 		path := filepath.Join(data, p.Name())
 		switch kind := kindOf(p.Name()); kind {
@@ -40,7 +40,7 @@ func Measure(data string, machines ...string) []Use {
 	return list
 }
 
-// kindOf is what lies under a name in a data folder.
+// kindOf returns the kind of the files under a name in a data folder.
 func kindOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "scrimp.db"), strings.HasPrefix(name, "view.db"):
@@ -57,9 +57,9 @@ func kindOf(name string) string {
 	return "other"
 }
 
-// usedByOutputs is how many bytes of a folder of blobs are outputs.
+// usedByOutputs returns the bytes of outputs in a blob folder.
 func usedByOutputs(blobs string) (bytes int64) {
-	jobs, _ := os.ReadDir(filepath.Join(blobs, "jobs")) // there may be none
+	jobs, _ := os.ReadDir(filepath.Join(blobs, "jobs")) // the folder may be missing
 	for _, j := range jobs {
 		job := filepath.Join(blobs, "jobs", j.Name())
 		bytes += Used(filepath.Join(job, "outputs")) + Used(filepath.Join(job, "objects", "kept"))
@@ -67,10 +67,10 @@ func usedByOutputs(blobs string) (bytes int64) {
 	return bytes
 }
 
-// Block is what a file or a folder takes at least, on most file systems.
+// Block is the smallest allocation for a file or a folder on most file systems, in bytes.
 const Block = 4096
 
-// OnDisk is what a file of n bytes takes: whole blocks, and one at least for its entry.
+// OnDisk returns the disk usage of a file of n bytes: whole blocks, and at least one for its entry.
 func OnDisk(n int64) int64 {
 	n = max(n, 1)
 	return n + (Block-n%Block)%Block
@@ -79,7 +79,7 @@ func OnDisk(n int64) int64 {
 // Used is the disk space of all files and folders below a folder; a missing folder uses none.
 func Used(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || path == dir && e.IsDir() { // it has just gone, or is another user's
+		if err != nil || path == dir && e.IsDir() { // it was deleted meanwhile, or belongs to another user
 			return nil
 		}
 		info, err := e.Info()

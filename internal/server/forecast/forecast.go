@@ -1,4 +1,4 @@
-// Package forecast says how likely running jobs are done in time, by playing them forward.
+// Package forecast estimates the probability that running jobs meet their deadlines, by simulation.
 package forecast
 
 import (
@@ -19,14 +19,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// NotConfigured is the state of an engine that is named no more while machines of it may cost something.
+// NotConfigured is the state of an engine that is no longer configured but whose machines may still cost money.
 const NotConfigured = "not_configured"
 
-// NotAsked is the state of an engine that a server, which has just begun, has not polled yet.
+// NotAsked is the state of an engine that a starting server has not polled yet.
 const NotAsked = "not_asked"
 
-// Rules is how the core of a server decides that has these engines: who plays a job
-// forward plays it by these.
+// Rules returns the core configuration of a server with these engines. A simulation of a job uses it to decide as
+// the server does.
 func Rules(speed float64, list []api.Engine) core.Config {
 	span := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	var engines []engine.Engine
@@ -36,13 +36,13 @@ func Rules(speed float64, list []api.Engine) core.Config {
 		}
 		engines = append(engines, engine.Engine{Name: e.Name, Seats: e.Seats, Timing: engine.Timing{
 			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
-			GrantWait: span(e.Timing.GrantWait), // what a machine does after the job is not played
+			GrantWait: span(e.Timing.GrantWait), // the simulation ends with the job
 		}})
 	}
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
 }
 
-// Forecaster knows how likely running jobs are done in time.
+// Forecaster keeps the probabilities that running jobs meet their deadlines.
 type Forecaster struct {
 	Control *control.Control
 	Errors  *slog.Logger
@@ -51,7 +51,7 @@ type Forecaster struct {
 	odds map[string]float64 // by job
 }
 
-// InTime is how likely the job meets its deadline; nil where that is not known.
+// InTime returns the probability that the job meets its deadline; nil if unknown.
 func (f *Forecaster) InTime(job string) *float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,14 +61,14 @@ func (f *Forecaster) InTime(job string) *float64 {
 	return nil
 }
 
-// Forget drops what was said of a job, which has other terms now.
+// Forget drops the forecast of a job whose terms have changed.
 func (f *Forecaster) Forget(job string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.odds, job)
 }
 
-// learn keeps what was played of a job; what took too long says nothing.
+// learn stores the result of a simulation; one that was halted for its duration has none.
 func (f *Forecaster) learn(job string, played sim.Forecast) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,21 +82,20 @@ func (f *Forecaster) learn(job string, played sim.Forecast) {
 }
 
 const (
-	// forecastEvery is how long the odds of a job stand at least, on the wall.
+	// forecastEvery is the lowest interval, in wall time, between two forecasts of a job.
 	forecastEvery = 3 * time.Second
-	// forecastShare is how much of one processor the forecasts take at most, all
-	// together: agents and people are waited for, odds are not.
+	// forecastShare bounds the share of one processor that all forecasts use together: agents and users must not
+	// wait for them.
 	forecastShare = 0.2
-	// forecastLimit is how long one job is played at most. One that takes longer has no odds.
+	// forecastLimit bounds the simulation of one job. A job that takes longer has no forecast.
 	forecastLimit = 2 * time.Second
 )
 
-// Run plays the working jobs forward through the core, one after the other,
-// beside the core's own work, until ctx ends.
+// Run simulates the running jobs one after the other, beside the core's own work, until ctx ends.
 func (f *Forecaster) Run(ctx context.Context) {
 	mind := plan.NewPlanner()
 	for last := ""; ctx.Err() == nil; {
-		id, q, more := f.foretold(last)
+		id, q, more := f.nextForecast(last)
 		last = id
 		if id == "" {
 			_ = wait.For(ctx, forecastEvery)
@@ -105,26 +104,26 @@ func (f *Forecaster) Run(ctx context.Context) {
 		began := time.Now()
 		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
 		var told sim.Forecast
-		if err := isolate.Call(func() { told = sim.Ask(q) }); err != nil { // this job has no odds, and others have theirs
-			f.Errors.Error("the odds of a job are not known", "job", id, "error", err, isolate.Stack(err))
+		if err := isolate.Call(func() { told = sim.Ask(q) }); err != nil { // this job gets no forecast; the others still do
+			f.Errors.Error("cannot forecast a job", "job", id, "error", err, isolate.Stack(err))
 			mind, told = plan.NewPlanner(), sim.Forecast{Halted: true}
 		}
 		f.learn(id, told)
 		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
-		if !more { // a round is over
+		if !more { // end of a round
 			last, rest = "", max(rest, forecastEvery)
 		}
 		_ = wait.For(ctx, rest)
 	}
 }
 
-// foretold returns the next job after last, by name, whose odds can be played;
-// "" where there is none. more says that another follows it.
-func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool) {
+// nextForecast returns the next job after last, by name, that can be simulated; "" if there is none. more reports
+// whether another follows it.
+func (f *Forecaster) nextForecast(last string) (id string, q sim.Scenario, more bool) {
 	f.Control.ReadUncommitted(func(m *core.Machine) {
-		for _, a := range m.Live() { // by name
+		for _, a := range m.Live() { // in order of name
 			j, _ := m.Job(a.Job())
-			if _, _, known := j.Left(1); !known { // it was, by what its program said before
+			if _, _, known := j.Left(1); !known { // it was known, from earlier reports of the program
 				f.Forget(j.ID())
 				continue
 			}
@@ -142,7 +141,7 @@ func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool
 	return id, q, more
 }
 
-// question asks how a job goes on. The caller reads the machine.
+// question builds the scenario of a job's remaining run. The caller holds the machine for reading.
 func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	q := sim.Scenario{
 		Terms: *j.Terms(), Now: f.Control.Now(), Done: j.Step(), Pace: j.StepRate(),
@@ -156,7 +155,7 @@ func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	held := m.SpotHeld(q.Now)
 	for o, l := range m.Sale() {
 		l.Hazard.Served += held[o.ID]
-		if at, known := opensFor(m, j, &o, q.Now); known {
+		if at, known := machinesFreeAt(m, j, &o, q.Now); known {
 			q.Opens[o.ID] = at
 		}
 		q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, l.Quote)
@@ -165,12 +164,12 @@ func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	return q
 }
 
-// opensFor is when j gets its machines of a reserved offer that is all in use; those that it has itself are free for
-// it.
-func opensFor(m *core.Machine, j *core.Job, o *market.Offer, now time.Time) (at time.Time, known bool) {
+// machinesFreeAt returns when j gets its machines of a reserved offer that is fully in use. Machines that j itself has
+// count as free.
+func machinesFreeAt(m *core.Machine, j *core.Job, o *market.Offer, now time.Time) (at time.Time, known bool) {
 	used, frees := m.Frees(o, now)
 	if used == 0 || used < o.Reserved.Count {
-		return at, false // its quote says whether it is to be had
+		return at, false // its quote says whether it is available
 	}
 	own := 0
 	for _, a := range j.Open() {
@@ -181,8 +180,8 @@ func opensFor(m *core.Machine, j *core.Job, o *market.Offer, now time.Time) (at 
 	return Opens(own, j.Terms().Fewest(), now, frees)
 }
 
-// Opens is when a job that begins on so many machines gets them of a reserved offer of which so many are free now,
-// and the others are left at times that are known in part; false: nobody knows.
+// Opens returns when a job that needs nodes machines gets them of a reserved offer. free machines are available now;
+// frees holds the known times at which others become free. It returns false if the time is unknown.
 func Opens(free, nodes int, now time.Time, frees []time.Time) (at time.Time, known bool) {
 	switch short := nodes - free; {
 	case short <= 0:

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// rereadEvery is how often the files of a certificate are looked at, at most.
+// rereadEvery is the lowest interval between checks of the certificate files.
 const rereadEvery = 10 * time.Second
 
-// certificateFiles are those of one certificate, which are read again once they have changed: whoever renews it need
-// not stop the server.
+// certificateFiles serves a certificate and reads its files again after a change, so that a renewal needs no restart
+// of the server.
 type certificateFiles struct {
 	cert, key string
 	log       *slog.Logger
@@ -21,8 +21,8 @@ type certificateFiles struct {
 
 	mu     sync.Mutex
 	now    *tls.Certificate
-	looked time.Time // when the files were looked at last
-	state  string    // of the files then
+	looked time.Time // time of the last check
+	state  string    // fingerprint of the files at that time
 }
 
 // open reads the files.
@@ -40,7 +40,7 @@ func (c *certificateFiles) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// stat says which files these are, as far as their times and sizes tell.
+// stat returns a fingerprint of the files: their times and sizes.
 func (c *certificateFiles) stat() (state string) {
 	for _, path := range []string{c.cert, c.key} {
 		if at, err := os.Stat(path); err == nil {
@@ -50,7 +50,8 @@ func (c *certificateFiles) stat() (state string) {
 	return state
 }
 
-// get is a tls.Config's GetCertificate. One that cannot be read, as when its key is written later, replaces none.
+// get implements tls.Config.GetCertificate. If the files cannot be read, for example because the key is written
+// later, it keeps the present certificate.
 func (c *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,10 +66,10 @@ func (c *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.state = state
 	read, err := c.read()
 	if err != nil {
-		c.log.Error("the certificate has changed and cannot be read; the one before is shown", "error", err)
+		c.log.Error("cannot read the changed certificate; keeping the previous one", "error", err)
 		return c.now, nil
 	}
 	c.now = read
-	c.log.Info("the certificate was read again", "file", c.cert)
+	c.log.Info("reloaded the certificate", "file", c.cert)
 	return c.now, nil
 }

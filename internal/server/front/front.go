@@ -1,4 +1,4 @@
-// Package front answers on the network, while this server leads and while another does.
+// Package front serves the network address, both while this server leads and while another does.
 package front
 
 import (
@@ -18,45 +18,45 @@ import (
 )
 
 const (
-	readHeader     = 10 * time.Second // for a request's head
+	readHeader     = 10 * time.Second // to read a request's header
 	idleConnection = 2 * time.Minute  // between two requests
-	maxHeader      = 64 << 10         // bytes of a request's head
+	maxHeader      = 64 << 10         // bytes of a request's header
 )
 
-// Options say where the front listens, and how.
+// Options configures the network address.
 type Options struct {
-	Listen   string // host:port; "" for nowhere
+	Listen   string // host:port; "" for none
 	Cert     string // files in PEM; "" for plain HTTP
 	Key      string
-	Insecure bool              // plain HTTP on an address that others reach
-	Ready    func(addr string) // told where it answers, once; nil: nobody is
+	Insecure bool              // allow plain HTTP on an address that other hosts reach
+	Ready    func(addr string) // called once with the address; may be nil
 	Log      *slog.Logger
 }
 
-// Server is for handlers that answer here or on the socket, with the limits of a request's head.
+// Server returns an http.Server for the network or the socket, with limits on request headers.
 func Server(h http.Handler, l *slog.Logger) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
 		ErrorLog: newThrottled(l)}
 }
 
-// Front answers on the network. It outlives leaderships: while another server
-// leads it says so, and where it can be asked again.
+// Front serves the network address across leaderships. While another server leads, it answers so, and says where to
+// retry.
 type Front struct {
-	Address string // URL by which it is reached; "": it listens nowhere
+	Address string // URL at which others reach it; "": it does not listen
 
 	mu     sync.RWMutex
 	leader http.Handler
-	leads  context.Context //nolint:containedctx // requests end with the leadership that they are served by
+	leads  context.Context //nolint:containedctx // requests end with the leadership that serves them
 }
 
-// Open hands what is asked to the handler; requests end with ctx.
+// Open passes requests to the handler from now on; they end with ctx.
 func (f *Front) Open(ctx context.Context, h http.Handler) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leader, f.leads = h, ctx
 }
 
-// Close says that another server leads.
+// Close answers from now on that another server leads.
 func (f *Front) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"ask again in a second, or ask the one whose /readyz answers 200", nil)
 }
 
-// loopback reports whether only this machine reaches the address.
+// loopback reports whether only this host reaches the address.
 func loopback(address string) (bool, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
@@ -98,21 +98,14 @@ func loopback(address string) (bool, error) {
 	return err == nil && ip.IsLoopback(), nil
 }
 
-// Listen answers on the network, if it is asked to. done ends that.
+// Listen opens the network address if there is one. done closes it.
 func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) {
 	if o.Listen == "" {
 		return func() {}, nil
 	}
-	near, err := loopback(o.Listen)
-	secure := o.Cert != "" || o.Key != ""
-	switch {
-	case err != nil:
+	near, secure, err := o.reach()
+	if err != nil {
 		return nil, err
-	case !near && !secure && !o.Insecure:
-		return nil, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert and "+
-			"--tls-key, or --insecure where something in front of it encrypts", o.Listen)
-	case secure && o.Insecure:
-		return nil, errors.New("--insecure and --tls-cert exclude each other: leave one out")
 	}
 	h := Server(f, o.Log)
 	h.ConnState = newGuests().state
@@ -130,7 +123,7 @@ func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) 
 		return nil, fmt.Errorf("listen on %s: %w: give another with --listen", o.Listen, err)
 	}
 	address := scheme + "://" + l.Addr().String()
-	f.Address = strings.Replace(address, "[::]", "localhost", 1) // for this machine, which reaches all of its own
+	f.Address = strings.Replace(address, "[::]", "localhost", 1) // for this host, which reaches all its addresses
 	o.Log.Info("listening", "address", address)
 	if !near && !secure {
 		o.Log.Warn("plain HTTP where others reach it (--insecure): tokens, secrets and output pass in the clear, unless "+
@@ -155,4 +148,21 @@ func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) 
 		}
 		owned.Wait()
 	}, nil
+}
+
+// reach reports whether only this machine reaches the address, and whether connections are encrypted. It refuses an
+// address that others reach without encryption, unless the options allow it.
+func (o Options) reach() (near, secure bool, err error) {
+	near, err = loopback(o.Listen)
+	secure = o.Cert != "" || o.Key != ""
+	switch {
+	case err != nil:
+		return false, false, err
+	case !near && !secure && !o.Insecure:
+		return false, false, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert "+
+			"and --tls-key, or --insecure where something in front of it encrypts", o.Listen)
+	case secure && o.Insecure:
+		return false, false, errors.New("--insecure and --tls-cert exclude each other: leave one out")
+	}
+	return near, secure, nil
 }

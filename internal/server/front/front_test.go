@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhoFollowsSaysSoUntilItLeads(t *testing.T) {
+func TestFront_AnswersAsFollowerUntilItLeads(t *testing.T) {
 	t.Parallel()
 	f := &Front{}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/jobs": 503} {

@@ -8,22 +8,21 @@ import (
 	"syscall"
 )
 
-// mostGuests is how many connections the network may hold at most; see guests.
+// mostGuests bounds the connections from the network; see guests.
 const mostGuests = 10_000
 
-// guests counts the connections of the network. Where there are more than most, the
-// one goes that has rested longest, and where none rests the newest: who opens
-// connections and asks for nothing takes neither the files that the log and the
-// data folder's socket need, nor the place of those who ask.
+// guests limits the connections from the network. Above most, it closes the one that has been idle longest, or, if
+// none is idle, the newest. So a client that opens connections without requests takes neither the file descriptors
+// that the log and the data folder's socket need, nor the place of active clients.
 type guests struct {
 	most int
 
 	mu      sync.Mutex
-	resting *list.List                 // of connections without a request, longest first
+	resting *list.List                 // connections without a request, longest first
 	at      map[net.Conn]*list.Element // nil: has a request
 }
 
-// newGuests leaves half of the files that this process may open to others than guests.
+// newGuests reserves half of the process's file descriptors for other uses.
 func newGuests() *guests {
 	most := mostGuests
 	var l syscall.Rlimit
@@ -34,7 +33,7 @@ func newGuests() *guests {
 	return &guests{most: max(1, most), resting: list.New(), at: map[net.Conn]*list.Element{}}
 }
 
-// state is an http.Server's ConnState.
+// state implements http.Server.ConnState.
 func (g *guests) state(c net.Conn, s http.ConnState) {
 	g.mu.Lock()
 	if e := g.at[c]; e != nil {
@@ -56,6 +55,6 @@ func (g *guests) state(c net.Conn, s http.ConnState) {
 	}
 	g.mu.Unlock()
 	if goes != nil {
-		_ = goes.Close() // whose end is not waited for
+		_ = goes.Close() // no need to wait for its end
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// Who opens connections without end and asks for nothing gets no more than are
-// allowed; others are served, and no request is cut off for them.
-func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
+// A client that opens endless idle connections gets at most the limit; others are served, and none of their requests
+// is cut off.
+func TestGuests_IdleConnectionsMakeRoomForActiveOnes(t *testing.T) {
 	t.Parallel()
 	g := newGuests()
 	if g.most < 1 || g.most > mostGuests {
@@ -54,7 +54,7 @@ func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
 		_ = c.SetReadDeadline(time.Now().Add(await.Limit))
 		silent = append(silent, c)
 	}
-	for n := range 3 { // each by a connection of its own
+	for n := range 3 { // each on its own connection
 		c, err := net.Dial("tcp", front.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
 		_ = r.Body.Close()
 		_ = c.Close()
 	}
-	for n, c := range silent[:90] { // those that came first are gone
+	for n, c := range silent[:90] { // the oldest ones were closed
 		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("connection %d of 100 is held still: %v", n, err)
 		}

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Strangers who speak nonsense fill no log, and what is wrong here is told each time.
-func TestStrangersFillNoLog(t *testing.T) {
+// Bad connections do not fill the log, and the server's own errors are logged each time.
+func TestThrottled_StrangersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
 	m := &throttled{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
-	for n := range 100_000 { // ten minutes and a bit
+	for n := range 100_000 { // a little more than ten minutes
 		now = time.Unix(0, 0).Add(time.Duration(n) * 6 * time.Millisecond)
 		_, _ = fmt.Fprintf(m, "http: TLS handshake error from 1.2.3.4:%d: EOF\n", n)
 	}

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// certificate writes one for 127.0.0.1 and returns who trusts it.
+// certificate writes a certificate for 127.0.0.1 and returns a pool that trusts it.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,7 +51,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
+func TestListen_RefusesPlainHTTPWithACertificate(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := certificate(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -90,7 +90,7 @@ func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
 	}
 }
 
-func TestWhereAServerListensIsChecked(t *testing.T) {
+func TestListen_ChecksTheAddress(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -120,8 +120,8 @@ func TestWhereAServerListensIsChecked(t *testing.T) {
 	}
 }
 
-// Who serves in the clear is told so, and where: on all addresses, if it is all.
-func TestWhoServesInTheClearIsTold(t *testing.T) {
+// A server without TLS warns, and names the address: all addresses if it listens on all.
+func TestListen_WarnsWithoutTLS(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
 	for _, c := range []struct {
@@ -151,8 +151,8 @@ func TestWhoServesInTheClearIsTold(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed in its files is shown from then on, and one that is half written never.
-func TestACertificateThatIsRenewedIsShown(t *testing.T) {
+// The server shows a renewed certificate, and never an incomplete one.
+func TestCertificate_IsReloadedAfterRenewal(t *testing.T) {
 	t.Parallel()
 	first, key, _ := certificate(t)
 	second, otherKey, _ := certificate(t)

@@ -1,4 +1,4 @@
-// Package groups shows groups of jobs and ends them.
+// Package groups shows and ends groups of jobs.
 package groups
 
 import (
@@ -21,13 +21,13 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// Desk is where groups are asked for.
+// Desk answers requests about groups.
 type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Jobs    *jobs.Desk
 	Turns   *turn.Turns
-	Settled func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
+	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
 }
 
 // List lists the groups that the caller sees, by name.
@@ -47,7 +47,7 @@ func sees(c identity.Caller, g *state.Group) bool {
 	return c.Role(g.Terms.Owner.Team) >= identity.Viewer
 }
 
-// Visible is a group as the caller sees it, where they may.
+// Visible returns a group as the API shows it, if the caller may see it.
 func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if g := m.State().Group(id); g != nil && sees(c, g) && g.Terms.Member != nil {
@@ -57,7 +57,7 @@ func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
 	return v, ok
 }
 
-// Get shows a group.
+// Get returns a group.
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	if v, ok := d.group(w, r); ok {
 		reply.JSON(w, v)
@@ -72,7 +72,7 @@ func (d *Desk) group(w http.ResponseWriter, r *http.Request) (v api.Group, ok bo
 	return v, ok
 }
 
-// End ends a group with its members.
+// End ends a group and its members.
 func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	v, ok := d.group(w, r)
 	if !ok {
@@ -83,7 +83,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if v.State == string(state.GroupOver) {
-		auth.CallOf(r).Written = true // nothing of it is left to end
+		auth.CallOf(r).Written = true // there is nothing left to end, so nothing to record
 		reply.JSON(w, v)
 		return
 	}
@@ -98,7 +98,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	d.Get(w, r)
 }
 
-// review approves a group that waits for approval, or ends it.
+// review approves or ends a group that waits for approval.
 func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	v, ok := d.group(w, r)
 	if !ok {
@@ -108,7 +108,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	if !ok {
 		return
 	}
-	defer d.Turns.Alone("approve " + v.ID)() // a second approval is not weighed beside the first
+	defer d.Turns.Alone("approve " + v.ID)() // serialize approvals, so that a second one does not count the same room
 	var approval *state.Approval
 	d.Control.Read(func(m *core.Machine) {
 		if g := m.State().Group(v.ID); g.Phase == state.GroupAwaits {
@@ -139,7 +139,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	d.Get(w, r)
 }
 
-// Approve lets a group begin that waits for approval.
+// Approve starts a group that waits for approval.
 func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) { d.review(w, r, true) }
 
 // Reject ends a group that waits for approval.
@@ -194,7 +194,7 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	return v
 }
 
-// Receipt shows what a group has cost, by member.
+// Receipt returns the cost of a group, by member.
 func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 	v, ok := d.group(w, r)
 	if !ok {
@@ -223,7 +223,7 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, rec)
 }
 
-// members are the jobs of a group in the order in which they began.
+// members returns the jobs of a group in the order of their start.
 func (d *Desk) members(group string) (ids []string) {
 	d.Control.Read(func(m *core.Machine) {
 		for _, g := range m.Runs(group) {
@@ -235,7 +235,7 @@ func (d *Desk) members(group string) (ids []string) {
 	return ids
 }
 
-// line is what a member has cost; uses gets what for.
+// line returns the cost of a member, and adds it to uses.
 func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) api.GroupMember {
 	m := api.GroupMember{ID: j.ID(), Index: index, State: string(j.State()), Why: j.Why(), Attempts: len(j.Attempts()),
 		Cost: j.Spent(d.Control.Now()), OnDemand: j.OnDemand(), Exit: j.Exit()}

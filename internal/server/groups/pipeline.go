@@ -8,19 +8,19 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// stageStates are the names of phases.
+// stageStates maps phases to their names in the API.
 var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups.Running: "running",
 	groups.Made: "keeping", groups.Done: "done",
 	groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
 
-// pipelineOf is how a pipeline stands.
+// pipelineOf returns the state of a pipeline.
 func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 	v := &api.PipelineState{Stages: []api.StageState{}}
 	for n := range g.Stages {
 		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
 		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,
 			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics,
-			Params: spec.Params, Program: spec.Program}
+			Params: spec.Params, Program: spec.Program, Gates: verdicts(x.Gates), Spared: x.Spared}
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}
@@ -37,6 +37,20 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		v.Stages = append(v.Stages, s)
 	}
 	return v
+}
+
+// verdicts are what gates compared, for the API.
+func verdicts(list []pipeline.Verdict) (all []api.GateVerdict) {
+	for _, v := range list {
+		x := api.GateVerdict{Stage: v.Stage, Metric: v.Metric, Pass: v.Pass, Why: v.Why, Value: v.Value, Min: v.Min,
+			Max: v.Max, Against: v.Against, Version: v.Version, Run: v.Run, Base: v.Base, Gain: v.Gain, Limit: v.Limit,
+			Goal: v.Goal}
+		if v.Interval != nil {
+			x.Interval = new(api.GateInterval(*v.Interval))
+		}
+		all = append(all, x)
+	}
+	return all
 }
 
 func (d *Desk) times(s *api.StageState, j *core.Job) {

@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// scheduleOf is how a schedule stands.
+// scheduleOf returns the state of a schedule.
 func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 	y, spec, clock := g.Schedule, g.Terms.Schedule, d.Control.Clock()
 	v := &api.ScheduleState{Cron: spec.Cron, Zone: spec.Zone, Each: g.Terms.Run.Budget, Limit: spec.Runs,
@@ -45,7 +45,7 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 	return v
 }
 
-// whyRun says why a run is not done, or what a gate of it skipped; "": neither.
+// whyRun returns why a run failed, or what one of its gates skipped; "": neither.
 func whyRun(run *state.Group) string {
 	for _, phase := range []groups.StagePhase{groups.StageFailed, groups.Skipped} {
 		for n := range run.Stages {
@@ -57,7 +57,7 @@ func whyRun(run *state.Group) string {
 	return ""
 }
 
-// countRuns makes the members of a schedule its runs.
+// countRuns counts the runs of a schedule as its members.
 func countRuns(v *api.Group, runs []*state.Group) {
 	v.Members, v.Began = len(runs), len(runs)
 	for _, run := range runs {

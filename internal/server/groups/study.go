@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// studyOf is how a search stands.
+// studyOf returns the state of a study.
 func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
 	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored}
@@ -39,12 +39,12 @@ func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 	return v
 }
 
-// full reports whether a trial is trained in full.
+// full reports whether a trial has trained to the end.
 func full(spec *study.Spec, t *groups.Trial) bool {
 	return t.Unit >= spec.Units() && (spec.Fidelity.Name != "" || t.Phase == groups.Over)
 }
 
-// shown is a trial but for what its job says.
+// shown returns a trial without the details of its job.
 func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
 	t, spec := g.Study.Trials[n], g.Terms.Study
 	v := api.Trial{ID: g.MemberID(n), Number: n, Params: map[string]string{}, Values: t.Values}
@@ -63,7 +63,7 @@ func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
 	return v
 }
 
-// ofJob adds what the job of a trial says.
+// ofJob adds the details of a trial's job.
 func (d *Desk) ofJob(v *api.Trial, j *core.Job) {
 	v.State, v.Why, v.Cost = string(j.State()), j.Why(), j.Spent(d.Control.Now())
 }
@@ -74,7 +74,7 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if v.Study == nil { // an array has none
+	if v.Study == nil { // an array has no trials
 		reply.JSON(w, []api.Trial{})
 		return
 	}
@@ -96,7 +96,7 @@ func (d *Desk) trials(id string) []api.Trial {
 	return list
 }
 
-// studyReceipt says what the cost of a search was for. Lines are those of its trials.
+// studyReceipt divides the cost of a study by purpose. lines are those of its trials.
 func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyReceipt {
 	trials := d.trials(v.ID)
 	rec := &api.StudyReceipt{Best: v.Study.Best, Trials: len(trials), Full: v.Study.Full}
@@ -104,7 +104,7 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 	if f := v.Study.Fidelity; f != nil {
 		most = f.Max
 	}
-	cost, sum, trained := map[string]money.Amount{}, money.Amount{}, 0.0
+	cost, sum := map[string]money.Amount{}, money.Amount{}
 	full := map[string]bool{}
 	for _, t := range trials {
 		full[t.ID] = t.Unit >= most
@@ -121,25 +121,34 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 			rec.Pruned = rec.Pruned.Add(l.Cost)
 		}
 	}
-	for _, t := range trials {
-		trained += t.Unit
-	}
 	if n := len(trials); n > 0 {
 		rec.PerTrial = new(sum.Float() / float64(n))
 	}
 	if rec.Full > 0 {
 		rec.PerFull = new(sum.Float() / float64(rec.Full))
 	}
-	if trained > 0 {
-		mean, all := sum.Float()/trained, 0.0
-		for _, t := range trials {
-			if t.Unit > 0 {
-				all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
-			} else if cost[t.ID].Sign() > 0 {
-				all += mean * most
-			}
-		}
-		rec.AllFull = &all
-	}
+	rec.AllFull = allFull(trials, cost, sum, most)
 	return rec
+}
+
+// allFull estimates what the trials would have cost, had each trained to the fidelity most: in proportion to what it
+// cost per unit of training, or at the mean of all trials where it cost something before its first unit. It is nil
+// where no trial has trained. Sum is the sum of cost, which is by trial.
+func allFull(trials []api.Trial, cost map[string]money.Amount, sum money.Amount, most float64) *float64 {
+	trained := 0.0
+	for _, t := range trials {
+		trained += t.Unit
+	}
+	if trained <= 0 {
+		return nil
+	}
+	mean, all := sum.Float()/trained, 0.0
+	for _, t := range trials {
+		if t.Unit > 0 {
+			all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
+		} else if cost[t.ID].Sign() > 0 {
+			all += mean * most
+		}
+	}
+	return &all
 }

@@ -15,10 +15,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// none takes a term away.
+// none is the value that removes a term.
 const none = "none"
 
-// changesOf reads new terms; now is market time.
+// changesOf parses new terms; now is market time.
 func changesOf(c api.Changes, now time.Time) (v core.Changes, no *reply.Refusal) {
 	for _, f := range []struct {
 		field string
@@ -42,7 +42,7 @@ func changesOf(c api.Changes, now time.Time) (v core.Changes, no *reply.Refusal)
 	return v, nil
 }
 
-// fixOf is how a term is written.
+// fixOf returns the syntax of a term, for error messages.
 func fixOf(field string) string {
 	return map[string]string{
 		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none",
@@ -125,7 +125,7 @@ func readPriority(v *core.Changes, text string) error {
 	return nil
 }
 
-// usedUp says which limit of a job is used up, and how to give it more.
+// usedUp returns which limit of a job is used up, and how to raise it.
 func usedUp(m *core.Machine, j *core.Job, t core.Terms) *reply.Refusal {
 	no := &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has used up a limit of its own", j.ID())}
 	switch m.Exhausted(j, t) {

@@ -1,4 +1,4 @@
-// Package jobs shows jobs to users as they change, and lets users end, pause, review and change them.
+// Package jobs shows jobs and their changes to users, who can end, pause, review and update them.
 package jobs
 
 import (
@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// Log is what the core does not keep in memory.
+// Log is the part of the store that the core does not keep in memory.
 type Log interface {
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
@@ -23,13 +23,13 @@ type Log interface {
 	LogTimes(ctx context.Context, attempt string, skip int) ([]store.LogTime, error)
 }
 
-// Odds say how likely a job is done in time.
+// Odds forecasts whether jobs meet their deadlines.
 type Odds interface {
 	InTime(job string) *float64
 	Forget(job string)
 }
 
-// Desk is where users see and change jobs.
+// Desk answers requests about jobs.
 type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
@@ -37,9 +37,9 @@ type Desk struct {
 	Turns   *turn.Turns
 	Vault   secret.Vault
 	Odds    Odds
-	// Removed says what of a job was removed to make room.
+	// Removed returns which of a job's files were removed to make room.
 	Removed  func(ctx context.Context, job string) (client.Removed, error)
-	Settled  func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
+	Settled  func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
 	Machines Machines
 
 	feed                *feed
@@ -48,23 +48,23 @@ type Desk struct {
 	execPace, termsPace *auth.Pace
 }
 
-// New is a desk that has what d has.
+// New returns a desk with the given dependencies.
 func New(d Desk) *Desk {
 	d.feed, d.past, d.watching = newFeed(&d), &past{}, newShare()
 	d.execPace, d.termsPace = auth.NewBurst(execRate, execBurst), auth.NewBurst(termsRate, termsBurst)
 	return &d
 }
 
-// How often one user begins commands, and pauses, resumes and changes jobs: each stands in the log for ever, and could
-// be done without end to one job.
+// Rate limits of a user for commands, and for pauses, resumptions and updates of jobs. The log keeps each for ever,
+// and a user could repeat them on one job without end.
 const (
-	execRate, execBurst   = 1, 60 // a second, and at once
+	execRate, execBurst   = 1, 60 // per second, and burst
 	termsRate, termsBurst = 5, 300
 )
 
-// atTheirPace reports whether the caller may do something now, or answers that they do it too often, with what to do
-// instead.
-func atTheirPace(w http.ResponseWriter, r *http.Request, pace *auth.Pace, instead string) bool {
+// allowed applies the caller's rate limit, and reports whether the request may go on. If not, it answers with
+// what to do instead.
+func allowed(w http.ResponseWriter, r *http.Request, pace *auth.Pace, instead string) bool {
 	ok, wait := pace.TakeMany(auth.CallerOf(r).User, 1, time.Now())
 	if !ok {
 		auth.Slower(w, wait, instead)
@@ -72,5 +72,5 @@ func atTheirPace(w http.ResponseWriter, r *http.Request, pace *auth.Pace, instea
 	return ok
 }
 
-// oneChange is what to do instead of many changes.
+// oneChange is the advice to a caller who makes many changes.
 const oneChange = "one request changes several terms of a job"

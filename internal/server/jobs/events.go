@@ -20,10 +20,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Events sends the jobs that the caller sees as server-sent events: each as
-// it is after an event of the log has changed it, and about once a second while
-// its progress changes without an event; the id is the number of the event up to
-// which everything was sent.
+// Events streams the jobs that the caller sees as server-sent events: each job after an event of the log has changed
+// it, and about once a second while its progress changes without an event. The id is the number of the last event
+// that the stream covers.
 func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 	self, end, ok := d.watcherOf(w, r)
 	if !ok {
@@ -39,9 +38,9 @@ func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 		if out, err = d.newsFor(w, r, self, end, out[:0]); err != nil {
 			return
 		}
-		end = 0 // the log was sent
+		end = 0 // the log part is done
 		if len(out) == 0 {
-			out = append(out, ": \n\n"...) // that it goes on
+			out = append(out, ": \n\n"...) // heartbeat
 		}
 		if _, err := w.Write(out); err != nil || flush.Flush() != nil {
 			return
@@ -57,8 +56,8 @@ func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watcherOf is who asks for events, and up to which event the log has to be sent first;
-// or it answers what is wrong.
+// watcherOf returns the watcher for a request and the event up to which it must read the log first. If the request
+// is wrong, it answers it.
 func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher, end uint64, ok bool) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -80,7 +79,7 @@ func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher,
 	if text == "" {
 		self.seq = end
 	}
-	if self.seq > end { // of another log: what it has gone through says nothing of this one
+	if self.seq > end { // a position from another log means nothing here
 		reply.FieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end),
 			"begin without it: the server was restored from a backup, or it is another one", nil)
 		return nil, 0, false
@@ -88,8 +87,7 @@ func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher,
 	return self, end, true
 }
 
-// newsFor sends the log up to an event, where the watcher is before it, and returns what
-// the feed has for them besides.
+// newsFor sends the watcher the log up to the event end, if it has not had it, and returns the news from the feed.
 func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, end uint64,
 	out []byte) ([]byte, error) {
 	for {
@@ -108,7 +106,7 @@ func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, en
 	}
 }
 
-// sendLog sends the jobs that events up to end have changed, as they are now.
+// sendLog sends the present state of the jobs that changed in the events up to end.
 func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
 	pay := func(cost int) error { return d.watching.pay(r.Context(), self.caller.User, cost) }
 	for self.seq < end {
@@ -125,8 +123,8 @@ func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, en
 		var out []byte
 		for len(jobs) > 0 {
 			begun := 0
-			if out, jobs, begun = d.feed.those(self, jobs, out[:0]); len(jobs) == 0 {
-				out = marked(out, begun, last)
+			if out, jobs, begun = d.feed.drawJobs(self, jobs, out[:0]); len(jobs) == 0 {
+				out = withEventID(out, begun, last)
 			}
 			if _, err := w.Write(out); err != nil {
 				return err
@@ -140,7 +138,7 @@ func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, en
 	return nil
 }
 
-// Visible returns a job that the caller may see.
+// Visible returns a job if the caller may see it.
 func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
 	ok := false
 	d.Control.Job(id, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(caller, j) })
@@ -150,12 +148,11 @@ func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
 	return d.find(id)
 }
 
-// unseen are the facts that change nothing of a job that is shown.
-var unseen = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"` + state.JobRehydrated{}.Fact() + `"`)}
+// silent are the facts that change nothing visible in a job.
+var silent = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"` + state.JobRehydrated{}.Fact() + `"`)}
 
-// touched names the jobs that records are about, each once, in the order of
-// their last record.
-func touched(records []store.Record) []string {
+// touchedJobs lists the jobs that the records concern, each once, in the order of their last record.
+func touchedJobs(records []store.Record) []string {
 	last, n := map[string]int{}, 0
 	add := func(id string) {
 		if n++; id != "" {
@@ -170,10 +167,10 @@ func touched(records []store.Record) []string {
 		about(e.Body, add)
 		var facts []json.RawMessage
 		if len(r.Facts) > 0 {
-			_ = json.Unmarshal(r.Facts, &facts) // what cannot be read is about no job
+			_ = json.Unmarshal(r.Facts, &facts) // a record that cannot be read concerns no job
 		}
-		for i := 1; i < len(facts); i += 2 { // pairs of a name and a fact
-			if !slices.ContainsFunc(unseen, func(name []byte) bool { return bytes.Equal(name, facts[i-1]) }) {
+		for i := 1; i < len(facts); i += 2 { // facts alternate between name and value
+			if !slices.ContainsFunc(silent, func(name []byte) bool { return bytes.Equal(name, facts[i-1]) }) {
 				about(facts[i], add)
 			}
 		}
@@ -187,7 +184,7 @@ func touched(records []store.Record) []string {
 // about adds the jobs that an event's body or a fact names.
 func about(text json.RawMessage, add func(job string)) {
 	var of struct{ Job, Attempt, Launch, Allocation string }
-	_ = json.Unmarshal(text, &of) // one without them is about no job
+	_ = json.Unmarshal(text, &of) // text without these fields concerns no job
 	for _, attempt := range []string{of.Attempt, of.Launch, of.Allocation} {
 		if dot := strings.LastIndexByte(attempt, '.'); dot > 0 {
 			add(attempt[:dot])

@@ -13,35 +13,35 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Machines run commands beside the programs of jobs.
+// Machines runs commands beside the programs of jobs.
 type Machines interface {
-	// Exec runs a command on the machine of a rank and returns what it printed.
+	// Exec runs a command on the machine of a rank and returns its output.
 	Exec(ctx context.Context, rank string, command []string) (api.ExecResult, error)
-	// BeginSession begins a session there for a user, who alone follows it and types into it.
+	// BeginSession starts a session there. Only the given user can follow it and type into it.
 	BeginSession(rank, user string, e api.Exec) (id string, err error)
 	FollowSession(ctx context.Context, id, user string, send func(api.ExecOutput) error) error
-	// TypeSession takes input, and reports whether there was room for it.
+	// TypeSession queues input, and reports whether there was room for it.
 	TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error)
 }
 
-// Execute runs a command on a machine of the job, or begins a session there.
+// Execute runs a command on a machine of the job, or starts a session there.
 func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Exec](w, r)
 	if !ok {
 		return
 	}
 	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
-		unowned(j).Answer(w)
+		refuseUndecided(j).Answer(w)
 		return
 	}
 	rank, ok := d.rankFor(w, r.PathValue("id"), b.Node)
 	if !ok {
 		return
 	}
-	if !atTheirPace(w, r, d.execPace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
+	if !allowed(w, r, d.execPace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
 		return
 	}
-	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
+	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // record the act before it has any effect
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
@@ -62,7 +62,7 @@ func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, result)
 }
 
-// rankFor is the rank of a node of the job, whose program runs, or it answers that none does.
+// rankFor returns the rank of a job's node if its program runs; otherwise it answers that none does.
 func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string, ok bool) {
 	nodes := 0
 	d.Control.Read(func(m *core.Machine) {
@@ -86,7 +86,7 @@ func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string
 	return "", false
 }
 
-// Follow sends the caller a session that they have begun.
+// Follow streams the caller's own session.
 func (d *Desk) Follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	e, sent := json.NewEncoder(w), false
@@ -105,7 +105,7 @@ func (d *Desk) Follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Type takes what the caller types into a session that they have begun.
+// Type sends the caller's input to their own session.
 func (d *Desk) Type(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.ExecInput](w, r)
 	if !ok {

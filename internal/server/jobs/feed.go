@@ -14,37 +14,37 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// feed is what is sent to those who watch all jobs. The log is read, and each job
-// is written as JSON, once for all of them; whoever comes by brings it up to date.
+// feed holds the changes for clients that watch all jobs. It reads the log, and encodes each job as JSON, once for
+// all watchers. Each reader updates it first.
 type feed struct {
 	d *Desk
 
 	mu       sync.Mutex
 	begun    bool
-	seq      uint64  // of the last event that is in the entries
-	first    uint64  // place of entries[0]
-	entries  []entry // what changed, oldest first
+	seq      uint64  // of the last event in entries
+	first    uint64  // position of entries[0]
+	entries  []entry // changes, oldest first
 	newest   map[string]uint64
 	drawn    map[string]drawing
-	drawings uint64              // how often a job was written as JSON
-	beaten   time.Time           // when progress was looked at
-	turn     string              // the job that was looked at last
-	shown    map[string]progress // by live job: what was seen of its progress
+	drawings uint64              // number of JSON encodings of jobs
+	beaten   time.Time           // time of the last look at progress
+	turn     string              // the last job looked at
+	shown    map[string]progress // the progress last sent, by live job
 }
 
 // entry is a change of a job.
 type entry struct {
 	job string
-	seq uint64 // of the event; 0: only its progress
+	seq uint64 // of the event; 0: a change of progress only
 }
 
-// drawing is a job as it is sent.
+// drawing is the encoded form of a job.
 type drawing struct {
-	place  uint64 // it shows all entries before this one
+	place  uint64 // covers all entries before this position
 	at     time.Time
-	number uint64 // of all drawings
+	number uint64 // sequence number of the encoding
 	team   string
-	text   []byte // JSON; nil: there is no such job
+	text   []byte // JSON; nil: no such job
 	closed bool
 }
 
@@ -54,17 +54,15 @@ type progress struct {
 }
 
 const (
-	// feedLength is how many changes are kept for watchers that lag; who lags more
-	// reads the log.
+	// feedLength bounds the changes kept for slow watchers; slower ones read the log.
 	feedLength = 8192
-	// mostDrawn is of how many jobs it is kept how they are sent.
+	// mostDrawn bounds the jobs whose encoding is kept.
 	mostDrawn = 2 * feedLength
-	// beatEvery is between two looks at progress that is no event.
+	// beatEvery is the interval between looks at progress without events.
 	beatEvery = time.Second
-	// beatsASecond is how many jobs' progress is sent in a second. Of more live jobs
-	// each has its turn.
+	// beatsASecond bounds the jobs whose progress is sent in a second. More live jobs take turns.
 	beatsASecond = 500
-	// chunk is how many bytes a watcher is sent at once, about.
+	// chunk is the approximate number of bytes sent to a watcher at once.
 	chunk = 64 << 10
 )
 
@@ -79,7 +77,7 @@ func (f *feed) add(job string, seq uint64) {
 	f.newest[job] = f.end()
 }
 
-// update reads what is new in the log, and the progress that is no event. The caller holds the lock.
+// update reads the new events of the log, and progress without events. The caller holds the lock.
 func (f *feed) update(ctx context.Context, now time.Time) error {
 	if !f.begun {
 		f.begun, f.seq = true, f.d.Control.Durable()
@@ -93,7 +91,7 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 			break
 		}
 		last := records[len(records)-1].Seq
-		for _, id := range touched(records) {
+		for _, id := range touchedJobs(records) {
 			f.add(id, last)
 		}
 		f.seq = last
@@ -111,12 +109,12 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// beat adds the jobs whose progress has changed without an event.
+// beat adds the jobs whose progress changed without an event.
 func (f *feed) beat() {
 	type live struct{ job, attempt string }
 	var list []live
 	f.d.Control.ReadUncommitted(func(m *core.Machine) {
-		for _, a := range m.Live() { // by name
+		for _, a := range m.Live() { // in order of name
 			list = append(list, live{a.Job(), a.ID()})
 		}
 	})
@@ -151,7 +149,7 @@ func (f *feed) beat() {
 	}
 }
 
-// draw returns the job as it is sent, written no longer ago than that where it lives: 0 is any time.
+// draw returns the encoded job. If the job is live, the encoding is younger than age; 0 means any age.
 func (f *feed) draw(id string, now time.Time, age time.Duration) (drawing, bool) {
 	d, known := f.drawn[id]
 	if known && d.place >= f.newest[id] && (age == 0 || d.closed || now.Sub(d.at) < age) {
@@ -162,7 +160,7 @@ func (f *feed) draw(id string, now time.Time, age time.Duration) (drawing, bool)
 	f.drawings++
 	d = drawing{place: place, at: now, number: f.drawings, team: v.Team, closed: v.Closed}
 	if ok {
-		d.text, _ = json.Marshal(v) // it never fails
+		d.text, _ = json.Marshal(v) // marshaling api.Job cannot fail
 	}
 	if len(f.drawn) >= mostDrawn {
 		clear(f.drawn)
@@ -171,7 +169,7 @@ func (f *feed) draw(id string, now time.Time, age time.Duration) (drawing, bool)
 	return d, d.text != nil
 }
 
-// one returns a job as it is sent to all who watch it, with the progress of the last second.
+// one returns a job as all its watchers get it, with progress at most a second old.
 func (f *feed) one(ctx context.Context, id string) (drawing, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,9 +181,9 @@ func (f *feed) one(ctx context.Context, id string) (drawing, bool, error) {
 	return d, ok, nil
 }
 
-// those appends jobs to out as the watcher may see them, a chunk of them, and returns which are left, and where in out
-// the last one begins.
-func (f *feed) those(w *watcher, jobs []string, out []byte) (_ []byte, left []string, last int) {
+// drawJobs appends jobs that the watcher may see to out, up to a chunk. It returns the jobs that are left, and where in
+// out the last event starts.
+func (f *feed) drawJobs(w *watcher, jobs []string, out []byte) (_ []byte, left []string, last int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
@@ -198,8 +196,8 @@ func (f *feed) those(w *watcher, jobs []string, out []byte) (_ []byte, left []st
 	return out, jobs, last
 }
 
-// marked is out with the number of the event up to which all was sent, as the id of the one that begins at last.
-func marked(out []byte, last int, seq uint64) []byte {
+// withEventID returns out with seq, the last event that it covers, as the id of the event that starts at last.
+func withEventID(out []byte, last int, seq uint64) []byte {
 	if len(out) == 0 {
 		return out
 	}
@@ -211,26 +209,26 @@ func (d *drawing) event(out []byte) []byte {
 	return append(append(append(out, "event: job\ndata: "...), d.text...), "\n\n"...)
 }
 
-// Drawn is how many jobs were written as JSON for those who watch. It does not grow with their number.
+// Drawn returns the number of JSON encodings of jobs for watchers. It does not grow with the number of watchers.
 func (d *Desk) Drawn() uint64 {
 	d.feed.mu.Lock()
 	defer d.feed.mu.Unlock()
 	return d.feed.drawings
 }
 
-// watcher is one who reads the feed.
+// watcher is a reader of the feed.
 type watcher struct {
 	caller identity.Caller
-	place  uint64 // in the feed
-	seq    uint64 // all events up to it were sent
-	more   bool   // there is more in the feed
+	place  uint64 // position in the feed
+	seq    uint64 // it has all events up to this one
+	more   bool   // the feed holds more
 }
 
-// errBehind says that the feed has forgotten some of what a watcher has not got yet: it goes on from the log then, and
-// at the feed's end.
+// errBehind means that the feed has dropped changes that a watcher lacks. The watcher continues from the log, and
+// then from the feed's end.
 var errBehind = errors.New("the watcher is behind the feed")
 
-// next appends to out what the watcher has not got yet, a chunk of it.
+// next appends what the watcher lacks to out, up to a chunk.
 func (f *feed) next(ctx context.Context, w *watcher, out []byte) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,7 +244,7 @@ func (f *feed) next(ctx context.Context, w *watcher, out []byte) ([]byte, error)
 	for ; w.place < f.end() && len(out)-from < chunk; w.place++ {
 		e := f.entries[w.place-f.first]
 		if f.newest[e.job] != w.place+1 {
-			continue // it comes once, with its newest change
+			continue // send it once, with its newest change
 		}
 		if d, ok := f.draw(e.job, now, 0); ok && w.caller.Role(d.team) >= identity.Viewer {
 			last, out = len(out), d.event(out)
@@ -256,12 +254,12 @@ func (f *feed) next(ctx context.Context, w *watcher, out []byte) ([]byte, error)
 		return out, nil
 	}
 	if len(out) > from && f.seq > w.seq {
-		w.seq, out = f.seq, marked(out, last, f.seq)
+		w.seq, out = f.seq, withEventID(out, last, f.seq)
 	}
 	return out, nil
 }
 
-// join places the watcher at the feed's end and returns up to which event it has to read the log.
+// join moves the watcher to the feed's end and returns the event up to which it must read the log.
 func (f *feed) join(ctx context.Context, w *watcher) (upTo uint64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// filter says which jobs are wanted; what is zero asks for nothing.
+// filter selects jobs; zero fields select all.
 type filter struct {
 	states     []core.State
 	user, team string
 	group      string
-	name       string            // pattern of path.Match
-	tags       map[string]string // "": of any value
-	since      time.Time         // submitted then or later, market time
+	name       string            // pattern for path.Match
+	tags       map[string]string // "": any value
+	since      time.Time         // submitted at or after this market time
 }
 
-// filterOf reads a filter, or says what is wrong with which field; market is a time of the wall as market time.
+// filterOf parses a filter, or returns the field that is wrong and why; market converts wall time to market time.
 func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
 	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"), name: q.Get("name"),
 		tags: map[string]string{}}
@@ -31,13 +31,13 @@ func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, fi
 				continue
 			}
 			if !slices.Contains(core.States, core.State(name)) {
-				return f, "state", fmt.Sprintf("there is no state %.40q", name)
+				return f, "state", fmt.Sprintf("unknown state %.40q", name)
 			}
 			f.states = append(f.states, core.State(name))
 		}
 	}
 	if _, err := path.Match(f.name, ""); err != nil {
-		return f, "name", "name is no pattern, such as lm-*"
+		return f, "name", "name is not a pattern such as lm-*"
 	}
 	for _, tag := range q["tag"] {
 		key, value, _ := strings.Cut(tag, "=")
@@ -56,7 +56,7 @@ func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, fi
 	return f, "", ""
 }
 
-// one is the state that all wanted jobs are in; "": there is none such.
+// one returns the only state that the filter selects; "": several or all.
 func (f *filter) one() core.State {
 	if len(f.states) == 1 {
 		return f.states[0]
@@ -64,10 +64,10 @@ func (f *filter) one() core.State {
 	return ""
 }
 
-// older reports whether the job was submitted too early, and with it all before it.
+// older reports whether the job was submitted before since, and so were all earlier ones.
 func (f *filter) older(j *core.Job) bool { return !f.since.IsZero() && j.Submitted().Before(f.since) }
 
-// takes reports whether the job is wanted.
+// takes reports whether the filter selects the job.
 func (f *filter) takes(j *core.Job) bool {
 	t := j.Terms()
 	switch {
@@ -79,7 +79,7 @@ func (f *filter) takes(j *core.Job) bool {
 		return false
 	}
 	if f.name != "" {
-		byName, _ := path.Match(f.name, t.Name) // it was checked
+		byName, _ := path.Match(f.name, t.Name) // filterOf has checked the pattern
 		if byID, _ := path.Match(f.name, j.ID()); !byName && !byID {
 			return false
 		}

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// find returns the job as people see it.
+// find returns the job as the API shows it.
 func (d *Desk) find(id string) (api.Job, bool) {
 	var v api.Job
 	found := d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Show(m, j) })
@@ -31,14 +31,14 @@ func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 	return j, ok
 }
 
-// Get shows a job.
+// Get returns a job.
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	if j, ok := d.job(w, r); ok {
 		reply.JSON(w, j)
 	}
 }
 
-// Watch sends the job at each change, and at least once a second while it lives.
+// Watch streams the job at each change, and at least once a second while it is live.
 func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	for last := uint64(0); ; {
@@ -55,7 +55,7 @@ func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		sent := 0
-		if j.number != last { // else something has changed, and not this job
+		if j.number != last { // otherwise only other jobs have changed
 			last, sent = j.number, len(j.text)
 			if flush(w, append(slices.Clip(j.text), '\n')) != nil {
 				return
@@ -77,14 +77,14 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if j.Closed { // nothing of it is left to end, and who says so again leaves no trace
+	if j.Closed { // nothing is left to end; repeating it leaves no trace
 		auth.CallOf(r).Written = true
 		reply.JSON(w, j)
 		return
 	}
 	id := r.PathValue("id")
 	if j, found := d.copyOf(id); found && b.Save && waitsForOwner(j) {
-		unowned(j).Answer(w)
+		refuseUndecided(j).Answer(w)
 		return
 	}
 	e := d.Gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
@@ -95,10 +95,10 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	d.Get(w, r)
 }
 
-// Closed reports whether the job is over and nothing of it costs anything any more.
+// Closed reports whether the job has ended and can no longer cost anything.
 func Closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
 
-// Show is the job as people see it, from the core's state alone.
+// Show returns the job as the API shows it, from the core's state alone.
 func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := d.Control.Clock(), d.Control.Now()
 	v := api.Job{
@@ -112,9 +112,9 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	if v.Group = j.Terms().Group; v.Group != "" {
 		v.Index = new(j.Terms().Index)
 	}
-	d.waits(m, j, &v)
-	pauses(j, &v)
-	v.Detail = strings.TrimSpace(v.Detail + " " + notSaved(j.SaveTrouble()))
+	d.explainWait(m, j, &v)
+	explainPause(j, &v)
+	v.Detail = strings.TrimSpace(v.Detail + " " + saveTrouble(j.SaveTrouble()))
 	if rate := j.Rate(); rate > 0 {
 		v.StepRate = &rate
 		if j.Pace().Looks > 0 {
@@ -149,22 +149,31 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 			v.Interruptions++
 		}
 	}
-	if asked, a := j.Asked(), j.Live(); asked != nil {
+	runsOn(j, &v, now)
+	return v
+}
+
+// runsOn shows the offer that a job has requested, or the machine that it has.
+func runsOn(j *core.Job, v *api.Job, now time.Time) {
+	if asked := j.Asked(); asked != nil {
 		v.Offer, v.Phase = string(asked.Offer()), string(state.StageRequested)
 		if why := asked.Detail(); why != "" {
 			v.Detail = why
 		}
-	} else if a != nil {
-		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
-		v.Nodes = nodesOf(a, now)
-		if a.Disowned() {
-			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
-		}
+		return
 	}
-	return v
+	a := j.Live()
+	if a == nil {
+		return
+	}
+	v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
+	v.Nodes = nodesOf(a, now)
+	if a.Disowned() {
+		v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
+	}
 }
 
-// nodesOf are the machines of an attempt that has several.
+// nodesOf returns the machines of an attempt that has several.
 func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
 	if a.Nodes() == 1 {
 		return nil
@@ -176,13 +185,13 @@ func nodesOf(a *core.Attempt, now time.Time) (list []api.JobNode) {
 	return list
 }
 
-// pauses says how a job that is paused, or will be, goes on.
-func pauses(j *core.Job, v *api.Job) {
+// explainPause describes how a paused or pausing job continues.
+func explainPause(j *core.Job, v *api.Job) {
 	switch {
 	case j.Pausing():
-		v.Detail = "it saves, and is paused then"
+		v.Detail = "it saves a checkpoint and then pauses"
 		if !j.Terms().Saves {
-			v.Detail = "its program ends, and it is paused then; it keeps no checkpoints, and begins anew when it is resumed"
+			v.Detail = "its program ends, then it pauses; without checkpoints it starts from the beginning when it is resumed"
 		}
 	case j.State() == core.Paused:
 		v.Detail = "scrimp resume " + j.ID() + " takes it up"
@@ -192,8 +201,8 @@ func pauses(j *core.Job, v *api.Job) {
 	}
 }
 
-// notSaved says that the newest save of a job is not kept whole, and why; "": it is.
-func notSaved(why string) string {
+// saveTrouble says why a job's newest checkpoint is incomplete; "": it is complete.
+func saveTrouble(why string) string {
 	if why == "" {
 		return ""
 	}
@@ -220,8 +229,8 @@ func (d *Desk) fresh(v *api.Job) {
 			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
 		}
 		if ok && l.Trouble != "" {
-			if strings.Contains(l.Trouble, known) { // it is not said twice
-				v.Detail = strings.TrimSuffix(v.Detail, notSaved(known))
+			if strings.Contains(l.Trouble, known) { // do not repeat it
+				v.Detail = strings.TrimSuffix(v.Detail, saveTrouble(known))
 			}
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}
@@ -231,7 +240,7 @@ func (d *Desk) fresh(v *api.Job) {
 	}
 }
 
-// Spec shows the job file as it was validated.
+// Spec returns the validated job file.
 func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// maxPage is how many jobs a page has at most.
+// maxPage bounds the jobs of a page.
 const maxPage = 1000
 
-// page says which of the jobs are wanted: all, or at most limit after or before one.
+// page selects the jobs to list: all, or at most limit after or before one.
 type page struct {
 	limit         int // 0: all, which List sends page by page
 	after, before string
-	backwards     bool // from before, or from the newest, back
+	backwards     bool // from before, or from the newest job, backwards
 	live          bool
 	filter        filter
 }
@@ -42,7 +42,7 @@ func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field,
 			return p, "limit", fmt.Sprintf("limit is not a number from 1 to %d", maxPage)
 		}
 	}
-	if p.backwards && p.limit == 0 { // the newest: nobody wants those before a job from the first one on
+	if p.backwards && p.limit == 0 { // backwards without a limit would list from the first job on, which no client wants
 		p.limit = maxPage
 	}
 	if p.after != "" && p.backwards {
@@ -59,7 +59,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all := p.limit == 0
-	if all { // page by page: what many ask for at once would take more memory than there is
+	if all { // page by page: whole lists for many clients at once would not fit in memory
 		p.limit = maxPage
 	}
 	list, more, known, err := d.listed(r.Context(), auth.CallerOf(r), p)
@@ -73,7 +73,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 			field = "before"
 		}
 		title := fmt.Sprintf("job %s is not known", p.after+p.before)
-		reply.FieldProblem(w, http.StatusBadRequest, field, title, "give what the header Scrimp-Next said", nil)
+		reply.FieldProblem(w, http.StatusBadRequest, field, title, "use the value of the header Scrimp-Next", nil)
 		return
 	}
 	if p.backwards {
@@ -98,7 +98,7 @@ func (d *Desk) allFresh(list []api.Job) {
 	}
 }
 
-// allPages sends all jobs as one list, of which there is never more than a page in memory. The first page is there.
+// allPages sends all jobs as one list, with at most a page in memory. list is the first page.
 func (d *Desk) allPages(w http.ResponseWriter, r *http.Request, p page, list []api.Job) {
 	w.Header().Set("Content-Type", "application/json")
 	begins := "["
@@ -109,7 +109,7 @@ func (d *Desk) allPages(w http.ResponseWriter, r *http.Request, p page, list []a
 				_, err = w.Write(append([]byte(begins), text...))
 			}
 			if err != nil {
-				panic(http.ErrAbortHandler) // the reader is gone
+				panic(http.ErrAbortHandler) // the client has left
 			}
 			begins = ",\n"
 		}
@@ -120,25 +120,25 @@ func (d *Desk) allPages(w http.ResponseWriter, r *http.Request, p page, list []a
 		var known bool
 		var err error
 		if list, more, known, err = d.listed(r.Context(), auth.CallerOf(r), p); err != nil || !known {
-			panic(http.ErrAbortHandler) // a part that looked whole would be worse
+			panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 		}
 		d.allFresh(list)
 	}
-	_, _ = w.Write([]byte("]\n")) // who does not get it knows by that
+	_, _ = w.Write([]byte("]\n")) // its absence shows a truncated response
 }
 
-// placed is a job of a page, and where it stands in the order of submission.
+// placed is a job of a page with its position in the order of submission.
 type placed struct {
 	api.Job
 	order uint64
 }
 
-// listed are the jobs of a page; more says that others follow, and known whether the
-// job that it begins after, or ends before, is.
+// listed returns the jobs of a page. more reports whether others follow, and known whether the job at its border
+// exists.
 func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []api.Job, more, known bool, err error) {
 	from := uint64(0)
 	if id := p.after + p.before; id != "" {
-		// who may not see a job does not learn that it is there
+		// do not reveal that a job exists which the caller may not see
 		known, err := d.Control.Visible(id, func(j *core.Job) {
 			if auth.Sees(c, j) {
 				from = j.Order()
@@ -166,8 +166,8 @@ func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []ap
 	return list, more, true, nil
 }
 
-// present are the jobs of a page that are in memory, one more than it has room for; full says
-// that there are so many.
+// present returns the jobs of a page that are in memory, up to one more than its limit. full reports whether there
+// is that one.
 func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, full bool) {
 	d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		jobs := m.State().JobsFrom(from)
@@ -177,9 +177,9 @@ func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, f
 		durable := d.Control.Durable()
 		for j := range jobs {
 			switch {
-			case j.Event() > durable, !auth.Sees(c, j): // what is being written the next page has
-			case p.leavesOut(j):
-				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
+			case j.Event() > durable, !auth.Sees(c, j): // the next page has jobs that are not durable yet
+			case p.excludes(j):
+				last = max(last, m.ChangedAt(j)) // leaving it out reveals its state, so wait for that event, too
 			case p.limit > 0 && len(list) > p.limit:
 				full = true
 				return last
@@ -192,8 +192,7 @@ func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, f
 	return list, full
 }
 
-// archived are the archived jobs of a page, as many as it may have room for: where those in
-// memory are full, up to the last of them.
+// archived returns the archived jobs of a page. If the jobs in memory fill the page, it stops at the last of them.
 func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uint64, present []placed, full bool,
 ) (list []placed, err error) {
 	q := store.ArchivedPage{State: string(p.filter.one()), Backwards: p.backwards}
@@ -223,7 +222,7 @@ func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uin
 	return list, nil
 }
 
-// merged are both lists in the order of the page. A job that was archived between them is in both.
+// merged returns both lists in the order of the page, without the duplicates of jobs that were archived in between.
 func (p page) merged(a, b []placed) []placed {
 	all := slices.Concat(a, b)
 	slices.SortStableFunc(all, func(x, y placed) int {
@@ -235,7 +234,7 @@ func (p page) merged(a, b []placed) []placed {
 	return slices.CompactFunc(all, func(x, y placed) bool { return x.order == y.order })
 }
 
-// leavesOut reports whether the page is not of such jobs.
-func (p page) leavesOut(j *core.Job) bool {
+// excludes reports whether the page does not list the job.
+func (p page) excludes(j *core.Job) bool {
 	return p.live && Closed(j) || !p.filter.takes(j)
 }

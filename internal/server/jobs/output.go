@@ -16,11 +16,11 @@ import (
 	"scrimp/internal/store"
 )
 
-// everyNode asks for the output of all machines of a gang.
+// everyNode selects the output of all machines of a gang.
 const everyNode = -1
 
-// Output streams the output of all attempts, one after the other: that of one machine of
-// a gang, or of all with the machine's number before each line.
+// Output streams the output of all attempts, one after the other: of one machine of a gang, or of all with the rank
+// before each line.
 func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 	if _, ok := d.job(w, r); !ok {
 		return
@@ -46,7 +46,7 @@ func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !follow || over {
-			_ = o.rest(r.Context(), w) // the reader is gone where it fails
+			_ = o.rest(r.Context(), w) // fails if the client has left
 			return
 		}
 		if d.watching.next(r, changed, 300*time.Millisecond, 0) != nil {
@@ -55,10 +55,10 @@ func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sayRemoved says on a line of its own what of the output is no longer there.
+// sayRemoved writes a line that says which output was removed.
 func (d *Desk) sayRemoved(ctx context.Context, w http.ResponseWriter, id string, o *output) {
 	if is, err := d.Removed(ctx, id); err == nil && is.Logs != nil && o.skip == 0 && !o.json {
-		_, _ = fmt.Fprintf(w, "scrimp: the output until %s was removed then to make room\n", // what follows finds w gone
+		_, _ = fmt.Fprintf(w, "scrimp: the output until %s was removed then to make room\n", // w keeps its error
 			is.Logs.Format("2006-01-02 15:04 MST"))
 	}
 }
@@ -70,14 +70,14 @@ func noNode(text string, nodes int) string {
 	return fmt.Sprintf("the job has no node %.20q: it runs on %d machines, which are nodes 0 to %d", text, nodes, nodes-1)
 }
 
-// part is an attempt of whose output some is sent.
+// part is an attempt whose output is sent.
 type part struct {
 	attempt string
 	nodes   int
-	began   string // what stands between it and the one before: how that one ended, and where this one runs
+	began   string // separator line: how the previous attempt ended and where this one runs
 }
 
-// parts are the attempts of a job, the most machines that it has at once, and whether it is over.
+// parts returns the attempts of a job, the highest number of machines it has at once, and whether it has ended.
 func (d *Desk) parts(id string) (parts []part, nodes int, over bool) {
 	d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
 		nodes = max(1, j.Terms().Nodes)
@@ -93,7 +93,7 @@ func (d *Desk) parts(id string) (parts []part, nodes int, over bool) {
 	return parts, nodes, over
 }
 
-// between is the line between the output of two attempts.
+// between returns the separator between the output of two attempts.
 func between(number int, before, a *core.Attempt) string {
 	text := fmt.Sprintf("--- attempt %d", number)
 	if offer := string(a.Offer()); offer != "" {
@@ -105,24 +105,24 @@ func between(number int, before, a *core.Attempt) string {
 	return text + ": " + receipt.WhyNext(fmt.Sprintf("attempt %d", number-1), before.End()) + " ---"
 }
 
-// output is how far the output of a job was sent, and what of it is wanted in which form.
+// output is the position in the output of a job, with the requested selection and format.
 type output struct {
 	wanted
 	d      *Desk
 	user   string
-	n      int             // the attempt, by its place among them
-	of     string          // the same by its id
-	nodes  int             // machines whose output is sent
-	starts map[place]int64 // where what is wanted begins; nil: at the beginning
-	at     map[int]int64   // how far in its output, by node
-	begun  map[int][]byte  // of lines: the beginning of one, which is sent once it is whole
-	from   map[int]int64   // where that stands in the output
-	said   int             // the last attempt of which it was said why it began
-	open   bool            // what was sent last is no whole line
+	n      int             // index of the attempt
+	of     string          // id of the attempt
+	nodes  int             // number of machines whose output is sent
+	starts map[place]int64 // start of the selection; nil: the beginning
+	at     map[int]int64   // offset in the output, by node
+	begun  map[int][]byte  // by node: an incomplete line, which is sent once it is complete
+	from   map[int]int64   // offset of that line
+	said   int             // last attempt whose separator was sent
+	open   bool            // the last byte sent was not a line end
 	times  times
 }
 
-// send sends what there is of the attempts' output.
+// send sends the available output of the attempts.
 func (o *output) send(ctx context.Context, w http.ResponseWriter, parts []part) error {
 	for o.n < len(parts) {
 		o.of, o.nodes = parts[o.n].attempt, 1
@@ -169,28 +169,28 @@ func (o *output) send(ctx context.Context, w http.ResponseWriter, parts []part) 
 	return nil
 }
 
-// tell says why the attempt began.
+// tell sends the separator before the attempt.
 func (o *output) tell(w http.ResponseWriter, parts []part) error {
 	if !o.between || o.json || o.said >= o.n || parts[o.n].began == "" {
 		return nil
 	}
 	o.said = o.n
 	line := parts[o.n].began + "\n"
-	if o.open { // the program before ended within a line
+	if o.open { // the previous program ended within a line
 		line = "\n" + line
 	}
 	o.open = false
 	return flush(w, []byte(line))
 }
 
-// How much of lines is kept back until they are whole: of one, and of all machines of a gang together, whose programs
-// may print a thousand without an end.
+// Limits on incomplete lines in memory: of one machine, and of all machines of a gang together, since a thousand
+// programs may each print a line without end.
 const (
 	longestLine  = 1 << 20
 	longestLines = 4 << 20
 )
 
-// write sends what came of a node's output.
+// write sends new output of a node.
 func (o *output) write(ctx context.Context, w http.ResponseWriter, node int, b []byte) error {
 	if o.lines() {
 		b = append(o.begun[node], b...)
@@ -209,7 +209,7 @@ func (o *output) write(ctx context.Context, w http.ResponseWriter, node int, b [
 	return flush(w, b[cut:])
 }
 
-// rest sends the lines that lack their end: nothing follows them in this attempt.
+// rest sends incomplete lines at the end of an attempt.
 func (o *output) rest(ctx context.Context, w http.ResponseWriter) error {
 	for _, node := range slices.Sorted(maps.Keys(o.begun)) {
 		if err := flush(w, o.format(ctx, node, o.begun[node])); err != nil {

@@ -25,7 +25,7 @@ func (p printed) LogEnd(_ context.Context, name string) (int64, error) {
 	return int64(len(p[name])), nil
 }
 
-// LogTimes says that each ten bytes came a minute after those before.
+// LogTimes reports that each ten bytes arrived a minute after those before.
 func (p printed) LogTimes(_ context.Context, name string, skip int) (list []store.LogTime, err error) {
 	for at := 10 * skip; at < len(p[name]); at += 10 {
 		list = append(list, store.LogTime{Offset: int64(at), At: noon.Add(time.Duration(at/10) * time.Minute)})
@@ -43,7 +43,7 @@ func (p printed) wanted(v wanted) *output {
 	return &output{wanted: v, d: &Desk{Log: p, watching: newShare()}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
 }
 
-// all is what the reader of an output gets at once.
+// all returns what a reader gets at once.
 func (o *output) all(t *testing.T, parts []part) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -59,9 +59,9 @@ func (o *output) all(t *testing.T, parts []part) string {
 	return w.Body.String()
 }
 
-// The output of a node is that of all attempts which have it, one after the other; with all each line
-// says of which node it is, also where its end is missing.
-func TestOutputIsOfOneNodeOrOfAllWithTheirNumbers(t *testing.T) {
+// The output of a node covers all attempts that have it, one after the other. With all nodes, each line has its
+// node's number, even an incomplete one.
+func TestOutput_OfOneNodeOrOfAllWithNumbers(t *testing.T) {
 	t.Parallel()
 	p := printed{
 		"j.1": "a0\nb0\n", "j.1~1": "a1\nb1", "j.1~2": "",
@@ -83,8 +83,8 @@ func TestOutputIsOfOneNodeOrOfAllWithTheirNumbers(t *testing.T) {
 	}
 }
 
-// Who follows all nodes gets each line once it is whole, whichever node goes on first.
-func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
+// A follower of all nodes gets each line once it is complete, whichever node is first.
+func TestOutput_FollowOfAllNodesSendsWholeLines(t *testing.T) {
 	t.Parallel()
 	p := printed{"j.1": "a", "j.1~1": "x\ny"}
 	o, parts := p.output(everyNode, 0), []part{{attempt: "j.1", nodes: 2}}
@@ -101,7 +101,7 @@ func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
 	step("[1] yz\n")
 	p["j.1"] += "b\nc"
 	step("[0] ab\n")
-	parts = append(parts, part{attempt: "j.2", nodes: 2}) // nothing follows in the first one
+	parts = append(parts, part{attempt: "j.2", nodes: 2}) // the first attempt has ended
 	step("[0] c\n")
 	p["j.2~1"] = strings.Repeat("w", longestLine+5)
 	w := httptest.NewRecorder()
@@ -110,8 +110,8 @@ func TestFollowingAllNodesSendsWholeLines(t *testing.T) {
 	}
 }
 
-// The last lines are those of the newest attempts, of each node for itself, also where the last has no end.
-func TestTheLastLinesAreThoseOfTheNewestAttempts(t *testing.T) {
+// tail counts lines per node from the newest attempts, including an incomplete last line.
+func TestOutput_TailTakesTheNewestAttempts(t *testing.T) {
 	t.Parallel()
 	p := printed{
 		"j.1": "a\nb\n", "j.1~1": "A\nB\nC\n", "j.2": "", "j.2~1": strings.Repeat("x", 3*blockSize) + "\n", "j.3": "c\nd", "j.3~1": "",
@@ -130,8 +130,8 @@ func TestTheLastLinesAreThoseOfTheNewestAttempts(t *testing.T) {
 	}
 }
 
-// A line has the time at which its beginning arrived, and since begins with the first line that begins then or later.
-func TestLinesHaveTheTimeAtWhichTheyArrived(t *testing.T) {
+// A line's time is the arrival of its first byte, and since starts with the first line that arrived then or later.
+func TestOutput_LinesHaveTheirArrivalTime(t *testing.T) {
 	t.Parallel()
 	p := printed{"j.1": "0123456\n89abc\nefghijklmnopqrstu\nw\n", "j.2": "z"}
 	parts := []part{{attempt: "j.1", nodes: 1}, {attempt: "j.2", nodes: 1, began: "-- 2"}}
@@ -155,8 +155,8 @@ func TestLinesHaveTheTimeAtWhichTheyArrived(t *testing.T) {
 	}
 }
 
-// A program that ended within a line does not take the line between attempts into its own.
-func TestTheLineBetweenAttemptsStandsAlone(t *testing.T) {
+// If a program ended within a line, the separator still starts on a new line.
+func TestOutput_SeparatorStartsOnANewLine(t *testing.T) {
 	t.Parallel()
 	p := printed{"j.1": "loss 0.", "j.2": "loss 0.5\n"}
 	parts := []part{{attempt: "j.1", nodes: 1}, {attempt: "j.2", nodes: 1, began: "-- 2"}}
@@ -165,8 +165,8 @@ func TestTheLineBetweenAttemptsStandsAlone(t *testing.T) {
 	}
 }
 
-// Programs of a large gang that print without ending a line have little kept back for each reader.
-func TestLinesWithoutEndOfAGangHoldLittle(t *testing.T) {
+// The programs of a large gang that print without line ends use little memory per reader.
+func TestOutput_EndlessLinesOfAGangHoldLittleMemory(t *testing.T) {
 	t.Parallel()
 	p := printed{}
 	for node := range 100 {

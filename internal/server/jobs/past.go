@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// Pages of the log that watchers read who were away: each names the jobs that its events are about.
+// Limits on the pages of the log for watchers that come back. A page lists the jobs that its events concern.
 const (
 	pageLength = 500 // events
-	mostPages  = 256 // that are kept: watchers who come back at one time read the same
+	mostPages  = 256 // pages kept: watchers that come back at the same time read the same ones
 )
 
-// past is the log in such pages. A page is read and decoded once for all watchers, one page at a time.
+// past caches the pages of the log. It reads and decodes one page at a time, once for all watchers.
 type past struct {
-	reading sync.Mutex          // held while a page is read and decoded
-	pages   map[uint64][]string // by the event after which it begins
+	reading sync.Mutex          // held during a read
+	pages   map[uint64][]string // by the event before the page
 }
 
-// page returns which jobs the events after one are about, and the number of the last of these events. Read is how
-// many of them were read for that: none where the page was there.
+// page returns the jobs that the events after the given one concern, and the number of the last of these events.
+// read is the number of events read from the log: 0 for a cached page.
 func (p *past) page(ctx context.Context, log Log, after uint64) (jobs []string, last uint64, read int, err error) {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -29,8 +29,8 @@ func (p *past) page(ctx context.Context, log Log, after uint64) (jobs []string, 
 	if err != nil || len(records) == 0 {
 		return nil, after, 0, err
 	}
-	jobs, last = touched(records), records[len(records)-1].Seq
-	if last == pageEnd(after) { // else it grows still
+	jobs, last = touchedJobs(records), records[len(records)-1].Seq
+	if last == pageEnd(after) { // otherwise the page is still growing
 		if p.pages == nil || len(p.pages) >= mostPages {
 			p.pages = map[uint64][]string{}
 		}
@@ -39,5 +39,5 @@ func (p *past) page(ctx context.Context, log Log, after uint64) (jobs []string, 
 	return jobs, last, len(records), nil
 }
 
-// pageEnd is the last event of the page that begins after one: pages of all watchers end at the same events.
+// pageEnd returns the last event of the page after the given event. Page boundaries are the same for all watchers.
 func pageEnd(after uint64) uint64 { return after - after%pageLength + pageLength }

@@ -16,16 +16,16 @@ import (
 	"scrimp/money"
 )
 
-// Pause lets a job save, give its machine back and wait.
+// Pause lets a job save, release its machine and wait.
 func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Pause](w, r)
-	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
+	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
 	done := false
 	var no *reply.Refusal
-	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
+	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = checkPause(j, b.Force) }) {
 		d.job(w, r)
 		return
 	}
@@ -34,15 +34,15 @@ func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if done {
-		auth.CallOf(r).Written = true // before
-	} else if !d.told(w, r, id, core.JobPaused{Job: id}) {
+		auth.CallOf(r).Written = true // it is in the log already
+	} else if !d.proposeEvent(w, r, id, core.JobPaused{Job: id}) {
 		return
 	}
 	d.Get(w, r)
 }
 
-// mayPause says why a job cannot be paused; done: it is, or will be.
-func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
+// checkPause returns why a job cannot be paused. done means that it is paused or will be.
+func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	is := fmt.Sprintf("job %s is %s", j.ID(), j.State())
 	switch {
 	case j.State() == core.Paused, j.Pausing():
@@ -53,7 +53,7 @@ func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
 			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
 	case waitsForOwner(j):
-		return false, unowned(j)
+		return false, refuseUndecided(j)
 	case j.Ending() != "":
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is being ended", j.ID()),
 			Fix: "scrimp resume takes it up again once it is over"}
@@ -65,36 +65,36 @@ func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	return false, nil
 }
 
-// waitsForOwner reports whether the job's machine is of an earlier incarnation of the log,
-// and nobody has said whose it is: its agent may be another server's.
+// waitsForOwner reports whether the job's machine belongs to an earlier incarnation of the log and awaits a
+// decision: its agent may belong to another server.
 func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
 
-func unowned(j *core.Job) *reply.Refusal {
+func refuseUndecided(j *core.Job) *reply.Refusal {
 	return &reply.Refusal{Status: http.StatusConflict,
 		Title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
 			j.ID()),
 		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
-// told writes an event about a job, or answers that it was not written.
-func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
+// proposeEvent writes an event about a job, or answers that it could not.
+func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
 	e := d.Gate.Event(r, b)
 	if err := d.Gate.Propose(r, id, e); err != nil {
 		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
 		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
-			no.Title, no.Fix = "a tag is required here by now", "submit it anew with tags in the job file"
+			no.Title, no.Fix = "a tag is now required here", "submit it anew with tags in the job file"
 		}
 		no.Answer(w)
 		return false
 	}
-	d.Odds.Forget(id) // they were of other terms
+	d.Odds.Forget(id) // the forecast was for the old terms
 	return true
 }
 
-// Change takes new terms for a job that is not over.
+// Change updates the terms of a job that has not ended.
 func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Changes](w, r)
-	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
+	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
 	if b == (api.Changes{}) {
@@ -126,22 +126,22 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 		no.Answer(w)
 		return
 	}
-	if d.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
+	if d.proposeEvent(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
 		d.Get(w, r)
 	}
 }
 
-// copyOf is the job as it is now.
+// copyOf returns a copy of the job in its present state.
 func (d *Desk) copyOf(id string) (j *core.Job, found bool) {
 	found = d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
 	return j, found
 }
 
-// usedUp says which limit of its own a job has used up that is to have other terms.
+// usedUp returns which limit of its own a job with the new terms has used up.
 func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		now, ok := m.Job(j.ID())
-		if !ok { // it is archived
+		if !ok { // the job is archived
 			now = j
 		}
 		no = usedUp(m, now, c.Apply(*j.Terms()))
@@ -149,15 +149,15 @@ func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	return no
 }
 
-// Resume lets a job go on that is paused, or is over and did not succeed.
+// Resume continues a job that is paused, or that has ended without success.
 func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Resume](w, r)
-	if !ok || !atTheirPace(w, r, d.termsPace, oneChange) {
+	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
 	defer d.Turns.Alone("terms " + id)()
-	e, no := d.resumed(r, b)
+	e, no := d.resumeEvent(r, b)
 	if no == nil {
 		no = d.Settled(r.Context())
 	}
@@ -165,13 +165,13 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	case no != nil:
 		no.Answer(w)
 		return
-	case d.hasSecrets(w, e, secret.Values{Secrets: b.Secrets, Shell: b.Shell}) && d.told(w, r, id, e):
+	case d.hasSecrets(w, e, secret.Values{Secrets: b.Secrets, Shell: b.Shell}) && d.proposeEvent(w, r, id, e):
 		d.Get(w, r)
 	}
 }
 
-// resumed is the event of a job that is to go on.
-func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
+// resumeEvent returns the event that resumes a job.
+func (d *Desk) resumeEvent(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
 	id := r.PathValue("id")
 	j, found := d.copyOf(id)
 	if !found {
@@ -186,7 +186,7 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 			"make room", id, is.Work.Format("2006-01-02 15:04 MST")),
 			Fix: "submit it again from its folder, with scrimp run"}
 	}
-	if no := needsMore(j, b.Changes); no != nil {
+	if no := checkBudgetRaised(j, b.Changes); no != nil {
 		return e, no
 	}
 	if e.Changes, no = changesOf(b.Changes, d.Control.Now()); no != nil {
@@ -199,8 +199,8 @@ func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *re
 	return e, no
 }
 
-// needsMore refuses to take up a job that its budget has stopped, with no more than it had.
-func needsMore(j *core.Job, c api.Changes) *reply.Refusal {
+// checkBudgetRaised refuses to resume a job that its budget has stopped, unless the budget is raised.
+func checkBudgetRaised(j *core.Job, c api.Changes) *reply.Refusal {
 	if !j.State().Over() || j.Why() != string(policy.BudgetSpent) && j.Why() != string(policy.BudgetShort) {
 		return nil
 	}
@@ -230,8 +230,8 @@ func mayResume(j *core.Job) *reply.Refusal {
 	return nil
 }
 
-// newSpec is the job's file with what was changed in its environment; nil where nothing
-// was. A job that was over needs the values of its secrets, and of its shell's variables, again.
+// newSpec returns the job file with the changes to its environment; nil if there are none. A job that had ended
+// needs the values of its secrets and shell variables again.
 func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
 	raw, _, err := d.Control.Spec(r.Context(), j.ID())
 	if err != nil {
@@ -270,7 +270,7 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 	return text, nil
 }
 
-// hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.
+// hasSecrets stores the secrets of a resumption, or answers that it could not.
 func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values secret.Values) bool {
 	defer d.Turns.Alone("secrets " + e.Job)()
 	if err := d.Vault.Keep(e.Job, values); err != nil {

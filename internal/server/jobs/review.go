@@ -20,14 +20,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Approve lets a job that waits for approval into the queue, if the limits
-// still have room for it: it took nothing while it waited.
+// Approve lets a job that waits for approval into the queue, if the limits still have room for it: while it waited,
+// it had no hold.
 func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Review](w, r)
 	if !ok {
 		return
 	}
-	defer d.Turns.Alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
+	defer d.Turns.Alone("approve " + r.PathValue("id"))() // a second approval must not count the same room
 	if no := d.Settled(r.Context()); no != nil {
 		no.Answer(w)
 		return
@@ -37,7 +37,7 @@ func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// MayApprove says why the caller does not approve what that user of the team has submitted; nil: they may.
+// MayApprove returns why the caller may not approve a submission of the given user and team; nil: they may.
 func MayApprove(c identity.Caller, a *state.Approval, user, team string) *reply.Refusal {
 	switch a.May(c.User, user, c.Role(team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
 	case budget.OwnJob:
@@ -64,7 +64,7 @@ func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) {
 	d.review(w, r, b, false, func(core.Job) *reply.Refusal { return nil })
 }
 
-// review puts a review in the log. A second one that says the same changes nothing.
+// review writes a review to the log. Repeating a review changes nothing.
 func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
 	may func(core.Job) *reply.Refusal) {
 	id := r.PathValue("id")
@@ -81,7 +81,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 		reply.UnknownJob(w, "", id)
 		return
 	case said(j):
-		auth.CallOf(r).Written = true // before
+		auth.CallOf(r).Written = true // it is in the log already
 		d.Get(w, r)
 		return
 	case j.State() != core.Held:
@@ -98,7 +98,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 		budgets.Denied(auth.CallerOf(r), err, "not written", "ask again").Answer(w)
 		return
 	}
-	if j = look(); !said(j) { // it was ended, or reviewed by another, meanwhile
+	if j = look(); !said(j) { // another user ended or reviewed it in the meantime
 		d.notHeld(w, j)
 		return
 	}
@@ -111,10 +111,10 @@ func (d *Desk) notHeld(w http.ResponseWriter, j core.Job) {
 		"scrimp approve lists the jobs that do", nil)
 }
 
-// approval is what a job waits for, or waited for, as people see it.
+// approval returns the approval of a job, pending or decided, as the API shows it.
 func (d *Desk) approval(j *core.Job) *api.Approval { return d.ApprovalOf(j.Approval()) }
 
-// ApprovalOf is an approval as people see it; nil where there is none.
+// ApprovalOf returns an approval as the API shows it; nil if there is none.
 func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
 	if a == nil {
 		return nil
@@ -131,9 +131,9 @@ func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
 	return v
 }
 
-// waits says what a job that does not run waits for, where more is known than its
-// last decision says: a quota, approval, and a deadline that cannot be met any more.
-func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
+// explainWait explains what a waiting job waits for, if more is known than its last decision says: other jobs, a quota,
+// approval, or a deadline that it can no longer meet.
+func (d *Desk) explainWait(m *core.Machine, j *core.Job, v *api.Job) {
 	if j.State() != core.Queued && j.State() != core.Held {
 		return
 	}
@@ -161,7 +161,7 @@ func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
 		}
 	}
 	if late, ok := m.TooLate(j, d.Control.Now()); ok {
-		says = append(says, fmt.Sprintf("its deadline cannot be met any more, by %v at least", late.Round(time.Second)))
+		says = append(says, fmt.Sprintf("it will miss its deadline by at least %v", late.Round(time.Second)))
 	}
 	v.Detail = strings.Join(says, "; ")
 }

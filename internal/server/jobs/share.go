@@ -10,23 +10,24 @@ import (
 	"scrimp/internal/server/auth"
 )
 
-// Watchers share the server's time: what one costs is counted in bytes, and each user has so many a second with
-// whatever streams, and all users together four times as many. So a thousand watchers take a part of one processor, and
-// who has one stream waits for nobody who has a hundred.
+// Watchers share the server's time. The cost of each is counted in bytes. A user may use shareRate over all its
+// streams, and all users together four times as much. So a thousand watchers use a part of one processor, and a user
+// with one stream does not wait for a user with a hundred.
 const (
-	shareRate = 8 << 20 // bytes a second
+	shareRate = 8 << 20 // bytes per second
 	shareFull = 2 << 20
 	allShare  = 4
 
-	wakeCost  = 4 << 10 // of looking whether there is something, and of sending it
-	eventCost = 2 << 10 // of reading an event of the log
-	logPart   = 16      // of the output of programs, which is sent as it lies, a byte in so many counts
+	wakeCost  = 4 << 10 // a check for news and the write of it
+	eventCost = 2 << 10 // reading an event of the log
+	logPart   = 16      // output of programs is sent as stored, so only one byte in so many counts
 )
 
-// burst is for how long changes gather until a watcher looks, about: of a thousand not all look at the same moment.
+// burst is about how long changes gather before a watcher looks; it varies, so that a thousand watchers do not look
+// at once.
 const burst = 100 * time.Millisecond
 
-// share is what watchers take of the server's time.
+// share limits the server's time for watchers.
 type share struct{ each, all *auth.Pace }
 
 func newShare() share {
@@ -34,7 +35,7 @@ func newShare() share {
 	return share{each, each.Times(allShare)}
 }
 
-// pay waits until the caller's user may take so much. It fails where the caller has left.
+// pay waits until the caller's user may use that much. It fails if the caller has left.
 func (s share) pay(ctx context.Context, user string, cost int) error {
 	for _, of := range []struct {
 		pace *auth.Pace
@@ -53,8 +54,8 @@ func (s share) pay(ctx context.Context, user string, cost int) error {
 	return nil
 }
 
-// next waits until a watcher looks again: a while after something has changed, or when idle is over. It pays for that
-// and for the bytes that were sent.
+// next waits until a watcher should look again: shortly after a change, or after idle. It pays for that and for the
+// bytes sent.
 func (s share) next(r *http.Request, changed <-chan struct{}, idle time.Duration, sent int) error {
 	late := time.NewTimer(idle)
 	defer late.Stop()

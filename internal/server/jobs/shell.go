@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Shell refuses a job that would go without what it names of its submitter's shell, or would bring
-// what nobody named. Only who submits by the data folder's socket shares the machine's files.
+// Shell refuses a job that would lack shell variables that it names, or bring some that it does not name. Only users
+// of the data folder's socket share the host's files.
 func Shell(bySocket bool, sent map[string]string, inherit []string) *reply.Refusal {
 	if !bySocket && len(sent)+len(inherit) > 0 {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "inherit",

@@ -17,21 +17,21 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// wanted is which output is wanted, in which form.
+// wanted is the selection and format of output.
 type wanted struct {
-	node    int       // of which machine; everyNode: of all
-	skip    int64     // bytes that are still to be left out
-	between bool      // a line between attempts
-	stamps  bool      // the time at which it arrived before each line
-	json    bool      // each line as an object
-	tail    int       // of each machine only so many lines of what there is already; -1: all
-	since   time.Time // only what arrived then or later
+	node    int       // rank of the machine; everyNode: all
+	skip    int64     // bytes still to be skipped
+	between bool      // a separator between attempts
+	stamps  bool      // the arrival time before each line
+	json    bool      // each line as a JSON object
+	tail    int       // only so many existing lines of each machine; -1: all
+	since   time.Time // only lines that arrived at or after this time
 }
 
-// lines reports whether the output is sent line by line, and not as it comes.
+// lines reports whether the output is sent in whole lines rather than as it arrives.
 func (o *wanted) lines() bool { return o.node == everyNode || o.stamps || o.json }
 
-// asked is what output the request asks for, or an answer that says what is wrong with it.
+// asked returns the output that a request selects. If the request is wrong, it answers it.
 func (d *Desk) asked(w http.ResponseWriter, r *http.Request) (o *output, ok bool) {
 	o = &output{d: d, user: auth.CallerOf(r).User,
 		at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
@@ -49,7 +49,7 @@ func (d *Desk) asked(w http.ResponseWriter, r *http.Request) (o *output, ok bool
 	return o, true
 }
 
-// read reads a request, or says what is wrong with it.
+// read parses a request, or returns what is wrong with it.
 func (o *wanted) read(q url.Values, nodes int) *reply.Refusal {
 	bad := func(field, title, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusBadRequest, Field: field, Title: title, Fix: fix}
@@ -87,10 +87,10 @@ func (o *wanted) read(q url.Values, nodes int) *reply.Refusal {
 	return nil
 }
 
-// place is a rank of an attempt, by the attempt's place among them.
+// place identifies a rank of an attempt, by the attempt's index.
 type place struct{ attempt, node int }
 
-// begin finds where what is wanted begins.
+// begin finds the start of the selected output.
 func (o *output) begin(ctx context.Context, parts []part) error {
 	if o.tail < 0 && o.since.IsZero() || len(parts) == 0 {
 		return nil
@@ -123,7 +123,8 @@ func (o *output) begin(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// startOf is where the wanted output of a rank begins, and where it ends; left is how many lines are still wanted.
+// startOf returns the start of a rank's selected output, and its present end; left is the number of lines still
+// wanted.
 func (o *output) startOf(ctx context.Context, name string, left *int) (start, end int64, err error) {
 	if end, err = o.d.Log.LogEnd(ctx, name); err != nil {
 		return 0, 0, err
@@ -139,7 +140,8 @@ func (o *output) startOf(ctx context.Context, name string, left *int) (start, en
 	return start, end, err
 }
 
-// sinceStart is where the first line begins that arrived then or later. Output whose times are not known counts.
+// sinceStart returns the start of the first line that arrived at or after since. Output without known times counts
+// as later.
 func (o *output) sinceStart(ctx context.Context, name string, end int64) (int64, error) {
 	times, err := o.d.Log.LogTimes(ctx, name, 0)
 	if err != nil || len(times) == 0 {
@@ -149,7 +151,7 @@ func (o *output) sinceStart(ctx context.Context, name string, end int64) (int64,
 	if n < 0 {
 		return end, nil
 	}
-	for at := times[n].Offset; at > 0; { // in the middle of a line, perhaps
+	for at := times[n].Offset; at > 0; { // possibly within a line
 		b, err := o.d.Log.ReadLog(ctx, name, at-1, blockSize)
 		if err != nil || len(b) == 0 {
 			return end, err
@@ -162,10 +164,10 @@ func (o *output) sinceStart(ctx context.Context, name string, end int64) (int64,
 	return 0, nil
 }
 
-// blockSize is how much of an output is read at once to find lines.
+// blockSize is the number of bytes read at once in the search for lines.
 const blockSize = 64 << 10
 
-// tailStart is where the last lines begin, not before start.
+// tailStart returns the start of the last left lines, not before start.
 func (o *output) tailStart(ctx context.Context, name string, start, end int64, left *int) (int64, error) {
 	for at := end; at > start; {
 		from := max(start, at-blockSize)
@@ -177,7 +179,7 @@ func (o *output) tailStart(ctx context.Context, name string, start, end int64, l
 			if b[i] != '\n' && from+int64(i) != end-1 {
 				continue
 			}
-			// a line ends here, and what is behind it begins one
+			// a line ends here, and the next one starts behind it
 			if *left == 0 {
 				return from + int64(i) + 1, nil
 			}
@@ -188,13 +190,13 @@ func (o *output) tailStart(ctx context.Context, name string, start, end int64, l
 	return start, nil
 }
 
-// times are when the output of ranks of an attempt arrived, as far as that was read.
+// times holds the arrival times of output that were read so far, by rank of an attempt.
 type times map[string][]store.LogTime
 
-// arrived is when what stands at an offset of a rank's output arrived; null: nobody knows.
+// arrived returns when the byte at an offset of a rank's output arrived; nil: unknown.
 func (o *output) arrived(ctx context.Context, name string, offset int64) *time.Time {
 	known := o.times[name]
-	if len(known) == 0 || known[len(known)-1].Offset <= offset { // newer ones may be there
+	if len(known) == 0 || known[len(known)-1].Offset <= offset { // newer times may exist
 		more, err := o.d.Log.LogTimes(ctx, name, len(known))
 		if err != nil {
 			return nil
@@ -214,7 +216,7 @@ func (o *output) arrived(ctx context.Context, name string, offset int64) *time.T
 	return &known[n-1].At
 }
 
-// format is whole lines of a node as they are wanted.
+// format returns whole lines of a node in the requested format.
 func (o *output) format(ctx context.Context, node int, text []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(text) {
@@ -225,7 +227,7 @@ func (o *output) format(ctx context.Context, node int, text []byte) []byte {
 		o.from[node] += int64(len(line))
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		if o.json {
-			v, _ := json.Marshal(api.LogLine{Node: node, Attempt: o.n + 1, At: at, // it always can be
+			v, _ := json.Marshal(api.LogLine{Node: node, Attempt: o.n + 1, At: at, // marshaling it cannot fail
 				Line: string(bytes.ToValidUTF8(line, []byte("\uFFFD")))})
 			out = append(append(out, v...), '\n')
 			continue
@@ -241,7 +243,7 @@ func (o *output) format(ctx context.Context, node int, text []byte) []byte {
 	return out
 }
 
-// stamp is a time as lines have it, or as many dashes.
+// stamp formats a time, or as many dashes if it is unknown.
 func stamp(at *time.Time) string {
 	if at == nil {
 		return "--------------------"

@@ -20,20 +20,20 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// errNeeded is a checkpoint that its job goes on from.
+// errNeeded marks a checkpoint from which its job will continue.
 var errNeeded = errors.New("the job goes on from it")
 
-// latest names the newest checkpoint of a job.
+// latest is the name for the newest checkpoint of a job.
 const latest = "latest"
 
-// errUnwritten is an act that the log has not taken.
-var errUnwritten = errors.New("the log did not take it")
+// errUnwritten means that the log did not accept an act.
+var errUnwritten = errors.New("the log did not accept the event")
 
-// errStore is a job whose store the server does not open.
-var errStore = errors.New("the server opens no such store")
+// errStore means that the server does not open the job's store.
+var errStore = errors.New("the server does not open such a store")
 
-// storeOf is where the checkpoints of a user's job are, for reading or, with makes, to begin it. The caller closes
-// the bucket.
+// storeOf opens the store of a job's checkpoints, for reading, or for writing if makes is set. The caller closes the
+// bucket.
 func (k *Kept) storeOf(ctx context.Context, id, user string, j spec.Job, makes bool) (*blob.Bucket, *checkpoint.Store,
 	error) {
 	if !k.Stores.OfJob(user, j.Checkpoint.Store) {
@@ -46,7 +46,8 @@ func (k *Kept) storeOf(ctx context.Context, id, user string, j spec.Job, makes b
 	return b, checkpoint.Open(b, OwnKeys(id)), nil
 }
 
-// open opens a store that a job file names, "" the server's own. Looking into a folder does not make it.
+// open opens a store that a job file names; "" is the server's own. Without makes, it does not create a missing
+// folder.
 func (k *Kept) open(ctx context.Context, store string, makes bool) (*blob.Bucket, error) {
 	if store == "" {
 		return ours.Open(ctx, Address(k.Dir))
@@ -61,15 +62,16 @@ func (k *Kept) open(ctx context.Context, store string, makes bool) (*blob.Bucket
 	return b, err
 }
 
-// seeded is store, with what was copied there where the job began from that.
-func seeded(store *checkpoint.Store, j *core.Job) *checkpoint.Store {
+// withoutForeignSeeds returns the store. If the job did not start from another job's checkpoint, the store ignores
+// checkpoints copied to it.
+func withoutForeignSeeds(store *checkpoint.Store, j *core.Job) *checkpoint.Store {
 	if j.Source() == nil {
 		return store.Unseeded()
 	}
 	return store
 }
 
-// with calls do with the checkpoints of the job that is asked about, or answers what is wrong.
+// with calls do with the checkpoints of the requested job, or answers what is wrong.
 func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.Store) error) (ok bool) {
 	id := r.PathValue("id")
 	raw, known, err := k.Control.Spec(r.Context(), id)
@@ -91,7 +93,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 		}
 		if b, store, err = k.storeOf(r.Context(), id, job.User(), j, false); err == nil {
 			defer func() { _ = b.Close() }()
-			err = do(seeded(store, job))
+			err = do(withoutForeignSeeds(store, job))
 		}
 	}
 	switch {
@@ -106,7 +108,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 		reply.Problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint",
 			"scrimp cancel it first, or resume it",
 			nil)
-	case errors.Is(err, checkpoint.ErrNone) && k.gone(w, r, "checkpoint", id,
+	case errors.Is(err, checkpoint.ErrNone) && k.answerRemoved(w, r, "checkpoint", id,
 		"scrimp checkpoints "+id+" lists what is left", func(r client.Removed) *time.Time { return r.Checkpoints }):
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.Problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)
@@ -116,7 +118,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 	return false
 }
 
-// looks are the lists that are made at once: each has a manifest of 64 MiB in memory, and what that says.
+// looks bounds the concurrent lists: each holds a manifest of up to 64 MiB and its decoded form in memory.
 var looks = make(chan struct{}, 4)
 
 // Checkpoints lists a job's checkpoints, newest first.
@@ -132,7 +134,7 @@ func (k *Kept) Checkpoints(w http.ResponseWriter, r *http.Request) {
 		all, err := store.List(r.Context())
 		newest := true
 		for _, l := range all {
-			if l.Fenced { // of an attempt that had lost its place: nothing is ever restored from it
+			if l.Fenced { // by a fenced attempt: no attempt will restore it
 				continue
 			}
 			c := api.Checkpoint{Name: l.Name, Attempt: l.Attempt, Step: l.Step, Captured: l.Captured, Bytes: l.Bytes,
@@ -151,7 +153,7 @@ func (k *Kept) Checkpoints(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Checkpoint sends the files of a checkpoint, each part checked against its hash.
+// Checkpoint sends the files of a checkpoint, and checks each part against its hash.
 func (k *Kept) Checkpoint(w http.ResponseWriter, r *http.Request) {
 	k.with(w, r, func(store *checkpoint.Store) error {
 		name := r.PathValue("name")
@@ -166,11 +168,11 @@ func (k *Kept) Checkpoint(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// RemoveCheckpoint removes a checkpoint of a job that holds no machine: while it does, its
-// agent writes there, and removes old ones by itself.
+// RemoveCheckpoint removes a checkpoint of a job that holds no machine. While a job holds one, its agent writes
+// checkpoints and removes old ones itself.
 func (k *Kept) RemoveCheckpoint(w http.ResponseWriter, r *http.Request) {
 	id, name := r.PathValue("id"), r.PathValue("name")
-	defer k.Turns.Alone("terms " + id)() // it is not resumed meanwhile
+	defer k.Turns.Alone("terms " + id)() // keeps the job from being resumed meanwhile
 	j, found := k.copyOf(id)
 	switch {
 	case !found:
@@ -198,7 +200,7 @@ func (k *Kept) RemoveCheckpoint(w http.ResponseWriter, r *http.Request) {
 		if !slices.ContainsFunc(all, func(l checkpoint.Listed) bool { return l.Name == name }) {
 			return checkpoint.ErrNone
 		}
-		if err := k.Gate.Propose(r, id+"@"+name); err != nil { // before: who hangs up meanwhile leaves a trace
+		if err := k.Gate.Propose(r, id+"@"+name); err != nil { // recorded first, even if the client hangs up
 			return fmt.Errorf("%w: %w", errUnwritten, err)
 		}
 		return store.Remove(context.WithoutCancel(r.Context()), name)

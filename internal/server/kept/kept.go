@@ -1,4 +1,4 @@
-// Package kept shows what the agents of jobs have kept: checkpoints and outputs.
+// Package kept shows the files that the agents of jobs have stored: checkpoints and outputs.
 package kept
 
 import (
@@ -12,33 +12,33 @@ import (
 	"scrimp/internal/server/turn"
 )
 
-// OwnKeys is what all keys of a job begin with, in the server's store as in any other.
+// OwnKeys returns the prefix of all keys of a job, in the server's store as in any other.
 func OwnKeys(job string) string { return "jobs/" + job + "/" }
 
-// Kept is what jobs have kept in a data folder, or where their files name another place.
+// Kept finds the files of jobs, in the data folder or where their job files say.
 type Kept struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Turns   *turn.Turns
 	Meta    Meta
 	Dir     string // the data folder
-	Stores  Stores // that job files may name
+	Stores  Stores // stores that job files may name
 }
 
-// Plain is an error as users see it: where the data folder lies is not their business.
+// Plain returns err without the path of the data folder, which users need not know.
 func (k *Kept) Plain(err error) error { return k.plain(err) }
 
-// plain is an error as users see it: where the data folder lies is not their business.
+// plain returns err without the path of the data folder, which users need not know.
 func (k *Kept) plain(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), k.Dir, "the data folder"))
 }
 
-// copyOf is the job as it is now.
+// copyOf returns a copy of the job in its present state.
 func (k *Kept) copyOf(id string) (j *core.Job, found bool) {
 	found = k.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
 	return j, found
 }
 
-// Address is that of what agents keep in a data folder: outputs and, where the
-// job file names no other place, checkpoints.
+// Address returns the URL of the store in a data folder. It holds outputs, and the checkpoints of jobs whose files
+// name no other store.
 func Address(data string) string { return "file://" + filepath.ToSlash(filepath.Join(data, "blobs")) }

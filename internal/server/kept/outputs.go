@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// List lists the outputs that the machines of a job have kept.
+// List lists the outputs of a job by machine.
 func (k *Kept) List(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if _, found := k.copyOf(id); !found {
@@ -46,7 +46,7 @@ func (k *Kept) List(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusBadGateway, "the outputs were not looked at", "ask again", k.plain(err))
 		return
 	}
-	if len(list) == 0 && k.gone(w, r, "kept output", id, rerunIt(id), outputsOf) {
+	if len(list) == 0 && k.answerRemoved(w, r, "kept output", id, rerunIt(id), outputsOf) {
 		return
 	}
 	reply.JSON(w, list)
@@ -56,7 +56,7 @@ func rerunIt(id string) string { return "scrimp rerun " + id + " makes it again"
 
 func outputsOf(r client.Removed) *time.Time { return r.Outputs }
 
-// regular is how many of a manifest's files are neither folders nor links.
+// regular counts the regular files of a manifest.
 func regular(m checkpoint.Manifest) (n int) {
 	for _, f := range m.Files {
 		if f.Mode.IsRegular() {
@@ -66,8 +66,8 @@ func regular(m checkpoint.Manifest) (n int) {
 	return n
 }
 
-// outputs calls do with where the agents of a job keep its outputs. What an agent says of
-// that is its program's word: it could name another job's, or a host of the server's network.
+// outputs calls do with the store of a job's outputs. It does not use the address that an agent reports, since the
+// program could name another job's store or a host in the server's network.
 func (k *Kept) outputs(ctx context.Context, id string, do func(*checkpoint.Store) error) error {
 	bucket, err := blob.Open(ctx, Address(k.Dir))
 	if err != nil {
@@ -77,12 +77,12 @@ func (k *Kept) outputs(ctx context.Context, id string, do func(*checkpoint.Store
 	return do(checkpoint.Open(bucket, OwnKeys(id)))
 }
 
-// Own calls do with what the server's own store has of a job.
+// Own calls do with the files of a job in the server's own store.
 func (k *Kept) Own(ctx context.Context, id string, do func(*checkpoint.Store) error) error {
 	return k.outputs(ctx, id, do)
 }
 
-// Outputs sends what a machine of a job has kept, each part checked against its hash.
+// Outputs sends the outputs of a machine, and checks each part against its hash.
 func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if _, found := k.copyOf(id); !found {
@@ -105,7 +105,7 @@ func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	switch {
-	case errors.Is(err, checkpoint.ErrNone) && k.gone(w, r, "kept output", id, rerunIt(id), outputsOf):
+	case errors.Is(err, checkpoint.ErrNone) && k.answerRemoved(w, r, "kept output", id, rerunIt(id), outputsOf):
 		return
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.FieldProblem(w, http.StatusNotFound, "node", fmt.Sprintf("node %d of %s has kept no outputs", node, id),
@@ -115,12 +115,11 @@ func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send sends the files of a manifest as a tar file in gzip. They come from where they are kept: nothing is
-// copied for whoever reads slowly.
+// send streams the files of a manifest as a tar file in gzip, straight from the store: a slow reader needs no copy.
 func send(w http.ResponseWriter, r *http.Request, store *checkpoint.Store, m checkpoint.Manifest) {
 	w.Header().Set("Content-Type", "application/gzip")
 	zip := gzip.NewWriter(w)
 	if err := errors.Join(store.Tar(r.Context(), m, zip), zip.Close()); err != nil {
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	}
 }

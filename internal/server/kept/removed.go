@@ -11,16 +11,16 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// Meta keeps small facts by name.
+// Meta stores small values by key.
 type Meta interface {
 	Meta(ctx context.Context, key string) (value string, ok bool, err error)
 	PutMeta(ctx context.Context, key, value string) error
 }
 
-// removedMeta begins the names of the facts that say what of a job was removed.
+// removedMeta is the prefix of keys that record removed files of a job.
 const removedMeta = "removed/"
 
-// Removed says what of a job was removed, and when.
+// Removed returns which of a job's files were removed, and when.
 func (k *Kept) Removed(ctx context.Context, job string) (r client.Removed, err error) {
 	text, ok, err := k.Meta.Meta(ctx, removedMeta+job)
 	if ok && err == nil {
@@ -32,7 +32,8 @@ func (k *Kept) Removed(ctx context.Context, job string) (r client.Removed, err e
 	return r, nil
 }
 
-// Remove notes that what a job has is being removed: before it goes, so that who looks for it learns why it is gone.
+// Remove records a removal. Call it before the removal, so that a user who looks for the files learns why they are
+// missing.
 func (k *Kept) Remove(ctx context.Context, job string, note func(*client.Removed, *time.Time)) error {
 	r, err := k.Removed(ctx, job)
 	if err != nil {
@@ -46,7 +47,7 @@ func (k *Kept) Remove(ctx context.Context, job string, note func(*client.Removed
 	return k.Meta.PutMeta(ctx, removedMeta+job, string(text))
 }
 
-// RemovedOn is the refusal where what is asked for was removed; nil where it was not.
+// RemovedOn returns the refusal for files that were removed; nil if they were not.
 func RemovedOn(at *time.Time, what, job, fix string) *reply.Refusal {
 	if at == nil {
 		return nil
@@ -55,12 +56,12 @@ func RemovedOn(at *time.Time, what, job, fix string) *reply.Refusal {
 		job, at.Format("2006-01-02 15:04 MST")), Fix: fix}
 }
 
-// gone answers where what is asked for was removed.
-func (k *Kept) gone(w http.ResponseWriter, r *http.Request, what, job, fix string,
+// answerRemoved answers a request for removed files, and reports whether it did.
+func (k *Kept) answerRemoved(w http.ResponseWriter, r *http.Request, what, job, fix string,
 	of func(client.Removed) *time.Time) bool {
 	is, err := k.Removed(r.Context(), job)
 	if err != nil {
-		return false // the answer is that there is none, which is true
+		return false // the caller answers that it does not exist, which is true
 	}
 	no := RemovedOn(of(is), what, job, fix)
 	if no != nil {

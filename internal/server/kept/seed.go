@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// Seed copies a checkpoint of another job to a new one, which begins from it.
+// Seed copies a checkpoint of another job to a new job, which starts from it.
 func (k *Kept) Seed(ctx context.Context, id, user string, j spec.Job, from string) (*core.Source, *reply.Refusal) {
 	other, name, _ := strings.Cut(from, "@")
 	if name == latest {
@@ -37,7 +37,7 @@ func (k *Kept) Seed(ctx context.Context, id, user string, j spec.Job, from strin
 	return &core.Source{Job: other, Checkpoint: m.Name, Step: m.Step}, nil
 }
 
-// copyCheckpoint returns the checkpoint as it is at the other job.
+// copyCheckpoint copies the checkpoint and returns its manifest at the other job.
 func (k *Kept) copyCheckpoint(ctx context.Context, id, user string, j spec.Job, other, name string) (
 	checkpoint.Manifest, error) {
 	var none checkpoint.Manifest
@@ -58,7 +58,7 @@ func (k *Kept) copyCheckpoint(ctx context.Context, id, user string, j spec.Job, 
 		return none, err
 	}
 	defer func() { _ = b.Close() }()
-	from = seeded(from, job)
+	from = withoutForeignSeeds(from, job)
 	m, err := from.Find(ctx, name)
 	if err != nil {
 		return none, err

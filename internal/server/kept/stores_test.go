@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/server/kept"
 )
 
-// A job file names the stores that an admin allows and what lies within them, and nothing else, however it is written.
-func TestStoresOfJobsAreThoseThatAreAllowed(t *testing.T) {
+// A job file may name the allowed stores and paths within them, and nothing else, in any notation.
+func TestStores_AllowListedStoresOnly(t *testing.T) {
 	t.Parallel()
 	s, err := kept.NewStores(false, []string{"s3://models?region=eu-west-1&prefix=team", "file:///srv/keep",
 		"s3://own?endpoint=http://10.0.0.9:9000", "gs://models?prefix=team", "azblob://models?account=lab"}, "/srv/keep/scrimp")

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// ask notes that a type is part of a request.
+// ask marks a type as a part of requests.
 func (g *schemas) ask(t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -22,7 +22,7 @@ func (g *schemas) ask(t reflect.Type) {
 	}
 }
 
-// limit says in a schema how much its field may hold.
+// limit adds the bound of a field to its schema.
 func limit(schema map[string]any, t reflect.Type, b bound.Bound) {
 	if t.Kind() == reflect.Pointer {
 		if either, ok := schema["anyOf"].([]any); ok {
@@ -36,7 +36,7 @@ func limit(schema map[string]any, t reflect.Type, b bound.Bound) {
 			schema["maxLength"] = b.Bytes
 		}
 	case reflect.Slice:
-		if schema["type"] == "string" { // bytes, as text
+		if schema["type"] == "string" { // bytes as text
 			schema["maxLength"] = b.Bytes
 			return
 		}
@@ -52,8 +52,7 @@ func limit(schema map[string]any, t reflect.Type, b bound.Bound) {
 	}
 }
 
-// number says in a schema what its number counts, and from where to where; where it stands in a list or
-// a map, of each.
+// number adds the unit and range of a field to its schema. For a list or a map, it adds them to the elements.
 func number(schema map[string]any, t reflect.Type, k *quantity.Kind) {
 	switch {
 	case k == nil:
@@ -79,7 +78,7 @@ func number(schema map[string]any, t reflect.Type, k *quantity.Kind) {
 	schema["description"] = says
 }
 
-// limitList says how long a list is that is a whole request.
+// limitList adds the length limit to a request that is a list.
 func limitList(content map[string]any, t reflect.Type) {
 	if t.Kind() != reflect.Slice {
 		return

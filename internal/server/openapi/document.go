@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Document answers with a description that is made once and compressed once, when it is first asked for: whoever asks
-// needs no token, and making it takes a hundred times longer than sending it.
+// Document serves the description. It builds and compresses it once, at the first request: a request needs no token,
+// and building takes a hundred times longer than sending.
 type Document struct {
 	Make func() []byte
 
@@ -25,7 +25,7 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.once.Do(d.make)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-cache") // kept, and asked about with its tag
+	h.Set("Cache-Control", "no-cache") // clients cache it and revalidate with its tag
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", d.tag)
 	if strings.Contains(r.Header.Get("If-None-Match"), d.tag) {
@@ -40,7 +40,7 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// accepts reports whether who asks reads gzip.
+// accepts reports whether the client reads gzip.
 func accepts(r *http.Request) bool {
 	for one := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")

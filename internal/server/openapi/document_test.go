@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The description is made once, however often it is asked for, and who has it is sent nothing.
-func TestTheDescriptionIsMadeOnce(t *testing.T) {
+// The document is built once for all requests, and a client with its tag gets no body.
+func TestDocument_IsBuiltOnce(t *testing.T) {
 	t.Parallel()
 	made := 0
 	d := &Document{Make: func() []byte { made++; return []byte(`{"openapi":"3.1.0"}`) }}

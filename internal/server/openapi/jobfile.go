@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/job/spec"
 )
 
-// exampleYAML is a job file as people write it, and exampleJSON what a program sends with the same words.
+// exampleYAML is a job file as users write it; exampleJSON is the same as a program sends it.
 const (
 	exampleYAML = `name: llama-ft
 command: exec python3 train.py --steps 6000
@@ -22,33 +22,33 @@ budget: $30
   "checkpoint": {"dir": "checkpoints"}, "deadline": "in 6h", "budget": "$30"}`
 )
 
-// submits reports whether the route takes one job.
+// submits reports whether the route accepts one job.
 func submits(t Route) bool { return t.Path == "/v1/jobs" && t.Method == http.MethodPost }
 
-// jobFile refers to the schema of the job file, which is that of scrimp schema.
+// jobFile returns a reference to the schema of the job file, the one that scrimp schema prints.
 func (g *schemas) jobFile() map[string]any {
 	const name = "JobFile"
 	if _, made := g.made[name]; !made {
 		var schema map[string]any
 		if err := json.Unmarshal(spec.Schema(), &schema); err != nil {
-			panic(err) // it is made by this program
+			panic(err) // this program made it
 		}
-		delete(schema, "$schema") // its words mean the same in that of OpenAPI
+		delete(schema, "$schema") // OpenAPI 3.1 uses the same dialect
 		schema["examples"] = []any{json.RawMessage(exampleJSON)}
 		g.made[name] = schema
 	}
 	return map[string]any{"$ref": "#/components/schemas/" + name}
 }
 
-// sentJob is the job file in a submission.
-func (g *schemas) sentJob() map[string]any {
+// jobSchema returns the schema of the job file in a submission.
+func (g *schemas) jobSchema() map[string]any {
 	return map[string]any{
 		"description": "The job file: an object with its words and short forms, or a string that holds its YAML text",
 		"anyOf": []any{g.jobFile(), map[string]any{"type": "string", "contentMediaType": "application/yaml",
 			"examples": []string{exampleYAML}}}}
 }
 
-// examples adds to the bodies of a submission how they look, and the job file alone.
+// examples adds examples to the bodies of a submission, and the bare job file as a body.
 func examples(g *schemas, content map[string]any) {
 	type object = map[string]any
 	body, _ := content["application/json"].(object)

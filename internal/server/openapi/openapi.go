@@ -1,4 +1,4 @@
-// Package openapi describes the routes of a server, and the types that they exchange.
+// Package openapi describes the routes of a server and their types.
 package openapi
 
 import (
@@ -17,18 +17,18 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Route is what is said of a route.
+// Route describes a route.
 type Route struct {
 	Method, Path string
 	Access       auth.Access
 	Does         string
-	In, Out      any      // values of the types that are sent and answered; nil: nothing
-	Stream       string   // media type of an answer that is no JSON value
-	Query        []string // NAME: what it is
+	In, Out      any      // zero values of the request and response types; nil: no body
+	Stream       string   // media type of a response that is not one JSON value
+	Query        []string // "NAME: description"
 }
 
-// Describe describes the routes, and the types that they exchange,
-// as OpenAPI 3.1 does. It is made from the Go types, so it cannot say anything else.
+// Describe returns an OpenAPI 3.1 document for the routes and their types. It derives the document from the Go
+// types, so both always agree.
 func Describe(version string, routes []Route) []byte {
 	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}, asked: map[reflect.Type]bool{}}
 	for _, t := range routes {
@@ -77,7 +77,7 @@ func Describe(version string, routes []Route) []byte {
 	return append(text, '\n')
 }
 
-// operationOf is a route of the table.
+// operationOf describes a route.
 func operationOf(g *schemas, t Route, problem any) map[string]any {
 	op := map[string]any{"summary": t.Does, "operationId": operation(t)}
 	if params := parameters(t); len(params) > 0 {
@@ -117,7 +117,7 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 	return op
 }
 
-// parameters are those of a route's path, its query and its headers.
+// parameters describes the path, query and header parameters of a route.
 func parameters(t Route) (params []any) {
 	text := map[string]any{"type": "string"}
 	for part := range strings.SplitSeq(t.Path, "/") {
@@ -138,7 +138,7 @@ func parameters(t Route) (params []any) {
 	return params
 }
 
-// operation names a route as code does: getJobsLog.
+// operation returns the operation ID of a route, such as getJobsLog.
 func operation(t Route) string {
 	name := strings.ToLower(t.Method)
 	for part := range strings.SplitSeq(strings.NewReplacer("/v1", "", "{id}", "").Replace(t.Path), "/") {
@@ -169,11 +169,11 @@ func answered(g *schemas, t Route) map[string]any {
 	return r
 }
 
-// schemas makes a named schema of each struct that it meets.
+// schemas builds a named schema for each struct that it meets.
 type schemas struct {
 	made  map[string]any
 	names map[reflect.Type]string
-	asked map[reflect.Type]bool // types of requests: their fields have bounds
+	asked map[reflect.Type]bool // types of requests, whose fields have bounds
 }
 
 func (g *schemas) of(t reflect.Type) map[string]any {
@@ -205,7 +205,7 @@ func (g *schemas) of(t reflect.Type) map[string]any {
 	}
 }
 
-// known is the schema of a type that writes itself; nil: it does not.
+// known returns the schema of a type with its own encoding; nil if it has none.
 func known(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -227,8 +227,8 @@ func known(t reflect.Type) map[string]any {
 	return nil
 }
 
-// schemaNames are the names of schemas that are not those of their types: a description keeps
-// its names, since programs are generated from it.
+// schemaNames holds the names of schemas that differ from those of their types. Names must not change, since users
+// generate programs from the document.
 var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[client.Decision]():        "ApiDecision",
 	reflect.TypeFor[client.ReceiptDecision](): "Decision",
@@ -237,18 +237,18 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[client.Workload]():        "Work",
 }
 
-// name makes the schema of a struct and returns its name.
+// name builds the schema of a struct and returns its name.
 func (g *schemas) name(t reflect.Type) string {
 	if name, known := g.names[t]; known {
 		return name
 	}
 	name := cmp.Or(schemaNames[t], t.Name())
 	if _, taken := g.made[name]; taken {
-		panic("two types are described as " + name) // a bug of ours: name one in schemaNames
+		panic("two types are described as " + name) // a bug of ours: give one a name in schemaNames
 	}
 	g.names[t] = name
 	properties, required := map[string]any{}, []string{}
-	g.made[name] = properties // taken, before what refers to it
+	g.made[name] = properties // set first, for types that refer to themselves
 	g.fields(t, properties, &required)
 	schema := map[string]any{"type": "object", "properties": properties}
 	if len(required) > 0 {
@@ -276,13 +276,13 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 			number(schema, f.Type, bound.KindOf(t, name, f.Type))
 		}
 		if t == reflect.TypeFor[client.Submission]() && name == "spec" {
-			schema = g.sentJob()
+			schema = g.jobSchema()
 		}
 		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {
 			*required = append(*required, name)
 			if kind, named := schema["type"].(string); named &&
 				(f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map) {
-				schema["type"] = []string{kind, "null"} // where there are none
+				schema["type"] = []string{kind, "null"} // a nil list is null
 			}
 		}
 		properties[name] = schema

@@ -10,11 +10,11 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// askedFolder notes which approvals webhooks were asked for.
+// askedFolder records the approvals that webhooks were asked for.
 const askedFolder = "asked"
 
-// askApproval tells the webhooks of the limits that a job waits for approval, and
-// notes that they were told. A server that ends before tells them at its next start.
+// askApproval calls the webhooks of the limits that a job waits for approval of, and records that. If the server
+// stops before, the next one calls them at its start.
 func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 	var j core.Job
 	var rules budget.Rules
@@ -24,7 +24,7 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		}
 		rules, _ = m.Rules()
 	})
-	if j.State() != core.Held { // it was reviewed before anybody was asked
+	if j.State() != core.Held { // it was reviewed first
 		return
 	}
 	told := map[string]bool{}
@@ -43,7 +43,7 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			o.Log.Warn("webhook of a budget not told of an approval that is asked for", "limit", t.Limit, "job", n.Job,
+			o.Log.Warn("cannot request an approval from the webhook of a budget", "limit", t.Limit, "job", n.Job,
 				"error", err)
 		}
 	}
@@ -51,6 +51,6 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		return
 	}
 	if err := os.WriteFile(filepath.Join(o.Dir, askedFolder, n.Job), nil, 0o600); err != nil {
-		o.Log.Warn("not noted that an approval was asked for; it is asked for again", "job", n.Job, "error", err)
+		o.Log.Warn("cannot record the request for an approval; it will be repeated", "job", n.Job, "error", err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// A panic while a webhook is told (here the outbox has no server behind it) ends neither the server nor the words for other
-// jobs: each is tried again, and logged.
-func TestTellOld_APanicEndsNothing(t *testing.T) {
+// A panic during a call (here because the outbox has no server) ends neither the server nor the calls for other
+// jobs: each is retried and logged.
+func TestTellOld_RetriesAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		o := &Outbox{Log: slog.New(slog.NewTextHandler(&log, nil))}

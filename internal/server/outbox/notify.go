@@ -1,5 +1,5 @@
-// Package outbox tells webhooks, at least once, how jobs ended and which of them wait for approval. What a
-// server has not told before it ends, the next one tells.
+// Package outbox calls webhooks, at least once, when jobs end or wait for approval. The next server makes the calls
+// that a stopped server has not made.
 package outbox
 
 import (
@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/server/webhook"
 )
 
-// Outbox tells webhooks, and notes in the data folder what was told.
+// Outbox calls webhooks and records the calls in the data folder.
 type Outbox struct {
 	Control *control.Control
 	Turns   *turn.Turns
@@ -27,30 +27,30 @@ type Outbox struct {
 	Log     *slog.Logger
 }
 
-// toldFolder notes which ends of jobs their webhooks were told.
+// toldFolder records the jobs whose end was reported to their webhooks.
 const toldFolder = "told"
 
-// word is what a webhook gets.
+// word is the body of a call.
 type word struct {
-	ID       string `json:"id"` // the same at each try: who has seen it can drop it
+	ID       string `json:"id"` // the same at each try, so that receivers can drop repeats
 	Job      string `json:"job"`
 	State    string `json:"state"`
 	Why      string `json:"why"`
-	Approval *asked `json:"asks,omitempty"` // of who may approve the job
+	Approval *asked `json:"asks,omitempty"` // for users who may approve the job
 }
 
-// asked is what a webhook of a limit gets besides, of a job that waits for approval.
+// asked describes a job that waits for approval, in the call to a limit's webhook.
 type asked struct {
 	Budget string    `json:"budget"`
 	Detail string    `json:"detail"`
 	By     string    `json:"by"` // who submitted it
 	Team   string    `json:"team,omitempty"`
-	Until  time.Time `json:"until"` // it is given up then
+	Until  time.Time `json:"until"` // when the server gives the job up
 	Fix    string    `json:"fix"`
 }
 
-// Notify tells the job's webhook, notes that it was told, and forgets the job's
-// secrets. A server that ends before tells it at its next start.
+// Notify calls the job's webhook, records the call and forgets the job's secrets. If the server stops before, the
+// next one calls at its start.
 func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	if n.State == core.Held {
 		o.askApproval(ctx, n)
@@ -58,7 +58,7 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	}
 	raw, _, err := o.Control.Spec(ctx, n.Job)
 	if err != nil {
-		o.Log.Warn("webhook not told; the next start does it", "job", n.Job, "error", err)
+		o.Log.Warn("cannot call the webhook; the next start retries", "job", n.Job, "error", err)
 		return
 	}
 	j, err := spec.Decode(raw)
@@ -71,13 +71,13 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			o.Log.Warn("webhook not told", "job", n.Job, "error", err)
+			o.Log.Warn("cannot call the webhook", "job", n.Job, "error", err)
 		}
 		if err := os.WriteFile(filepath.Join(o.Dir, toldFolder, n.Told()), nil, 0o600); err != nil {
-			o.Log.Warn("not noted that the webhook was told; it is told again", "job", n.Job, "error", err)
+			o.Log.Warn("cannot record the call of the webhook; it will be repeated", "job", n.Job, "error", err)
 		}
 	}
-	defer o.Turns.Alone("secrets " + n.Job)() // whoever takes the job up again brings them anew
+	defer o.Turns.Alone("secrets " + n.Job)() // serialize with a resumption, which brings the secrets anew
 	over := false
 	o.Control.ReadUncommitted(func(m *core.Machine) {
 		j, ok := m.Job(n.Job)
@@ -88,18 +88,18 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	}
 }
 
-// secrets returns what was kept for the job; nil where nothing was.
+// secrets returns the secrets of the job; nil if there are none.
 func (o *Outbox) secrets(job string) map[string]string {
 	m, err := o.Vault.Open(job)
 	if err != nil {
-		o.Log.Error("secrets not read", "job", job, "error", err)
+		o.Log.Error("cannot read the secrets", "job", job, "error", err)
 	}
 	return m.Secrets
 }
 
-// Forget removes the secrets of a job that is over.
+// Forget deletes the secrets of a job that has ended.
 func (o *Outbox) Forget(job string) {
 	if err := o.Vault.Forget(job); err != nil {
-		o.Log.Warn("secrets not forgotten", "job", job, "error", err)
+		o.Log.Warn("cannot forget the secrets", "job", job, "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,14 +14,13 @@ import (
 	"scrimp/internal/lib/isolate"
 )
 
-// What a server before this one has not told anybody is told at the start. Of a
-// million jobs that are over nearly all are told: so the folders are listed once,
-// and no file is asked for by the name of its job.
+// At its start, a server makes the calls that earlier servers have not made. Of a million finished jobs, nearly all
+// calls were made; so the server lists the folders once instead of opening a file for each job.
 
-// toldAtOnce is how many words of before are told at once.
+// toldAtOnce bounds the concurrent calls at the start.
 const toldAtOnce = 64
 
-// TellOld tells them, and returns when all are told or ctx ends.
+// TellOld makes the given calls, and returns when it has made all or ctx ends.
 func (o *Outbox) TellOld(ctx context.Context, words []core.Notify) {
 	next := make(chan core.Notify)
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func (o *Outbox) TellOld(ctx context.Context, words []core.Notify) {
 	}
 }
 
-// listed is the set of the names in a folder; one that is not there has none.
+// listed returns the set of names in a folder; a missing folder has none.
 func listed(dir string) (map[string]bool, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -63,21 +63,21 @@ func listed(dir string) (map[string]bool, error) {
 	return set, nil
 }
 
-// Unsent are the words of jobs that are over whose webhook a server before this
-// one has not told. In a folder that no server has noted anything in, all are told.
+// Unsent returns the calls about finished jobs that earlier servers have not made. If the folder is new, it marks
+// all of them as made.
 func (o *Outbox) Unsent() (list []core.Notify, err error) {
 	dir := filepath.Join(o.Dir, toldFolder)
 	made := os.Mkdir(dir, 0o700)
 	if made != nil && !errors.Is(made, os.ErrExist) {
-		return nil, fmt.Errorf("make the folder of what was told: %w", made)
+		return nil, fmt.Errorf("create the folder of calls made: %w", made)
 	}
 	told, err := listed(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at what was told: %w", err)
+		return nil, fmt.Errorf("read the calls made: %w", err)
 	}
 	sealed, err := o.Vault.Jobs()
 	if err != nil {
-		return nil, fmt.Errorf("look at the secrets: %w", err)
+		return nil, fmt.Errorf("list the secrets: %w", err)
 	}
 	due := func(j *core.Job) bool { return j.Terms().Notify && !told[core.ToldOf(j.ID(), j.Reopened())] }
 	o.Control.Read(func(m *core.Machine) {
@@ -86,43 +86,42 @@ func (o *Outbox) Unsent() (list []core.Notify, err error) {
 				list = append(list, core.NotifyOf(j))
 			}
 		}
-		for job := range sealed { // a server that was killed may not have come to it
-			if j, ok := m.Job(job); ok && (!j.State().Over() || due(j)) {
-				delete(sealed, job)
-			}
+		maps.DeleteFunc(sealed, func(job string, _ bool) bool {
 			if g := m.State().Group(job); g != nil && g.Phase != state.GroupOver {
-				delete(sealed, job)
+				return true
 			}
-		}
+			j, ok := m.Job(job)
+			return ok && (!j.State().Over() || due(j))
+		})
 	})
-	for job := range sealed {
+	for job := range sealed { // a server that was killed may not have come to it
 		o.Forget(job)
 	}
 	if made != nil {
 		return list, nil
 	}
-	return nil, noted(dir, list)
+	return nil, markMade(dir, list)
 }
 
-// noted notes that all of the list were told.
-func noted(dir string, list []core.Notify) error {
+// markMade records the calls in the list as made.
+func markMade(dir string, list []core.Notify) error {
 	for _, n := range list {
 		if err := os.WriteFile(filepath.Join(dir, n.Told()), nil, 0o600); err != nil {
-			return fmt.Errorf("look at what was told: %w", err)
+			return fmt.Errorf("read the calls made: %w", err)
 		}
 	}
 	return nil
 }
 
-// Unasked are the approvals that a server before this one has not asked for.
+// Unasked returns the requests for approval that earlier servers have not made.
 func (o *Outbox) Unasked() (list []core.Notify, err error) {
 	dir := filepath.Join(o.Dir, askedFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of what was asked for: %w", err)
+		return nil, fmt.Errorf("create the folder of requested approvals: %w", err)
 	}
 	asked, err := listed(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at what was asked for: %w", err)
+		return nil, fmt.Errorf("read the requested approvals: %w", err)
 	}
 	o.Control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
@@ -136,7 +135,7 @@ func (o *Outbox) Unasked() (list []core.Notify, err error) {
 			}
 		}
 	})
-	for id := range asked { // it was reviewed
+	for id := range asked { // the job was reviewed
 		_ = os.Remove(filepath.Join(dir, id))
 	}
 	return list, nil

@@ -9,17 +9,17 @@ import (
 	"scrimp/client"
 )
 
-// action is something that a page does to a job, a group or a token, as a request of the API.
+// action is a button of a page on a job, a group or a token; it sends a request to the API.
 type action struct {
 	Name, Text string
-	Says       string // what it does, in a sentence
-	Command    string // that does the same
+	Says       string // a sentence about what it does
+	Command    string // the equivalent command
 	method     string
 	path       string // {id} stands for the job
-	bulk       bool   // it may be done to several jobs at once
-	group      bool   // it is done to a group
+	bulk       bool   // works on several jobs at once
+	group      bool   // acts on a group
 	states     []string
-	least      client.Role // of the team; own says that a submitter may do it to their own job
+	least      client.Role // lowest role in the team; own lets submitters act on their own jobs
 	own        bool
 	body       func(form url.Values) any
 }
@@ -30,12 +30,12 @@ var (
 
 	groupOpen = []string{"awaits_approval", "open"}
 
-	// bySearch is why a trial has paused or ended that its search alone goes on with.
+	// bySearch lists the reasons of paused and ended trials that only their search may continue.
 	bySearch = []string{"paused_by_search", "pruned", "search_over", "trained_in_full"}
 )
 
-// actions are all that a page does. Whether the reader may is decided by the API; the lists of states and roles
-// only say where the button stands.
+// actions lists all actions of pages. The API decides what the reader may do; states and roles only decide whether a
+// page shows the button.
 var actions = []action{
 	{Name: "stop", Text: "Stop", Says: "saves a checkpoint and ends the job", Command: "scrimp stop {id}",
 		method: "POST", path: "/v1/jobs/{id}/end", bulk: true, states: notOver, least: client.Submitter, own: true,
@@ -75,7 +75,7 @@ var actions = []action{
 		path: "/v1/tokens/{id}", bulk: true, body: func(url.Values) any { return nil }},
 }
 
-// changes reads new terms of a form. A field that is left empty stays as it is.
+// changes reads new terms from a form. An empty field changes nothing.
 func changes(f url.Values) (c client.Changes) {
 	for name, to := range map[string]**string{"deadline": &c.Deadline, "budget": &c.Budget, "priority": &c.Priority} {
 		if value := strings.TrimSpace(f.Get(name)); value != "" {
@@ -93,7 +93,7 @@ func actionOf(name string) (action, bool) {
 	return actions[at], true
 }
 
-// role is what the reader may do in a team.
+// role returns the reader's role in a team.
 func (v *visit) role(team string) client.Role {
 	role := client.Nobody
 	for _, g := range v.me.Grants {
@@ -101,13 +101,13 @@ func (v *visit) role(team string) client.Role {
 			role = g.Role
 		}
 	}
-	if !atLeast(v.me.Best, role) { // the session is cut to less
+	if !atLeast(v.me.Best, role) { // the session has fewer rights than its user
 		role = v.me.Best
 	}
 	return role
 }
 
-// may reports whether a page offers the reader to do something to a job.
+// may reports whether a page offers an action on a job to the reader.
 func (v *visit) may(name string, j client.Job) bool {
 	if name == "resume" && slices.Contains(bySearch, j.Why) {
 		return false
@@ -116,7 +116,7 @@ func (v *visit) may(name string, j client.Job) bool {
 	return known && v.can(a, j.State, j.User, j.Team)
 }
 
-// can is may of what is in that state, of a user and a team.
+// can reports whether a page offers an action on something in the given state, of a user and a team.
 func (v *visit) can(a action, state, user, team string) bool {
 	least := a.least
 	if a.own && user != v.me.User {
@@ -125,7 +125,7 @@ func (v *visit) can(a action, state, user, team string) bool {
 	return slices.Contains(a.states, state) && atLeast(v.role(team), least)
 }
 
-// done is what came of an action on several jobs.
+// done is the result of an action on several jobs.
 type done struct {
 	Action action
 	Done   []string
@@ -138,10 +138,10 @@ type failure struct {
 	Problem *client.Problem
 }
 
-// mostBulk bounds how many jobs one form changes.
+// mostBulk bounds the jobs that one form changes.
 const mostBulk = 200
 
-// do does what a form asks for, to one job or several, and leads back to the page that the form is on.
+// do runs the action of a form on one job or several, and redirects to the form's page.
 func (s *Site) do(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	if !s.mayPost(w, r) {

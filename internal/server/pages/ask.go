@@ -13,17 +13,17 @@ import (
 	"scrimp/client"
 )
 
-// visit is a request of a reader, and what they may see.
+// visit is the request of a reader, with the reader's rights.
 type visit struct {
 	site   *Site
 	r      *http.Request
-	as     func(*http.Request) *http.Request // gives a request of the API the reader's credentials
+	as     func(*http.Request) *http.Request // adds the reader's credentials to a request for the API
 	me     client.Me
 	server client.Server
 	now    time.Time
 }
 
-// visit finds out who asks for a page.
+// visit identifies the reader of a page.
 func (s *Site) visit(r *http.Request) (*visit, error) {
 	as, ok := s.credentials(r)
 	if !ok {
@@ -41,16 +41,16 @@ func (s *Site) visit(r *http.Request) (*visit, error) {
 	return v, err
 }
 
-// mostAnswer bounds an answer of the API that a page is made of.
+// mostAnswer bounds a response of the API for a page, in bytes.
 const mostAnswer = 32 << 20
 
-// get asks the API for a value.
+// get fetches a value from the API.
 func (v *visit) get(path string, out any) error {
 	_, err := v.ask(http.MethodGet, path, nil, out)
 	return err
 }
 
-// ask asks the API and decodes its answer into out, unless that is nil.
+// ask calls the API and decodes the response into out, unless out is nil.
 func (v *visit) ask(method, path string, body, out any) (http.Header, error) {
 	text := []byte(nil)
 	if body != nil {
@@ -62,7 +62,7 @@ func (v *visit) ask(method, path string, body, out any) (http.Header, error) {
 	return v.send(method, path, "application/json", text, out)
 }
 
-// send asks the API with a body of any kind.
+// send calls the API with a body of any media type.
 func (v *visit) send(method, path, kind string, body []byte, out any) (http.Header, error) {
 	got := &answer{header: http.Header{}, most: mostAnswer}
 	r, err := v.request(v.r.Context(), method, path, bytes.NewReader(body))
@@ -78,7 +78,7 @@ func (v *visit) send(method, path, kind string, body []byte, out any) (http.Head
 	return got.header, got.decode(out)
 }
 
-// request is one of the API by this reader, from where they are.
+// request returns a request for the API with the reader's credentials and address.
 func (v *visit) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, path, body)
 	if err != nil {
@@ -88,14 +88,14 @@ func (v *visit) request(ctx context.Context, method, path string, body io.Reader
 	return v.as(r), nil
 }
 
-// answer keeps what the API answers, up to a limit.
+// answer buffers a response of the API, up to a limit.
 type answer struct {
 	header http.Header
 	body   bytes.Buffer
 	status int
 	most   int
 	over   bool
-	done   func() // called once the limit is passed; nil: nothing is
+	done   func() // called once the limit is exceeded; may be nil
 }
 
 // Header implements http.ResponseWriter.
@@ -108,7 +108,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-var errLong = errors.New("the answer is longer than a page shows")
+var errLong = errors.New("the response is too long for a page")
 
 // Write implements http.ResponseWriter.
 func (a *answer) Write(b []byte) (int, error) {
@@ -124,7 +124,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// decode reads the answer, or returns the problem that it is.
+// decode decodes the response, or returns the problem that it describes.
 func (a *answer) decode(out any) error {
 	switch {
 	case a.status >= http.StatusBadRequest:
@@ -143,7 +143,7 @@ func (a *answer) decode(out any) error {
 	return json.Unmarshal(a.body.Bytes(), out)
 }
 
-// asProblem returns what an error says to a reader.
+// asProblem converts an error for the reader.
 func asProblem(err error) *client.Problem {
 	if p, ok := errors.AsType[*client.Problem](err); ok {
 		return p
@@ -152,7 +152,7 @@ func asProblem(err error) *client.Problem {
 		Fix: "this is a bug of scrimp: report it with what the page says"}
 }
 
-// data passes on what the API answers to a GET: the JSON of a page, output that is followed, archives.
+// data forwards GET requests to the API: the JSON of a page, streamed output, archives.
 func (s *Site) data(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	as, ok := s.credentials(r)
@@ -161,7 +161,7 @@ func (s *Site) data(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, nil, &client.Problem{Status: http.StatusUnauthorized})
 		return
 	}
-	// the path was unescaped once; a segment keeps what is escaped in it
+	// The mux has unescaped the path once; RawPath keeps escapes within a segment.
 	target := url.URL{Path: "/v1/" + r.PathValue("path"), RawQuery: r.URL.RawQuery}
 	if raw := r.URL.EscapedPath(); len(raw) > len("/data/") {
 		target.RawPath = "/v1/" + raw[len("/data/"):]

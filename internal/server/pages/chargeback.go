@@ -10,25 +10,25 @@ import (
 	"scrimp/client"
 )
 
-// chargebackPage is what a month cost each team.
+// chargebackPage shows the costs of a month by team.
 type chargebackPage struct {
 	client.Chargeback
 	Months []option
 	Rules  []option
 	CSV    string
-	Empty  bool // there are no costs in the month
+	Empty  bool // the month has no costs
 	asked  string
 	flags  url.Values
 }
 
 func (p *chargebackPage) twin() string { return p.asked }
 
-// command is scrimp chargeback with what the page was asked for.
+// command returns the scrimp chargeback command with the page's options.
 func (p *chargebackPage) command() string {
 	return commandOf("scrimp chargeback", p.flags, "month", "rule")
 }
 
-// months is how many a page offers.
+// months is the number of months that the page offers.
 const months = 13
 
 func chargebackOf(v *visit) (any, error) {
@@ -37,7 +37,7 @@ func chargebackOf(v *visit) (any, error) {
 	return p, err
 }
 
-// read asks for what the address says.
+// read fetches the data for the page's address.
 func (p *chargebackPage) read(v *visit) error {
 	q, ask := v.r.URL.Query(), url.Values{}
 	month, rule := q.Get("month"), q.Get("rule")
@@ -68,7 +68,7 @@ func (p *chargebackPage) read(v *visit) error {
 	return err
 }
 
-// chargebackCSV answers with the statements in exact amounts.
+// chargebackCSV sends the statements with exact amounts.
 func (s *Site) chargebackCSV(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	v, err := s.visit(r)

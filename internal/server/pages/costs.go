@@ -13,31 +13,31 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// costsPage is what was spent, by whom and for what.
+// costsPage shows what was spent, by whom and for what.
 type costsPage struct {
 	client.Costs
-	Totals []client.CostLine // of each currency, over all lines
-	More   int               // lines that are not listed; Rest sums them
+	Totals []client.CostLine // per currency, over all lines
+	More   int               // lines not listed; Rest sums them
 	Rest   []client.CostLine
 	Bys    []option
 	Sinces []option
 	Tag    string
 	CSV    string
 	asked  string
-	flags  url.Values // of the command that shows the same
+	flags  url.Values // of the equivalent command
 }
 
 func (p *costsPage) twin() string { return p.asked }
 
-// command is scrimp costs with what the page was asked for.
+// command returns the scrimp costs command with the page's options.
 func (p *costsPage) command() string {
 	return commandOf("scrimp costs", p.flags, "by", "since")
 }
 
-// commandOf is a command with those of its flags that are given.
+// commandOf appends those flags that are set to a command.
 func commandOf(text string, flags url.Values, names ...string) string {
 	for _, flag := range names {
-		if v := flags.Get(flag); v != "" && strings.IndexFunc(v, odd) < 0 {
+		if v := flags.Get(flag); v != "" && strings.IndexFunc(v, needsQuotes) < 0 {
 			text += " --" + flag + " " + v
 		} else if v != "" {
 			text += " --" + flag + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"
@@ -46,12 +46,12 @@ func commandOf(text string, flags url.Values, names ...string) string {
 	return text
 }
 
-// odd reports whether a shell may take a sign for something else.
-func odd(r rune) bool {
+// needsQuotes reports whether a character may have a meaning to a shell.
+func needsQuotes(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:", r)
 }
 
-// mostLines is how many lines of costs a page lists. The rest is one line, so that the total is that of the lines.
+// mostLines bounds the lines of costs on a page. One more line sums the rest, so that the lines add up to the total.
 const mostLines = 200
 
 func costs(v *visit) (any, error) {
@@ -67,7 +67,7 @@ func costs(v *visit) (any, error) {
 	return p, nil
 }
 
-// read asks for what the address says.
+// read fetches the data for the page's address.
 func (p *costsPage) read(v *visit) error {
 	q := v.r.URL.Query()
 	by, since := q.Get("by"), q.Get("since")
@@ -101,7 +101,7 @@ func (p *costsPage) read(v *visit) error {
 	return v.get(p.asked, &p.Costs)
 }
 
-// summed adds lines up, a sum for each currency.
+// summed sums the lines by currency.
 func summed(name string, lines []client.CostLine) (totals []client.CostLine) {
 	for _, l := range lines {
 		at := slices.IndexFunc(totals, func(t client.CostLine) bool { return t.Currency == l.Currency })
@@ -120,7 +120,7 @@ func summed(name string, lines []client.CostLine) (totals []client.CostLine) {
 	return totals
 }
 
-// plus adds what is known.
+// plus adds two amounts; nil is unknown and adds nothing.
 func plus(a, b *money.Amount) *money.Amount {
 	switch {
 	case a == nil:
@@ -131,7 +131,7 @@ func plus(a, b *money.Amount) *money.Amount {
 	return new(a.Add(*b))
 }
 
-// costsCSV answers with every line, in exact amounts.
+// costsCSV sends every line with exact amounts.
 func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	v, err := s.visit(r)
@@ -148,7 +148,7 @@ func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Disposition", `attachment; filename="scrimp-costs.csv"`)
 	out := csv.NewWriter(w)
 	head := []string{strings.ReplaceAll(p.By, ":", " "), "currency", "jobs", "spent"}
-	for _, u := range uses {
+	for _, u := range useOrder {
 		head = append(head, string(u))
 	}
 	_ = out.Write(append(head, "estimated", "actual", "on_demand", "saved", "until"))
@@ -160,7 +160,7 @@ func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, l := range p.Lines {
 		row := []string{plainCell(l.Name), string(l.Currency), strconv.Itoa(l.Jobs), l.Spent.String()}
-		for _, u := range uses {
+		for _, u := range useOrder {
 			row = append(row, l.Uses[u].String())
 		}
 		_ = out.Write(append(row, text(l.Estimated), text(l.Actual), text(l.OnDemand), text(l.Saved),
@@ -169,9 +169,9 @@ func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
 	out.Flush()
 }
 
-// plainCell is a text that no spreadsheet takes for a formula.
+// plainCell returns the text so that no spreadsheet takes it for a formula.
 func plainCell(s string) string {
-	s = strings.Map(harmless, s)
+	s = strings.Map(sanitize, s)
 	if strings.ContainsAny(s[:min(1, len(s))], "=+-@\t\r|%") {
 		return "'" + s
 	}

@@ -14,13 +14,13 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// machinesPage is the machines that cost something now.
+// machinesPage shows the machines that cost money now.
 type machinesPage struct {
 	Now      time.Time
 	Machines []client.Machine
 	Rates    map[money.Currency]money.Rate
 	Costs    sums
-	Does     map[string]string // what the machines of a job do now, by job
+	Does     map[string]string // present use of the machines, by job
 }
 
 func machines(v *visit) (any, error) {
@@ -47,11 +47,11 @@ func machines(v *visit) (any, error) {
 	return p, nil
 }
 
-// enginesPage is where machines are rented, and how each engine stands.
+// enginesPage shows the engines and their states.
 type enginesPage struct {
 	Now     time.Time
 	Engines []client.Engine
-	Cooling []client.Listing // offers that are left alone for a while
+	Cooling []client.Listing // offers that are cooling off
 }
 
 func engines(v *visit) (any, error) {
@@ -68,16 +68,16 @@ func engines(v *visit) (any, error) {
 	return p, nil
 }
 
-// marketPage is what is for sale.
+// marketPage shows what is for sale.
 type marketPage struct {
 	client.Market
-	Listings []client.Listing // those that are shown, available ones first
+	Listings []client.Listing // the listed ones, available first
 	Total    int
 	Query    string
 	Drawing  template.HTML
 }
 
-// mostOffers is how many offers a page lists.
+// mostOffers bounds the offers on a page.
 const mostOffers = 100
 
 func marketNow(v *visit) (any, error) {
@@ -99,7 +99,7 @@ func marketNow(v *visit) (any, error) {
 	return p, nil
 }
 
-// order puts what can be had first, then what nobody tried, then the rest.
+// order sorts available offers first, then untried ones, then the rest.
 func order(q client.Quote) int {
 	switch {
 	case q.Available && q.Priced && !q.Untried:
@@ -110,7 +110,7 @@ func order(q client.Quote) int {
 	return 2
 }
 
-// pricesPage is how prices went.
+// pricesPage shows the history of prices.
 type pricesPage struct {
 	Drawing template.HTML
 	Lines   []priceLine
@@ -122,10 +122,10 @@ type priceLine struct {
 	Changes           int
 }
 
-// classes name the colours of lines, the first first.
+// classes names the colours of lines, in order.
 var classes = []string{"one", "two", "three", "four", "five"}
 
-// prices draws the recorded market. It reads the log, so it does not follow what changes.
+// prices draws the recorded market. It reads the log, so the page does not update itself.
 func prices(v *visit) (any, error) {
 	var h client.History
 	if err := v.get("/v1/history", &h); err != nil {
@@ -162,7 +162,7 @@ func prices(v *visit) (any, error) {
 	return p, nil
 }
 
-// steps are the points of a price that stays until it changes.
+// steps returns the points of a price that stays constant between changes.
 func steps(list []client.Price, until time.Duration) (points []draw.Point) {
 	for i, at := range list {
 		end := until
@@ -175,7 +175,7 @@ func steps(list []client.Price, until time.Duration) (points []draw.Point) {
 	return points
 }
 
-// groupsPage lists groups of jobs, groupPage is one.
+// groupsPage shows groups of jobs, groupPage one group.
 type groupsPage struct {
 	Now    time.Time
 	Groups []client.Group
@@ -186,7 +186,7 @@ type groupPage struct {
 	Now     time.Time
 	Path    string
 	Members []client.GroupMember
-	Trials  []client.Trial // of a search, the best first
+	Trials  []client.Trial // of a search, best first
 	Graph   template.HTML  // of a pipeline
 	More    int
 	Receipt client.GroupReceipt
@@ -199,7 +199,7 @@ func groups(v *visit) (any, error) {
 	return p, v.get("/v1/groups", &p.Groups)
 }
 
-// mostMembers is how many members of a group a page lists.
+// mostMembers bounds the members of a group on a page.
 const mostMembers = 500
 
 func group(v *visit) (any, error) {
@@ -234,7 +234,7 @@ func group(v *visit) (any, error) {
 	return p, nil
 }
 
-// trials asks for the trials of a search and puts the best first, those without a value last.
+// trials fetches the trials of a search and sorts them, best first and those without a value last.
 func (p *groupPage) trials(v *visit, id string) error {
 	if err := v.get("/v1/groups/"+id+"/trials", &p.Trials); err != nil {
 		return err
@@ -257,13 +257,13 @@ func (p *groupPage) trials(v *visit, id string) error {
 	return nil
 }
 
-// estimatesPage compares what runs were expected to cost with what they have cost.
+// estimatesPage compares the expected costs of runs with the actual ones.
 type estimatesPage struct {
 	Now      time.Time
 	Runs     []client.Run
 	Compared int
-	Bias     *float64 // mean of actual over expected, less 1; nil: nothing can be compared
-	Off      *float64 // mean of how far it was off, a share of what was expected
+	Bias     *float64 // mean of actual over expected, less 1; nil: unknown
+	Off      *float64 // mean absolute error, as a share of the expected cost
 }
 
 func estimates(v *visit) (any, error) {
@@ -273,7 +273,7 @@ func estimates(v *visit) (any, error) {
 	}
 	bias, off := 0.0, 0.0
 	for _, r := range p.Runs {
-		if x, known := offBy(r); known && r.State == "succeeded" {
+		if x, known := relativeError(r); known && r.State == "succeeded" {
 			p.Compared, bias, off = p.Compared+1, bias+x, off+max(x, -x)
 		}
 	}
@@ -283,19 +283,19 @@ func estimates(v *visit) (any, error) {
 	return p, nil
 }
 
-// offBy is how much more a run has cost than was expected, a share of that.
-func offBy(r client.Run) (share float64, known bool) {
+// relativeError returns how much more a run cost than expected, as a share of the expected cost.
+func relativeError(r client.Run) (share float64, known bool) {
 	if r.ExpectedCost == nil || r.ExpectedCost.Sign() <= 0 {
 		return 0, false
 	}
 	return r.Cost.Float()/r.ExpectedCost.Float() - 1, true
 }
 
-// signed writes a share with its sign.
-func signed(v any) template.HTML {
+// signedShare formats a share with its sign.
+func signedShare(v any) template.HTML {
 	f, known := floatOf(v)
 	if r, ok := v.(client.Run); ok {
-		f, known = offBy(r)
+		f, known = relativeError(r)
 	}
 	if !known {
 		return unknown

@@ -11,20 +11,20 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// mostDrawn is how many stages a drawing of a pipeline has at most: more are no drawing any more.
+// mostDrawn bounds the stages in a drawing of a pipeline; more would be unreadable.
 const mostDrawn = 200
 
-// Sizes of the drawing, in its own units.
+// Sizes in units of the drawing.
 const (
 	columnWide = 150.0
 	leastWide  = 1100.0
 	rowHigh    = 74.0
-	largest    = 24.0 // radius of the stage that cost most
+	largest    = 24.0 // radius of the most expensive stage
 	smallest   = 4.0
 )
 
-// graph draws the stages of a pipeline as circles whose areas are their costs, each to the right of those that it
-// needs. The path that took longest is drawn in a thicker line.
+// graph draws the stages of a pipeline as circles with areas in proportion to their costs, each to the right of the
+// stages that it needs. A thicker line marks the path that took longest.
 func graph(stages []client.StageState, c money.Currency) template.HTML {
 	if len(stages) == 0 || len(stages) > mostDrawn {
 		return ""
@@ -32,7 +32,7 @@ func graph(stages []client.StageState, c money.Currency) template.HTML {
 	at, column, rows := map[string]int{}, make([]int, len(stages)), map[int]int{}
 	row := make([]int, len(stages))
 	wide, high, most := 0, 0, 0.0
-	for i, s := range stages { // each comes after those that it needs
+	for i, s := range stages { // each follows the stages that it needs
 		at[s.Name] = i
 		for _, need := range s.Needs {
 			if n, ok := at[need]; ok {
@@ -78,7 +78,7 @@ func graph(stages []client.StageState, c money.Currency) template.HTML {
 	return template.HTML(b.String())
 }
 
-// longest are the stages of the path that took longest, by the time that each ran.
+// longest returns the stages on the path with the longest total run time.
 func longest(stages []client.StageState, at map[string]int) map[int]bool {
 	took, from, last := make([]float64, len(stages)), make([]int, len(stages)), -1
 	for i, s := range stages {

@@ -11,27 +11,27 @@ import (
 	"scrimp/client"
 )
 
-// policy lets a page load its own style, script and drawings, ask this server, and nothing else.
+// policy lets a page load its own styles, scripts and images and call this server, and nothing else.
 const policy = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; object-src 'none'; frame-src 'none'; frame-ancestors 'none'"
 
-// guard sets what keeps a browser from doing more with a page than show it.
+// guard sets the security headers of a page.
 func guard(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "same-origin") // with no-referrer a browser says of a form that it comes from nowhere
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send forms with "Origin: null"
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
 
-// mostForm bounds what a form sends: a job file is the largest.
+// mostForm bounds the body of a form in bytes: a job file is the largest.
 const mostForm = 2 << 20
 
-// mayPost reads the form of a POST, or refuses it. A browser says of each POST where it comes from; one that does not
-// come from a page of this site, or does not say so, is refused, since the cookie alone proves nothing.
+// mayPost reads the form of a POST, or refuses it. The cookie alone proves nothing: the browser must also state that
+// a page of this site sends the form.
 func (s *Site) mayPost(w http.ResponseWriter, r *http.Request) bool {
 	problem := &client.Problem{Status: http.StatusForbidden, Title: "the form was sent from another site",
 		Fix: "send it from a page of this server; programs use /v1 with a token"}
@@ -47,7 +47,7 @@ func (s *Site) mayPost(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// sameOrigin reports whether a browser says that a page of this site sends the request.
+// sameOrigin reports whether the browser states that a page of this site sends the request.
 func sameOrigin(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if site != "" && site != "same-origin" {
@@ -61,8 +61,8 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && u.Host == r.Host && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// Here lets through requests that name this machine by its own address, and no other name. A page of another site
-// whose name is made to lead here (DNS rebinding) is refused.
+// Here accepts requests only under this host's own loopback names. It refuses the page of another site whose name an
+// attacker resolves to this host (DNS rebinding).
 func Here(address string, h http.Handler) http.Handler {
 	_, port, _ := strings.Cut(address, ":")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func Here(address string, h http.Handler) http.Handler {
 	})
 }
 
-// send answers with a page, compressed where the browser takes that.
+// send sends a page, compressed if the browser accepts that.
 func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -94,8 +94,9 @@ func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	_ = z.Close()
 }
 
-// harmless replaces what nobody sees and what turns text around: names, tags and output come from others.
-func harmless(c rune) rune {
+// sanitize replaces invisible characters and those that change the text direction, since names, tags and output come
+// from other users.
+func sanitize(c rune) rune {
 	switch {
 	case c == '\n' || c == '\t':
 		return c

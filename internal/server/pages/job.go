@@ -20,12 +20,12 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// jobPage is one job.
+// jobPage shows one job.
 type jobPage struct {
 	client.Job
 	Now       time.Time
-	Path      string // of its page
-	Data      string // where its JSON is
+	Path      string // address of the page
+	Data      string // address of its JSON
 	Receipt   *client.Receipt
 	Timeline  template.HTML
 	Spend     template.HTML
@@ -33,9 +33,9 @@ type jobPage struct {
 	Use       template.HTML
 	Telemetry *client.Telemetry
 	Facts     []fact
-	Reason    string            // why the job is as it is, in a sentence
-	Decisions []client.Decision // the newest first
-	MoreWhy   int               // decisions that are not listed
+	Reason    string            // a sentence about the job's state
+	Decisions []client.Decision // newest first
+	MoreWhy   int               // decisions not listed
 	Outputs   []client.Outputs
 	Saved     []client.Checkpoint
 	Log       string
@@ -45,20 +45,20 @@ type jobPage struct {
 	HasDone   bool
 	SpentOf   float64 // share of the budget
 	HasBudget bool
-	// TimeUsed is which share of the time until the deadline is over
+	// TimeUsed is the elapsed share of the time until the deadline.
 	TimeUsed    float64
 	HasTimeUsed bool
 	Tips        []client.Tip
 }
 
-// fact is what a metric of the machines came to.
+// fact is the average and peak of a telemetry metric.
 type fact struct{ Name, Average, Peak string }
 
 const (
 	mostDecisions = 10
 	logLines      = 200
-	mostLog       = 128 << 10 // bytes of output that a page has
-	mostLine      = 2000      // characters of a line of it
+	mostLog       = 128 << 10 // bytes of output on a page
+	mostLine      = 2000      // characters of a line of output
 )
 
 func job(v *visit) (any, error) {
@@ -71,7 +71,7 @@ func job(v *visit) (any, error) {
 	p.Reason = reasonOf(p.Job)
 	p.shares(v)
 	var r client.Receipt
-	if err := v.get(at+"/receipt", &r); err == nil { // what cannot be summed now is left out, not the page
+	if err := v.get(at+"/receipt", &r); err == nil { // on an error, the page goes without a receipt
 		p.Receipt, p.Tips = &r, r.Tips
 		p.Timeline, p.Spend = template.HTML(timeline(r)), template.HTML(spendChart(r))
 	}
@@ -91,7 +91,7 @@ func job(v *visit) (any, error) {
 	if n := len(p.Decisions); n > mostDecisions {
 		p.Decisions, p.MoreWhy = p.Decisions[:mostDecisions], n-mostDecisions
 	}
-	_ = v.get(at+"/kept", &p.Outputs) // none are shown where the store does not answer
+	_ = v.get(at+"/kept", &p.Outputs) // on an error, the page lists no outputs
 	_ = v.get(at+"/checkpoints", &p.Saved)
 	p.Log = v.output(at)
 	for _, a := range actions {
@@ -104,7 +104,7 @@ func job(v *visit) (any, error) {
 	return p, nil
 }
 
-// reasonOf says why a job is as it is; "" where its state says it.
+// reasonOf returns why a job is in its state; "": the state explains itself.
 func reasonOf(j client.Job) string {
 	switch {
 	case j.Detail != "":
@@ -114,10 +114,10 @@ func reasonOf(j client.Job) string {
 	case j.State == "running" || j.State == "succeeded":
 		return ""
 	}
-	return wordsOf(j.Why)
+	return readable(j.Why)
 }
 
-// shares are how much of the steps, the budget and the time is used up.
+// shares computes the used shares of the steps, the budget and the time.
 func (p *jobPage) shares(v *visit) {
 	if p.Total != nil && *p.Total > 0 {
 		p.Done, p.HasDone = float64(p.Step)/float64(*p.Total), true
@@ -134,7 +134,7 @@ func (p *jobPage) shares(v *visit) {
 	}
 }
 
-// output is the end of what the job printed.
+// output returns the end of the job's output.
 func (v *visit) output(at string) string {
 	ctx, stop := context.WithCancel(v.r.Context())
 	defer stop()
@@ -144,7 +144,7 @@ func (v *visit) output(at string) string {
 		return ""
 	}
 	func() {
-		defer func() { _ = recover() }() // an answer that is broken off is shown as far as it came
+		defer func() { _ = recover() }() // show a truncated response as far as it came
 		v.site.API.ServeHTTP(got, r)
 	}()
 	if got.status >= http.StatusBadRequest {
@@ -153,7 +153,7 @@ func (v *visit) output(at string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.ToValidUTF8(got.body.String(), "\uFFFD")) {
 		line = strings.TrimRight(line, "\r\n")
-		if at := strings.LastIndexByte(line, '\r'); at >= 0 { // a progress bar writes over itself
+		if at := strings.LastIndexByte(line, '\r'); at >= 0 { // progress bars overwrite their line
 			line = line[at+1:]
 		}
 		if len(line) > mostLine {
@@ -167,7 +167,7 @@ func (v *visit) output(at string) string {
 	return b.String()
 }
 
-// timeline draws the attempts by offer, with what took their machines from them.
+// timeline draws the attempts by offer, with the interruptions of their machines.
 func timeline(r client.Receipt) string {
 	var blocks []draw.Block
 	var marks []draw.Mark
@@ -201,7 +201,7 @@ func timeline(r client.Receipt) string {
 	}
 	if r.DeadlineMarket != nil && len(blocks) > 0 {
 		first, last := blocks[0].From, blocks[len(blocks)-1].To
-		if d := *r.DeadlineMarket; d.Sub(first) < 4*max(last.Sub(first), time.Minute) { // else the attempts are dots
+		if d := *r.DeadlineMarket; d.Sub(first) < 4*max(last.Sub(first), time.Minute) { // else attempts shrink to dots
 			g.Until, g.Line = d, "deadline"
 			g.Keys = append(g.Keys, draw.Key{Use: "until", Says: "deadline"})
 		}
@@ -209,7 +209,7 @@ func timeline(r client.Receipt) string {
 	return g.SVG()
 }
 
-// spendChart draws what was spent over time beside the budget.
+// spendChart draws the spending over time and the budget.
 func spendChart(r client.Receipt) string {
 	if len(r.Spend) < 2 {
 		return ""
@@ -220,7 +220,7 @@ func spendChart(r client.Receipt) string {
 	}
 	all := []draw.Series{line}
 	flat := func(name, class string, a *money.Amount) {
-		if a != nil && a.Float() < 5*r.Cost.Float() { // a line far above would press the other to the ground
+		if a != nil && a.Float() < 5*r.Cost.Float() { // a line far above would flatten the other
 			all = append(all, draw.Series{Name: name, Class: class, Points: []draw.Point{
 				{X: line.Points[0].X, Y: a.Float()}, {X: line.Points[len(line.Points)-1].X, Y: a.Float()}}})
 		}
@@ -231,7 +231,7 @@ func spendChart(r client.Receipt) string {
 		func(v float64) string { return money.ShortFloat(v, r.Currency) })
 }
 
-// curve draws the values of the metric that a job is judged by.
+// curve draws the values of the metric that judges a job.
 func curve(m client.MetricValues) []template.HTML {
 	line := draw.Series{Name: m.Metric, Class: "one"}
 	for _, p := range m.Values {
@@ -246,7 +246,7 @@ func curve(m client.MetricValues) []template.HTML {
 		func(v float64) string { return fmt.Sprintf("%.3g", v) }))}
 }
 
-// useChart draws which share of GPUs and processors was in use.
+// useChart draws the used shares of GPUs and processors.
 func useChart(t client.Telemetry) string {
 	var gpu, cpu draw.Series
 	gpu.Name, gpu.Class, cpu.Name, cpu.Class = "GPU", "one", "CPU", "two"
@@ -273,7 +273,7 @@ func useChart(t client.Telemetry) string {
 	if len(all) == 0 {
 		return ""
 	}
-	all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // the axis is that of all
+	all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // invisible: sets the axis
 	return draw.Lines("GPU and CPU in use over time", all, draw.Moment,
 		func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) })
 }
@@ -288,7 +288,7 @@ func mean(list []*float64) (v float64, known bool) {
 	return v / math.Max(1, float64(n)), n > 0
 }
 
-// figures lists what each metric of the machines came to.
+// figures lists the average and peak of each metric of the machines.
 func figures(t client.Telemetry) (list []fact) {
 	for _, name := range slices.Sorted(maps.Keys(t.Figures)) {
 		f := t.Figures[name]
@@ -297,7 +297,7 @@ func figures(t client.Telemetry) (list []fact) {
 	return list
 }
 
-// metricName is a metric's name without its unit, for people.
+// metricName returns the readable name of a metric, without its unit.
 func metricName(name string) string {
 	for _, unit := range []string{"_utilization_ratio", "_ratio", "_bytes_per_second", "_bytes", "_watts", "_celsius"} {
 		if short, ok := strings.CutSuffix(name, unit); ok {
@@ -308,7 +308,7 @@ func metricName(name string) string {
 	return strings.NewReplacer("_", " ", "cpu", "CPU", "gpu", "GPU", "iowait", "I/O wait").Replace(name)
 }
 
-// measured writes a value of a metric with its unit, which its name ends with.
+// measured formats the value of a metric with its unit, which is the suffix of the name.
 func measured(name string, v float64) string {
 	switch {
 	case strings.HasSuffix(name, "_ratio"):
@@ -325,5 +325,5 @@ func measured(name string, v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// wordsOf writes a machine-readable reason for people.
-func wordsOf(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
+// readable formats a machine-readable reason for people.
+func readable(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

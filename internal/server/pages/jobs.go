@@ -9,25 +9,25 @@ import (
 	"scrimp/client"
 )
 
-// jobsPage is a page of jobs.
+// jobsPage shows a list of jobs.
 type jobsPage struct {
 	Jobs    []client.Job
-	Total   int    // that the reader may see
-	Next    string // address of the page of older ones; "": there is none
-	First   string // address of the first page; "": it is this one
+	Total   int    // jobs that the reader may see
+	Next    string // address of the page of older jobs; "": none
+	First   string // address of the first page; "": this one
 	Query   jobsQuery
 	States  []option
 	Sorts   []option
 	Teams   []string
-	Several bool // the jobs are not all of the same user and team
-	Beyond  bool // there are more than were sorted
+	Several bool // the jobs belong to more than one user or team
+	Beyond  bool // there are more jobs than were sorted
 	Actions []action
 	asked   string
 }
 
 func (p *jobsPage) twin() string { return p.asked }
 
-// jobsQuery is what a page of jobs is asked for by.
+// jobsQuery holds the filters and the order of a page of jobs.
 type jobsQuery struct {
 	Name, State, Team, User, Tag, Group, Sort string
 	Live                                      bool
@@ -38,7 +38,8 @@ const (
 	mostSorted = 1000
 )
 
-// orders are how jobs may be sorted. API answers in the order of submission; the others are of the newest mostSorted.
+// orders lists the ways to sort jobs. The API returns them in the order of submission; the other orders cover the
+// newest mostSorted jobs.
 var orders = []struct {
 	name, text string
 	less       func(a, b client.Job) int
@@ -60,7 +61,7 @@ func rateNow(j client.Job) float64 {
 	return j.Rate.Float()
 }
 
-// orLast puts what is not known behind what is.
+// orLast sorts unknown values last.
 func orLast(v *float64) float64 {
 	if v == nil {
 		return 1e300
@@ -68,7 +69,7 @@ func orLast(v *float64) float64 {
 	return *v
 }
 
-// states are those that jobs are filtered by.
+// states lists the states in the filter.
 var states = []string{"", "held", "queued", "running", "paused", "succeeded", "failed", "stopped", "cancelled"}
 
 func jobs(v *visit) (any, error) {
@@ -129,7 +130,7 @@ func jobs(v *visit) (any, error) {
 	return p, nil
 }
 
-// api is the query in the words of the API. A name without a pattern may stand anywhere in a job's.
+// api converts the query for the API. A name without a pattern matches anywhere in a job's name.
 func (q jobsQuery) api() url.Values {
 	of := url.Values{}
 	if q.Name != "" {
@@ -151,5 +152,5 @@ func (q jobsQuery) api() url.Values {
 	return of
 }
 
-// Filtered reports whether jobs are left out.
+// Filtered reports whether the query leaves jobs out.
 func (q jobsQuery) Filtered() bool { q.Sort = ""; return q != jobsQuery{} }

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	liveEvery = time.Second     // between two updates of a page, at the least
-	liveBeat  = 2 * time.Second // between two looks at what changes without an event
+	liveEvery = time.Second     // lowest interval between two updates of a page
+	liveBeat  = 2 * time.Second // interval between looks at what changes without an event
 )
 
-// renderPace lets live updates take two fifths of a processor together: after each, the next waits for one and a half
-// times as long as it took. The more pages are open, the longer each waits.
+// renderPace limits live updates to two fifths of a processor together: after each, the next waits for one and a
+// half times as long as it took. The more pages are open, the longer each waits.
 type renderPace struct {
 	mu   sync.Mutex
 	rest time.Time
 }
 
-// do renders once it is its turn.
+// do waits for its turn and renders.
 func (p *renderPace) do(r *http.Request, render func() []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +38,7 @@ func (p *renderPace) do(r *http.Request, render func() []byte) ([]byte, error) {
 	return body, nil
 }
 
-// pause waits for a span, or until something has changed.
+// pause waits for a span, or until something changes.
 func pause(r *http.Request, span time.Duration, changed <-chan struct{}) error {
 	t := time.NewTimer(span)
 	defer t.Stop()
@@ -51,14 +51,14 @@ func pause(r *http.Request, span time.Duration, changed <-chan struct{}) error {
 	return nil
 }
 
-// live sends what changes on a page, as server-sent events: the whole of its main part, each time that it differs.
+// live streams the changes of a page as server-sent events: the whole main part, each time that it differs.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	at, _ := url.Parse(local(r.URL.Query().Get("at"))) // local has parsed it
 	p, of, known := pageAt(r, at)
 	v, err := s.visit(r)
 	if err != nil || !known || p.still {
-		w.WriteHeader(http.StatusNoContent) // a browser does not ask again then
+		w.WriteHeader(http.StatusNoContent) // a status on which browsers do not reconnect
 		return
 	}
 	end, err := s.Stream("user " + v.me.User)
@@ -76,14 +76,14 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		if body == nil { // signed out, or it may not be seen any more
+		if body == nil { // signed out, or no longer allowed to see it
 			_, _ = fmt.Fprint(w, "event: gone\ndata: {}\n\n")
 			_ = flush.Flush()
 			return
 		}
-		text := ": \n\n" // that it goes on
+		text := ": \n\n" // heartbeat
 		if now := sha256.Sum256(body); now != last {
-			part, _ := json.Marshal(string(body)) // a string is always JSON
+			part, _ := json.Marshal(string(body)) // a string always encodes
 			text, last = fmt.Sprintf("event: main\ndata: %s\n\n", part), now
 		}
 		if _, err := fmt.Fprint(w, text); err != nil || flush.Flush() != nil {
@@ -95,7 +95,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// part renders the main part of a page for whoever asks; nil: they may not see it.
+// part renders the main part of a page for the reader; nil: the reader may not see it.
 func (s *Site) part(p page, of *http.Request) []byte {
 	v, err := s.visit(of)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// evil is what a hostile name looks like.
+// evil is a hostile name.
 const evil = `=cmd|'x'!A1"><script>alert(1)</script>` + "\x1b\u202e"
 
-// full is a server with something on each page.
+// full is a server with data on each page.
 func full(t testing.TB, name string) (*fake, *Site) {
 	f, s := newFake(t)
 	rate, err := money.ParseRate("0.97")
@@ -33,7 +33,8 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	study.Study.Best = &client.Trial{ID: "search.2", Best: new(0.25)}
 	f.answers["/v1/groups/search"], f.answers["/v1/groups/search/receipt"] = study, client.GroupReceipt{Cost: money.Picos(5)}
 	flow := client.Group{ID: "flow", State: "over", Kind: "pipeline", Currency: "USD", Submitted: now, User: "ann", Pipeline: &client.PipelineState{
-		Saved: money.Picos(4), Stages: []client.StageState{{Name: name, State: "reused", Job: "flow.a", Saved: new(money.Picos(4))},
+		Saved: money.Picos(4), Stages: []client.StageState{{Name: "gated", State: "skipped", Why: name, Gates: []client.GateVerdict{{Why: name}}, Spared: new(money.Picos(4))},
+			{Name: "passed", State: "done", Gates: []client.GateVerdict{{Pass: true, Why: name}}}, {Name: name, State: "reused", Job: "flow.a", Saved: new(money.Picos(4))},
 			{Name: "b", State: "done", Needs: []string{name}, Metrics: map[string]string{name: "0.5"}, Cost: money.Picos(5e12), Started: new(now.Add(-time.Hour)), Finished: &now},
 			{Name: "c", State: "skipped", Needs: []string{"b"}, Why: name}}}}
 	f.answers["/v1/groups/flow"], f.answers["/v1/groups/flow/receipt"] = flow, client.GroupReceipt{Cost: money.Picos(5e12)}
@@ -65,6 +66,9 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/audit"] = client.Audit{Acts: []client.Act{{Who: name, Route: "GET /x", Object: name, Outcome: "refused", Detail: name, At: now}}}
 	f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: []client.CostLine{{Name: name, Currency: "USD",
 		Spent: money.Picos(5e12), Uses: map[client.Use]money.Amount{client.Useful: money.Picos(5e12)}, Jobs: 1}, {Currency: "EUR", Spent: money.Picos(1)}}}
+	f.answers["/v1/models"] = []client.ModelVersion{{Pipeline: "flow", Version: 1, Run: "flow", State: "replaced", Verdict: "none", Currency: "USD", Submitted: now},
+		{Pipeline: "flow", Version: 2, Run: "flow-2", Project: name, State: "deployed", Deployed: true, Verdict: "passed", Currency: "USD", Cost: money.Picos(3e12),
+			Submitted: now, Gates: []client.GateVerdict{{Stage: name, Metric: name, Pass: true, Why: name}}}}
 	one := money.Picos(1e12)
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
@@ -72,8 +76,8 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	return f, s
 }
 
-// everyPage is the address of each page but that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/chargeback", "/chargeback?rule=even&month=2026-10", "/machines", "/engines", "/market",
+// everyPage lists the addresses of all pages except that of a job.
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -96,7 +100,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f, s := newFake(t)
 	f.answers["/v1/groups"], f.answers["/v1/market"], f.answers["/v1/history"] = []client.Group{}, client.Market{}, client.History{}
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
-	f.answers["/v1/audit"] = client.Audit{}
+	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)
@@ -104,7 +108,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	}
 }
 
-// Each total is the exact sum of the lines above it, also where some lines are not listed.
+// Each total is the exact sum of all lines, including unlisted ones.
 func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 7, 200, 201, 1000} {
@@ -114,7 +118,7 @@ func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 		spent := money.Amount{}
 		for i := range n {
 			l := client.CostLine{Name: fmt.Sprint("t", i), Currency: "USD", Jobs: 1, Uses: map[client.Use]money.Amount{}}
-			for k, u := range uses {
+			for k, u := range useOrder {
 				a := money.Picos(int64(i+1) * int64(k+1) * 333_333_333_333)
 				if i%5 == 4 && u == client.Open {
 					a = a.Neg()
@@ -187,7 +191,7 @@ func TestChargebackCSV_IsExactAndNoFormula(t *testing.T) {
 	}
 }
 
-func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
+func TestMachines_TotalIsTheirSum(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "plain")
 	cells := func(tag string) (sum money.Amount) {
@@ -209,8 +213,8 @@ func TestMachines_TotalIsThatOfTheMachines(t *testing.T) {
 	}
 }
 
-// The page of a search puts the best trial first, and those that have reported nothing last.
-func TestGroup_OfASearchListsTheBestTrialFirst(t *testing.T) {
+// The page of a search lists the best trial first, and those without a value last.
+func TestGroup_ListsTheBestTrialFirst(t *testing.T) {
 	t.Parallel()
 	_, s := full(t, "loss")
 	text := asks(s, "GET", "/groups/search", "").Body.String()

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// sums is a sum in each currency.
+// sums holds a sum in each currency.
 type sums map[money.Currency]money.Amount
 
 // Lines returns the sums in the order of their currencies.
@@ -30,36 +30,36 @@ type sumLine struct {
 
 func (s sums) add(c money.Currency, a money.Amount) { s[c] = s[c].Add(a) }
 
-// overviewPage is what is spent, what is burning, what it will come to, and what needs somebody.
+// overviewPage shows what was spent, the present rate, the forecast, and what needs attention.
 type overviewPage struct {
 	Now              time.Time
 	Day, Month       time.Time // market time from which each is counted
 	Today, ThisMonth sums
 	Saved            sums
 	OnDemand         sums
-	Compared         int // jobs that Saved is of
+	Compared         int // number of jobs that Saved covers
 	Burning          map[money.Currency]money.Rate
 	Machines         int
 	Ahead            ahead
 	Budgets          client.Budgets
 	Attention        []attention
-	More             int // that need somebody and are not listed
+	More             int // entries of attention that are not listed
 	Live             []client.Job
 	Jobs, LiveAll    int
 	Currency         money.Currency
 	Uses             map[client.Use]money.Amount
 }
 
-// ahead is the most that jobs which are not over can still cost.
+// ahead is the most that unfinished jobs can still cost.
 type ahead struct {
 	Most    sums
 	Bounded int // jobs with a budget
-	Open    int // jobs without one: nobody knows what they will cost
+	Open    int // jobs without a budget, whose cost is unknown
 }
 
 func (overviewPage) twin() string { return "/v1/costs" }
 
-// mostAttention is how many lines the overview has of what needs somebody.
+// mostAttention bounds the entries of attention on the overview.
 const mostAttention = 12
 
 func overview(v *visit) (any, error) {
@@ -117,7 +117,7 @@ func overview(v *visit) (any, error) {
 	return p, nil
 }
 
-// spentSince sums what was spent since a time of the market.
+// spentSince sums what was spent since a market time.
 func (v *visit) spentSince(now, since time.Time) (sums, client.Costs, error) {
 	of, costs := sums{}, client.Costs{}
 	span := now.Sub(since).Round(time.Second)
@@ -130,7 +130,7 @@ func (v *visit) spentSince(now, since time.Time) (sums, client.Costs, error) {
 	return of, costs, nil
 }
 
-// aheadOf sums what is left of the budgets of jobs.
+// aheadOf sums what is left of the jobs' budgets.
 func aheadOf(live []client.Job) ahead {
 	a := ahead{Most: sums{}}
 	for _, j := range live {
@@ -148,21 +148,21 @@ func aheadOf(live []client.Job) ahead {
 	return a
 }
 
-// attention is something that needs somebody, and what answers it.
+// attention is an entry that needs a user's action, with that action.
 type attention struct {
 	Level   string // bad or wait
-	What    string // short: the kind of thing
+	What    string // short: the kind of entry
 	Subject string
-	Path    string // of its page; "": it has none
+	Path    string // address of its page; "": none
 	Text    string
 	Since   time.Time
-	Act     string // action that answers it; "": a command does
+	Act     string // action that resolves it; "": a command does
 	Job     string
 	Label   string
 	Command string
 }
 
-// attentions lists what needs somebody, the most urgent first.
+// attentions lists what needs a user's action, most urgent first.
 func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b client.Budgets) (list []attention) {
 	if n := v.server.Undecided; n > 0 {
 		list = append(list, attention{Level: "bad", What: "Machines", Subject: fmt.Sprint(n, " undecided"),
@@ -183,7 +183,7 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 		}
 	}
 	for _, j := range live {
-		if a := ofLive(v, j); a != nil {
+		if a := attentionOf(v, j); a != nil {
 			list = append(list, *a)
 		}
 	}
@@ -194,22 +194,27 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 		}
 	}
 	for _, j := range failed {
-		a := attention{Level: "bad", What: "Failed", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID,
-			Text: reasonOf(j), Command: "scrimp resume " + j.ID}
-		if j.Finished != nil {
-			a.Since = *j.Finished
-		}
-		if v.may("resume", j) {
-			a.Act, a.Label = "resume", "Resume"
-		}
-		list = append(list, a)
+		list = append(list, ofFailed(v, j))
 	}
 	slices.SortStableFunc(list, func(x, y attention) int { return cmp.Compare(x.Level, y.Level) })
 	return list
 }
 
-// ofLive is what a job that is not over needs; nil: nothing.
-func ofLive(v *visit, j client.Job) *attention {
+// ofFailed is the attention for a job that failed.
+func ofFailed(v *visit, j client.Job) attention {
+	a := attention{Level: "bad", What: "Failed", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID,
+		Text: reasonOf(j), Command: "scrimp resume " + j.ID}
+	if j.Finished != nil {
+		a.Since = *j.Finished
+	}
+	if v.may("resume", j) {
+		a.Act, a.Label = "resume", "Resume"
+	}
+	return a
+}
+
+// attentionOf returns what an unfinished job needs from a user; nil: nothing.
+func attentionOf(v *visit, j client.Job) *attention {
 	a := attention{Level: "wait", Subject: j.ID, Path: "/jobs/" + url.PathEscape(j.ID), Job: j.ID, Since: j.Submitted}
 	switch {
 	case j.State == "held":

@@ -1,7 +1,7 @@
-// Package pages serves the dashboard: pages in HTML that show what the API answers.
+// Package pages serves the dashboard: HTML pages that show what the API returns.
 //
-// A page asks the API in process, with the credentials of whoever looks at it. So a page shows and does exactly what
-// its reader may, and each page has a twin in the API.
+// A page calls the API in process, with the reader's credentials. So a page shows and does exactly what its reader
+// may, and each page has an equivalent in the API.
 package pages
 
 import (
@@ -15,33 +15,33 @@ import (
 
 // Site serves the pages.
 type Site struct {
-	API http.Handler // answers what the pages ask, as it answers programs
-	// Owner gives a request the rights of whoever holds the data folder; nil where several people share the server.
+	API http.Handler // the handler that serves programs, too
+	// Owner gives a request the rights of the data folder's owner; nil on a shared server.
 	Owner func(*http.Request) *http.Request
-	// Changed returns a channel that is closed when something has changed.
+	// Changed returns a channel that closes at the next change.
 	Changed func() <-chan struct{}
-	// Stream counts one more open stream, or says why there are too many.
+	// Stream counts one more open stream, or returns an error if there are too many.
 	Stream func(caller string) (end func(), err error)
 	Now    func() time.Time
 
-	links links // that open this site, and the cookies that they became
+	links links // links that open this site, and the sessions that they became
 	pace  renderPace
 }
 
-// page is one page.
+// page describes one page.
 type page struct {
-	path    string // pattern of its address
+	path    string // pattern of the address
 	file    string // template
 	title   string
-	nav     string      // its name in the navigation; "" leaves it out
-	least   client.Role // the least that its reader must be, anywhere
-	twin    string      // the path of the API that answers the same; {id} stands for the job or group
-	command string      // the command that shows the same
-	still   bool        // it does not follow what changes
+	nav     string      // name in the navigation; "": not listed
+	least   client.Role // lowest role that the reader must have in any team
+	twin    string      // API path with the same data; {id} stands for the job or group
+	command string      // the equivalent command
+	still   bool        // the page does not update itself
 	fill    func(*visit) (any, error)
 }
 
-// list returns every page, in the order of the navigation.
+// list returns every page in the order of the navigation.
 func list() []page {
 	return []page{
 		{path: "/{$}", file: "overview", title: "Overview", nav: "Overview", twin: "/v1/costs", command: "scrimp costs",
@@ -64,6 +64,8 @@ func list() []page {
 			fill: marketNow},
 		{path: "/market/prices", file: "prices", title: "Prices", twin: "/v1/history", command: "scrimp market record",
 			still: true, fill: prices},
+		{path: "/models", file: "models", title: "Models", nav: "Models", twin: "/v1/models", command: "scrimp models",
+			fill: models},
 		{path: "/teams", file: "teams", title: "Teams", nav: "Teams", twin: "/v1/teams", command: "scrimp teams",
 			fill: teams},
 		{path: "/estimates", file: "estimates", title: "Estimates", nav: "Estimates", twin: "/v1/measured?expected=1",
@@ -73,7 +75,7 @@ func list() []page {
 	}
 }
 
-// Routes returns the handler of each pattern of the site. None of them needs a token.
+// Routes returns the handlers of the site by pattern. None of them needs a token.
 func (s *Site) Routes() map[string]http.HandlerFunc {
 	all := map[string]http.HandlerFunc{
 		"GET /assets/{name}":  s.asset,
@@ -93,7 +95,7 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 	return all
 }
 
-// Handler serves the site by itself, at an address of this machine that nobody else may name.
+// Handler serves the site by itself, at a loopback address.
 func (s *Site) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, do := range s.Routes() {
@@ -102,7 +104,7 @@ func (s *Site) Handler() http.Handler {
 	return mux
 }
 
-// show answers with a page.
+// show sends a page.
 func (s *Site) show(w http.ResponseWriter, r *http.Request, p page) {
 	guard(w)
 	v, err := s.visit(r)
@@ -116,7 +118,7 @@ func (s *Site) show(w http.ResponseWriter, r *http.Request, p page) {
 	s.fail(w, r, v, err)
 }
 
-// fail answers with what went wrong. Whoever is not signed in is shown where to sign in.
+// fail sends an error page. A reader who is not signed in gets the sign-in page.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	problem := asProblem(err)
 	if problem.Status == http.StatusUnauthorized {
@@ -130,7 +132,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, v *visit, err error)
 	send(w, r, problem.Status, s.frame(v, page{file: "problem", title: "Not possible", still: true}, problem))
 }
 
-// render fills a page and writes it.
+// render fills a page and renders it.
 func (v *visit) render(p page) ([]byte, error) {
 	data, err := p.fill(v)
 	if err != nil {
@@ -139,7 +141,7 @@ func (v *visit) render(p page) ([]byte, error) {
 	return v.site.write(v, p, data)
 }
 
-// main cuts the part of a page that changes out of it.
+// main returns the part of a page that changes.
 func main(body []byte) []byte {
 	from, to := bytes.Index(body, []byte("<main")), bytes.Index(body, []byte("</main>"))
 	if from < 0 || to < from {

@@ -11,13 +11,13 @@ import (
 	"scrimp/client"
 )
 
-// now is when every test happens.
+// now is the present time in all tests.
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// fake is an API that answers with what a test gives it.
+// fake is an API with responses from the test.
 type fake struct {
 	t       testing.TB
-	answers map[string]any // by path, with or without its query
+	answers map[string]any // by path, with or without the query
 	asked   []string
 }
 
@@ -49,7 +49,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newFake is a server of one admin without jobs.
+// newFake returns a server of one admin without jobs.
 func newFake(t testing.TB) (*fake, *Site) {
 	f := &fake{t: t, answers: map[string]any{
 		"/v1/me": client.Me{User: "ann", Best: client.Admin, Grants: []client.Grant{{Team: "*", Role: client.Admin}},
@@ -63,7 +63,7 @@ func newFake(t testing.TB) (*fake, *Site) {
 	return f, s
 }
 
-// asks sends a request with the cookie, and what a browser adds to a form.
+// asks sends a request with the cookie, and the headers that a browser adds to a form.
 func asks(s *Site, method, target, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://dash.example:7077"+target, strings.NewReader(body))
 	r.AddCookie(&http.Cookie{Name: "scrimp-7077", Value: "good"})
@@ -83,7 +83,7 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-func TestPages_LoadNothingFromElsewhere(t *testing.T) {
+func TestPages_LoadNothingFromOtherSites(t *testing.T) {
 	t.Parallel()
 	_, s := newFake(t)
 	for _, path := range []string{"/", "/jobs", "/sign-in", "/jobs/none"} {
@@ -123,7 +123,7 @@ func TestPages_FirstLoadIsSmall(t *testing.T) {
 	}
 }
 
-func TestForms_OfAnotherSiteAreRefused(t *testing.T) {
+func TestForms_FromAnotherSiteAreRefused(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
 	f.answers["POST /v1/jobs/a/end"] = client.Job{}
@@ -163,7 +163,7 @@ func TestHere_RefusesOtherNames(t *testing.T) {
 	}
 }
 
-func TestLocal_LeadsNowhereElse(t *testing.T) {
+func TestLocal_ReturnsAddressesOfThisSiteOnly(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[string]string{"/jobs?a=b": "/jobs?a=b", "//evil.example": "/", "https://evil.example": "/",
 		"/\\evil.example": "/", "jobs": "/", "": "/", "/\r\nSet-Cookie: x": "/", "javascript:alert(1)": "/", "/%2f/evil": "/%2f/evil"} {
@@ -173,7 +173,7 @@ func TestLocal_LeadsNowhereElse(t *testing.T) {
 	}
 }
 
-func TestSignIn_MakesAShorterTokenOfItsOwn(t *testing.T) {
+func TestSignIn_CreatesAShorterToken(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
 	soon := now.Add(time.Hour)

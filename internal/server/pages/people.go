@@ -9,7 +9,7 @@ import (
 	"scrimp/client"
 )
 
-// teamsPage is teams with what they have spent and may spend.
+// teamsPage shows teams with their spending and limits.
 type teamsPage struct {
 	Now     time.Time
 	Teams   []teamLine
@@ -19,8 +19,8 @@ type teamsPage struct {
 
 type teamLine struct {
 	client.Team
-	Month   []client.CostLine // spent in this month, by currency
-	Share   float64           // of what all teams spent
+	Month   []client.CostLine // spent this month, by currency
+	Share   float64           // share of the spending of all teams
 	Budgets []client.BudgetLine
 }
 
@@ -42,7 +42,7 @@ func teams(v *visit) (any, error) {
 	for _, l := range month.Lines {
 		whole += l.Spent.Float()
 		if !slices.ContainsFunc(all, func(t client.Team) bool { return t.Name == l.Name }) {
-			all = append(all, client.Team{Name: l.Name}) // what belongs to none is spent too
+			all = append(all, client.Team{Name: l.Name}) // spending without a team counts, too
 		}
 	}
 	for _, t := range all {
@@ -63,20 +63,20 @@ func teams(v *visit) (any, error) {
 	return p, nil
 }
 
-// accessPage is who may do what, and who did.
+// accessPage shows who may do what, and who did what.
 type accessPage struct {
 	Now       time.Time
 	Me        client.Me
 	Admin     bool
 	Users     []client.User
-	Tokens    []client.Token // that are good, those of the dashboard last
-	Ended     int            // tokens that are good no more
-	Acts      []client.Act   // the newest first
+	Tokens    []client.Token // valid ones, those of the dashboard last
+	Ended     int            // number of expired and revoked tokens
+	Acts      []client.Act   // newest first
 	Events    uint64
 	Undecided int
 }
 
-// recentEvents is how far back in the log the newest acts are looked for, mostActs how many are listed.
+// recentEvents bounds the events of the log that are searched for acts, mostActs the acts listed.
 const (
 	recentEvents = 5000
 	mostActs     = 100

@@ -26,12 +26,12 @@ var assetFiles embed.FS
 
 // asset is a file that pages load.
 type asset struct {
-	name       string // with a hash of its content, so that browsers keep it for good
+	name       string // includes a hash of the content, so that browsers can cache it for ever
 	kind       string
 	text, gzip []byte
 }
 
-// assets are by their names without the hash.
+// assets holds the files by name without the hash.
 var assets = sync.OnceValue(func() map[string]asset {
 	all := map[string]asset{}
 	for _, of := range []struct{ name, kind string }{
@@ -40,7 +40,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 	} {
 		text, err := assetFiles.ReadFile("assets/" + of.name)
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // the file is embedded
 		}
 		var b bytes.Buffer
 		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
@@ -53,7 +53,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 	return all
 })
 
-// asset answers with a file that pages load.
+// asset serves a file that pages load.
 func (s *Site) asset(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	for _, a := range assets() {
@@ -74,15 +74,15 @@ func (s *Site) asset(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// frame is what surrounds every page.
+// frame is the data of a whole page.
 type frame struct {
 	*visit
 	Title   string
 	Nav     []navItem
-	Command string // that shows the same
-	Twin    string // address of the same as JSON
-	Live    string // address that the page follows; "": it does not
-	Query   string // that was searched for
+	Command string // the equivalent command
+	Twin    string // address of the same data as JSON
+	Live    string // address of the page's live updates; "": none
+	Query   string // present search
 	Page    any
 }
 
@@ -91,7 +91,7 @@ type navItem struct {
 	Here       bool
 }
 
-// Me is who looks at the page; nobody before they have signed in.
+// Me returns the reader; nil if not signed in.
 func (f frame) Me() *client.Me {
 	if f.visit == nil || f.me.User == "" {
 		return nil
@@ -99,10 +99,10 @@ func (f frame) Me() *client.Me {
 	return &f.me
 }
 
-// Now is when the page was made.
+// Now returns the time at which the page was made.
 func (f frame) Now() time.Time { return f.now }
 
-// Market is the market and how its time runs; nil: nobody has signed in.
+// Market returns the market and its clock; nil if not signed in.
 func (f frame) Market() *client.MarketClock {
 	if f.visit == nil || f.server.Market.Name == "" {
 		return nil
@@ -110,10 +110,10 @@ func (f frame) Market() *client.MarketClock {
 	return &f.server.Market
 }
 
-// Own reports whether the server is the reader's alone.
+// Own reports whether the server has the reader as its only user.
 func (f frame) Own() bool { return f.visit != nil && f.site.Owner != nil }
 
-// frame writes a page within what surrounds it. A page that cannot be written is a bug, which it says.
+// frame renders a whole page. If that fails, which is a bug, it renders an error page.
 func (s *Site) frame(v *visit, p page, data any) []byte {
 	body, err := s.write(v, p, data)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Site) frame(v *visit, p page, data any) []byte {
 	return body
 }
 
-// write is frame, which may fail.
+// write is frame with an error.
 func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
 	f := frame{visit: v, Title: p.title, Page: data, Command: p.command, Twin: p.twin}
 	if v != nil && v.me.User != "" {
@@ -150,7 +150,7 @@ func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
 	if err := layouts()[p.file].ExecuteTemplate(&b, "layout.html", f); err != nil {
 		return nil, err
 	}
-	return bytes.Map(harmless, b.Bytes()), nil
+	return bytes.Map(sanitize, b.Bytes()), nil
 }
 
 // navigation lists the pages that the reader may open.
@@ -167,18 +167,18 @@ func navigation(v *visit, p page) (items []navItem) {
 	return items
 }
 
-// roles are in the order of what they include.
+// roles lists the roles; each includes the ones before it.
 var roles = []client.Role{client.Nobody, client.Viewer, client.Submitter, client.Operator, client.Admin}
 
 func atLeast(role, least client.Role) bool {
 	return slices.Index(roles, role) >= slices.Index(roles, least)
 }
 
-// layouts are the templates of each page, by the name of its file.
+// layouts holds the templates of each page, by file name.
 var layouts = sync.OnceValue(func() map[string]*template.Template {
 	files, err := templates.ReadDir("templates")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the files are embedded
 	}
 	all := map[string]*template.Template{}
 	shared := []string{"templates/layout.html", "templates/shared.html"}

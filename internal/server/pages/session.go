@@ -17,12 +17,12 @@ import (
 const (
 	sessionLife = 12 * time.Hour
 	linkLife    = 5 * time.Minute
-	mostLinks   = 1000 // links and cookies that are kept at once
+	mostLinks   = 1000 // links and sessions kept at once
 	tokenNote   = "dashboard"
 )
 
-// credentials returns what gives a request of the API the rights of whoever shows the cookie.
-// A cookie of a shared server is a token, which the API checks each time; one that a link became is looked up here.
+// credentials returns a function that gives a request for the API the rights of the cookie's owner. On a shared
+// server the cookie is a token, which the API checks each time; a cookie that came from a link is looked up here.
 func (s *Site) credentials(r *http.Request) (as func(*http.Request) *http.Request, ok bool) {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil || c.Value == "" {
@@ -37,7 +37,7 @@ func (s *Site) credentials(r *http.Request) (as func(*http.Request) *http.Reques
 	}, true
 }
 
-// cookieName has the port in it: servers on one machine share a host, and with it their cookies.
+// cookieName returns the name of the cookie. It includes the port, because servers on one host share cookies.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -45,17 +45,17 @@ func cookieName(r *http.Request) string {
 	}
 	name := "scrimp-" + port
 	if secure(r) {
-		name = "__Host-" + name // the browser takes it from this host only, and over TLS only
+		name = "__Host-" + name // browsers accept it only from this host, over TLS
 	}
 	return name
 }
 
-// secure reports whether the reader came by TLS, here or at a proxy before this server.
+// secure reports whether the reader connects over TLS, here or at a proxy in front of this server.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
-// setCookie keeps a session in the reader's browser; a life of 0 removes it.
+// setCookie stores a session in the reader's browser; a life of 0 removes it.
 func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	c := &http.Cookie{Name: cookieName(r), Value: value, Path: "/", HttpOnly: true, Secure: secure(r),
 		SameSite: http.SameSiteStrictMode, MaxAge: int(life.Seconds())}
@@ -71,7 +71,7 @@ func (s *Site) signInPage(w http.ResponseWriter, r *http.Request) {
 	s.askToken(w, r, http.StatusOK, r.URL.Query().Get("to"), nil)
 }
 
-// askToken shows the form, and what was wrong with the last try.
+// askToken shows the sign-in form, with the error of the last try.
 func (s *Site) askToken(w http.ResponseWriter, r *http.Request, status int, to string, wrong *client.Problem) {
 	send(w, r, status, s.frame(nil, page{file: "sign-in", title: "Sign in", still: true}, struct {
 		To    string
@@ -80,7 +80,7 @@ func (s *Site) askToken(w http.ResponseWriter, r *http.Request, status int, to s
 	}{local(to), s.Owner != nil, wrong}))
 }
 
-// signIn makes a session of a token: another token, which ends earlier, and which its user can revoke.
+// signIn exchanges a token for a session: another token, which expires earlier and which its user can revoke.
 func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	if !s.mayPost(w, r) {
@@ -122,7 +122,7 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName(r)); err == nil && s.Owner != nil {
 		s.links.forget("cookie", c.Value)
 	} else if v, err := s.visit(r); err == nil && v.me.Token != "" {
-		_, _ = v.ask(http.MethodDelete, "/v1/tokens/"+v.me.Token, nil, nil) // it ends by itself else
+		_, _ = v.ask(http.MethodDelete, "/v1/tokens/"+v.me.Token, nil, nil) // on an error, the session still expires
 	}
 	setCookie(w, r, "", 0)
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
@@ -131,8 +131,8 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request) {
 // Link returns a key that opens the site once.
 func (s *Site) Link() string { return s.links.make("link", s.Now(), linkLife) }
 
-// open makes a cookie of a key. It answers with a page that leads on: a browser sends no strict cookie along with a
-// redirect that another site's link began.
+// open exchanges a key for a cookie. It answers with a page instead of a redirect, because browsers withhold strict
+// cookies on a redirect that started from another site.
 func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	if s.Owner == nil || !s.links.good("link", r.URL.Query().Get("key"), s.Now(), true) {
@@ -145,7 +145,7 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 	send(w, r, http.StatusOK, s.frame(nil, page{file: "opened", title: "Signed in", still: true}, to))
 }
 
-// local returns an address of this site to go to, "/" for any other.
+// local returns an address of this site to go to; "/" for any other.
 func local(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
@@ -155,7 +155,7 @@ func local(to string) string {
 	return u.RequestURI()
 }
 
-// links are secrets that are good until a time, by the hash of each. The secrets themselves are kept nowhere.
+// links holds the hashes of secrets that are valid until a given time. It does not keep the secrets themselves.
 type links struct {
 	mu    sync.Mutex
 	until map[[32]byte]time.Time
@@ -165,7 +165,7 @@ func sum(kind, secret string) [32]byte { return sha256.Sum256([]byte(kind + " " 
 
 func (l *links) make(kind string, now time.Time, life time.Duration) string {
 	var chance [32]byte
-	_, _ = rand.Read(chance[:]) // it never fails
+	_, _ = rand.Read(chance[:]) // rand.Read never fails
 	text := base64.RawURLEncoding.EncodeToString(chance[:])
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +176,7 @@ func (l *links) make(kind string, now time.Time, life time.Duration) string {
 	return text
 }
 
-// good reports whether a secret is, and with once forgets it.
+// good reports whether a secret is valid; once makes it invalid for the next use.
 func (l *links) good(kind, secret string, now time.Time, once bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// states of jobs, each with what a page makes of it.
+// everyState lists all states of jobs.
 var everyState = []string{"held", "queued", "running", "paused", "succeeded", "failed", "stopped", "cancelled"}
 
-// many makes n jobs, in every state.
+// many returns n jobs, in every state.
 func many(n int) []client.Job {
 	list := make([]client.Job, n)
 	for i := range list {
@@ -38,7 +38,7 @@ func many(n int) []client.Job {
 	return list
 }
 
-// parse reads a page and fails on what is no good HTML: ids twice, inputs without a label, drawings without a name.
+// parse parses a page and fails on bad HTML: duplicate ids, inputs without a label, images without a name.
 func parse(t testing.TB, text string) *html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(text))
@@ -102,7 +102,7 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// textOf is all text below a node.
+// textOf returns all text below a node.
 func textOf(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data
@@ -114,7 +114,7 @@ func textOf(n *html.Node) string {
 	return b.String()
 }
 
-// page asks for a page and checks its HTML.
+// pageOf requests a page and checks its HTML.
 func pageOf(t testing.TB, s *Site, path string) *html.Node {
 	t.Helper()
 	rec := asks(s, "GET", path, "")
@@ -124,7 +124,7 @@ func pageOf(t testing.TB, s *Site, path string) *html.Node {
 	return parse(t, rec.Body.String())
 }
 
-// whole adds a job with all that the API can say of one.
+// whole adds a job with everything that the API can return about one.
 func whole(f *fake, j client.Job) {
 	at := "/v1/jobs/" + j.ID
 	f.answers[at] = j
@@ -167,7 +167,7 @@ func TestPages_AreValidWithNoneOneAndManyJobs(t *testing.T) {
 	}
 }
 
-// What others write stands in a page as text, whatever it is.
+// A page shows any text of other users as text.
 func TestPages_HostileTextsAreText(t *testing.T) {
 	t.Parallel()
 	evil := `"><script>alert(1)</script><img src=x onerror=alert(1)>'` + "\x00\x1b[31m\u202etxt" + strings.Repeat("W", 200)
@@ -199,7 +199,7 @@ func TestPages_HostileTextsAreText(t *testing.T) {
 	}
 }
 
-// data of a page in exact amounts, below a node with that text in its head.
+// amounts returns the exact amounts in the data elements below a node.
 func amounts(n *html.Node) (list []money.Amount) {
 	walk(n, func(n *html.Node) {
 		if n.Data == "data" {
@@ -211,7 +211,7 @@ func amounts(n *html.Node) (list []money.Amount) {
 	return list
 }
 
-func TestOverview_SaysUnknownWhereNobodyKnows(t *testing.T) {
+func TestOverview_ShowsUnknownValuesAsUnknown(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
 	f.answers["/v1/jobs"] = []client.Job{{ID: "a", State: "running", Currency: "USD"}}
@@ -223,7 +223,7 @@ func TestOverview_SaysUnknownWhereNobodyKnows(t *testing.T) {
 	}
 }
 
-// The stream sends a page once for each change, and "gone" once its reader is signed out.
+// The stream sends a page once per change, and "gone" once its reader is signed out.
 func TestLive_SendsAPageWhenItChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,8 +266,8 @@ func TestJobs_FiltersAndPagesAreInTheAddress(t *testing.T) {
 	}
 }
 
-// The buttons are those that the reader may press.
-func TestJob_ActionsAreThoseOfTheRole(t *testing.T) {
+// The page shows the buttons that the reader's role allows.
+func TestJob_ShowsTheActionsOfTheRole(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		role        client.Role

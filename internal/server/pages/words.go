@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// functions are what templates write values with.
+// functions format values in templates.
 var functions = template.FuncMap{
 	"asset":   func(name string) string { return "/assets/" + assets()[name].name },
 	"money":   amount,
@@ -46,10 +46,10 @@ var functions = template.FuncMap{
 	"chip":    chip,
 	"used":    used,
 	"use":     func(of map[client.Use]money.Amount, name string) money.Amount { return of[client.Use(name)] },
-	"signed":  signed,
+	"signed":  signedShare,
 	"over":    func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
 	"reason":  reasonOf,
-	"uses":    func() []client.Use { return uses },
+	"uses":    func() []client.Use { return useOrder },
 }
 
 type option struct {
@@ -57,7 +57,8 @@ type option struct {
 	Chosen      bool
 }
 
-// amount writes money for people, with the exact sum for programs and for who points at it. A nil amount is unknown.
+// amount formats money for people. The exact sum is in the attributes, for programs and as a tooltip. A nil amount
+// is unknown.
 func amount(c money.Currency, v any) template.HTML {
 	a, known := v.(money.Amount)
 	if p, ok := v.(*money.Amount); ok && p != nil {
@@ -77,16 +78,16 @@ func amount(c money.Currency, v any) template.HTML {
 		}
 	case f < 0.01:
 		text = money.Format(a, c, 4)
-	case f < 1e6: // in a column, cents stand below cents
+	case f < 1e6: // so that cents align in a column
 		text = money.Format(a, c, 2)
 	}
 	return element("data", text, "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
 }
 
-// unknown stands where nobody knows a value: it is never zero.
+// unknown replaces a value that is not known; it is never shown as zero.
 const unknown template.HTML = `<span class="unknown">unknown</span>`
 
-// rateOf writes the price of an hour.
+// rateOf formats a price per hour.
 func rateOf(c money.Currency, v any) template.HTML {
 	r, known := v.(money.Rate)
 	if p, ok := v.(*money.Rate); ok && p != nil {
@@ -121,7 +122,7 @@ func stamp(t time.Time, text string) template.HTML {
 	return element("time", text, "datetime", t.Format(time.RFC3339), "title", t.Format("2006-01-02 15:04:05")+" UTC")
 }
 
-// element writes an element of HTML with its text and its attributes: a name, a value and so on.
+// element returns an HTML element with the given text and attributes: name, value, and so on.
 func element(name, text string, attributes ...string) template.HTML {
 	var b strings.Builder
 	b.WriteString("<" + name)
@@ -132,7 +133,7 @@ func element(name, text string, attributes ...string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// ago writes how long ago a time was.
+// ago formats the time since t.
 func ago(now time.Time, v any) template.HTML {
 	t, known := timeOf(v)
 	if !known {
@@ -141,7 +142,7 @@ func ago(now time.Time, v any) template.HTML {
 	return stamp(t, draw.Ago(t, now))
 }
 
-// until writes how long it is until a time.
+// until formats the time until t.
 func until(now time.Time, v any) template.HTML {
 	t, known := timeOf(v)
 	switch {
@@ -153,7 +154,7 @@ func until(now time.Time, v any) template.HTML {
 	return stamp(t, draw.Ago(t, now))
 }
 
-// marketTime writes a time of the market, which nobody's watch shows.
+// marketTime formats a market time, which can differ from wall time.
 func marketTime(v any) template.HTML {
 	t, known := timeOf(v)
 	if !known {
@@ -162,7 +163,7 @@ func marketTime(v any) template.HTML {
 	return stamp(t, t.UTC().Format("2006-01-02 15:04"))
 }
 
-// seconds writes a span that is counted in seconds.
+// seconds formats a duration given in seconds.
 func seconds(v any) template.HTML {
 	s, known := floatOf(v)
 	if !known {
@@ -171,7 +172,7 @@ func seconds(v any) template.HTML {
 	return template.HTML(template.HTMLEscapeString(draw.Span(time.Duration(s * float64(time.Second)))))
 }
 
-// short writes a large count in three digits.
+// short formats a large count in three digits.
 func short(v any) string {
 	switch n := v.(type) {
 	case int64:
@@ -184,7 +185,7 @@ func short(v any) string {
 	return fmt.Sprint(v)
 }
 
-// number writes a measurement in four digits.
+// number formats a measurement in four digits.
 func number(v any) template.HTML {
 	f, known := floatOf(v)
 	if !known {
@@ -205,7 +206,7 @@ func floatOf(v any) (f float64, known bool) {
 	return 0, false
 }
 
-// percent writes a share.
+// percent formats a share.
 func percent(v any) template.HTML {
 	f, known := floatOf(v)
 	if !known {
@@ -214,7 +215,7 @@ func percent(v any) template.HTML {
 	return template.HTML(fmt.Sprintf("%.0f %%", f*100))
 }
 
-// bar draws a share of a whole. Beyond the whole it is full, and says so by its class.
+// bar draws a share of a whole. Above 1 it draws a full bar of the class "over".
 func bar(share float64, label string) template.HTML {
 	class := "bar"
 	if share > 1 {
@@ -234,10 +235,10 @@ func used(l client.BudgetLine) template.HTML {
 	return bar(share, "spent and held of the budget") + template.HTML(fmt.Sprintf("%.0f %%", share*100))
 }
 
-// uses are what became of time that was paid for, in the order in which they are shown.
-var uses = []client.Use{client.Useful, client.Open, client.StartUp, client.Idle, client.Lost}
+// useOrder lists the uses of paid time in the order in which pages show them.
+var useOrder = []client.Use{client.Useful, client.Open, client.StartUp, client.Idle, client.Lost}
 
-// shares draws what became of the money as one bar.
+// shares draws the uses of money as one bar.
 func shares(c money.Currency, of map[client.Use]money.Amount) template.HTML {
 	whole := 0.0
 	for _, a := range of {
@@ -249,7 +250,7 @@ func shares(c money.Currency, of map[client.Use]money.Amount) template.HTML {
 	var b strings.Builder
 	var says []string
 	x := 0.0
-	for _, u := range uses {
+	for _, u := range useOrder {
 		a := of[u]
 		if a.Sign() <= 0 {
 			continue
@@ -265,7 +266,7 @@ func shares(c money.Currency, of map[client.Use]money.Amount) template.HTML {
 		`aria-label="%s">%s</svg>`, template.HTMLEscapeString(strings.Join(says, "; ")), b.String()))
 }
 
-// tags lists tags in the order of their names.
+// tags lists tags in order of their names.
 func tags(of map[string]string) (list []string) {
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		list = append(list, k+"="+of[k])
@@ -273,13 +274,13 @@ func tags(of map[string]string) (list []string) {
 	return list
 }
 
-// chip writes a state with its colour. The text says it too.
+// chip formats a state with its colour. The text states it, too.
 func chip(state string) template.HTML {
 	class := ""
 	switch state {
 	case "running", "answers", "open", "keeping":
 		class = "go"
-	case "succeeded", "done", "reused":
+	case "succeeded", "done", "reused", "deployed":
 		class = "good"
 	case "failed", "away", "missing", "refused", "not_configured":
 		class = "bad"

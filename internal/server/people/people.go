@@ -1,4 +1,4 @@
-// Package people answers who asks about users, teams and tokens, and about who did what.
+// Package people answers requests about users, teams and tokens, and about the audit trail.
 package people
 
 import (
@@ -23,32 +23,32 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// log is where what was done is read.
+// log is the source of the audit trail.
 type log interface {
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 }
 
-// Desk is where users, teams and tokens are made and changed.
+// Desk creates and changes users, teams and tokens.
 type Desk struct {
 	Gate *auth.Gate
 	Log  log
-	Used func(context.Context) map[string]int64 // bytes of disk of each team that has a limit
+	Used func(context.Context) map[string]int64 // bytes of disk used by each team with a limit
 
-	minting *auth.Pace // tokens that one user makes
+	minting *auth.Pace // limits the tokens that one user creates
 }
 
-// How many tokens one user may make: each stands in the log for ever.
+// Rate limit for new tokens of one user: the log keeps each for ever.
 const (
 	tokensASecond = 1.0 / 60
 	tokensAtOnce  = 20
 )
 
-// New is one that reads what was done in log.
+// New returns a desk that reads the audit trail from log.
 func New(gate *auth.Gate, log log, used func(context.Context) map[string]int64) *Desk {
 	return &Desk{Gate: gate, Log: log, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
 }
 
-// change writes a change to the log and takes it into the book.
+// change writes a change to the log and applies it to the identity book.
 func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c identity.Change) bool {
 	wrong, err := d.Gate.People.Change(c, func() error {
 		return d.Gate.Propose(r, object, d.Gate.Event(r, core.IdentityChanged{Change: c}))
@@ -68,7 +68,7 @@ func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c i
 	return false
 }
 
-// Me says whose token this is.
+// Me returns the owner of the caller's token.
 func (d *Desk) Me(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	v := api.Me{User: c.User, Grants: convert.To[[]client.Grant](c.Grants), Best: convert.To[client.Role](c.Best())}
@@ -87,7 +87,7 @@ func (d *Desk) Users(w http.ResponseWriter, _ *http.Request) {
 	reply.JSON(w, convert.To[[]client.User](reply.List(list)))
 }
 
-// PutUser makes a user, or changes one.
+// PutUser creates or changes a user.
 func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetUser](w, r)
 	if !ok {
@@ -129,7 +129,7 @@ func (d *Desk) Teams(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, shown)
 }
 
-// PutTeam makes a team, or changes its projects.
+// PutTeam creates a team or changes its projects.
 func (d *Desk) PutTeam(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetTeam](w, r)
 	if !ok {
@@ -159,7 +159,7 @@ func shown(t identity.Token) api.Token {
 	return v
 }
 
-// Tokens lists tokens: the caller's own, and for an admin all.
+// Tokens lists the caller's own tokens, or all tokens for an admin.
 func (d *Desk) Tokens(w http.ResponseWriter, r *http.Request) {
 	list := []api.Token{}
 	d.Gate.People.Read(func(b *identity.Book) {
@@ -172,10 +172,10 @@ func (d *Desk) Tokens(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-// standardLife is how long a token lives where nobody says.
+// standardLife is the default lifetime of a token.
 const standardLife = 90 * 24 * time.Hour
 
-// MakeToken makes a token: for oneself, and for an admin for all.
+// MakeToken creates a token for the caller, or for any user if the caller is an admin.
 func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.NewToken](w, r)
 	if !ok {
@@ -190,12 +190,12 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 			"leave the user out for one of your own", nil)
 		return
 	}
-	if !d.mints(w, c) {
+	if !d.mayCreateToken(w, c) {
 		return
 	}
 	role, life := convert.To[identity.Role](b.Most), cmp.Or(b.Life, standardLife)
 	now := time.Now().UTC()
-	if c.Most != identity.Nobody { // a token that is limited makes none that is not, and none that outlives it
+	if c.Most != identity.Nobody { // a limited token cannot create one with more rights or a later expiry
 		if role == identity.Nobody || role > c.Most {
 			role = c.Most
 		}
@@ -206,7 +206,7 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	var chance [32]byte
-	_, _ = rand.Read(chance[:]) // it never fails
+	_, _ = rand.Read(chance[:]) // rand.Read never fails
 	text, t := identity.Mint(chance, b.User, now, life)
 	t.Most, t.Note = role, b.Note
 	if d.change(w, r, t.ID+" of "+t.User, identity.Change{Token: &t}) {
@@ -214,9 +214,9 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mints reports whether the caller may make a token now, or answers that they have made too many. Who
-// holds the data folder may.
-func (d *Desk) mints(w http.ResponseWriter, c identity.Caller) bool {
+// mayCreateToken reports whether the caller may create a token now, and answers if they have created too many. The data
+// folder's owner always may.
+func (d *Desk) mayCreateToken(w http.ResponseWriter, c identity.Caller) bool {
 	if c.Token == "" {
 		return true
 	}
@@ -229,8 +229,8 @@ func (d *Desk) mints(w http.ResponseWriter, c identity.Caller) bool {
 	return ok
 }
 
-// RevokeToken revokes a token: one's own, and for an admin any. One that is cut to a role revokes
-// itself and those that are cut as low: who has found it locks nobody out.
+// RevokeToken revokes the caller's own token, or any if the caller is an admin. A token limited to a role can revoke
+// only itself and tokens limited to the same or a lower role, so that its finder cannot lock anyone out.
 func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 	id, c := r.PathValue("id"), auth.CallerOf(r)
 	var t identity.Token
@@ -245,7 +245,7 @@ func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 			"show the token itself, or one that may do as much", nil)
 		return
 	}
-	if !t.Revoked.IsZero() { // it says the same again
+	if !t.Revoked.IsZero() { // repeating it changes nothing
 		auth.CallOf(r).Written = true
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -255,7 +255,7 @@ func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Audit lists who did what, oldest first.
+// Audit lists the audit trail, oldest first.
 func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	after, limit := uint64(0), 200
@@ -283,13 +283,13 @@ func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, page)
 }
 
-// actOf is a line of the audit trail as people see it.
+// actOf converts an act for the API.
 func actOf(event uint64, a identity.Act) api.Act {
 	return api.Act{Event: event, At: a.At, Who: a.Who, Token: a.Token, From: a.From, Route: a.Route, Object: a.Object,
 		Outcome: a.Outcome, Detail: a.Detail}
 }
 
-// acts are a page of what was done, by one user where one is given.
+// acts returns a page of the audit trail; a non-empty user selects the acts of one user.
 func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
 	for {

@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// A number that is found out of bounds only when the event is made is answered with 422: after a 503 a client would retry
-// for ever.
-func TestANumberOutOfBoundsIsTheSendersFault(t *testing.T) {
+// A number that is found out of bounds only when the event is made gives status 422: after a 503, a client would
+// retry for ever.
+func TestProblem_NumberOutOfBoundsIs422(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("take job_submitted: %w", &bound.ExcessError{Field: "terms.memory", Kind: quantity.Bytes})
 	for name, answer := range map[string]func(http.ResponseWriter){

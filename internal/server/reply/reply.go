@@ -1,5 +1,4 @@
-// Package reply reads the bodies of requests and answers them: with values as JSON, and with problems
-// as RFC 9457 has them.
+// Package reply reads the bodies of requests and writes responses: values as JSON, and errors as RFC 9457 problems.
 package reply
 
 import (
@@ -16,18 +15,18 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Problem answers with an error as RFC 9457 has it.
+// Problem sends an error as an RFC 9457 problem.
 func Problem(w http.ResponseWriter, status int, title, fix string, err error) {
 	FieldProblem(w, status, "", title, fix, err)
 }
 
-// FieldProblem is Problem with the field of the request that is wrong.
+// FieldProblem is Problem with the request field that is wrong.
 func FieldProblem(w http.ResponseWriter, status int, field, title, fix string, err error) {
 	tellProblem(w, problem(status, field, title, fix, err))
 }
 
-// problem is what is answered of an error. What a number out of its bounds has led to is its sender's fault, wherever
-// that was found: who sends it again is answered the same.
+// problem builds the response for an error. If a number out of bounds caused it, it is the client's error wherever
+// it was found, since a retry would fail again.
 func problem(status int, field, title, fix string, err error) api.Problem {
 	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: fix}
 	var over *bound.ExcessError
@@ -41,13 +40,13 @@ func problem(status int, field, title, fix string, err error) api.Problem {
 	return p
 }
 
-// UnknownJob answers that there is no such job, or none that the caller may know of. The
-// field is that of the request which names it, "" where its path does.
+// UnknownJob answers that the job does not exist or that the caller may not see it. field is the request field with
+// its name, or "" if the path has it.
 func UnknownJob(w http.ResponseWriter, field, id string) {
 	NoSuchJob(field, id).Answer(w)
 }
 
-// NoSuchJob is the refusal of that.
+// NoSuchJob returns the refusal that UnknownJob sends.
 func NoSuchJob(field, id string) *Refusal {
 	return &Refusal{Status: http.StatusNotFound, Field: field, Code: client.JobUnknown,
 		Title: fmt.Sprintf("job %s is not known", id), Fix: "scrimp jobs lists them"}
@@ -63,13 +62,13 @@ func tellProblem(w http.ResponseWriter, p api.Problem) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-// JSON answers with a value. One that JSON cannot hold, such as a number that is not finite, is a bug of
-// ours: the answer is 500, and the log says which.
+// JSON sends a value. A value that JSON cannot represent, such as an infinite number, is a bug of the server: the
+// response is 500, and the log names the value.
 func JSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	err := json.NewEncoder(w).Encode(v) // it writes all or nothing
+	err := json.NewEncoder(w).Encode(v) // writes all or nothing
 	if !unencodable(err) {
-		return // the client has it, or has gone
+		return // the client has it or has left
 	}
 	if k, ok := w.(*Writer); ok {
 		k.fault = err
@@ -78,7 +77,7 @@ func JSON(w http.ResponseWriter, v any) {
 		"this is a bug of scrimp: report it with what the server's log says", nil)
 }
 
-// unencodable reports whether an encoder failed for its value's sake.
+// unencodable reports whether an encoder failed because of its value.
 func unencodable(err error) bool {
 	var value *json.UnsupportedValueError
 	var kind *json.UnsupportedTypeError
@@ -86,10 +85,11 @@ func unencodable(err error) bool {
 	return errors.As(err, &value) || errors.As(err, &kind) || errors.As(err, &own)
 }
 
-// errNotText is a body that no JSON is, whatever its form.
-var errNotText = errors.New("it is not encoded as UTF-8")
+// errNotText means that a body is not UTF-8, so it cannot be JSON.
+var errNotText = errors.New("it is not UTF-8")
 
-// Body decodes a request's body, one JSON value within the bounds of its type, or answers what is wrong with it.
+// Body decodes the body of a request, one JSON value within the bounds of its type, or answers what is wrong with
+// it.
 func Body[T any](w http.ResponseWriter, r *http.Request) (T, bool) {
 	body, ok := Text(w, r, bound.Body(reflect.TypeFor[T]()))
 	if !ok {
@@ -99,7 +99,7 @@ func Body[T any](w http.ResponseWriter, r *http.Request) (T, bool) {
 	return Decode[T](w, body, "send what GET /v1/openapi.json describes")
 }
 
-// Decode decodes a body, or answers that it is not the JSON that is wanted, with what fixes it.
+// Decode decodes a body. If it is not the expected JSON, it answers with the given fix.
 func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	var v T
 	var over *bound.ExcessError
@@ -120,17 +120,17 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	return v, false
 }
 
-// Text reads a request's body of at most limit bytes, or answers what is wrong with it.
+// Text reads the body of a request, at most limit bytes of UTF-8, or answers what is wrong with it.
 func Text(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	body, ok := Bytes(w, r, limit)
-	if ok && !utf8.Valid(body) { // what passes through as it came would break a database that takes text only
+	if ok && !utf8.Valid(body) { // some values are stored unchanged, and a database for text would fail on them
 		Problem(w, http.StatusBadRequest, "the request was not read", "send what GET /v1/openapi.json describes", errNotText)
 		return nil, false
 	}
 	return body, ok
 }
 
-// Bytes reads a request's body of at most limit bytes, whatever they are, or answers what is wrong with it.
+// Bytes reads the body of a request, at most limit bytes of any kind, or answers what is wrong with it.
 func Bytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	body, err := read(w, r, limit)
 	var big *http.MaxBytesError
@@ -148,19 +148,19 @@ func Bytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	return body, err == nil
 }
 
-// ErrCrowded says that bodies take as much memory as they may.
-var ErrCrowded = errors.New("requests that are on their way take as much memory as the server gives them")
+// ErrCrowded means that request bodies use all the memory that they may.
+var ErrCrowded = errors.New("requests in progress use all the memory for bodies")
 
-// Holder is a body whose bytes in memory are counted.
+// Holder is a body that counts its bytes in memory.
 type Holder interface {
-	// Hold counts n more bytes until the request is over, or says why there is no room for them.
+	// Hold counts n more bytes until the request ends, or returns an error if there is no room.
 	Hold(n int64) error
 }
 
-// firstRead is how much of a body is taken before it grows: most are smaller.
+// firstRead is the initial size of a body's buffer in bytes: most bodies are smaller.
 const firstRead = 4 << 10
 
-// read reads a body. It takes memory as the bytes come, not as their sender says that they will.
+// read reads a body. It allocates memory as bytes arrive, not as Content-Length claims.
 func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
@@ -189,7 +189,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	}
 }
 
-// List is never null on the wire.
+// List returns the list, or an empty list for nil, which JSON would encode as null.
 func List[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -197,7 +197,7 @@ func List[T any](list []T) []T {
 	return list
 }
 
-// Guard sets what keeps a browser from taking an answer for a page.
+// Guard sets the headers that keep a browser from rendering a response as a page.
 func Guard(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// An answer that JSON cannot hold is 500 with a reason for the log, and never 200 without a body.
-func TestAnAnswerThatCannotBeEncodedIsAFailure(t *testing.T) {
+// A response that JSON cannot represent is a 500 with a reason for the log, never a 200 without a body.
+func TestJSON_FailsOnValuesThatCannotBeEncoded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v    any

@@ -12,28 +12,27 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// Writer keeps what was answered, and keeps back what must not be: after a write
-// that has failed the state is ahead of the log, so that whatever an answer says of
-// it may be what a restart knows nothing of. Every answer goes through here, so that
-// no handler can forget it.
+// Writer records the status of a response, and withholds responses after a failed write to the log: then the state
+// is ahead of the log, and a response could show what a restart will not know. Every response goes through a Writer,
+// so that no handler can forget this.
 type Writer struct {
 	http.ResponseWriter
 	code    int
 	title   string      // of the problem, for the audit trail
-	lost    func() bool // whether a write has failed
-	instead bool        // something else was answered
-	dated   bool        // to a machine, which signs by the server's time
-	fault   error       // why the answer could not be written as JSON; nil: it could
-	// Hide is the data folder. Where it lies is nobody's business who asks: no problem that is answered has its path.
+	lost    func() bool // reports whether a write to the log has failed
+	instead bool        // a problem replaced the response
+	dated   bool        // carries a date for machines, which sign with the server's time
+	fault   error       // why the response could not be encoded as JSON; nil: it could
+	// Hide is the path of the data folder, which is removed from all problems.
 	Hide string
 }
 
-// NewWriter is one that asks lost whether a write has failed. An answer to a machine is dated.
+// NewWriter returns a Writer; lost reports whether a write to the log has failed. dated adds the date for machines.
 func NewWriter(w http.ResponseWriter, lost func() bool, dated bool) *Writer {
 	return &Writer{ResponseWriter: w, lost: lost, dated: dated}
 }
 
-// hidden is a text without the path of the data folder.
+// hidden returns the text without the path of the data folder.
 func (w *Writer) hidden(text string) string {
 	if w.Hide == "" {
 		return text
@@ -41,24 +40,24 @@ func (w *Writer) hidden(text string) string {
 	return strings.ReplaceAll(text, w.Hide, "the data folder")
 }
 
-// NextHeader names the job that the next page begins after, or ends before.
+// NextHeader names the job after which, or before which, the next page starts.
 const NextHeader = "Scrimp-Next"
 
-// writePatience is for a client to take what is sent to it.
+// writePatience is how long a client may take to accept a write.
 const writePatience = 30 * time.Second
 
-// End ends the answer and returns its status.
+// End completes the response and returns its status.
 func (w *Writer) End() int {
-	if w.code == 0 { // an answer without a body says something too
+	if w.code == 0 { // a response without a body reveals something, too
 		w.keepsBack(http.StatusOK)
 	}
 	return w.code
 }
 
-// Said is the status that was answered, 0 where none was yet, and the title of a problem.
+// Said returns the status sent, 0 if none was yet, and the title of a problem.
 func (w *Writer) Said() (code int, title string) { return w.code, w.title }
 
-// Fault is why the answer could not be written as JSON; nil: it could.
+// Fault returns why the response could not be encoded as JSON; nil: it could.
 func (w *Writer) Fault() error { return w.fault }
 
 // WriteHeader implements http.ResponseWriter.
@@ -75,15 +74,15 @@ func (w *Writer) WriteHeader(code int) {
 	}
 }
 
-// date tells the time at which the answer begins.
+// date sets the date header.
 func (w *Writer) date() {
 	if w.dated {
 		signed.Date(w.Header(), time.Now())
 	}
 }
 
-// keepsBack answers with a problem instead, where a write has failed. Errors of the
-// server say nothing of the state: they go out as they are.
+// keepsBack sends a problem instead of the response if a write to the log has failed. Server errors reveal nothing
+// about the state, so they pass.
 func (w *Writer) keepsBack(code int) bool {
 	if code >= http.StatusInternalServerError || !w.lost() {
 		return false
@@ -108,21 +107,21 @@ func (w *Writer) Write(b []byte) (int, error) {
 	case w.instead:
 		return len(b), nil
 	case w.code < http.StatusInternalServerError && w.lost():
-		panic(http.ErrAbortHandler) // it has begun: a part that looked whole would be worse
+		panic(http.ErrAbortHandler) // already started: abort, so that the client cannot take a truncated file for the whole
 	}
-	// a test's recorder has none
+	// fails with a test's recorder only, which has no deadlines
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience))
 	return w.ResponseWriter.Write(b)
 }
 
-// sendAtOnce is how much of a file goes out between two looks at what keeps it back.
+// sendAtOnce is the number of bytes of a file sent between two checks.
 const sendAtOnce = 1 << 20
 
-// ReadFrom implements io.ReaderFrom: a file goes out without passing through this
-// process where the system knows how.
+// ReadFrom implements io.ReaderFrom, so that the system can send a file without a copy through this process
+// (sendfile).
 func (w *Writer) ReadFrom(from io.Reader) (sent int64, err error) {
 	limit := &io.LimitedReader{R: from, N: math.MaxInt64}
-	if l, ok := from.(*io.LimitedReader); ok { // a limit of a limit is not sent that way
+	if l, ok := from.(*io.LimitedReader); ok { // sendfile does not work for nested limits
 		limit = l
 	}
 	for limit.N > 0 {
@@ -142,7 +141,7 @@ func (w *Writer) ReadFrom(from io.Reader) (sent int64, err error) {
 // Flush implements http.Flusher.
 func (w *Writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// Hijack implements http.Hijacker: what is answered from then on is no answer of HTTP.
+// Hijack implements http.Hijacker. After it, the connection is no longer HTTP.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.code != 0 || w.keepsBack(http.StatusSwitchingProtocols) {
 		return nil, nil, http.ErrHijacked
@@ -154,5 +153,5 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

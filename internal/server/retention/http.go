@@ -12,17 +12,17 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// maxKeep is how many jobs a request may name.
+// maxKeep bounds the jobs that a request may name.
 const maxKeep = 10_000
 
-// longestDetail is how much of what is wanted is on record.
+// longestDetail bounds the detail in the audit trail, in bytes.
 const longestDetail = 200
 
-// wants is what somebody wants to be removed, for the audit trail.
-func wants(b client.GC) string {
+// wish describes what a request removes, for the audit trail.
+func wish(b client.GC) string {
 	text := "what is due"
 	if b.OlderThan > 0 {
-		text = "older than " + spoken(b.OlderThan)
+		text = "older than " + formatSpan(b.OlderThan)
 	}
 	if len(b.Only) > 0 {
 		text += ", only " + strings.Join(b.Only, ", ")
@@ -33,7 +33,7 @@ func wants(b client.GC) string {
 	return text
 }
 
-// GC removes what is old, or says what would go.
+// GC removes old files, or lists them.
 func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.GC](w, r)
 	if !ok {
@@ -52,9 +52,9 @@ func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b.DryRun {
-		auth.CallOf(r).Written = true // nothing is done
-	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wants(b), longestDetail)); err != nil && d.Control.Full() == nil {
-		// before anything goes, but where only that makes room for the record
+		auth.CallOf(r).Written = true // nothing changes
+	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wish(b), longestDetail)); err != nil && d.Control.Full() == nil {
+		// Recorded before the removal, unless only the removal makes room for the record.
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}

@@ -16,37 +16,38 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// ErrQuota says that a team has used its disk.
+// ErrQuota means that a team has used up its disk limit.
 var ErrQuota = errors.New("the team has used its disk")
 
-// measureEvery is between two measurements of what teams use, and rest how many times longer than a measurement took.
+// measureEvery is the lowest interval between two measurements of the teams' usage; rest is the interval as a
+// multiple of the time that a measurement took.
 const (
 	measureEvery = 30 * time.Second
 	rest         = 10
 )
 
-// Quota says whether teams have room left: for work folders, outputs, checkpoints in the server's own store, and what
-// programs print.
+// Quota reports whether teams have disk space left for work folders, outputs, checkpoints in the server's own store,
+// and output of programs.
 type Quota struct {
 	Control *control.Control
 	Logs    Logs
 	Folders *workdir.Store
 	Dir     string                  // the data folder
-	Limits  func() map[string]int64 // bytes of each team that has a limit
+	Limits  func() map[string]int64 // bytes of each team with a limit
 
 	mu    sync.Mutex
-	next  time.Time // of the next measurement
+	next  time.Time // time of the next measurement
 	of    map[string]*usage
-	teams map[string]string // of jobs, which never changes
+	teams map[string]string // by job; never changes
 }
 
-// usage is what a team uses.
+// usage is the disk usage of a team.
 type usage struct {
 	bytes int64
-	has   map[string]bool // contents of its work folders: what its jobs share counts once
+	has   map[string]bool // contents of its work folders: contents shared by jobs count once
 }
 
-// Used is what each team uses that has a limit.
+// Used returns the usage of each team with a limit.
 func (q *Quota) Used(ctx context.Context) map[string]int64 {
 	list := map[string]int64{}
 	for team := range q.Limits() {
@@ -57,7 +58,7 @@ func (q *Quota) Used(ctx context.Context) map[string]int64 {
 	return list
 }
 
-// Folder takes room for the work folder of a job of a team, or returns why there is none.
+// Folder reserves space for the work folder of a team's job, or returns why there is none.
 func (q *Quota) Folder(ctx context.Context, team, job string) error {
 	if q.Limits()[team] == 0 {
 		return nil
@@ -73,7 +74,7 @@ func (q *Quota) Folder(ctx context.Context, team, job string) error {
 	return err
 }
 
-// Bytes takes room for what an agent sends of a job, or returns why there is none.
+// Bytes reserves space for what an agent sends for a job, or returns why there is none.
 func (q *Quota) Bytes(ctx context.Context, job string, n int64) error {
 	limits := q.Limits()
 	if len(limits) == 0 {
@@ -87,20 +88,20 @@ func (q *Quota) Bytes(ctx context.Context, job string, n int64) error {
 	return err
 }
 
-// Again measures anew when it is asked next: something was removed.
+// Again makes the next call measure anew, after a removal.
 func (q *Quota) Again() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.next = time.Time{}
 }
 
-// take notes bytes and the contents of a folder, where the team's limit allows them.
+// take counts bytes and the contents of a folder, if the team's limit allows them.
 func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (used int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now := time.Now(); now.After(q.next) {
 		if err := q.measure(ctx); err != nil {
-			return 0, fmt.Errorf("measure what %s uses: %w", team, err)
+			return 0, fmt.Errorf("measure the disk usage of %s: %w", team, err)
 		}
 		q.next = time.Now().Add(max(measureEvery, rest*time.Since(now)))
 	}
@@ -121,8 +122,8 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 		}
 	}
 	if limit := q.Limits()[team]; limit > 0 && u.bytes+n > limit {
-		return u.bytes, fmt.Errorf("%w: team %s has %s of %s, and this is %s more", ErrQuota, team, about(u.bytes),
-			about(limit), about(n))
+		return u.bytes, fmt.Errorf("%w: team %s has %s of %s, and this is %s more", ErrQuota, team, formatBytes(u.bytes),
+			formatBytes(limit), formatBytes(n))
 	}
 	for _, sum := range fresh {
 		u.has[sum] = true
@@ -131,10 +132,10 @@ func (q *Quota) take(ctx context.Context, team string, n int64, tree string) (us
 	return u.bytes, nil
 }
 
-// about is a size as people say it.
-func about(n int64) string { return size.Bytes(n).String() }
+// formatBytes formats a size.
+func formatBytes(n int64) string { return size.Bytes(n).String() }
 
-// measure sums up what the teams use that have a limit. The caller holds mu.
+// measure sums the usage of the teams with a limit. The caller holds mu.
 func (q *Quota) measure(ctx context.Context) error {
 	q.of = map[string]*usage{}
 	for team := range q.Limits() {
@@ -197,14 +198,14 @@ func (q *Quota) measureLogs(ctx context.Context) error {
 	return err
 }
 
-// teamOf is the team of a job; "": there is no such job.
+// teamOf returns the team of a job; "": no such job.
 func (q *Quota) teamOf(job string) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.known(job)
 }
 
-// known is teamOf for who holds mu.
+// known is teamOf for a caller who holds mu.
 func (q *Quota) known(job string) (team string) {
 	if team, ok := q.teams[job]; ok {
 		return team
@@ -217,7 +218,7 @@ func (q *Quota) known(job string) (team string) {
 			}
 		})
 		if !known {
-			return "" // it may come
+			return "" // not cached, since the job may still appear
 		}
 	}
 	if q.teams == nil {

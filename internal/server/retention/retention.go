@@ -1,4 +1,4 @@
-// Package retention gives disk back: it removes what jobs that are over have left, once that is old enough.
+// Package retention removes old files of finished jobs.
 package retention
 
 import (
@@ -24,31 +24,31 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// What is kept where nobody says otherwise.
+// Default retention.
 const (
-	StandardSpan = 90 * 24 * time.Hour // work folders, output and older checkpoints of a job that is over
-	machineSpan  = 24 * time.Hour      // what a machine of this computer has left
+	StandardSpan = 90 * 24 * time.Hour // work folders, output and older checkpoints of a finished job
+	machineSpan  = 24 * time.Hour      // files of a machine on this host
 )
 
-// every is between two rounds of what the server does by itself, and first how long it waits with the first.
+// every is the interval between the server's own rounds; first is the wait before the first.
 const (
 	every = time.Hour
 	first = time.Minute
 )
 
-// Kinds are what can be removed.
+// Kinds lists what can be removed.
 var Kinds = []string{client.GCWork, client.GCLogs, client.GCOutputs, client.GCCheckpoints, client.GCMachines,
 	client.GCUnused}
 
-// Logs is the output of programs, and what their machines were measured to do.
+// Logs stores the output of programs and telemetry.
 type Logs interface {
 	Logs(ctx context.Context) ([]string, error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
 	AllSeries(ctx context.Context) (map[string]int64, error)
-	DropLog(ctx context.Context, attempt string) error // with its measurements
+	DropLog(ctx context.Context, attempt string) error // with its telemetry
 }
 
-// Desk removes what is old.
+// Desk removes old files.
 type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
@@ -59,25 +59,25 @@ type Desk struct {
 	Turns   *turn.Turns
 	Engines []engine.Engine
 	Dir     string // the data folder
-	// Span is how long after a job's end its work folder, output and older checkpoints are kept, and OutputSpan the same
-	// of its outputs and its newest checkpoint; 0: for ever.
+	// Span is how long a job's work folder, output and older checkpoints are kept after its end. OutputSpan is the
+	// same for its outputs and its newest checkpoint. 0: for ever.
 	Span, OutputSpan time.Duration
 	Errors           *slog.Logger
-	Removed          func() // called when something was removed
+	Removed          func() // called after a removal
 
-	round sync.Mutex // held while something is removed
+	round sync.Mutex // held during a round
 }
 
-// rules say what goes.
+// rules decide what to remove.
 type rules struct {
-	spans  map[string]time.Duration // by kind; a kind that is not there stays
-	newest time.Duration            // of newest checkpoints; 0: they stay
-	keep   []string                 // jobs
+	spans  map[string]time.Duration // by kind; kinds without an entry stay
+	newest time.Duration            // for newest checkpoints; 0: they stay
+	keep   []string                 // jobs to keep
 	dry    bool
 }
 
-// standing are the rules of what the server does by itself.
-func (d *Desk) standing() rules {
+// standingRules returns the rules for the server's own rounds.
+func (d *Desk) standingRules() rules {
 	r := rules{spans: map[string]time.Duration{client.GCMachines: machineSpan, client.GCUnused: 0}, newest: d.OutputSpan}
 	if d.Span > 0 {
 		r.spans[client.GCWork], r.spans[client.GCLogs], r.spans[client.GCCheckpoints] = d.Span, d.Span, d.Span
@@ -88,9 +88,9 @@ func (d *Desk) standing() rules {
 	return r
 }
 
-// asked are the rules that somebody wants.
+// asked returns the rules of a request.
 func (d *Desk) asked(b client.GC) rules {
-	r := d.standing()
+	r := d.standingRules()
 	r.keep, r.dry = b.Keep, b.DryRun
 	if b.OlderThan > 0 {
 		for _, kind := range Kinds {
@@ -109,23 +109,23 @@ func (d *Desk) asked(b client.GC) rules {
 	return r
 }
 
-// Run removes what is old, again and again, until ctx ends.
+// Run removes old files periodically until ctx ends.
 func (d *Desk) Run(ctx context.Context) {
 	for pause := first; wait.For(ctx, pause) == nil; pause = every {
-		done, err := d.remove(ctx, d.standing())
+		done, err := d.remove(ctx, d.standingRules())
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			d.Errors.Error("what is old was not removed", "error", err)
+			d.Errors.Error("cannot remove old files", "error", err)
 		}
 		if len(done.Items) > 0 {
-			d.Errors.Info("what was old is removed", "things", len(done.Items), "bytes", done.Bytes)
+			d.Errors.Info("removed old files", "things", len(done.Items), "bytes", done.Bytes)
 		}
 	}
 }
 
-// remove removes what the rules say, or lists it.
+// remove removes what the rules select, or lists it.
 func (d *Desk) remove(ctx context.Context, r rules) (done client.GCDone, err error) {
 	d.round.Lock()
 	defer d.round.Unlock()
@@ -146,14 +146,14 @@ func (d *Desk) remove(ctx context.Context, r rules) (done client.GCDone, err err
 	return t.done, err
 }
 
-// owner is a job, as far as it matters for what it has left.
+// owner is a job, with what matters for the retention of its files.
 type owner struct {
 	known bool
 	over  bool
 	ended time.Time // wall time
 }
 
-// owner is the job of that name.
+// owner returns the job of the given name.
 func (t *taking) owner(id string) (*owner, error) {
 	if o := t.jobs[id]; o != nil {
 		return o, nil
@@ -172,14 +172,14 @@ func (t *taking) owner(id string) (*owner, error) {
 		})
 	}
 	if !o.known && t.d.Control.Lost() {
-		return nil, control.ErrStopping // nobody can say which jobs there are
+		return nil, control.ErrStopping // the list of jobs is not complete then
 	}
 	t.jobs[id] = o
 	return o, nil
 }
 
-// old reports whether something of a job is to go: the job ended so long ago, or there is none, and the thing is
-// as old.
+// old reports whether a thing of a job is old enough to remove, and why: its job ended that long ago, or there is no
+// such job and the thing itself is that old.
 func (t *taking) old(job, kind string, changed time.Time) (why string, is bool, err error) {
 	span, wanted := t.rules.spans[kind]
 	if !wanted || slices.Contains(t.rules.keep, job) {
@@ -190,17 +190,17 @@ func (t *taking) old(job, kind string, changed time.Time) (why string, is bool, 
 	case err != nil:
 		return "", false, err
 	case !o.known:
-		span = max(span, machineSpan) // it may be on its way in
+		span = max(span, machineSpan) // its job may be in submission
 		return "there is no job of that name", t.now.Sub(changed) > span, nil
 	case !o.over || o.ended.IsZero():
 		return "", false, nil
 	}
 	age := t.now.Sub(o.ended)
-	return fmt.Sprintf("its job was over %s ago", spoken(age)), age > span, nil
+	return fmt.Sprintf("its job ended %s ago", formatSpan(age)), age > span, nil
 }
 
-// spoken is a span as people say it.
-func spoken(d time.Duration) string {
+// formatSpan formats a duration for people.
+func formatSpan(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	}

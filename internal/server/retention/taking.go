@@ -19,19 +19,20 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// taking is one round of removing.
+// taking is one round of removal.
 type taking struct {
 	d       *Desk
-	ctx     context.Context //nolint:containedctx // it lives as long as the call that makes it
+	ctx     context.Context //nolint:containedctx // lives as long as the call that makes it
 	rules   rules
 	now     time.Time
 	done    client.GCDone
 	jobs    map[string]*owner
-	read    map[string]bool // jobs whose outputs pipelines may still read; nil: nobody has asked
-	folders []string        // jobs whose work folders go
+	read    map[string]bool // jobs whose outputs pipelines may still read; nil: not loaded yet
+	folders []string        // jobs whose work folders are removed
 }
 
-// item removes a thing, and notes it. While it goes its job is not resumed, and it is looked at again.
+// item removes a thing and records it. It holds the job's lock, so that the job is not resumed meanwhile, and checks
+// again.
 func (t *taking) item(i client.GCItem, note func(*client.Removed, *time.Time), remove func() error) {
 	if !t.rules.dry {
 		if err := t.alone(i.Job, note, remove); err != nil {
@@ -46,7 +47,7 @@ func (t *taking) item(i client.GCItem, note func(*client.Removed, *time.Time), r
 	}
 }
 
-// errLives says that a job was resumed meanwhile.
+// errLives means that the job was resumed meanwhile.
 var errLives = errors.New("the job goes on")
 
 func (t *taking) alone(job string, note func(*client.Removed, *time.Time), remove func() error) error {
@@ -66,8 +67,8 @@ func (t *taking) alone(job string, note func(*client.Removed, *time.Time), remov
 	return remove()
 }
 
-// workFolders removes the work folders of jobs, with their copies in buckets. What they hold goes with the sweep, where
-// no other job has it.
+// workFolders removes the work folders of jobs and their copies in buckets. The sweep removes contents that no other
+// job has.
 func (t *taking) workFolders() error {
 	jobs, err := t.d.Folders.Jobs()
 	copies, wrong := t.d.Blobs.Jobs()
@@ -83,7 +84,7 @@ func (t *taking) workFolders() error {
 			func() error { return errors.Join(t.d.Folders.Drop(job), t.d.Blobs.Drop(t.ctx, job)) })
 	}
 	for _, job := range copies {
-		if _, has := jobs[job]; has { // it goes with the folder
+		if _, has := jobs[job]; has { // it is removed with the folder
 			continue
 		}
 		why, old, wrong := t.old(job, client.GCWork, t.now.Add(-machineSpan))
@@ -97,7 +98,7 @@ func (t *taking) workFolders() error {
 	return err
 }
 
-// sweep removes the contents that no folder needs.
+// sweep removes contents that no folder needs.
 func (t *taking) sweep() error {
 	swept, err := t.d.Folders.Sweep(t.rules.dry, t.folders...)
 	t.done.Bytes += swept.Bytes
@@ -108,7 +109,7 @@ func (t *taking) sweep() error {
 	return err
 }
 
-// logs removes what programs printed, and what their machines were measured to do.
+// logs removes output of programs and telemetry.
 func (t *taking) logs() error {
 	names, err := t.d.Logs.Logs(t.ctx)
 	measured, wrong := t.d.Logs.AllSeries(t.ctx)
@@ -139,13 +140,13 @@ func (t *taking) logs() error {
 	return err
 }
 
-// jobOfLog is the job of the output of that name: JOB.ATTEMPT, or JOB.ATTEMPT~RANK. "": it is none.
+// jobOfLog returns the job of an output with the name JOB.ATTEMPT or JOB.ATTEMPT~RANK; "": not such a name.
 func jobOfLog(name string) string {
 	attempt, _, _ := strings.Cut(name, "~")
 	return attempt[:max(0, strings.LastIndexByte(attempt, '.'))]
 }
 
-// blobs removes outputs and checkpoints from the server's own store. What a job file puts elsewhere is its owner's.
+// blobs removes outputs and checkpoints from the server's own store. Files in other stores belong to their owners.
 func (t *taking) blobs() error {
 	top := filepath.Join(t.d.Dir, "blobs", "jobs")
 	jobs, err := os.ReadDir(top)
@@ -166,7 +167,7 @@ func (t *taking) blobs() error {
 }
 
 func (t *taking) outputs(job, dir string, changed time.Time) error {
-	if t.isRead(job) {
+	if t.mayBeRead(job) {
 		return nil
 	}
 	why, old, err := t.old(job, client.GCOutputs, changed)
@@ -176,18 +177,18 @@ func (t *taking) outputs(job, dir string, changed time.Time) error {
 	}
 	t.item(client.GCItem{Kind: client.GCOutputs, Job: job, Bytes: size, Why: why},
 		func(r *client.Removed, at *time.Time) { r.Outputs = at }, func() error {
-			root, err := os.OpenRoot(dir) // where a program made a link of objects, nothing outside goes
+			root, err := os.OpenRoot(dir) // confines the removal: a program may have made objects a link
 			if err != nil {
 				return err
 			}
-			return errors.Join(root.RemoveAll("outputs"), // first: none lacks its parts then
+			return errors.Join(root.RemoveAll("outputs"), // first, so that no output is left without its parts
 				root.RemoveAll(filepath.Join("objects", "kept")), root.Close())
 		})
 	return nil
 }
 
-// isRead reports whether a pipeline that is not over may still read what a job has made.
-func (t *taking) isRead(job string) bool {
+// mayBeRead reports whether an unfinished pipeline may still read the outputs of a job.
+func (t *taking) mayBeRead(job string) bool {
 	if t.read == nil {
 		t.d.Control.Read(func(m *core.Machine) { t.read = m.State().StageJobs() })
 	}
@@ -219,7 +220,7 @@ func (t *taking) checkpoints(job string, changed time.Time) error {
 	})
 }
 
-// machines removes what ended machines have left on this computer.
+// machines removes the files of terminated machines on this host.
 func (t *taking) machines() (err error) {
 	span, wanted := t.rules.spans[client.GCMachines]
 	if !wanted {
@@ -235,14 +236,14 @@ func (t *taking) machines() (err error) {
 		for _, f := range left {
 			if age := t.now.Sub(f.Changed); age > span {
 				t.item(client.GCItem{Kind: client.GCMachines, Name: f.Instance, Bytes: disk.Used(f.Path),
-					Why: "the machine ended " + spoken(age) + " ago"}, nil, func() error { return removeAll(f.Path) })
+					Why: "the machine ended " + formatSpan(age) + " ago"}, nil, func() error { return removeAll(f.Path) })
 			}
 		}
 	}
 	return err
 }
 
-// removeAll removes a folder, also where a program left folders in it that nobody may write to.
+// removeAll removes a folder, even if it contains folders without write permission.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package secret keeps what the log must never hold: values of jobs' secrets, sealed, and
-// the keys of a data folder.
+// Package secret keeps what the log must never hold: the sealed values of jobs' secrets, and the keys of a data
+// folder.
 package secret
 
 import (
@@ -16,37 +16,36 @@ import (
 	"strings"
 )
 
-// vaultKey is the file of the data folder that secrets are sealed with. A copy
-// of the folder without it, such as a backup of the database, tells nothing.
+// vaultKey is the name of the key file with which secrets are sealed. A copy of the folder without it, such as a
+// backup of the database, reveals nothing.
 const vaultKey = "secrets.key"
 
-// Secrets lie in a folder, a file each job.
+// Secrets are in a folder with a file for each job.
 const (
-	folder    = "secrets"
-	sealedEnd = ".sealed"
+	folder       = "secrets"
+	sealedSuffix = ".sealed"
 )
 
-// Vault keeps the values of jobs' secrets in a data folder, sealed with AES-256-GCM under
-// the folder's key.
+// Vault keeps the values of jobs' secrets in a data folder, sealed with AES-256-GCM under the folder's key.
 type Vault struct{ Dir string }
 
-// Values are what is kept of a job's environment and is in no log.
+// Values are the parts of a job's environment that stay out of the log.
 type Values struct {
 	Secrets map[string]string // masked in the job's output
-	Shell   map[string]string // of the shell that submitted it
+	Shell   map[string]string // variables of the submitter's shell
 }
 
-// shellMark begins the names of a shell's variables in a sealed file; no variable's name has a blank.
-const shellMark = "shell "
+// shellPrefix is the prefix of shell variables in a sealed file. Names of variables contain no spaces.
+const shellPrefix = "shell "
 
-// flat is the form of a sealed file.
+// flat returns the values in the form of a sealed file.
 func (v *Values) flat() map[string]string {
 	all := maps.Clone(v.Secrets)
 	if all == nil {
 		all = map[string]string{}
 	}
 	for name, value := range v.Shell {
-		all[shellMark+name] = value
+		all[shellPrefix+name] = value
 	}
 	return all
 }
@@ -54,7 +53,7 @@ func (v *Values) flat() map[string]string {
 func valuesOf(flat map[string]string) (v Values) {
 	v.Secrets = map[string]string{}
 	for name, value := range flat {
-		if of, ok := strings.CutPrefix(name, shellMark); ok {
+		if of, ok := strings.CutPrefix(name, shellPrefix); ok {
 			if v.Shell == nil {
 				v.Shell = map[string]string{}
 			}
@@ -66,7 +65,7 @@ func valuesOf(flat map[string]string) (v Values) {
 	return v
 }
 
-// KeyFile reads a random key, made at first use and readable by the user alone.
+// KeyFile returns a random key, which it creates on first use, readable by the user alone.
 func KeyFile(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err == nil && len(b) >= 32 {
@@ -76,7 +75,7 @@ func KeyFile(path string) (string, error) {
 		return "", fmt.Errorf("read key: %w", err)
 	}
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	text := hex.EncodeToString(key)
 	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("write key: %w", err)
@@ -100,10 +99,10 @@ func (v Vault) cipher() (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// File is where the secrets of a job lie.
-func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedEnd) }
+// File returns the path of a job's secrets.
+func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedSuffix) }
 
-// Keep seals the values for their job: in another job's place they do not open.
+// Keep seals the values for their job: under another job's name they do not open.
 func (v Vault) Keep(job string, values Values) error {
 	if len(values.Secrets)+len(values.Shell) == 0 {
 		return nil
@@ -117,7 +116,7 @@ func (v Vault) Keep(job string, values Values) error {
 		return err
 	}
 	nonce := make([]byte, c.NonceSize())
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // rand.Read never fails
 	path := v.File(job)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (v Vault) Keep(job string, values Values) error {
 	return os.WriteFile(path, c.Seal(nonce, nonce, text, []byte(job)), 0o600)
 }
 
-// Open returns what was kept for the job; nothing where nothing was.
+// Open returns the values of the job; empty if there are none.
 func (v Vault) Open(job string) (values Values, err error) {
 	sealed, err := os.ReadFile(v.File(job))
 	if errors.Is(err, os.ErrNotExist) {
@@ -139,7 +138,7 @@ func (v Vault) Open(job string) (values Values, err error) {
 		return values, err
 	}
 	if len(sealed) < c.NonceSize() {
-		return values, fmt.Errorf("the secrets of %s: the file is cut short", job)
+		return values, fmt.Errorf("the secrets of %s: the file is truncated", job)
 	}
 	text, err := c.Open(nil, sealed[:c.NonceSize()], sealed[c.NonceSize():], []byte(job))
 	if err != nil {
@@ -152,7 +151,7 @@ func (v Vault) Open(job string) (values Values, err error) {
 	return valuesOf(flat), nil
 }
 
-// Forget removes the secrets of a job, where there are any.
+// Forget deletes the secrets of a job, if there are any.
 func (v Vault) Forget(job string) error {
 	if err := os.Remove(v.File(job)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -160,7 +159,7 @@ func (v Vault) Forget(job string) error {
 	return nil
 }
 
-// Jobs are those of which secrets are kept.
+// Jobs returns the jobs with secrets.
 func (v Vault) Jobs() (map[string]bool, error) {
 	entries, err := os.ReadDir(filepath.Join(v.Dir, folder))
 	if errors.Is(err, os.ErrNotExist) {
@@ -168,7 +167,7 @@ func (v Vault) Jobs() (map[string]bool, error) {
 	}
 	jobs := make(map[string]bool, len(entries))
 	for _, e := range entries {
-		if job, sealed := strings.CutSuffix(e.Name(), sealedEnd); sealed {
+		if job, sealed := strings.CutSuffix(e.Name(), sealedSuffix); sealed {
 			jobs[job] = true
 		}
 	}

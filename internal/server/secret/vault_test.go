@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// What is kept is readable by nobody without the key, opens for its own job alone and only
-// as it was sealed, and is gone when it is forgotten.
-func TestSecretsOpenForTheirJobAlone(t *testing.T) {
+// Nobody can read sealed values without the key. They open for their own job only, and only unchanged, and are gone
+// after Forget.
+func TestVault_OpensForItsJobOnly(t *testing.T) {
 	t.Parallel()
 	v := Vault{Dir: t.TempDir()}
 	values := Values{Secrets: map[string]string{"TOKEN": "hunter2", "EMPTY": ""}, Shell: map[string]string{"HF_HOME": "/data/hub"}}

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,19 +18,19 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// compare orders paths so that a folder comes before what lies in it, and all of it together.
+// compare orders paths so that a folder comes directly before its contents.
 func compare(a, b string) int {
 	return strings.Compare(strings.ReplaceAll(a, "/", "\x00"), strings.ReplaceAll(b, "/", "\x00"))
 }
 
-// below reports whether a path is one of a list, lies in one of them, or is a folder that one of them lies in.
+// below reports whether a path is in the list, below an entry, or a parent of one.
 func below(list []string, p string) bool {
 	return slices.ContainsFunc(list, func(at string) bool {
 		return p == at || strings.HasPrefix(p, at+"/") || strings.HasPrefix(at, p+"/")
 	})
 }
 
-// partsOf names the content of a kept file: its SHA-256 where it has one part.
+// partsOf names the content of a stored file: its SHA-256 if it has one part.
 func partsOf(file checkpoint.File) string {
 	if len(file.Parts) == 1 {
 		return file.Parts[0].Sum
@@ -41,8 +42,9 @@ func partsOf(file checkpoint.File) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// contents are the digests of what lies at paths, in their order; without paths that of everything, as ".". Missing is
-// a path at which nothing lies. Beyond is a link that leads out of the folder: nobody knows what its content is.
+// contents returns the digests of the files and folders at paths, in their order; without paths, the digest of
+// everything as ".". missing is a path where there is nothing. beyond is a link that leads out of the folder, so
+// that its content is unknown.
 func contents(items []workdir.Item, paths []string) (list []pipeline.Content, missing, beyond string) {
 	t := newTree(items)
 	if len(paths) == 0 {
@@ -59,7 +61,7 @@ func contents(items []workdir.Item, paths []string) (list []pipeline.Content, mi
 	return list, missing, t.beyond
 }
 
-// Absent is the first of the paths at which nothing lies in a folder of these items, "" for none.
+// Absent returns the first of the paths that does not exist among the items; "": none.
 func Absent(items []workdir.Item, paths []string) string {
 	if len(paths) == 0 {
 		return ""
@@ -68,10 +70,10 @@ func Absent(items []workdir.Item, paths []string) string {
 	return missing
 }
 
-// tree is what lies in a folder, so that links can be followed.
+// tree is an index of a folder that can follow links.
 type tree struct {
 	items  []workdir.Item
-	links  map[string]string // by path: what a link leads to
+	links  map[string]string // by path: target of the link
 	beyond string
 }
 
@@ -85,10 +87,10 @@ func newTree(items []workdir.Item) *tree {
 	return t
 }
 
-// mostLinks is how many links are followed after each other.
+// mostLinks bounds the links followed one after the other.
 const mostLinks = 40
 
-// real is the path with its links followed; false: they lead out of the folder, or in a circle.
+// real returns the path with its links resolved; false: they lead out of the folder or in a circle.
 func (t *tree) real(p string) (string, bool) {
 	for range mostLinks {
 		next := ""
@@ -112,8 +114,8 @@ func (t *tree) real(p string) (string, bool) {
 	return "", false
 }
 
-// digest names what lies at a path: names, contents, what links lead to and what lies there, and whether a file is run.
-// Times and other permissions do not count.
+// digest hashes what is at a path: names, contents, link targets with what is there, and whether files are
+// executable. Times and other permissions do not count.
 func (t *tree) digest(at string, deep int) (sum string, there bool) {
 	hash := sha256.New()
 	if end, ok := t.real(at); !ok {
@@ -131,23 +133,13 @@ func (t *tree) digest(at string, deep int) (sum string, there bool) {
 		switch {
 		case i.Mode.IsDir():
 		case i.Mode&fs.ModeSymlink != 0:
-			to := ""
-			if end, ok := t.real(i.Path); !ok {
-				t.beyond = i.Path
-			} else if deep < mostLinks && !strings.HasPrefix(i.Path+"/", end+"/") {
-				to, _ = t.digest(end, deep+1)
-			}
-			fmt.Fprintf(hash, "link %q %q %s\n", rel, i.Link, to)
+			fmt.Fprintf(hash, "link %q %q %s\n", rel, i.Link, t.behind(i.Path, deep))
 		default:
 			kind := "file"
 			if i.Mode&0o100 != 0 {
 				kind = "program"
 			}
-			name := i.Sum
-			if name == "" {
-				name = i.Name
-			}
-			fmt.Fprintf(hash, "%s %q %s %d\n", kind, rel, name, i.Size)
+			fmt.Fprintf(hash, "%s %q %s %d\n", kind, rel, cmp.Or(i.Sum, i.Name), i.Size)
 		}
 	}
 	if !there {
@@ -156,17 +148,32 @@ func (t *tree) digest(at string, deep int) (sum string, there bool) {
 	return hex.EncodeToString(hash.Sum(nil)), true
 }
 
-// Bounds of what is kept of figures.
+// behind returns the digest of what a link leads to. It returns "" if the link leads to a folder that contains it, or
+// if too many links lead to it.
+func (t *tree) behind(link string, deep int) (sum string) {
+	end, ok := t.real(link)
+	if !ok {
+		t.beyond = link
+		return ""
+	}
+	if deep < mostLinks && !strings.HasPrefix(link+"/", end+"/") {
+		sum, _ = t.digest(end, deep+1)
+	}
+	return sum
+}
+
+// Limits on the figures kept.
 const (
 	mostFigures   = 200
-	longestFigure = 100     // bytes of a name and of a value
+	longestFigure = 100     // bytes of a name, and of a value
 	figuresFile   = 1 << 20 // bytes
 )
 
-// noNumber is what Python writes where a value is no finite number, and JSON has no word for. The others count.
+// noNumber matches what Python writes for numbers that are not finite, which JSON lacks. The other numbers in the
+// file still count.
 var noNumber = regexp.MustCompile(`([:\[,]\s*)(?:NaN|-?Infinity)\b`)
 
-// figures are the numbers in JSON files, by name: those within others have the names of both, joined by a dot.
+// figures returns the numbers in JSON files by name; names of nested values are joined with dots.
 func figures(items []workdir.Item, files []string) map[string]string {
 	all := map[string]string{}
 	for _, i := range items {

@@ -1,5 +1,6 @@
-// Package stages looks at the files of pipelines: what a stage reads, so that it has a key, whether that was made
-// before, and whether a stage has made what it says. Its answers go into the log with the moves of the planner.
+// Package stages reads the files of pipelines: the inputs of a stage, which determine its key; whether a stage with
+// that key has run before; and whether a stage has made its outputs. The log has its answers, with the moves of the
+// planner.
 package stages
 
 import (
@@ -21,18 +22,18 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// Files are those of pipelines.
+// Files gives access to the files of pipelines.
 type Files struct {
 	Control *control.Control
 	Folders *workdir.Store
 	Kept    *kept.Kept
-	// Quota takes room for the work folder of a job of a team, or says why there is none.
+	// Quota reserves space for the work folder of a team's job, or returns why there is none.
 	Quota  func(ctx context.Context, team, job string) error
 	Errors *slog.Logger
 }
 
-// Resolve answers a planner that wants a stage to start, or to be done: the move with the key of the stage or what it
-// has made, or another move. It makes the work folder of a stage that is to start. The same files give the same answer.
+// Resolve answers a planner that wants to start or complete a stage: it returns the move with the stage's key or
+// outputs, or another move. It makes the work folder of a stage that starts. The same files give the same answer.
 func (f *Files) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) (groups.Move, error) {
 	if v.Of == nil {
 		return v, nil
@@ -40,10 +41,16 @@ func (f *Files) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) (
 	var err error
 	switch v.Do {
 	case groups.Start:
-		err = f.start(ctx, s, &v)
+		var pass bool
+		if pass, err = f.judge(ctx, s, &v); pass && err == nil {
+			err = f.start(ctx, s, &v)
+		}
 	case groups.Keep:
 		err = f.keep(ctx, s, &v)
 	case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip, groups.Await:
+	}
+	if v.Do == groups.Skip && v.Of.Gated {
+		f.spares(s, &v)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Errors.Warn("stage fails", "group", s.Group, "stage", s.Pipeline.Stages[v.Of.Stage].Name, "error", err)
@@ -58,10 +65,10 @@ func failed(v groups.Move, why string) groups.Move {
 	if len(why) > most {
 		why = why[:most] + " …"
 	}
-	return groups.Move{Do: groups.Fail, Why: why, Of: &groups.StageMove{Stage: v.Of.Stage}}
+	return groups.Move{Do: groups.Fail, Why: why, Of: &groups.StageMove{Stage: v.Of.Stage, Judged: v.Of.Judged}}
 }
 
-// start finds out the key of a stage, and takes what was made before or puts the work folder together.
+// start computes the key of a stage, and either reuses an earlier run or makes the work folder.
 func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) error {
 	n := v.Of.Stage
 	stage := &s.Pipeline.Stages[n]
@@ -76,7 +83,7 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	}
 	v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
 	if !stage.Always && beyond == "" {
-		found, err := f.reuses(ctx, s, v)
+		found, err := f.reuseEarlier(ctx, s, v)
 		if found || err != nil {
 			return err
 		}
@@ -92,8 +99,8 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	return nil
 }
 
-// folder is what the stage finds in its work folder: what was sent with the pipeline, but for what a stage makes, and
-// the outputs of the stages that it reads.
+// folder returns the work folder of a stage: the files sent with the pipeline, except outputs of stages, and the
+// outputs of the stages that it reads.
 func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir.Item, error) {
 	items, err := f.Folders.Items(s.Folder)
 	if err != nil {
@@ -128,7 +135,7 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 	}), nil
 }
 
-// made is what a job has kept of these outputs, sorted by path. Where check is set it judges the manifest.
+// made returns the stored files of a job's outputs, sorted by path. check, if set, validates the manifest.
 func (f *Files) made(ctx context.Context, job string, outs []string,
 	check func(*checkpoint.Store, checkpoint.Manifest) error) (items []workdir.Item, err error) {
 	err = f.Kept.Own(ctx, job, func(store *checkpoint.Store) error {
@@ -149,7 +156,7 @@ func (f *Files) made(ctx context.Context, job string, outs []string,
 	return items, err
 }
 
-// itemOf is a file that a job has kept as one of a work folder.
+// itemOf converts a stored file of a job for a work folder.
 func (f *Files) itemOf(ctx context.Context, job string, file checkpoint.File) workdir.Item {
 	i := workdir.Item{Path: file.Path, Mode: file.Mode, Modified: file.Modified, Size: file.Size, Link: file.Target}
 	if file.Mode.IsRegular() {
@@ -161,13 +168,18 @@ func (f *Files) itemOf(ctx context.Context, job string, file checkpoint.File) wo
 	return i
 }
 
-// reuses makes the move one that takes what was made before, where it is all there.
-func (f *Files) reuses(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
+// reuseEarlier changes the move to a reuse of an earlier run, if all its outputs still exist.
+func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
 	var was groups.Stage
 	f.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(s.Group)
-		if ref, ok := m.State().MadeOf(g, v.Of.Key); ok {
-			was, found = m.State().Group(ref.Group).Stages[ref.Stage], true
+		ref, ok := m.State().MadeOf(g, v.Of.Key)
+		if v.Of.Stage == s.Pipeline.Deploys() { // what another version has replaced is deployed again
+			ref, _, ok = m.State().Deployed(g)
+		}
+		if ok {
+			was = m.State().Group(ref.Group).Stages[ref.Stage]
+			found = was.Key == v.Of.Key
 		}
 	})
 	if !found {
@@ -178,21 +190,21 @@ func (f *Files) reuses(ctx context.Context, s groups.Snapshot, v *groups.Move) (
 		return store.Verify(ctx, m, checkpoint.Sizes)
 	})
 	now, missing, _ := contents(items, outs)
-	if len(outs) == 0 { // it has run, and that is all there is
+	if len(outs) == 0 { // it has no outputs, and it has run
 		now, missing, err = nil, "", nil
 	}
 	if err != nil || missing != "" || !slices.Equal(now, was.Outs) {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		return false, nil // it was removed or is damaged: it is made again
+		return false, nil // removed or damaged: run the stage again
 	}
 	v.Do, v.Why = groups.Reuse, ""
 	v.Of.From, v.Of.Product = was.Job, was.Product
 	return true, nil
 }
 
-// keep finds out what a stage has made.
+// keep computes the outputs of a stage.
 func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) error {
 	stage := &s.Pipeline.Stages[v.Of.Stage]
 	if len(stage.Outs) == 0 {

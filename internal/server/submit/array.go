@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// ofGroup is the field by which a submission is a group of jobs, "" for one job.
+// ofGroup returns the field that makes a submission a group of jobs; "" for one job.
 func ofGroup(b api.Submission) string {
 	switch {
 	case b.Pipeline != nil:
@@ -31,10 +31,10 @@ func ofGroup(b api.Submission) string {
 	return ""
 }
 
-// Group submits a job as an array or as a study, or stages as a pipeline.
+// Group submits a job as an array or a study, or stages as a pipeline.
 func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
-	if !ok || d.crowded(w, r) {
+	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
 	if b.Pipeline != nil {
@@ -45,7 +45,7 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	}
 	terms, field, err := termsOf(b)
 	if err == nil && b.From != "" {
-		field, err = "from", fmt.Errorf("the members of a group begin from nothing: submit a job of its own from %s", b.From)
+		field, err = "from", fmt.Errorf("a group cannot start from a checkpoint: submit a single job from %s", b.From)
 	}
 	if err != nil {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "the "+ofGroup(b)+" is not valid", "correct "+field, err)
@@ -61,11 +61,11 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// termsOf are the terms of the group that a submission asks for, as far as its job does not say them.
+// termsOf returns the terms of the submitted group, without those in its job file.
 func termsOf(b api.Submission) (t core.GroupTerms, field string, err error) {
 	switch {
 	case (b.Study != nil || b.Pipeline != nil) && b.Array != "" || b.Study != nil && b.Pipeline != nil:
-		return t, "array", errors.New("it is two of array, study and pipeline: leave the others out")
+		return t, "array", errors.New("the submission has more than one of array, study and pipeline: send one of them")
 	case b.Pipeline != nil:
 		return pipelineTerms(b.Pipeline)
 	case b.Study != nil:
@@ -76,7 +76,7 @@ func termsOf(b api.Submission) (t core.GroupTerms, field string, err error) {
 	return t, "array", err
 }
 
-// openGroup gives a group a name, keeps its work folder, lets it in and writes it.
+// openGroup names a group, stores its work folder, and opens it in the log.
 func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
 	no *reply.Refusal) {
 	id, done, err := d.name(r.Context(), j.Name)
@@ -94,23 +94,14 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	if unfit := fits(&t, j); unfit != nil {
 		return id, unfit
 	}
-	var specs []json.RawMessage
-	run := &t
-	if t.Pipeline != nil {
-		if specs, no = d.stageJobs(b, j, &t); no != nil {
-			return id, no
-		}
-		if b.Pipeline.Schedule != nil {
-			run = new(t)
-			if t, no = d.scheduled(run, b.Pipeline.Schedule); no != nil {
-				return id, no
-			}
-		}
+	run, specs, no := d.runOf(b, j, &t)
+	if no != nil {
+		return id, no
 	}
 	if t.After, no = d.after(r, b.After); no != nil {
 		return id, no
 	}
-	member.Budget, member.HasBudget = core.Terms{}.Budget, false // each gets its share
+	member.Budget, member.HasBudget = core.Terms{}.Budget, false // each member gets its share
 	c := auth.CallerOf(r)
 	e := d.Gate.Event(r, core.GroupOpened{Group: id, Terms: t, Spec: b.Spec, Specs: specs})
 	e.Key = b.Key
@@ -118,12 +109,12 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		no = d.wouldRefuse(c, e)
 	}
 	if no == nil {
-		no = d.keepWork(r, id, j.Team, b)
+		no = d.storeWork(r, id, j.Team, b)
 	}
 	if no == nil && run.Pipeline != nil {
-		no = d.absent(id, b, run)
+		no = d.checkInputs(id, b, run)
 	}
-	lost := false // whether it will be there nobody knows
+	lost := false // the outcome of the write is unknown
 	if no == nil {
 		auth.CallOf(r).Act.Detail = fingerprint(b)
 		if err := d.Gate.Propose(r, id, e); err != nil {
@@ -132,13 +123,28 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		}
 	}
 	if no != nil && !lost {
-		_ = d.Uploads.Store.Drop(id) // the next of that name takes its place else
+		_ = d.Uploads.Store.Drop(id) // on an error, the next submission of that name replaces it
 		d.Forget(id)
 	}
 	return id, no
 }
 
-// after reads the dependencies of a submission. It leaves out those that are met already.
+// runOf returns the terms of a single run of a group, and the job files of a pipeline's stages. The run of a pipeline
+// without a schedule, and of any other group, is the group t itself; with a schedule t becomes the schedule.
+func (d *Desk) runOf(b api.Submission, j spec.Job, t *core.GroupTerms) (run *core.GroupTerms, specs []json.RawMessage,
+	no *reply.Refusal) {
+	if t.Pipeline == nil {
+		return t, nil, nil
+	}
+	if specs, no = d.stageJobs(b, j, t); no != nil || b.Pipeline.Schedule == nil {
+		return t, specs, no
+	}
+	run = new(*t)
+	*t, no = d.scheduled(run, b.Pipeline.Schedule)
+	return run, specs, no
+}
+
+// after parses the dependencies of a submission. It omits those that are met.
 func (d *Desk) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
 	wrong := func(format string, a ...any) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after",

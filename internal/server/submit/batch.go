@@ -22,10 +22,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// maxBatch is how many jobs are submitted at once at most.
+// maxBatch bounds the jobs of one batch.
 const maxBatch = 1000
 
-// used returns which keys were used before, each with the event that carries it.
+// used returns the keys that were used before, each with its event.
 func (d *Desk) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -42,8 +42,7 @@ func unread(err error) *reply.Refusal {
 		Fix: "submit it again with the same key", Err: err}
 }
 
-// earlier returns the job of a submission whose key the event seq carries, where it
-// asks for the same.
+// earlier returns the job of a submission whose key is in event seq, if both request the same.
 func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
 	records, err := d.Log.Records(ctx, seq-1, 2)
 	var first, next core.Event
@@ -64,13 +63,13 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 			Fix: "send another key"}
 	}
 	same := false
-	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
+	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // its act follows it
 		a, ok := next.Body.(core.Audited)
-		if alone := ok && a.Act.Object == name && strings.HasPrefix(a.Act.Detail, asksFor); alone {
+		if alone := ok && a.Act.Object == name && strings.HasPrefix(a.Act.Detail, fingerprintPrefix); alone {
 			same = a.Act.Detail == fingerprint(b)
-		} else { // one of a batch, which has its job file and nothing besides
-			sent, err := json.Marshal(b.Spec) // as the log has it
-			same = err == nil && bytes.Equal(sent, text) && !besides(b)
+		} else { // from a batch: such a job has a job file only
+			sent, err := json.Marshal(b.Spec) // in the form of the log
+			same = err == nil && bytes.Equal(sent, text) && !hasExtras(b)
 		}
 	}
 	if !same {
@@ -81,20 +80,20 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 	return name, nil
 }
 
-// besides reports whether a submission has more than a job file.
-func besides(b api.Submission) bool {
+// hasExtras reports whether a submission has more than a job file.
+func hasExtras(b api.Submission) bool {
 	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets)+len(b.Shell) > 0
 }
 
-// hiddenKey refuses a key whose job its sender may not see any more.
+// hiddenKey returns the refusal of a key whose job the caller may no longer see.
 func hiddenKey(field string) *reply.Refusal {
 	return &reply.Refusal{Status: http.StatusConflict, Field: field,
 		Title: "the key was used before, for a job of a team that you do not see any more",
 		Fix:   "send another key with another submission"}
 }
 
-// again answers a submission whose key was used before: with its job where it
-// asks for the same, else with a conflict.
+// again answers a submission whose key was used before: with its job if both request the same, otherwise with a
+// conflict.
 func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
 	seen, no := d.used(r.Context(), b.Key)
 	if no != nil {
@@ -116,12 +115,12 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 		hiddenKey("key").Answer(w)
 		return true
 	}
-	auth.CallOf(r).Written = true // the first time
+	auth.CallOf(r).Written = true // recorded the first time
 	reply.JSON(w, v)
 	return true
 }
 
-// seen is the job or the group of that name as the caller sees it, where they may.
+// seen returns the named job or group if the caller may see it.
 func (d *Desk) seen(c identity.Caller, name string, group bool) (v any, ok bool) {
 	if group {
 		return d.Groups.Visible(c, name)
@@ -129,11 +128,10 @@ func (d *Desk) seen(c identity.Caller, name string, group bool) (v any, ok bool)
 	return d.Jobs.Visible(c, name)
 }
 
-// Many submits many jobs in one transaction. What is wrong with one of them
-// is wrong with all.
+// Many submits many jobs in one transaction. An error in one refuses all.
 func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	list, ok := reply.Body[[]api.Submission](w, r)
-	if !ok || d.crowded(w, r) {
+	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
 	if len(list) == 0 || len(list) > maxBatch {
@@ -145,7 +143,7 @@ func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	keys, twice := keysOf(list)
+	keys, twice := sortedKeys(list)
 	if twice {
 		title := "two jobs of the batch have the same key"
 		reply.FieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
@@ -170,9 +168,8 @@ func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, b.shown())
 }
 
-// keysOf are the keys of a batch, in one order, so that two batches never wait for
-// each other; twice: one stands there more than once.
-func keysOf(list []api.Submission) (keys []string, twice bool) {
+// sortedKeys returns the keys of a batch, sorted, so that two batches cannot deadlock. twice reports a repeated key.
+func sortedKeys(list []api.Submission) (keys []string, twice bool) {
 	for _, b := range list {
 		if b.Key != "" {
 			keys = append(keys, b.Key)
@@ -182,17 +179,17 @@ func keysOf(list []api.Submission) (keys []string, twice bool) {
 	return keys, len(slices.Compact(slices.Clone(keys))) < len(keys)
 }
 
-// batch is a batch that is being submitted.
+// batch is the submission of a batch.
 type batch struct {
 	d    *Desk
 	r    *http.Request
 	list []api.Submission
 	jobs []spec.Job
 	ids  []string
-	held []func() // what else would be done with its keys and names meanwhile waits for these
+	held []func() // release the locks on its keys and names
 
 	events []core.Event
-	all    hash.Hash // of what is asked for
+	all    hash.Hash // hash over all requests
 }
 
 func (b *batch) release() {
@@ -201,7 +198,7 @@ func (b *batch) release() {
 	}
 }
 
-// make makes the events of those that are not there yet; seen are the keys that are.
+// make builds the events of the new jobs; seen are the keys of earlier ones.
 func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 	if no := b.d.Settled(b.r.Context()); no != nil {
 		return no
@@ -217,7 +214,7 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 		}
 		no := b.d.proven(b.r.Context(), auth.CallerOf(b.r), b.list[i], b.jobs[i])
 		if no == nil {
-			no = b.d.unsold(b.list[i], b.jobs[i])
+			no = b.d.checkOffers(b.list[i], b.jobs[i])
 		}
 		if no != nil {
 			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
@@ -230,7 +227,7 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 	return nil
 }
 
-// again takes a job that was submitted before.
+// again adds a job that was submitted before.
 func (b *batch) again(i int, seq uint64) *reply.Refusal {
 	field := fmt.Sprintf("[%d].key", i)
 	id, no := b.d.earlier(b.r.Context(), b.list[i], seq)
@@ -245,7 +242,7 @@ func (b *batch) again(i int, seq uint64) *reply.Refusal {
 	return nil
 }
 
-// one takes a new job.
+// one adds a new job.
 func (b *batch) one(i int, now time.Time) (no *reply.Refusal) {
 	id, done, err := b.d.name(b.r.Context(), b.jobs[i].Name)
 	if err != nil {
@@ -266,16 +263,15 @@ func (b *batch) one(i int, now time.Time) (no *reply.Refusal) {
 	return nil
 }
 
-// submit writes the events with one act for all: it stands behind them in their
-// transaction, and each names who sent it.
+// submit writes the events and then one act for all, in one transaction. Each event names its submitter.
 func (b *batch) submit() *reply.Refusal {
 	n := len(b.events)
 	if n == 0 {
-		auth.CallOf(b.r).Written = true // the first time
+		auth.CallOf(b.r).Written = true // recorded the first time
 		return nil
 	}
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
-	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
+	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, fingerprintPrefix, b.all.Sum(nil)[:8])
 	err := b.d.Gate.ProposeWith(b.r, first, detail, b.events...)
 	if err != nil {
 		no := budgets.Denied(auth.CallerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
@@ -288,10 +284,10 @@ func (b *batch) submit() *reply.Refusal {
 	return nil
 }
 
-// shown are the jobs of the batch as people see them.
+// shown returns the jobs of the batch as the API shows them.
 func (b *batch) shown() []api.Job {
 	shown := make([]api.Job, len(b.ids))
-	var archived []int // of a batch that was sent before
+	var archived []int // of an earlier submission
 	b.d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		for i, id := range b.ids {
 			if j, ok := m.Job(id); ok {
@@ -308,8 +304,8 @@ func (b *batch) shown() []api.Job {
 	return shown
 }
 
-// readBatch returns the job files of a batch, or answers what is wrong with one.
-// Keys become the caller's own.
+// readBatch returns the job files of a batch, or answers what is wrong with one. It prefixes keys with the caller's
+// name.
 func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
 	c := auth.CallerOf(r)
 	jobs := make([]spec.Job, len(list))
@@ -321,13 +317,13 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 		case ofGroup(*b) != "":
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: ofGroup(*b),
 				Title: "a group of jobs is in the batch", Fix: "submit it alone, with POST /v1/groups"}
-		case besides(*b):
+		case hasExtras(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
 		case len(j.Inherit) > 0:
-			no = shellOf(r, *b, j)
-		case d.keepsElsewhere(c, j) != nil:
-			no = d.keepsElsewhere(c, j)
+			no = checkShell(r, *b, j)
+		case d.checkStore(c, j) != nil:
+			no = d.checkStore(c, j)
 		case wrongKey(b.Key) != "":
 			no = &reply.Refusal{Status: http.StatusBadRequest, Field: "key", Title: wrongKey(b.Key),
 				Fix: "send a random one of 24 digits"}
@@ -338,11 +334,11 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 			return nil, false
 		}
 		var ok bool
-		if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+		if j.Team, j.Project, ok = d.ownerOf(w, c, j); !ok {
 			return nil, false
 		}
 		if b.Key != "" && c.Token != "" {
-			b.Key = c.User + "/" + b.Key // as with one job
+			b.Key = c.User + "/" + b.Key // as for single jobs
 		}
 		jobs[i] = j
 	}

@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// crowded answers who submits where the log has so little room left that it is kept
-// for the jobs that are there. With PostgreSQL the log lies on another disk.
-func (d *Desk) crowded(w http.ResponseWriter, r *http.Request) bool {
+// refuseWhenFull refuses submissions while the log has so little room left that it is reserved for existing jobs. With
+// PostgreSQL, the log is on another disk.
+func (d *Desk) refuseWhenFull(w http.ResponseWriter, r *http.Request) bool {
 	if !d.LogHere {
 		return false
 	}
@@ -17,7 +17,7 @@ func (d *Desk) crowded(w http.ResponseWriter, r *http.Request) bool {
 	if err == nil {
 		return false
 	}
-	auth.CallOf(r).Written = true // on record it would take of the room
+	auth.CallOf(r).Written = true // a record would use that room
 	w.Header().Set("Retry-After", "5")
 	reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
 		"make room on it and submit again with the same key: the jobs that are there go on", err)

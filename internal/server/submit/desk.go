@@ -1,5 +1,5 @@
-// Package submit takes jobs in: it reads their files, places them with a team, keeps their work folders and
-// secrets, and hands them to the core, each once.
+// Package submit accepts jobs: it reads their files, assigns them to a team, stores their work folders and secrets,
+// and passes each to the core once.
 package submit
 
 import (
@@ -20,18 +20,18 @@ import (
 	"scrimp/internal/store"
 )
 
-// Log is asked for submissions of before.
+// Log finds earlier submissions.
 type Log interface {
 	Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error)
 	Records(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 }
 
-// Desk is where jobs are submitted.
+// Desk accepts submissions.
 type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Log     Log
-	LogHere bool   // the log lies on the data folder's disk
+	LogHere bool   // the log is on the data folder's disk
 	Dir     string // the data folder
 	Room    disk.Room
 	Turns   *turn.Turns
@@ -41,12 +41,12 @@ type Desk struct {
 	Kept    *kept.Kept
 	Jobs    *jobs.Desk
 	Groups  *groups.Desk
-	// Quota takes room for the work folder of a job of a team, or says why there is none.
+	// Quota reserves space for the work folder of a team's job, or returns why there is none.
 	Quota   func(ctx context.Context, team, job string) error
-	Settled func(ctx context.Context) *reply.Refusal // why the limits are not those in force, nil: they are
-	Forget  func(job string)                         // drops the secrets of a job
+	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
+	Forget  func(job string)                         // deletes the secrets of a job
 
-	naming  sync.Mutex      // guards what follows
-	named   map[string]bool // names of submissions in work
-	numbers map[string]int  // by name of a job: the lowest number that may be free
+	naming  sync.Mutex      // guards the fields below
+	named   map[string]bool // names of submissions in progress
+	numbers map[string]int  // by job name: the lowest number that may be free
 }

@@ -21,16 +21,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// shellOf refuses what of the submitter's shell is missing, or is not to be there.
-func shellOf(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
+// checkShell refuses a submission with missing or unexpected shell variables.
+func checkShell(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
 	return jobs.Shell(auth.BySocket(r), b.Shell, j.Inherit)
 }
 
-// unsold refuses a job that is held to engines which are not there; and one whose accelerator nothing for sale
-// has, whose model nothing holds, whose image nothing takes, or of whose machines nothing has so many at once,
-// unless its sender accepts that it waits.
-func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
-	if no := d.nowhere(j); no != nil {
+// checkOffers refuses a job that is restricted to unknown engines. Unless the caller accepts a wait, it also refuses a
+// job that no present offer fits: accelerator, memory for its model, image, or the number of machines at once.
+func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
+	if no := d.checkEngines(j); no != nil {
 		return no
 	}
 	fewest := j.FewestNodes()
@@ -40,7 +39,7 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 	n := terms.Need(j)
 	needs := []struct {
 		met func(*market.Offer) bool
-		no  *reply.Refusal // where nothing meets it
+		no  *reply.Refusal // the refusal if no offer fits
 	}{
 		{n.Accelerated, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "resources.accelerator",
 			Title: "nothing for sale has the accelerator " + j.Resources.Accelerator,
@@ -58,7 +57,7 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 				"engines.yaml; with accept_wait (scrimp run --force) the job waits until something runs it"}},
 	}
 	d.Control.Read(func(m *core.Machine) {
-		sale := m.State().Sale() // empty where the server has just begun: nobody knows yet
+		sale := m.State().Sale() // empty if the server has just started and knows no offers yet
 		for _, need := range needs {
 			met := func(l *state.Listing) bool { return need.met(l.Offer()) }
 			if len(sale) > 0 && !slices.ContainsFunc(sale, met) {
@@ -76,9 +75,9 @@ func (d *Desk) unsold(b api.Submission, j spec.Job) (no *reply.Refusal) {
 	return no
 }
 
-// nowhere refuses a job that is held to engines, or zones of them, that are not there. An engine that is made known
-// later needs a server that is started anew, so that waiting for it is no way out.
-func (d *Desk) nowhere(j spec.Job) *reply.Refusal {
+// checkEngines refuses a job that is restricted to unknown engines or zones. A new engine needs a restart of the
+// server, so waiting would not help.
+func (d *Desk) checkEngines(j spec.Job) *reply.Refusal {
 	if !slices.ContainsFunc(j.AnyOf, func(v spec.Variant) bool { return v.Engine != "" }) {
 		return nil
 	}
@@ -95,13 +94,13 @@ func (d *Desk) nowhere(j spec.Job) *reply.Refusal {
 		}
 	})
 	if list := terms.Unknown(j, engines, sold); len(list) > 0 {
-		return notValid(list)
+		return invalidJob(list)
 	}
 	return nil
 }
 
-// atOnce is how many machines that do the work one offer has at most; false where one has no limit, or
-// where none does it.
+// atOnce returns the highest number of suitable machines that one offer has; false if one has no limit or none is
+// suitable.
 func atOnce(n *plan.Need, sale []*state.Listing) (most int, limited bool) {
 	for _, l := range sale {
 		if !n.Equipped(l.Plan()) {
@@ -116,8 +115,9 @@ func atOnce(n *plan.Need, sale []*state.Listing) (most int, limited bool) {
 	return most, limited
 }
 
-// keepsElsewhere refuses a job that names a store which the server is not to open, or its machines with its keys.
-func (d *Desk) keepsElsewhere(c identity.Caller, j spec.Job) *reply.Refusal {
+// checkStore refuses a job with a checkpoint store that the server, or its machines with the server's keys, may
+// not open.
+func (d *Desk) checkStore(c identity.Caller, j spec.Job) *reply.Refusal {
 	if d.Kept.Stores.OfJob(c.User, j.Checkpoint.Store) {
 		return nil
 	}
@@ -125,17 +125,17 @@ func (d *Desk) keepsElsewhere(c identity.Caller, j spec.Job) *reply.Refusal {
 		Title: "jobs of this server may not keep checkpoints there", Fix: d.Kept.Stores.Fix()}
 }
 
-// maxKey is how many bytes the key of a submission has at most.
+// maxKey bounds the key of a submission, in bytes.
 const maxKey = 255
 
-// wrongKey says what is wrong with the key of a submission, "" for nothing. A
-// database keeps keys as text, and not every one takes every byte in it.
+// wrongKey returns what is wrong with the key of a submission; "": nothing. Databases store keys as text, and some
+// do not accept all bytes.
 func wrongKey(key string) string {
 	switch {
 	case len(key) > maxKey:
 		return fmt.Sprintf("the key is longer than %d bytes", maxKey)
 	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
-		return "the key holds bytes that are no text"
+		return "the key contains bytes that are not text"
 	}
 	return ""
 }

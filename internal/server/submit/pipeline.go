@@ -22,8 +22,8 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-// ofPipeline gives the job file of a pipeline as a whole a command: it says the name, the owner and the budget, and
-// runs nothing.
+// ofPipeline sets a placeholder command in the job file of a whole pipeline, which only names the pipeline, its
+// owner and its budget.
 func ofPipeline(b *api.Submission) *reply.Refusal {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(b.Spec, &fields); err != nil {
@@ -37,11 +37,11 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 		}
 	}
 	fields["command"] = json.RawMessage(`"true"`)
-	b.Spec, _ = json.Marshal(fields) // of JSON
+	b.Spec, _ = json.Marshal(fields) // marshaling raw JSON cannot fail
 	return nil
 }
 
-// pipelineTerms are the terms of a pipeline without those of its stages.
+// pipelineTerms returns the terms of a pipeline without those of its stages.
 func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
 	t = core.GroupTerms{Kind: groups.Pipeline, AtOnce: b.AtOnce}
 	if b.AtOnce < 1 || b.AtOnce > 1000 {
@@ -50,9 +50,12 @@ func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error)
 	var stages []pipeline.Stage
 	for _, s := range b.Stages {
 		x := pipeline.Stage{Name: s.Name, After: s.After, Deps: s.Deps, Outs: s.Outs, Metrics: s.Metrics, Params: s.Params,
-			Always: s.Always}
+			Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
 		if s.Gate != nil {
 			x.Gate = new(pipeline.Gate(*s.Gate))
+		}
+		for _, g := range s.Gates {
+			x.Gates = append(x.Gates, pipeline.Gate(g))
 		}
 		stages = append(stages, x)
 	}
@@ -70,8 +73,8 @@ func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error)
 	return t, "", err
 }
 
-// stageJobs adds what the stages of a pipeline do to its terms, and returns their job files. What the pipeline says of
-// its owner is its stages' too.
+// stageJobs adds the stages of a pipeline to its terms, and returns their job files. The stages have the owner of
+// the pipeline.
 func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (specs []json.RawMessage,
 	no *reply.Refusal) {
 	byName := map[string]int{}
@@ -88,10 +91,10 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		}
 		j, no := d.jobOf(&one)
 		if no == nil {
-			no = unfitStage(j)
+			no = checkStage(j)
 		}
 		if no == nil {
-			no = d.unsold(one, j)
+			no = d.checkOffers(one, j)
 		}
 		if no != nil {
 			no.Field = fmt.Sprintf("pipeline.stages[%d].job.%s", i, no.Field)
@@ -118,8 +121,8 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 	return specs, nil
 }
 
-// unfitStage says why a job cannot be a stage.
-func unfitStage(j spec.Job) *reply.Refusal {
+// checkStage returns why a job cannot be a stage; nil: it can.
+func checkStage(j spec.Job) *reply.Refusal {
 	no := func(field, title, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
 	}
@@ -134,26 +137,26 @@ func unfitStage(j spec.Job) *reply.Refusal {
 	return nil
 }
 
-// inherited names the values that programs inherit from the submitter's shell, so that nobody can try values until one
-// fits; "" where there are none.
+// inherited returns a keyed digest of the values that programs inherit from the submitter's shell; "": none. The key
+// keeps readers of the log from testing guesses of the values.
 func (d *Desk) inherited(b api.Submission, whole spec.Job) string {
 	if len(whole.Inherit) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(b.Shell) // of strings
+	text, _ := json.Marshal(b.Shell) // marshaling strings cannot fail
 	sum := hmac.New(sha256.New, []byte(d.Gate.Owner))
 	sum.Write(text)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// absent says which input of a stage is neither in the work folder nor made by a stage.
-func (d *Desk) absent(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
+// checkInputs refuses a pipeline with a stage input that is neither in the work folder nor an output of a stage.
+func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
 	items, err := d.Uploads.Store.Items(id)
 	if err != nil {
 		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the work folder was not read", Err: err,
 			Fix: "submit it again"}
 	}
-	made, above := map[string]bool{}, map[string]bool{} // paths that stages make, and the folders that these lie in
+	made, above := map[string]bool{}, map[string]bool{} // outputs of stages, and their parent folders
 	for i := range t.Pipeline.Stages {
 		for _, o := range t.Pipeline.Stages[i].Outs {
 			made[o] = true
@@ -182,7 +185,7 @@ func (d *Desk) absent(id string, b api.Submission, t *core.GroupTerms) *reply.Re
 	return nil
 }
 
-// programOf is the digest of what of a job decides on its outputs beside its inputs.
+// programOf returns a digest of the parts of a job, other than its inputs, that determine its outputs.
 func programOf(j spec.Job, inherited string) (string, *reply.Refusal) {
 	text, err := json.Marshal(struct {
 		Command, Setup, Image, Inherited string
@@ -196,7 +199,7 @@ func programOf(j spec.Job, inherited string) (string, *reply.Refusal) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// scheduled are the terms of a schedule whose runs have these terms.
+// scheduled returns the terms of a schedule with runs of the given terms.
 func (d *Desk) scheduled(run *core.GroupTerms, b *api.Schedule) (t core.GroupTerms, no *reply.Refusal) {
 	y := schedule.Spec{Cron: b.Cron, Zone: b.Zone, Runs: b.Runs, NoCatchUp: b.NoCatchUp}
 	if b.Until != nil {
@@ -225,7 +228,7 @@ func (d *Desk) scheduled(run *core.GroupTerms, b *api.Schedule) (t core.GroupTer
 	return t, nil
 }
 
-// fitsPipeline says why a job file cannot be that of a pipeline as a whole.
+// fitsPipeline returns why a job file cannot be that of a whole pipeline; nil: it can.
 func fitsPipeline(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	no := func(field, title, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}

@@ -18,16 +18,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// How far back runs of a name are looked for: among so many jobs, for so many runs, as
-// scrimp check does.
+// Limits of the search for earlier runs of a name: jobs to search and runs to find, as for scrimp check.
 const (
 	earlierJobs     = 20_000
-	earlierArchived = 2_000 // which are read from the log
+	earlierArchived = 2_000 // read from the log
 	earlierRuns     = 5
 )
 
-// proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
-// the client does not accept that. A market that runs faster than the wall risks nothing.
+// proven refuses a long run on spot if no earlier run has shown that its checkpoints work, unless the client accepts
+// that. A simulated clock that is faster than real time risks nothing.
 func (d *Desk) proven(ctx context.Context, c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
 	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || d.Control.Clock().Speed != 1 {
 		return nil
@@ -46,8 +45,7 @@ func (d *Desk) proven(ctx context.Context, c identity.Caller, b api.Submission, 
 	return nil
 }
 
-// runsOf are the newest runs of a name that are over and that the caller sees, with what they
-// prove of their checkpoints.
+// runsOf returns the newest finished runs of a name that the caller sees, with the evidence about their checkpoints.
 func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs []check.Run, err error) {
 	seen := 0
 	enough := func() bool { seen++; return seen > earlierJobs || len(runs) == earlierRuns }
@@ -73,7 +71,8 @@ func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs
 	return runs, nil
 }
 
-// resumesOf are the times from a machine to a program that went on from a checkpoint and came further.
+// resumesOf returns the times from the grant of a machine to the start of a program that resumed from a checkpoint
+// and made progress.
 func resumesOf(j *core.Job) (list []time.Duration) {
 	for _, a := range j.Attempts() {
 		if !a.Started().IsZero() && a.Restored() != "" && a.Step() > a.First() {

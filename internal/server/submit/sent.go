@@ -19,15 +19,15 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// howToSend is the fix where a submission has no job file that can be read.
+// howToSend is the fix for a submission without a readable job file.
 const howToSend = "send the job file as an object in spec, or alone as YAML with Content-Type: application/yaml; " +
 	"GET /v1/openapi.json has examples"
 
-// yamlTypes are the media types of YAML.
+// yamlTypes lists the media types of YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/vnd.yaml"}
 
-// sent reads a submission: a JSON object, or the job file alone as YAML, whose key is a header. What else is said
-// with the job may stand in the query of both.
+// sent parses a submission: a JSON object, or the bare job file as YAML with the key in a header. Both may set
+// further fields in the query.
 func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 	text, ok := reply.Text(w, r, bound.Body(reflect.TypeFor[api.Submission]()))
 	if !ok {
@@ -35,11 +35,11 @@ func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if slices.Contains(yamlTypes, kind) {
-		b.Spec, _ = json.Marshal(string(text)) // of a string, which cannot fail
+		b.Spec, _ = json.Marshal(string(text)) // marshaling a string cannot fail
 	} else if b, ok = reply.Decode[api.Submission](w, text, howToSend); !ok {
 		return b, false
 	}
-	if field := asked(r.URL.Query(), &b); field != "" {
+	if field := parseQuery(r.URL.Query(), &b); field != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, "the query says "+field+"="+r.URL.Query().Get(field),
 			"write "+field+"=1, or leave it out", nil)
 		return b, false
@@ -47,8 +47,8 @@ func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 	return b, true
 }
 
-// asked takes over what the query says. wrong is a parameter that is neither set nor not.
-func asked(q url.Values, b *api.Submission) (wrong string) {
+// parseQuery sets the fields that the query has. wrong is a flag in it that is neither true nor false.
+func parseQuery(q url.Values, b *api.Submission) (wrong string) {
 	for name, to := range map[string]*string{"work": &b.Work, "rerun": &b.Rerun, "from": &b.From} {
 		if q.Has(name) {
 			*to = q.Get(name)
@@ -66,8 +66,8 @@ func asked(q url.Values, b *api.Submission) (wrong string) {
 	return wrong
 }
 
-// jobOf reads the job file of a submission, or says which field of it is wrong. The submission then has it in
-// the form of the log, however it was written.
+// jobOf parses the job file of a submission, or returns which field is wrong. It replaces the job file in the
+// submission with its canonical form for the log.
 func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	if len(b.Spec) == 0 || string(b.Spec) == "null" {
 		return spec.Job{}, &reply.Refusal{Status: http.StatusBadRequest, Field: "spec", Title: "the submission has no job",
@@ -75,7 +75,7 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	}
 	j, err := d.read(b)
 	if err != nil {
-		return j, notValid(err)
+		return j, invalidJob(err)
 	}
 	if err := measured.Sound(j.Model); err != nil && j.Model.Named() {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
@@ -92,7 +92,7 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	return j, nil
 }
 
-// read reads the job file as people write it: an object, or a string that holds the YAML text.
+// read parses the job file as users write it: an object, or a string with YAML text.
 func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
 	name := ""
 	if b.Folder != "" {
@@ -107,8 +107,8 @@ func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
 	return j, err
 }
 
-// notValid is the refusal of a job file, with what the commands say of it.
-func notValid(err error) *reply.Refusal {
+// invalidJob returns the refusal of a job file, with the same messages as the commands.
+func invalidJob(err error) *reply.Refusal {
 	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Title: "the job is not valid",
 		Fix: "fix the fields that are named", Err: err}
 	var list spec.Problems
@@ -122,8 +122,8 @@ func notValid(err error) *reply.Refusal {
 	first := list[0]
 	if first.Field != "" {
 		no.Field = first.Field
-	} else { // of the text, not of a field
-		no.Status, no.Title = http.StatusBadRequest, "the job is not in the form of a job file"
+	} else { // an error of the whole text, not of a field
+		no.Status, no.Title = http.StatusBadRequest, "the job does not have the form of a job file"
 	}
 	if no.Line = first.Line; len(list) == 1 && first.Fix != "" {
 		no.Fix = first.Fix

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// studyTerms are the terms of a study.
+// studyTerms returns the terms of a study.
 func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 	s := &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
 		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, Final: b.Final}
@@ -37,7 +37,7 @@ func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 	return t, "study.searcher", err
 }
 
-// fits says why a job cannot be the trials of a study, or a pipeline as a whole.
+// fits returns why a job cannot be the trial of a study or a whole pipeline; nil: it can.
 func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	if t.Pipeline != nil {
 		return fitsPipeline(t, j)
@@ -52,7 +52,7 @@ func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	case !t.HasBudget || t.Budget.IsZero():
 		return no("budget", "a study needs a budget", "write how much the whole search may cost, as budget: $25")
 	case j.Metric.Name != t.Study.Metric:
-		return no("metric.name", fmt.Sprintf("the study searches for %q, and the job is judged by %q", t.Study.Metric,
+		return no("metric.name", fmt.Sprintf("the study optimizes %q, but the metric of the job is %q", t.Study.Metric,
 			j.Metric.Name), "name the same metric in both")
 	case (j.Metric.Goal == "maximize") != t.Study.Maximize:
 		return no("metric.goal", "the study and the job have different goals", "write the same goal in both")

@@ -27,7 +27,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// terms are the terms of a job that begins now, as this installation's.
+// terms returns the terms of a job that is submitted now to this installation.
 func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 	t := terms.Of(j, now, d.Control.Clock().Stretch)
 	t.Owner.Tenant = d.Control.Tenant()
@@ -37,7 +37,7 @@ func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 // One submits a job.
 func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	b, ok := sent(w, r)
-	if !ok || d.crowded(w, r) {
+	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
 	if field := ofGroup(b); field != "" {
@@ -54,26 +54,26 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// take takes a submission in, where nothing is wrong with it and its key was not used before, or answers.
+// take validates a submission and passes it to in, unless its key was used before. Otherwise it answers the request.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	in func(*http.Request, api.Submission, spec.Job) (string, *reply.Refusal)) (id string, ok bool) {
 	j, no := d.jobOf(&b)
 	if no == nil {
-		no = shellOf(r, b, j)
+		no = checkShell(r, b, j)
 	}
 	if no != nil {
 		no.Answer(w)
 		return "", false
 	}
 	c := auth.CallerOf(r)
-	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+	if j.Team, j.Project, ok = d.ownerOf(w, c, j); !ok {
 		return "", false
 	}
-	if no = d.keepsElsewhere(c, j); no != nil {
+	if no = d.checkStore(c, j); no != nil {
 		no.Answer(w)
 		return "", false
 	}
-	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b, j.Team) {
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.mayTake(w, r, b, j.Team) {
 		return "", false
 	}
 	if b.Key, ok = keyOf(w, r, b.Key); !ok {
@@ -86,7 +86,7 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 		}
 	}
 	if no = d.proven(r.Context(), c, b, j); no == nil {
-		no = d.unsold(b, j)
+		no = d.checkOffers(b, j)
 	}
 	if no == nil {
 		id, no = in(r, b, j)
@@ -98,7 +98,8 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	return id, true
 }
 
-// keyOf is the caller's own key of a submission, "" for none, or it answers what is wrong with it.
+// keyOf returns the key of a submission with the caller's name as prefix, or "" for none. If the key is wrong, it
+// answers that.
 func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok bool) {
 	key = cmp.Or(r.Header.Get("Idempotency-Key"), sent)
 	if wrong := wrongKey(key); wrong != "" {
@@ -106,12 +107,12 @@ func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok 
 		return "", false
 	}
 	if c := auth.CallerOf(r); key != "" && c.Token != "" {
-		key = c.User + "/" + key // keys of others say nothing of theirs
+		key = c.User + "/" + key // keys of other users are separate
 	}
 	return key, true
 }
 
-// takeIn gives the job a name, keeps its work folder, lets it in and writes it.
+// takeIn names the job, stores its work folder, and submits it to the core.
 func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
 	id, done, err := d.name(r.Context(), j.Name)
 	if err != nil {
@@ -126,15 +127,15 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 	e := core.Event{At: now, Schema: core.Schema, Tenant: d.Control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
 	if no = d.Settled(r.Context()); no == nil && (b.From != "" || b.Folder != "") {
 		e.Body = body
-		no = d.wouldRefuse(c, e) // what is refused copies nothing
+		no = d.wouldRefuse(c, e) // a refused job need not copy its checkpoint
 	}
 	if no == nil {
-		no = d.keepWork(r, id, j.Team, b)
+		no = d.storeWork(r, id, j.Team, b)
 	}
 	if no == nil && b.From != "" {
 		body.From, no = d.Kept.Seed(r.Context(), id, c.User, j, b.From)
 	}
-	lost := false // whether it will be there nobody knows
+	lost := false // the outcome of the write is unknown
 	if no == nil {
 		e.Body = body
 		auth.CallOf(r).Act.Detail = fingerprint(b)
@@ -144,13 +145,13 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 		}
 	}
 	if no != nil && !lost {
-		_ = d.Uploads.Store.Drop(id) // the next of that name takes its place else
+		_ = d.Uploads.Store.Drop(id) // on an error, the next submission of that name replaces it
 		d.Forget(id)
 	}
 	return id, no
 }
 
-// wouldRefuse says why a job would not be let in as things are.
+// wouldRefuse returns why the core would refuse a job now; nil: it would not.
 func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		if why := m.Refuses(e); why != nil {
@@ -160,9 +161,9 @@ func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) 
 	return no
 }
 
-// place says whose the job is, or answers what is wrong.
-func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
-	if c.Token == "" && c.User == auth.OwnerName { // their own server: the job file says it all
+// ownerOf returns the owner of the job, or answers what is wrong.
+func (d *Desk) ownerOf(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
+	if c.Token == "" && c.User == auth.OwnerName { // on their own server, the job file decides
 		return j.Team, j.Project, true
 	}
 	var field string
@@ -179,11 +180,11 @@ func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team
 	return team, project, true
 }
 
-// takesFrom reports whether the caller may use the folder or the job that the
-// submission takes its work folder or its checkpoint from, or answers that they may not. What a team
-// has sent stays in it: who sees it may not show it to another, but for an admin of that team.
-func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
-	if b.Folder != "" && !auth.BySocket(r) { // a path here is none of theirs
+// mayTake reports whether the caller may use the folder or the job from which the submission takes its work folder
+// or checkpoint; if not, it answers that. Files stay in the team that sent them: only an admin of that team may show
+// them to another.
+func (d *Desk) mayTake(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
+	if b.Folder != "" && !auth.BySocket(r) { // only the data folder's owner may name a path of this host
 		reply.FieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
 			"upload the folder, as scrimp run does", nil)
 		return false
@@ -211,15 +212,15 @@ func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submissio
 	return true
 }
 
-// asksFor begins what a fingerprint says.
-const asksFor = "asks for "
+// fingerprintPrefix is the prefix of a fingerprint.
+const fingerprintPrefix = "asks for "
 
-// fingerprint says whether two submissions ask for the same. Values of secrets
-// are left out: who reads the audit trail could try values until one fits.
+// fingerprint identifies what a submission requests. It omits the values of secrets, because readers of the audit
+// log could test guesses.
 func fingerprint(b api.Submission) string {
 	b.Key = ""
 	names := slices.Sorted(maps.Keys(b.Secrets))
-	b.Secrets, b.Shell = nil, nil // whoever asks again may do so from another shell
+	b.Secrets, b.Shell = nil, nil // a retry may come from another shell
 	text, err := json.Marshal(struct {
 		api.Submission
 		Names []string
@@ -228,15 +229,14 @@ func fingerprint(b api.Submission) string {
 		return ""
 	}
 	sum := sha256.Sum256(text)
-	return asksFor + hex.EncodeToString(sum[:8])
+	return fingerprintPrefix + hex.EncodeToString(sum[:8])
 }
 
-// name returns a name that no job has, and takes it until done: the job's own,
-// with a number from the second on.
+// name reserves an unused name for a job until done: the job's own, with a number from the second job on.
 func (d *Desk) name(ctx context.Context, wanted string) (id string, done func(), err error) {
 	d.naming.Lock()
 	defer d.naming.Unlock()
-	first := max(1, d.numbers[wanted]) // lower ones are taken for ever, and can be very many
+	first := max(1, d.numbers[wanted]) // lower numbers stay in use, and there can be very many
 	for n, some := first, 1; id == ""; n, some = n+some, namesAtOnce {
 		taken, err := d.taken(ctx, wanted, n, some)
 		if err != nil {
@@ -265,10 +265,10 @@ func (d *Desk) name(ctx context.Context, wanted string) (id string, done func(),
 	}, nil
 }
 
-// namesAtOnce is how many names of one job are looked for at once, where its own is taken.
+// namesAtOnce is the number of candidates checked at once if the job's own name is in use.
 const namesAtOnce = 16
 
-// numbered is a job's own name, with a number from the second on.
+// numbered returns the n-th name for a job: its own, with a number from the second on.
 func numbered(wanted string, n int) string {
 	if n == 1 {
 		return wanted
@@ -276,11 +276,11 @@ func numbered(wanted string, n int) string {
 	return fmt.Sprintf("%s-%d", wanted, n)
 }
 
-// taken reports which of some names, from the n-th on, a job has, archived or not.
+// taken reports which of some names, from the n-th on, belong to a job, archived or not.
 func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []bool, err error) {
 	taken = make([]bool, some)
 	var free []string
-	d.Control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
+	d.Control.ReadUncommitted(func(m *core.Machine) { // includes names that are being written
 		for k := range taken {
 			if _, taken[k] = m.Job(numbered(wanted, n+k)); taken[k] {
 				continue
@@ -297,9 +297,9 @@ func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []b
 	return taken, err
 }
 
-// keepWork keeps the work folder, and the secrets apart from the log.
-func (d *Desk) keepWork(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
-	err := d.folderOf(r, id, b)
+// storeWork stores the work folder, and the secrets apart from the log.
+func (d *Desk) storeWork(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
+	err := d.assignFolder(r, id, b)
 	if err == nil && b.Rerun != "" {
 		if no := d.removed(r, b.Rerun); no != nil {
 			return no
@@ -323,7 +323,7 @@ func (d *Desk) keepWork(r *http.Request, id, team string, b api.Submission) *rep
 		Fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", Err: err}
 }
 
-// removed is why a job cannot run again: its work folder was removed.
+// removed refuses to rerun a job whose work folder was removed.
 func (d *Desk) removed(r *http.Request, job string) *reply.Refusal {
 	is, err := d.Kept.Removed(r.Context(), job)
 	if err != nil {
@@ -332,17 +332,17 @@ func (d *Desk) removed(r *http.Request, job string) *reply.Refusal {
 	return kept.RemovedOn(is.Work, "work folder", job, "submit it again from its folder, with scrimp run")
 }
 
-// folderOf lets the job have its work folder.
-func (d *Desk) folderOf(r *http.Request, id string, b api.Submission) error {
+// assignFolder gives the job its work folder.
+func (d *Desk) assignFolder(r *http.Request, id string, b api.Submission) error {
 	folders := d.Uploads.Store
-	err := folders.Drop(id) // of a submission that was cut short
+	err := folders.Drop(id) // left by an interrupted submission
 	switch {
 	case err != nil:
 	case b.Rerun != "":
 		of := b.Rerun
 		d.Control.Job(of, func(_ *core.Machine, j *core.Job) { of = j.Inputs() })
 		if err = folders.Again(id, of); errors.Is(err, workdir.ErrNone) {
-			err = nil // it had none
+			err = nil // the other job had none
 		}
 	case b.Folder != "":
 		err = folders.Copy(id, b.Folder, d.Dir)

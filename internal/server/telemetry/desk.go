@@ -1,4 +1,4 @@
-// Package telemetry keeps what machines are measured to do, apart from the log, and shows it.
+// Package telemetry stores the telemetry of machines, apart from the log, and shows it.
 package telemetry
 
 import (
@@ -17,37 +17,37 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// What is taken of an agent at most, and what of its clock is believed.
+// Limits on the telemetry and the clock of agents.
 const (
 	oldest    = 8 * 24 * time.Hour
 	future    = time.Minute
 	clockSlip = 20 * time.Second
-	compactAt = 720 // narrow buckets of a series that is not yet compact: two hours of them
+	compactAt = 720 // narrow buckets in a series before compaction: two hours of them
 	forget    = 10 * time.Minute
 )
 
-// Store keeps series by the name of the rank's output.
+// Store stores series by the name of the rank's output.
 type Store interface {
 	AppendSeries(ctx context.Context, attempt string, b []byte) error
 	PutSeries(ctx context.Context, attempt string, b []byte) error
 	Series(ctx context.Context, attempt string) ([]byte, error)
 }
 
-// Desk takes measurements and shows them.
+// Desk takes telemetry and shows it.
 type Desk struct {
 	Control *control.Control
 	Store   Store
 	Room    disk.Room
-	// Quota takes room for so many bytes of a job, or says why there is none.
+	// Quota reserves n bytes for a job, or returns why there is no room.
 	Quota  func(ctx context.Context, job string, n int64) error
 	Errors *slog.Logger
 
 	mu   sync.Mutex
-	by   map[string]*rank // by the name of the output
+	by   map[string]*rank // by name of the output
 	tidy time.Time
 }
 
-// rank is what is known of the series of one that is being written.
+// rank is the state of a series that is being written.
 type rank struct {
 	mu     sync.Mutex
 	loaded bool
@@ -55,7 +55,7 @@ type rank struct {
 	upTo   int64 // end of the newest bucket
 	narrow int
 	last   telemetry.Bucket
-	heard  time.Time // under the desk's lock
+	heard  time.Time // guarded by the desk's lock
 }
 
 func (d *Desk) rank(name string, now time.Time) *rank {
@@ -81,19 +81,16 @@ func (d *Desk) rank(name string, now time.Time) *rank {
 	return r
 }
 
-// Take keeps what the agent of a rank has measured, and returns up to when by the agent's clock it need not send
-// it again; 0: nothing is kept. It refuses nothing: what cannot be is left out, and where there is no room the agent
-// sends it later.
+// Take stores the telemetry from the agent of a rank. It returns the time, by the agent's clock, up to which the
+// agent need not send it again; 0: nothing is stored. It refuses nothing: it drops impossible values, and without
+// room the agent sends the telemetry later.
 func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo int64) {
 	t := report.Telemetry
 	if t == nil || len(t.Buckets) == 0 {
 		return 0
 	}
 	now := time.Now()
-	slip := int64(0)
-	if s := now.Sub(report.Now); s > clockSlip || s < -clockSlip {
-		slip = int64(math.Round(s.Seconds()/telemetry.Least)) * telemetry.Least
-	}
+	slip := slipOf(report.Now, now)
 	name := store.RankLog(report.Attempt, report.Node)
 	r := d.rank(name, now)
 	r.mu.Lock()
@@ -121,14 +118,23 @@ func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo in
 	r.upTo, r.last, r.narrow = end, last, r.narrow+narrow
 	if r.narrow >= compactAt {
 		if err := d.compact(ctx, name, r); err != nil {
-			d.Errors.Warn("measurements not compacted", "of", name, "error", err)
+			d.Errors.Warn("cannot compact telemetry", "of", name, "error", err)
 		}
 	}
-	sent := t.Buckets[len(t.Buckets)-1].Start // what was left out is not sent again
+	sent := t.Buckets[len(t.Buckets)-1].Start // dropped buckets are not sent again
 	return max(end-slip, min(sent, math.MaxInt64-telemetry.Least)+telemetry.Least)
 }
 
-// write appends where there is room.
+// slipOf is how many seconds the server's clock is ahead of an agent's, in whole buckets; 0 where both go alike.
+func slipOf(agent, server time.Time) int64 {
+	s := server.Sub(agent)
+	if s >= -clockSlip && s <= clockSlip {
+		return 0
+	}
+	return int64(math.Round(s.Seconds()/telemetry.Least)) * telemetry.Least
+}
+
+// write appends to a series if there is room.
 func (d *Desk) write(ctx context.Context, name, job string, r *rank, text []byte) bool {
 	if d.Room.Full(0) != nil {
 		return false
@@ -137,14 +143,14 @@ func (d *Desk) write(ctx context.Context, name, job string, r *rank, text []byte
 		return false
 	}
 	if err := d.Store.AppendSeries(ctx, name, text); err != nil {
-		d.Errors.Warn("measurements not kept", "of", name, "error", err)
-		r.loaded = false // who knows what of it was written
+		d.Errors.Warn("cannot store telemetry", "of", name, "error", err)
+		r.loaded = false // unknown how much was written
 		return false
 	}
 	return true
 }
 
-// load reads how far a series is, once.
+// load reads the position of a series, once.
 func (d *Desk) load(ctx context.Context, name string, r *rank) error {
 	if r.loaded {
 		return nil
@@ -154,7 +160,7 @@ func (d *Desk) load(ctx context.Context, name string, r *rank) error {
 		return err
 	}
 	h, list, err := telemetry.Decode(b)
-	if err != nil { // a crash has torn it: what stands before is good
+	if err != nil { // torn by a crash: the part before is good
 		if err := d.Store.PutSeries(ctx, name, telemetry.Encode(h, list)); err != nil {
 			return err
 		}
@@ -169,7 +175,7 @@ func (d *Desk) load(ctx context.Context, name string, r *rank) error {
 	return nil
 }
 
-// compact merges what is old.
+// compact merges old buckets.
 func (d *Desk) compact(ctx context.Context, name string, r *rank) error {
 	b, err := d.Store.Series(ctx, name)
 	if err != nil {
@@ -177,7 +183,7 @@ func (d *Desk) compact(ctx context.Context, name string, r *rank) error {
 	}
 	h, list, err := telemetry.Decode(b)
 	if err != nil && !errors.Is(err, telemetry.ErrTorn) {
-		d.Errors.Warn("measurements are damaged; what stands before is kept", "of", name, "error", err)
+		d.Errors.Warn("telemetry is damaged; keeping the part before", "of", name, "error", err)
 	}
 	list = telemetry.Compact(list)
 	if err := d.Store.PutSeries(ctx, name, telemetry.Encode(h, list)); err != nil {
@@ -192,7 +198,7 @@ func (d *Desk) compact(ctx context.Context, name string, r *rank) error {
 	return nil
 }
 
-// headOf is what an agent says of its machine, within bounds, and whether that is news.
+// headOf returns an agent's description of its machine, clipped to the bounds, and whether it has changed.
 func headOf(w *api.MeasuredMachine, old telemetry.Head) (h telemetry.Head, changed bool) {
 	if w == nil {
 		return old, false
@@ -220,7 +226,7 @@ func sameHead(a, b telemetry.Head) bool {
 	return true
 }
 
-// bucketOf is a bucket as the server keeps it, at its own time; false: it is none that can be.
+// bucketOf converts a bucket to the server's time; false: it is invalid.
 func bucketOf(w api.Measurement, slip int64) (b telemetry.Bucket, ok bool) {
 	if w.Start < 0 || w.Start > 1<<40 {
 		return b, false
@@ -228,7 +234,7 @@ func bucketOf(w api.Measurement, slip int64) (b telemetry.Bucket, ok bool) {
 	b = telemetry.Bucket{Start: w.Start + slip, Width: telemetry.Least, Covered: w.Covered}
 	for name, values := range w.Values {
 		m, known := telemetry.Named(name)
-		if !known { // of a later release
+		if !known { // from a later release
 			continue
 		}
 		if len(values) > m.Width() {

@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// fresh is how old what a machine does now may be.
+// fresh is the highest age of present values.
 const fresh = time.Minute
 
-// List shows what the running jobs do that the caller sees.
+// List returns the present telemetry of the running jobs that the caller sees.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	reply.JSON(w, slices.DeleteFunc(d.Running(), func(j client.JobTelemetry) bool {
@@ -25,7 +25,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	}))
 }
 
-// Running is what the machines of all running jobs do, in the order of their attempts' begin.
+// Running returns the present telemetry of all running jobs, in the order of their attempts' start.
 func (d *Desk) Running() []client.JobTelemetry {
 	list := []client.JobTelemetry{}
 	d.Control.Read(func(m *core.Machine) {
@@ -46,7 +46,7 @@ func (d *Desk) Running() []client.JobTelemetry {
 	return list
 }
 
-// now fills in what the machines of a job have done in their newest ten seconds.
+// now fills in the newest ten seconds of each machine of a job.
 func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
 	var s telemetry.Summary
 	for n := range j.Nodes {
@@ -54,7 +54,7 @@ func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
 		if !ok || now.Sub(time.Unix(b.End(), 0)) > fresh {
 			continue
 		}
-		b.Covered = 1 // each machine counts the same
+		b.Covered = 1 // weight each machine the same
 		s.Add([]telemetry.Bucket{b})
 		j.Measured, j.GPUs = j.Measured+1, j.GPUs+gpus
 		if end := time.Unix(b.End(), 0).UTC(); j.At == nil || end.After(*j.At) {
@@ -74,7 +74,7 @@ func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
 	}
 }
 
-// newest is the newest bucket of a rank that was heard lately.
+// newest returns the newest bucket of a rank that reported recently.
 func (d *Desk) newest(name string) (b telemetry.Bucket, gpus int, ok bool) {
 	d.mu.Lock()
 	r := d.by[name]

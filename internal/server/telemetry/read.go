@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// node is a machine of an attempt, and what it was measured to do.
+// node is a machine of an attempt with its telemetry.
 type node struct {
 	rank     int
 	instance string
@@ -25,14 +25,14 @@ type node struct {
 	list     []telemetry.Bucket
 }
 
-// attempt is one of a job.
+// attempt is an attempt of a job.
 type attempt struct {
 	id    string
 	live  bool
 	nodes []node
 }
 
-// attempts are those of a job, without what was measured.
+// attempts returns the attempts of a job, without telemetry.
 func attempts(j *core.Job) (list []attempt) {
 	for _, a := range j.Attempts() {
 		one := attempt{id: a.ID(), live: a.Live()}
@@ -44,8 +44,8 @@ func attempts(j *core.Job) (list []attempt) {
 	return list
 }
 
-// fill reads what the machines of an attempt were measured to do, and says whether there is anything. What of a
-// series is damaged is left out.
+// fill reads the telemetry of an attempt's machines, and reports whether there is any. It skips damaged parts of a
+// series.
 func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
 	for i := range a.nodes {
 		n := &a.nodes[i]
@@ -55,14 +55,14 @@ func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
 			return some, err
 		}
 		if n.head, n.list, err = telemetry.Decode(b); err != nil {
-			d.Errors.Debug("the end of measurements is left out", "of", name, "error", err)
+			d.Errors.Debug("telemetry is damaged; leaving out its end", "of", name, "error", err)
 		}
 		some = some || len(n.list) > 0
 	}
 	return some, nil
 }
 
-// Get shows what the machines of an attempt were measured to do.
+// Get returns the telemetry of an attempt.
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	var list []attempt
@@ -98,8 +98,8 @@ func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, out)
 }
 
-// asked is what a request asks for: how much of the end, 0 for all; and of which attempt, 0 for the newest that was
-// measured.
+// asked parses a request: the length of the last part to return, 0 for all, and the number of the attempt, 0 for the
+// newest with telemetry.
 func asked(r *http.Request, attempts int) (last time.Duration, number int, wrong *reply.Refusal) {
 	q := r.URL.Query()
 	if text := q.Get("last"); text != "" {
@@ -122,7 +122,7 @@ func asked(r *http.Request, attempts int) (last time.Duration, number int, wrong
 	return last, number, nil
 }
 
-// fillOut shows an attempt. Figures are of all of it, buckets of its last part.
+// fillOut adds an attempt to the response: figures of all of it, and buckets of its last part.
 func fillOut(out *client.Telemetry, a *attempt, last time.Duration) {
 	out.Attempt, out.Live = a.id, a.live
 	var all telemetry.Summary
@@ -174,7 +174,7 @@ func gpuOf(d telemetry.Device) client.GPU {
 	return g
 }
 
-// figures are what the metrics came to, and were in the newest buckets.
+// figures returns the metrics overall and in the newest buckets.
 func figures(s *telemetry.Summary, newest []telemetry.Bucket) map[string]client.Figure {
 	list := map[string]client.Figure{}
 	var now telemetry.Summary
@@ -217,10 +217,10 @@ func bucketTo(b *telemetry.Bucket) client.TelemetryBucket {
 	return v
 }
 
-// pointsOfReceipt is how many points a line on a receipt has.
+// pointsOfReceipt is the number of points of a line on a receipt.
 const pointsOfReceipt = 120
 
-// Receipt is what all machines of a job were measured to do, for its receipt; nil: nothing is known.
+// Receipt returns the telemetry of all machines of a job for its receipt; nil: none is known.
 func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, error) {
 	var all telemetry.Summary
 	var list []telemetry.Bucket
@@ -245,7 +245,7 @@ func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, er
 		}
 	}
 	if all.Seconds == 0 {
-		return nil, nil //nolint:nilnil // nothing was measured, which is no error
+		return nil, nil //nolint:nilnil // no telemetry is not an error
 	}
 	v.Seconds, v.Hint = all.Seconds, all.Hint(v.Cores)
 	v.Figures = map[string]receipt.Figure{}
@@ -262,7 +262,7 @@ func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, er
 	return v, nil
 }
 
-// points are the shares in use over time, of all machines together.
+// points returns the used shares over time, of all machines together.
 func points(list []telemetry.Bucket) (out []receipt.UsePoint) {
 	slices.SortStableFunc(list, func(a, b telemetry.Bucket) int { return int(a.Start - b.Start) })
 	first, end := list[0].Start, list[0].End()

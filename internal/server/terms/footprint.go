@@ -11,11 +11,11 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// mostCards is the most accelerators of a machine that a footprint tells apart.
+// mostCards bounds the number of accelerators per machine in a footprint.
 const mostCards = 16
 
-// footprint is the memory that the job's model takes, by arithmetic (docs/formulas.md, "Estimates"); zero where the
-// file names no model, or too little of it.
+// footprint estimates the memory of the job's model by arithmetic (docs/formulas.md, "Estimates"). It is zero if the
+// file does not describe a model sufficiently.
 func footprint(j spec.Job) (f plan.Footprint) {
 	if !j.Model.Named() {
 		return f
@@ -30,7 +30,7 @@ func footprint(j spec.Job) (f plan.Footprint) {
 	cut := max(1, int(ask.TP)) * max(1, int(ask.PP))
 	for n := 1; n <= mostCards; n++ {
 		if n&(n-1) != 0 && (cut&(cut-1) == 0 || n*machines%cut != 0) {
-			continue // the powers of two, and what a model that is cut otherwise runs on
+			continue // only powers of two, and multiples of a model's own division
 		}
 		gb, ok := e.Card(ask, float64(n*machines))
 		bytes := int64(math.Ceil(gb * float64(size.GB)))
@@ -38,18 +38,18 @@ func footprint(j spec.Job) (f plan.Footprint) {
 			continue
 		}
 		if f.Cards = append(f.Cards, plan.Card{Accelerators: n, Memory: bytes}); f.Machine == 0 {
-			f.Machine = int64(n) * bytes // its processes lie beside each other
+			f.Machine = int64(n) * bytes // its processes share the machine
 		}
-		if m.Kind == shape.Trees { // their programs take one
+		if m.Kind == shape.Trees { // their programs use one accelerator
 			break
 		}
 	}
 	return f
 }
 
-// leftOpen is the footprint as far as the resources leave open what holds it: a number of accelerators of a kind,
-// or memory, that the file states is what the job runs on, whatever the estimate says.
-func leftOpen(f plan.Footprint, r spec.Resources) plan.Footprint {
+// withoutStated drops the parts of the footprint that the resources decide: if the file states a number of accelerators
+// of a kind, or memory, the job runs on that, whatever the estimate.
+func withoutStated(f plan.Footprint, r spec.Resources) plan.Footprint {
 	kind, count := r.GPUs()
 	if kind != "" && kind != spec.AnyAccelerator && count.Min == count.Max {
 		return plan.Footprint{}

@@ -11,12 +11,12 @@ import (
 	"scrimp/internal/server/terms"
 )
 
-// llama is Llama-3-8B, in the words of a job file.
+// llama is Llama-3-8B in the notation of a job file.
 const llama = "{shape: 'transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1', sequence: 2048"
 
-// What a model takes is as reckoned by hand, in GB: weights, gradients and optimiser by their bytes a parameter,
-// activations 2·(6d + 2kv + 4f) bytes a token and layer, logits 10 bytes a token and word, 0.2 GB of overhead.
-func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
+// The footprint matches a computation by hand, in GB: weights, gradients and optimiser by their bytes per parameter,
+// activations 2·(6d + 2kv + 4f) bytes per token and layer, logits 10 bytes per token and word, 0.2 GB of overhead.
+func TestFootprint_MatchesHandComputation(t *testing.T) {
 	t.Parallel()
 	const params, tokens, layers, words = 8.03e9, 2048.0, 32.0, 128256.0
 	keeps := tokens * (2*(6*4096+2*1024+4*14336)*layers + 10*words) / 1e9
@@ -49,8 +49,8 @@ func TestTheFootprintIsWhatHandsReckon(t *testing.T) {
 	}
 }
 
-// What the file states goes before the estimate; another way to train is not what was estimated.
-func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
+// Stated resources override the estimate; the estimate does not apply to an alternative that trains differently.
+func TestFootprint_YieldsToStatedResources(t *testing.T) {
 	t.Parallel()
 	for resources, want := range map[string]string{
 		"":                           "33.2 GB of memory on one accelerator, or 33.2 GB on a machine without",
@@ -92,7 +92,7 @@ func TestWhatIsStatedGoesBeforeTheEstimate(t *testing.T) {
 	}
 }
 
-// cardOf is what each of n accelerators of a machine must have, in GB.
+// cardOf returns the memory that each of n accelerators of a machine needs, in GB.
 func cardOf(f plan.Footprint, n int) (gb float64) {
 	for _, c := range f.Cards {
 		if c.Accelerators <= n {

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// Unknown says which engines, and zones of engines, the job's alternatives name that are not there, and what is.
-// The zones of an engine are those of what it sells; of one that has not answered yet none are known, and any will do.
+// Unknown lists the engines and zones in the job's alternatives that do not exist, with those that do. The zones of
+// an engine are those of its offers. An engine that has not answered yet has no known zones, and accepts any.
 func Unknown(j spec.Job, engines []string, sold []market.Offer) (list spec.Problems) {
 	for i, v := range j.AnyOf {
 		name, zone, part := strings.Cut(v.Engine, "/")
@@ -34,7 +34,7 @@ func Unknown(j spec.Job, engines []string, sold []market.Offer) (list spec.Probl
 	return list
 }
 
-// zonesOf are the zones in which the engine sells anything.
+// zonesOf returns the zones of the engine's offers.
 func zonesOf(engine string, sold []market.Offer) (zones []string) {
 	for _, o := range sold {
 		if o.Provider == engine {

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/server/terms"
 )
 
-// sold are two partitions of a cluster, machines of one's own, and a local market.
+// sold lists two partitions of a cluster, one's own machines, and a local market.
 var sold = []market.Offer{
 	{ID: "slurm/gpu/m/on-demand", Provider: "slurm", Region: "slurm", Zone: "gpu", Capacity: market.OnDemand},
 	{ID: "slurm/spot/m/spot", Provider: "slurm", Region: "slurm", Zone: "spot", Capacity: market.Spot},
@@ -18,8 +18,8 @@ var sold = []market.Offer{
 	{ID: "local/gpu/m/spot", Provider: "local", Region: "r", Zone: "gpu", Capacity: market.Spot},
 }
 
-// A job that names engines may have what they sell, a zone where it names one, and nothing else.
-func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
+// A job that names engines may use their offers only, and those of a zone if it names one.
+func TestNeed_RestrictsToNamedEngines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"any_of: [lab, slurm/gpu]": "slurm/gpu/m/on-demand lab/own/m/reserved",
@@ -60,8 +60,8 @@ func TestAJobIsHeldToTheEnginesThatItNames(t *testing.T) {
 	}
 }
 
-// What names nothing is refused with what there is; of an engine that has said nothing yet any zone may be there.
-func TestEnginesThatAreNotThereAreNamed(t *testing.T) {
+// Unknown engines are refused with the list of known ones; an engine that has not answered accepts any zone.
+func TestUnknown_NamesMissingEngines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"any_of: [slrm/gpu]": "`any_of[0].engine` is \"slrm/gpu\", and the server has no engine slrm: " +

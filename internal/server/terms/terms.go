@@ -1,4 +1,4 @@
-// Package terms says what the core needs to know of a job, from its file.
+// Package terms derives from a job file what the core needs to know of a job.
 package terms
 
 import (
@@ -16,14 +16,14 @@ import (
 	"scrimp/internal/market"
 )
 
-// Standard holds what is done where a job file does not say. Spans are wall time.
+// Standard holds the defaults of a job file. Durations are wall time.
 var Standard = spec.Default()
 
-// firstRestart is what moving to another machine is taken to need until one was
-// measured: a local machine boots in one second and restores in another. Wall time.
+// firstRestart is the assumed time for a move to another machine until one was measured: a local machine starts in
+// one second and restores in another. Wall time.
 const firstRestart = 3 * time.Second
 
-// Of is what the core needs to know of a job, in market time from now on.
+// Of returns the terms of a job submitted at now, in market time.
 func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
 		Name: j.Name, JobKind: j.Kind, Nodes: j.MostNodes(), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
@@ -61,7 +61,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 		t.Carry = *m
 	}
 	if i := j.Checkpoint.Interval; i != "" && i != "auto" {
-		d, _ := spec.ParseDuration(i) // validated
+		d, _ := spec.ParseDuration(i) // validated at submission
 		t.Interval = stretch(d)
 	}
 	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience,
@@ -72,12 +72,12 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 	return t
 }
 
-// Need is what the job asks of machines, with its alternatives and its ladder.
+// Need returns the machines that the job needs, with its alternatives and its ladder.
 func Need(j spec.Job) plan.Need {
 	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
 	n.Engines, n.Image = j.Places(), j.Image
 	model := footprint(j)
-	n.Footprint = leftOpen(model, j.Resources)
+	n.Footprint = withoutStated(model, j.Resources)
 	for i, v := range j.AnyOf {
 		if v.Place() {
 			continue
@@ -86,9 +86,9 @@ func Need(j spec.Job) plan.Need {
 		if !reflect.ValueOf(v.Resources).IsZero() {
 			w.Requirements = asks(v.Resources)
 			w.Engines = n.Engines
-			w.Footprint = leftOpen(model, v.Resources)
+			w.Footprint = withoutStated(model, v.Resources)
 		}
-		if len(v.Args) > 0 || len(v.Env) > 0 { // it trains in another way: what that takes nobody knows
+		if len(v.Args) > 0 || len(v.Env) > 0 { // it trains in another way, with unknown needs
 			w.Footprint = plan.Footprint{}
 		}
 		w.Image = cmp.Or(v.Image, n.Image)
@@ -107,7 +107,7 @@ func Need(j spec.Job) plan.Need {
 	return n
 }
 
-// Variant names an alternative: by its name, else by its place.
+// Variant names an alternative by its name, or by its index.
 func Variant(j spec.Job, i int) string {
 	if name := j.AnyOf[i].Name; name != "" {
 		return name
@@ -125,7 +125,7 @@ func asks(r spec.Resources) plan.Requirements {
 	return a
 }
 
-// Grace is how long the program has to save once it is told to.
+// Grace returns how long the program may take to save after a drain.
 func Grace(j spec.Job) time.Duration {
 	if j.Grace > 0 {
 		return time.Duration(j.Grace)

@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// readers name, for the fields that say nothing to the core, a file that goes by the field, and its words there.
+// readers names, for each field that the core does not use, the file that uses it and the expression there.
 var readers = map[string][2]string{
 	"command": {"server/agents/assign.go", "j.Command"}, "args": {"server/agents/assign.go", "j.Args"},
 	"setup": {"server/agents/assign.go", "j.Setup"}, "workdir": {"cli/jobfile/jobfile.go", "j.Workdir"},
@@ -49,9 +49,8 @@ var readers = map[string][2]string{
 	"work.tokens": {"decide/measured/row.go", "j.Work.Tokens"},
 }
 
-// Every field of a job file changes what the core is told, or is read by a named file, or is refused:
-// none is taken and left out.
-func TestEveryFieldIsHonouredOrRefused(t *testing.T) {
+// Every field of a job file changes the terms, is used by a named file, or is refused: none is ignored.
+func TestJobFile_EveryFieldIsHonouredOrRefused(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	leaves(reflect.TypeFor[spec.Job](), nil, "", func(name string, path []int, f reflect.StructField) {
@@ -79,7 +78,7 @@ func TestEveryFieldIsHonouredOrRefused(t *testing.T) {
 			if changes || refused {
 				t.Errorf("%s: it needs no reader here: the core is told of it, or it is refused", name)
 			}
-		case changes == refused && name != "nodes": // of which more than one is refused at the submission
+		case changes == refused && name != "nodes": // more than one node is refused at submission
 			t.Errorf("%s: the core is told of it: %v, it is refused: %v; one of the two, or name what reads it", name, changes,
 				refused)
 		}
@@ -98,7 +97,7 @@ func withoutIndex(field string) string { return strings.ReplaceAll(field, "[0]",
 
 var text = reflect.TypeFor[encoding.TextUnmarshaler]()
 
-// leaves calls f for each field below t that is no group, with its name in the file and its place.
+// leaves calls f for each field below t that is not a group, with its name in the file and its index path.
 func leaves(t reflect.Type, path []int, name string, f func(name string, path []int, field reflect.StructField)) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -117,7 +116,7 @@ func leaves(t reflect.Type, path []int, name string, f func(name string, path []
 	}
 }
 
-// group goes to the field at path, and gives each list on the way one entry.
+// group returns the field at path, and adds an element to each list on the way.
 func group(v reflect.Value, path []int) reflect.Value {
 	for _, i := range path {
 		if v.Kind() == reflect.Slice {
@@ -129,7 +128,7 @@ func group(v reflect.Value, path []int) reflect.Value {
 	return v
 }
 
-// fill sets a value that the field does not have by itself.
+// fill sets a value other than the default.
 func fill(v reflect.Value, tag reflect.StructTag) bool {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -163,8 +162,8 @@ func fill(v reflect.Value, tag reflect.StructTag) bool {
 	return true
 }
 
-// A range of the file is a range of what the job may have.
-func TestRangesOfTheFileReachThePlanner(t *testing.T) {
+// Ranges in the job file become ranges in the requirements.
+func TestNeed_KeepsRanges(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"{cpus: 4}":                "4 4 0 0  0 0",

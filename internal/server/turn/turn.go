@@ -1,15 +1,15 @@
-// Package turn lets what has one name be done one after the other.
+// Package turn serializes actions with the same name.
 package turn
 
 import "sync"
 
-// Turns are the names of what is being done. The zero value is ready.
+// Turns holds the names of actions in progress. The zero value is ready.
 type Turns struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{}
 }
 
-// Alone waits until nobody else does what has that name, and returns what ends it.
+// Alone waits until no action of that name is in progress. The caller calls done at the end of its own.
 func (t *Turns) Alone(what string) (done func()) {
 	for {
 		t.mu.Lock()

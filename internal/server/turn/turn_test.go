@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Of one name one is at work at a time and all have their turn; another name waits for nobody.
-func TestOneAtATimeByName(t *testing.T) {
+// Actions of one name run one at a time and all get a turn; other names do not wait.
+func TestTurns_RunOneAtATimeByName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns Turns

@@ -14,19 +14,18 @@ import (
 	"strings"
 )
 
-// A webhook's address is somebody's word that the server follows, so a server of
-// several people follows it to no address that only the server can reach: its own
-// services, its neighbours', the metadata of its machine. The address is looked at
-// where it is dialled, since a name may mean another one each time it is asked.
+// Users choose the addresses of webhooks. So a shared server calls no address that only the server can reach: its
+// own services, its neighbours', or its host's metadata. It checks the address at dial time, since a name can
+// resolve differently each time.
 
-// ErrInside is a webhook on an address that only the server can reach.
+// ErrInside refuses a webhook at an address that only the server can reach.
 var ErrInside = errors.New("it is an address inside the server's network")
 
-// errPlain is a name that a proxy would look up.
+// errPlain refuses a name that a proxy would resolve.
 var errPlain = fmt.Errorf("%w, as far as can be seen through the proxy: give an https address", ErrInside)
 
-// insides are ranges that are not private by name and lead inside all the same.
-var insides = []netip.Prefix{
+// innerNets lists ranges that net/netip does not call private but that lead inside.
+var innerNets = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),     // this network
 	netip.MustParsePrefix("100.64.0.0/10"), // behind a carrier's translation
 	netip.MustParsePrefix("192.0.0.0/24"),  // protocol assignments
@@ -40,11 +39,11 @@ var insides = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),
 }
 
-// interfaces are the addresses of this machine. A test has its own.
+// interfaces returns the addresses of this host. Tests replace it.
 var interfaces = net.InterfaceAddrs
 
-// isOwn reports whether a is an address of this machine: what listens there may be meant for it alone, also where the
-// whole world can name the address.
+// isOwn reports whether a is an address of this host. A service on it may be meant for this host alone, even if the
+// address is public.
 func isOwn(a netip.Addr) bool {
 	list, err := interfaces()
 	return err == nil && slices.ContainsFunc(list, func(one net.Addr) bool {
@@ -53,16 +52,16 @@ func isOwn(a netip.Addr) bool {
 	})
 }
 
-// isInside reports whether a is not an address of the whole world, or one of this machine's own.
+// isInside reports whether a is not a public address, or belongs to this host.
 func isInside(a netip.Addr) bool {
 	a = a.Unmap()
-	return !a.IsGlobalUnicast() || isOwn(a) || a.IsPrivate() || slices.ContainsFunc(insides, func(p netip.Prefix) bool {
+	return !a.IsGlobalUnicast() || isOwn(a) || a.IsPrivate() || slices.ContainsFunc(innerNets, func(p netip.Prefix) bool {
 		return p.Contains(a)
 	})
 }
 
-// inside reports whether the address says by itself that it leads inside, and to no
-// host of the list. Names are looked at when they are dialled.
+// inside reports whether the address itself leads inside, to a host that is not in the list. Names are checked at
+// dial time.
 func inside(address string, hosts []string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -82,14 +81,15 @@ func inside(address string, hosts []string) bool {
 	return err == nil && isInside(a)
 }
 
-// named reports whether hosts has an address, by name or by name and port.
+// named reports whether hosts contains an address, by name or by name and port.
 func named(address string, hosts []string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return slices.Contains(hosts, address) || slices.Contains(hosts, host) ||
 		err != nil && slices.Contains(hosts, strings.Trim(address, "[]"))
 }
 
-// metadata are where clouds tell a machine who it is, and with what keys: no webhook is there, whoever allows it.
+// metadata lists the addresses at which clouds give a machine its identity and keys: no webhook may use them,
+// whoever allows it.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"), // link-local: AWS, Azure, Google and others
 	netip.MustParsePrefix("fe80::/10"),
@@ -100,10 +100,10 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure's own
 }
 
-// embedded are prefixes in which an IPv4 address stands in the last four bytes.
+// embedded is the prefix of IPv6 addresses with an IPv4 address in the last four bytes.
 var embedded = netip.MustParsePrefix("64:ff9b::/96")
 
-// isMetadata reports whether a is an address of a cloud's metadata, however it is written.
+// isMetadata reports whether a is a metadata address of a cloud, in any notation.
 func isMetadata(a netip.Addr) bool {
 	if a = a.Unmap().WithZone(""); embedded.Contains(a) {
 		b := a.As16()
@@ -112,23 +112,23 @@ func isMetadata(a netip.Addr) bool {
 	return slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// resolver looks names up.
+// resolver resolves names.
 type resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// outward is a client's transport that goes to no address inside but those of hosts, and to none of a
-// cloud's metadata. A name is looked up here, and what is dialled, or asked of a proxy, is the address that was
-// looked at: nobody between can take the name for another.
+// outward is an HTTP transport that connects to no address inside except those of hosts, and to no metadata address.
+// It resolves names itself, and dials, or passes to a proxy, the address that it checked: nobody in between can
+// resolve the name differently.
 type outward struct {
 	hosts []string
-	all   bool // inside is allowed too
+	all   bool // addresses inside are allowed
 	names resolver
 	proxy func(*http.Request) (*url.URL, error)
-	roots *x509.CertPool // whom certificates are believed; nil: whom the system believes
+	roots *x509.CertPool // trusted certificates; nil: the system's
 }
 
-// newOutward is one with the system's names and proxies.
+// newOutward returns an outward with the system's resolver and proxies.
 func newOutward(hosts []string, all bool) *outward {
 	return &outward{hosts: hosts, all: all, names: net.DefaultResolver, proxy: http.ProxyFromEnvironment}
 }
@@ -155,14 +155,14 @@ func (o *outward) RoundTrip(r *http.Request) (*http.Response, error) {
 	if port != "" {
 		to.URL.Host = net.JoinHostPort(at.String(), port)
 	}
-	t := &http.Transport{ // for one request, since it knows the name of one server
+	t := &http.Transport{ // used for one request, since it has the name of one server
 		DisableKeepAlives: true, TLSHandshakeTimeout: tryTimeout,
 		DialContext:     (&net.Dialer{Timeout: tryTimeout}).DialContext,
 		TLSClientConfig: &tls.Config{ServerName: host, RootCAs: o.roots, MinVersion: tls.VersionTLS12}}
 	if proxy != nil {
 		t.Proxy = http.ProxyURL(proxy)
-		// Without TLS a proxy is told the name, and looks it up by itself: for what its owner sees, that name may
-		// stand for another address than the one that was looked at.
+		// Without TLS, a proxy gets the name and resolves it itself, perhaps to another address than the one
+		// checked.
 		if _, no := netip.ParseAddr(host); no != nil && to.URL.Scheme == "http" && !o.all && !named(r.URL.Host, o.hosts) {
 			return nil, errPlain
 		}
@@ -170,7 +170,7 @@ func (o *outward) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTrip(to)
 }
 
-// addressOf is the address that a webhook is told at, or why it is not told.
+// addressOf returns the address to call for a webhook, or why it may not be called.
 func (o *outward) addressOf(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	list := []netip.Addr{}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
@@ -180,14 +180,14 @@ func (o *outward) addressOf(ctx context.Context, u *url.URL) (netip.Addr, error)
 	}
 	allowed := o.all || named(u.Host, o.hosts)
 	for _, a := range list {
-		if a = a.Unmap(); isMetadata(a) || !allowed && isInside(a) { // one is enough: the name is not to be trusted
+		if a = a.Unmap(); isMetadata(a) || !allowed && isInside(a) { // one is enough to distrust the name
 			return netip.Addr{}, ErrInside
 		}
 	}
 	if len(list) == 0 {
 		return netip.Addr{}, fmt.Errorf("look up %s: it has no address", u.Hostname())
 	}
-	for _, a := range list { // IPv4 is what reaches the world from most machines
+	for _, a := range list { // most machines reach public addresses over IPv4
 		if a.Unmap().Is4() {
 			return a.Unmap(), nil
 		}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
+func TestIsInside_DetectsNonPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": true, "::": true, "10.1.2.3": true, "172.16.0.1": true,
@@ -40,13 +40,13 @@ func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 	}
 }
 
-func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
+func TestSender_OfASharedServerRefusesInsideAddresses(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	defer hook.Close()
 	u, _ := url.Parse(hook.URL)
-	byName := "http://localhost:" + u.Port() + "/" // a name, which is looked up where it is dialled
+	byName := "http://localhost:" + u.Port() + "/" // a name, resolved when dialled
 
 	tell, waits := patient(t)
 	tell.client.Transport = newOutward(nil, false)
@@ -72,7 +72,7 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 	}
 }
 
-// table answers with one address a name.
+// table resolves each name to one address.
 type table map[string]string
 
 func (n table) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -82,9 +82,9 @@ func (n table) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	return nil, errors.New("no such host")
 }
 
-// A proxy is asked for the address that was looked at, and for none inside: not of a name, not where the proxy
-// itself is allowed, and of a cloud's metadata not where somebody allows that.
-func TestAProxyIsAskedForNothingInside(t *testing.T) {
+// A proxy gets the address that was checked, and never one inside: no name, even if the proxy itself is allowed, and
+// no metadata address, even if someone allows it.
+func TestOutward_ProxyGetsNoInsideAddress(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func TestAProxyIsAskedForNothingInside(t *testing.T) {
 		}
 	}
 	asked = nil
-	for _, target := range []string{"https://hooks.example/x", "http://203.0.113.9/x"} { // a tunnel, which this proxy has not
+	for _, target := range []string{"https://hooks.example/x", "http://203.0.113.9/x"} { // a tunnel, which this proxy does not support
 		_ = try(target, allowed, false)
 	}
 	if len(asked) < 2 || asked[0] != "CONNECT 203.0.113.9:443 for 203.0.113.9:443" || asked[len(asked)-1] != "POST 203.0.113.9 for 203.0.113.9" {
@@ -130,8 +130,8 @@ func TestAProxyIsAskedForNothingInside(t *testing.T) {
 	}
 }
 
-// The name that a certificate is checked against is the webhook's, not that of its address.
-func TestAWebhookIsKnownByItsName(t *testing.T) {
+// The certificate is checked against the webhook's name, not its address.
+func TestOutward_ChecksTheCertificateAgainstTheName(t *testing.T) {
 	t.Parallel()
 	asked := ""
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.Host }))
@@ -151,7 +151,7 @@ func TestAWebhookIsKnownByItsName(t *testing.T) {
 	}
 }
 
-// No address that is written into a webhook leads to a cloud's metadata, nor inside, however it is written.
+// No address of a webhook leads to a cloud's metadata or inside, in any notation.
 func FuzzInside(f *testing.F) {
 	for _, text := range []string{"http://169.254.169.254/", "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://0x7f.1/",
 		"http://example.org@127.0.0.1/", "http://127.0.0.1:80@example.org/", "http://[fe80::1%25eth0]/", "http://2852039166/", "://", "http://[::1"} {
@@ -173,9 +173,9 @@ func FuzzInside(f *testing.F) {
 	})
 }
 
-// The server's own address is inside, whatever kind of address it is: literally, when it is set, and by name, when it
-// is dialled. --hook-hosts allows it.
-func TestAWebhookDoesNotReachTheServersOwnAddress(t *testing.T) {
+// The server's own address counts as inside, of whatever kind: literally, at submission, and by name, when dialled.
+// --hook-hosts allows it.
+func TestOutward_RefusesTheServersOwnAddress(t *testing.T) {
 	before := interfaces
 	defer func() { interfaces = before }()
 	interfaces = func() ([]net.Addr, error) {

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// nameServer answers on loopback as a name server that somebody hostile runs: each question for addresses has the
-// next answer of its list, and the last one from then on.
+// nameServer is a hostile name server on loopback: each query for addresses gets the next response of its list, and
+// the last one from then on.
 type nameServer struct {
 	net.PacketConn
 	mu      sync.Mutex
 	answers [][]netip.Addr
-	asked   int // for addresses of IPv4
+	asked   int // queries for IPv4 addresses
 }
 
 func newNameServer(t *testing.T, answers ...[]netip.Addr) *nameServer {
@@ -43,7 +43,7 @@ func (s *nameServer) serve() {
 		if err != nil {
 			return
 		}
-		end := 12 // of the header; the question's name, type and class follow
+		end := 12 // end of the header; the query's name, type and class follow
 		for end < n && q[end] != 0 {
 			end += int(q[end]) + 1
 		}
@@ -54,7 +54,7 @@ func (s *nameServer) serve() {
 	}
 }
 
-// reply has all addresses of the kind that is asked for, to be forgotten at once.
+// reply returns all addresses of the requested kind, with a TTL of 0.
 func (s *nameServer) reply(question []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *nameServer) reply(question []byte) []byte {
 	return r
 }
 
-// resolver asks this server alone.
+// resolver returns a resolver that uses this server only.
 func (s *nameServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", s.LocalAddr().String())
@@ -95,7 +95,7 @@ func addrs(list ...string) (all []netip.Addr) {
 
 // A resolver answers with a public address first and with the server's own address afterwards (DNS rebinding). The
 // webhook goes to the public address or nowhere: the server sends nothing to loopback, with or without a proxy.
-func TestANameThatIsRebound(t *testing.T) {
+func TestOutward_SurvivesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 100)
 	within := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Host }))
@@ -126,7 +126,7 @@ func TestANameThatIsRebound(t *testing.T) {
 	for _, later := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "::127.0.0.1"} {
 		s := newNameServer(t, addrs("203.0.113.9"), addrs(later))
 		o.names, o.proxy = s.resolver(), http.ProxyURL(nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // nobody answers there
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // nothing answers there
 		_, err := tell.Post(ctx, "http://rebind.example:"+at.Port()+"/x", "", nil)
 		cancel()
 		if err == nil || s.asked != 1 {
@@ -152,8 +152,8 @@ func TestANameThatIsRebound(t *testing.T) {
 	}
 }
 
-// No webhook leads to Google's metadata by IPv6, whoever allows the address.
-func TestMetadataOfGoogleByIPv6(t *testing.T) {
+// No webhook reaches Google's metadata over IPv6, whoever allows the address.
+func TestOutward_RefusesGoogleMetadataOverIPv6(t *testing.T) {
 	t.Parallel()
 	o := newOutward([]string{"[fd20:ce::254]", "fd20:ce::254"}, true)
 	if _, err := o.addressOf(t.Context(), &url.URL{Scheme: "http", Host: "[fd20:ce::254]"}); !errors.Is(err, ErrInside) {

@@ -1,5 +1,5 @@
-// Package webhook tells addresses that users name what became of their jobs. It follows no
-// address inside the server's network, unless an admin allows its host.
+// Package webhook reports the outcome of jobs to addresses that users choose. It calls no address inside the
+// server's network unless an admin allows its host.
 package webhook
 
 import (
@@ -19,30 +19,30 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// How a webhook is told.
+// Retries of a webhook.
 const (
 	mostTries   = 10              // over 17 minutes
 	FirstWait   = time.Second     // before the second try; each further wait is twice as long
-	LongestWait = 5 * time.Minute // also of those that a webhook asks for
+	LongestWait = 5 * time.Minute // also bounds the wait that a webhook requests
 	tryTimeout  = 10 * time.Second
 )
 
-// Sender tells webhooks, at least once each. A second telling has the same key.
+// Sender calls webhooks, each at least once. A repeated call has the same key.
 type Sender struct {
 	client *http.Client
-	agent  string // its name, for the header
-	all    bool   // it follows every address
+	agent  string // for the User-Agent header
+	all    bool   // may call every address
 	hosts  []string
 	log    *slog.Logger
 	pause  func(context.Context, time.Duration) error
 	slots  *slots
 }
 
-// NewSender is one of that version of the program, which its requests name. hosts are those inside
-// the server's network that it follows; all says that it follows every address but those of a cloud's metadata.
+// NewSender returns a Sender for a version of the program, which its requests name. hosts lists the hosts inside the
+// server's network that it may call; all allows every address except metadata of clouds.
 func NewSender(version string, all bool, hosts []string, log *slog.Logger) Sender {
 	s := Sender{
-		// a POST that is redirected becomes a GET
+		// a redirect would turn the POST into a GET
 		client: &http.Client{Timeout: tryTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
@@ -52,19 +52,19 @@ func NewSender(version string, all bool, hosts []string, log *slog.Logger) Sende
 	return s
 }
 
-// InsideFix is what helps where a webhook leads inside.
+// InsideFix is the advice for a webhook with an address inside.
 const InsideFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
 
-// Refuses reports whether the address, where there is one, says by itself that it is not followed.
+// Refuses reports whether the sender would refuse the address as it stands; names are checked later.
 func (s Sender) Refuses(address string) bool {
 	return !s.all && address != "" && inside(address, s.hosts)
 }
 
-// ErrRefused is a webhook that will never take it.
+// ErrRefused means that a webhook will never accept the call.
 var ErrRefused = errors.New("webhook refuses")
 
-// Deliver posts what about a job of a user to target, as JSON, until it is taken or refused; key is the same
-// at each try. The address may hold a secret: neither the log nor an error has more of it than its host.
+// Deliver posts a message about a user's job to target as JSON, until the webhook accepts or refuses it; key is the
+// same at each try. The address can contain a secret: logs and errors have only its host.
 func (s Sender) Deliver(ctx context.Context, target, user, job, key string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -78,14 +78,14 @@ func (s Sender) Deliver(ctx context.Context, target, user, job, key string, what
 		}
 		d := max(pause, min(asked, LongestWait))
 		pause = min(2*pause, LongestWait)
-		s.log.Info("webhook not told yet", "job", job, "host", Host(target), "try", n, "again_in", d, "error", err)
+		s.log.Info("cannot call the webhook yet", "job", job, "host", Host(target), "try", n, "again_in", d, "error", err)
 		if err := s.pause(ctx, d); err != nil {
 			return err
 		}
 	}
 }
 
-// inTurn is Post once the user has a slot for it.
+// inTurn is Post with one of the user's slots.
 func (s Sender) inTurn(ctx context.Context, user, target, key string, body []byte) (asked time.Duration, err error) {
 	done, err := s.slots.take(ctx, user)
 	if err != nil {
@@ -95,12 +95,12 @@ func (s Sender) inTurn(ctx context.Context, user, target, key string, body []byt
 	return s.Post(ctx, target, key, body)
 }
 
-// Post posts JSON once; key is the same whenever the same is told. asked is how long the webhook
-// wants to be left alone.
+// Post posts JSON once; key is the same whenever the message is the same. asked is how long the webhook wants the
+// sender to wait.
 func (s Sender) Post(ctx context.Context, target, key string, body []byte) (asked time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("%w: its address is no URL", ErrRefused)
+		return 0, fmt.Errorf("%w: its address is not a URL", ErrRefused)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if key != "" {
@@ -130,7 +130,7 @@ func (s Sender) Post(ctx context.Context, target, key string, body []byte) (aske
 	return 0, fmt.Errorf("%w: status %d", ErrRefused, r.StatusCode)
 }
 
-// Host is the part of an address that a log may have.
+// Host returns the part of an address that may appear in logs.
 func Host(target string) string {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -141,7 +141,7 @@ func Host(target string) string {
 
 var variable = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
 
-// Address fills the job's secrets into the address of its webhook.
+// Address inserts the job's secrets into the address of its webhook.
 func Address(notify string, secrets map[string]string) string {
 	return variable.ReplaceAllStringFunc(notify, func(s string) string {
 		if v, ok := secrets[strings.Trim(s, "${}")]; ok {

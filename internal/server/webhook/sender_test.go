@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// word is what these tests tell.
+// word is the message of these tests.
 type word struct{ ID, Job, State, Why string }
 
-// hook answers with one status after the other, the last one again and again.
+// hook answers with a list of statuses; it repeats the last one.
 type hook struct {
 	*httptest.Server
 	got []http.Header
@@ -42,7 +42,7 @@ func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
 
 const token = "T0PSECRET"
 
-// patient is a sender that notes its waits instead of waiting.
+// patient is a sender that records its waits instead of waiting.
 func patient(t *testing.T) (tell Sender, waits *[]time.Duration) {
 	var log bytes.Buffer
 	waits = &[]time.Duration{}
@@ -60,13 +60,13 @@ func someWord() word {
 	return word{ID: "notify/j/succeeded", Job: "j", State: "succeeded", Why: "completed"}
 }
 
-// tells tells it.
+// tells delivers the message.
 func (s Sender) tells(ctx context.Context, target string) error {
 	w := someWord()
 	return s.Deliver(ctx, target, "ann", w.Job, w.ID, w)
 }
 
-func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
+func TestSender_RetriesWithTheSameID(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, func(n int, w http.ResponseWriter) {
 		if n <= 2 {
@@ -91,7 +91,7 @@ func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
+func TestSender_DoesNotRetryRefusals(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusUnauthorized,
 		http.StatusMovedPermanently} {
@@ -107,7 +107,7 @@ func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestSender_HonoursRetryAfter(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, func(n int, w http.ResponseWriter) {
 		switch n {
@@ -126,7 +126,7 @@ func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
+func TestSender_GivesUpOnUnreachableWebhooks(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, nil)
 	gone := h.URL + "/" + token
@@ -150,7 +150,7 @@ func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestSecretsAreFilledIntoTheAddress(t *testing.T) {
+func TestAddress_InsertsSecrets(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{"HOOK": "abc", "B": "x$HOOK"}
 	for notify, want := range map[string]string{

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// How many webhooks are asked at once, each with a connection of its own: of one user's jobs, and of all.
+// Limits on concurrent calls, each with a connection of its own: for one user's jobs, and for all.
 const (
 	userSlots = 8
 	allSlots  = 256
 )
 
-// slots are taken while a webhook is asked. A thousand jobs of one user whose webhook does not answer keep neither
-// the server's files nor the webhooks of others.
+// slots limits concurrent calls. A thousand jobs of one user whose webhook does not answer use up neither the
+// server's file descriptors nor the slots of others.
 type slots struct {
 	all chan struct{}
 
@@ -20,7 +20,7 @@ type slots struct {
 	of map[string]*users
 }
 
-// users are the slots of one user.
+// users holds the slots of one user.
 type users struct {
 	taken  chan struct{}
 	wanted int
@@ -28,7 +28,7 @@ type users struct {
 
 func newSlots() *slots { return &slots{all: make(chan struct{}, allSlots), of: map[string]*users{}} }
 
-// take waits for one of the user's, and then for one of all.
+// take waits for a slot of the user, then for one of all.
 func (s *slots) take(ctx context.Context, user string) (done func(), err error) {
 	s.mu.Lock()
 	mine := s.of[user]

@@ -13,16 +13,16 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is told
-// meanwhile.
-func TestAWebhookThatHangsHoldsLittle(t *testing.T) {
+// A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is
+// called meanwhile.
+func TestSlots_HangingWebhookHoldsFewConnections(t *testing.T) {
 	t.Parallel()
 	tell, _ := patient(t)
 	tell.pause = func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }
 	var mu sync.Mutex
 	now, most := 0, 0
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that it learns when its client leaves
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when its client leaves
 		mu.Lock()
 		now++
 		most = max(most, now)

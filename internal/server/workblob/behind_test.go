@@ -12,9 +12,9 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// Who asks while the folder is on its way is told to ask again; who would wait behind others is told that the server
-// sends it.
-func TestWhoIsBehindOthersDoesNotWait(t *testing.T) {
+// An agent whose folder is being uploaded must ask again; one that would wait behind others fetches the folder from
+// the server.
+func TestAsk_DoesNotWaitBehindOthers(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	folders := workdir.New(data, disk.Of(data))

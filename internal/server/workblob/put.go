@@ -22,8 +22,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// errOther says that what lies in the bucket is not the folder.
-var errOther = errors.New("the bucket holds other bytes than were sent")
+// errOther means that the blob in the bucket is not the folder.
+var errOther = errors.New("the blob in the bucket differs from the folder")
 
 // open opens the store of a job with credentials for the job's own prefix.
 func (b *Blobs) open(ctx context.Context, job, store string) (*gcblob.Bucket, error) {
@@ -35,7 +35,7 @@ func (b *Blobs) open(ctx context.Context, job, store string) (*gcblob.Bucket, er
 		Fetch: func(ctx context.Context) (lent.Credentials, error) { return l.Lend(ctx, prefix, job) }})
 }
 
-// put puts the folder of a job into its bucket, where it is not, and notes it once it was read back.
+// put uploads the folder of a job unless the bucket already has it, and records it after reading it back.
 func (b *Blobs) put(ctx context.Context, job, store string) (r record, err error) {
 	ctx, moved, end := wait.Moving(ctx, stalled)
 	defer end()
@@ -52,7 +52,7 @@ func (b *Blobs) put(ctx context.Context, job, store string) (r record, err error
 		return r, err
 	}
 	r = record{Store: store, Tree: ref.Tree, SHA256: told.sum(), Bytes: told.n}
-	if err := b.note(job, r); err != nil { // before: what is there is found by whoever removes it
+	if err := b.note(job, r); err != nil { // recorded first, so that a removal always finds the blob
 		return r, err
 	}
 	bucket, err := b.open(ctx, job, store)
@@ -63,31 +63,31 @@ func (b *Blobs) put(ctx context.Context, job, store string) (r record, err error
 	key := kept.OwnKeys(job) + r.blob().Key()
 	for try := range 2 {
 		if err = write(ctx, bucket, key, folder, r, moved); err != nil {
-			return r, said(ctx, err)
+			return r, withCause(ctx, err)
 		}
 		if err = check(ctx, bucket, key, r, moved); !errors.Is(err, errOther) || try == 1 {
 			break
 		}
-		if err := bucket.Delete(ctx, key); err != nil && !blob.Missing(err) { // what lies there helps nobody
-			return r, said(ctx, err)
+		if err := bucket.Delete(ctx, key); err != nil && !blob.Missing(err) { // a wrong blob is of no use
+			return r, withCause(ctx, err)
 		}
 	}
 	if err != nil {
-		return r, said(ctx, err)
+		return r, withCause(ctx, err)
 	}
 	r.Whole = true
 	return r, b.note(job, r)
 }
 
-// said is an error with why its context has ended.
-func said(ctx context.Context, err error) error {
+// withCause joins an error with the reason for which its context ended.
+func withCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
 	return err
 }
 
-// write creates the blob where it is not there. It appears whole or not at all.
+// write uploads the blob unless it exists. The blob appears whole or not at all.
 func write(ctx context.Context, to *gcblob.Bucket, key string, folder *tarball.Folder, r record,
 	moved func()) error {
 	there, err := to.Exists(ctx, key)
@@ -107,16 +107,16 @@ func write(ctx context.Context, to *gcblob.Bucket, key string, folder *tarball.F
 		err = errors.New("the folder has changed on the server's disk")
 	}
 	if err != nil {
-		cancel() // nothing appears
+		cancel() // cancels the upload
 		return errors.Join(err, w.Close())
 	}
-	if err := w.Close(); err != nil && !blob.Taken(err) { // another has written it meanwhile
+	if err := w.Close(); err != nil && !blob.Taken(err) { // another server has written it meanwhile
 		return err
 	}
 	return nil
 }
 
-// check reads back what lies in the bucket.
+// check reads back the blob in the bucket and compares it with the folder.
 func check(ctx context.Context, from *gcblob.Bucket, key string, r record, moved func()) (err error) {
 	in, err := from.NewReader(ctx, key, nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func check(ctx context.Context, from *gcblob.Bucket, key string, r record, moved
 	return nil
 }
 
-// summed counts and hashes what is written to it.
+// summed counts and hashes the bytes written to it.
 type summed struct {
 	hash.Hash
 	n     int64
@@ -155,17 +155,18 @@ func (s *summed) Write(p []byte) (int, error) {
 
 func (s *summed) sum() string { return hex.EncodeToString(s.Sum(nil)) }
 
-// errGoesOn says that a folder cannot be removed from its bucket while it is put there.
-var errGoesOn = errors.New("it is on its way there now")
+// errGoesOn means that a folder cannot be removed from its bucket during its upload.
+var errGoesOn = errors.New("its upload is in progress")
 
-// Drop removes what lies of a job's work folders in its bucket. Where it fails the record stays: Jobs names the job.
+// Drop deletes the copies of a job's work folders from its bucket. If that fails, the record stays, so Jobs still
+// lists the job.
 func (b *Blobs) Drop(ctx context.Context, job string) error {
 	r, err := b.record(job)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		if l, _ := b.Lender(r.Store, job); l == nil { // it waits for an engine that declares the store again
+		if l, _ := b.Lender(r.Store, job); l == nil { // keep the record until an engine declares the store again
 			return nil
 		}
 		err = b.alone(job, r.Store, func() error { return b.empty(ctx, job, r.Store) })
@@ -176,10 +177,10 @@ func (b *Blobs) Drop(ctx context.Context, job string) error {
 	return nil
 }
 
-// errAway says that a store has failed a moment ago: a thousand jobs do not wait for it one after the other.
-var errAway = errors.New("the bucket did not do it for another job just now")
+// errAway means that a store has just failed, so that a thousand jobs do not wait for it one after the other.
+var errAway = errors.New("the bucket has just failed for another job")
 
-// alone calls do while nothing of the job is put into its bucket.
+// alone calls do while no upload of the job can run.
 func (b *Blobs) alone(job, store string, do func() error) (err error) {
 	b.mu.Lock()
 	at, failed := b.away[store]
@@ -205,13 +206,13 @@ func (b *Blobs) alone(job, store string, do func() error) (err error) {
 	return err
 }
 
-// empty removes all blobs of a job's work folders, and then the record of them.
+// empty deletes all blobs of a job's work folders, then the record of them.
 func (b *Blobs) empty(ctx context.Context, job, store string) (err error) {
 	ctx, moved, end := wait.Moving(ctx, stalled)
 	defer end()
 	bucket, err := b.open(ctx, job, store)
 	if err != nil {
-		return said(ctx, err)
+		return withCause(ctx, err)
 	}
 	defer func() { err = errors.Join(err, bucket.Close()) }()
 	for it := bucket.List(&gcblob.ListOptions{Prefix: kept.OwnKeys(job) + api.WorkBlobs}); ; {
@@ -225,7 +226,7 @@ func (b *Blobs) empty(ctx context.Context, job, store string) (err error) {
 			}
 		}
 		if err != nil {
-			return said(ctx, err)
+			return withCause(ctx, err)
 		}
 		moved()
 	}

@@ -29,12 +29,12 @@ import (
 	"scrimp/internal/test/blobtest"
 )
 
-// rig is a store of work folders, and a real server of S3 behind a gate that evaluates the policies of sessions, which
-// the driver of AWS gets from the STS of a cloud for tests.
+// rig is a store of work folders, and a real S3 server behind a gate that evaluates session policies. The AWS driver
+// gets the sessions from the STS of a test cloud.
 type rig struct {
 	t       *testing.T
-	data    string // folder of the server
-	objects string // folder in which the server of S3 has the bucket's objects as files
+	data    string // the server's folder
+	objects string // the folder in which the S3 server keeps the bucket's objects as files
 	store   string
 	cloud   *awstest.Server
 	gate    *awstest.Gate
@@ -43,10 +43,10 @@ type rig struct {
 	log     *logged
 
 	mu     sync.Mutex
-	before func(w http.ResponseWriter, r *http.Request) (answered bool) // each request to the gate; nil: nothing
+	before func(w http.ResponseWriter, r *http.Request) (answered bool) // called for each request to the gate; may be nil
 }
 
-// logged is what was logged.
+// logged collects log output.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -97,7 +97,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// serve is the way to the gate.
+// serve forwards a request to the gate.
 func (r *rig) serve(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	before := r.before
@@ -107,20 +107,20 @@ func (r *rig) serve(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// on has f see each request before the gate; nil ends that.
+// on calls f for each request before the gate; nil ends that.
 func (r *rig) on(f func(w http.ResponseWriter, r *http.Request) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.before = f
 }
 
-// away answers each request as a bucket that is out of order does.
+// away answers requests like a failing bucket.
 func away(w http.ResponseWriter, _ *http.Request) bool {
-	w.WriteHeader(http.StatusNotImplemented) // which the SDK does not try again
+	w.WriteHeader(http.StatusNotImplemented) // a status that the SDK does not retry
 	return true
 }
 
-// find is the server's way from a job to who lends for it.
+// find returns the lender for a job, as the server does.
 func (r *rig) find(address, job string) (engine.Lender, string) {
 	if store, _ := r.lender.Lends(); true {
 		if prefix, ok := store.Of(address, job); ok {
@@ -130,7 +130,7 @@ func (r *rig) find(address, job string) (engine.Lender, string) {
 	return nil, ""
 }
 
-// server begins to serve, until kill or the end of the test.
+// server starts a server, which runs until kill or the end of the test.
 func (r *rig) server() (b *Blobs, kill func()) {
 	b = New(r.folders, r.find, slog.New(slog.NewTextHandler(r.log, nil)))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -141,7 +141,7 @@ func (r *rig) server() (b *Blobs, kill func()) {
 	return b, kill
 }
 
-// folder gives a job a work folder of so many bytes and some.
+// folder gives a job a work folder of n bytes and a little more.
 func (r *rig) folder(job string, n int) {
 	r.t.Helper()
 	dir, chance := r.t.TempDir(), rand.New(rand.NewPCG(1, uint64(n)))
@@ -159,7 +159,7 @@ func (r *rig) folder(job string, n int) {
 	}
 }
 
-// sent is the folder as the server sends it.
+// sent returns the folder as the server sends it.
 func (r *rig) sent(job string) []byte {
 	r.t.Helper()
 	f, err := r.folders.Tree(job)
@@ -173,7 +173,7 @@ func (r *rig) sent(job string) []byte {
 	return b.Bytes()
 }
 
-// bucket is the job's store with what the agent of lends gets.
+// bucket opens the job's store with the credentials of the job lends.
 func (r *rig) bucket(lends, prefix string) (*gcblob.Bucket, error) {
 	b, err := blob.OpenLent(r.t.Context(), r.store, blob.Loan{Prefix: prefix,
 		Fetch: func(ctx context.Context) (lent.Credentials, error) {
@@ -185,12 +185,12 @@ func (r *rig) bucket(lends, prefix string) (*gcblob.Bucket, error) {
 	return b, err
 }
 
-// file is an object of a job as the server of S3 has it.
+// file returns the path of a job's object on the S3 server.
 func (r *rig) file(job, key string) string {
 	return filepath.Join(r.objects, "team", "jobs", job, filepath.FromSlash(key))
 }
 
-// did counts what came to the gate since a number of requests, and holds it to a prefix.
+// did counts the requests to the gate after the given number of them, and checks that all stay within a prefix.
 func (r *rig) did(since int, prefix string) (actions map[string]int) {
 	r.t.Helper()
 	actions = map[string]int{}
@@ -207,7 +207,7 @@ func (r *rig) did(since int, prefix string) (actions map[string]int) {
 	return actions
 }
 
-// hidden holds that no credentials of a session are in the log.
+// hidden checks that the log has no session credentials.
 func (r *rig) hidden() {
 	r.t.Helper()
 	text, keys := r.log.String(), map[string]bool{}

@@ -1,5 +1,5 @@
-// Package workblob puts the work folders of jobs into the buckets for which engines lend credentials, so that machines
-// fetch them there and not from the server.
+// Package workblob uploads the work folders of jobs to buckets for which engines lend credentials, so that machines
+// fetch them there instead of from the server.
 package workblob
 
 import (
@@ -16,48 +16,48 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// ErrServer says that the work folder is not in the bucket now: the server sends it.
+// ErrServer means that the work folder is not in the bucket now: agents fetch it from the server.
 var ErrServer = errors.New("the server sends the work folder")
 
-// How folders get into buckets.
+// Limits of uploads.
 const (
-	atOnce  = 2                // folders on their way; each has some parts of 5 MiB in memory
-	inLine  = 1024             // folders that wait for their turn
-	answers = 5 * time.Second  // how long who asks waits for one that is on its way; an agent gives up after 10 s
-	stalled = time.Minute      // how long one may be on its way without moving
-	doubted = 10 * time.Minute // between two looks at a copy that agents did not take
+	atOnce  = 2                // concurrent uploads; each has some parts of 5 MiB in memory
+	inLine  = 1024             // uploads that wait
+	answers = 5 * time.Second  // how long a request waits for an upload in progress; an agent gives up after 10 s
+	stalled = time.Minute      // how long an upload may make no progress
+	doubted = 10 * time.Minute // lowest interval between two checks of a copy that agents refused
 )
 
-// Blobs puts work folders into buckets, each job's below its own prefix, once, by credentials that are good for that
-// prefix alone. What is there is on record before it is there, and is told to agents once it was read back.
+// Blobs uploads work folders to buckets, once per job below its own prefix, with credentials for that prefix alone.
+// It records a copy before the upload, and reports it to agents after reading it back.
 type Blobs struct {
 	Folders *workdir.Store
-	// Lender is who lends credentials for the store of a job, and the prefix in its bucket that is the job's own; nil:
-	// nobody does.
+	// Lender returns the engine that lends credentials for a job's store, and the job's own prefix in the bucket. It
+	// returns nil if no engine does.
 	Lender func(address, job string) (l engine.Lender, prefix string)
 	Errors *slog.Logger
-	Rests  time.Duration // after what failed it is not tried again for so long
+	Rests  time.Duration // pause after a failure
 
 	queue chan *put
 
 	mu      sync.Mutex
 	puts    map[string]*put      // by job
 	failed  map[string]time.Time // by job
-	doubts  map[string]time.Time // by job: when a copy was doubted last
-	removed map[string]bool      // jobs whose copies are being removed
-	away    map[string]time.Time // by store: when nothing could be removed from it last
+	doubts  map[string]time.Time // by job: time of the last check of a refused copy
+	removed map[string]bool      // jobs whose copies are being deleted
+	away    map[string]time.Time // by store: time of the last failed deletion
 }
 
-// put is a folder on its way.
+// put is an upload.
 type put struct {
 	job, store string
 	begun      chan struct{}
 	done       chan struct{}
-	blob       api.WorkBlob // once it is done
+	blob       api.WorkBlob // valid once done is closed
 	err        error
 }
 
-// New is for the folders of a store.
+// New returns the uploads for a store of folders.
 func New(folders *workdir.Store, lender func(address, job string) (engine.Lender, string), log *slog.Logger) *Blobs {
 	return &Blobs{Folders: folders, Lender: lender, Errors: log, Rests: time.Minute,
 		queue: make(chan *put, inLine), puts: map[string]*put{},
@@ -65,7 +65,7 @@ func New(folders *workdir.Store, lender func(address, job string) (engine.Lender
 		away: map[string]time.Time{}}
 }
 
-// Run puts folders into buckets until ctx ends.
+// Run uploads folders until ctx ends.
 func (b *Blobs) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for range atOnce {
@@ -83,8 +83,9 @@ func (b *Blobs) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Ask returns where the work folder of a job lies in the job's store, and has it put there where it is not. It waits a
-// moment for one that is on its way: then WorkBlob.Wait says to ask again. ErrServer: nobody knows of one there soon.
+// Ask returns where a job's work folder lies in its store, and starts the upload if needed. It waits a moment for an
+// upload in progress; if that goes on, WorkBlob.Wait tells the agent to ask again. ErrServer: no copy will be there
+// soon.
 func (b *Blobs) Ask(ctx context.Context, job, store string) (api.WorkBlob, error) {
 	ref, err := b.Folders.Of(job)
 	if err != nil {
@@ -109,12 +110,12 @@ func (b *Blobs) Ask(ctx context.Context, job, store string) (api.WorkBlob, error
 	select {
 	case <-p.begun:
 		return api.WorkBlob{Wait: true}, nil
-	default: // a line of others is before it, and the machine costs meanwhile
+	default: // other uploads are queued first, and the machine costs money meanwhile
 		return api.WorkBlob{}, ErrServer
 	}
 }
 
-// join is the put of a job, a new one where none is on its way; nil: there is none now.
+// join returns the upload of a job, and starts one if there is none; nil: none is possible now.
 func (b *Blobs) join(job, store string) *put {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +140,7 @@ func (b *Blobs) join(job, store string) *put {
 	}
 }
 
-// work puts a folder into its bucket.
+// work performs an upload.
 func (b *Blobs) work(ctx context.Context, p *put) {
 	close(p.begun)
 	begin := time.Now()
@@ -151,7 +152,7 @@ func (b *Blobs) work(ctx context.Context, p *put) {
 	if err != nil {
 		p.err = errors.Join(ErrServer, err)
 		b.failed[p.job] = time.Now()
-		b.Errors.Warn("a work folder is not put into its job's bucket: the server sends it", "job", p.job, "error", err,
+		b.Errors.Warn("cannot upload a work folder to its job's bucket", "job", p.job, "error", err,
 			isolate.Stack(err))
 	} else {
 		p.blob = r.blob()
@@ -161,9 +162,9 @@ func (b *Blobs) work(ctx context.Context, p *put) {
 	close(p.done)
 }
 
-// Refused takes an agent's word that it has not taken the copy in the bucket. One that is missing or damaged is looked
-// at again before it is told to others, and put anew where that is so; an agent cannot have that done more than once in
-// a while.
+// Refused records that an agent did not accept the copy in the bucket. If the copy was missing or damaged, the
+// server checks it before it reports it again, and uploads it anew if needed. An agent can cause that only once in a
+// while.
 func (b *Blobs) Refused(job, attempt, why string) {
 	b.Errors.Warn("a work folder was not taken from its job's bucket: the server sends it", "job", job,
 		"attempt", attempt, "why", why)
@@ -184,7 +185,7 @@ func (b *Blobs) Refused(job, attempt, why string) {
 	if r, err := b.record(job); err == nil && r.Whole {
 		r.Whole = false
 		if err := b.note(job, r); err != nil {
-			b.Errors.Warn("that a copy of a work folder is to be read again was not noted", "job", job, "error", err)
+			b.Errors.Warn("cannot record that a copy of a work folder must be checked again", "job", job, "error", err)
 		}
 	}
 }

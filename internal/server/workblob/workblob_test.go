@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// asked is the answer to who asks until it is no longer to wait.
+// asked asks until the answer does not say to wait.
 func (r *rig) asked(b *Blobs, job string) (at api.WorkBlob, err error) {
 	for {
 		if at, err = b.Ask(r.t.Context(), job, r.store); err != nil || !at.Wait {
@@ -29,7 +29,7 @@ func (r *rig) asked(b *Blobs, job string) (at api.WorkBlob, err error) {
 	}
 }
 
-// holds holds the job's blob to the bytes that the server sends.
+// holds compares the job's blob with the bytes that the server sends.
 func (r *rig) holds(job string, at api.WorkBlob) {
 	r.t.Helper()
 	b, err := r.bucket(job, "jobs/"+job+"/")
@@ -42,9 +42,10 @@ func (r *rig) holds(job string, at api.WorkBlob) {
 	}
 }
 
-// Of machines that ask at once none puts the folder there: the server does, once, in parts, by credentials for the
-// job's own prefix, reads it back, and tells all the same. After a restart it is told without a request to the bucket.
-func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
+// Machines that ask at once do not upload the folder: the server does so once, in parts, with credentials for the
+// job's own prefix. It reads the blob back, and gives all the same answer. After a restart it answers without a
+// request to the bucket.
+func TestAsk_UploadsAFolderOnce(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 12<<20)
@@ -65,7 +66,7 @@ func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
 			t.Fatalf("told %+v and %+v", told[0], at)
 		}
 	}
-	// a HEAD, three parts between a begin and an end, and one that reads back
+	// a HEAD, three parts between create and complete, and one read
 	if did := r.did(0, "team/jobs/a/"); did["s3:PutObject"] != 5 || did["s3:GetObject"] != 2 || r.cloud.Calls("AssumeRole") != 1 {
 		t.Errorf("%v, the role assumed %d times", did, r.cloud.Calls("AssumeRole"))
 	}
@@ -79,9 +80,9 @@ func TestAFolderIsPutIntoItsJobsBucketOnce(t *testing.T) {
 	r.hidden()
 }
 
-// A server that is killed while a folder is sent, or when it is there and not yet on record, has it there once after all,
-// whole, and nothing of it lies there that no record names.
-func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
+// If a server is killed during an upload, or after it and before the record is complete, the folder is uploaded once
+// in the end, whole, and no blob is without a record.
+func TestAsk_UploadsOnceDespiteAKilledServer(t *testing.T) {
 	lane.Component(t, "objects")
 	for name, at := range map[string]string{"before it is there": http.MethodPut, "before it is on record": http.MethodGet} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
 					return false
 				}
 				close(dead)
-				<-killed // whose request it was
+				<-killed // the request to kill
 				return true
 			})
 			go func() { <-dead; kill(); close(killed) }()
@@ -124,8 +125,9 @@ func TestAServerThatIsKilledPutsAFolderOnce(t *testing.T) {
 	}
 }
 
-// What an agent has found damaged or missing is looked at, and put anew, once in a while; what it has not reached is not.
-func TestADamagedCopyIsPutAnew(t *testing.T) {
+// The server checks a copy that an agent found damaged or missing, once in a while, and uploads it anew; it does not
+// check one that the agent could not reach.
+func TestRefused_ReplacesADamagedCopy(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -160,7 +162,7 @@ func TestADamagedCopyIsPutAnew(t *testing.T) {
 	}
 	r.holds("a", told)
 	hurt()
-	b.Refused("a", "a.2", api.WorkDamaged) // a moment later: whoever says it without end has no work done
+	b.Refused("a", "a.2", api.WorkDamaged) // soon after: repeated reports cause no work
 	seen = len(r.gate.Seen())
 	if at, err := b.Ask(t.Context(), "a", r.store); err != nil || at != told || len(r.gate.Seen()) != seen {
 		t.Errorf("%+v, %v, %d requests", at, err, len(r.gate.Seen())-seen)
@@ -179,8 +181,9 @@ func TestADamagedCopyIsPutAnew(t *testing.T) {
 	r.holds("a", told)
 }
 
-// Where the bucket is away, credentials are refused, or there is no folder or no declared store, the server sends it.
-func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
+// If the bucket is away, credentials are refused, or there is no folder or declared store, the agent fetches the
+// folder from the server.
+func TestAsk_FallsBackToTheServer(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -216,8 +219,8 @@ func TestTheServerSendsWhatIsInNoBucket(t *testing.T) {
 	r.hidden()
 }
 
-// With its credentials a job reads, lists, writes and deletes no other job's work folder.
-func TestNoJobReachesAnothersFolder(t *testing.T) {
+// With its credentials a job can neither read, list, write nor delete another job's work folder.
+func TestCredentials_CannotReachAnotherJobsFolder(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -246,9 +249,9 @@ func TestNoJobReachesAnothersFolder(t *testing.T) {
 	r.holds("a", told)
 }
 
-// What is removed goes with all work folders of the job that lie there, and nothing else of it; where the bucket is away
-// it stays on record until it can be removed.
-func TestACopyIsRemovedOrStaysOnRecord(t *testing.T) {
+// A removal deletes all of the job's work folders in the bucket and nothing else of the job. If the bucket is away,
+// the record stays until it can.
+func TestDrop_RemovesTheCopyOrKeepsTheRecord(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRig(t)
 	r.folder("a", 1000)
@@ -294,7 +297,7 @@ func TestACopyIsRemovedOrStaysOnRecord(t *testing.T) {
 	if jobs, err := b.Jobs(); err != nil || len(jobs) != 0 {
 		t.Errorf("on record are %v, %v", jobs, err)
 	}
-	if err := os.WriteFile(filepath.Join(b.dir(), ".a.123"), nil, 0o600); err != nil { // a crash has left it
+	if err := os.WriteFile(filepath.Join(b.dir(), ".a.123"), nil, 0o600); err != nil { // left by a crash
 		t.Fatal(err)
 	}
 	if jobs, err := b.Jobs(); err != nil || len(jobs) != 0 {

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Item is a file, a folder or a link that lies in a folder, or is put into one.
+// Item is a file, a folder or a link in a folder.
 type Item struct {
 	Path     string // with slashes
 	Mode     fs.FileMode
 	Modified time.Time
 	Size     int64
-	Link     string // what a link leads to
-	Sum      string // of a file that is in the store: the SHA-256 of its content
-	// Content writes that of a file which is not in the store, and Name names it.
+	Link     string // target of a link
+	Sum      string // SHA-256 of a file that is in the store
+	// Content writes the content of a file that is not in the store; Name identifies that content.
 	Content func(to io.Writer) error
 	Name    string
 }
 
-// Items are what lies in the folder of a job, sorted by path; none where it has no folder.
+// Items returns the contents of a job's folder, sorted by path; none if it has no folder.
 func (s *Store) Items(job string) (items []Item, err error) {
 	r, err := s.Of(job)
 	if errors.Is(err, ErrNone) {
@@ -52,7 +52,7 @@ func (s *Store) Items(job string) (items []Item, err error) {
 	return items, nil
 }
 
-// Compose lets a job have a folder of these items, which are sorted by path. What is in the store already is shared.
+// Compose gives a job a folder of these items, which are sorted by path. It shares contents that are in the store.
 func (s *Store) Compose(job string, items []Item) error {
 	return s.writeTo(s.job(job), func(w *writer) error {
 		for _, i := range items {
@@ -64,7 +64,7 @@ func (s *Store) Compose(job string, items []Item) error {
 	})
 }
 
-// item keeps one item.
+// item stores one item.
 func (w *writer) item(i Item) error {
 	e := entry{mode: i.Mode.Perm(), size: i.Size, made: plain(i.Modified), sum: i.Sum, name: i.Path, link: i.Link}
 	switch {

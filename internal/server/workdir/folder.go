@@ -1,4 +1,4 @@
-// Package workdir keeps the work folders of jobs, by content: copied on this machine, or sent as a tar file.
+// Package workdir stores the work folders of jobs by content: copied on this host, or sent as a tar file.
 package workdir
 
 import (
@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// Pack writes a folder as a tar file in gzip, without what its .scrimpignore and habit leave out.
-// What lies in skip is left out.
+// Pack writes a folder as a tar file in gzip, without what .scrimpignore and the default patterns exclude. It also
+// excludes the path skip.
 func Pack(w io.Writer, from, skip string) error {
 	ignored, err := ignoreFile(from)
 	if err != nil {
@@ -26,7 +26,7 @@ func Pack(w io.Writer, from, skip string) error {
 	return pack(w, from, func(path, rel string, dir bool) bool { return path == skip || ignored(rel, dir) })
 }
 
-// PackAll writes all of a folder as Pack does.
+// PackAll writes a whole folder like Pack.
 func PackAll(w io.Writer, from string) error {
 	return pack(w, from, func(string, string, bool) bool { return false })
 }
@@ -64,7 +64,7 @@ func pack(w io.Writer, from string, out func(path, rel string, dir bool) bool) e
 	return errors.Join(err, t.Close(), zip.Close())
 }
 
-// packOne packs a folder, a link or a file; what is none of these is left out.
+// packOne writes a folder, a link or a file, and skips anything else.
 func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
 	link := ""
 	var err error
@@ -81,7 +81,7 @@ func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
 		return err
 	}
 	if link != "" {
-		h.Linkname = inward(strings.TrimSuffix(path, rel), rel, link)
+		h.Linkname = relativeLink(strings.TrimSuffix(path, rel), rel, link)
 	}
 	h.Name, h.Uname, h.Gname, h.Uid, h.Gid = filepath.ToSlash(rel), "", "", 0, 0
 	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
@@ -96,8 +96,8 @@ func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
 	return err
 }
 
-// Unpack fills a folder from what Pack wrote. Nothing is written outside of it,
-// whatever the names and links say.
+// Unpack fills a folder from the output of Pack. It writes nothing outside the folder, whatever the names and links
+// say.
 func Unpack(r io.Reader, to string) error {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -109,7 +109,7 @@ func Unpack(r io.Reader, to string) error {
 	}
 	defer func() { _ = root.Close() }()
 	t, held, folders := tar.NewReader(&atMost{from: zip, left: maxStream}), count{}, 0
-	var made []*tar.Header // some may not be written to in the end
+	var made []*tar.Header // folders, some of which are read-only in the end
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -137,7 +137,7 @@ func Unpack(r io.Reader, to string) error {
 	}
 }
 
-// setModes gives folders the modes that they had, those within others first.
+// setModes restores the modes of folders, inner ones first.
 func setModes(root *os.Root, made []*tar.Header) error {
 	for _, h := range slices.Backward(made) {
 		if err := root.Chmod(filepath.FromSlash(entryOf(h)), fs.FileMode(h.Mode).Perm()); err != nil {
@@ -147,7 +147,7 @@ func setModes(root *os.Root, made []*tar.Header) error {
 	return nil
 }
 
-// unpackOne makes a folder, a link or a file, and the folders that it lies in.
+// unpackOne makes a folder, a link or a file, with its parent folders.
 func unpackOne(root *os.Root, path string, h *tar.Header, from io.Reader) error {
 	name := filepath.FromSlash(path)
 	if dir := filepath.Dir(name); dir != "." {
@@ -163,7 +163,7 @@ func unpackOne(root *os.Root, path string, h *tar.Header, from io.Reader) error 
 	case tar.TypeReg:
 		return writeOne(root, name, h, from)
 	}
-	return fmt.Errorf("%s is neither a file, a folder nor a link", shown(path))
+	return fmt.Errorf("%s is neither a file, a folder nor a link", quote(path))
 }
 
 func writeOne(root *os.Root, name string, h *tar.Header, from io.Reader) (err error) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A folder holds files where a machine would find some there.
-func TestAFolderHoldsWhatIsBrought(t *testing.T) {
+// Holds reports files that a machine would find in the folder.
+func TestHolds_ReportsFilesInAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"full/a/state", "left/state", "aside/.state", "aside/state.tmp", "out/left/state"} {
@@ -38,8 +38,8 @@ func TestAFolderHoldsWhatIsBrought(t *testing.T) {
 	}
 }
 
-// A folder that is sent writes nowhere but into its place.
-func TestASentFolderStaysInItsPlace(t *testing.T) {
+// Unpacking an upload writes nothing outside its folder.
+func TestUnpack_WritesNothingOutside(t *testing.T) {
 	t.Parallel()
 	type entry struct {
 		name, link, text string
@@ -83,7 +83,7 @@ func TestASentFolderStaysInItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFolderArrivesAsItWasSent(t *testing.T) {
+func TestPack_RoundTripsAFolder(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x",
@@ -115,8 +115,9 @@ func TestAFolderArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-// What scrimp get has made, and what tools keep secrets in, stays here; a line of the ignore file takes a secret along.
-func TestPack_LeavesOutFetchedFoldersAndSecrets(t *testing.T) {
+// Folders of scrimp get, and files in which tools keep secrets, are excluded; a line of the ignore file includes a
+// secret again.
+func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"train.py", "job-outputs/" + FetchedName, "job-outputs/model.bin", "deep/old/" + FetchedName,

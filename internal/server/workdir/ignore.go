@@ -13,26 +13,27 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// ignoreName is the file that says what is not copied to machines.
+// ignoreName is the file with the patterns of what is not copied to machines.
 const ignoreName = ".scrimpignore"
 
-// habits are left out wherever the file does not take them back in, and so are the names of secrets: files that tools
-// keep passwords and keys in.
+// defaultPatterns are excluded by default; .scrimpignore can include them again. So are secrets: files in which
+// tools keep passwords and keys.
 const (
-	habits  = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
-	secrets = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
+	defaultPatterns = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
+	secrets         = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
 		".git-credentials\n.aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
 )
 
-// FetchedName is a file in each folder that scrimp get has made under a name of its own. No such folder is copied to
-// machines, or the outputs of a job would travel with the next one. Without the file it is copied as any other is.
+// FetchedName marks a folder that scrimp get has created under a name of its own. Work folders exclude such folders,
+// otherwise the outputs of a job would travel with the next one. Without the mark, a folder is copied like any
+// other.
 const FetchedName = ".scrimp-get"
 
-// Fetched is what that file says.
+// Fetched is the text of that file.
 const Fetched = "scrimp get has made this folder, and scrimp run leaves it out. Without this file it is sent.\n"
 
-// Holds reports whether a work folder brings files to machines in a folder of it. Names that begin
-// with a dot or end in .tmp do not count: they are written aside.
+// Holds reports whether a work folder brings files to machines in its subfolder dir. Names that start with a dot or
+// end in .tmp do not count: they are incomplete.
 func Holds(folder, dir string) bool {
 	ignored, err := ignoreFile(folder)
 	if err != nil {
@@ -48,8 +49,8 @@ func Holds(folder, dir string) bool {
 		rel, wrong := filepath.Rel(folder, path)
 		switch {
 		case err != nil || wrong != nil:
-			return fs.SkipAll // there is none, or it cannot be read
-		case isAside(path) || ignored(rel, e.IsDir()):
+			return fs.SkipAll // missing or unreadable
+		case isIncomplete(path) || ignored(rel, e.IsDir()):
 			if e.IsDir() {
 				return fs.SkipDir
 			}
@@ -62,32 +63,32 @@ func Holds(folder, dir string) bool {
 	return found
 }
 
-// ignoreFile returns whether a path below the folder is left out.
+// ignoreFile returns a function that reports whether a path below the folder is excluded.
 func ignoreFile(folder string) (func(rel string, isFolder bool) bool, error) {
 	text, err := readIgnore(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ignoreName, err)
 	}
-	patterns := ignore.Parse(habits + secrets + text)
+	patterns := ignore.Parse(defaultPatterns + secrets + text)
 	return func(rel string, isFolder bool) bool {
 		return patterns.Match(filepath.ToSlash(rel), isFolder) || isFolder && fetched(filepath.Join(folder, rel))
 	}, nil
 }
 
-// fetched reports whether scrimp get has made the folder.
+// fetched reports whether scrimp get has created the folder.
 func fetched(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, FetchedName))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Secrets returns what of a work folder is left out for its name alone, which is that of a secret, at most 10 of them.
+// Secrets returns up to 10 paths of a work folder that are excluded only because they have the name of a secret.
 func Secrets(folder string) (list []string) {
 	text, err := readIgnore(folder)
 	if err != nil {
-		return nil // Pack says why
+		return nil // Pack reports the error
 	}
-	without, with := ignore.Parse(habits+text), ignore.Parse(habits+secrets+text)
-	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error { // Pack says what cannot be read
+	without, with := ignore.Parse(defaultPatterns+text), ignore.Parse(defaultPatterns+secrets+text)
+	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error { // Pack reports errors
 		rel, wrong := filepath.Rel(folder, path)
 		if err != nil || wrong != nil || rel == "." {
 			return nil
@@ -108,7 +109,7 @@ func Secrets(folder string) (list []string) {
 	return list
 }
 
-// readIgnore reads the ignore file of a folder, a regular file within its limits; "": it has none.
+// readIgnore reads the ignore file of a folder, a regular file within the limits; "": none.
 func readIgnore(folder string) (string, error) {
 	t, err := confined.Folder{Path: folder}.Open()
 	if err != nil {

@@ -13,25 +13,25 @@ import (
 
 // Limits of a work folder. A tar file of 130 KB can name a million folders, and one of 2 MB can hold 2 GiB of zeros.
 const (
-	maxWork     = 2 << 30  // bytes of disk that all files take
+	maxWork     = 2 << 30  // bytes of disk of all files
 	maxFiles    = 200_000  // files, folders and links
-	maxNames    = 32 << 20 // bytes of all paths, and of what links lead to
+	maxNames    = 32 << 20 // bytes of all paths and link targets
 	maxIgnore   = 1 << 20  // bytes of .scrimpignore
 	maxPatterns = 10_000   // lines of .scrimpignore
 	longestPath = 4096     // bytes
 	longestName = 255      // bytes of one name of a path
 	deepest     = 64       // folders within one another
-	// maxStream is how many bytes a folder has as a tar file: its files, and some headers of each.
+	// maxStream is the largest size of a folder as a tar file, in bytes: its files, and some headers for each.
 	maxStream = maxWork + maxFiles*5120
 )
 
-// count adds up what a folder holds: the bytes of its files, and those of disk that its files, folders and links take.
+// count sums the contents of a folder: the bytes of its files, and their disk usage with folders and links.
 type count struct{ bytes, disk, files, names int64 }
 
 var errLarge = fmt.Errorf("the folder takes more than %d GiB of disk, each file %d KiB at least: leave data out "+
 	"with a file .scrimpignore in git's form", maxWork>>30, disk.Block>>10)
 
-// add counts an entry of a folder, or says which limit it passes.
+// add counts an entry of a folder, or returns which limit it exceeds.
 func (c *count) add(name, link string, size int64) error {
 	if err := checkPath(name); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (c *count) add(name, link string, size int64) error {
 	if len(link) > longestPath {
 		return fmt.Errorf("the link %.40s… leads to a path of more than %d bytes", name, longestPath)
 	}
-	if size < 0 || size > maxWork { // such a size is no sum's business
+	if size < 0 || size > maxWork { // keeps such sizes out of the sums
 		return errLarge
 	}
 	c.bytes, c.disk, c.files = c.bytes+size, c.disk+disk.OnDisk(size), c.files+1
@@ -56,7 +56,7 @@ func (c *count) add(name, link string, size int64) error {
 	return nil
 }
 
-// checkPath says what is wrong with the path of an entry.
+// checkPath returns what is wrong with the path of an entry.
 func checkPath(name string) error {
 	if len(name) > longestPath || strings.Count(name, "/") > deepest {
 		return fmt.Errorf("the path %.40s… is longer than %d bytes or deeper than %d folders", name, longestPath, deepest)
@@ -67,12 +67,12 @@ func checkPath(name string) error {
 		}
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
-		return fmt.Errorf("the path %s leads out of the folder", shown(name))
+		return fmt.Errorf("the path %s leads out of the folder", quote(name))
 	}
 	return nil
 }
 
-// checkFile says what is wrong with the size of a file.
+// checkFile returns what is wrong with the size of a file.
 func checkFile(name string, size int64) error {
 	if name == ignoreName && size > maxIgnore {
 		return fmt.Errorf("%s has more than %d MiB", ignoreName, maxIgnore>>20)
@@ -80,8 +80,8 @@ func checkFile(name string, size int64) error {
 	return nil
 }
 
-// shown is a path as an error says it.
-func shown(name string) string {
+// quote formats a path for an error.
+func quote(name string) string {
 	if len(name) > 200 {
 		name = name[:200] + "…"
 	}
@@ -91,7 +91,7 @@ func shown(name string) string {
 	return name
 }
 
-// entryOf is the path of an entry of a tar file, without a slash at its end; "" is the folder itself.
+// entryOf returns the path of an entry of a tar file, without a slash at its end; "" is the folder itself.
 func entryOf(h *tar.Header) string {
 	name := path.Clean(h.Name)
 	if name == "." {

@@ -9,47 +9,46 @@ import (
 	"strings"
 )
 
-// Limits of what is followed to see where links lead. Links that lead through one another could else keep a processor
-// busy for minutes.
+// Limits on following links. Links through one another could otherwise keep a processor busy for minutes.
 const (
-	mostHops  = 40        // links that one leads through, as on Linux
-	mostSteps = 4_000_000 // names, of all links of a folder
+	mostHops  = 40        // links on one path, as on Linux
+	mostSteps = 4_000_000 // names, over all links of a folder
 )
 
-// leadsOut says that a link leads out of the folder.
-func leadsOut(name, target string) error {
+// errLeadsOut returns the error for a link that leads out of the folder.
+func errLeadsOut(name, target string) error {
 	if name == ignoreName {
-		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, shown(target))
+		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, quote(target))
 	}
 	return fmt.Errorf("%s is a link to %s, which leads out of the folder: copy what it leads to, or leave it out with "+
-		".scrimpignore", shown(name), shown(target))
+		".scrimpignore", quote(name), quote(target))
 }
 
-// errLinks is a folder whose links lead through one another without end.
+// errLinks means that the links of a folder lead through too many others.
 var errLinks = errors.New("the links of the folder lead through too many others: copy what they lead to")
 
-// checkLinks refuses a folder with a link that leads out of it, also through others: what a path with links says is
-// not where it ends.
+// checkLinks refuses a folder with a link that leads out of it, even through other links: the text of a path with
+// links does not show where it ends.
 func (t *tree) checkLinks() error {
 	steps := mostSteps
 	for name, e := range t.entries {
 		if e.kind != tar.TypeSymlink {
 			continue
 		}
-		out, err := t.climbs(name, e.link, &steps)
+		out, err := t.leadsOutside(name, e.link, &steps)
 		if err != nil {
 			return err
 		}
 		if out {
-			return leadsOut(name, e.link)
+			return errLeadsOut(name, e.link)
 		}
 	}
 	return nil
 }
 
-// climbs follows a link name by name, as the machine's system will. One to an absolute path names a place of the
-// machine, and whether it may is seen elsewhere.
-func (t *tree) climbs(name, target string, steps *int) (out bool, err error) {
+// leadsOutside reports whether a link leads out of the folder. It follows the link name by name, as the machine's
+// kernel will. A link to an absolute path refers to the machine; another check decides whether it may.
+func (t *tree) leadsOutside(name, target string, steps *int) (out bool, err error) {
 	at := names(path.Dir(name))
 	next, hops := names(target), 0
 	if *steps -= len(next); *steps < 0 {
@@ -66,14 +65,14 @@ func (t *tree) climbs(name, target string, steps *int) (out bool, err error) {
 			continue
 		}
 		if at = append(at, part); len(at) > deepest+1 {
-			continue // nothing of the folder lies so deep
+			continue // the folder has nothing that deep
 		}
 		e := t.entries[strings.Join(at, "/")]
 		if e == nil || e.kind != tar.TypeSymlink {
 			continue
 		}
 		if hops++; hops > mostHops || path.IsAbs(e.link) {
-			return false, nil // it leads nowhere, or to a place of the machine
+			return false, nil // it leads nowhere, or to a path of the machine
 		}
 		at = at[:len(at)-1]
 		next = append(names(e.link), next...)
@@ -84,7 +83,7 @@ func (t *tree) climbs(name, target string, steps *int) (out bool, err error) {
 	return false, nil
 }
 
-// names are the names of a path, one after the other.
+// names splits a path.
 func names(of string) (list []string) {
 	for part := range strings.SplitSeq(of, "/") {
 		if part != "" && part != "." {
@@ -94,9 +93,8 @@ func names(of string) (list []string) {
 	return list
 }
 
-// inward is where a link of a folder of this machine leads, seen from the link where it is an absolute path into the
-// folder: elsewhere the folder lies in another place.
-func inward(folder, rel, target string) string {
+// relativeLink makes an absolute link into its own folder relative, because the folder has another path elsewhere.
+func relativeLink(folder, rel, target string) string {
 	if !filepath.IsAbs(target) {
 		return target
 	}

@@ -20,50 +20,50 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// Folder is the one below the data folder in which the store lies.
+// Folder is the store's folder below the data folder.
 const Folder = "folders"
 
-// ErrNone says that there is no such work folder.
+// ErrNone means that the work folder does not exist.
 var ErrNone = errors.New("there is no such work folder")
 
-// Store keeps work folders by content. Below its folder lie
+// Store keeps work folders by content. Its folder contains
 //
 //	objects/AB/SHA256   the content of a file, or the list of a folder
-//	jobs/JOB            which folder the job has
-//	sent/USER/NAME      which folder was sent under that name
-//	new/                what is being written
+//	jobs/JOB            the folder of a job
+//	sent/USER/NAME      an uploaded folder
+//	new/                files in progress
 //
-// Nothing in objects is ever changed, and no program writes there: machines get a tar file. So jobs share what is the
-// same. An object that no folder needs is removed by Sweep.
+// Objects never change, and no program writes there: machines get a tar file. So jobs share equal contents. Sweep
+// removes objects that no folder needs.
 type Store struct {
 	Dir  string // of the store
 	Room disk.Room
 
-	// sweep is held for reading while one object, or one name of a folder, is written, and for writing while those
-	// that nobody needs are removed.
+	// sweep is held for reading while one object, or one name of a folder, is written, and for writing while
+	// unneeded objects are removed.
 	sweep sync.RWMutex
 
 	mu      sync.Mutex
 	next    int
-	writing map[int]time.Time // when those began that write a folder now
+	writing map[int]time.Time // start times of the writes in progress
 }
 
-// Ref is which folder a job has, or which was sent.
+// Ref identifies the folder of a job or of an upload.
 type Ref struct {
-	Tree  string    `json:"tree"`  // the SHA-256 of its list
-	Bytes int64     `json:"bytes"` // of its files
-	Disk  int64     `json:"disk"`  // bytes that it takes where it shares nothing; 0: it is an older one
+	Tree  string    `json:"tree"`  // SHA-256 of its list
+	Bytes int64     `json:"bytes"` // total size of its files
+	Disk  int64     `json:"disk"`  // disk usage without sharing, in bytes; 0: from an old release
 	Files int64     `json:"files"` // files, folders and links
 	Kept  time.Time `json:"kept"`  // wall time
 }
 
-// New is the store of a data folder.
+// New returns the store of a data folder.
 func New(data string, room disk.Room) *Store {
 	return &Store{Dir: filepath.Join(data, Folder), Room: room, writing: map[int]time.Time{}}
 }
 
-// Recover removes what a crash has left half written, and takes over what releases before the store have left. Nobody
-// else writes to the store.
+// Recover removes files that a crash left incomplete, and imports the folders of old releases. No one else may write
+// to the store meanwhile.
 func (s *Store) Recover() error {
 	if err := os.RemoveAll(filepath.Join(s.Dir, "new")); err != nil {
 		return fmt.Errorf("open %s: %w", s.Dir, err)
@@ -71,7 +71,7 @@ func (s *Store) Recover() error {
 	return s.adopt(filepath.Dir(s.Dir))
 }
 
-// adopt takes over what releases before the store have left: a plain folder for each job, and what was sent.
+// adopt imports the folders of releases without a store: a plain folder for each job, and uploads.
 func (s *Store) adopt(data string) error {
 	old := filepath.Join(data, "work")
 	jobs, err := os.ReadDir(old)
@@ -88,12 +88,12 @@ func (s *Store) adopt(data string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("take over work folders: %w", err)
+		return fmt.Errorf("import work folders: %w", err)
 	}
 	return errors.Join(os.RemoveAll(old), os.RemoveAll(filepath.Join(data, "uploads")))
 }
 
-// Tree is the folder of a job as machines get it; one of a job that has none is empty.
+// Tree returns the folder of a job in the form for machines; empty if the job has none.
 func (s *Store) Tree(job string) (*tarball.Folder, error) {
 	r, err := s.Of(job)
 	if errors.Is(err, ErrNone) {
@@ -113,10 +113,10 @@ func (s *Store) Tree(job string) (*tarball.Folder, error) {
 	}), nil
 }
 
-// Of is which folder a job has. ErrNone: it has none.
+// Of returns the folder of a job. ErrNone: it has none.
 func (s *Store) Of(job string) (Ref, error) { return s.read(s.job(job)) }
 
-// give lets a job have a folder that another has, or that was sent. ErrNone: there is no such folder.
+// give gives a job the folder of another job or of an upload. ErrNone: that folder does not exist.
 func (s *Store) give(job, from string) error {
 	s.sweep.RLock()
 	defer s.sweep.RUnlock()
@@ -127,11 +127,11 @@ func (s *Store) give(job, from string) error {
 	return s.name(s.job(job), r)
 }
 
-// Again lets a job have the folder of another. ErrNone: that has none.
+// Again gives a job the folder of another job. ErrNone: that has none.
 func (s *Store) Again(job, other string) error { return s.give(job, s.job(other)) }
 
-// Copy lets a job have what lies in a folder of this machine, without what its .scrimpignore and habit leave out,
-// and without the data folder.
+// Copy gives a job a copy of a folder on this host, without what .scrimpignore and the default patterns exclude, and
+// without the data folder.
 func (s *Store) Copy(job, from, data string) error {
 	return s.writeTo(s.job(job), func(w *writer) error {
 		ignored, err := ignoreFile(from)
@@ -144,7 +144,7 @@ func (s *Store) Copy(job, from, data string) error {
 	})
 }
 
-// Drop takes a job's folder away from it. What no other has goes with the next Sweep.
+// Drop removes a job's reference to its folder. The next Sweep removes contents that no other folder needs.
 func (s *Store) Drop(job string) error { return drop(s.job(job)) }
 
 func drop(path string) error {
@@ -156,7 +156,7 @@ func drop(path string) error {
 
 func (s *Store) job(id string) string { return filepath.Join(s.Dir, "jobs", filepath.Base(id)) }
 
-// read reads which folder a name stands for.
+// read returns the folder that a name refers to.
 func (s *Store) read(path string) (r Ref, err error) {
 	text, err := confined.ReadFile(path, mostName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,30 +166,30 @@ func (s *Store) read(path string) (r Ref, err error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err == nil && !sumName.MatchString(r.Tree) {
-		err = errors.New("it names no list")
+		err = errors.New("it does not name a list")
 	}
 	if err != nil {
-		return r, fmt.Errorf("read which work folder %s is: %w", filepath.Base(path), err)
+		return r, fmt.Errorf("read the reference to the work folder of %s: %w", filepath.Base(path), err)
 	}
 	return r, nil
 }
 
-// mostName is how many bytes a file has that says which folder a name stands for.
+// mostName bounds the file of a name, in bytes.
 const mostName = 1 << 20
 
-// sumName is a SHA-256 as text.
+// sumName matches a SHA-256 in hex.
 var sumName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (s *Store) object(sum string) string { return filepath.Join(s.Dir, "objects", sum[:2], sum) }
 
 func (s *Store) open(sum string) (io.ReadCloser, error) {
 	if !sumName.MatchString(sum) {
-		return nil, fmt.Errorf("%.70q is the name of no content", sum)
+		return nil, fmt.Errorf("%.70q is not the name of a content", sum)
 	}
-	return confined.Folder{}.File(s.object(sum)) // a pipe is not waited for
+	return confined.Folder{}.File(s.object(sum)) // does not block on a pipe
 }
 
-// name lets a name stand for a folder, whole or not at all. The caller holds sweep for reading.
+// name makes a name refer to a folder, atomically. The caller holds sweep for reading.
 func (s *Store) name(path string, r Ref) error {
 	r.Kept = time.Now().UTC()
 	text, err := json.Marshal(r)
@@ -213,7 +213,7 @@ func (s *Store) name(path string, r Ref) error {
 	return err
 }
 
-// aside makes a file for what is not whole yet.
+// aside creates a file for content that is incomplete.
 func (s *Store) aside() (*os.File, error) {
 	dir := filepath.Join(s.Dir, "new")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -222,13 +222,13 @@ func (s *Store) aside() (*os.File, error) {
 	return os.CreateTemp(dir, "*") // 0600
 }
 
-// writeTo keeps a folder under a name. Where it fails nothing of it stays.
+// writeTo stores a folder under a name. If it fails, nothing stays.
 func (s *Store) writeTo(path string, fill func(*writer) error) (err error) {
 	defer s.begin()()
 	w := &writer{s: s}
 	defer func() {
 		if err != nil {
-			w.takeBack()
+			w.removeNew()
 		}
 	}()
 	if err := fill(w); err != nil {
@@ -243,7 +243,7 @@ func (s *Store) writeTo(path string, fill func(*writer) error) (err error) {
 	return s.name(path, r)
 }
 
-// begin notes that a folder is being written, until done.
+// begin marks a write of a folder as in progress until done.
 func (s *Store) begin() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Store) begin() (done func()) {
 	}
 }
 
-// since is the moment that everything which is being written now came after.
+// since returns a time before the start of all writes in progress.
 func (s *Store) since() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,10 +267,10 @@ func (s *Store) since() time.Time {
 			oldest = at
 		}
 	}
-	return oldest.Add(-2 * time.Second) // some file systems keep times to two seconds
+	return oldest.Add(-2 * time.Second) // some file systems store times to two seconds
 }
 
-// put keeps what was written aside, under its sum. It takes the file's name away. New: it was not there.
+// put moves a temporary file into the store under its hash. fresh reports that the store did not have it.
 func (s *Store) put(aside, sum string, size int64) (is time.Time, fresh bool, err error) {
 	s.sweep.RLock()
 	defer s.sweep.RUnlock()
@@ -287,7 +287,7 @@ func (s *Store) put(aside, sum string, size int64) (is time.Time, fresh bool, er
 	return now, true, os.Rename(aside, path)
 }
 
-// has reports whether content of that sum is there, and keeps it from the sweep that goes on.
+// has reports whether the store has the content, and protects it from a sweep in progress.
 func (s *Store) has(sum string, size int64) (is time.Time, there bool) {
 	s.sweep.RLock()
 	defer s.sweep.RUnlock()
@@ -295,26 +295,26 @@ func (s *Store) has(sum string, size int64) (is time.Time, there bool) {
 	return now, s.touch(s.object(sum), size, now)
 }
 
-// touch marks an object as needed from now on, where it is there and whole.
+// touch marks an object as needed from now on, if it exists and is whole.
 func (s *Store) touch(path string, size int64, now time.Time) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() == size && os.Chtimes(path, now, now) == nil
 }
 
-// sumOf is the name of a content.
+// sumOf returns the hash of a content.
 func sumOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// names are all that stand for a folder, by path.
+// names calls yield for every name of a folder, with its path.
 func (s *Store) names(yield func(path string, r Ref)) error {
 	for _, top := range []string{"jobs", "sent"} {
 		err := filepath.WalkDir(filepath.Join(s.Dir, top), func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
-			if err != nil || !e.Type().IsRegular() { // a link or a pipe is no name
+			if err != nil || !e.Type().IsRegular() { // ignore links and pipes
 				return err
 			}
 			r, err := s.read(path)
@@ -333,7 +333,7 @@ func (s *Store) names(yield func(path string, r Ref)) error {
 	return nil
 }
 
-// Jobs are the jobs that have a folder, and which.
+// Jobs returns the folders of all jobs that have one.
 func (s *Store) Jobs() (map[string]Ref, error) {
 	all := map[string]Ref{}
 	err := s.names(func(path string, r Ref) {

@@ -46,7 +46,7 @@ func write(t testing.TB, path string, text []byte) {
 	must(t, os.WriteFile(path, text, 0o644))
 }
 
-// held is how many files lie in a folder, and how many bytes they have.
+// held counts the files in a folder, and their bytes.
 func held(t testing.TB, dir string) (files int, bytes int64) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
@@ -63,7 +63,7 @@ func held(t testing.TB, dir string) (files int, bytes int64) {
 	return files, bytes
 }
 
-// machine is what a machine gets of a job's folder.
+// machine returns the job's folder as a machine gets it.
 func machine(t testing.TB, s *Store, job string) string {
 	t.Helper()
 	f, err := s.Tree(job)
@@ -78,8 +78,8 @@ func machine(t testing.TB, s *Store, job string) string {
 	return to
 }
 
-// A folder that three jobs have takes the room of one, also where one of its files has changed.
-func TestJobsShareWhatIsTheSame(t *testing.T) {
+// Three jobs with equal folders use the space of one, and only a changed file adds to it.
+func TestStore_SharesEqualContents(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	big := make([]byte, 3<<20)
@@ -112,8 +112,8 @@ func TestJobsShareWhatIsTheSame(t *testing.T) {
 	}
 }
 
-// What a program does to its files on its machine changes nothing for others.
-func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
+// A program's changes on its machine do not affect others.
+func TestStore_ProgramsCannotChangeSharedFiles(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "a"), []byte("as sent"))
@@ -130,7 +130,7 @@ func TestAProgramChangesItsOwnFilesOnly(t *testing.T) {
 	}
 }
 
-// packed is a tar file in gzip.
+// packed returns a tar file in gzip.
 func packed(t testing.TB, entries ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -154,8 +154,8 @@ func file(name, text string) []any {
 	return []any{tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o644}, text}
 }
 
-// A folder that is not taken leaves nothing behind, whatever is wrong with it and wherever.
-func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
+// A refused folder leaves nothing behind, whatever is wrong with it and wherever.
+func TestStore_RefusedFolderLeavesNothing(t *testing.T) {
 	t.Parallel()
 	first := file("a/b/first", "some text that nobody else has")
 	header := func(h tar.Header) []any { return append(first[:2:2], h) }
@@ -169,7 +169,7 @@ func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []any
 		words   string
-		before  count // what the folder already holds
+		before  count // contents of the folder so far
 	}{
 		"a path upwards":          {append(first[:2:2], file("../out", "x")...), "leads out", count{}},
 		"an absolute path":        {append(first[:2:2], file("/tmp/x", "x")...), "leads out", count{}},
@@ -184,8 +184,8 @@ func TestAFolderThatIsRefusedLeavesNothing(t *testing.T) {
 		"the same content again":  {append(append(first[:2:2], file("again", "some text that nobody else has")...), file("../x", "")...), "leads out", count{}},
 		"a device":                {header(tar.Header{Name: "d", Typeflag: tar.TypeChar}), "neither", count{}},
 		"a file twice":            {append(first[:2:2], file("a/b/first", "x")...), "twice", count{}},
-		"a file below a link":     {append(header(tar.Header{Name: "l", Linkname: "a", Typeflag: tar.TypeSymlink}), file("l/x", "x")...), "no folder", count{}},
-		"a folder below a file":   {append(first[:2:2], file("a/b/first/c", "x")...), "no folder", count{}},
+		"a file below a link":     {append(header(tar.Header{Name: "l", Linkname: "a", Typeflag: tar.TypeSymlink}), file("l/x", "x")...), "not a folder", count{}},
+		"a folder below a file":   {append(first[:2:2], file("a/b/first/c", "x")...), "not a folder", count{}},
 		"a deep path":             {header(tar.Header{Name: strings.Repeat("a/", 65) + "a", Typeflag: tar.TypeDir}), "deeper than 64", count{}},
 		"a long path":             {header(tar.Header{Name: strings.Repeat("a", 1<<19), Typeflag: tar.TypeDir}), "longer than", count{}},
 		"a long name":             {header(tar.Header{Name: strings.Repeat("a", 256), Typeflag: tar.TypeDir}), "longer than 255", count{}},
@@ -220,7 +220,7 @@ func link(name, target string) tar.Header {
 	return tar.Header{Name: name, Linkname: target, Typeflag: tar.TypeSymlink}
 }
 
-// windings are links that each lead through the next, a long way round.
+// windings returns links that each lead through the next, a long way round.
 func windings() (list []any) {
 	for i := range 150 { // each leads through 40 others: 150 exceed mostSteps
 		list = append(list, link(fmt.Sprint("l", i), strings.Repeat("d/../", 700)+fmt.Sprint("l", i+1)))
@@ -228,8 +228,8 @@ func windings() (list []any) {
 	return list
 }
 
-// Links within the folder are taken, those that lead through others, in circles or nowhere too.
-func TestLinksWithinTheFolderAreTaken(t *testing.T) {
+// Links within the folder are accepted, even through others, in circles or to nothing.
+func TestStore_AcceptsLinksWithinTheFolder(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	text := packed(t, append(file("a/b/f", "x"), link("a/up", ".."), link("in", "a/up/a/b/f"), link("deep/er/l", "../../in"),
@@ -239,9 +239,9 @@ func TestLinksWithinTheFolderAreTaken(t *testing.T) {
 	}
 }
 
-// An absolute link into the folder that is sent leads to the same place of the folder elsewhere; one that leads out is
-// sent as it is, and refused with its name.
-func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
+// An absolute link into the uploaded folder leads to the same place in the folder elsewhere; one that leads out is
+// sent unchanged, and refused by name.
+func TestStore_AbsoluteLinksIntoTheFolderBecomeRelative(t *testing.T) {
 	t.Parallel()
 	from, s := t.TempDir(), openStore(t)
 	must(t, os.MkdirAll(filepath.Join(from, "data", "sub"), 0o700))
@@ -266,10 +266,10 @@ func TestAbsoluteLinksIntoTheFolderMoveWithIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "out is a link to /etc/passwd") {
 		t.Errorf("%v", err)
 	}
-	must(t, s.Copy("own", from, "")) // of the machine's own user: the link leads where it did
+	must(t, s.Copy("own", from, "")) // on the same host: the link keeps its target
 }
 
-// endless is a file that says that it has 3 GiB.
+// endless returns a tar file that claims a file of 3 GiB.
 func endless(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -282,8 +282,8 @@ func endless(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// A folder of zeros stops where the disk has no room left but what the log needs.
-func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
+// Unpacking a folder of zeros stops when only the log's reserve is left.
+func TestStore_UnpackLeavesTheLogItsReserve(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	left := int64(disk.LogReserve + 5<<20)
@@ -299,8 +299,8 @@ func TestUnpackingLeavesTheLogItsRoom(t *testing.T) {
 	}
 }
 
-// The ignore file is read within its folder and its limits, and a pipe in its place is not waited for.
-func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
+// The ignore file is read within its folder and its limits, and a pipe in its place does not block.
+func TestIgnoreFile_IsReadWithinLimits(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]func(path string) error{
 		"a device":       func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -331,8 +331,8 @@ func TestTheIgnoreFileIsAFileWithinLimits(t *testing.T) {
 	}
 }
 
-// What no folder needs goes with a sweep, what one needs stays, and what is being written stays.
-func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
+// A sweep removes unneeded contents, and keeps those that a folder needs or that are being written.
+func TestSweep_RemovesUnneededContents(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "shared"), []byte("shared"))
@@ -372,8 +372,8 @@ func aged(t testing.TB, s *Store) {
 	}))
 }
 
-// Folders come and go and are swept at the same time; each job has all of its own.
-func TestSweepsAndFoldersAtOnce(t *testing.T) {
+// With concurrent writes, drops and sweeps, each job keeps its whole folder.
+func TestSweep_RunsBesideWrites(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	var users, sweeps sync.WaitGroup
@@ -429,8 +429,8 @@ func TestSweepsAndFoldersAtOnce(t *testing.T) {
 	}
 }
 
-// What a crash has left of a folder goes when the store is opened and swept; a folder that was there is whole.
-func TestACrashLeavesNothingForEver(t *testing.T) {
+// Opening and sweeping the store removes what a crash has left; existing folders stay whole.
+func TestStore_CleansUpAfterACrash(t *testing.T) {
 	t.Parallel()
 	data, from := t.TempDir(), t.TempDir()
 	s := openIn(t, data)
@@ -454,8 +454,8 @@ func TestACrashLeavesNothingForEver(t *testing.T) {
 	}
 }
 
-// Whatever names and times a folder has, machines get them as they were.
-func TestNamesAndTimesArrive(t *testing.T) {
+// Machines get a folder's names and times unchanged.
+func TestStore_KeepsNamesAndTimes(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	at := time.Unix(1_700_000_000, 123)
@@ -473,8 +473,8 @@ func TestNamesAndTimesArrive(t *testing.T) {
 	}
 }
 
-// A data folder of an earlier release keeps its jobs' folders.
-func TestPlainFoldersAreTakenOver(t *testing.T) {
+// The store imports the folders of an earlier release's jobs.
+func TestRecover_ImportsPlainFolders(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	write(t, filepath.Join(data, "work", "old", "a.txt"), []byte("still here"))
@@ -491,9 +491,8 @@ func TestPlainFoldersAreTakenOver(t *testing.T) {
 	}
 }
 
-// Folders have on the machine the modes that they had, whatever the umask is, also those that nobody may write to; and so
-// have those that are fetched.
-func TestFoldersArriveWithTheirModes(t *testing.T) {
+// Folders keep their modes on the machine, whatever the umask is, even without write permission; so do fetched ones.
+func TestStore_KeepsModesOfFolders(t *testing.T) {
 	t.Parallel()
 	s, from, fetched := openStore(t), t.TempDir(), t.TempDir()
 	modes := map[string]fs.FileMode{"group": 0o775, "own": 0o700, "read/only": 0o555, "read": 0o555, "most": 0o751}
@@ -503,7 +502,7 @@ func TestFoldersArriveWithTheirModes(t *testing.T) {
 	for name, mode := range modes {
 		must(t, os.Chmod(filepath.Join(from, name), mode))
 	}
-	t.Cleanup(func() { // or the test's folders stay
+	t.Cleanup(func() { // otherwise the test's folders could not be removed
 		for _, dir := range []string{from, fetched} {
 			for name := range modes {
 				_ = os.Chmod(filepath.Join(dir, name), 0o700)

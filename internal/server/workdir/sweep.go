@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Swept is what a sweep has removed, or would.
+// Swept describes what a sweep has removed, or would remove.
 type Swept struct {
 	Objects int
 	Bytes   int64
 }
 
-// Sweep removes the contents that no folder needs, and what was sent longer ago than it is kept. With dry it says
-// what would go, were the folders of those jobs dropped. Folders are written meanwhile: what they touch stays.
+// Sweep removes contents that no folder needs, and expired uploads. With dry, it only reports what it would remove
+// if the folders of the given jobs were dropped. Writes may go on meanwhile: what they touch stays.
 func (s *Store) Sweep(dry bool, jobs ...string) (done Swept, err error) {
-	before := s.since() // what is touched from now on stays
+	before := s.since() // contents touched from now on stay
 	if !dry {
 		if err := s.expire(time.Now().Add(-keepUploads)); err != nil {
 			return done, err
@@ -31,7 +31,7 @@ func (s *Store) Sweep(dry bool, jobs ...string) (done Swept, err error) {
 	if err := s.mark(&m); err != nil {
 		return done, err
 	}
-	// Again, and now nobody writes: few have come meanwhile, whose lists are read still.
+	// Once more while no one writes: only the few lists that arrived meanwhile are left to read.
 	s.sweep.Lock()
 	defer s.sweep.Unlock()
 	if err := s.mark(&m); err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Sweep(dry bool, jobs ...string) (done Swept, err error) {
 			if err := os.Remove(path); err != nil {
 				return err
 			}
-			_ = os.Remove(filepath.Dir(path)) // where it is empty
+			_ = os.Remove(filepath.Dir(path)) // fails unless empty
 		}
 		done.Objects, done.Bytes = done.Objects+1, done.Bytes+info.Size()
 		return nil
@@ -60,14 +60,14 @@ func (s *Store) Sweep(dry bool, jobs ...string) (done Swept, err error) {
 	return done, err
 }
 
-// marks are what a sweep leaves.
+// marks collects what a sweep must keep.
 type marks struct {
-	without map[string]bool // names that are as good as gone
-	trees   map[string]bool // lists that were read
-	needed  map[string]bool // contents
+	without map[string]bool // names that count as dropped
+	trees   map[string]bool // lists already read
+	needed  map[string]bool // contents to keep
 }
 
-// mark adds the contents that are needed, of those folders whose lists were not read yet.
+// mark adds the contents of folders whose lists were not read yet.
 func (s *Store) mark(m *marks) error {
 	var list []string
 	err := s.names(func(path string, r Ref) {
@@ -95,7 +95,7 @@ func (s *Store) needs(tree string, needed map[string]bool) error {
 	return s.Contents(tree, func(sum string, _ int64) { needed[sum] = true })
 }
 
-// Contents are a folder's list and its files. One whose list is gone is of no use, and has none.
+// Contents calls each for a folder's list and its files. A folder without its list is unusable and has none.
 func (s *Store) Contents(tree string, each func(sum string, bytes int64)) error {
 	f, err := s.open(tree)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +119,7 @@ func (s *Store) Contents(tree string, each func(sum string, bytes int64)) error 
 	return nil
 }
 
-// expire forgets what was sent before a time.
+// expire removes uploads from before the given time.
 func (s *Store) expire(before time.Time) error {
 	sent := filepath.Join(s.Dir, "sent")
 	var old []string

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll makes durable what was written to the file system of a folder.
+// syncAll flushes the file system of a folder to disk.
 func syncAll(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -4,5 +4,5 @@ package workdir
 
 import "golang.org/x/sys/unix"
 
-// syncAll makes durable what was written.
+// syncAll flushes all file systems to disk.
 func syncAll(string) error { return unix.Sync() }

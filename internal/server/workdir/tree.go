@@ -25,26 +25,26 @@ type entry struct {
 	kind byte // as in a tar file: tar.TypeReg, tar.TypeDir or tar.TypeSymlink
 	mode fs.FileMode
 	size int64
-	made time.Time // when its content was changed last
-	sum  string    // of a file: the SHA-256 of its content, which is its name in the store
+	made time.Time // modification time
+	sum  string    // of a file: the SHA-256 of its content, its name in the store
 	name string    // path with slashes
 	link string
 }
 
-// line is the entry in the list of a folder.
+// line returns the line of the entry in a folder's list.
 func (e *entry) line() string {
 	return fmt.Sprintf("%c %o %d %d %s %q %q\n", e.kind, e.mode, e.size, e.made.UnixNano(), cmp.Or(e.sum, "-"), e.name,
 		e.link)
 }
 
-// readEntry reads what line has written.
+// readEntry parses the output of line.
 func readEntry(line string) (e entry, err error) {
 	wrong := func(err error) (entry, error) {
 		return entry{}, fmt.Errorf("read the list of a work folder: %.60q: %w", line, err)
 	}
 	fields := strings.SplitN(line, " ", 6)
 	if len(fields) < 6 || len(fields[0]) != 1 {
-		return wrong(errors.New("it has not seven fields"))
+		return wrong(errors.New("it does not have seven fields"))
 	}
 	mode, err := strconv.ParseUint(fields[1], 8, 32)
 	if err != nil {
@@ -73,7 +73,7 @@ func readEntry(line string) (e entry, err error) {
 	return e, err
 }
 
-// lines are the entries that a list has.
+// lines returns the entries of a list.
 func lines(r io.Reader) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
@@ -93,7 +93,7 @@ func lines(r io.Reader) iter.Seq2[entry, error] {
 	}
 }
 
-// header is the entry as machines get it.
+// header returns the entry's header for machines.
 func (e *entry) header() *tar.Header {
 	h := &tar.Header{Typeflag: e.kind, Name: e.name, Linkname: e.link, Mode: int64(e.mode.Perm()), Size: e.size,
 		ModTime: e.made, Format: tar.FormatPAX}
@@ -103,13 +103,13 @@ func (e *entry) header() *tar.Header {
 	return h
 }
 
-// tree gathers the entries of a folder.
+// tree collects the entries of a folder.
 type tree struct {
 	count   count
 	entries map[string]*entry
 }
 
-// add takes an entry, and the folders that it lies in.
+// add adds an entry and its parent folders.
 func (t *tree) add(e entry) error {
 	if err := t.count.add(e.name, e.link, e.size); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (t *tree) add(e entry) error {
 	case old.kind == tar.TypeDir && e.kind == tar.TypeDir:
 		t.count.files, t.count.disk = t.count.files-1, t.count.disk-disk.OnDisk(0)
 	default:
-		return fmt.Errorf("%s is in the folder twice", shown(e.name))
+		return fmt.Errorf("%s is in the folder twice", quote(e.name))
 	}
 	if t.entries == nil {
 		t.entries = map[string]*entry{}
@@ -131,7 +131,7 @@ func (t *tree) add(e entry) error {
 	return nil
 }
 
-// above takes the folders that an entry lies in, where they were not named.
+// above adds the parent folders of an entry if they are missing.
 func (t *tree) above(e entry) error {
 	dir := path.Dir(e.name)
 	if dir == "." {
@@ -141,21 +141,21 @@ func (t *tree) above(e entry) error {
 	case up == nil:
 		return t.add(entry{kind: tar.TypeDir, mode: 0o700, made: e.made, name: dir})
 	case up.kind != tar.TypeDir:
-		return fmt.Errorf("%s lies in %s, which is no folder", shown(e.name), shown(dir))
+		return fmt.Errorf("%s is below %s, which is not a folder", quote(e.name), quote(dir))
 	}
 	return nil
 }
 
-// write writes the list, in the order of paths: a folder comes before what it holds.
+// write writes the list in order of paths: a folder comes before its contents.
 func (t *tree) write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
-		_, _ = out.WriteString(t.entries[name].line()) // Flush says what went wrong
+		_, _ = out.WriteString(t.entries[name].line()) // Flush returns errors
 	}
 	return out.Flush()
 }
 
-// contents are the entries of a list as a tar file has them.
+// contents returns the entries of a list for a tar file.
 func contents(list io.Reader, open func(sum string) (io.ReadCloser, error)) iter.Seq2[tarball.Entry, error] {
 	return func(yield func(tarball.Entry, error) bool) {
 		for e, err := range lines(list) {

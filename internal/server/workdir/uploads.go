@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What was sent is kept for a day: a submission that is sent again finds it. Of one user so much is kept; what they
-// sent first goes first.
+// Uploads are kept for a day, for submissions that are sent again. Each user has a limit; the oldest uploads go
+// first.
 const (
 	keepUploads = 24 * time.Hour
 	mostSent    = 64
@@ -29,33 +29,33 @@ const (
 	mostFiles   = 2 * maxFiles // files, folders and links
 )
 
-// unpacking is how many folders are unpacked at once: each has its list in memory.
+// unpacking bounds the folders unpacked at once: each has its list in memory.
 const unpacking = 2
 
-// How many folders are on their way at once: each lies on the disk before anybody knows what it holds.
+// Limits on concurrent uploads: each is on the disk before its contents are known.
 const (
 	userUploads = 4
 	allUploads  = 64
 )
 
-// uploadName is what Take gives.
+// uploadName matches the names that Take returns.
 var uploadName = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// Uploads are the work folders that were sent, each for a submission that follows.
+// Uploads takes work folders for submissions that follow.
 type Uploads struct {
 	Store  *Store
-	turns  chan struct{} // one for each that is unpacked now
-	coming auth.Streams  // those that are on their way, by user
+	turns  chan struct{} // holds one element per unpacking
+	coming auth.Streams  // uploads in progress, by user
 }
 
-// NewUploads are those of a store.
+// NewUploads returns the uploads of a store.
 func NewUploads(s *Store) *Uploads { return &Uploads{Store: s, turns: make(chan struct{}, unpacking)} }
 
 func (u *Uploads) of(user string) string {
 	return filepath.Join(u.Store.Dir, "sent", filepath.Base(cmp.Or(user, "-")))
 }
 
-// Take takes a work folder.
+// Take receives a work folder.
 func (u *Uploads) Take(w http.ResponseWriter, r *http.Request) {
 	if u.Store.Room.Full(r.ContentLength) != nil {
 		sayNoRoom(w)
@@ -71,7 +71,7 @@ func (u *Uploads) Take(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	dir := u.of(auth.CallerOf(r).User)
 	var chance [16]byte
-	_, _ = rand.Read(chance[:]) // it never fails
+	_, _ = rand.Read(chance[:]) // rand.Read never fails
 	name := hex.EncodeToString(chance[:])
 	err = u.take(w, r, filepath.Join(dir, name))
 	var big *http.MaxBytesError
@@ -98,16 +98,17 @@ func sayNoRoom(w http.ResponseWriter) {
 		"make room on it, as with scrimp gc, or leave data out with a file .scrimpignore", nil)
 }
 
-// errCut says that a folder did not arrive.
+// errCut means that a folder did not arrive completely.
 var errCut = errors.New("cut short")
 
-// take keeps a folder under a name. It is unpacked once it is here, so that nobody who sends slowly holds a turn.
+// take stores a folder under a name. It unpacks the folder after it has arrived, so that slow senders do not occupy
+// a turn.
 func (u *Uploads) take(w http.ResponseWriter, r *http.Request, path string) error {
 	f, err := u.Store.aside()
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }() // Open removes it else
+	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }() // on an error, Open removes it
 	if _, err = io.Copy(f, &roomy{room: u.Store.Room, from: http.MaxBytesReader(w, r.Body, maxWork)}); err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) || errors.Is(err, ErrNoRoom) {
@@ -127,7 +128,7 @@ func (u *Uploads) take(w http.ResponseWriter, r *http.Request, path string) erro
 	return u.Store.writeTo(path, func(to *writer) error { return to.unpack(f) })
 }
 
-// forget forgets what a user has sent beyond what is kept of one user. What a job has of it stays.
+// forget drops a user's uploads beyond the limits. Folders of jobs stay.
 func (u *Uploads) forget(dir string) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -148,19 +149,19 @@ func (u *Uploads) forget(dir string) {
 	for i, f := range all {
 		taken, files = taken+max(f.Disk, f.Bytes), files+f.Files
 		if i > 0 && (i >= mostSent || taken > mostDisk || files > mostFiles) {
-			_ = drop(f.path) // the next one tries again
+			_ = drop(f.path) // the next upload tries again
 		}
 	}
 }
 
-// Give lets a job have what the caller has sent under that name.
+// Give gives a job an upload of the caller.
 func (u *Uploads) Give(c identity.Caller, name, job string) error {
 	if !uploadName.MatchString(name) {
-		return fmt.Errorf("%.40q is no name that POST /v1/work gave", name)
+		return fmt.Errorf("%.40q is not a name from POST /v1/work", name)
 	}
 	err := u.Store.give(job, filepath.Join(u.of(c.User), name))
 	if errors.Is(err, ErrNone) {
-		return fmt.Errorf("the folder %s is not here: POST /v1/work sends it, and it is kept for a day", name)
+		return fmt.Errorf("there is no folder %s: upload it with POST /v1/work; it is kept for a day", name)
 	}
 	return err
 }

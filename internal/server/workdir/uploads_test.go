@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// A folder that is on its way is cut off when the disk has no room left for it beside the log.
-func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
+// An upload is cut off once only the log's reserve is left on the disk.
+func TestUploads_LeaveTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(disk.LogReserve)
 	r := &roomy{room: func() (disk.Left, bool) { return disk.Free(free), true }, from: strings.NewReader("some text")}
@@ -24,8 +24,8 @@ func TestAFolderOnItsWayLeavesTheLogItsRoom(t *testing.T) {
 	}
 }
 
-// What is kept of one user is bounded by the disk that it takes and by its files, not by its bytes alone.
-func TestTinyFilesAreForgottenLikeLargeOnes(t *testing.T) {
+// Uploads of a user are limited by disk usage and number of files, not only by bytes.
+func TestUploads_AreLimitedByDiskAndFiles(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]Ref{
 		"bytes": {Bytes: mostDisk / 2, Files: 1},

@@ -20,22 +20,22 @@ import (
 	"scrimp/internal/server/disk"
 )
 
-// small is how many bytes of content are hashed in memory, so that what is there already is not written again.
+// small is the size up to which content is hashed in memory, so that content in the store is not written again.
 const small = 1 << 20
 
-// writer keeps a folder in the store.
+// writer stores a folder.
 type writer struct {
 	s     *Store
-	sent  bool // by somebody else: it may have no link to a place of the machine
-	old   bool // it was taken before: its links are as they are
+	sent  bool // uploaded: no links to paths of the host
+	old   bool // from an earlier release: its links stay as they are
 	tree  tree
-	fresh map[string]time.Time // contents that were not there before, and when they came
+	fresh map[string]time.Time // contents new to the store, with their times
 }
 
-// noRule leaves nothing out.
+// noRule excludes nothing.
 func noRule(string, bool) bool { return false }
 
-// folder keeps what lies in a folder of this machine.
+// folder stores a folder of this host.
 func (w *writer) folder(from string, ignored func(rel string, isFolder bool) bool) error {
 	t, err := confined.Folder{Path: from}.Open()
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *writer) folder(from string, ignored func(rel string, isFolder bool) boo
 	})
 }
 
-// one keeps a file, a folder or a link; what is none of these is left out.
+// one stores a file, a folder or a link, and skips anything else.
 func (w *writer) one(t *confined.Tree, name string) error {
 	info, err := t.Lstat(name)
 	if err != nil {
@@ -98,7 +98,7 @@ func (w *writer) one(t *confined.Tree, name string) error {
 	return w.file(e, io.LimitReader(f, e.size))
 }
 
-// unpack keeps what a tar file in gzip holds.
+// unpack stores the contents of a tar file in gzip.
 func (w *writer) unpack(r io.Reader) error {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -125,7 +125,7 @@ func (w *writer) unpack(r io.Reader) error {
 		case h.Typeflag == tar.TypeReg:
 			err = w.file(e, t)
 		default:
-			err = fmt.Errorf("%s is neither a file, a folder nor a link", shown(e.name))
+			err = fmt.Errorf("%s is neither a file, a folder nor a link", quote(e.name))
 		}
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (w *writer) unpack(r io.Reader) error {
 	}
 }
 
-// plain is a time that every file system keeps.
+// plain returns a time that every file system can store.
 func plain(at time.Time) time.Time {
 	if at.Year() < 1970 || at.Year() > 2200 {
 		return time.Unix(0, 0)
@@ -142,7 +142,7 @@ func plain(at time.Time) time.Time {
 }
 
 func (w *writer) dir(e entry) error {
-	if e.kind, e.size = tar.TypeDir, 0; e.mode == 0 { // nobody said
+	if e.kind, e.size = tar.TypeDir, 0; e.mode == 0 { // the tar file has no mode
 		e.mode = 0o700
 	}
 	return w.tree.add(e)
@@ -150,13 +150,13 @@ func (w *writer) dir(e entry) error {
 
 func (w *writer) link(e entry) error {
 	if path.IsAbs(e.link) && (w.sent || e.name == ignoreName && !w.old) {
-		return leadsOut(e.name, e.link)
+		return errLeadsOut(e.name, e.link)
 	}
 	e.kind, e.size, e.mode = tar.TypeSymlink, 0, 0o777
 	return w.tree.add(e)
 }
 
-// known keeps a file whose content is there.
+// known adds a file whose content is in the store.
 func (w *writer) known(e entry) error {
 	if err := checkFile(e.name, e.size); err != nil {
 		return err
@@ -165,20 +165,20 @@ func (w *writer) known(e entry) error {
 	return w.tree.add(e)
 }
 
-// file keeps a file of a content that may be there or not. Its limits are held before it is read.
+// file stores a file whose content may be in the store already. It checks the limits before it reads.
 func (w *writer) file(e entry, from io.Reader) (err error) {
 	if err := w.known(e); err != nil {
 		return err
 	}
 	sum, n, err := w.content(from, e.size)
 	if err == nil && n != e.size {
-		err = fmt.Errorf("%s is shorter than it said: %w", shown(e.name), io.ErrUnexpectedEOF)
+		err = fmt.Errorf("%s is shorter than announced: %w", quote(e.name), io.ErrUnexpectedEOF)
 	}
 	w.tree.entries[e.name].sum = sum
 	return err
 }
 
-// content keeps what a reader has.
+// content stores the content of a reader.
 func (w *writer) content(from io.Reader, size int64) (sum string, n int64, err error) {
 	if size <= small {
 		text, err := io.ReadAll(from)
@@ -203,7 +203,7 @@ func (w *writer) content(from io.Reader, size int64) (sum string, n int64, err e
 	return sum, n, err
 }
 
-// put keeps what was written aside.
+// put moves a temporary file into the store.
 func (w *writer) put(aside, sum string, size int64) error {
 	at, fresh, err := w.s.put(aside, sum, size)
 	if err != nil {
@@ -218,7 +218,7 @@ func (w *writer) put(aside, sum string, size int64) error {
 	return nil
 }
 
-// has reports whether content of that sum is there. What came with this folder is still its own.
+// has reports whether the store has the content. Content that is new with this folder stays its own.
 func (w *writer) has(sum string, size int64) bool {
 	at, there := w.s.has(sum, size)
 	if _, ours := w.fresh[sum]; ours && there {
@@ -227,7 +227,7 @@ func (w *writer) has(sum string, size int64) bool {
 	return there
 }
 
-// finish keeps the list of the folder.
+// finish stores the list of the folder.
 func (w *writer) finish() (Ref, error) {
 	if !w.old {
 		if err := w.tree.checkLinks(); err != nil {
@@ -240,28 +240,28 @@ func (w *writer) finish() (Ref, error) {
 	}
 	sum, _, err := w.content(&list, int64(list.Len()))
 	if err == nil && len(w.fresh) > 0 {
-		err = syncAll(w.s.Dir) // once for all: a name never stands for what a loss of power has undone
+		err = syncAll(w.s.Dir) // once for all, so that a name never refers to data that a power failure has undone
 	}
 	return Ref{Tree: sum, Bytes: w.tree.count.bytes, Disk: w.tree.count.disk, Files: w.tree.count.files}, err
 }
 
-// takeBack removes the contents that came with a folder which is not kept, but for those that somebody else has
-// needed meanwhile: their time is another.
-func (w *writer) takeBack() {
+// removeNew removes the contents that are new with a folder that failed, except those that another folder needed
+// meanwhile, which have a later time.
+func (w *writer) removeNew() {
 	w.s.sweep.Lock()
 	defer w.s.sweep.Unlock()
 	for sum, at := range w.fresh {
 		path := w.s.object(sum)
 		if info, err := os.Stat(path); err == nil && info.ModTime().Equal(at.Round(0)) {
-			_ = os.Remove(path) // Sweep does else
+			_ = os.Remove(path) // on an error, Sweep removes it
 		}
 	}
 }
 
-// ErrNoRoom says that what is written would take of the room that is left to the log.
+// ErrNoRoom means that a write would use space reserved for the log.
 var ErrNoRoom = errors.New("the server's disk has no room")
 
-// roomy reads as long as the server's disk has room beside what the log needs.
+// roomy reads while the disk has room beside what is reserved for the log.
 type roomy struct {
 	room disk.Room
 	from io.Reader
@@ -274,7 +274,7 @@ func (r *roomy) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// atMost reads so many bytes and then fails.
+// atMost reads up to left bytes and then fails.
 type atMost struct {
 	from io.Reader
 	left int64
@@ -289,7 +289,7 @@ func (a *atMost) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isAside reports whether a name is one of a file that is not whole: such a folder brings nothing.
-func isAside(path string) bool {
+// isIncomplete reports whether a name is that of an incomplete file, which machines do not need.
+func isIncomplete(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), ".") || strings.HasSuffix(path, ".tmp")
 }

@@ -57,27 +57,33 @@ func (r *reader) checkpoint(n sheet.Node) fares {
 	case out.n.IsMapping():
 		out.table, out.where = map[string]map[string]*big.Rat{}, map[string]sheet.Node{}
 		for _, from := range out.n.All() {
-			row := map[string]*big.Rat{}
 			out.where[from.Name] = from.Node
 			r.knows(from.Name)
-			if !from.IsMapping() {
-				if v, ok := from.Price(money.USD); ok {
-					row["default"] = v
-				}
-			} else {
-				for _, to := range from.All() {
-					r.knows(to.Name)
-					if v, ok := to.Price(money.USD); ok {
-						row[to.Name] = v
-					}
-				}
-			}
-			out.table[from.Name] = row
+			out.table[from.Name] = r.faresFrom(from.Node)
 		}
 	default:
 		out.one, _ = out.n.Price(money.USD)
 	}
 	return out
+}
+
+// faresFrom reads the prices of a gigabyte from one region by the region that it goes to. A single price is the
+// default.
+func (r *reader) faresFrom(n sheet.Node) map[string]*big.Rat {
+	row := map[string]*big.Rat{}
+	if !n.IsMapping() {
+		if v, ok := n.Price(money.USD); ok {
+			row["default"] = v
+		}
+		return row
+	}
+	for _, to := range n.All() {
+		r.knows(to.Name)
+		if v, ok := to.Price(money.USD); ok {
+			row[to.Name] = v
+		}
+	}
+	return row
 }
 
 func (r *reader) knows(region string) {

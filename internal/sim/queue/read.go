@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -199,14 +198,8 @@ func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
 		}
 		j.Kind, j.Image = number(kinds, j.Workload), number(images, t.text("image_id"))
 		if j.Work = unit; timed {
-			if j.Arrival, err = t.seconds(c.Arrival); err != nil {
+			if err := t.times(c, &j); err != nil {
 				return nil, err
-			}
-			if j.Work, err = t.number(c.Work, unit, mostSeconds); err != nil {
-				return nil, err
-			}
-			if j.Work == 0 {
-				return nil, t.wrong(c.Work, "give more than 0 seconds of work")
 			}
 		}
 		if err := t.fields(pack.Milli, mostSize, sizeColumns, &j.Size[0], &j.Size[1], &j.Size[2]); err != nil {
@@ -222,6 +215,20 @@ func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
 		return nil, fmt.Errorf("%s: has no job: write a line for each job below the header", file)
 	}
 	return jobs, nil
+}
+
+// times reads when a job comes and how long it works.
+func (t *table) times(c Columns, j *Job) (err error) {
+	if j.Arrival, err = t.seconds(c.Arrival); err != nil {
+		return err
+	}
+	if j.Work, err = t.number(c.Work, unit, mostSeconds); err != nil {
+		return err
+	}
+	if j.Work == 0 {
+		return t.wrong(c.Work, "give more than 0 seconds of work")
+	}
+	return nil
 }
 
 // number gives each name a number, by first appearance.
@@ -303,88 +310,4 @@ func fitsAny(s pack.Size, types []Machine) bool {
 func sizeText(s pack.Size) string {
 	n := func(i int) string { return strconv.FormatFloat(float64(s[i])/pack.Milli, 'f', -1, 64) }
 	return fmt.Sprintf("gpu %s, vcpu %s, mem_gb %s", n(pack.GPU), n(pack.CPU), n(pack.Memory))
-}
-
-// Interference is how fast tasks are beside each other.
-type Interference struct {
-	uniform []int64   // by number of tasks: units a second
-	pairs   [][]int64 // by kind, by neighbour's kind
-}
-
-// U95 is the rate 0.95^(n-1) of each of n tasks.
-func U95() Interference { return Interference{} }
-
-// rate is the units that a task makes in a second beside the busy ones.
-func (f *Interference) rate(tasks []task, i int, busy []int) int64 {
-	if f.pairs == nil {
-		for len(f.uniform) <= len(busy) {
-			f.uniform = append(f.uniform, int64(math.Round(unit*math.Pow(0.95, float64(max(0, len(f.uniform)-1))))))
-		}
-		return max(1, f.uniform[len(busy)])
-	}
-	rate := float64(unit)
-	for _, o := range busy {
-		if o != i {
-			rate *= float64(f.pairs[tasks[i].Kind][tasks[o].Kind]) / unit
-		}
-	}
-	return max(1, int64(math.Round(rate)))
-}
-
-// slowestPair is the least rate of one workload beside another, in units.
-const slowestPair = unit / 100
-
-// ReadPairs reads how fast each workload is beside each other one.
-func ReadPairs(file string, in io.Reader, jobs []Job) (Interference, error) {
-	const value = "normalised_throughput"
-	t, err := newTable(file, in, "workload", "colocated_with", value)
-	if err != nil {
-		return Interference{}, err
-	}
-	var names []string
-	kinds := map[string]int{}
-	for _, j := range jobs {
-		if _, known := kinds[j.Workload]; !known {
-			kinds[j.Workload] = j.Kind
-			names = append(names, j.Workload)
-		}
-	}
-	f := Interference{pairs: make([][]int64, len(names))}
-	for i := range f.pairs {
-		f.pairs[i] = make([]int64, len(names))
-	}
-	for {
-		more, err := t.next()
-		if err != nil {
-			return Interference{}, err
-		}
-		if !more {
-			break
-		}
-		n, err := t.number(value, unit, 1)
-		if err != nil {
-			return Interference{}, err
-		}
-		if n < slowestPair {
-			return Interference{}, t.wrong(value, "give 0.01 to 1: a job beside another still makes progress")
-		}
-		a, ok := kinds[t.text("workload")]
-		b, also := kinds[t.text("colocated_with")]
-		if !ok || !also {
-			continue
-		}
-		if f.pairs[a][b] != 0 {
-			return Interference{}, t.wrong("workload", "this pair is there twice: remove one")
-		}
-		f.pairs[a][b] = n
-	}
-	for a := range names {
-		for b := range names {
-			if f.pairs[a][b] == 0 {
-				return Interference{}, fmt.Errorf("%s: has no line for %s beside %s: add it with its %s", file, names[a],
-					names[b], value)
-			}
-		}
-	}
-	return f, nil
 }

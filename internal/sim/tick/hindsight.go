@@ -16,9 +16,9 @@ type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
 
 // Why a job has no optimum on a trace.
 var (
-	ErrNothing = errors.New("nothing fits the job")
-	ErrLate    = errors.New("nothing meets the deadline")
-	ErrLong    = errors.New("the search would take too long")
+	NothingError = errors.New("nothing fits the job")
+	ErrLate      = errors.New("nothing meets the deadline")
+	ErrLong      = errors.New("the search would take too long")
 )
 
 // Nodes is how many machines a job has at once; 0 are one.
@@ -131,7 +131,7 @@ func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
 		}
 	}
 	if len(h.machines) == 0 {
-		return ErrNothing
+		return NothingError
 	}
 	return nil
 }

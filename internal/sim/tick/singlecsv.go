@@ -24,38 +24,7 @@ type Window struct {
 // available) and the windows cut from it (zone, window, start_tick, ticks). The
 // names are those that errors give the files. Windows come in the file's order.
 func ReadSingle(availability io.Reader, availName string, windows io.Reader, winName string) ([]Window, error) {
-	up := map[string][]bool{}
-	last := ""
-	err := readCSV(availability, availName, []string{"zone", "start_tick", "ticks", "available"},
-		func(_ int, f []string) error {
-			zone := f[0]
-			n, err := numbers(f[1:], []string{"start_tick", "ticks", "available"})
-			switch seen := up[zone]; {
-			case zone == "":
-				return fmt.Errorf("field zone: missing: name the zone")
-			case err != nil:
-				return err
-			case n[2] > 1:
-				return fmt.Errorf("field available: %d is neither 0 nor 1", n[2])
-			case n[1] == 0 || n[1] > maxTicks:
-				return fmt.Errorf("field ticks: %d is not between 1 and %d", n[1], maxTicks)
-			case zone != last && seen != nil:
-				return fmt.Errorf("field zone: %s stood further up: keep the rows of a zone together", zone)
-			case n[0] > len(seen):
-				return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: add the row that begins "+
-					"there, or sort the rows", n[0], zone, len(seen))
-			case n[0] < len(seen):
-				return fmt.Errorf("field start_tick: %d comes before tick %d where the row above ends: sort the rows of %s and "+
-					"let none overlap", n[0], len(seen), zone)
-			case len(seen)+n[1] > maxTicks:
-				return fmt.Errorf("field ticks: %s would have more than %d ticks", zone, maxTicks)
-			}
-			for range n[1] {
-				up[zone] = append(up[zone], n[2] == 1)
-			}
-			last = zone
-			return nil
-		})
+	up, err := readUp(availability, availName)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +57,43 @@ func ReadSingle(availability io.Reader, availName string, windows io.Reader, win
 		return nil
 	})
 	return out, err
+}
+
+// readUp reads for each zone in which ticks spot is available.
+func readUp(availability io.Reader, name string) (map[string][]bool, error) {
+	up := map[string][]bool{}
+	last := ""
+	err := readCSV(availability, name, []string{"zone", "start_tick", "ticks", "available"},
+		func(_ int, f []string) error {
+			zone := f[0]
+			n, err := numbers(f[1:], []string{"start_tick", "ticks", "available"})
+			switch seen := up[zone]; {
+			case zone == "":
+				return fmt.Errorf("field zone: missing: name the zone")
+			case err != nil:
+				return err
+			case n[2] > 1:
+				return fmt.Errorf("field available: %d is neither 0 nor 1", n[2])
+			case n[1] == 0 || n[1] > maxTicks:
+				return fmt.Errorf("field ticks: %d is not between 1 and %d", n[1], maxTicks)
+			case zone != last && seen != nil:
+				return fmt.Errorf("field zone: %s stood further up: keep the rows of a zone together", zone)
+			case n[0] > len(seen):
+				return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: add the row that begins "+
+					"there, or sort the rows", n[0], zone, len(seen))
+			case n[0] < len(seen):
+				return fmt.Errorf("field start_tick: %d comes before tick %d where the row above ends: sort the rows of %s and "+
+					"let none overlap", n[0], len(seen), zone)
+			case len(seen)+n[1] > maxTicks:
+				return fmt.Errorf("field ticks: %s would have more than %d ticks", zone, maxTicks)
+			}
+			for range n[1] {
+				up[zone] = append(up[zone], n[2] == 1)
+			}
+			last = zone
+			return nil
+		})
+	return up, err
 }
 
 // byteOrder is the mark that some spreadsheets put before what they write.

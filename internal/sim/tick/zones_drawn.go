@@ -113,11 +113,7 @@ func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []
 	for i, z := range zones {
 		t, tr := traits[i], &ZoneTrace{Line: 1}
 		if storms[z.Region] == nil {
-			s := make([]bool, ticks)
-			for k := range s {
-				s[k] = rng.Float64() < hour/30
-			}
-			storms[z.Region] = s
+			storms[z.Region] = drawStorms(rng, ticks)
 		}
 		up := rng.Float64() < t.up/(t.up+t.down)
 		end, price := 0.0, t.price
@@ -148,6 +144,15 @@ func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []
 		w.Zones[z.Name] = tr
 	}
 	return w
+}
+
+// drawStorms draws the ticks in which a region's zones may be lost together: one in 30 hours.
+func drawStorms(rng *rand.Rand, ticks int) []bool {
+	s := make([]bool, ticks)
+	for k := range s {
+		s[k] = rng.Float64() < drawnTick.Hours()/30
+	}
+	return s
 }
 
 // String names the setting as a line of a table does.

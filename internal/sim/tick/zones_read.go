@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -96,43 +97,61 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 		if len(rec) != len(want) {
 			return nil, bad("", fmt.Sprintf("%d fields instead of %d", len(rec), len(want)), "write "+strings.Join(want, ","))
 		}
-		s := span{line: line, zone: rec[1], value: rec[4]}
-		for _, f := range []struct {
-			name string
-			text string
-			to   *int
-			low  int
-		}{{"window", rec[0], &s.window, 0}, {"start_tick", rec[2], &s.start, 0}, {"ticks", rec[3], &s.ticks, 1}} {
-			n, err := strconv.Atoi(f.text)
-			if err != nil || n < f.low || n > 1<<24 {
-				return nil, bad(f.name, fmt.Sprintf("%q is no whole number from %d to %d", f.text, f.low, 1<<24), "write one")
-			}
-			*f.to = n
+		s, err := spanOf(rec, bad)
+		if err != nil {
+			return nil, err
 		}
-		if s.zone == "" {
-			return nil, bad("zone", "it is empty", "write the name of a zone, such as us-east-1a")
-		}
+		s.line = line
 		k := key{s.window, s.zone}
-		end := ends[k]
-		switch {
-		case s.start > end:
-			return nil, bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window,
-				s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d, or sort the rows by start_tick where it "+
-				"stands further down", end, s.start-1))
-		case s.start < before[k]:
-			return nil, bad("start_tick", fmt.Sprintf("wrong order: tick %d of window %d of %s stands after tick %d", s.start,
-				s.window, s.zone, before[k]), "sort the rows by start_tick")
-		case s.start < end:
-			return nil, bad("start_tick", fmt.Sprintf("overlap: window %d of %s is known to tick %d already", s.window, s.zone,
-				end), fmt.Sprintf("begin at %d or shorten the row before", end))
+		if err := s.follows(ends[k], before[k], bad); err != nil {
+			return nil, err
 		}
-		ends[k], before[k] = end+s.ticks, s.start
+		ends[k], before[k] = ends[k]+s.ticks, s.start
 		rows = append(rows, s)
 	}
 	if len(rows) == 0 {
 		return nil, &BadLine{file, 1, "", "no row follows the first line", "add rows"}
 	}
 	return rows, nil
+}
+
+// spanOf parses the fields of a row. Bad makes the error of a field.
+func spanOf(rec []string, bad func(field, cause, fix string) error) (span, error) {
+	s := span{zone: rec[1], value: rec[4]}
+	for _, f := range []struct {
+		name string
+		text string
+		to   *int
+		low  int
+	}{{"window", rec[0], &s.window, 0}, {"start_tick", rec[2], &s.start, 0}, {"ticks", rec[3], &s.ticks, 1}} {
+		n, err := strconv.Atoi(f.text)
+		if err != nil || n < f.low || n > 1<<24 {
+			return span{}, bad(f.name, fmt.Sprintf("%q is no whole number from %d to %d", f.text, f.low, 1<<24), "write one")
+		}
+		*f.to = n
+	}
+	if s.zone == "" {
+		return span{}, bad("zone", "it is empty", "write the name of a zone, such as us-east-1a")
+	}
+	return s, nil
+}
+
+// follows checks that a row begins at end, where the rows above it in its window and zone end. The row above it begins
+// at before.
+func (s span) follows(end, before int, bad func(field, cause, fix string) error) error {
+	switch {
+	case s.start > end:
+		return bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window,
+			s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d, or sort the rows by start_tick where it "+
+			"stands further down", end, s.start-1))
+	case s.start < before:
+		return bad("start_tick", fmt.Sprintf("wrong order: tick %d of window %d of %s stands after tick %d", s.start,
+			s.window, s.zone, before), "sort the rows by start_tick")
+	case s.start < end:
+		return bad("start_tick", fmt.Sprintf("overlap: window %d of %s is known to tick %d already", s.window, s.zone,
+			end), fmt.Sprintf("begin at %d or shorten the row before", end))
+	}
+	return nil
 }
 
 // ReadZones reads the availability and the prices of several zones over several
@@ -150,36 +169,9 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 	if err != nil {
 		return nil, err
 	}
-	windows := map[int]ZoneWindow{}
-	counted := false // a file of yes and no has no counts
-	for _, s := range ups {
-		n, err := strconv.Atoi(s.value)
-		if err != nil || n < 0 || n > mostCount {
-			return nil, &BadLine{availabilityFile, s.line, "available", fmt.Sprintf("%q", s.value),
-				fmt.Sprintf("write 1 where spot can be had and 0 where not, or how many machines, up to %d", mostCount)}
-		}
-		counted = counted || n > 1
-		w, ok := windows[s.window]
-		if !ok {
-			w = ZoneWindow{Number: s.window, Zones: map[string]*ZoneTrace{}}
-			windows[s.window] = w
-		}
-		t := w.Zones[s.zone]
-		if t == nil {
-			t = &ZoneTrace{}
-			w.Zones[s.zone] = t
-		}
-		t.Line = s.line
-		for range s.ticks {
-			t.Up, t.Count = append(t.Up, n > 0), append(t.Count, n)
-		}
-	}
-	for _, w := range windows {
-		for _, t := range w.Zones {
-			if !counted {
-				t.Count = nil
-			}
-		}
+	windows, err := windowsOf(availabilityFile, ups)
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range costs {
 		rate, err := money.ParseRate(s.value)
@@ -201,11 +193,7 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 			t.Price = append(t.Price, rate)
 		}
 	}
-	out := make([]ZoneWindow, 0, len(windows))
-	for _, w := range windows {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b ZoneWindow) int { return a.Number - b.Number })
+	out := slices.SortedFunc(maps.Values(windows), func(a, b ZoneWindow) int { return a.Number - b.Number })
 	for _, w := range out {
 		for _, z := range w.names() {
 			if t := w.Zones[z]; len(t.Price) < len(t.Up) {
@@ -216,6 +204,44 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 		}
 	}
 	return out, nil
+}
+
+// windowsOf returns the availability of the rows by window, without prices. Counts are nil where no row of the file has
+// more than one machine, because its column then says yes or no.
+func windowsOf(file string, rows []span) (map[int]ZoneWindow, error) {
+	windows := map[int]ZoneWindow{}
+	counted := false
+	for _, s := range rows {
+		n, err := strconv.Atoi(s.value)
+		if err != nil || n < 0 || n > mostCount {
+			return nil, &BadLine{file, s.line, "available", fmt.Sprintf("%q", s.value),
+				fmt.Sprintf("write 1 where spot can be had and 0 where not, or how many machines, up to %d", mostCount)}
+		}
+		counted = counted || n > 1
+		w, ok := windows[s.window]
+		if !ok {
+			w = ZoneWindow{Number: s.window, Zones: map[string]*ZoneTrace{}}
+			windows[s.window] = w
+		}
+		t := w.Zones[s.zone]
+		if t == nil {
+			t = &ZoneTrace{}
+			w.Zones[s.zone] = t
+		}
+		t.Line = s.line
+		for range s.ticks {
+			t.Up, t.Count = append(t.Up, n > 0), append(t.Count, n)
+		}
+	}
+	if counted {
+		return windows, nil
+	}
+	for _, w := range windows {
+		for _, t := range w.Zones {
+			t.Count = nil
+		}
+	}
+	return windows, nil
 }
 
 func (w ZoneWindow) names() []string {

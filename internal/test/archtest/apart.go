@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// neighbours says which packages below the server and the command line each of those packages
-// may import. What stands below House's floor 7 is free to all; the two roots, which put the
-// others together, may import every one.
+// neighbours lists, for each package below server and cli, the packages there that it may import. All may import
+// what is below the folders server and cli in House; the two root packages, which assemble the others, may import
+// every one.
 var neighbours = map[string][]string{
 	"cli/anomalies": {"cli/command", "cli/show/spending"},
 	"cli/bill":      {"cli/command", "cli/show"},
@@ -20,13 +20,16 @@ var neighbours = map[string][]string{
 	"cli/jobs": {"cli/command", "cli/jobfile", "cli/learn", "cli/plan", "cli/show", "cli/show/group",
 		"cli/show/planning", "cli/show/sizing", "cli/show/utilization", "server/workdir"},
 	"cli/learn":  {"cli/command", "server", "server/workdir"},
+	"cli/models": {"cli/command", "cli/show/group"},
 	"cli/offers": {"cli/command", "cli/show/listing"},
 	"cli/own":    {"cli/command", "cli/show/purchase"},
 	"cli/plan": {"cli/command", "cli/jobfile", "cli/learn", "cli/offers", "cli/show", "cli/show/planning",
 		"server", "server/forecast", "server/terms"},
+	"cli/serving":          {"cli/command", "cli/learn", "cli/offers", "cli/show/inference"},
 	"cli/share":            {"cli/command", "cli/show", "cli/show/account", "cli/show/spending"},
 	"cli/show/account":     {"cli/show"},
 	"cli/show/group":       {"cli/show"},
+	"cli/show/inference":   {"cli/show"},
 	"cli/show/listing":     {"cli/show"},
 	"cli/show/planning":    {"cli/show"},
 	"cli/show/purchase":    {"cli/show"},
@@ -70,8 +73,8 @@ var neighbours = map[string][]string{
 	"server/workdir":   {"server/auth", "server/disk", "server/reply"},
 }
 
-// Apart returns where p imports a neighbour that it may not, and what it may import and does not:
-// a list that only grows would hold nothing.
+// Apart returns where p imports a neighbour that it may not, and the neighbours that it may import but does not: a
+// list that only grows would check nothing.
 func Apart(p Package) (problems []string) {
 	room := p.room()
 	if room == "cli" || room == "server" || !within(room, "cli") && !within(room, "server") {

@@ -1,6 +1,5 @@
-// Package archtest holds the plan of the house: which package may import which,
-// what is pure, where chance and cloud SDKs are allowed. Its test reads the
-// source of the whole repository and needs no build.
+// Package archtest checks the architecture: which package may import which, what is pure, and where randomness and
+// cloud SDKs are allowed. Its test reads the source of the whole repository and needs no build.
 package archtest
 
 import (
@@ -15,12 +14,12 @@ import (
 	"strings"
 )
 
-// Module is the path that imports of our own packages begin with.
+// Module is the import path of this module.
 const Module = "scrimp"
 
 // Package is the source of one folder.
 type Package struct {
-	Dir   string // below the repository, with slashes: "internal/decide/core"
+	Dir   string // relative to the repository, with slashes: "internal/decide/core"
 	Files []File // by name
 }
 
@@ -32,7 +31,7 @@ type File struct {
 	Set  *token.FileSet
 }
 
-// room is the package's path below internal, or "".
+// room returns the package's path below internal, or "".
 func (p Package) room() string {
 	r, _ := strings.CutPrefix(p.Dir, "internal/")
 	if r == p.Dir {
@@ -78,12 +77,12 @@ func Read(fsys fs.FS) ([]Package, error) {
 	return list, err
 }
 
-// skipped reports whether a folder holds nothing of ours.
+// skipped reports whether a folder contains no source of ours.
 func skipped(dir string) bool {
 	return dir == "testdata" || dir == "build" || dir == "node_modules" || dir != "." && strings.HasPrefix(dir, ".")
 }
 
-// Layers returns every import of p that does not point down the house.
+// Layers returns every import of p that does not point down in House.
 func Layers(p Package, house []Folder) (problems []string) {
 	own := p.room()
 	at := floor(house, own)
@@ -109,7 +108,7 @@ func Layers(p Package, house []Folder) (problems []string) {
 	return problems
 }
 
-// Public returns every import by which a public package would show what only this module can name.
+// Public returns every import through which a public package would expose types that only this module can name.
 func Public(p Package) (problems []string) {
 	allowed, public := publics[p.Dir]
 	if !public {
@@ -123,8 +122,7 @@ func Public(p Package) (problems []string) {
 	return problems
 }
 
-// Pure returns what keeps p from being values in, values out. It is empty for
-// packages above the line.
+// Pure returns what makes p impure. It is empty for packages that need not be pure.
 func Pure(p Package) (problems []string) {
 	if !pure(p.room()) {
 		return nil
@@ -133,7 +131,7 @@ func Pure(p Package) (problems []string) {
 		first, _, _ := strings.Cut(imported, "/")
 		switch {
 		case imported == "math/rand/v2" || first == Module:
-			// Chance and Layers say who may
+			// Chance and Layers check these
 		case strings.Contains(first, ".") && !slices.ContainsFunc(thirds[p.room()],
 			func(ok string) bool { return within(imported, ok) }):
 			problems = append(problems,
@@ -159,7 +157,7 @@ func Pure(p Package) (problems []string) {
 	return problems
 }
 
-// impure returns every clock, goroutine, channel and printed line in f.
+// impure returns every use of a clock, goroutine, channel or print in f.
 func impure(f File) (problems []string) {
 	say := func(n ast.Node, what string) {
 		problems = append(problems, fmt.Sprintf("%s: %s", f.Set.Position(n.Pos()), what))
@@ -192,8 +190,8 @@ func impure(f File) (problems []string) {
 	return problems
 }
 
-// Chance returns where p draws from what was not passed in, or may not draw at
-// all. It holds below the line and in the two drivers of the core.
+// Chance returns where p uses randomness that was not passed in, or that it may not use at all. It checks the pure
+// packages and the two drivers of the core.
 func Chance(p Package) (problems []string) {
 	if !pure(p.room()) && p.room() != "sim" && p.room() != "control" {
 		return nil
@@ -229,8 +227,7 @@ func Chance(p Package) (problems []string) {
 	return problems
 }
 
-// Documented returns a problem unless exactly one file of p says what the
-// package is for.
+// Documented returns a problem unless exactly one file of p has a package comment.
 func Documented(p Package) []string {
 	var with []string
 	var code bool
@@ -262,8 +259,8 @@ func Documented(p Package) []string {
 	return nil
 }
 
-// Local returns the files of p that bring a cloud SDK into the build with the
-// tag local, which a newcomer waits for.
+// Local returns the files of p that add a cloud SDK to the build with the tag local, which would slow down the first
+// build of a new user.
 func Local(p Package) (problems []string) {
 	for _, f := range p.Files {
 		if f.Test {
@@ -280,8 +277,8 @@ func Local(p Package) (problems []string) {
 	return problems
 }
 
-// Drivers returns where p names the driver of an engine: the command line alone says which
-// there are, so that whatever stands between knows engines by name and kind only.
+// Drivers returns where p names the driver of an engine: only cli lists the drivers, so that everything else knows
+// engines by name and kind only.
 func Drivers(p Package) (problems []string) {
 	if own := p.room(); own == "" || within(own, "cli") || within(own, "engine") {
 		return nil
@@ -295,7 +292,7 @@ func Drivers(p Package) (problems []string) {
 	return problems
 }
 
-// builtWithLocal reports whether some build with the tag local compiles f.
+// builtWithLocal reports whether any build with the tag local compiles f.
 func builtWithLocal(f File) bool {
 	for _, group := range f.Tree.Comments {
 		for _, c := range group.List {
@@ -307,7 +304,7 @@ func builtWithLocal(f File) bool {
 	return true
 }
 
-// imports yields what the files of p import, without its tests.
+// imports yields the imports of p's files without tests.
 func imports(p Package) func(yield func(string, File) bool) {
 	return func(yield func(string, File) bool) {
 		for _, f := range p.Files {
@@ -323,7 +320,7 @@ func imports(p Package) func(yield func(string, File) bool) {
 	}
 }
 
-// nameOf returns the name under which f knows the package, or "".
+// nameOf returns the name under which f imports the package, or "".
 func nameOf(f *ast.File, imported string) string {
 	for _, spec := range f.Imports {
 		if spec.Path.Value != `"`+imported+`"` {
@@ -340,7 +337,7 @@ func nameOf(f *ast.File, imported string) string {
 // within reports whether name is dir or lies below it.
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// floor is the place of a package's folder in the house, or -1.
+// floor returns the index of a package's folder in House, or -1.
 func floor(house []Folder, room string) int {
 	return slices.IndexFunc(house, func(f Folder) bool { return within(room, f.Name) })
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// ErrorTexts returns where p decides by the text of an error, which is for people and may
-// change: a caller tells errors apart by value or by type.
+// ErrorTexts returns where p makes decisions from the text of an error, which is for people and may change: code
+// distinguishes errors by value or by type.
 func ErrorTexts(p Package) (problems []string) {
 	for _, f := range p.Files {
 		if f.Test || strings.HasSuffix(p.Dir, "test") {
-			continue // a test may ask what people read
+			continue // tests may check what people read
 		}
 		ast.Inspect(f.Tree, func(n ast.Node) bool {
 			var asked []ast.Expr
@@ -37,7 +37,7 @@ func ErrorTexts(p Package) (problems []string) {
 	return problems
 }
 
-// decides are the functions that answer a question about a text.
+// decides lists the functions that test a text.
 var decides = []string{"Contains", "ContainsAny", "HasPrefix", "HasSuffix", "EqualFold", "Index", "Cut", "CutPrefix",
 	"CutSuffix", "MatchString", "FindStringSubmatch"}
 
@@ -51,11 +51,12 @@ func isErrorText(x ast.Expr) bool {
 	return ok && sel.Sel.Name == "Error"
 }
 
-// starters are the folders whose programs run beside jobs, and so may be read by them.
+// starters lists the folders whose code starts programs beside jobs, which could read their environment.
 var starters = []string{"internal/agent", "internal/content/blob", "internal/control", "internal/engine",
 	"internal/server", "internal/store"}
 
-// Children returns where p starts a program and does not say with which environment: it would get all of the server's.
+// Children returns where p starts a program without setting its environment: the program would inherit all of the
+// server's.
 func Children(p Package) (problems []string) {
 	if !slices.ContainsFunc(starters, func(s string) bool { return within(p.Dir, s) }) {
 		return nil
@@ -88,7 +89,7 @@ func Children(p Package) (problems []string) {
 	return problems
 }
 
-// isCall reports whether call is of that function of the package which the file knows under that name.
+// isCall reports whether call calls the function of the package that the file imports as pkg.
 func isCall(call *ast.CallExpr, pkg, function string) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || pkg == "" || sel.Sel.Name != function {

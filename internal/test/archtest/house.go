@@ -2,24 +2,24 @@ package archtest
 
 import "slices"
 
-// A Folder of internal holds packages that stand on the same floor of the house.
+// A Folder of internal contains packages on the same layer.
 type Folder struct {
 	Name string
-	// Pure says that its packages take values in and give values out, but for those in notPure.
+	// Pure requires that its packages only map values to values, except those in notPure.
 	Pure bool
 }
 
-// House is the folders of internal from the roof to the ground, and the order is the rule: a package imports packages
-// of its own folder and of folders that are named after it. The compiler refuses cycles within a folder.
+// House lists the folders of internal from top to bottom, in import order: a package may import packages of its own
+// folder and of later folders. The compiler refuses cycles within a folder.
 var House = []Folder{
-	{Name: "test"},    // the suites and emulators of tests, and the rules of the house
+	{Name: "test"},    // test suites and emulators, and these rules
 	{Name: "cli"},     // the commands, and text for people
 	{Name: "server"},  // the HTTP API and its pages
-	{Name: "agent"},   // the daemon of a machine
+	{Name: "agent"},   // the daemon on a machine
 	{Name: "control"}, // drives the core live
 	{Name: "sim"},     // drives the core in virtual time
 	{Name: "view"},    // follows the log for pages and receipts
-	{Name: "engine"},  // clouds, clusters and machines of one's own
+	{Name: "engine"},  // clouds, clusters and one's own machines
 	{Name: "store"},   // the log and its snapshots
 	{Name: "content"}, // checkpoints, outputs and work folders
 	{Name: "decide", Pure: true},
@@ -27,21 +27,21 @@ var House = []Folder{
 	{Name: "job", Pure: true},      // the job file
 	{Name: "estimate", Pure: true}, // memory, time and dollars of a run
 	{Name: "market", Pure: true},   // offers and prices
-	{Name: "wire", Pure: true},     // what agents and server say to each other
+	{Name: "wire", Pure: true},     // the protocol between agents and server
 	{Name: "lib", Pure: true},      // small and general
 }
 
-// notPure are the packages of pure folders that read files, wait or use the network.
+// notPure lists the packages of pure folders that read files, wait or use the network.
 var notPure = []string{
 	"job/foreign", "job/scaffold", "lib/awshttp", "lib/child", "lib/confined", "lib/durable", "lib/fileid",
 	"lib/isolate", "lib/wait",
 	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed",
 }
 
-// seeded are the packages that may draw from a seed that was passed in.
-var seeded = []string{"market", "sim", "sim/tick"}
+// seeded lists the packages that may use randomness from a seed that was passed in.
+var seeded = []string{"market", "sim", "sim/tick", "work/interval"}
 
-// thirds are the packages of other projects that a pure package may import. Above the pure folders
+// thirds lists the third-party packages that a pure package may import. For other packages,
 // docs/design/dependencies.md is enough.
 var thirds = map[string][]string{
 	"decide/state":      {"github.com/go-json-experiment/json"},
@@ -54,20 +54,19 @@ var thirds = map[string][]string{
 	"lib/identity":      {"golang.org/x/text/unicode/norm"},
 }
 
-// pure reports whether the package with that path below internal must be pure.
+// pure reports whether the package with the path below internal must be pure.
 func pure(room string) bool {
 	at := floor(House, room)
 	return at >= 0 && House[at].Pure && !slices.Contains(notPure, room)
 }
 
-// publics are the packages that programs of others import, and what of ours each may import.
+// publics lists the packages for other programs, and what each may import from this module.
 var publics = map[string][]string{
 	"client": {Module + "/money"},
 	"money":  {},
 }
 
-// outside is what a pure package must not import, and why. A name stands for
-// all that lies below it too.
+// outside lists what a pure package must not import, with the reason. A name includes everything below it.
 var outside = map[string]string{
 	"context":       "nothing below the line waits, so nothing can be cancelled",
 	"crypto/rand":   "chance is drawn from a seed that was passed in",
@@ -86,16 +85,16 @@ var outside = map[string]string{
 	"unsafe":        "values are what their types say",
 }
 
-// clocks are the functions of package time that ask a machine.
+// clocks lists the functions of package time that use the system.
 var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTimer", "Now", "Since", "Sleep",
 	"Tick", "Until"}
 
-// calendar is the pure package that may load time zones: it has the database of zones in it, and is asked beside the
-// steps of the core only.
+// calendar is the pure package that may load time zones: it embeds the database of zones, and the steps of the core
+// do not call it.
 const calendar = "work/schedule"
 
-// clouds are the modules, most of them of clouds, that `make demo` must not compile: files that import
-// them carry the constraint !local.
+// clouds lists the modules, mostly of clouds, that `make demo` must not compile: files that import them have the
+// constraint !local.
 var clouds = []string{
 	"cloud.google.com/go", "github.com/Azure", "github.com/aws", "gocloud.dev/aws", "gocloud.dev/azure",
 	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp",

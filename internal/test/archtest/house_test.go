@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// root is the repository: the folder above that holds go.mod.
+// root returns the repository: the nearest parent folder with go.mod.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")
@@ -29,7 +29,7 @@ func root(t *testing.T) string {
 	}
 }
 
-// house is every package of the repository, read once.
+// house is every package of the repository, parsed once.
 var house = sync.OnceValues(func() ([]Package, error) { return Read(os.DirFS(filepath.Join("..", "..", ".."))) })
 
 func packages(t *testing.T) []Package {
@@ -57,13 +57,13 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-func TestImportsPointDown(t *testing.T) {
+func TestRules_ImportsPointDown(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Layers(p, House))
 	}
 }
 
-func TestNeighboursStayApart(t *testing.T) {
+func TestRules_NeighboursStayApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range packages(t) {
 		seen[p.room()] = true
@@ -76,30 +76,30 @@ func TestNeighboursStayApart(t *testing.T) {
 	}
 }
 
-func TestOnlyTheCommandLineNamesDrivers(t *testing.T) {
+func TestRules_OnlyTheCommandLineNamesDrivers(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Drivers(p))
 	}
 }
 
-func TestPublicPackagesShowNothingInternal(t *testing.T) {
+func TestRules_PublicPackagesExposeNothingInternal(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Public(p))
 	}
 }
 
-func TestOnlyTestsImportTestSupport(t *testing.T) {
+func TestRules_OnlyTestsImportTestSupport(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Support(p))
 	}
 }
 
-// timed lists the test files that still wait for or compare real time. It only shrinks.
+// timed lists the test files that still wait for or compare real time. It may only shrink.
 const timed = "testdata/timed.txt"
 
 var shrink = flag.Bool("shrink", false, "take the files that do not depend on real time any more off "+timed)
 
-func TestTestsDoNotDependOnRealTime(t *testing.T) {
+func TestRules_TestsDoNotDependOnRealTime(t *testing.T) {
 	text, err := os.ReadFile(timed)
 	if err != nil {
 		t.Fatal(err)
@@ -130,21 +130,21 @@ func TestTestsDoNotDependOnRealTime(t *testing.T) {
 	}
 }
 
-func TestNoProgramIsStartedWithTheServersEnvironment(t *testing.T) {
+func TestRules_ProgramsDoNotInheritTheEnvironment(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Children(p))
 	}
 }
 
-// errorTexts are the files that act on an error's text still, each because what they call has no
-// typed error. The list only shrinks.
+// errorTexts lists the files that still test an error's text, each because what they call has no typed error. It may
+// only shrink.
 var errorTexts = []string{
-	"hack/paired/bench.go",           // what a benchmark of an older tree prints
-	"internal/content/blob/write.go", // an error that says already which folder is full
-	"internal/job/spec/parse.go",     // the line that the YAML library names
+	"hack/paired/bench.go",           // output of a benchmark of an older tree
+	"internal/content/blob/write.go", // an error that already names the full folder
+	"internal/job/spec/parse.go",     // the line in an error of the YAML library
 }
 
-func TestErrorsAreToldApartByType(t *testing.T) {
+func TestRules_ErrorsAreDistinguishedByType(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range packages(t) {
 		for _, problem := range ErrorTexts(p) {
@@ -161,37 +161,37 @@ func TestErrorsAreToldApartByType(t *testing.T) {
 	}
 }
 
-func TestFloatsBecomeWholeInOnePlace(t *testing.T) {
+func TestRules_FloatsAreConvertedInOnePlace(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Conversions(p))
 	}
 }
 
-func TestPurePackagesArePure(t *testing.T) {
+func TestRules_PurePackagesArePure(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Pure(p))
 	}
 }
 
-func TestChanceIsPassedIn(t *testing.T) {
+func TestRules_RandomnessIsPassedIn(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Chance(p))
 	}
 }
 
-func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+func TestRules_EveryPackageIsDocumented(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Documented(p))
 	}
 }
 
-func TestTheLocalBuildCompilesNoCloud(t *testing.T) {
+func TestRules_LocalBuildCompilesNoCloud(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Local(p))
 	}
 }
 
-func TestNoFileNamesAMachine(t *testing.T) {
+func TestRules_NoFileNamesAMachine(t *testing.T) {
 	dir := root(t)
 	var also []string
 	if strings.Count(dir, "/") > 1 && len(dir) > 8 {
@@ -219,7 +219,7 @@ func TestHouse_NamesEachFolderAndEachExceptionOnce(t *testing.T) {
 	}
 }
 
-// A property that draws other cases in each run fails a commit by chance.
+// A property that draws other cases in each run would fail a commit by chance.
 func TestProperties_DrawTheSameCasesInEveryCommit(t *testing.T) {
 	for _, p := range packages(t) {
 		imports := map[string]bool{}

@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what a reader can follow. Tests and what is generated are free of them.
+// Limits of readable code. Tests and generated files are exempt.
 const (
 	MaxComplexity = 30  // of any function
-	Complex       = 15  // a function above it is hard to follow
-	MaxComplex    = 2   // per cent of all functions may be
+	Complex       = 15  // functions above it are hard to follow
+	MaxComplex    = 2   // per cent of all functions that may be above Complex
 	MaxFunction   = 80  // lines
 	MaxFile       = 400 // lines
 	MaxLine       = 120 // characters
 )
 
-// A Function is one with a body, and how hard it is to follow.
+// A Function is a function with a body, with its complexity.
 type Function struct {
 	Name       string // "internal/decide/core Step", "internal/decide/core Core.Step"
 	At         token.Position
-	Complexity int // ways through it: 1, and 1 for each branch, loop, case, && and ||
+	Complexity int // cyclomatic: 1, plus 1 for each branch, loop, case, && and ||
 	Lines      int
 }
 
-// Functions returns the functions of p, without its tests.
+// Functions returns the functions of p without tests.
 func Functions(p Package) (list []Function) {
 	for _, f := range p.Files {
 		if f.Test {
@@ -45,7 +45,7 @@ func Functions(p Package) (list []Function) {
 	return list
 }
 
-// receiver is "T." of a method of T or *T.
+// receiver returns "T." for a method of T or *T.
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return ""
@@ -89,7 +89,7 @@ func complexity(fn *ast.FuncDecl) int {
 	return n
 }
 
-// LongLines returns where the lines of text that are too long are.
+// LongLines returns the positions of lines that are too long.
 func LongLines(name, text string) (at []string) {
 	for i, line := range strings.Split(text, "\n") {
 		if n := utf8.RuneCountInString(line); n > MaxLine {

@@ -12,18 +12,16 @@ import (
 	"testing"
 )
 
-// These lists hold what is over a limit today. They only shrink: what is within the
-// limit must leave its list, and nothing is added.
+// These lists hold what is above a limit today. They may only shrink: what is within the limit must leave its list.
 var (
-	// tooComplex are functions above MaxComplexity, tooLong those above MaxFunction.
+	// tooComplex lists functions above MaxComplexity, tooLong those above MaxFunction.
 	tooComplex = []string{}
 	tooLong    = []string{}
-	// longLines are packages with lines above MaxLine, and how many.
+	// longLines counts lines above MaxLine, by package.
 	longLines = map[string]int{}
 )
 
-// manyComplex is how many functions of the project are above Complex, while that is
-// more than MaxComplex per cent; then 0.
+// manyComplex is the number of the project's functions above Complex while that exceeds MaxComplex per cent; then 0.
 const manyComplex = 0
 
 func TestFunctionsAreWithinTheLimits(t *testing.T) {
@@ -63,7 +61,7 @@ func TestFunctionsAreWithinTheLimits(t *testing.T) {
 	}
 }
 
-// gone says which entries of a list are within the limit now.
+// gone fails for entries of a list that are within the limit now.
 func gone(t *testing.T, list string, listed, found []string) {
 	t.Helper()
 	for _, name := range listed {
@@ -102,7 +100,7 @@ func TestFilesAndLinesAreWithinTheLimits(t *testing.T) {
 	}
 }
 
-func TestAListedPackageIsThere(t *testing.T) {
+func TestLimits_ListedPackagesExist(t *testing.T) {
 	var dirs []string
 	for _, p := range packages(t) {
 		dirs = append(dirs, p.Dir)
@@ -114,7 +112,7 @@ func TestAListedPackageIsThere(t *testing.T) {
 	}
 }
 
-func TestComplexityCountsEveryBranch(t *testing.T) {
+func TestComplexity_CountsEveryBranch(t *testing.T) {
 	for body, want := range map[string]int{
 		"":                                    1,
 		"if a && b || c { x() } else { y() }": 4,
@@ -136,7 +134,7 @@ func TestComplexityCountsEveryBranch(t *testing.T) {
 	}
 }
 
-func TestALongLineIsFound(t *testing.T) {
+func TestLongLines_FindsALongLine(t *testing.T) {
 	if at := LongLines("x.go", strings.Repeat("é", MaxLine)+"\n"+strings.Repeat("e", MaxLine+1)); len(at) != 1 ||
 		!strings.HasPrefix(at[0], "x.go:2 ") {
 		t.Error(at)

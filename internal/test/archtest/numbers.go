@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// decide are the packages that compute with numbers from outside, with all that lies below them.
+// decide lists the folders whose packages compute with numbers from outside.
 var decide = []string{"internal/decide/core", "internal/decide/state", "internal/decide/plan", "internal/decide/policy",
 	"internal/decide/budget"}
 
-// Conversions returns where p makes a whole number or a span of a float64 by itself. What such a
-// conversion gives where the number does not fit depends on the processor, and is below zero on most:
-// quantity.Nanoseconds, Hours, Scale, Over and Int saturate. It sees a float64 by its form: a
-// conversion to one, a literal, a function of math, or a span in hours.
+// Conversions returns where p converts a float64 to an integer or a duration itself. If the number does not fit, the
+// result depends on the processor, and is negative on most; quantity.Nanoseconds, Hours, Scale, Over and Int
+// saturate instead. It recognizes a float64 by its form: a conversion to one, a literal, a function of math, or a
+// duration in hours.
 func Conversions(p Package) (problems []string) {
 	if !slices.ContainsFunc(decide, func(dir string) bool { return p.Dir == dir || strings.HasPrefix(p.Dir, dir+"/") }) {
 		return nil
@@ -38,7 +38,7 @@ func Conversions(p Package) (problems []string) {
 	return problems
 }
 
-// makesWhole reports whether the function is a conversion to a whole number or a span.
+// makesWhole reports whether the function is a conversion to an integer or a duration.
 func makesWhole(fun ast.Expr) bool {
 	switch fun := fun.(type) {
 	case *ast.Ident:
@@ -62,14 +62,20 @@ func isFloat(x ast.Expr) bool {
 	case *ast.BasicLit:
 		return x.Kind == token.FLOAT
 	case *ast.CallExpr:
-		switch fun := x.Fun.(type) {
-		case *ast.Ident: // float64(x), and max or min of one
-			return fun.Name == "float64" || (fun.Name == "max" || fun.Name == "min") && slices.ContainsFunc(x.Args, isFloat)
-		case *ast.SelectorExpr:
-			of, ok := fun.X.(*ast.Ident)
-			return ok && of.Name == "math" && !strings.HasSuffix(fun.Sel.Name, "bits") ||
-				slices.Contains([]string{"Hours", "Minutes", "Seconds", "Float"}, fun.Sel.Name) && len(x.Args) == 0
-		}
+		return givesFloat(x)
+	}
+	return false
+}
+
+// givesFloat reports whether a call gives a float64 by its form.
+func givesFloat(call *ast.CallExpr) bool {
+	switch fun := call.Fun.(type) {
+	case *ast.Ident: // float64(x), and max or min of one
+		return fun.Name == "float64" || (fun.Name == "max" || fun.Name == "min") && slices.ContainsFunc(call.Args, isFloat)
+	case *ast.SelectorExpr:
+		of, ok := fun.X.(*ast.Ident)
+		return ok && of.Name == "math" && !strings.HasSuffix(fun.Sel.Name, "bits") ||
+			slices.Contains([]string{"Hours", "Minutes", "Seconds", "Float"}, fun.Sel.Name) && len(call.Args) == 0
 	}
 	return false
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// maxMethods is how many methods a type of the core has at most, and maxCore how many lines a package of the core: what is larger is
-// several things.
+// maxMethods bounds the methods of a type of the core, and maxCore the lines of a package of the core: anything larger
+// is several things.
 const (
 	maxMethods = 80
 	maxCore    = 3500
@@ -19,7 +19,7 @@ func isCore(p Package) bool {
 	return p.Dir == "internal/decide/core" || strings.HasPrefix(p.Dir, "internal/decide/core/")
 }
 
-func TestATypeOfTheCoreIsOneThing(t *testing.T) {
+func TestCore_TypesHaveFewMethods(t *testing.T) {
 	counts := map[string]int{}
 	for _, p := range packages(t) {
 		for _, f := range Functions(p) {
@@ -38,7 +38,7 @@ func TestATypeOfTheCoreIsOneThing(t *testing.T) {
 	}
 }
 
-func TestThePartsOfTheCoreAreSmall(t *testing.T) {
+func TestCore_PackagesAreSmall(t *testing.T) {
 	files := os.DirFS(root(t))
 	for _, p := range packages(t) {
 		if !isCore(p) {

@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Timed returns where a test of p waits for a span of real time, or compares real times. A busy machine makes such a
-// test fail, and a fast one makes it slow. Benchmarks may, tests of the component and the nightly lane may, and in a
-// testing/synctest bubble time is not real.
+// Timed returns where a test of p waits for a span of real time or compares real times. Such a test fails on a busy
+// host and is slow on a fast one. Benchmarks may do so, and tests of the component and nightly lanes; in a
+// testing/synctest bubble, time is not real.
 func Timed(p Package) (problems []string) {
 	inSuite := func(s lane.Suite) bool { return slices.Contains(s.Packages, p.Dir) }
 	if within(p.Dir, "internal/test") || slices.ContainsFunc(lane.Suites, inSuite) {
@@ -43,14 +43,14 @@ func Timed(p Package) (problems []string) {
 	return problems
 }
 
-// waits are the functions of package time that wait for real time or measure it.
+// waits lists the functions of package time that wait for real time or measure it.
 var waits = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Since", "Sleep", "Tick", "Until"}
 
-// compares are the methods of time.Time that compare two times.
+// compares lists the methods of time.Time that compare two times.
 var compares = []string{"After", "Before", "Compare", "Sub"}
 
-// realTime names the real time that call waits for, measures or compares, or returns "". Clock is the name of package
-// time.
+// realTime returns the function by which call waits for, measures or compares real time, or "". clock is the file's
+// name for package time.
 func realTime(call *ast.CallExpr, clock string) string {
 	for _, name := range waits {
 		if isCall(call, clock, name) {
@@ -71,7 +71,7 @@ func realTime(call *ast.CallExpr, clock string) string {
 	return ""
 }
 
-// marked reports whether a test begins with lane.Component or lane.Nightly.
+// marked reports whether a test starts with lane.Component or lane.Nightly.
 func marked(fn *ast.FuncDecl) bool {
 	if fn.Body == nil || len(fn.Body.List) == 0 {
 		return false
@@ -84,7 +84,7 @@ func marked(fn *ast.FuncDecl) bool {
 	return ok && (isCall(call, "lane", "Component") || isCall(call, "lane", "Nightly"))
 }
 
-// Support returns where a program imports test support. Tests import it, tools do, and test support itself.
+// Support returns where a program imports test support. Only tests, tools and test support may.
 func Support(p Package) (problems []string) {
 	if within(p.Dir, "hack") || within(p.room(), "test") {
 		return nil

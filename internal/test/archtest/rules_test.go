@@ -6,15 +6,15 @@ import (
 	"testing/fstest"
 )
 
-// A rule that cannot fail holds nothing: each gets a small bad example.
-func TestEachRuleCatchesItsFault(t *testing.T) {
+// A rule that cannot fail checks nothing, so each gets a small bad example.
+func TestRules_CatchTheirFaults(t *testing.T) {
 	layers := func(p Package) []string { return Layers(p, House) }
 	for _, c := range []struct {
 		name  string
 		rule  func(Package) []string
 		file  string
 		text  string
-		fault string // "" where the rule must be content
+		fault string // "": the rule must pass
 	}{
 		{"up a floor", layers, "internal/decide/core/a.go", `package core; import "scrimp/internal/store"`, "stands above it"},
 		{"within a folder", layers, "internal/store/a.go", `package store; import "scrimp/internal/store/backup"`, ""},
@@ -186,7 +186,7 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 	}
 }
 
-func TestTwoCommentsAreOneTooMany(t *testing.T) {
+func TestDocumented_RefusesTwoPackageComments(t *testing.T) {
 	list, err := Read(fstest.MapFS{
 		"internal/decide/core/a.go": {Data: []byte("// Package core decides.\npackage core")},
 		"internal/decide/core/b.go": {Data: []byte("// Package core steps.\npackage core")},
@@ -199,7 +199,7 @@ func TestTwoCommentsAreOneTooMany(t *testing.T) {
 	}
 }
 
-func TestTracesAreFound(t *testing.T) {
+func TestTraces_FindsPatterns(t *testing.T) {
 	fsys := fstest.MapFS{
 		"good.md":     {Data: []byte("run it in any folder\n")},
 		"bad.md":      {Data: []byte("first\nsee /ho" + "me/me/notes\n")},
@@ -225,7 +225,7 @@ func TestTracesAreFound(t *testing.T) {
 	}
 }
 
-func TestSourceThatCannotBeReadIsAnError(t *testing.T) {
+func TestRead_FailsOnUnreadableSource(t *testing.T) {
 	if _, err := Read(fstest.MapFS{"a.go": {Data: []byte("package")}}); err == nil {
 		t.Error("broken source was read without complaint: the rules would hold over nothing")
 	}

@@ -7,17 +7,16 @@ import (
 	"slices"
 )
 
-// traces are patterns that only the machine of whoever wrote a file explains.
-// They are written in two halves, so that this file holds none of them.
+// traces are patterns that reveal the machine on which a file was written. Each is in two halves, so that this file
+// contains none.
 var traces = []string{
 	"/ho" + "me/", "/Us" + "ers/", "/ro" + "ot/", `C:\Us` + "ers",
 	"proxy.go" + "lang", "sum.go" + "lang", "registry.n" + "pm", "pypi" + ".org", "deb.deb" + "ian",
 	"files.python" + "hosted",
 }
 
-// Traces returns every text file below fsys that names a path of the machine
-// that it was written on, or the host of a package registry. also holds further
-// patterns, such as the path of this checkout.
+// Traces returns every text file below fsys that contains a path of the author's machine or the host of a package
+// registry. also has further patterns, such as the path of this checkout.
 func Traces(fsys fs.FS, also ...string) (problems []string, err error) {
 	patterns := slices.Concat(traces, also)
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -34,7 +33,7 @@ func Traces(fsys fs.FS, also ...string) (problems []string, err error) {
 			return err
 		}
 		if bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 {
-			return nil // not a text
+			return nil // not a text file
 		}
 		for i, line := range bytes.Split(text, []byte("\n")) {
 			for _, p := range patterns {

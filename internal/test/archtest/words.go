@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	_ "embed" // for the lists of words
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -12,31 +13,60 @@ import (
 	"strings"
 )
 
-// A Word is one that only this project uses, and what its readers call the same thing.
+// A Word is a private word of this project, with the usual word for the same thing.
 type Word struct {
 	text *regexp.Regexp // in comments, strings and documents
 	Say  string
-	// parts are in lower case: every match of text contains one of them. To look for them first is some fifty times as
-	// fast as to match.
+	// allowed matches uses of the same letters that every reader knows. It is nil where the word has none.
+	allowed *regexp.Regexp
+	// parts, in lower case: every match of text contains one of them. A search for them first is about fifty times
+	// as fast as the match.
 	parts []string
 }
 
-func word(pattern, say string) Word {
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
+// word parses a row of words.txt.
+func word(row []string) Word {
+	parsed, err := syntax.Parse(row[0], syntax.Perl)
 	if err != nil {
 		panic(err)
 	}
-	return Word{regexp.MustCompile(pattern), say, literals(parsed.Simplify())}
+	w := Word{text: regexp.MustCompile(row[0]), Say: row[1], parts: literals(parsed.Simplify())}
+	if len(row) > 2 {
+		w.allowed = regexp.MustCompile(row[2])
+	}
+	return w
 }
 
-// literals returns texts of which every match of re contains one, in lower case, or nil where it knows none.
+// in returns the first place where text says the word, or "". Lower is the text in lower case.
+func (w Word) in(text, lower string) string {
+	has := func(part string) bool { return strings.Contains(lower, part) }
+	if len(w.parts) > 0 && !slices.ContainsFunc(w.parts, has) {
+		return ""
+	}
+	if w.allowed != nil {
+		text = w.allowed.ReplaceAllString(text, "")
+	}
+	return w.text.FindString(text)
+}
+
+// rows returns the lines of a list as columns, without its comments.
+func rows(list string) (rows [][]string) {
+	for line := range strings.Lines(list) {
+		if !strings.HasPrefix(line, "#") {
+			rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+		}
+	}
+	return rows
+}
+
+// literals returns lower-case texts such that every match of re contains one of them; nil: unknown.
 func literals(re *syntax.Regexp) (list []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return []string{strings.ToLower(string(re.Rune))}
 	case syntax.OpCapture, syntax.OpPlus:
 		return literals(re.Sub[0])
-	case syntax.OpConcat: // the most telling part
+	case syntax.OpConcat: // the longest part
 		for _, sub := range re.Sub {
 			if l := literals(sub); shortest(l) > shortest(list) {
 				list = l
@@ -50,12 +80,12 @@ func literals(re *syntax.Regexp) (list []string) {
 			}
 			list = append(list, l...)
 		}
-	default: // of the rest nothing is known
+	default: // unknown for other operators
 	}
 	return list
 }
 
-// shortest is the length of the shortest text of list, 0 where there is none.
+// shortest returns the length of the shortest text of list; 0: none.
 func shortest(list []string) int {
 	n := 0
 	for _, s := range list {
@@ -66,74 +96,43 @@ func shortest(list []string) int {
 	return n
 }
 
+// wordList and nameList stand outside the source, so that this file does not use the words that it forbids.
+var (
+	//go:embed words.txt
+	wordList string
+	//go:embed names.txt
+	nameList string
+)
+
 // words are what nobody looks for in a scheduler's source. Words that are plain English
 // elsewhere ("a look", "kind", "still") are held as names of declarations only.
-var words = []Word{
-	word(`(?i)\bmend(s|ed|ing)?\b`, "fix, or hint"),
-	word(`(?i)\bheed(s|ed|ing)?\b`, "honour"),
-	word(`(?i)\b(cannot|can not|never) be taken( away)?\b`, "on-demand, or non-preemptible"),
-	word(`(?i)\bfirm\b`, "on-demand, or non-preemptible"),
-	word(`(?i)\btak(es?|en|ing) away\b`, "interrupted (by the provider), or preempted (by the server)"),
-	word(`(?i)\bpurses?\b`, "budget check"),
-	word(`(?i)\bdoubts?\b`, "margin"),
-	word(`(?i)\b(barren|in vain)\b`, "unschedulable, or without result"),
-	word(`(?i)\bpiles?\b`, "queue, or equivalence class"),
-	word(`(?i)\b(stir|stirs|stirred|greet|greets|greeted)\b`, "the verb for what is done: wake, register"),
-	word(`(?i)\b(simulated|drawn|failing|kept|whole) (life|lives)\b`, "simulated runs"),
-	word(`(?i)\blives (of|through|as|are|by|over|were)\b`, "simulated runs"),
-	word(`(?i)\b(tellers?|untold|murmurs?)\b`, "webhook outbox, throttled logger"),
-	word(`(?i)\bthe tide\b`, "commit index"),
-	word(`(?i)\bburied\b`, "tombstones"),
-	word(`(?i)\bcarriage\b`, "egress cost, transfer rates"),
-	word(`(?i)\blevers?\b`, "recommendation"),
-	word(`(?i)\bbooting\b`, "provisioning"),
-	word(`(?i)\b(the|whose|in|our) books\b`, "ledger"),
-	word(`(?i)\btold once\b`, "shown once"),
-	word(`(?i)\bleast time\b`, "minimum charge"),
-	word(`(?i)\bsums? (do not )?agree\b|\bto the last unit\b`, "ledger balanced, or exactly"),
-	word(`(?i)\bmarket speed\b|\b(spans|money) are market time\b|\bmarket time left\b`,
-		"simulated clock, 120 × real time"),
-	word(`(?i)\bwho knows the future\b`, "an oracle that knows the future"),
-	word(`(?i)\bthe work on the cheapest\b`, "same work on the cheapest on-demand machine"),
-	word(`(?i)\b(is|was) asked for goes\b|\b(the|its) error stream\b`,
-		"results go to stdout, progress and errors to stderr"),
-	word(`(?i)\b(\d+|hundreds of|thousands of) (\w+ )?lives\b`, "simulated runs"),
-	word(`(?i)\blasts the next\b|\bcomes back within\b`, "97 % chance that spot survives 36 s"),
-	word(`(?i)\bmargin for the work\b|\bodds of \d`, "on track, slack 4h ± 4m"),
-	word(`(?i)\b(no offer|nothing) is like that\b`, "no matching offers"),
-	word(`(?i)\brest(s|ed) for a second\b`, "uploads after 1 s without writes"),
-	word(`^(THERE|TAKEN|ODDS|GIVEN UP)$`, "AVAILABLE, INTERRUPTIONS, ON-TIME, EXPIRES"), // column heads
-}
+var words = func() (list []Word) {
+	for _, row := range rows(wordList) {
+		list = append(list, word(row))
+	}
+	return list
+}()
 
-// others are uses of the same letters that every reader knows.
-var others = regexp.MustCompile(`(?i)carriage returns?`)
-
-// A name is what a declaration must not be called: say is the word of the field. In is
-// where the name has its private sense; elsewhere, where it is plain English, it may
-// stand. "" is everywhere.
+// A name is a name that declarations must not have: say is the usual word. in is the package where the name has its
+// private meaning; it may be used elsewhere, where it is plain English. "" is everywhere.
 type name struct{ say, in string }
 
-var names = map[string]name{
-	"Asks": {"Requirements", ""}, "Barren": {"Unschedulable", ""}, "Booting": {"Provisioning", ""},
-	"Buried": {"Tombstones", ""}, "Carriage": {"Transfer", ""}, "Door": {"Admission", ""}, "Doubt": {"Margin", ""},
-	"Firm": {"OnDemand", ""}, "Frozen": {"Snapshot", ""}, "Greet": {"Register", ""}, "Heed": {"Honour", ""},
-	"Lever": {"Recommendation", ""}, "Look": {"Probe, Poll or Scan", ""}, "Mend": {"Fix", ""}, "Mind": {"Planner", ""},
-	"Murmur": {"Throttle", ""}, "Peek": {"ReadUncommitted", ""}, "Pile": {"Class", ""}, "Plant": {"Fault", ""},
-	"Purse": {"BudgetCheck", ""}, "Standing": {"Fallback", ""}, "Stir": {"Wake", ""}, "Stuck": {"Unschedulable", ""},
-	"Tell": {"Propose", ""}, "Teller": {"Outbox", ""}, "Tide": {"CommitIndex", ""}, "Untold": {"Outbox", ""},
-	"Vain": {"Unschedulable", ""}, "Wasted": {"Unsaved", ""}, "Whose": {"Owner", ""},
+var names = func() map[string]name {
+	all := map[string]name{}
+	for _, row := range rows(nameList) {
+		n := name{say: row[1]}
+		if len(row) > 2 {
+			n.in = row[2]
+		}
+		all[row[0]] = n
+	}
+	return all
+}()
 
-	"Asked": {"Requested", "core"}, "Working": {"Running", "core"}, "Leaving": {"Terminating", "core"},
-	"Gone": {"Terminated", "core"}, "Home": {"CheckpointRegion", "core"}, "Bound": {"Migrating", "core"},
-	"Without": {"Unplaced", "core"}, "Carry": {"Egress", "core"}, "Past": {"History", "core"},
-	"Still": {"Outstanding", "budget"}, "Question": {"Scenario", "sim"},
-}
-
-// Words returns every private word that the package declares, or says in a comment or a
-// string. Tests may say what they like.
+// Words returns every private word in the package's declarations, comments and strings, except in tests.
 func Words(p Package) (problems []string) {
 	for _, f := range p.Files {
-		if f.Test || path.Base(f.Name) == "words.go" && p.Dir == "internal/test/archtest" {
+		if f.Test {
 			continue
 		}
 		say := func(n ast.Node, text string) {
@@ -159,8 +158,7 @@ func Words(p Package) (problems []string) {
 	return problems
 }
 
-// declared are the names that a node declares at the level of a package, as a field or
-// as a method.
+// declared returns the names that a node declares at package level, as a field or as a method.
 func declared(n ast.Node) []*ast.Ident {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -175,19 +173,12 @@ func declared(n ast.Node) []*ast.Ident {
 	return nil
 }
 
-// spoken returns the private words of a text, each with what to say instead.
+// spoken returns the private words in a text, each with the usual word.
 func spoken(text string) (list []string) {
 	text = strings.Join(strings.Fields(text), " ")
-	if strings.Contains(strings.ToLower(text), "carriage") {
-		text = others.ReplaceAllString(text, "")
-	}
 	lower := strings.ToLower(text)
 	for _, w := range words {
-		has := func(part string) bool { return strings.Contains(lower, part) }
-		if len(w.parts) > 0 && !slices.ContainsFunc(w.parts, has) {
-			continue
-		}
-		if bad := w.text.FindString(text); bad != "" {
+		if bad := w.in(text, lower); bad != "" {
 			list = append(list, fmt.Sprintf("%q: write %s", bad, w.Say))
 		}
 	}
@@ -210,8 +201,8 @@ func Document(fsys fs.FS, name string) (problems []string, err error) {
 	return problems, nil
 }
 
-// Documents lists the Markdown files below fsys whose words are held. A changelog says
-// what was.
+// Documents lists the Markdown files below fsys whose words are checked. Changelogs are exempt, because they
+// describe the past.
 func Documents(fsys fs.FS) (names []string, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-func TestNobodyNeedsADictionary(t *testing.T) {
+func TestWords_SourceHasNoPrivateWords(t *testing.T) {
 	seen := map[string]bool{}
 	hold := func(of string, problems []string) {
 		seen[of] = true
@@ -36,7 +36,7 @@ func TestNobodyNeedsADictionary(t *testing.T) {
 	}
 }
 
-func TestPrivateWordsAreFound(t *testing.T) {
+func TestWords_FindsPrivateWords(t *testing.T) {
 	for text, want := range map[string]int{
 		"package x\n\n// F says what mends\n// it.\nfunc F() {}":               1,
 		"package x\n\nvar Help = \"what cannot be taken away\"":                2,

@@ -1,5 +1,5 @@
-// Package await waits for conditions, never for a fixed span. It is for tests only, and a test in a testing/synctest
-// bubble needs none of it.
+// Package await waits for conditions, never for a fixed time. It is for tests only; tests in a testing/synctest
+// bubble do not need it.
 package await
 
 import (
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Limit ends a test that hangs. It does not depend on how fast the machine is, and no test may rely on it.
+// Limit ends a test that hangs. It is independent of the host's speed, and no test may rely on it.
 const Limit = 5 * time.Minute
 
-// True waits until ok returns true. After Limit it fails the test with the name of the condition and what the
-// functions of last return: the last state of whatever was waited for.
+// True waits until ok returns true. After Limit it fails the test with the name of the condition and the results of
+// the functions last, which describe the last state.
 func True(t testing.TB, what string, ok func() bool, last ...func() string) {
 	t.Helper()
 	for begun := time.Now(); ; {
@@ -20,7 +20,7 @@ func True(t testing.TB, what string, ok func() bool, last ...func() string) {
 			return
 		}
 		if time.Since(begun) < Limit {
-			// A condition that takes long to check starts other programs: leave the processor to what it asks about.
+			// A slow condition starts other programs: leave the processor to them.
 			time.Sleep(max(10*time.Millisecond, time.Since(asked)))
 			continue
 		}
@@ -32,8 +32,7 @@ func True(t testing.TB, what string, ok func() bool, last ...func() string) {
 	}
 }
 
-// Past waits until the clock of the machine has passed a moment: for a test of what happens while
-// nobody looks, which begins then and no sooner.
+// Past waits until the host's clock has passed a moment, for tests of what happens after it without any request.
 func Past(t testing.TB, moment time.Time) {
 	t.Helper()
 	select {

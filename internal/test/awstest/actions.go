@@ -1,9 +1,9 @@
 package awstest
 
-// ec2 are the actions of EC2 that this cloud knows.
+// ec2 maps the supported actions of EC2 to their handlers.
 var ec2 = map[string]func(*call) (*node, error){}
 
-// sts are those of STS.
+// sts maps the supported actions of STS to their handlers.
 var sts = map[string]func(*call) (*node, error){}
 
 func init() {

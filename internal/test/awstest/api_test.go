@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-func TestTypesAndZonesAreDescribedInPages(t *testing.T) {
+func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 	c := start(t, awstest.Options{Page: 5})
 	ctx := t.Context()
 	found := map[types.InstanceType]types.InstanceTypeInfo{}
@@ -81,7 +81,7 @@ func TestTypesAndZonesAreDescribedInPages(t *testing.T) {
 	}
 }
 
-func TestInstancesAreListedInPagesThatNothingMoves(t *testing.T) {
+func TestDescribeInstances_PagesAreStable(t *testing.T) {
 	c := start(t, awstest.Options{})
 	in := one("m7i.large")
 	in.MinCount, in.MaxCount = aws.Int32(13), aws.Int32(13)
@@ -101,7 +101,7 @@ func TestInstancesAreListedInPagesThatNothingMoves(t *testing.T) {
 			}
 		}
 		if pages++; pages == 1 {
-			c.at = c.at.Add(time.Hour) // those that ended are listed no more
+			c.at = c.at.Add(time.Hour) // terminated instances are no longer listed
 		}
 	}
 	if len(seen) != 13 || pages != 3 {
@@ -109,7 +109,7 @@ func TestInstancesAreListedInPagesThatNothingMoves(t *testing.T) {
 	}
 }
 
-func TestWhatInstancesLeaveBehindCanBeFoundAndDeleted(t *testing.T) {
+func TestLeftovers_CanBeFoundAndDeleted(t *testing.T) {
 	c := start(t, awstest.Options{})
 	ctx := t.Context()
 	named := []types.TagSpecification{}
@@ -197,7 +197,7 @@ func TestWhatInstancesLeaveBehindCanBeFoundAndDeleted(t *testing.T) {
 	}
 }
 
-func TestTheOtherActionsAnswer(t *testing.T) {
+func TestActions_OthersAnswer(t *testing.T) {
 	c := start(t, awstest.Options{})
 	ctx := t.Context()
 	lt := must[*ec2.CreateLaunchTemplateOutput](t)(c.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
@@ -282,8 +282,8 @@ func TestTheOtherActionsAnswer(t *testing.T) {
 	}
 }
 
-// A whole account: 1,300 types in 90 zones of 30 regions.
-func BenchmarkTheOfferingsOfALargeAccount(b *testing.B) {
+// BenchmarkDescribe_LargeAccount lists a whole account: 1,300 types in 90 zones of 30 regions.
+func BenchmarkDescribe_LargeAccount(b *testing.B) {
 	types1300, zones := awstest.Large(1300, 90)
 	s, err := awstest.New(awstest.Options{Types: types1300, Zones: zones})
 	if err != nil {

@@ -1,12 +1,9 @@
-// Package awstest is for tests and demonstrations only: a cloud that answers as EC2, STS, the price list, Savings
-// Plans and
-// Service Quotas do, with capacity, prices, quotas, a bill of its own and faults to inject. It is written from the
-// public
-// API references and imports neither an SDK nor anything of scrimp, so that it can be held against both.
+// Package awstest emulates a cloud for tests and demonstrations: EC2, STS, the price list, Savings Plans and Service
+// Quotas, with capacity, prices, quotas, its own bill and injected faults. It is written from the public API
+// references and imports neither an SDK nor scrimp, so that both can be tested against it.
 //
-// Each region that a signature names is a world of its own. Time is the cloud's (Options.Now); signatures are checked
-// by
-// the wall clock (Options.Wall), as a client signs by its own.
+// Each region in a signature is a world of its own. Time is the cloud's (Options.Now); signatures are checked
+// against the wall clock (Options.Wall), because a client signs with its own.
 package awstest
 
 import (
@@ -22,46 +19,46 @@ import (
 	"time"
 )
 
-// Options say what there is to rent. The zero value is a small cloud.
+// Options configures the cloud. The zero value is a small cloud.
 type Options struct {
 	Types    []Type  // nil is Types()
 	Zones    []Zone  // nil is Zones()
-	Images   []Image // nil is one for each architecture, in every region
+	Images   []Image // nil: one per architecture, in every region
 	Account  string  // "" is 123456789012
 	Key      string  // "" is AKIATESTTESTTESTTEST
-	Secret   string  // "" is made up; see Server.Secret
-	Token    string  // of the control path /_test/; "" is made up
+	Secret   string  // "": random; see Server.Secret
+	Token    string  // of the control path /_test/; "": random
 	Listen   string  // address; "" is a free port of 127.0.0.1
-	Page     int     // entries of an answer at most; 0 is 1000, as EC2's limit
-	Seed     int64   // of names like i-…
+	Page     int     // entries per response; 0: 1000, EC2's limit
+	Seed     int64   // seed of names like i-…
 	Prices   map[string]string
-	Spot     map[Pool][]Price // prices of spot pools; a pool without costs 3/10 of on-demand
-	Capacity map[Pool]int     // instances that fit; a pool without has no limit
-	Quotas   map[string]int   // vCPUs or counts by quota code, see Quotas; one without has no limit
+	Spot     map[Pool][]Price // prices of spot pools; other pools cost 3/10 of on-demand
+	Capacity map[Pool]int     // instances that fit; other pools have no limit
+	Quotas   map[string]int   // vCPUs or counts by quota code, see Quotas; others have no limit
 	Now      func() time.Time
 	Wall     func() time.Time
 	Spans    Spans
 	Public   bool   // instances get a public address, as in a default subnet, and pay for it
-	Net      string // of private addresses; "" is 172.31.0.0/16
+	Net      string // private addresses; "": 172.31.0.0/16
 	Run      *Run   // nil: instances are records only
-	Literal  bool   // * and ? in filters of types stand for themselves, which is not EC2's way but others'
+	Literal  bool   // * and ? in filters of types are literal, as in other clouds but not EC2
 }
 
-// Spans are how long the cloud takes for what takes time.
+// Spans are the durations of the cloud's operations.
 type Spans struct {
-	Pending   time.Duration // from launch to running, where its bill begins
-	Failing   time.Duration // from launch to the end of one that never runs; 0 is Pending
+	Pending   time.Duration // from launch to running, the start of its bill
+	Failing   time.Duration // from launch to the end of an instance that never runs; 0: Pending
 	Ending    time.Duration // from shutting-down to terminated
 	Boot      time.Duration // from running to the first line of user data
 	Rebalance time.Duration // from a rebalance recommendation to the notice
 	Notice    time.Duration // from the notice to the end; 0 is 2 minutes
-	Listed    time.Duration // how long a terminated instance is listed; 0 is 1 hour
+	Listed    time.Duration // how long a terminated instance is listed; 0: 1 hour
 }
 
-// Run makes instances processes of this machine.
+// Run makes instances processes on this host.
 type Run struct{ Dir string }
 
-// A Server is a cloud.
+// A Server is a running cloud.
 type Server struct {
 	URL    string
 	Key    string
@@ -73,16 +70,16 @@ type Server struct {
 	done   chan struct{}
 	stop   chan struct{}
 	once   sync.Once
-	// Host is this machine's address for instances that are processes.
+	// Host is this host's address for instances that are processes.
 	Host     string
 	mock     string   // path of ec2-metadata-mock
-	lock     *os.File // of the net
+	lock     *os.File // lock on Net
 	machines sync.WaitGroup
 
 	mu        sync.Mutex
 	faults    faults
 	types     map[string]int
-	regional  map[string]int64 // on-demand price by "type region" where it differs
+	regional  map[string]int64 // on-demand price by "type region" if it differs from us-east-1
 	spot      map[Pool][]step
 	capacity  map[Pool]int
 	quotas    map[string]int
@@ -92,7 +89,7 @@ type Server struct {
 	seq       int
 	deleted   []*volume
 	instances []*instance
-	ended     []*instance // no longer listed, for the bill
+	ended     []*instance // no longer listed; kept for the bill
 	requests  []*spotRequest
 	volumes   []*volume
 	cards     []*card // network interfaces
@@ -112,7 +109,7 @@ type identity struct {
 	secret, token, arn, id string
 	until                  time.Time
 	policies               []*policy
-	session                Session // of a role that was assumed
+	session                Session // of an assumed role
 }
 
 // New starts a cloud.
@@ -123,26 +120,9 @@ func New(o Options) (*Server, error) {
 		quotas: map[string]int{}, launched: map[string]*grant{}, created: map[string]*created{}, calls: map[string]int{}}
 	for k, t := range o.Types {
 		s.types[t.Name] = k
-		if _, err := pico(t.OnDemand); err != nil {
-			return nil, fmt.Errorf("type %s: %w", t.Name, err)
-		}
 	}
-	for key, price := range o.Prices {
-		p, err := pico(price)
-		if err != nil {
-			return nil, fmt.Errorf("price of %q: %w", key, err)
-		}
-		s.regional[key] = p
-	}
-	for pool, prices := range o.Spot {
-		pool.Spot = true
-		for _, p := range prices {
-			n, err := pico(p.USD)
-			if err != nil {
-				return nil, fmt.Errorf("spot price of %v: %w", pool, err)
-			}
-			s.spot[pool] = append(s.spot[pool], step{p.From, n})
-		}
+	if err := s.readPrices(); err != nil {
+		return nil, err
 	}
 	for pool, n := range o.Capacity {
 		s.capacity[pool] = n
@@ -178,6 +158,33 @@ func New(o Options) (*Server, error) {
 		_ = s.http.Serve(listener) // ends with Close
 	}()
 	return s, nil
+}
+
+// readPrices reads the prices of the options, and refuses one that is no amount.
+func (s *Server) readPrices() error {
+	for _, t := range s.o.Types {
+		if _, err := pico(t.OnDemand); err != nil {
+			return fmt.Errorf("type %s: %w", t.Name, err)
+		}
+	}
+	for key, price := range s.o.Prices {
+		p, err := pico(price)
+		if err != nil {
+			return fmt.Errorf("price of %q: %w", key, err)
+		}
+		s.regional[key] = p
+	}
+	for pool, prices := range s.o.Spot {
+		pool.Spot = true
+		for _, p := range prices {
+			n, err := pico(p.USD)
+			if err != nil {
+				return fmt.Errorf("spot price of %v: %w", pool, err)
+			}
+			s.spot[pool] = append(s.spot[pool], step{p.From, n})
+		}
+	}
+	return nil
 }
 
 func (o *Options) fill() {
@@ -224,7 +231,7 @@ func (o *Options) fill() {
 	}
 }
 
-// Close ends the cloud and every instance.
+// Close stops the cloud and every instance.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.stop)
@@ -236,23 +243,23 @@ func (s *Server) Close() {
 	})
 }
 
-// now is the cloud's time, in whole seconds as its answers and bills are.
+// now returns the cloud's time in whole seconds, as in its responses and bills.
 func (s *Server) now() time.Time { return s.o.Now().UTC().Truncate(time.Second) }
 
-// wall is the time by which signatures are checked.
+// wall returns the time for checks of signatures.
 func (s *Server) wall() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.o.Wall().Add(s.faults.skew)
 }
 
-// id makes a name like i-0123456789abcdef0, the same for the same seed and order.
+// id returns a name like i-0123456789abcdef0. The same seed and order give the same names.
 func (s *Server) id(prefix string) string {
 	s.seq++
 	return prefix + "-" + hash(fmt.Appendf(nil, "%d %d", s.o.Seed, s.seq))[:17]
 }
 
-// lastOf is the last address of a net but one.
+// lastOf returns the last address of a net but one.
 func lastOf(p netip.Prefix) string {
 	a := p.Masked().Addr().As4()
 	for bit := p.Bits(); bit < 31; bit++ {

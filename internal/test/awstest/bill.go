@@ -6,31 +6,29 @@ import (
 	"time"
 )
 
-// A Line is what one thing costs. Instances pay by the second from running on to shutting-down, for 60 seconds at
-// least;
-// spot pays the price of each moment, and nothing where the cloud interrupts it in its first hour, while volumes and
-// public
-// addresses are paid in any case. Sources: "Instance lifecycle" (billing by state) and "Billing for interrupted Spot
-// Instances", EC2 User Guide, read 2026-11; "Amazon EBS pricing" and "Amazon VPC pricing", by the second with 60
-// seconds
-// at least, a month of 30 days.
+// A Line is the cost of one thing. Instances pay by the second from running to shutting-down, for at least 60
+// seconds. Spot pays the price of each moment, and nothing if the cloud interrupts it in its first hour; volumes and
+// public addresses are paid in any case. Sources: "Instance lifecycle" (billing by state) and "Billing for
+// interrupted Spot Instances", EC2 User Guide, read 2026-11; "Amazon EBS pricing" and "Amazon VPC pricing", by the
+// second with a minimum of 60 seconds, a month of 30 days.
 type Line struct {
-	Kind     string // instance, volume, address; reservation: of capacity, while nobody used it; block: all of it
+	Kind     string // instance, volume, address; reservation: unused reserved capacity; block: a whole block
 	ID       string
-	Instance string // whose volume or address it is
+	Instance string // instance of the volume or address
 	Type     string
 	Zone     string
 	Region   string
 	Spot     bool
-	From, To time.Time // To is now where it goes on
-	Open     bool      // it goes on
-	Seconds  int64     // that are paid
-	Free     string    // why nothing is paid
-	USD      *big.Rat  // exactly
+	From, To time.Time // To is now if it is open
+	Open     bool      // it has not ended
+	Seconds  int64     // billed seconds
+	Free     string    // why it is free
+	USD      *big.Rat  // exact
 	Tags     map[string]string
 }
 
-// prices that hold in every region here, USD: a GB of gp3 for a month of 30 days, a public address for an hour.
+// Prices in every region, in USD: a GB of a volume type for a month of 30 days, and below a public address for an
+// hour.
 var gbMonth = map[string]*big.Rat{"gp3": big.NewRat(8, 100), "gp2": big.NewRat(10, 100), "io1": big.NewRat(125, 1000),
 	"io2": big.NewRat(125, 1000), "st1": big.NewRat(45, 1000), "sc1": big.NewRat(15, 1000), "standard": big.NewRat(5, 100)}
 
@@ -39,10 +37,10 @@ var (
 	addressHour = big.NewRat(5, 1000)
 )
 
-// least is what is paid at least, in seconds.
+// least is the minimum charge, in seconds.
 const least = 60
 
-// Bill are the costs of everything that ever was, until now.
+// Bill returns the costs of everything so far.
 func (s *Server) Bill() (list []Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,10 +82,10 @@ func (s *Server) billInstance(i *instance, now time.Time) []Line {
 	l := Line{Kind: "instance", ID: i.id, Instance: i.id, Type: i.typ.Name, Zone: i.zone.Name, Region: i.region,
 		Spot: i.request != nil, From: i.running, Tags: i.tags}
 	l.span(i.billed, now)
-	if i.held != nil { // each second of a reservation is billed once, used or not: a minute at least would be another's
+	if i.held != nil { // a reservation bills each second once, so no minimum applies
 		l.Seconds = int64(l.To.Sub(l.From) / time.Second)
 	}
-	sum := new(big.Int) // 1e-12 USD an hour × seconds
+	sum := new(big.Int) // 1e-12 USD per hour × seconds
 	h := []step{{time.Time{}, s.onDemand(i.typ, i.region)}}
 	if l.Spot {
 		h = s.spotHistory(i.typ.Name, i.zone.Name)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An order is the body of a request below /_test/, of which each path reads what it needs.
+// An order is the body of a request below /_test/; each path reads the fields that it needs.
 type order struct {
 	Fault
 	Instance string   `json:"instance"`
@@ -21,11 +21,11 @@ type order struct {
 	N        int      `json:"n"`
 	USD      string   `json:"usd"`
 	Quota    string   `json:"quota"`
-	For      string   `json:"for"` // a span like 3s
+	For      string   `json:"for"` // a duration like 3s
 	Codes    []string `json:"codes"`
 }
 
-// orders are what can be done from outside: POST /_test/NAME with Authorization: Bearer TOKEN and an order.
+// orders are the control commands: POST /_test/NAME with Authorization: Bearer TOKEN and an order.
 var orders = map[string]func(*Server, order) (any, error){
 	"fault":     func(s *Server, o order) (any, error) { return nil, s.Inject(o.Fault) },
 	"clear":     func(s *Server, _ order) (any, error) { s.Clear(); return nil, nil },
@@ -125,5 +125,5 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // a client that is gone is its own affair
+	_ = json.NewEncoder(w).Encode(out) // the client may have left
 }

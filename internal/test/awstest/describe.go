@@ -43,7 +43,7 @@ func (c *call) show(i *instance) *node {
 	if i.state == terminated || i.state == shuttingDown {
 		n.kids = append(n.kids, x("privateDnsName"), x("dnsName"), x("blockDeviceMapping"), x("networkInterfaceSet"),
 			x("groupSet"))
-		return n // its net and its disks are shown no more
+		return n // net and disks are no longer shown
 	}
 	n.kids = append(n.kids, x("privateDnsName", private), x("dnsName", ""), x("privateIpAddress", i.address),
 		opt("ipAddress", i.public), x("subnetId", i.subnet), x("vpcId", vpcID(i.region)),
@@ -70,21 +70,30 @@ var instanceFilters = []string{"tags", "instance-id", "instance-type", "instance
 	"private-ip-address", "reservation-id", "placement-group-name", "architecture", "owner-id",
 	"network-interface.network-interface-id"}
 
+// instanceFields are the filters of DescribeInstances that compare one value, which every instance has.
+var instanceFields = map[string]func(*instance) string{
+	"instance-id":          func(i *instance) string { return i.id },
+	"instance-type":        func(i *instance) string { return i.typ.Name },
+	"instance-state-name":  func(i *instance) string { return stateNames[i.state] },
+	"instance-state-code":  func(i *instance) string { return itoa(i.state) },
+	"client-token":         func(i *instance) string { return i.token },
+	"availability-zone":    func(i *instance) string { return i.zone.Name },
+	"image-id":             func(i *instance) string { return i.image.ID },
+	"subnet-id":            func(i *instance) string { return i.subnet },
+	"vpc-id":               func(i *instance) string { return vpcID(i.region) },
+	"private-ip-address":   func(i *instance) string { return i.address.String() },
+	"reservation-id":       func(i *instance) string { return i.reservation },
+	"placement-group-name": func(i *instance) string { return i.spec.group },
+	"architecture":         func(i *instance) string { return i.typ.Arch },
+}
+
+// instanceValue returns the values that an instance has under the name of a filter.
 func (c *call) instanceValue(i *instance) func(string) []string {
 	return func(name string) []string {
+		if field, ok := instanceFields[name]; ok {
+			return []string{field(i)}
+		}
 		switch name {
-		case "instance-id":
-			return []string{i.id}
-		case "instance-type":
-			return []string{i.typ.Name}
-		case "instance-state-name":
-			return []string{stateNames[i.state]}
-		case "instance-state-code":
-			return []string{itoa(i.state)}
-		case "client-token":
-			return []string{i.token}
-		case "availability-zone":
-			return []string{i.zone.Name}
 		case "instance-lifecycle":
 			if i.request != nil {
 				return []string{"spot"}
@@ -93,20 +102,6 @@ func (c *call) instanceValue(i *instance) func(string) []string {
 			if i.request != nil {
 				return []string{i.request.id}
 			}
-		case "image-id":
-			return []string{i.image.ID}
-		case "subnet-id":
-			return []string{i.subnet}
-		case "vpc-id":
-			return []string{vpcID(i.region)}
-		case "private-ip-address":
-			return []string{i.address.String()}
-		case "reservation-id":
-			return []string{i.reservation}
-		case "placement-group-name":
-			return []string{i.spec.group}
-		case "architecture":
-			return []string{i.typ.Arch}
 		case "owner-id":
 			return []string{c.s.o.Account}
 		case "network-interface.network-interface-id":
@@ -123,7 +118,7 @@ func ids[T any](list []T, of func(T) string) (out []string) {
 	return out
 }
 
-// named are the instances that a request names by identifier, or all.
+// named returns the instances that a request names, or all.
 func (c *call) named(wanted []string) (list []*instance, err error) {
 	if len(wanted) == 0 {
 		for _, i := range c.s.instances {

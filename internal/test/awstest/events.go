@@ -21,9 +21,9 @@ func (s *Server) change(id string, do func(*instance, time.Time) error) error {
 	return fmt.Errorf("instance %s is not listed", id)
 }
 
-// Interrupt makes the cloud take a spot instance back: a rebalance recommendation now, the notice after
-// Spans.Rebalance,
-// the end after Spans.Notice. Code is the status of its request then; "" is instance-terminated-no-capacity.
+// Interrupt makes the cloud reclaim a spot instance: a rebalance recommendation now, the notice after
+// Spans.Rebalance, the end after Spans.Notice. Code is the status of its request then; "":
+// instance-terminated-no-capacity.
 func (s *Server) Interrupt(id, code string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		if code == "" {
@@ -45,7 +45,7 @@ func (s *Server) Interrupt(id, code string) error {
 	})
 }
 
-// Reclaim takes a spot instance back at once: its notice came too late to be read.
+// Reclaim reclaims a spot instance at once, as if its notice came too late to be read.
 func (s *Server) Reclaim(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		switch {
@@ -59,8 +59,8 @@ func (s *Server) Reclaim(id string) error {
 	})
 }
 
-// Stop stops an instance as somebody does by hand. It is paid no more, and its volumes are. Source: "Stop and start
-// Amazon EC2 instances", EC2 User Guide; of a one-time spot request an instance cannot be stopped.
+// Stop stops an instance as a user does. From then on only its volumes are billed. Source: "Stop and start Amazon
+// EC2 instances", EC2 User Guide; an instance of a one-time spot request cannot be stopped.
 func (s *Server) Stop(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		switch {
@@ -77,7 +77,7 @@ func (s *Server) Stop(id string) error {
 	})
 }
 
-// Rebalance recommends to leave a spot instance, and does not end it.
+// Rebalance sends a rebalance recommendation for a spot instance without ending it.
 func (s *Server) Rebalance(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		if i.request == nil {
@@ -88,7 +88,7 @@ func (s *Server) Rebalance(id string) error {
 	})
 }
 
-// Kill ends an instance without a notice because its hardware failed.
+// Kill ends an instance without a notice, because its hardware failed.
 func (s *Server) Kill(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		text := "Server.InternalError: Internal error"
@@ -100,7 +100,7 @@ func (s *Server) Kill(id string) error {
 	})
 }
 
-// Impair makes an instance's status checks fail and all its processes end; it stays running, and is paid.
+// Impair makes an instance's status checks fail and kills its processes; it stays running and billed.
 func (s *Server) Impair(id string) error {
 	return s.change(id, func(i *instance, _ time.Time) error {
 		i.impaired = true
@@ -109,7 +109,7 @@ func (s *Server) Impair(id string) error {
 	})
 }
 
-// Shutdown is what happens when the instance's own system is shut down.
+// Shutdown shuts the instance down from within its system.
 func (s *Server) Shutdown(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		s.ownShutdown(i, now)
@@ -130,7 +130,7 @@ func (s *Server) ownShutdown(i *instance, now time.Time) {
 	}
 }
 
-// Terminate ends an instance as an administrator does by hand.
+// Terminate terminates an instance as an administrator does.
 func (s *Server) Terminate(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
 		s.endByUser(i, now)
@@ -138,8 +138,8 @@ func (s *Server) Terminate(id string) error {
 	})
 }
 
-// SetCapacity says how many instances fit in a pool from now on; negative is no limit. Spot instances above it are
-// interrupted, the newest first.
+// SetCapacity sets the number of instances that fit in a pool; negative: no limit. It interrupts spot instances
+// above it, newest first.
 func (s *Server) SetCapacity(p Pool, n int) error {
 	s.mu.Lock()
 	delete(s.capacity, p)
@@ -165,7 +165,7 @@ func (s *Server) SetCapacity(p Pool, n int) error {
 	return nil
 }
 
-// SetSpotPrice changes a pool's price from now on. Instances whose maximum is below it are interrupted with a notice.
+// SetSpotPrice sets a pool's price. Instances with a lower maximum price are interrupted with a notice.
 func (s *Server) SetSpotPrice(typ, zone, price string) error {
 	p, err := pico(price)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Server) SetSpotPrice(typ, zone, price string) error {
 	return nil
 }
 
-// SetQuota changes a quota; negative is no limit.
+// SetQuota sets a quota; negative: no limit.
 func (s *Server) SetQuota(code string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Server) SetQuota(code string, n int) {
 	}
 }
 
-// AddAddress gives the account a public address that nothing uses.
+// AddAddress adds an unused public address to the account.
 func (s *Server) AddAddress(region string, labels map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +203,8 @@ func (s *Server) AddAddress(region string, labels map[string]string) string {
 	return a.id
 }
 
-// Left lists what there still is, by sort: instances that are not terminated, volumes, network interfaces, addresses,
-// launch templates, security groups and placement groups, with their tags.
+// Left lists what still exists by kind, with tags: instances that are not terminated, volumes, network interfaces,
+// addresses, launch templates, security groups and placement groups.
 func (s *Server) Left() (list []Thing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *Server) Left() (list []Thing) {
 	return list
 }
 
-// A Thing is one of the account.
+// A Thing is a resource of the account.
 type Thing struct {
 	Kind   string            `json:"kind"`
 	ID     string            `json:"id"`

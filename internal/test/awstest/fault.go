@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// faults are what is injected now. Each rule names an action, "" is all.
+// faults holds the injected faults.
 type faults struct {
 	rules  []*Fault
 	late   time.Duration
 	skew   time.Duration
-	broken []string // codes that the next launches fail with
+	broken []string // codes with which the next launches fail
 	pools  []*refusal
 }
 
-// A Fault is met by requests.
+// A Fault affects requests.
 type Fault struct {
-	Action  string        `json:"action"`  // "" is every one
+	Action  string        `json:"action"`  // "": every action
 	Kind    string        `json:"kind"`    // one of kinds
-	Count   int           `json:"count"`   // how many requests meet it; 0 is all until Clear
-	Every   int           `json:"every"`   // one of so many requests meets it; 0 and 1 are each
-	Code    string        `json:"code"`    // of kind error; "" is InternalError
-	Status  int           `json:"status"`  // of kind error; 0 is 500
+	Count   int           `json:"count"`   // affected requests; 0: all until Clear
+	Every   int           `json:"every"`   // affects one request in this many; 0 and 1: each
+	Code    string        `json:"code"`    // of kind error; "": InternalError
+	Status  int           `json:"status"`  // of kind error; 0: 500
 	Wait    time.Duration `json:"wait"`    // of kind slow
 	Message string        `json:"message"` // of kind error
 	met     int
 }
 
-// kinds of faults. A request that is cut is done, and its answer lost; one that finds the cloud down is not done.
+// kinds lists the kinds of faults. "cut" performs the request and loses the response; "down" does not perform it.
 var kinds = []string{"throttle", "error", "deny", "cut", "down", "twice", "slow"}
 
 // Inject adds a fault.
@@ -44,28 +44,28 @@ func (s *Server) Inject(f Fault) error {
 	return nil
 }
 
-// Clear ends all faults.
+// Clear removes all faults.
 func (s *Server) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = faults{}
 }
 
-// Late makes what is launched from now on appear only after that time, as EC2's answers are eventually consistent.
+// Late delays the visibility of later launches, because EC2's responses are eventually consistent.
 func (s *Server) Late(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults.late = d
 }
 
-// Skew moves the clock by which signatures are checked.
+// Skew moves the clock for checks of signatures.
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults.skew = d
 }
 
-// BreakLaunch makes the next launched instances end before they run, with that state reason code, like
+// BreakLaunch makes the next launched instances end before they run, with the given state reason code, such as
 // Server.InternalError or Client.VolumeLimitExceeded.
 func (s *Server) BreakLaunch(codes ...string) {
 	s.mu.Lock()
@@ -73,14 +73,14 @@ func (s *Server) BreakLaunch(codes ...string) {
 	s.faults.broken = append(s.faults.broken, codes...)
 }
 
-// A refusal is a pool that gives nothing, for a reason.
+// A refusal makes a pool refuse launches.
 type refusal struct {
 	pool  Pool
 	code  string
 	count int
 }
 
-// refusals are what a pool can answer for a while, with their documented texts: "Error codes for the Amazon EC2 API".
+// refusals lists the possible refusals of a pool with their documented texts: "Error codes for the Amazon EC2 API".
 var refusals = map[string]*apiError{
 	"InsufficientInstanceCapacity": refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity",
 		"There is not enough capacity to fulfill your request."),
@@ -94,9 +94,8 @@ var refusals = map[string]*apiError{
 	"Unsupported": bad("Unsupported", "The requested configuration is currently not supported."),
 }
 
-// Refuse makes a pool answer the next launches there with a code, whatever room it has; Zone "" is every zone, and a
-// count
-// of 0 is until Clear.
+// Refuse makes a pool refuse the next launches with a code, whatever its room; Zone "" is every zone, and a count of
+// 0 is until Clear.
 func (s *Server) Refuse(p Pool, code string, count int) error {
 	if refusals[code] == nil {
 		return fmt.Errorf("%q is no code that a pool answers with", code)
@@ -107,7 +106,7 @@ func (s *Server) Refuse(p Pool, code string, count int) error {
 	return nil
 }
 
-// refused is what a pool answers now instead of giving anything. A trial only asks.
+// refused returns the present refusal of a pool, if any. A trial does not use it up.
 func (f *faults) refused(p Pool, trial bool) error {
 	for _, r := range f.pools {
 		if r.pool.Type != p.Type || r.pool.Spot != p.Spot || r.pool.Zone != "" && r.pool.Zone != p.Zone {
@@ -123,14 +122,14 @@ func (f *faults) refused(p Pool, trial bool) error {
 	return nil
 }
 
-// Calls is how many requests of an action came, faults included.
+// Calls returns the number of requests of an action, including faulty ones.
 func (s *Server) Calls(action string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[action]
 }
 
-// A mishap is what befalls one request.
+// A mishap is the effect of faults on one request.
 type mishap struct {
 	err        error
 	cut, twice bool
@@ -191,9 +190,8 @@ func (m *mishap) add(f *Fault, action string) {
 	}
 }
 
-// unauthorized is how EC2 refuses what a policy does not allow. The message is encoded for
-// sts:DecodeAuthorizationMessage;
-// an explicit deny is what the action of a budget does.
+// unauthorized is EC2's refusal of what a policy does not allow. The message is encoded for
+// sts:DecodeAuthorizationMessage; an explicit deny is what the action of a budget adds.
 func unauthorized(action string, explicit bool) error {
 	return refuse(http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation. "+
 		"User: arn:aws:iam::123456789012:user/test is not authorized to perform: ec2:%s on resource: * %s. "+
@@ -204,6 +202,6 @@ func unauthorized(action string, explicit bool) error {
 
 func requestID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -38,13 +38,14 @@ func (t tags) show() *node {
 	})
 }
 
-// A filter is one of a request: any of its values, with * and ?.
+// A filter is a filter of a request: any of its values matches, with * and ?.
 type filter struct {
 	name   string
 	values []string
 }
 
-// filters reads those of a request, of which it knows the names; tag:KEY, tag-key and tag-value come with "tags".
+// filters reads the filters of a request. Only the known names are allowed; "tags" allows tag:KEY, tag-key and
+// tag-value.
 func (c *call) filters(known ...string) (list []filter) {
 	for _, p := range c.each("Filter") {
 		f := filter{p.must("Name"), p.list("Value")}
@@ -64,7 +65,7 @@ func (c *call) filters(known ...string) (list []filter) {
 	return list
 }
 
-// pass reports whether something has a value for every filter. Of gives its values by name.
+// pass reports whether a resource matches every filter. of returns its values by name.
 func pass(filters []filter, t tags, of func(name string) []string) bool {
 	for _, f := range filters {
 		var have []string
@@ -96,9 +97,8 @@ func matches(v string) func(string) bool {
 	}
 }
 
-// page cuts a list that is ordered by seq. The token names the last entry of the page before, so that what comes and
-// goes
-// meanwhile moves nothing.
+// page cuts a list that is ordered by seq. The token names the last entry of the previous page, so that changes in
+// between shift nothing.
 func page[T any](c *call, list []T, seq func(T) int, least, most int) (cutList []T, next *node, err error) {
 	size, token := c.number("MaxResults", 0), c.str("NextToken")
 	if size != 0 && (size < least || size > most) {
@@ -129,12 +129,12 @@ func page[T any](c *call, list []T, seq func(T) int, least, most int) (cutList [
 	return cutList, x("nextToken", c.token(seq(cutList[size-1]))), nil
 }
 
-// token says where the next page begins: after entry n.
+// token returns the token for the page after entry n.
 func (c *call) token(n int) string {
 	return base64.StdEncoding.EncodeToString([]byte(c.action + " " + strconv.Itoa(n)))
 }
 
-// numbered gives the entries of a fixed list their numbers.
+// numbered adds numbers to the entries of a fixed list.
 type numbered[T any] struct {
 	n int
 	v T
@@ -150,7 +150,7 @@ func number[T any](list []T) []numbered[T] {
 
 func (n numbered[T]) seq() int { return n.n }
 
-// notFound is a refusal that names all that is missing, as EC2 does.
+// notFound is a refusal that names everything that is missing, as EC2 does.
 func notFound(code, what string, missing []string) error {
 	if len(missing) == 1 {
 		return bad(code, "The %s ID '%s' does not exist", what, missing[0])

@@ -35,10 +35,10 @@ type override struct {
 	template, version, name       string
 	spec                          spec
 	priority, weight              float64
-	typ, subnet, zone, max, image string // as given
+	typ, subnet, zone, max, image string // as in the request
 }
 
-// A market is what a fleet is to buy of one kind.
+// A marketWish is the number of instances that a fleet wants from one market.
 type marketWish struct {
 	spot             bool
 	target, least    int
@@ -47,7 +47,7 @@ type marketWish struct {
 }
 
 func createFleet(c *call) (*node, error) {
-	token, kind := c.str("ClientToken"), c.oneOf("Type", "instant") // request and maintain are not built
+	token, kind := c.str("ClientToken"), c.oneOf("Type", "instant") // request and maintain are not supported
 	if kind == "" {
 		c.fail(bad("InvalidParameterValue", "Type maintain is not built: say instant"))
 	}
@@ -74,7 +74,7 @@ func createFleet(c *call) (*node, error) {
 	return c.after(token, x("out", x("fleetId", f.id), f.showErrors(), f.showInstances())), nil
 }
 
-// fleetID looks like fleet-12a34b55-67cd-8ef9-ba9b-9208dEXAMPLE.
+// fleetID returns an ID like fleet-12a34b55-67cd-8ef9-ba9b-9208dEXAMPLE.
 func fleetID(c *call) string {
 	h := hash([]byte(c.s.id("fleet")))
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:32]
@@ -160,9 +160,9 @@ func (c *call) overrides() (list []override, err error) {
 	return list, nil
 }
 
-// inSubnet puts the subnet of an override on the template's first interface where that names none: a fleet takes
-// templates with interfaces, as Karpenter's with associatePublicIPAddress, into the subnets of its overrides. Source:
-// the use of CreateFleet by aws/karpenter-provider-aws, recalled, not read again; the reference does not say it.
+// inSubnet puts the subnet of an override on the template's first interface if that names none: a fleet launches
+// templates with interfaces, such as Karpenter's with associatePublicIPAddress, into the subnets of its overrides.
+// Source: the use of CreateFleet by aws/karpenter-provider-aws, from memory; the reference does not state it.
 func (d *spec) inSubnet() {
 	if len(d.cards) > 0 && d.cards[0].subnet == "" {
 		d.cards = slices.Clone(d.cards)
@@ -190,9 +190,9 @@ type way struct {
 	cost int64
 }
 
-// fill buys for a fleet what one market of it wants. An instant fleet asks once: for each way that gave less than was
-// wanted of it there is an error, and what it gave stays, unless that is below MinTargetCapacity. Source: "EC2 Fleet
-// request types" and SpotOptionsRequest, EC2 API reference.
+// fill launches instances of one market for a fleet. An instant fleet tries once: each way that gave too few has an
+// error, and its instances stay unless they are below MinTargetCapacity. Source: "EC2 Fleet request types" and
+// SpotOptionsRequest, EC2 API reference.
 func (c *call) fill(f *fleet, w marketWish, overrides []override, specs []tagSpec) {
 	var ways []way
 	for _, o := range overrides {
@@ -255,7 +255,7 @@ func (w way) units() int {
 	return 1
 }
 
-// prefer sorts ways as a strategy prefers them. Price and capacity together: pools that have room first, then by price.
+// prefer sorts ways by a strategy. Price and capacity together: pools with room first, then by price.
 func prefer(ways []way, strategy string) {
 	slices.SortStableFunc(ways, func(a, b way) int {
 		empty := func(w way) int {
@@ -283,7 +283,7 @@ func prefer(ways []way, strategy string) {
 	})
 }
 
-// one keeps the ways of the one type or zone that gives most, the preferred one of equals.
+// one keeps the ways of the type or zone that gives the most; of equals, the preferred one.
 func (c *call) one(ways []way, w marketWish) (best []way) {
 	most := -1
 	c.trial = true
@@ -299,7 +299,7 @@ func (c *call) one(ways []way, w marketWish) (best []way) {
 	return best
 }
 
-// divide says how many instances each way gives.
+// divide computes the number of instances of each way.
 func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []error) {
 	plan, errs = make([]int, len(ways)), make([]error, len(ways))
 	taken := map[Pool]int{}
@@ -312,7 +312,7 @@ func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []err
 		want := (w.target - got + v.units() - 1) / v.units()
 		pool := Pool{v.t.Name, v.z.Name, w.spot}
 		n, err := c.afford(v.spec, v.t, v.z, want, taken[pool])
-		if v.spec.held != nil { // of the reservation, whatever room the pool has
+		if v.spec.held != nil { // from the reservation, whatever the pool's room
 			plan[k], errs[k] = n, err
 			got += n * v.units()
 			continue

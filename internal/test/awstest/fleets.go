@@ -37,9 +37,9 @@ func (f *fleet) showInstances() *node {
 	})
 }
 
-// describe lists fleets. Those of type instant are shown only where they are named. Source: DescribeFleets, EC2 API
-// reference: "If a fleet is of type instant, you must specify the fleet ID in the request, otherwise the fleet does not
-// appear in the response."
+// describeFleets lists fleets. Instant fleets appear only if they are named. Source: DescribeFleets, EC2 API
+// reference: "If a fleet is of type instant, you must specify the fleet ID in the request, otherwise the fleet does
+// not appear in the response."
 func describeFleets(c *call) (*node, error) {
 	if len(c.list("FleetId")) == 0 {
 		c.filters("activity-status", "excess-capacity-termination-policy", "fleet-state", "replace-unhealthy-instances",
@@ -86,7 +86,7 @@ func describeFleetInstances(c *call) (*node, error) {
 	}), next), nil
 }
 
-// deleteFleets: a fleet of type instant goes only with its instances. Source: DeleteFleets, EC2 API reference.
+// deleteFleets deletes fleets; an instant fleet only with its instances. Source: DeleteFleets, EC2 API reference.
 func deleteFleets(c *call) (*node, error) {
 	wanted, end := c.list("FleetId"), c.flag("TerminateInstances", true)
 	if err := c.ready(); err != nil {

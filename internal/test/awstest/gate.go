@@ -15,9 +15,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// A Gate stands before a server of S3 that knows nothing of sessions: it lets through what a session's policy
-// allows, and signs it with the server's own key. A key that is missing is denied to whoever may not list its
-// bucket, as by Amazon.
+// A Gate is a proxy for an S3 server without sessions: it passes requests that a session's policy allows, and signs
+// them with the server's own key. As at Amazon, a missing key is "denied" for a session that may not list its
+// bucket.
 type Gate struct {
 	STS         *Server
 	To          string // URL of the server
@@ -28,15 +28,15 @@ type Gate struct {
 	seen []Access
 }
 
-// Access is a request that came to a gate.
+// Access is a request to a gate.
 type Access struct {
 	Key              string // of the session
 	Action, Resource string
-	Prefix           *string // of a list; nil: it is none, or of everything
+	Prefix           *string // of a list; nil: not a list, or of everything
 	Allowed          bool
 }
 
-// Seen is all that has come so far.
+// Seen returns all requests so far.
 func (g *Gate) Seen() []Access {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,7 +90,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, resp.Body)
 }
 
-// signedWith is the access key in a signature of version 4.
+// signedWith returns the access key in a version 4 signature.
 func signedWith(r *http.Request) string {
 	_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	key, _, _ := strings.Cut(rest, "/")
@@ -103,32 +103,48 @@ func deny(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>denied by the gate</Message></Error>", code)
 }
 
-// actionsOf are the actions that a request takes, and on what. Source: docs.aws.amazon.com, Amazon S3 user guide,
+// actionsOf returns the actions of a request and their resource. Source: docs.aws.amazon.com, Amazon S3 user guide,
 // "Required permissions for Amazon S3 API operations", 2026-11.
 func actionsOf(r *http.Request) (actions []string, resource string) {
 	resource = "arn:aws:s3:::" + strings.Trim(r.URL.Path, "/")
-	q := r.URL.Query()
-	_, of, object := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	object = object && of != ""
-	switch {
-	case r.Method == http.MethodGet && !object && q.Get("list-type") == "2":
-		return []string{"s3:ListBucket"}, resource
-	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && object && len(q) <= 1:
-		return []string{"s3:GetObject"}, resource
-	case r.Method == http.MethodGet && object && q.Has("uploadId"):
-		return []string{"s3:ListMultipartUploadParts"}, resource
-	case (r.Method == http.MethodPut || r.Method == http.MethodPost) && object && !q.Has("acl") && !q.Has("tagging") &&
-		r.Header.Get("X-Amz-Copy-Source") == "":
-		return []string{"s3:PutObject"}, resource
-	case r.Method == http.MethodDelete && object && q.Has("uploadId"):
-		return []string{"s3:AbortMultipartUpload"}, resource
-	case r.Method == http.MethodDelete && object:
-		return []string{"s3:DeleteObject"}, resource
+	_, object, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	action := ""
+	if object != "" {
+		action = objectAction(r)
+	} else if r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2" {
+		action = "s3:ListBucket"
 	}
-	return []string{"unknown:" + r.Method + " " + r.URL.String()}, resource
+	if action == "" {
+		action = "unknown:" + r.Method + " " + r.URL.String()
+	}
+	return []string{action}, resource
 }
 
-// forward sends a request to the server, in its own user's name.
+// objectAction returns the action that a request takes on an object, or "" where the emulator does not know it.
+func objectAction(r *http.Request) string {
+	q := r.URL.Query()
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		if len(q) <= 1 {
+			return "s3:GetObject"
+		}
+		if r.Method == http.MethodGet && q.Has("uploadId") {
+			return "s3:ListMultipartUploadParts"
+		}
+	case http.MethodPut, http.MethodPost:
+		if !q.Has("acl") && !q.Has("tagging") && r.Header.Get("X-Amz-Copy-Source") == "" {
+			return "s3:PutObject"
+		}
+	case http.MethodDelete:
+		if q.Has("uploadId") {
+			return "s3:AbortMultipartUpload"
+		}
+		return "s3:DeleteObject"
+	}
+	return ""
+}
+
+// forward sends a request to the server in its own user's name.
 func (g *Gate) forward(r *http.Request) (*http.Response, error) {
 	to, err := url.Parse(g.To)
 	if err != nil {

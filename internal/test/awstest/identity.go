@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// signer signs what the metadata services say of instances, as AWS does: the base64-encoded signature of the identity
-// document, RSA with SHA-256. Source: "Instance identity documents", EC2 User Guide.
+// signer signs instance identity documents as AWS does: the base64-encoded signature, RSA with SHA-256. Source:
+// "Instance identity documents", EC2 User Guide.
 type signer struct {
 	key  *rsa.PrivateKey
 	cert []byte // in PEM
@@ -35,12 +35,12 @@ func newSigner() (*signer, error) {
 	return &signer{key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// Sign is the signature of a document, as the metadata service gives it.
+// Sign returns the signature of a document, in the form of the metadata service.
 func (s *Server) Sign(document []byte) (string, error) {
 	sum := sha256.Sum256(document)
 	b, err := rsa.SignPKCS1v15(rand.Reader, s.signer.key, crypto.SHA256, sum[:])
 	return base64.StdEncoding.EncodeToString(b), err
 }
 
-// Certificate is that by which documents are signed, in PEM.
+// Certificate returns the certificate of the signatures, in PEM.
 func (s *Server) Certificate() []byte { return s.signer.cert }

@@ -18,7 +18,7 @@ func halt(cmd *exec.Cmd) {
 	}
 }
 
-// imds starts the metadata service: the public ec2-metadata-mock, which answers a session token's holder only.
+// imds starts the metadata service: the public ec2-metadata-mock, which requires a session token.
 func (m *machine) imds() (*exec.Cmd, error) {
 	m.mu.Lock()
 	level, end := m.level, m.end
@@ -94,7 +94,7 @@ func (m *machine) metadata() object {
 				"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
 }
 
-// sign signs the identity document as the metadata service writes it.
+// sign signs the identity document as the metadata service returns it.
 func (m *machine) sign() error {
 	const ask = `T=$(curl -sS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
 exec curl -sSf -H "X-aws-ec2-metadata-token: $T" http://169.254.169.254/latest/dynamic/instance-identity/document`
@@ -108,7 +108,7 @@ exec curl -sSf -H "X-aws-ec2-metadata-token: $T" http://169.254.169.254/latest/d
 	return nil
 }
 
-// listens reports whether a process's network has somebody at 169.254.169.254:80, as /proc writes it.
+// listens reports whether something in a process's network listens on 169.254.169.254:80, in the notation of /proc.
 func listens(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
 	return err == nil && bytes.Contains(text, []byte(" FEA9FEA9:0050 00000000:0000 0A "))

@@ -1,6 +1,7 @@
 package awstest
 
-// authorizeSecurityGroupIngress lets the members of a group in, or addresses by TCP. Other groups are not built.
+// authorizeSecurityGroupIngress admits the members of a group, or addresses over TCP. Other groups are not
+// supported.
 func authorizeSecurityGroupIngress(c *call) (*node, error) {
 	id := c.must("GroupId")
 	var open []string

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The states of an instance, by their documented codes.
+// The states of an instance with their documented codes.
 const (
 	pending      = 0
 	running      = 16
@@ -31,9 +31,9 @@ type instance struct {
 	token, fleet            string
 	index                   int
 	launched, visible       time.Time
-	running, billed         time.Time // when its bill began and ended
-	due                     time.Time // of the next state
-	ended                   time.Time // when it was terminated
+	running, billed         time.Time // start and end of its bill
+	due                     time.Time // time of the next state
+	ended                   time.Time // time of the termination
 	reasonCode, reasonText  string
 	transition              string
 	request                 *spotRequest
@@ -41,24 +41,24 @@ type instance struct {
 	address                 netip.Addr
 	public                  string
 	subnet                  string
-	broken                  string // the code it ends with instead of running
+	broken                  string // the code with which it ends instead of running
 	impaired                bool
 	rebalance, notice, end  time.Time // of an interruption
 	interruption            string    // status code of the spot request then
 	byCloud                 bool      // it ended by an interruption
 	console                 []byte
 	machine                 *machine
-	held                    *reservation // of capacity that it runs in; nil: none
-	heldTo                  time.Time    // when it left it, as the reservation ended
+	held                    *reservation // capacity reservation that it runs in; nil: none
+	heldTo                  time.Time    // when it left the reservation
 }
 
-// A spotRequest is what a spot instance is fulfilled by.
+// A spotRequest is the request of a spot instance.
 type spotRequest struct {
 	seq               int
 	id, region, state string
 	code, message     string
 	created, updated  time.Time
-	max               int64 // price
+	max               int64 // maximum price
 	instance          *instance
 	tags              tags
 }
@@ -67,7 +67,7 @@ func (r *spotRequest) status(now time.Time, code, message string) {
 	r.code, r.message, r.updated = code, message, now
 }
 
-// advance does what is due by now.
+// advance performs the changes that are due by now.
 func (s *Server) advance(now time.Time) {
 	for _, i := range s.instances {
 		s.advanceOne(i, now)
@@ -81,32 +81,16 @@ func (s *Server) advance(now time.Time) {
 	})
 }
 
+// advanceOne takes an instance through what is due by now, in the order in which EC2 does it.
 func (s *Server) advanceOne(i *instance, now time.Time) {
 	if i.state == pending && !i.due.After(now) {
-		if i.broken != "" {
-			s.finish(i, i.due, i.broken, i.broken+": "+launchFailures[i.broken], i.broken, false)
-		} else {
-			i.state, i.running = running, i.due
-			s.boot(i)
-		}
+		s.begin(i)
 	}
-	if i.state == running && i.request != nil && i.notice.IsZero() && i.request.max > 0 {
-		if at, over := s.outbid(i, now); over {
-			i.notice, i.end, i.interruption = at, at.Add(s.o.Spans.Notice), "instance-terminated-by-price"
-		}
+	if i.state == running && i.notice.IsZero() {
+		s.priceOut(i, now)
 	}
 	s.leaveHeld(i, now)
-	if live(i.state) && !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
-		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
-	}
-	if live(i.state) && (due(i.rebalance, now) || due(i.notice, now)) {
-		s.warn(i)
-	}
-	if live(i.state) && !i.end.IsZero() && !i.end.After(now) {
-		i.byCloud = true
-		s.finish(i, i.end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination",
-			"Server.SpotInstanceTermination", true)
-	}
+	s.interrupt(i, now)
 	if (i.state == shuttingDown || i.state == stopping) && !i.due.After(now) && i.powerless() {
 		i.state += terminated - shuttingDown
 		if i.state == terminated {
@@ -116,7 +100,45 @@ func (s *Server) advanceOne(i *instance, now time.Time) {
 	}
 }
 
-// neverRan reports whether its launch failed: neither it nor its disks are paid.
+// begin ends the pending state of an instance: it runs, or its launch fails.
+func (s *Server) begin(i *instance) {
+	if i.broken != "" {
+		s.finish(i, i.due, i.broken, i.broken+": "+launchFailures[i.broken], i.broken, false)
+		return
+	}
+	i.state, i.running = running, i.due
+	s.boot(i)
+}
+
+// priceOut gives notice to a spot instance whose request has a maximum price that the market has passed.
+func (s *Server) priceOut(i *instance, now time.Time) {
+	if i.request == nil || i.request.max <= 0 {
+		return
+	}
+	if at, over := s.outbid(i, now); over {
+		i.notice, i.end, i.interruption = at, at.Add(s.o.Spans.Notice), "instance-terminated-by-price"
+	}
+}
+
+// interrupt sends a live instance the warnings that are due, and ends it when its notice has run out.
+func (s *Server) interrupt(i *instance, now time.Time) {
+	if !live(i.state) {
+		return
+	}
+	if !i.notice.IsZero() && !i.notice.After(now) && i.request.code == "fulfilled" {
+		i.request.status(i.notice, "marked-for-termination", "Your spot instance is marked for termination.")
+	}
+	if due(i.rebalance, now) || due(i.notice, now) {
+		s.warn(i)
+	}
+	if !i.end.IsZero() && !i.end.After(now) {
+		i.byCloud = true
+		s.finish(i, i.end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination",
+			"Server.SpotInstanceTermination", true)
+	}
+}
+
+// neverRan reports whether its launch failed: neither it nor its disks are billed.
 func (i *instance) neverRan() bool { return i.broken != "" && i.running.IsZero() }
 
 // launchFailures are documented state reasons of instances that end at once.
@@ -129,12 +151,12 @@ var launchFailures = map[string]string{
 
 func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
-// powerless reports whether nothing of the instance runs.
+// powerless reports whether none of the instance's processes runs.
 func (i *instance) powerless() bool { return i.machine == nil || i.machine.over() }
 
 func live(state int) bool { return state == pending || state == running }
 
-// outbid is when the spot price rose above the maximum price.
+// outbid returns when the spot price rose above the maximum price.
 func (s *Server) outbid(i *instance, now time.Time) (time.Time, bool) {
 	h := s.spotHistory(i.typ.Name, i.zone.Name)
 	if priceAt(h, i.running) > i.request.max {
@@ -148,7 +170,7 @@ func (s *Server) outbid(i *instance, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// finish makes an instance shut down at a moment, for a reason.
+// finish shuts an instance down at a moment, for a reason.
 func (s *Server) finish(i *instance, at time.Time, code, text, transition string, notice bool) {
 	if i.state >= shuttingDown && i.state != stopping && i.state != stopped {
 		return
@@ -177,9 +199,8 @@ func (s *Server) finish(i *instance, at time.Time, code, text, transition string
 	}
 }
 
-// interruptions are the status codes by which a spot request says why its instance ended. Source: "Spot Instance
-// request
-// status codes", EC2 User Guide.
+// interruptions are the status codes of spot requests after an interruption. Source: "Spot Instance request status
+// codes", EC2 User Guide.
 var interruptions = map[string]string{
 	"instance-terminated-no-capacity": "Your Spot Instance was terminated because there was no longer enough Spot " +
 		"capacity available.",
@@ -192,7 +213,7 @@ var interruptions = map[string]string{
 	"instance-terminated-by-experiment": "Your Spot Instance was terminated by an experiment.",
 }
 
-// release gives back what an instance that is terminated had.
+// release frees the resources of a terminated instance.
 func (s *Server) release(i *instance) {
 	s.volumes = slices.DeleteFunc(s.volumes, func(v *volume) bool {
 		if v.instance != i {
@@ -221,7 +242,7 @@ func (s *Server) release(i *instance) {
 	}
 }
 
-// nextAddress is a free private address of the cloud's net.
+// nextAddress returns a free private address of the cloud's net.
 func (s *Server) nextAddress() (netip.Addr, bool) {
 	net := s.net.Masked().Addr().As4()
 	base := binary.BigEndian.Uint32(net[:])
@@ -239,7 +260,7 @@ func (s *Server) nextAddress() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// find is a listed instance that is visible by now.
+// find returns a listed instance that is visible by now.
 func (c *call) find(id string) *instance {
 	for _, i := range c.s.instances {
 		if i.id == id && i.region == c.region && !i.visible.After(c.now) {

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// A SavingsPlan is one that the account has. Rates are of EC2 usage under it.
+// A SavingsPlan is a savings plan of the account. Rates are for EC2 usage under it.
 type SavingsPlan struct {
 	ID, ARN, Type      string // Compute or EC2Instance
-	Commitment         string // USD an hour
+	Commitment         string // USD per hour
 	Region, Family     string // of type EC2Instance
 	PaymentOption      string
 	Start, End         time.Time
 	State              string
-	Rates              map[string]string // USD an hour by "type region"
+	Rates              map[string]string // USD per hour by "type region"
 	Upfront, Recurring string
 }
 
-// AddSavingsPlan gives the account a savings plan.
+// AddSavingsPlan adds a savings plan to the account.
 func (s *Server) AddSavingsPlan(p SavingsPlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *Server) AddSavingsPlan(p SavingsPlan) {
 
 type object = map[string]any
 
-// jsonServices handles the services whose requests are JSON.
+// jsonServices handles the services with JSON requests.
 func (s *Server) jsonServices(w http.ResponseWriter, r *http.Request, who caller, body []byte) {
 	in := object{}
 	if err := json.Unmarshal(body, &in); err != nil && len(body) > 0 {
@@ -85,10 +85,10 @@ func (s *Server) jsonServices(w http.ResponseWriter, r *http.Request, who caller
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	_ = json.NewEncoder(w).Encode(out) // a client that is gone is its own affair
+	_ = json.NewEncoder(w).Encode(out) // the client may have left
 }
 
-// An ask reads the members of a JSON request, and refuses what nobody reads.
+// An ask reads the members of a JSON request, and refuses unread ones.
 type ask struct {
 	in   object
 	used map[string]bool
@@ -131,7 +131,7 @@ var services = map[string]func(*call, *ask) (object, error){
 	"servicequotas.ListServiceQuotas":       listServiceQuotas,
 }
 
-// some cuts a list that a token numbers.
+// some cuts a list at a position that the token holds.
 func some[T any](list []T, size int, token string) (out []T, next string, err error) {
 	from := 0
 	if token != "" {
@@ -146,8 +146,7 @@ func some[T any](list []T, size int, token string) (out []T, next string, err er
 	return list[from:to], next, nil
 }
 
-// getProducts answers the price list of on-demand instances, a JSON text for each product. Sources: "Finding services
-// and
+// getProducts returns the price list of on-demand instances, a JSON text per product. Sources: "Finding services and
 // products using the AWS Price List Query API", and the fields of the AmazonEC2 price list.
 func getProducts(c *call, a *ask) (object, error) {
 	service, token, size := a.str("ServiceCode"), a.str("NextToken"), a.number("MaxResults", 100)
@@ -298,7 +297,7 @@ func describeSavingsPlanRates(c *call, a *ask) (object, error) {
 func (c *call) showQuota(code string) object {
 	value, limited := c.s.quotas[code]
 	if !limited {
-		value = 1_000_000 // an account's quotas are never without end
+		value = 1_000_000 // real accounts always have a finite quota
 	}
 	return object{"ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": code,
 		"QuotaName": quotaNames[code], "Value": float64(value), "Unit": "None", "Adjustable": true, "GlobalQuota": false,

@@ -8,29 +8,20 @@ import (
 	"time"
 )
 
-// A grant is what one launch gave, kept for its client token.
+// A grant is the result of a launch, kept for its client token.
 type grant struct {
 	id, question string
 	instances    []*instance
 }
 
-// check says why a spec cannot be launched in a zone, whatever the capacity.
+// check returns why a spec cannot be launched in a zone, whatever the capacity.
 func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err error) {
 	t, ok := c.s.typeOf(d.typ)
 	if !ok {
 		return t, img, z, bad("InvalidParameterValue", "Invalid value '%s' for InstanceType.", d.typ)
 	}
-	if d.image == "" {
-		return t, img, z, bad("MissingParameter", "The request must contain the parameter ImageId")
-	}
-	k := slices.IndexFunc(c.s.o.Images, func(i Image) bool { return i.ID == d.image })
-	if k < 0 {
-		return t, img, z, bad("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", d.image)
-	}
-	if img = c.s.o.Images[k]; img.Arch != t.Arch {
-		return t, img, z, bad("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match "+
-			"the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching "+
-			"architectures, and try again.", t.Arch, img.Arch)
+	if img, err = c.checkImage(d.image, t); err != nil {
+		return t, img, z, err
 	}
 	if err := c.checkNet(d); err != nil {
 		return t, img, z, err
@@ -57,6 +48,23 @@ func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err err
 			t.Name, z.Name, strings.Join(t.Zones, ", "))
 	}
 	return t, img, z, c.checkHeld(d, t, z)
+}
+
+// checkImage returns the image of an id, or says why an instance of the type cannot start from it.
+func (c *call) checkImage(id string, t Type) (img Image, err error) {
+	if id == "" {
+		return img, bad("MissingParameter", "The request must contain the parameter ImageId")
+	}
+	k := slices.IndexFunc(c.s.o.Images, func(i Image) bool { return i.ID == id })
+	if k < 0 {
+		return img, bad("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	}
+	if img = c.s.o.Images[k]; img.Arch != t.Arch {
+		return img, bad("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match "+
+			"the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching "+
+			"architectures, and try again.", t.Arch, img.Arch)
+	}
+	return img, nil
 }
 
 // checkNet resolves subnet and groups.
@@ -95,7 +103,7 @@ func (c *call) checkNet(d *spec) error {
 	return nil
 }
 
-// freeZone is the zone that EC2 chooses where none is named: the first that has room.
+// freeZone returns the zone that EC2 chooses for a launch without one: the first with room.
 func (c *call) freeZone(d *spec, t Type, zones []Zone) string {
 	first := ""
 	for _, z := range zones {
@@ -112,7 +120,7 @@ func (c *call) freeZone(d *spec, t Type, zones []Zone) string {
 	return first
 }
 
-// room is how many more instances fit in a pool.
+// room returns how many more instances fit in a pool.
 func (s *Server) room(p Pool) (n int, limited bool) {
 	n, limited = s.capacity[p]
 	if !limited {
@@ -127,7 +135,8 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 	return max(0, n), true
 }
 
-// afford says how many of count a market gives now besides those taken by the same request, and why not all.
+// afford returns how many of count instances a market grants now, besides those taken by the same request, and why
+// not all.
 func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
 	if d.held != nil {
 		return c.affordHeld(d.held, count)
@@ -157,7 +166,7 @@ func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
 
 func short(p int64) string { return strings.TrimRight(strings.TrimRight(usd(p), "0"), ".") }
 
-// make makes count instances of a spec that has been checked.
+// make creates count instances of a checked spec.
 func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, token, fleet string) (list []*instance) {
 	s := c.s
 	for k := range count {
@@ -234,7 +243,7 @@ func runInstances(c *call) (*node, error) {
 	return showReservation(c, g.id, g.instances), nil
 }
 
-// again answers a launch that was done before. Source: "Ensuring idempotency in Amazon EC2 API requests", and the code
+// again answers a repeated launch. Source: "Ensuring idempotency in Amazon EC2 API requests", and the code
 // IdempotentInstanceTerminated of "Error codes for the Amazon EC2 API".
 func (c *call) again(g *grant, question string) (*node, error) {
 	if g.question != question {
@@ -251,7 +260,7 @@ func (c *call) again(g *grant, question string) (*node, error) {
 	return showReservation(c, g.id, g.instances), nil
 }
 
-// question is what a request asks for, without how it was signed.
+// question returns the request's parameters without its signature.
 func (c *call) question() string {
 	v := make(map[string][]string, len(c.all))
 	for k, list := range c.all {

@@ -23,7 +23,7 @@ const (
 	arm = "ami-0000000000000a64b"
 )
 
-// cloud starts one whose time is set by the test.
+// cloud is a server whose time the test sets.
 type cloud struct {
 	*awstest.Server
 	at  time.Time
@@ -49,7 +49,7 @@ func start(t *testing.T, o awstest.Options) *cloud {
 	return c
 }
 
-// code is that of the error an action answered with, "" where it did not refuse.
+// code returns the error code of a response; "": no error.
 func code(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -101,7 +101,7 @@ func (c *cloud) see(t *testing.T, id string) types.Instance {
 	return out.Reservations[0].Instances[0]
 }
 
-func TestAnInstanceRunsAndEndsAsDocumented(t *testing.T) {
+func TestInstance_RunsAndEndsAsDocumented(t *testing.T) {
 	c := start(t, awstest.Options{Spans: awstest.Spans{Pending: 5 * time.Second, Ending: 30 * time.Second}})
 	in := one("g5.xlarge")
 	in.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n")))
@@ -141,7 +141,7 @@ func TestAnInstanceRunsAndEndsAsDocumented(t *testing.T) {
 	}
 }
 
-func TestALaunchIsDoneOnceByItsToken(t *testing.T) {
+func TestRunInstances_LaunchesOncePerToken(t *testing.T) {
 	c := start(t, awstest.Options{})
 	in := one("m7i.large")
 	in.ClientToken = aws.String("job-1")
@@ -163,7 +163,7 @@ func TestALaunchIsDoneOnceByItsToken(t *testing.T) {
 	}
 }
 
-func TestAFleetSaysPerOverrideWhatItCouldNotGive(t *testing.T) {
+func TestCreateFleet_ReportsErrorsPerOverride(t *testing.T) {
 	c := start(t, awstest.Options{Capacity: map[awstest.Pool]int{
 		{Type: "g5.xlarge", Zone: "us-east-1a", Spot: true}: 1, {Type: "g6.xlarge", Zone: "us-east-1a", Spot: true}: 0}})
 	_, err := c.ec2.CreateLaunchTemplate(
@@ -188,7 +188,7 @@ func TestAFleetSaysPerOverrideWhatItCouldNotGive(t *testing.T) {
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
 			Tags: []types.Tag{{Key: aws.String("job"), Value: aws.String("f")}}}}}
-	for range 2 { // by its token it is the same fleet
+	for range 2 { // with its token it is the same fleet
 		out, err := c.ec2.CreateFleet(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestAFleetSaysPerOverrideWhatItCouldNotGive(t *testing.T) {
 	}
 }
 
-func TestLateAnswersAreUnknownFirst(t *testing.T) {
+func TestLate_InstancesAreUnknownAtFirst(t *testing.T) {
 	c := start(t, awstest.Options{})
 	c.Late(3 * time.Second)
 	id := *c.run(t, one("m7i.large"))[0].InstanceId

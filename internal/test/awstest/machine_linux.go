@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A machine is what runs for an instance: a tree of processes in namespaces of its own, and its metadata service.
+// A machine is the processes of an instance: a tree in namespaces of its own, with its metadata service.
 type machine struct {
 	s    *Server
 	i    *instance
@@ -30,7 +30,7 @@ type machine struct {
 	done chan struct{}
 	kick chan struct{} // a notice is due
 
-	signature string // of its identity document; of its own goroutine
+	signature string // of its identity document; used by its own goroutine only
 
 	mu      sync.Mutex
 	level   int // of the notice: 1 rebalance recommendation, 2 interruption
@@ -39,13 +39,13 @@ type machine struct {
 	console []byte
 }
 
-// grace is how long processes have after SIGTERM, as systemd's shutdown gives them (shortened from 90 s).
+// grace is how long processes have after SIGTERM, as in systemd's shutdown (shortened from 90 s).
 const grace = 3 * time.Second
 
-// shutdownStatus is how the first process says that the system was shut down from within.
+// shutdownStatus is the first process's exit status after a shutdown from within the system.
 const shutdownStatus = 86
 
-// boot begins the machine of an instance that came to run.
+// boot starts the machine of an instance that runs now.
 func (s *Server) boot(i *instance) {
 	if s.o.Run == nil {
 		return
@@ -60,7 +60,7 @@ func (s *Server) boot(i *instance) {
 	})
 }
 
-// warn makes the metadata service say what is due.
+// warn makes the metadata service announce what is due.
 func (s *Server) warn(i *instance) {
 	m := i.machine
 	if m == nil {
@@ -82,7 +82,7 @@ func (s *Server) warn(i *instance) {
 	}
 }
 
-// powerOff ends the machine; soft gives its processes SIGTERM and a moment, as a shutdown of the system does.
+// powerOff ends the machine; with soft, its processes get SIGTERM and a grace, as in a shutdown of the system.
 func (s *Server) powerOff(i *instance, soft bool) {
 	if m := i.machine; m != nil {
 		m.mu.Lock()
@@ -102,10 +102,10 @@ func (m *machine) over() bool {
 }
 
 func (m *machine) say(format string, args ...any) {
-	_, _ = m.Write(fmt.Appendf(nil, format+"\n", args...)) // always takes it
+	_, _ = m.Write(fmt.Appendf(nil, format+"\n", args...)) // never fails
 }
 
-// Write adds to the console, of which the last 64 KiB are kept, as EC2 does.
+// Write appends to the console, which keeps the last 64 KiB, as EC2 does.
 func (m *machine) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *machine) run() {
 	}
 }
 
-// begin makes the machine and waits until it is over.
+// begin creates the machine and waits for its end.
 func (m *machine) begin() error {
 	if err := m.folders(); err != nil {
 		return err
@@ -185,14 +185,14 @@ func (m *machine) begin() error {
 				case <-time.After(grace):
 				}
 			}
-			_ = cmd.Process.Kill() // its child, the first process, goes with it, and all others with that
+			_ = cmd.Process.Kill() // its child, the first process, dies with it, and all others with that
 			<-ended
 			return nil
 		}
 	}
 }
 
-// outcome is how a process ended.
+// outcome describes how a process ended.
 func outcome(err error) string {
 	if err == nil {
 		return "status 0"
@@ -200,9 +200,8 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// initScript is the first process of a machine. It binds the folders of the instance over those of this machine, runs
-// the
-// user data and waits. USR1 is a shutdown from outside, TERM one from within.
+// initScript is the first process of a machine. It binds the folders of the instance over those of this host, runs
+// the user data and waits. USR1 is a shutdown from outside, TERM one from within.
 const initScript = `
 set -e
 mount --make-rprivate /
@@ -226,11 +225,11 @@ while :; do /bin/sleep 3600 </dev/null >/dev/null 2>&1 & wait $!; done
 func (m *machine) signal(parent int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
 	if err != nil {
-		return // it is over
+		return // it has ended
 	}
 	for _, f := range strings.Fields(string(text)) {
 		if pid, err := strconv.Atoi(f); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGUSR1) // it may be over
+			_ = syscall.Kill(pid, syscall.SIGUSR1) // it may have ended
 		}
 	}
 }
@@ -259,13 +258,13 @@ func (m *machine) folders() error {
 	return nil
 }
 
-// userData is the script to run, "" where there is none.
+// userData returns the script to run; "": none.
 func (m *machine) userData() string {
 	raw, err := base64.StdEncoding.DecodeString(m.i.spec.userData)
 	if err != nil || len(raw) == 0 {
 		return ""
 	}
-	if z, err := gzip.NewReader(bytes.NewReader(raw)); err == nil { // cloud-init unpacks it too
+	if z, err := gzip.NewReader(bytes.NewReader(raw)); err == nil { // cloud-init unpacks it, too
 		if raw, err = io.ReadAll(z); err != nil {
 			m.say("cloud-init: user data: %v", err)
 			return ""
@@ -305,16 +304,16 @@ func ip(args string) error {
 	return nil
 }
 
-// clean removes what there was of the machine.
+// clean removes everything of the machine.
 func (m *machine) clean() {
 	endSpace(m.ns)
 	_ = ip("link del " + m.link) // it goes with the namespace, but later
 	_ = os.RemoveAll(m.dir)
 }
 
-// endSpace ends what runs in a namespace and removes it.
+// endSpace kills the processes in a namespace and removes it.
 func endSpace(ns string) {
-	for range 3 { // what forks meanwhile
+	for range 3 { // for processes that fork meanwhile
 		out, _ := exec.Command("ip", "netns", "pids", ns).Output()
 		for _, f := range strings.Fields(string(out)) {
 			if pid, err := strconv.Atoi(f); err == nil && pid != os.Getpid() {

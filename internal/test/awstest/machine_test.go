@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// machines starts a cloud whose instances are processes, or skips where that cannot be.
+// machines starts a cloud whose instances are processes, or skips the test if that is not possible.
 func machines(t *testing.T, o awstest.Options) (c *cloud, dir string) {
 	t.Helper()
 	_, err := exec.LookPath("ec2-metadata-mock")
@@ -52,7 +52,7 @@ get() { T=$(curl -sS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http:/
 	curl -sS -f -H "X-aws-ec2-metadata-token: $T" http://169.254.169.254/latest/$1; }
 `
 
-func TestAnInstanceIsAMachineOfItsOwn(t *testing.T) {
+func TestRun_InstanceIsAMachineOfItsOwn(t *testing.T) {
 	c, dir := machines(t, awstest.Options{})
 	in := spot("g5.xlarge", "")
 	in.UserData = script(imds + `
@@ -119,7 +119,7 @@ func nothingLeft(t *testing.T, dir string) {
 	}
 }
 
-func TestAnInstanceThatShutsItselfDownEnds(t *testing.T) {
+func TestRun_InstanceEndsAfterItsOwnShutdown(t *testing.T) {
 	c, dir := machines(t, awstest.Options{})
 	in := one("m7i.large")
 	in.InstanceInitiatedShutdownBehavior = types.ShutdownBehaviorTerminate
@@ -133,7 +133,7 @@ func TestAnInstanceThatShutsItselfDownEnds(t *testing.T) {
 	nothingLeft(t, dir)
 }
 
-func TestAClosedCloudLeavesNothing(t *testing.T) {
+func TestClose_LeavesNothing(t *testing.T) {
 	c, dir := machines(t, awstest.Options{})
 	page := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("up\n"))

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// prefix names the network namespaces of this cloud, by its net.
+// prefix returns the prefix of this cloud's network namespaces, which depends on its net.
 func (s *Server) prefix() string { return "aws" + hash([]byte(s.net.String()))[:4] + "-" }
 
-// beginMachines says why instances cannot be processes here, or makes ready for them: the net is this cloud's alone,
-// what
-// a killed cloud left of it is removed, and instances reach this machine at Host.
+// beginMachines prepares for instances that are processes, or returns why they cannot be: it locks the net for this
+// cloud, removes what a killed cloud left, and makes this host reachable at Host.
 func (s *Server) beginMachines() error {
 	if os.Geteuid() != 0 {
 		return errors.New("instances are processes only where root starts the cloud: they need network namespaces")
@@ -44,11 +43,11 @@ func (s *Server) beginMachines() error {
 		return errors.Join(fmt.Errorf("net %s is another cloud's: name another", s.net), s.lock.Close())
 	}
 	s.endSpaces()
-	_ = ip("addr del " + s.Host + "/32 dev lo") // of a cloud that was killed
+	_ = ip("addr del " + s.Host + "/32 dev lo") // left by a killed cloud
 	if err := ip("addr add " + s.Host + "/32 dev lo"); err != nil {
 		return errors.Join(err, s.lock.Close())
 	}
-	_ = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600) // instances reach each other where it may be set
+	_ = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600) // needed between instances
 	s.machines.Go(func() {
 		for {
 			select {
@@ -73,7 +72,7 @@ func (s *Server) endSpaces() {
 	}
 }
 
-// endMachines ends every instance's processes, and returns when none is left.
+// endMachines kills every instance's processes, and returns when none is left.
 func (s *Server) endMachines() {
 	if s.lock == nil {
 		return

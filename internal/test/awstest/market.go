@@ -94,7 +94,7 @@ func describeInstanceTypes(c *call) (*node, error) {
 		}
 	}
 	chosen, next, err := page(c, number(list), numbered[Type].seq, 5, 100)
-	if len(chosen) > 100 && wanted == nil { // EC2 answers at most 100 at once
+	if len(chosen) > 100 && wanted == nil { // EC2 returns at most 100 at once
 		next, chosen = x("nextToken", c.token(chosen[99].n)), chosen[:100]
 	}
 	if err := first(c.ready(), err); err != nil {
@@ -197,6 +197,41 @@ func describeInstanceTypeOfferings(c *call) (*node, error) {
 	}), next), nil
 }
 
+// A spotPrice is the price of a type in a zone from one change to the next.
+type spotPrice struct {
+	typ  string
+	zone Zone
+	step
+}
+
+// value returns what a filter compares.
+func (p spotPrice) value(filter string) []string {
+	return []string{map[string]string{"availability-zone": p.zone.Name, "instance-type": p.typ,
+		"product-description": "Linux/UNIX", "spot-price": usd(p.pico), "timestamp": p.from.Format(time.RFC3339)}[filter]}
+}
+
+// spotPrices returns the prices that held between from and to, newest first in each zone. An empty zone is every zone,
+// and nil types are every type.
+func (c *call) spotPrices(zone string, types []string, from, to time.Time) (list []spotPrice) {
+	for _, t := range c.s.o.Types {
+		if t.NoSpot || types != nil && !slices.Contains(types, t.Name) {
+			continue
+		}
+		for _, z := range c.s.zonesOf(c.region) {
+			if !t.in(z.Name) || zone != "" && zone != z.Name {
+				continue
+			}
+			for _, h := range during(c.s.spotHistory(t.Name, z.Name), from, to) {
+				if h.from.IsZero() {
+					h.from = c.now.Add(-90 * 24 * time.Hour).Truncate(time.Hour)
+				}
+				list = append(list, spotPrice{t.Name, z, h})
+			}
+		}
+	}
+	return list
+}
+
 // describeSpotPriceHistory answers newest first, and with the price that holds at the start, as EC2 does. Source:
 // DescribeSpotPriceHistory, EC2 API reference: "the response contains the last price change before the start time".
 func describeSpotPriceHistory(c *call) (*node, error) {
@@ -209,50 +244,27 @@ func describeSpotPriceHistory(c *call) (*node, error) {
 	if from.IsZero() {
 		from = c.now.Add(-90 * 24 * time.Hour)
 	}
-	type price struct {
-		typ  string
-		zone Zone
-		step
+	var list []spotPrice
+	if products == nil || slices.Contains(products, "Linux/UNIX") ||
+		slices.Contains(products, "Linux/UNIX (Amazon VPC)") {
+		list = slices.DeleteFunc(c.spotPrices(zone, wanted, from, to),
+			func(p spotPrice) bool { return !pass(filters, nil, p.value) })
 	}
-	var list []price
-	linux := products == nil || slices.Contains(products, "Linux/UNIX") || slices.Contains(products,
-		"Linux/UNIX (Amazon VPC)")
-	for _, t := range c.s.o.Types {
-		if !linux || t.NoSpot || wanted != nil && !slices.Contains(wanted, t.Name) {
-			continue
-		}
-		for _, z := range c.s.zonesOf(c.region) {
-			if !t.in(z.Name) || zone != "" && zone != z.Name {
-				continue
-			}
-			for _, h := range during(c.s.spotHistory(t.Name, z.Name), from, to) {
-				if h.from.IsZero() {
-					h.from = c.now.Add(-90 * 24 * time.Hour).Truncate(time.Hour)
-				}
-				if pass(filters, nil, func(f string) []string {
-					return []string{map[string]string{"availability-zone": z.Name, "instance-type": t.Name,
-						"product-description": "Linux/UNIX", "spot-price": usd(h.pico), "timestamp": h.from.Format(time.RFC3339)}[f]}
-				}) {
-					list = append(list, price{t.Name, z, h})
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b price) int { return b.from.Compare(a.from) })
-	chosen, next, err := page(c, number(list), numbered[price].seq, 1, 1000)
+	slices.SortStableFunc(list, func(a, b spotPrice) int { return b.from.Compare(a.from) })
+	chosen, next, err := page(c, number(list), numbered[spotPrice].seq, 1, 1000)
 	if err := first(c.ready(), err); err != nil {
 		return nil, err
 	}
 	if next == nil {
 		next = x("nextToken", "") // EC2 ends this list with an empty token
 	}
-	return x("out", items("spotPriceHistorySet", chosen, func(n numbered[price]) *node {
+	return x("out", items("spotPriceHistorySet", chosen, func(n numbered[spotPrice]) *node {
 		return x("item", x("instanceType", n.v.typ), x("productDescription", "Linux/UNIX"), x("spotPrice", usd(n.v.pico)),
 			x("timestamp", n.v.from), x("availabilityZone", n.v.zone.Name), x("availabilityZoneId", n.v.zone.ID))
 	}), next), nil
 }
 
-// during are the prices that held within a span, the last first.
+// during returns the prices that held within a span, last first.
 func during(h []step, from, to time.Time) (list []step) {
 	for k, s := range h {
 		if !s.from.After(to) && (k+1 == len(h) || h[k+1].from.After(from)) {
@@ -263,7 +275,8 @@ func during(h []step, from, to time.Time) (list []step) {
 	return list
 }
 
-// getSpotPlacementScores scores 9 where every named type has room for the target, 1 where none has, by share between.
+// getSpotPlacementScores returns 9 if every named type has room for the target, 1 if none has, and in proportion
+// between.
 func getSpotPlacementScores(c *call) (*node, error) {
 	wanted, regions, single := c.list("InstanceType"), c.list("RegionName"), c.flag("SingleAvailabilityZone", false)
 	target := c.number("TargetCapacity", 0)

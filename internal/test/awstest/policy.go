@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// A policy is of IAM, as far as this cloud evaluates it: effect and action of each statement, on all resources. One
-// that
-// says more is refused when it is given, instead of being half evaluated.
+// A policy is an IAM policy, as far as this cloud evaluates it: effect and action of each statement, on all
+// resources. A policy with more is refused when it is set, instead of being half evaluated.
 type policy struct {
 	Version   string
 	ID        string `json:"Id"`
@@ -19,18 +18,18 @@ type policy struct {
 type statement struct {
 	Sid, Effect      string
 	Action, Resource words
-	// Condition is evaluated for actions of S3 only, which this cloud does not serve: Session.Allows does.
+	// Condition is evaluated for actions of S3 only, which this cloud does not serve; Session.Allows does.
 	Condition map[string]map[string]words `json:",omitempty"`
 }
 
-// ofS3 reports whether a statement is about a store alone.
+// ofS3 reports whether a statement concerns S3 only.
 func (st *statement) ofS3() bool {
 	return !slices.ContainsFunc(st.Action, func(a string) bool { return !strings.HasPrefix(a, "s3:") })
 }
 
 type statements []statement
 
-// UnmarshalJSON takes one statement or a list.
+// UnmarshalJSON accepts one statement or a list.
 func (s *statements) UnmarshalJSON(b []byte) error {
 	var one statement
 	if strings.HasPrefix(string(b), "{") {
@@ -47,7 +46,7 @@ func (s *statements) UnmarshalJSON(b []byte) error {
 
 type words []string
 
-// UnmarshalJSON takes one text or a list.
+// UnmarshalJSON accepts one text or a list.
 func (w *words) UnmarshalJSON(b []byte) error {
 	if strings.HasPrefix(string(b), `"`) {
 		*w = words{""}
@@ -75,7 +74,7 @@ func parsePolicy(text string) (*policy, error) {
 	return p, nil
 }
 
-// decide says whether a policy allows an action like ec2:RunInstances, and whether it denies it outright.
+// decide reports whether a policy allows an action like ec2:RunInstances, and whether it explicitly denies it.
 func (p *policy) decide(action string) (allow, deny bool) {
 	for _, st := range p.Statement {
 		for _, a := range st.Action {
@@ -90,7 +89,7 @@ func (p *policy) decide(action string) (allow, deny bool) {
 
 func (c *call) allowed() error {
 	if c.caller.service == "sts" {
-		return nil // a session may always ask who it is
+		return nil // a session may always get its own identity
 	}
 	for _, p := range c.caller.policies {
 		if allow, deny := p.decide(c.caller.service + ":" + c.action); !allow {

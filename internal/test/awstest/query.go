@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An apiError is an answer that refuses a request.
+// An apiError is an error response.
 type apiError struct {
 	status        int
 	code, message string
@@ -19,23 +19,23 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
 
-// bad is a refusal with status 400, which most of them have.
+// bad returns an error with status 400, which most errors have.
 func bad(code, format string, args ...any) *apiError {
 	return &apiError{http.StatusBadRequest, code, fmt.Sprintf(format, args...)}
 }
 
-// refuse is a refusal with another status.
+// refuse returns an error with another status.
 func refuse(status int, code, format string, args ...any) *apiError {
 	return &apiError{status, code, fmt.Sprintf(format, args...)}
 }
 
-// params are the parameters of a request below a prefix. Each that is read is noted, so that one that nobody reads is
-// refused instead of being without effect.
+// params are the parameters of a request below a prefix. It records which are read, so that the cloud refuses unread
+// ones instead of ignoring them.
 type params struct {
 	prefix string
 	all    url.Values
 	used   map[string]bool
-	first  *error // what was wrong first
+	first  *error // the first error
 }
 
 func newParams(all url.Values) params {
@@ -53,13 +53,13 @@ func (p params) has(name string) bool {
 	return ok
 }
 
-// str is the value, "" where there is none.
+// str returns the value; "": none.
 func (p params) str(name string) string {
 	p.used[p.prefix+name] = true
 	return p.all.Get(p.prefix + name)
 }
 
-// must is a value that has to be there.
+// must returns a required value.
 func (p params) must(name string) string {
 	v := p.str(name)
 	if v == "" {
@@ -68,7 +68,7 @@ func (p params) must(name string) string {
 	return v
 }
 
-// oneOf is a value of a closed set, or "".
+// oneOf returns a value of a closed set, or "".
 func (p params) oneOf(name string, allowed ...string) string {
 	v := p.str(name)
 	if v != "" && !slices.Contains(allowed, v) {
@@ -126,7 +126,7 @@ func (p params) moment(name string) (at time.Time) {
 	return at.UTC()
 }
 
-// list is Name.1, Name.2 and so on.
+// list returns Name.1, Name.2 and so on.
 func (p params) list(name string) (values []string) {
 	for n := 1; p.has(name + "." + strconv.Itoa(n)); n++ {
 		values = append(values, p.str(name+"."+strconv.Itoa(n)))
@@ -134,7 +134,7 @@ func (p params) list(name string) (values []string) {
 	return values
 }
 
-// sub are the parameters that begin with the name.
+// sub returns the parameters that start with the name.
 func (p params) sub(name string) params {
 	p.prefix += name + "."
 	return p
@@ -150,7 +150,7 @@ func (p params) present() bool {
 	return false
 }
 
-// each are Name.1.*, Name.2.* and so on.
+// each returns Name.1.*, Name.2.* and so on.
 func (p params) each(name string) (list []params) {
 	for n := 1; ; n++ {
 		one := p.sub(name + "." + strconv.Itoa(n))
@@ -161,7 +161,7 @@ func (p params) each(name string) (list []params) {
 	}
 }
 
-// end is what is wrong with the parameters, read and unread.
+// end returns the first error of the parameters, including unread ones.
 func (p params) end() error {
 	if *p.first != nil {
 		return *p.first
@@ -179,13 +179,13 @@ func (p params) end() error {
 	return nil
 }
 
-// A node is an element of an XML answer.
+// A node is an element of an XML response.
 type node struct {
 	name, text string
 	kids       []*node
 }
 
-// x makes an element of texts, numbers, moments and elements. A nil element is left out.
+// x returns an element with texts, numbers, times and elements. It skips nil elements.
 func x(name string, parts ...any) *node {
 	n := &node{name: name}
 	for _, p := range parts {
@@ -205,7 +205,7 @@ func x(name string, parts ...any) *node {
 	return n
 }
 
-// opt is an element that is left out where its text is empty.
+// opt returns an element, or nil if its text is empty.
 func opt(name, text string) *node {
 	if text == "" {
 		return nil
@@ -213,7 +213,7 @@ func opt(name, text string) *node {
 	return x(name, text)
 }
 
-// items makes a list of a name: each value becomes an element "item".
+// items returns a list under a name: each value becomes an element "item".
 func items[T any](name string, list []T, of func(T) *node) *node {
 	n := &node{name: name}
 	for _, v := range list {
@@ -225,14 +225,14 @@ func items[T any](name string, list []T, of func(T) *node) *node {
 	return n
 }
 
-// texts makes a list of texts.
+// texts returns a list of texts.
 func texts(name string, list []string) *node {
 	return items(name, list, func(s string) *node { return x("item", s) })
 }
 
 func (n *node) write(b *strings.Builder) {
 	b.WriteString("<" + n.name + ">")
-	_ = xml.EscapeText(b, []byte(n.text)) // a builder takes everything
+	_ = xml.EscapeText(b, []byte(n.text)) // a builder never fails
 	for _, k := range n.kids {
 		if k != nil {
 			k.write(b)

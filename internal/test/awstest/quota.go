@@ -4,9 +4,8 @@ import (
 	"net/http"
 )
 
-// quotaOf are the codes of the vCPU quotas by family, on-demand and spot. Source: "Amazon EC2 endpoints and quotas",
-// AWS
-// General Reference, read 2026-11.
+// quotaOf maps families to the codes of their vCPU quotas, on-demand and spot. Source: "Amazon EC2 endpoints and
+// quotas", AWS General Reference, read 2026-11.
 var quotaOf = map[string][2]string{
 	"standard": {"L-1216C47A", "L-34B43A08"}, // A, C, D, H, I, M, R, T, Z
 	"g":        {"L-DB2E81BA", "L-3819A6DF"}, // G and VT
@@ -42,10 +41,9 @@ func (t Type) quota(spot bool) string {
 	return pair[map[bool]int{false: 0, true: 1}[spot]]
 }
 
-// quota is how many of count instances the account's vCPU quota of the region allows besides those that run and planned
-// vCPUs of the same quota, and the refusal where not all. Sources: "Error codes for the Amazon EC2 API":
-// VcpuLimitExceeded,
-// MaxSpotInstanceCountExceeded.
+// quota returns how many of count instances the account's vCPU quota of the region allows, besides running ones and
+// planned vCPUs of the same quota, and the refusal if not all. Sources: "Error codes for the Amazon EC2 API":
+// VcpuLimitExceeded, MaxSpotInstanceCountExceeded.
 func (c *call) quota(spot bool, t Type, count int) (int, error) {
 	code := t.quota(spot)
 	limit, limited := c.s.quotas[code]

@@ -3,50 +3,49 @@ package awstest
 import (
 	"fmt"
 	"math/big"
-	"net/http"
 	"slices"
 	"time"
 )
 
-// A reservation is a reserved instance or a reservation of capacity.
+// A reservation is a reserved instance or a capacity reservation.
 type reservation struct {
 	seq              int
 	id, region, zone string
 	typ              string
 	count            int
 	capacity         bool
-	from, to         time.Time // to is zero where it ends only when it is cancelled
+	from, to         time.Time // to is zero if it ends only by cancellation
 	tags             tags
-	open             bool // it takes machines that do not name it
+	open             bool // accepts instances that do not name it
 	block            bool // a Capacity Block for ML
 	fee              *big.Rat
 	cancelled        time.Time
 	owner            string // account; "": this one
-	place            string // placement group that it is in
+	place            string // its placement group
 	scope            string // of reserved instances
 }
 
-// A Reservation is of capacity: an On-Demand Capacity Reservation, or a Capacity Block for ML.
+// A Reservation is a capacity reservation: an On-Demand Capacity Reservation, or a Capacity Block for ML.
 type Reservation struct {
 	Type, Zone string
 	Count      int
-	From, To   time.Time // To zero: until it is cancelled
-	Open       bool      // it takes machines that do not name it
+	From, To   time.Time // To zero: until cancelled
+	Open       bool      // accepts instances that do not name it
 	Block      bool
-	Fee        string // USD, of a block: for all of it, paid up front
+	Fee        string // USD, for a whole block, paid up front
 	Owner      string // account that shares it; "": this one
-	Place      string // placement group that it is in
+	Place      string // its placement group
 }
 
-// blockEnds is how long before a block's end EC2 begins to terminate its instances. Source: "Capacity Blocks for ML",
-// Amazon EC2 User Guide, read 2026-11.
+// blockEnds is how long before a block's end EC2 starts to terminate its instances. Source: "Capacity Blocks for
+// ML", Amazon EC2 User Guide, read 2026-11.
 const blockEnds = 30 * time.Minute
 
-// reservedOnly is the preference of what runs in a reservation or not at all.
+// reservedOnly is the preference of instances that run in a reservation or not at all.
 const reservedOnly = "capacity-reservations-only"
 
-// ReserveCapacity gives the account a reservation of capacity. An open one takes what runs already and fits. Source:
-// "Reserve compute capacity with EC2 On-Demand Capacity Reservations", Amazon EC2 User Guide.
+// ReserveCapacity adds a capacity reservation to the account. An open one takes in running instances that fit.
+// Source: "Reserve compute capacity with EC2 On-Demand Capacity Reservations", Amazon EC2 User Guide.
 func (s *Server) ReserveCapacity(o Reservation) (string, error) {
 	z, known := s.zone(o.Zone)
 	if _, sold := s.typeOf(o.Type); !known || !sold || o.Count < 1 {
@@ -74,7 +73,7 @@ func (s *Server) ReserveCapacity(o Reservation) (string, error) {
 	return r.id, nil
 }
 
-// CancelReservation ends a reservation of capacity: what runs in it goes on on demand.
+// CancelReservation ends a capacity reservation: its instances continue on demand.
 func (s *Server) CancelReservation(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,12 +89,12 @@ func (s *Server) CancelReservation(id string) error {
 	return fmt.Errorf("%s is no reservation that can be cancelled", id)
 }
 
-// Reserve adds a reservation of capacity, or of price only, which the account has.
+// Reserve adds a reservation of capacity, or of a price only, to the account.
 func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to time.Time) string {
 	if capacity {
 		id, err := s.ReserveCapacity(Reservation{Type: typ, Zone: zone, Count: count, From: from, To: to, Open: true})
 		if err != nil {
-			panic(err) // of a test
+			panic(err) // a bug in a test
 		}
 		return id
 	}
@@ -113,7 +112,7 @@ func (s *Server) Reserve(typ, zone string, count int, capacity bool, from, to ti
 	return r.id
 }
 
-// Evict makes an instance run outside of its reservation, on demand, as one whose attributes somebody changes. Source:
+// Evict makes an instance run outside its reservation, on demand, as after a change of its attributes. Source:
 // ModifyInstanceCapacityReservationAttributes, EC2 API reference.
 func (s *Server) Evict(id string) error {
 	return s.change(id, func(i *instance, now time.Time) error {
@@ -125,7 +124,7 @@ func (s *Server) Evict(id string) error {
 	})
 }
 
-// state is how a reservation stands.
+// state returns the state of a reservation.
 func (r *reservation) state(now time.Time) string {
 	switch {
 	case !r.cancelled.IsZero() && !r.cancelled.After(now):
@@ -138,7 +137,7 @@ func (r *reservation) state(now time.Time) string {
 	return "active"
 }
 
-// ends is when it is no more; zero: nobody has said so.
+// ends returns the end of the reservation; zero: not set.
 func (r *reservation) ends() time.Time {
 	if !r.cancelled.IsZero() && (r.to.IsZero() || r.cancelled.Before(r.to)) {
 		return r.cancelled
@@ -146,7 +145,7 @@ func (r *reservation) ends() time.Time {
 	return r.to
 }
 
-// used is how many instances run in it.
+// used returns the number of instances that run in it.
 func (s *Server) used(r *reservation) (n int) {
 	for _, i := range s.instances {
 		if i.held == r && i.heldTo.IsZero() && (live(i.state) || i.state == shuttingDown) {
@@ -154,104 +153,6 @@ func (s *Server) used(r *reservation) (n int) {
 		}
 	}
 	return n
-}
-
-// checkHeld says why a launch cannot be into the reservation that it names. Sources: "Launch instances into an existing
-// Capacity Reservation" and "Launch instances using Capacity Blocks", Amazon EC2 User Guide; the code of one that is
-// not active is recalled, and not in the reference.
-func (c *call) checkHeld(d *spec, t Type, z Zone) error {
-	d.held = nil
-	if d.capacityReservation == "" {
-		if d.block {
-			return bad("MissingParameter", "MarketType capacity-block needs a CapacityReservationTarget")
-		}
-		return nil
-	}
-	if d.reservationPreference != "" && d.reservationPreference != reservedOnly {
-		return bad("InvalidParameterCombination", "CapacityReservationTarget cannot be used with the preference %s",
-			d.reservationPreference)
-	}
-	k := slices.IndexFunc(c.s.reserved, func(r *reservation) bool {
-		return r.id == d.capacityReservation && r.capacity && r.region == c.region
-	})
-	if k < 0 {
-		return bad("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist",
-			d.capacityReservation)
-	}
-	r := c.s.reserved[k]
-	switch {
-	case d.spot:
-		return bad("InvalidParameterCombination", "Spot instances cannot run in a Capacity Reservation")
-	case r.block != d.block:
-		return bad("InvalidParameterValue", "The reservation %s is%s a Capacity Block, and the market type does not fit",
-			r.id, map[bool]string{true: "", false: " not"}[r.block])
-	case r.typ != t.Name || r.zone != z.Name || r.place != d.group:
-		return bad("InvalidParameterValue", "The attributes of the instance do not match those of %s: %s in %s", r.id, r.typ,
-			r.zone)
-	case r.block && (r.state(c.now) != "active" || !c.now.Before(r.to.Add(-blockEnds))):
-		return refuse(http.StatusInternalServerError, "InsufficientInstanceCapacity",
-			"The Capacity Block %s is not active.", r.id)
-	case r.state(c.now) != "active":
-		return bad("InvalidCapacityReservationState", "The capacity reservation %s is %s", r.id, r.state(c.now))
-	}
-	d.held = r
-	return nil
-}
-
-// affordHeld is how many of count a reservation has room for.
-func (c *call) affordHeld(r *reservation, count int) (int, error) {
-	free := max(0, r.count-c.s.used(r))
-	if free >= count {
-		return count, nil
-	}
-	return free, bad("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and "+
-		"available capacity for this request.")
-}
-
-// hold puts an instance into a reservation: the one that it names, or an open one that it fits.
-func (s *Server) hold(i *instance, named *reservation, now time.Time) {
-	open := i.request == nil && i.spec.capacityReservation == "" && i.held == nil && live(i.state) &&
-		(i.spec.reservationPreference == "" || i.spec.reservationPreference == "open")
-	for _, r := range s.reserved {
-		fits := open && r.capacity && r.open && r.typ == i.typ.Name && r.zone == i.zone.Name && r.place == i.spec.group &&
-			r.owner == "" && r.state(now) == "active" && s.used(r) < r.count
-		if r == named || named == nil && fits {
-			i.held = r
-			return
-		}
-	}
-}
-
-// leaveHeld is what becomes of an instance whose reservation ends: it goes on on demand, or of a block is terminated,
-// at the latest half an hour before the block's end.
-func (s *Server) leaveHeld(i *instance, now time.Time) {
-	r := i.held
-	if r == nil || !live(i.state) {
-		return
-	}
-	if at := r.to.Add(-blockEnds); r.block && !at.After(now) {
-		s.finish(i, at, "", "", "Service initiated ("+at.Format(time.DateTime)+" GMT)", false)
-		return
-	}
-	if at := r.ends(); !r.block && !at.IsZero() && !at.After(now) && i.heldTo.IsZero() {
-		i.heldTo = at
-	}
-}
-
-// showHeld is what is said of an instance's reservation.
-func (i *instance) showHeld() (list []*node) {
-	if i.spec.block {
-		list = append(list, x("instanceLifecycle", "capacity-block"))
-	}
-	preference := x("capacityReservationPreference", or(i.spec.reservationPreference, "open"))
-	if id := i.spec.capacityReservation; id != "" {
-		preference = x("capacityReservationTarget", x("capacityReservationId", id))
-	}
-	list = append(list, x("capacityReservationSpecification", preference))
-	if i.held != nil && i.heldTo.IsZero() {
-		list = append(list, x("capacityReservationId", i.held.id))
-	}
-	return list
 }
 
 // billReserved is what reservations of capacity cost besides what runs in them: of one on demand the time that nobody
@@ -288,7 +189,7 @@ func (s *Server) billReserved(instances []*instance, now time.Time) (list []Line
 	return list
 }
 
-// within is for how many seconds an instance ran in a reservation.
+// within returns how many seconds an instance ran in a reservation.
 func (i *instance) within(r *reservation, from, to time.Time) int64 {
 	if i.held != r || i.running.IsZero() {
 		return 0
@@ -313,7 +214,7 @@ func (c *call) reservations(capacity bool) []owned[*reservation] {
 	return slices.DeleteFunc(list, func(o owned[*reservation]) bool { return o.v.capacity != capacity })
 }
 
-// reservedFilters are those of both kinds of reservation.
+// reservedFilters are the filters for both kinds of reservation.
 var reservedFilters = []string{"tags", "state", "instance-type", "availability-zone"}
 
 func (c *call) reservationValue(r *reservation, name string) []string {

@@ -12,7 +12,7 @@ type volume struct {
 	gb               int
 	own              bool // deleted with its instance
 	instance         *instance
-	maker            string // the instance it came with
+	maker            string // the instance that it came with
 	created, deleted time.Time
 	tags             tags
 }
@@ -42,9 +42,9 @@ type group struct {
 	seq                     int
 	id, region, name, about string
 	tags                    tags
-	egress                  bool     // the rule that lets everything out is there
-	within                  bool     // its members reach each other
-	open                    []string // addresses that reach them by TCP
+	egress                  bool     // has the rule that allows all egress
+	within                  bool     // its members can reach each other
+	open                    []string // addresses that can reach them over TCP
 }
 
 type placement struct {
@@ -59,7 +59,7 @@ func vpcID(region string) string { return "vpc-" + hash([]byte(region))[:17] }
 
 func defaultGroup(region string) string { return "sg-" + hash([]byte("default " + region))[:17] }
 
-// group is one of a region by identifier.
+// group returns a group of the region.
 func (c *call) group(id string) *group {
 	if id == defaultGroup(c.region) {
 		return &group{id: id, region: c.region, name: "default", about: "default VPC security group", egress: true}
@@ -90,7 +90,7 @@ func (c *call) groupsOf(d spec) (list []*group) {
 
 func showGroupName(g *group) *node { return x("item", x("groupId", g.id), x("groupName", g.name)) }
 
-// attach makes the volumes and interfaces of an instance.
+// attach creates the volumes and interfaces of an instance.
 func (c *call) attach(i *instance) {
 	s := c.s
 	disks := []disk{{device: i.image.Device, typ: "gp3", gb: i.image.RootGB}}
@@ -210,7 +210,7 @@ type owned[T any] struct {
 	v    T
 }
 
-// mine are the things of the request's region.
+// mine returns the things in the request's region.
 func mine[T any](c *call, list []T, of func(T) (int, string, string, tags)) (out []owned[T]) {
 	for _, v := range list {
 		if seq, id, region, t := of(v); region == c.region {
@@ -220,7 +220,7 @@ func mine[T any](c *call, list []T, of func(T) (int, string, string, tags)) (out
 	return out
 }
 
-// describe answers an action that lists things by identifier and filters, in pages.
+// describe handles an action that lists things by ID and filters, in pages.
 func describe[T any](c *call, param, prefix, code, what, set string, list []owned[T], filters []string,
 	value func(T, string) []string, show func(T) *node) (*node, error) {
 	wanted, fs := c.list(param), c.filters(filters...)

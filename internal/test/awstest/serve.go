@@ -2,6 +2,7 @@ package awstest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-// A call is one request to EC2 or STS.
+// A call is a request to EC2 or STS.
 type call struct {
 	params
 	s      *Server
@@ -20,12 +21,12 @@ type call struct {
 	region string
 	now    time.Time
 	dry    bool
-	// planned are vCPUs by quota that a fleet has divided and not launched yet.
+	// planned holds vCPUs by quota that a fleet has divided but not launched yet.
 	planned map[string]int
-	trial   bool // what is divided is not launched
+	trial   bool // instances are divided but not launched
 }
 
-// ready is asked by every action when it has read its parameters and before it changes anything.
+// ready must be called by every action after it has read its parameters and before it changes anything.
 func (c *call) ready() error {
 	if err := c.end(); err != nil {
 		return err
@@ -47,7 +48,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.control(w, r)
 		return
 	}
-	w.Header().Set("Date", s.wall().UTC().Format(http.TimeFormat)) // by which clients whose clock is off sign anew
+	w.Header().Set("Date", s.wall().UTC().Format(http.TimeFormat)) // clients with a wrong clock sign again with it
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
@@ -70,14 +71,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body []byte) {
-	form := r.URL.Query()
-	more, err := url.ParseQuery(string(body))
+	form, err := formOf(r, body)
 	if err != nil {
 		s.answerError(w, who.service, bad("MalformedQueryString", "The query string contains a syntax error"))
 		return
-	}
-	for k, v := range more {
-		form[k] = append(form[k], v...)
 	}
 	p := newParams(form)
 	action, wanted := p.str("Action"), p.str("Version")
@@ -92,13 +89,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body 
 		return
 	}
 	f := s.meet(action)
-	if f.wait > 0 {
-		select {
-		case <-time.After(f.wait):
-		case <-r.Context().Done():
-		case <-s.stop:
-		}
-	}
+	s.pause(r.Context(), f.wait)
 	if f.down {
 		cut(w)
 		return
@@ -126,7 +117,32 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, who caller, body 
 	s.answer(w, who.service, action, ns, out)
 }
 
-// known is p with what another has read already.
+// formOf returns the parameters of a request, from its query string and its body.
+func formOf(r *http.Request, body []byte) (url.Values, error) {
+	form := r.URL.Query()
+	more, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range more {
+		form[k] = append(form[k], v...)
+	}
+	return form, nil
+}
+
+// pause waits for the span of a fault, and no longer than the caller or the server does.
+func (s *Server) pause(ctx context.Context, span time.Duration) {
+	if span <= 0 {
+		return
+	}
+	select {
+	case <-time.After(span):
+	case <-ctx.Done():
+	case <-s.stop:
+	}
+}
+
+// known returns p with the parameters that others have read.
 func (p params) known(other params) params {
 	for key := range other.used {
 		p.used[key] = true
@@ -140,7 +156,7 @@ func (s *Server) do(c *call, do func(*call) (*node, error)) (*node, error) {
 	defer s.mu.Unlock()
 	c.now = s.now()
 	s.advance(c.now)
-	if c.region != "" && len(s.zonesOf(c.region)) == 0 { // as a region answers that the account has not enabled
+	if c.region != "" && len(s.zonesOf(c.region)) == 0 { // the response of a region that the account has not enabled
 		return nil, unknownKey(c.caller.service)
 	}
 	return do(c)
@@ -165,7 +181,7 @@ func (s *Server) answer(w http.ResponseWriter, service, action, ns string, out *
 	fmt.Fprintf(&b, "</%sResponse>", action)
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	w.Header().Set("Content-Length", itoa(b.Len()))
-	_, _ = io.Copy(w, bytes.NewBufferString(b.String())) // a client that is gone is its own affair
+	_, _ = io.Copy(w, bytes.NewBufferString(b.String())) // the client may have left
 }
 
 func (s *Server) answerError(w http.ResponseWriter, service string, err error) {
@@ -190,10 +206,10 @@ func (s *Server) answerError(w http.ResponseWriter, service string, err error) {
 			x("RequestID", requestID())).write(&b)
 	}
 	w.WriteHeader(e.status)
-	_, _ = io.WriteString(w, b.String()) // a client that is gone is its own affair
+	_, _ = io.WriteString(w, b.String()) // the client may have left
 }
 
-// cut ends the connection without an answer.
+// cut closes the connection without a response.
 func cut(w http.ResponseWriter) {
 	h, ok := w.(http.Hijacker)
 	if !ok {

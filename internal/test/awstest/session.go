@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Session is what an assumed role was given for: by whom it is used does not matter, only until when and for what.
+// Session is an assumed role with its policy and expiry.
 type Session struct {
-	Role, Name string // ARN of the role, and what the session is called
-	Policy     string // of the session, as it was sent; "": all that the role has
+	Role, Name string // ARN of the role, and the session's name
+	Policy     string // session policy as sent; "": everything that the role allows
 	Until      time.Time
 }
 
-// Session is that of an access key with its token; ok is false where nobody was given them.
+// Session returns the session of an access key and its token; ok is false if there is none.
 func (s *Server) Session(key, token string) (x Session, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,9 +25,9 @@ func (s *Server) Session(key, token string) (x Session, ok bool) {
 	return who.session, true
 }
 
-// Allows evaluates the session's policy for an action of S3 on a resource, given the keys of the request, such as
-// s3:prefix: a condition on a key that the request does not have is not met. Source: docs.aws.amazon.com, IAM user
-// guide, "Policy evaluation logic" and "Condition operators", 2026-11.
+// Allows evaluates the session's policy for an S3 action on a resource, with the condition keys of the request, such
+// as s3:prefix. A condition on a missing key is not met. Source: docs.aws.amazon.com, IAM user guide, "Policy
+// evaluation logic" and "Condition operators", 2026-11.
 func (x *Session) Allows(action, resource string, keys map[string]string) bool {
 	p, err := parsePolicy(x.Policy)
 	if err != nil {
@@ -39,7 +39,7 @@ func (x *Session) Allows(action, resource string, keys map[string]string) bool {
 	})
 }
 
-// met reports whether the conditions hold; an operator that is not known here does not.
+// met reports whether the conditions hold; unknown operators do not.
 func (st *statement) met(keys map[string]string) bool {
 	for operator, wanted := range st.Condition {
 		for key, values := range wanted {
@@ -52,7 +52,7 @@ func (st *statement) met(keys map[string]string) bool {
 	return true
 }
 
-// like matches text with IAM's patterns, in which * stands for anything, slashes too.
+// like matches text with IAM's patterns, in which * matches anything, including slashes.
 func like(pattern, text string) bool {
 	const slash = "\x00" // path.Match's * stops at a slash
 	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(text, "/", slash))

@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// A caller is who signed a request, and for what.
+// A caller is the signer of a request.
 type caller struct {
 	key, region, service string
 	account, arn, id     string
-	policies             []*policy // each must allow; none is a user who may do everything
+	policies             []*policy // each must allow; none: a user without restrictions
 }
 
-// skew is how far a signature's clock may be off. Source: "Signature Version 4", IAM User Guide: five minutes.
+// skew is the largest accepted clock difference of a signature. Source: "Signature Version 4", IAM User Guide: five
+// minutes.
 const skew = 5 * time.Minute
 
-// identify checks a signature of version 4.
+// identify checks a version 4 signature.
 func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if scheme != "AWS4-HMAC-SHA256" {
@@ -42,20 +43,8 @@ func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	if !known || who.token != r.Header.Get("X-Amz-Security-Token") {
 		return c, unknownKey(c.service)
 	}
-	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-	if err != nil || !strings.HasPrefix(r.Header.Get("X-Amz-Date"), scope[1]) {
-		return c, bad("IncompleteSignature", "Date in Credential scope does not match X-Amz-Date %q",
-			r.Header.Get("X-Amz-Date"))
-	}
-	wall := s.wall()
-	if off := wall.Sub(at); off > skew || off < -skew {
-		return c, expired(c.service, at, wall)
-	}
-	if !who.until.IsZero() && !wall.Before(who.until) {
-		if c.service == "ec2" {
-			return c, bad("RequestExpired", "Request has expired.")
-		}
-		return c, refuse(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
+	if err := s.inTime(c, who, r.Header.Get("X-Amz-Date"), scope[1]); err != nil {
+		return c, err
 	}
 	key := []byte("AWS4" + who.secret)
 	for _, p := range scope[1:] {
@@ -70,8 +59,28 @@ func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	return c, nil
 }
 
-// unknownKey: EC2 words it otherwise than the newer services. Source: "Error codes for the Amazon EC2 API" and
-// "Common errors" of STS.
+// inTime says why a request is refused that was signed at sent, a moment as SigV4 writes it, for the day of its scope:
+// the clocks differ by too much, or the credentials have expired.
+func (s *Server) inTime(c caller, who identity, sent, day string) error {
+	at, err := time.Parse("20060102T150405Z", sent)
+	if err != nil || !strings.HasPrefix(sent, day) {
+		return bad("IncompleteSignature", "Date in Credential scope does not match X-Amz-Date %q", sent)
+	}
+	wall := s.wall()
+	if off := wall.Sub(at); off > skew || off < -skew {
+		return expired(c.service, at, wall)
+	}
+	if who.until.IsZero() || wall.Before(who.until) {
+		return nil
+	}
+	if c.service == "ec2" {
+		return bad("RequestExpired", "Request has expired.")
+	}
+	return refuse(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
+}
+
+// unknownKey returns the error for an unknown key, which EC2 words differently from newer services. Source: "Error
+// codes for the Amazon EC2 API" and "Common errors" of STS.
 func unknownKey(service string) error {
 	if service == "ec2" {
 		return refuse(http.StatusUnauthorized, "AuthFailure",
@@ -84,7 +93,7 @@ func unknownKey(service string) error {
 	return refuse(http.StatusForbidden, code, "The security token included in the request is invalid.")
 }
 
-// expired is how services refuse what was signed by another clock. Source: "Error codes for the Amazon EC2 API"
+// expired returns a service's error for a signature with a wrong clock. Source: "Error codes for the Amazon EC2 API"
 // (RequestExpired) and "Troubleshoot Signature Version 4 signing", IAM User Guide.
 func expired(service string, at, wall time.Time) error {
 	code, status := "SignatureDoesNotMatch", http.StatusForbidden
@@ -144,7 +153,7 @@ func canonicalQuery(q url.Values) string {
 	return strings.Join(list, "&")
 }
 
-// escape keeps what RFC 3986 calls unreserved.
+// escape keeps the unreserved characters of RFC 3986.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 func mac(key []byte, text string) []byte {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// A spec is what an instance is to be, as RunInstances and launch templates say it.
+// A spec describes an instance to launch, as in RunInstances and launch templates.
 type spec struct {
 	image, typ, key, userData  string
 	subnet, zone, group        string
 	tenancy, profile           string
 	groups                     []string
 	spot                       bool
-	max                        int64 // spot price, 0 is none
+	max                        int64 // spot price; 0: none
 	interruption               string
 	shutdown                   string // terminate or stop
 	tokens                     string
@@ -23,12 +23,12 @@ type spec struct {
 	cards                      []cardSpec
 	capacityReservation        string
 	spotType                   string
-	market                     bool // said at all
-	block                      bool // of a Capacity Block
+	market                     bool // the request has market options
+	block                      bool // for a Capacity Block
 	hops                       int
 	ebsOptimized, monitoring   *bool
 	reservationPreference, arn string
-	held                       *reservation // that it is launched into, once it is checked
+	held                       *reservation // reservation to launch into, set by the check
 }
 
 type disk struct {
@@ -52,7 +52,7 @@ type tagSpec struct {
 	tags     tags
 }
 
-// spec reads a launch: of RunInstances, or of the data of a template, which name things alike.
+// spec parses a launch: of RunInstances, or of a template's data, which have the same names.
 func (c *call) spec(p params) (d spec) {
 	d = spec{image: p.str("ImageId"), typ: p.str("InstanceType"), key: p.str("KeyName"), userData: p.str("UserData"),
 		shutdown: p.oneOf("InstanceInitiatedShutdownBehavior", "stop", "terminate"), groups: p.list("SecurityGroupId"),
@@ -103,7 +103,7 @@ func (c *call) marketOptions(p params, d *spec) {
 	d.market, d.spot, d.block = true, kind == "spot", kind == "capacity-block"
 	o := p.sub("SpotOptions")
 	d.max = c.maxPrice(o)
-	d.interruption = o.oneOf("InstanceInterruptionBehavior", "terminate") // stop and hibernate are not built
+	d.interruption = o.oneOf("InstanceInterruptionBehavior", "terminate") // stop and hibernate are not supported
 	d.spotType = o.oneOf("SpotInstanceType", "one-time")
 }
 
@@ -127,7 +127,7 @@ func readDisk(p params) disk {
 		snapshot: e.str("SnapshotId") + ignore(e, "Iops", "Throughput", "KmsKeyId")}
 }
 
-// ignore reads what has no effect on what this cloud shows.
+// ignore reads parameters without any visible effect in this cloud.
 func ignore(p params, names ...string) string {
 	for _, n := range names {
 		p.str(n)
@@ -142,7 +142,7 @@ func readCard(p params) cardSpec {
 		publicRequested: p.optional("AssociatePublicIpAddress")}
 }
 
-// tagSpecs are the tags to give to what a request makes.
+// tagSpecs parses the tags for the resources that a request creates.
 func (c *call) tagSpecs(p params) (list []tagSpec) {
 	for _, t := range p.each("TagSpecification") {
 		list = append(list, tagSpec{t.must("ResourceType"), readTags(t)})
@@ -162,7 +162,7 @@ func tagsFor(specs []tagSpec, resource string) tags {
 	return t
 }
 
-// over is d with what o says on top, as an override or RunInstances says it over a template.
+// over returns d overridden by o, as for an override, or RunInstances over a template.
 func (d spec) over(o spec) spec {
 	for to, from := range map[*string]string{&d.image: o.image, &d.typ: o.typ, &d.key: o.key, &d.userData: o.userData,
 		&d.subnet: o.subnet, &d.zone: o.zone, &d.group: o.group, &d.tenancy: o.tenancy, &d.profile: o.profile,

@@ -64,7 +64,7 @@ func describeSpotInstanceRequests(c *call) (*node, error) {
 			i := r.instance
 			limit := r.max
 			if limit == 0 {
-				limit = c.s.onDemand(i.typ, i.region) // what EC2 shows where none was named
+				limit = c.s.onDemand(i.typ, i.region) // EC2 shows it if the request had none
 			}
 			return x("item", x("spotInstanceRequestId", r.id), x("spotPrice", usd(limit)), x("type", "one-time"), x("state",
 				r.state),
@@ -75,7 +75,7 @@ func describeSpotInstanceRequests(c *call) (*node, error) {
 		})
 }
 
-// cancelSpotInstanceRequests ends requests and not their instances. Source: CancelSpotInstanceRequests, EC2 API
+// cancelSpotInstanceRequests cancels requests but not their instances. Source: CancelSpotInstanceRequests, EC2 API
 // reference.
 func cancelSpotInstanceRequests(c *call) (*node, error) {
 	wanted := c.list("SpotInstanceRequestId")

@@ -22,11 +22,11 @@ type templateVersion struct {
 	about   string
 	token   string
 	created time.Time
-	data    url.Values // as it was given, without the prefix
+	data    url.Values // as in the request, without the prefix
 	spec    spec
 }
 
-// created is what an idempotent request made.
+// created is the result of an idempotent request.
 type created struct {
 	question string
 	answer   *node
@@ -60,7 +60,7 @@ func createLaunchTemplate(c *call) (*node, error) {
 	return c.after(token, x("out", showTemplate(t))), nil
 }
 
-// before is what the same request gave before, by its client token.
+// before returns the result of an earlier request with the same client token.
 func (c *call) before(token string) (*node, error) {
 	was := c.s.created[c.region+" "+c.action+" "+token]
 	if token == "" || was == nil {
@@ -81,7 +81,7 @@ func (c *call) after(token string, answer *node) *node {
 	return answer
 }
 
-// templateData reads the data of a version, both as it was given and as a launch.
+// templateData parses the data of a version, both raw and as a launch.
 func (c *call) templateData(d params) (url.Values, spec) {
 	data := url.Values{}
 	for k, v := range d.all {
@@ -162,8 +162,8 @@ func (t *template) version(text string) (templateVersion, error) {
 	return t.versions[n-1], nil
 }
 
-// showVersion shows of the data what a client may have given and looks at: what was given by name of the request is not
-// what answers call it.
+// showVersion returns the parts of the data that clients set and read: some names in requests differ from those in
+// responses.
 func showVersion(t *template, v templateVersion) *node {
 	d := x("launchTemplateData", opt("imageId", v.spec.image), opt("instanceType", v.spec.typ), opt("userData",
 		v.spec.userData),
@@ -252,7 +252,7 @@ func deleteLaunchTemplate(c *call) (*node, error) {
 	return x("out", showTemplate(t)), nil
 }
 
-// fromTemplate is d over what a template says that the request names.
+// fromTemplate returns d over the template that the request names.
 func (c *call) fromTemplate(p params, d spec) (spec, error) {
 	if !p.present() {
 		return d, nil

@@ -287,7 +287,7 @@ func deletePlacementGroup(c *call) (*node, error) {
 	return x("out", x("return", true)), nil
 }
 
-// A labelled thing is one that tags can be put on.
+// A labelled thing is a resource that can have tags.
 type labelled struct {
 	seq          int
 	id, resource string

@@ -8,55 +8,55 @@ import (
 	"time"
 )
 
-// A Type is one of instances. Prices are USD an hour for Linux in us-east-1.
+// A Type is an instance type. Prices are USD per hour for Linux in us-east-1.
 type Type struct {
 	Name      string
 	VCPU      int
-	Cores     int // 0 is VCPU / 2
+	Cores     int // 0: VCPU / 2
 	MiB       int
 	Arch      string // "x86_64" or "arm64"
 	Maker     string // of the processor
-	GPU       string // "" is none
+	GPU       string // "": none
 	GPUMaker  string
 	GPUs      int
-	GPUMiB    int    // of each
-	DiskGB    int    // all local NVMe disks together, 0 is none
-	Disks     int    // how many of them
-	Network   string // as DescribeInstanceTypes words it
-	EFA       int    // interfaces at most, 0 is not supported
+	GPUMiB    int    // of each GPU
+	DiskGB    int    // all local NVMe disks together; 0: none
+	Disks     int    // number of local disks
+	Network   string // in the words of DescribeInstanceTypes
+	EFA       int    // highest number of interfaces; 0: not supported
 	OnDemand  string // price
-	Family    string // quota: standard, g, p, p5, trn, inf, x, …; "" is by the name
+	Family    string // of the quota: standard, g, p, p5, trn, inf, x, …; "": by the name
 	NoSpot    bool
 	Bare      bool
-	Zones     []string // where it is offered, nil is everywhere
+	Zones     []string // where it is offered; nil: everywhere
 	Burstable bool
 }
 
 // A Zone is an availability zone.
 type Zone struct{ Name, ID, Region string }
 
-// An Image is one that instances start from.
+// An Image is a machine image.
 type Image struct {
 	ID, Name, Arch string
 	RootGB         int
-	Device         string // of the root
+	Device         string // of the root volume
 }
 
-// A Pool is where capacity is counted and spot prices are set.
+// A Pool is the unit of capacity and spot prices.
 type Pool struct {
 	Type, Zone string
 	Spot       bool
 }
 
-// A Price holds from a moment on, in USD an hour.
+// A Price holds from a time on, in USD per hour.
 type Price struct {
 	From time.Time
 	USD  string
 }
 
-// Types is a small table of real types. Source of sizes: the instance type pages (docs.aws.amazon.com/ec2/latest/
-// instancetypes, read 2026-11); prices: the on-demand price list of us-east-1 for Linux with shared tenancy, as of
-// 2025.
+// Types returns a small table of real types. Source of sizes: the instance type pages
+// (docs.aws.amazon.com/ec2/latest/instancetypes, read 2026-11); prices: the on-demand price list of us-east-1 for
+// Linux with shared tenancy, as of 2025.
 func Types() []Type {
 	return []Type{
 		{Name: "t3.micro", VCPU: 2, Cores: 1, MiB: 1024, Arch: "x86_64", Maker: "Intel", Network: "Up to 5 Gigabit",
@@ -84,7 +84,7 @@ func Types() []Type {
 	}
 }
 
-// Zones is a table of three regions.
+// Zones returns a table of three regions.
 func Zones() (list []Zone) {
 	for _, r := range []struct{ name, id, letters string }{
 		{"us-east-1", "use1", "abc"}, {"us-west-2", "usw2", "abc"}, {"eu-west-1", "euw1", "ab"},
@@ -96,7 +96,7 @@ func Zones() (list []Zone) {
 	return list
 }
 
-// Large is an account of about that many types and zones, for load figures. It is the same in each call.
+// Large returns an account of about that many types and zones, for load tests. It is the same in each call.
 func Large(types, zones int) (t []Type, z []Zone) {
 	sizes := []struct {
 		name string
@@ -129,7 +129,7 @@ func Large(types, zones int) (t []Type, z []Zone) {
 	return t, z
 }
 
-// pico is a price in 1e-12 USD, which the price list's ten decimals fit in.
+// pico parses a price into 1e-12 USD, which fits the price list's ten decimals.
 func pico(usd string) (int64, error) {
 	r, ok := new(big.Rat).SetString(usd)
 	if !ok {
@@ -142,7 +142,7 @@ func pico(usd string) (int64, error) {
 	return r.Num().Int64(), nil
 }
 
-// usd writes a price with at least six decimals, as spot prices are.
+// usd formats a price with at least six decimals, as for spot prices.
 func usd(p int64) string {
 	text := fmt.Sprintf("%d.%012d", p/1e12, p%1e12)
 	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > 7 {
@@ -186,19 +186,19 @@ func (t Type) cores() int {
 	return max(1, t.VCPU/2)
 }
 
-// onDemand is the price of a type in a region.
+// onDemand returns the price of a type in a region.
 func (s *Server) onDemand(t Type, region string) int64 {
 	if p, ok := s.regional[t.Name+" "+region]; ok {
 		return p
 	}
 	p, err := pico(t.OnDemand)
 	if err != nil {
-		panic(err) // New has read it
+		panic(err) // New has checked it
 	}
 	return p
 }
 
-// spotHistory are the prices of a pool, oldest first. One without a price of its own costs 3/10 of on-demand.
+// spotHistory returns the prices of a pool, oldest first. A pool without its own price costs 3/10 of on-demand.
 func (s *Server) spotHistory(typ, zone string) []step {
 	if h, ok := s.spot[Pool{typ, zone, true}]; ok {
 		return h
@@ -208,7 +208,7 @@ func (s *Server) spotHistory(typ, zone string) []step {
 	return []step{{time.Time{}, s.onDemand(t, z.Region) / 1e6 * 3 / 10 * 1e6}}
 }
 
-// A step is a price from a moment on.
+// A step is a price from a time on.
 type step struct {
 	from time.Time
 	pico int64

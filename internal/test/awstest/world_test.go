@@ -37,12 +37,12 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// credentialsOf are the cloud's own, or those of a session.
+// keys returns the cloud's own credentials.
 func (c *cloud) keys() aws.CredentialsProvider {
 	return credentials.NewStaticCredentialsProvider(c.Key, c.Secret, "")
 }
 
-func TestASpotInstanceSaysWhyItEnded(t *testing.T) {
+func TestSpot_StatusNamesTheInterruption(t *testing.T) {
 	for _, tt := range []struct {
 		name, code, state, reason string
 		end                       func(*cloud, string) error
@@ -93,8 +93,8 @@ func TestASpotInstanceSaysWhyItEnded(t *testing.T) {
 	}
 }
 
-// The bill against a twin that goes second by second.
-func TestTheBillIsThatOfEverySecond(t *testing.T) {
+// The bill equals that of a slow twin that goes second by second.
+func TestBill_EqualsASumOfSeconds(t *testing.T) {
 	chance := rand.New(rand.NewPCG(7, 7))
 	begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	prices := []awstest.Price{{USD: "0.301"}}
@@ -123,7 +123,7 @@ func TestTheBillIsThatOfEverySecond(t *testing.T) {
 			continue
 		}
 		c.at = c.at.Add(time.Duration(3+chance.IntN(200)) * time.Second)
-		end := order[k-3] // which has run for four minutes or more, or for an hour and more
+		end := order[k-3] // it has run for at least four minutes, or for at least an hour
 		w := twins[end]
 		switch {
 		case w.spot && k%4 == 1:
@@ -201,7 +201,7 @@ func TestTheBillIsThatOfEverySecond(t *testing.T) {
 	}
 }
 
-func TestFaultsAreWhatAClientMeets(t *testing.T) {
+func TestFaults_ReachTheClient(t *testing.T) {
 	c := start(t, awstest.Options{})
 	ask := func() string {
 		_, err := c.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
@@ -227,7 +227,7 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 			t.Errorf("after %+v: %s", tt.f, got)
 		}
 	}
-	// An answer that is lost: the launch is done, and done once by its token.
+	// After a lost response, the launch is done, and only once with its token.
 	if err := c.Inject(awstest.Fault{Kind: "cut", Action: "RunInstances", Count: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -240,15 +240,15 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	if err := c.Inject(awstest.Fault{Kind: "twice", Action: "RunInstances", Count: 2}); err != nil {
 		t.Fatal(err)
 	}
-	c.run(t, in) // with its token: the same
+	c.run(t, in) // with its token: the same instances
 	in.ClientToken = nil
-	c.run(t, one("m7i.large")) // the SDK makes up a token, so the second delivery is the same too
+	c.run(t, one("m7i.large")) // the SDK makes a token, so the second delivery is the same, too
 	if got := must[*ec2.DescribeInstancesOutput](t)(c.ec2.DescribeInstances(t.Context(),
 		nil)); len(got.Reservations) != 2 {
 		t.Errorf("%d reservations", len(got.Reservations))
 	}
 	for _, skewed := range []func(){func() { c.Skew(10 * time.Minute) }, c.Clear} {
-		skewed() // the SDK reads the cloud's clock from its answer, and signs by that from then on
+		skewed() // the SDK reads the cloud's clock from its response, and signs with that from then on
 		if first, then := ask(), ask(); first != "RequestExpired" || then != "" {
 			t.Errorf("with another clock: %q, %q", first, then)
 		}
@@ -272,7 +272,7 @@ func TestFaultsAreWhatAClientMeets(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
+func TestRequests_UnknownOrUnsignedAreRefused(t *testing.T) {
 	c := start(t, awstest.Options{})
 	dry := func(o ec2.Options) string {
 		_, err := ec2.New(o).RunInstances(t.Context(), &ec2.RunInstancesInput{InstanceType: "m7i.large",
@@ -319,7 +319,7 @@ func TestWhatIsUnknownOrUnsignedIsRefused(t *testing.T) {
 	}
 }
 
-func TestLaunchesAreRefusedAsDocumented(t *testing.T) {
+func TestRunInstances_RefusesAsDocumented(t *testing.T) {
 	c := start(t, awstest.Options{Quotas: map[string]int{"L-DB2E81BA": 4, "L-3819A6DF": 4},
 		Capacity: map[awstest.Pool]int{{Type: "p5.48xlarge", Zone: "us-east-1a"}: 0, {Type: "p5.48xlarge",
 			Zone: "us-east-1b"}: 0,
@@ -347,7 +347,7 @@ func TestLaunchesAreRefusedAsDocumented(t *testing.T) {
 	}
 }
 
-func TestASessionMayOnlyWhatItsPolicyAllows(t *testing.T) {
+func TestSession_FollowsItsPolicy(t *testing.T) {
 	c := start(t, awstest.Options{})
 	client := sts.New(
 		sts.Options{HTTPClient: awshttp.Client(), Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()},
@@ -389,7 +389,7 @@ func TestASessionMayOnlyWhatItsPolicyAllows(t *testing.T) {
 	}
 }
 
-func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
+func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 	c := start(t, awstest.Options{Page: 4, Quotas: map[string]int{"L-DB2E81BA": 64}})
 	client := pricing.New(
 		pricing.Options{
@@ -465,7 +465,7 @@ func TestPricesPlansAndQuotasAreAnswered(t *testing.T) {
 	}
 }
 
-func TestTheControlPathTakesOrders(t *testing.T) {
+func TestControl_AcceptsOrders(t *testing.T) {
 	c := start(t, awstest.Options{})
 	id := *c.run(t, spot("m7i.large", ""))[0].InstanceId
 	post := func(token, name, body string) int {

@@ -1,4 +1,5 @@
-// Package blobtest gives tests real stores: a folder in memory, and servers of S3, Google Cloud Storage and Azure Blob.
+// Package blobtest provides real stores for tests: a folder in memory, and servers of S3, Google Cloud Storage and
+// Azure Blob.
 package blobtest
 
 import (
@@ -15,12 +16,11 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// bucket is the one that a server begins with.
+// bucket is the bucket that each server starts with.
 const bucket = "scrimp-test"
 
-// S3 starts a versitygw with one empty bucket for this test, sets the
-// credentials in the environment, and returns the bucket's address and the
-// folder that holds its objects as files.
+// S3 starts a versitygw with one empty bucket for this test and sets the credentials in the environment. It returns
+// the bucket's address and the folder with its objects as files.
 func S3(t testing.TB) (address, dir string) {
 	t.Helper()
 	path := program(t, "SCRIMP_VERSITYGW", "versitygw")
@@ -38,7 +38,7 @@ func S3(t testing.TB) (address, dir string) {
 	return fmt.Sprintf("s3://%s?endpoint=http://%s&region=us-east-1", bucket, at), dir
 }
 
-// program is the path of a server that tests run: what a variable says, or what is in the path.
+// program returns the path of a server program: from an environment variable, or from the PATH.
 func program(t testing.TB, variable, name string) string {
 	t.Helper()
 	if path := os.Getenv(variable); path != "" {
@@ -51,8 +51,8 @@ func program(t testing.TB, variable, name string) string {
 	return path
 }
 
-// serve runs a server until the test ends, and returns the address at which it answers. The servers take no listener
-// that is open already, so one whose port another program takes first is started again with the next.
+// serve runs a server until the test ends, and returns its address. The servers do not accept an open listener, so
+// if another program takes the port first, serve retries with another one.
 func serve(t testing.TB, path string, args func(address string) []string) (address string) {
 	t.Helper()
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
-// azuriteKey is that of Azurite's own account, as Microsoft publishes it.
+// azuriteKey is the key of Azurite's own account, as Microsoft publishes it.
 const (
 	azuriteAccount = "devstoreaccount1"
 	azuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -2,5 +2,5 @@ package blobtest
 
 import "syscall"
 
-// tied ends a process with the one that started it, also when that is killed.
+// tied kills a process together with its parent, even if the parent is killed.
 func tied() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -6,15 +6,14 @@ import (
 	"gocloud.dev/blob/driver"
 )
 
-// Op is one thing that is asked of a store.
+// Op is an operation on a store.
 type Op struct {
 	Kind string // write, read, attributes, list, delete, copy
-	Key  string // of a listing, the prefix
+	Key  string // for list, the prefix
 }
 
-// Watch returns a store that asks before each operation, and again once it is
-// done. An error from before stops the operation; one from after is told in
-// place of its result, as when the answer is lost on the way. Either may be nil.
+// Watch returns a store that calls before and after for each operation. An error from before prevents the operation;
+// an error from after replaces its result, as if the response were lost. Either may be nil.
 func Watch(d driver.Bucket, before, after func(Op) error) driver.Bucket {
 	none := func(Op) error { return nil }
 	if before == nil {
@@ -31,7 +30,7 @@ type watched struct {
 	before, after func(Op) error
 }
 
-// around does one operation between the two questions.
+// around performs one operation between the two calls.
 func (w *watched) around(op Op, do func() error) error {
 	err := w.before(op)
 	if err == nil {
@@ -97,7 +96,7 @@ func (w *watchedWriter) Close() error {
 	defer w.cancel()
 	if err := w.w.before(w.op); err != nil {
 		w.cancel()
-		_ = w.Writer.Close() // throws away what was written
+		_ = w.Writer.Close() // discards what was written
 		return err
 	}
 	if err := w.Writer.Close(); err != nil {

@@ -1,5 +1,5 @@
-// Package browser drives a headless Chromium for tests, by the pipe of its DevTools protocol: no port is opened, and no
-// library is needed.
+// Package browser drives a headless Chromium for tests over the pipe of its DevTools protocol: it opens no port and
+// needs no library.
 package browser
 
 import (
@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// answers is how long a page has to evaluate an expression.
+// answers is how long a page may take to evaluate an expression.
 const answers = 20 * time.Second
 
 // Browser is a Chromium with one page.
@@ -31,8 +31,8 @@ type Browser struct {
 	mu     sync.Mutex
 	next   int
 	said   map[int]message
-	loaded int      // pages that have loaded
-	wrong  []string // what the page's console said of errors
+	loaded int      // number of loaded pages
+	wrong  []string // errors in the page's console
 }
 
 type message struct {
@@ -65,7 +65,7 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.ExtraFiles = []*os.File{hears, says} // 3 and 4, as the protocol has it
+	cmd.ExtraFiles = []*os.File{hears, says} // file descriptors 3 and 4 of the protocol
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// read takes what the browser says, until it ends.
+// read handles the browser's messages until it ends.
 func (b *Browser) read(from io.Reader) {
 	for r := bufio.NewReader(from); ; {
 		text, err := r.ReadBytes(0)
@@ -138,8 +138,8 @@ func (b *Browser) send(session, method string, params any) int {
 	return id
 }
 
-// reply sends a command and waits for what the browser answers. A page that leads on may take the answer along: then
-// none comes within the limit.
+// reply sends a command and waits for the browser's response. If the page navigates away, the response may be lost:
+// then none comes within the limit.
 func (b *Browser) reply(session, method string, params any, limit time.Duration) (m message, ok bool) {
 	id := b.send(session, method, params)
 	for begun := time.Now(); !ok && time.Since(begun) < limit; {
@@ -176,7 +176,7 @@ func (b *Browser) ask(session, method string, params, out any) {
 // Ask sends a command of the DevTools protocol to the page.
 func (b *Browser) Ask(method string, params, out any) { b.ask(b.session, method, params, out) }
 
-// Size sets how wide and high the page is, and whether its reader wants it dark.
+// Size sets the width and height of the page, and its colour scheme.
 func (b *Browser) Size(width, height int, dark bool) {
 	b.Ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1,
 		"mobile": false}, nil)
@@ -202,7 +202,7 @@ func (b *Browser) loads() int {
 	return b.loaded
 }
 
-// Eval evaluates an expression in the page into out. A promise is waited for.
+// Eval evaluates an expression in the page into out. It awaits promises.
 func (b *Browser) Eval(expression string, out any) {
 	b.t.Helper()
 	if err := b.try(expression, out); err != nil {
@@ -210,7 +210,7 @@ func (b *Browser) Eval(expression string, out any) {
 	}
 }
 
-// try is Eval, which may fail: a page that leads on takes its answer along.
+// try is Eval with an error: if the page navigates away, the response is lost.
 func (b *Browser) try(expression string, out any) error {
 	m, ok := b.reply(b.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true,
 		"awaitPromise": true}, answers)
@@ -251,7 +251,7 @@ func (b *Browser) Until(expression string) {
 	})
 }
 
-// Picture is the page as a PNG: the whole of it, or what fits its size.
+// Picture returns the page as a PNG: all of it, or what fits its size.
 func (b *Browser) Picture(whole bool) []byte {
 	b.t.Helper()
 	var got struct{ Data string }
@@ -263,7 +263,7 @@ func (b *Browser) Picture(whole bool) []byte {
 	return png
 }
 
-// Errors returns what the page's console said of errors since the last call.
+// Errors returns the errors in the page's console since the last call.
 func (b *Browser) Errors() (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -271,7 +271,7 @@ func (b *Browser) Errors() (list []string) {
 	return list
 }
 
-// Save writes a picture below the folder that SCRIMP_PICTURES names; without one it writes nothing.
+// Save writes a picture below the folder in SCRIMP_PICTURES, if that is set.
 func (b *Browser) Save(name string) {
 	b.t.Helper()
 	folder := os.Getenv("SCRIMP_PICTURES")

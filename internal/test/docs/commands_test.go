@@ -33,18 +33,20 @@ import (
 	"scrimp/internal/work/commit"
 	"scrimp/internal/work/own"
 	"scrimp/internal/work/pipelinefile"
+	"scrimp/internal/work/serving"
 	"scrimp/internal/work/studyfile"
 )
 
-// How a page says what its blocks are, in a comment above the block:
+// Comments above a block say what it is:
 //
-//	not run: WHY     commands that need what is not there; they are parsed
+//	not run: WHY     commands that need something missing; they are only parsed
 //	file: NAME       content of a file that commands of the page need
-//	exit: 2          the status that the commands end with, 0 unless it is said
-//	background: URL  the command runs until the page ends; the next one waits until it answers there
-//	yaml: market     a market file, engines, study, tco, roi, terms, protocol or other; else a job file, or a part of one
+//	exit: 2          exit status of the commands; 0 by default
+//	background: URL  the command runs until the page ends; the next one waits until URL answers
+//	yaml: market     a market file, engines, study, tco, roi, terms, functions, protocol or other; by default a job
+//	                 file or a part of one
 //
-// pages are the documents whose commands are run: what a user reads. Design notes print commands of this repository.
+// pages returns the documents whose commands run: those for users. Design notes print commands of this repository.
 func pages(t *testing.T) map[string]string {
 	list := documents(t)
 	for name := range list {
@@ -56,9 +58,9 @@ func pages(t *testing.T) map[string]string {
 	return list
 }
 
-// Every command that a document prints is known to the real parser, every block of YAML is read, and a block that is not run
-// says why.
-func TestEveryPrintedCommandIsKnown(t *testing.T) {
+// The real parser knows every printed command, every YAML block can be parsed, and a block that does not run says
+// why.
+func TestDocs_PrintedCommandsParse(t *testing.T) {
 	t.Parallel()
 	commands, blocks := 0, 0
 	for name, text := range pages(t) {
@@ -83,8 +85,8 @@ func TestEveryPrintedCommandIsKnown(t *testing.T) {
 	}
 }
 
-// Every command that a document prints ends as the document says, but for those in blocks that are not run.
-func TestEveryPrintedCommandRuns(t *testing.T) {
+// Every printed command ends with the stated status, except those in blocks that do not run.
+func TestDocs_PrintedCommandsRun(t *testing.T) {
 	lane.Component(t, "python")
 	for _, name := range []string{"python3", "curl"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -95,7 +97,7 @@ func TestEveryPrintedCommandRuns(t *testing.T) {
 	list := pages(t)
 	t.Cleanup(func() {
 		t.Logf("%d commands ran", ran.Load())
-		if int(done.Load()) == len(list) && ran.Load() < 60 { // -run may leave pages out
+		if int(done.Load()) == len(list) && ran.Load() < 60 { // -run may select pages
 			t.Errorf("%d commands ran: the documents were not read", ran.Load())
 		}
 	})
@@ -125,7 +127,7 @@ func TestEveryPrintedCommandRuns(t *testing.T) {
 	}
 }
 
-// parses holds a call against the real commands: it is there, and takes these flags and arguments.
+// parses checks a call against the real commands: the command, its flags and its arguments.
 func parses(t *testing.T, at string, call []string) {
 	t.Helper()
 	root := cli.Root()
@@ -154,7 +156,7 @@ func helps(c *cobra.Command) bool {
 	return f != nil && f.Changed || c.Flags().Changed("version") || c.Name() == "help"
 }
 
-// readsYAML holds a block of YAML against the reader of what it is.
+// readsYAML parses a YAML block as what it is.
 func readsYAML(t *testing.T, name string, b Block) {
 	t.Helper()
 	lines := slices.Clone(b.Lines)
@@ -186,6 +188,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 		_, err = own.ParseROI("roi.yaml", []byte(text))
 	case "terms":
 		_, err = commit.ReadTerms("terms.yaml", []byte(text))
+	case "functions":
+		_, err = serving.ReadFunctions("functions.yaml", []byte(text))
 	case "other":
 	default:
 		if !strings.Contains("\n"+text, "\ncommand:") && !strings.Contains("\n"+text, "\nargs:") {
@@ -198,14 +202,14 @@ func readsYAML(t *testing.T, name string, b Block) {
 	}
 }
 
-// A page runs its commands in order, in one shell session's worth of state: a folder, a data folder and a home.
+// A page runs its commands in order with shared state: a folder, a data folder and a home.
 type page struct {
 	t         *testing.T
 	dir, work string
 	port      string
 }
 
-// opened is the page, made where it is not: a short path, since that of a socket is.
+// opened returns the page, and creates it if needed, with a short path, because paths of sockets must be short.
 func (p *page) opened(t *testing.T, name, text string) *page {
 	t.Helper()
 	if p != nil {
@@ -216,7 +220,7 @@ func (p *page) opened(t *testing.T, name, text string) *page {
 		t.Fatal(err)
 	}
 	work := filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".md"))
-	if strings.Contains(text, "<!-- file: train.py -->") { // it begins from nothing
+	if strings.Contains(text, "<!-- file: train.py -->") { // it starts from nothing
 		err = os.Mkdir(work, 0o755)
 	} else {
 		err = os.CopyFS(work, os.DirFS("testdata/folder"))
@@ -236,7 +240,7 @@ func (p *page) opened(t *testing.T, name, text string) *page {
 	return p
 }
 
-// folders are the data folders that the page's commands have made.
+// folders returns the data folders that the page's commands have made.
 func (p *page) folders() (list []string) {
 	found, _ := filepath.Glob(p.dir + "/*/server.lock")
 	for _, f := range found {
@@ -252,7 +256,7 @@ func (p *page) write(name, text string) {
 	}
 }
 
-// run runs the commands of a block, and returns what they printed.
+// run runs the commands of a block, and returns their output.
 func (p *page) run(b Block, commands []string) string {
 	p.t.Helper()
 	var all strings.Builder
@@ -312,8 +316,8 @@ func (p *page) start(line, url string) {
 	}, func() string { return line })
 }
 
-// hasShape holds printed output against real output: each line that is printed has one like it, whatever the figures.
-// One that begins as the block's mark "chance" says is there as the machine's speed will have it.
+// hasShape compares printed output with real output: each printed line must have a counterpart, whatever the
+// figures. Lines that start as the block's mark "chance" says are optional, since they depend on the host's speed.
 func hasShape(t *testing.T, at string, b Block, out string) {
 	t.Helper()
 	have := map[string]bool{}
@@ -337,8 +341,8 @@ func hasShape(t *testing.T, at string, b Block, out string) {
 
 var inline = regexp.MustCompile("`scrimp ([^`]+)`")
 
-// A command in a sentence is known too; what it takes may be left out there.
-func TestEveryNamedCommandIsThere(t *testing.T) {
+// Commands in sentences must exist, too; their arguments may be missing.
+func TestDocs_NamedCommandsExist(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for name, text := range documents(t) {

@@ -1,5 +1,5 @@
-// Package docs holds the documents against the program: it writes the reference from the code, reads Markdown
-// for the tests that follow links and run the printed commands, and is read by nobody.
+// Package docs checks the documents against the program: it generates the reference from the code, and parses
+// Markdown for the tests that follow links and run the printed commands.
 package docs
 
 import (
@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// A Block is text that a document prints as it stands: fenced, or indented by four spaces.
+// A Block is preformatted text of a document: fenced, or indented by four spaces.
 type Block struct {
-	Lang  string   // after the fence; "" is none
+	Lang  string   // after the fence; "": none
 	Marks []string // HTML comments directly above it
 	Lines []string
-	Line  int // of its first line, from 1
+	Line  int // line number of its first line, from 1
 }
 
-// Mark returns the rest of the comment above the block that begins with a word and a colon.
+// Mark returns the rest of a comment above the block that starts with the word and a colon.
 func (b Block) Mark(word string) (rest string, ok bool) {
 	for _, m := range b.Marks {
 		if rest, ok := strings.CutPrefix(m, word+":"); ok {
@@ -28,7 +28,7 @@ func (b Block) Mark(word string) (rest string, ok bool) {
 
 var comment = regexp.MustCompile(`^<!--\s*(.*?)\s*-->$`)
 
-// Blocks returns the blocks of a document in their order.
+// Blocks returns the blocks of a document in order.
 func Blocks(text string) (list []Block) {
 	var marks []string
 	var open *Block // the block that is being read
@@ -60,7 +60,7 @@ func Blocks(text string) (list []Block) {
 	return closed(list, open)
 }
 
-// closed appends an indented block that ends here, without the empty lines at its end.
+// closed appends an indented block that ends here, without its trailing empty lines.
 func closed(list []Block, open *Block) []Block {
 	if open == nil {
 		return list
@@ -71,7 +71,7 @@ func closed(list []Block, open *Block) []Block {
 	return append(list, *open)
 }
 
-// Prose is a document without its blocks and without code in its lines.
+// Prose returns a document without its blocks and inline code.
 func Prose(text string) string {
 	lines := strings.Split(text, "\n")
 	for _, b := range Blocks(text) {
@@ -88,7 +88,7 @@ var (
 	head = regexp.MustCompile(`(?m)^#{1,6} +(.*)$`)
 )
 
-// Links returns where a document leads.
+// Links returns the link targets of a document.
 func Links(text string) (list []string) {
 	for _, m := range link.FindAllStringSubmatch(Prose(text), -1) {
 		list = append(list, m[1])
@@ -96,7 +96,7 @@ func Links(text string) (list []string) {
 	return list
 }
 
-// Anchors returns the fragments that lead to a document's headings, as GitHub makes them.
+// Anchors returns the fragments of a document's headings, as GitHub makes them.
 func Anchors(text string) map[string]bool {
 	lines := strings.Split(text, "\n")
 	for _, b := range Blocks(text) {
@@ -111,7 +111,7 @@ func Anchors(text string) map[string]bool {
 	return list
 }
 
-// Anchor is the fragment of a heading: small letters, digits, dashes; spaces become dashes.
+// Anchor returns the fragment of a heading: lower-case letters, digits and dashes; spaces become dashes.
 func Anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -124,8 +124,8 @@ func Anchor(heading string) string {
 	}, strings.TrimSpace(heading))
 }
 
-// Commands returns the command lines of a shell block: joined where a line ends with a backslash, without
-// comments. Of a block that is no shell's only lines that begin with the program's name are commands.
+// Commands returns the command lines of a shell block without comments, with continued lines joined. In a block of
+// another language, only lines that start with the program's name are commands.
 func (b Block) Commands() (list []string) {
 	part := ""
 	for _, line := range b.Lines {
@@ -146,7 +146,7 @@ func (b Block) Commands() (list []string) {
 	return list
 }
 
-// uncommented is a line up to a # that begins a word outside quotes.
+// uncommented returns a line up to a # that starts a word outside quotes.
 func uncommented(line string) string {
 	quote := rune(0)
 	before := ' '
@@ -166,7 +166,7 @@ func uncommented(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// Calls returns the arguments of each call of the program in a command line: of "a && scrimp b | c" it is [b].
+// Calls returns the arguments of each call of the program in a command line: for "a && scrimp b | c" it returns [b].
 func Calls(line string) (list [][]string) {
 	var call []string
 	for _, w := range append(words(line), ";") {
@@ -188,47 +188,69 @@ func Calls(line string) (list [][]string) {
 var assignment = regexp.MustCompile(`^[A-Z_]+=`)
 
 // words splits a command line as a shell does, as far as documents need: quotes, and operators as words.
-func words(line string) (list []string) {
-	var word strings.Builder
-	in, quote := false, rune(0)
-	end := func() {
-		if in {
-			list = append(list, word.String())
-		}
-		word.Reset()
-		in = false
-	}
+func words(line string) []string {
+	var s splitter
 	for _, r := range line {
 		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote, in = r, true
-		case quote == 0 && unicode.IsSpace(r):
-			end()
-		case quote == 0 && strings.ContainsRune("|&;()<>", r):
-			if r == '>' && in && strings.Trim(word.String(), "0123456789") == "" { // 2> says of which stream
-				word.Reset()
-				in = false
-			}
-			if len(list) > 0 && !in && strings.ContainsAny(list[len(list)-1], "|&<>") {
-				list[len(list)-1] += string(r)
-				continue
-			}
-			end()
-			list = append(list, string(r))
+		case s.quote != 0 && r == s.quote:
+			s.quote = 0
+		case s.quote == 0 && (r == '\'' || r == '"'):
+			s.quote, s.in = r, true
+		case s.quote == 0 && unicode.IsSpace(r):
+			s.end()
+		case s.quote == 0 && strings.ContainsRune(operators, r):
+			s.operator(r)
 		default:
-			in = true
-			word.WriteRune(r)
+			s.in = true
+			s.word.WriteRune(r)
 		}
 	}
-	end()
-	return list
+	s.end()
+	return s.list
+}
+
+// operators are the characters that a shell's operators are made of.
+const operators = "|&;()<>"
+
+// A splitter holds the words of a command line so far. In says that a word has begun, which may be empty; quote is the
+// quote that is open, or 0.
+type splitter struct {
+	list  []string
+	word  strings.Builder
+	in    bool
+	quote rune
+}
+
+// end ends the word that has begun, if one has.
+func (s *splitter) end() {
+	if s.in {
+		s.list = append(s.list, s.word.String())
+	}
+	s.drop()
+}
+
+// drop forgets the word that has begun.
+func (s *splitter) drop() {
+	s.word.Reset()
+	s.in = false
+}
+
+// operator adds a character of an operator: to the operator that stands right before it, or as a word of its own.
+func (s *splitter) operator(r rune) {
+	if r == '>' && s.in && strings.Trim(s.word.String(), "0123456789") == "" { // the 2 of 2> names a stream
+		s.drop()
+	}
+	if last := len(s.list) - 1; last >= 0 && !s.in && strings.ContainsAny(s.list[last], "|&<>") {
+		s.list[last] += string(r)
+		return
+	}
+	s.end()
+	s.list = append(s.list, string(r))
 }
 
 var figures = regexp.MustCompile(`[0-9$─░\x{2581}-\x{2588}]|  `)
 
-// Shape is what a line of output says whatever its figures are: its text up to the first figure or column.
+// Shape returns the invariant part of an output line: its text up to the first figure or column.
 func Shape(line string) string {
 	line = strings.TrimSpace(line)
 	if at := figures.FindStringIndex(line); at != nil {

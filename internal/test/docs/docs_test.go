@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// root is the repository.
+// root is the repository's folder.
 const root = "../../.."
 
-// documents are all Markdown files of the repository, by their path in it.
+// documents returns all Markdown files of the repository by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -39,7 +39,7 @@ func documents(t *testing.T) map[string]string {
 	return list
 }
 
-func TestEveryLinkLeadsSomewhere(t *testing.T) {
+func TestDocs_LinksResolve(t *testing.T) {
 	t.Parallel()
 	all := documents(t)
 	n := 0
@@ -66,8 +66,8 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// Every page is found from the index of its folder or from the README.
-func TestEveryPageIsLinked(t *testing.T) {
+// Every page is linked from the index of its folder or from the README.
+func TestDocs_PagesAreLinked(t *testing.T) {
 	t.Parallel()
 	all, linked := documents(t), map[string]bool{"README.md": true}
 	for name, text := range all {
@@ -83,7 +83,7 @@ func TestEveryPageIsLinked(t *testing.T) {
 	}
 }
 
-func TestMarkdownIsRead(t *testing.T) {
+func TestBlocks_ParsesMarkdown(t *testing.T) {
 	t.Parallel()
 	text := "# A b, `c`\n\n<!-- not run: why -->\n```sh\nscrimp run 'a  # b' # c\nscrimp x \\\n  --y && scrimp z | cat\n```\n\n" +
 		"text\n\n    scrimp jobs\n    out\n\n[a](b.md#c) `[d](e)`\n"

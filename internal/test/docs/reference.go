@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/server"
 )
 
-// made stands at the head of every page that is written from the code.
+// made is the head of every generated page.
 const made = "<!-- Written from the code: go test ./internal/test/docs -update. -->\n\n"
 
-// CLI is the reference of the commands, from their help.
+// CLI returns the reference of the commands, from their help.
 func CLI(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Command line\n\n" + made + root.Long + "\n\n")
@@ -37,7 +37,7 @@ func CLI(root *cobra.Command) string {
 	return b.String()
 }
 
-// commandPage writes a command and those below it.
+// commandPage writes a command and its subcommands.
 func commandPage(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n### %s\n\n%s.\n", c.CommandPath(), strings.TrimSuffix(c.Short, "."))
 	if c.Runnable() {
@@ -58,7 +58,7 @@ func commandPage(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// prose is a help's text, where lines that begin with spaces are a table of their own.
+// prose formats a help text; lines that start with spaces are a table.
 func prose(text string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(text, "\n\n") {
@@ -86,7 +86,7 @@ func shown(c *cobra.Command) []*cobra.Command {
 	})
 }
 
-// options is the table of a command's flags.
+// options formats the table of a command's flags.
 func options(b *strings.Builder, flags *pflag.FlagSet) {
 	b.WriteString("| flag | meaning |\n|---|---|\n")
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -109,12 +109,12 @@ func options(b *strings.Builder, flags *pflag.FlagSet) {
 	})
 }
 
-// cell is text in one line that Markdown takes as it stands.
+// cell returns text as one line, escaped for Markdown.
 func cell(text string) string {
 	return strings.NewReplacer("\n", " ", "|", "\\|", "<", "&lt;", "*", "\\*", "_", "\\_").Replace(text)
 }
 
-// Metrics is the reference of what /metrics answers.
+// Metrics returns the reference of /metrics.
 func Metrics() string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n" + made + "`GET /metrics` answers in the form of Prometheus, with a viewer's token " +
@@ -132,7 +132,7 @@ func Metrics() string {
 	return b.String()
 }
 
-// What API reads of the server's own description.
+// The parts of the OpenAPI document that API reads.
 type (
 	description struct {
 		Paths      map[string]map[string]operation
@@ -160,7 +160,7 @@ type (
 	}
 )
 
-// API is the reference of the routes, from the description that the server answers with.
+// API returns the reference of the routes, from the server's OpenAPI document.
 func API(openAPI []byte) (string, error) {
 	var d description
 	if err := json.Unmarshal(openAPI, &d); err != nil {
@@ -225,7 +225,7 @@ func (m media) said(kind string) string {
 	return "`" + kind + "`"
 }
 
-// name says what type a schema is, with a link where it has a name.
+// name returns the name of a schema's type, with a link if it is a named schema.
 func (s schema) name() string {
 	switch {
 	case s.Ref != "":
@@ -273,7 +273,7 @@ func (s schema) write(b *strings.Builder, name string) {
 	}
 }
 
-// Errors is the reference of exit statuses, codes, answers and reasons.
+// Errors returns the reference of exit statuses, codes, responses and reasons.
 func Errors(statuses []Status, answers []Answer, reasons []Status, codes []Status) string {
 	var b strings.Builder
 	b.WriteString("# Errors and reasons\n\n" + made +

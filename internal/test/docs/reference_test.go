@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/test/golden"
 )
 
-// The pages of docs/reference are what the code says: go test ./internal/test/docs -update writes them.
-func TestTheReferenceFollowsTheCode(t *testing.T) {
-	t.Setenv("SCRIMP_DATA", "~/.local/share/scrimp") // a default of this user is none of the reader's
+// The pages of docs/reference match the code: go test ./internal/test/docs -update writes them.
+func TestReference_MatchesTheCode(t *testing.T) {
+	t.Setenv("SCRIMP_DATA", "~/.local/share/scrimp") // the reference must not contain this user's default
 	api, err := API(server.OpenAPI(cli.Version))
 	if err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestTheReferenceFollowsTheCode(t *testing.T) {
 	}
 }
 
-// Every reason of a decision has its meaning beside it.
-func TestEveryReasonIsExplained(t *testing.T) {
+// Every reason of a decision has a comment with its meaning.
+func TestReference_ExplainsEveryReason(t *testing.T) {
 	t.Parallel()
 	reasons, err := Constants(root+"/internal/decide/plan", "Reason")
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// A Status is a name that the program gives, and what it means.
+// A Status is a name in the program's output with its meaning.
 type Status struct{ Name, Means string }
 
-// An Answer is a problem that the API answers with.
+// An Answer is a problem response of the API.
 type Answer struct {
 	Status     int
 	Title, Fix string
 }
 
-// files reads the Go files below dir that are no tests.
+// files parses the Go files below dir without tests.
 func files(dir string) (list []*ast.File, err error) {
 	set := token.NewFileSet()
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -38,8 +38,8 @@ func files(dir string) (list []*ast.File, err error) {
 	return list, err
 }
 
-// Constants returns the constants of a type below dir, with the comment that stands beside or above each. A value
-// that is no text stands by its number.
+// Constants returns the constants of a type below dir, each with its comment. A constant that is not a string has
+// its number as name.
 func Constants(dir, kind string) (list []Status, err error) {
 	all, err := files(dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func Constants(dir, kind string) (list []Status, err error) {
 	return list, nil
 }
 
-// meant is the comment of a constant, without its name.
+// meant returns the comment of a constant without its name.
 func meant(v *ast.ValueSpec) string {
 	text := strings.TrimSpace(v.Comment.Text())
 	if text == "" {
@@ -76,7 +76,7 @@ func meant(v *ast.ValueSpec) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Answers returns the problems that the code below dir answers with, where it names status and title itself.
+// Answers returns the problem responses in the code below dir whose status and title are literals.
 func Answers(dir string) (list []Answer, err error) {
 	all, err := files(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func Answers(dir string) (list []Answer, err error) {
 	return slices.Compact(list), nil
 }
 
-// called is the problem of a call of Problem(w, status, title, fix, err) or FieldProblem(w, status, field, …).
+// called returns the problem of a call of Problem(w, status, title, fix, err) or FieldProblem(w, status, field, …).
 func called(n *ast.CallExpr) (a Answer) {
 	name := ""
 	switch f := n.Fun.(type) {
@@ -119,7 +119,7 @@ func called(n *ast.CallExpr) (a Answer) {
 	return Answer{statusOf(n.Args[1]), literal(n.Args[at]), literal(n.Args[at+1])}
 }
 
-// composed is the problem of a Refusal.
+// composed returns the problem of a Refusal literal.
 func composed(n *ast.CompositeLit) (a Answer) {
 	for _, e := range n.Elts {
 		kv, ok := e.(*ast.KeyValueExpr)
@@ -138,7 +138,7 @@ func composed(n *ast.CompositeLit) (a Answer) {
 	return a
 }
 
-// statusOf is the status that http.StatusNotFound and the like name; 0 is another expression.
+// statusOf returns the status of an expression like http.StatusNotFound; 0: another expression.
 func statusOf(e ast.Expr) int {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok || fmt.Sprint(s.X) != "http" {
@@ -158,7 +158,7 @@ var (
 	verb     = regexp.MustCompile(`%[-+#0-9.\[\]]*[a-z]`)
 )
 
-// literal is the text of an expression of strings, with … for what is filled in.
+// literal returns the text of a string expression, with … for variable parts.
 func literal(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -30,13 +30,13 @@ func bills(r *rig) {
 		}
 	}
 	problems(r, i, offer.Currency)
-	timed, off := new(big.Int), int64(0) // picos of what is billed by time, and how far they may be off by cutting
+	timed, off := new(big.Int), int64(0) // picos billed by time, and the largest rounding error
 	whole := i.Ended.Sub(i.Launched)
 	for _, l := range i.Bill {
 		amount := l.Amount.Big()
 		switch {
 		case l.Rule == "":
-		case slices.Contains(r.Beside, l.Rule) && l.To.After(l.From): // its part of the machine's span
+		case slices.Contains(r.Beside, l.Rule) && l.To.After(l.From): // covers a part of the machine's span
 			amount.Mul(amount, big.NewInt(int64(whole)))
 			amount.Quo(amount, big.NewInt(int64(l.To.Sub(l.From))))
 			off += 2
@@ -49,7 +49,7 @@ func bills(r *rig) {
 	if d := timed.Sub(timed, want.Big()); d.CmpAbs(big.NewInt(off)) > 0 || whole < r.Tells.Truncate(time.Second) {
 		r.Errorf("%v at %v an hour is billed with %v picos more than %v", whole, i.Rate, d, want)
 	}
-	// Cut at random: the pieces, each the difference of what had been reached, have the bill's sum.
+	// Split at random times: the pieces, each the difference of two cumulative amounts, sum up to the bill.
 	chance := rand.New(rand.NewPCG(1, 1))
 	segments := []market.Segment{{From: i.Launched, Rate: i.Rate}}
 	for range 100 {
@@ -68,8 +68,8 @@ func bills(r *rig) {
 	}
 }
 
-// problems says what is wrong with the form of a bill: its plain lines must
-// cover the span from launch to end, without gap and overlap.
+// problems reports errors in the form of a bill: its plain lines must cover the span from launch to end, without
+// gaps or overlaps.
 func problems(r *rig, i engine.Instance, currency money.Currency) {
 	r.Helper()
 	at := i.Launched
@@ -89,7 +89,7 @@ func problems(r *rig, i engine.Instance, currency money.Currency) {
 	}
 }
 
-// same reports whether two bills are the same, exactly.
+// same reports whether two bills are exactly equal.
 func same(a, b []engine.Line) bool {
 	return slices.EqualFunc(a, b, func(x, y engine.Line) bool {
 		return x.Rule == y.Rule && x.From.Equal(y.From) && x.To.Equal(y.To) && x.Amount == y.Amount &&

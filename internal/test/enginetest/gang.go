@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// askFor asks for n machines as one.
+// askFor requests n machines as one launch.
 func (r *rig) askFor(key string, n int, offer market.OfferID) ([]engine.Instance, error) {
 	q := r.request(key)
 	q.Offer, q.Nodes = offer, n
@@ -19,7 +19,7 @@ func (r *rig) askFor(key string, n int, offer market.OfferID) ([]engine.Instance
 	return r.Driver.Launch(r.Context(), q)
 }
 
-// gangOf rents n machines as one.
+// gangOf rents n machines as one launch.
 func (r *rig) gangOf(key string, n int) []engine.Instance {
 	r.Helper()
 	list, err := r.askFor(key, n, r.Granted)
@@ -29,7 +29,7 @@ func (r *rig) gangOf(key string, n int) []engine.Instance {
 	return list
 }
 
-// listedOf are the key's machines in the list once that has n of them, in the order of ids.
+// listedOf returns the key's machines in the list once there are n, in the order of ids.
 func (r *rig) listedOf(key string, n int, ids []string) []engine.Instance {
 	r.Helper()
 	var own []engine.Instance
@@ -54,7 +54,7 @@ func names(list []engine.Instance) (ids []string) {
 	return ids
 }
 
-// distinct reports whether machines differ by their ID, and by that only.
+// distinct reports whether the machines differ in their IDs and in nothing else.
 func distinct(list []engine.Instance) bool {
 	known := map[string]bool{}
 	for _, i := range list {
@@ -77,25 +77,9 @@ func gang(r *rig) {
 	if own := r.listedOf("g.1", nodes, ids); !slices.Equal(names(own), ids) || !distinct(own) {
 		r.Errorf("rented were %v, listed are %+v", ids, own)
 	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if again, err := r.Driver.Launch(r.Context(), engine.Request{Key: "g.1", Nodes: nodes, Offer: r.Granted,
-				Tags: r.request("g.1").Tags}); err != nil || !slices.Equal(names(again), ids) {
-				r.Errorf("rented were %v; asked again: %v, %v", ids, names(again), err)
-			}
-		})
-	}
-	wg.Wait()
-	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
-		r.Fatal(err)
-	}
-	var own []engine.Instance
+	gangAgain(r, nodes, ids)
 	ended := func(i engine.Instance) bool { return i.State == engine.Ended }
-	r.until("the end of one of them", func() bool {
-		own = r.listedOf("g.1", nodes, ids)
-		return slices.ContainsFunc(own, ended)
-	})
+	own := endOne(r, ids, ended)
 	if r.Restart != nil {
 		r.Restart(r.TB)
 	}
@@ -109,6 +93,32 @@ func gang(r *rig) {
 	}
 }
 
+// endOne ends the second machine of the gang g.1, and returns the gang as it is listed then.
+func endOne(r *rig, ids []string, ended func(engine.Instance) bool) (own []engine.Instance) {
+	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
+		r.Fatal(err)
+	}
+	r.until("the end of one of them", func() bool {
+		own = r.listedOf("g.1", len(ids), ids)
+		return slices.ContainsFunc(own, ended)
+	})
+	return own
+}
+
+// gangAgain requests the gang g.1 eight times at once, and checks that each answer names the machines ids.
+func gangAgain(r *rig, nodes int, ids []string) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if again, err := r.Driver.Launch(r.Context(), engine.Request{Key: "g.1", Nodes: nodes, Offer: r.Granted,
+				Tags: r.request("g.1").Tags}); err != nil || !slices.Equal(names(again), ids) {
+				r.Errorf("rented were %v; asked again: %v, %v", ids, names(again), err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func gangRefused(r *rig) {
 	for offer, want := range map[market.OfferID]error{
 		r.Empty: engine.ErrNoCapacity, "nowhere/none/none/spot": engine.ErrNotFound,
@@ -120,10 +130,10 @@ func gangRefused(r *rig) {
 	if all := r.list(); len(all) != 0 {
 		r.Errorf("refusals rented %v", all)
 	}
-	r.gangOf("g.1", 3) // a key that was refused was not used
+	r.gangOf("g.1", 3) // a refusal does not use up the key
 }
 
-// part asks for the offer that is granted in parts.
+// part requests the offer that is granted in parts.
 func (r *rig) part(key string, nodes int) []engine.Instance {
 	r.Helper()
 	list, err := r.askFor(key, nodes, r.Parts)

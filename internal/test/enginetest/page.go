@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write which cases ran into the engine's page")
 
-// Page holds an engine's page to the cases that ran: what stands between two comments in it is their table.
-// Where only some were chosen, or some have no result, nothing is held.
+// Page checks that the table between two comments of an engine's page lists the cases that ran. It checks nothing if
+// only some cases were selected, or some have no result.
 func Page(t testing.TB, page string, results []Result) {
 	t.Helper()
 	none := func(r Result) bool { return r.Skipped == notOver }

@@ -8,14 +8,14 @@ import (
 	"scrimp/internal/engine"
 )
 
-// ask asks for the queued offer.
+// ask requests the queued offer.
 func (r *rig) ask(key string) (engine.Instance, error) {
 	q := r.request(key)
 	q.Offer = r.Queued
 	return r.one(r.Driver.Launch(r.Context(), q))
 }
 
-// waits asks for the queued offer, which must be pending, and rents nothing yet.
+// waits requests the queued offer, which must be pending and rent nothing yet.
 func (r *rig) waits(key string) {
 	r.Helper()
 	if i, err := r.ask(key); !errors.Is(err, engine.ErrPending) || engine.Refused(err) || i.ID != "" {
@@ -28,7 +28,7 @@ func (r *rig) waits(key string) {
 
 func pending(r *rig) {
 	r.waits("a.1")
-	r.waits("a.1") // asked again it waits on, and once
+	r.waits("a.1") // a repeated request keeps waiting, once
 	r.Grant(r.TB, "a.1")
 	var i engine.Instance
 	r.until("the grant", func() bool {
@@ -150,7 +150,7 @@ func watched(r *rig) {
 		})
 	}()
 	r.until("word of a launch", func() bool {
-		r.launch("a.1") // the key rents once: it may have come before anybody watched
+		r.launch("a.1") // the key rents once: the machine may have appeared earlier
 		if err := r.Driver.Terminate(r.Context(), r.launch("a.1").ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
 			r.Error(err)
 		}

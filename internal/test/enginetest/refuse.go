@@ -23,7 +23,7 @@ func refused(r *rig) {
 	} {
 		q := r.request("a.1")
 		if c.change(&q); q.Offer == "" {
-			continue // this engine always has something
+			continue // this engine always has capacity
 		}
 		i, err := r.one(r.Driver.Launch(r.Context(), q))
 		if !errors.Is(err, c.want) || !engine.Refused(err) || i.ID != "" {
@@ -33,10 +33,10 @@ func refused(r *rig) {
 	if all := r.list(); len(all) != 0 {
 		r.Errorf("refusals rented %v", all)
 	}
-	r.launch("a.1") // a key that was refused was not used
+	r.launch("a.1") // a refusal does not use up the key
 }
 
-// imaged has a request ask for an image where the offer's machines are no containers.
+// imaged adds an image to a request if the offer's machines are not containers.
 func (r *rig) imaged(q *engine.Request) {
 	sale, _, err := r.Driver.Offers(r.Context())
 	if err != nil {

@@ -14,8 +14,8 @@ type rig struct {
 	testing.TB
 
 	mu       sync.Mutex
-	launched map[string]time.Time // when the launch of a key was answered
-	gangs    map[string]int       // machines that a key may have, where these are several
+	launched map[string]time.Time // time of the response to a key's launch
+	gangs    map[string]int       // number of machines of a key, if several
 }
 
 func (r *rig) launch(key string) engine.Instance {
@@ -28,7 +28,7 @@ func (r *rig) launch(key string) engine.Instance {
 	return i
 }
 
-// one is the machine of an answer; the zero Instance where it has none.
+// one returns the machine of a response; the zero Instance if it has none.
 func (r *rig) one(list []engine.Instance, err error) (engine.Instance, error) {
 	r.Helper()
 	if len(list) == 0 {
@@ -48,7 +48,7 @@ func (r *rig) answered(key string) {
 	}
 }
 
-// lacks reports whether the list lacks a launch that was answered, and may.
+// lacks reports whether the list lacks a confirmed launch but still may.
 func (r *rig) lacks(keys map[string]engine.Instance) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,8 +65,8 @@ func (r *rig) request(key string) engine.Request {
 		Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
 }
 
-// list returns the instances by key, and fails where a key or an id stands twice. It
-// waits for what the list may lack for a while.
+// list returns the instances by key, and fails if a key or an ID occurs twice. It waits for instances that the list
+// may lack for a while.
 func (r *rig) list() map[string]engine.Instance {
 	r.Helper()
 	keys := r.listNow()

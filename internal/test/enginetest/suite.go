@@ -1,5 +1,4 @@
-// Package enginetest is the suite that every engine.Driver must pass, run
-// against the driver and the real engine behind it.
+// Package enginetest is the suite that every engine.Driver must pass, with the real engine behind it.
 package enginetest
 
 import (
@@ -16,57 +15,58 @@ import (
 	"scrimp/internal/market"
 )
 
-// Rig is a driver under test and what its engine can be made to do.
+// Rig is a driver under test with controls for its engine.
 type Rig struct {
 	Driver engine.Driver
 
-	Granted market.OfferID // always to be had, at one price, never interrupted
-	Empty   market.OfferID // known, and not to be had
+	Granted market.OfferID // always available, at one price, never interrupted
+	Empty   market.OfferID // known but not available
 
-	// Restart kills the engine without a word and starts it again. nil: it cannot be.
+	// Restart kills the engine and starts it again; nil: not possible.
 	Restart func(t testing.TB)
-	// Foreign rents what does not carry our tag, and returns its id. nil: it cannot be.
+	// Foreign rents an instance without our tag, and returns its ID; nil: not possible.
 	Foreign func(t testing.TB) string
-	// Fails is an offer that the provider interrupts soon after its launch. "": there is none.
+	// Fails is an offer that the provider interrupts soon after its launch; "": none.
 	Fails market.OfferID
-	// Queued is an offer whose launches wait in the engine's queue until Grant is called with
-	// their key. "": launches are answered at once.
+	// Queued is an offer whose launches wait in the engine's queue until Grant is called with their key; "":
+	// launches are answered at once.
 	Queued market.OfferID
 	Grant  func(t testing.TB, key string)
-	// Parts is an offer of whose launches the engine grants one machine at once, and the others
-	// when Grant is called with their key. "": it grants all or none.
+	// Parts is an offer of which the engine grants one machine at once, and the others when Grant is called with the
+	// key; "": the engine grants all or none.
 	Parts market.OfferID
-	// Refusals are offers whose launches the engine refuses with a scope. nil: with none.
+	// Refusals are offers whose launches the engine refuses with a scope; nil: none.
 	Refusals []Refusal
-	// Later lets so much time pass that the bills of what has ended are known. nil: they are
-	// in the list as soon as the end is.
+	// Later advances time until the bills of ended instances are known; nil: they are in the list together with the
+	// end.
 	Later func(t testing.TB)
-	// Beside are rules of lines that are billed by time beside the plain ones, each for a minimum of its own, such as
-	// those of a disk.
+	// Beside lists the rules of lines billed by time beside the plain ones, each with its own minimum, such as those
+	// of a disk.
 	Beside []string
-	// Tells is how long a machine runs at least for its bill to be more than nothing; 0: any time.
+	// Tells is the shortest run with a bill above zero; 0: any.
 	Tells time.Duration
-	// Consistency is how long the engine's list may lack a machine that runs.
+	// Consistency is how long the engine's list may lack a running machine.
 	Consistency time.Duration
 }
 
-// Refusal is how an engine refuses an offer.
+// Refusal is an offer that an engine refuses.
 type Refusal struct {
 	Offer market.OfferID
-	Err   error // one of package engine's
+	Err   error // an error of package engine
 	Scope string
 	Wait  time.Duration
 }
 
-// Case is one thing that every driver is held to.
+// Case is one check of the suite.
 type Case struct {
 	Name string
-	// lacks says which capability the engine lacks for the case, "" for none; nil: every engine is held to it.
+	// lacks returns the capability that the case needs and the engine lacks; "": none. nil: the case needs no
+	// capability.
 	lacks func(*Rig) string
 	hold  func(*rig)
 }
 
-// Cases are all of them.
+// Cases returns all cases.
 func Cases() []Case {
 	return []Case{
 		{"offers have price, source and time", nil, offers},
@@ -92,7 +92,7 @@ func Cases() []Case {
 	}
 }
 
-// unless returns why where the capability is not there.
+// unless returns why if the capability is missing.
 func unless(there bool, why string) string {
 	if there {
 		return ""
@@ -125,19 +125,19 @@ func noWatch(g *Rig) string {
 	return unless(watches, "it is polled")
 }
 
-// Result is what came of a case.
+// Result is the result of a case.
 type Result struct {
 	Case    string
 	Skipped string // why it did not run; "": it ran
 }
 
-// notOver is why a case has no result: it failed, or what it needs is not installed.
+// notOver is why a case has no result: it failed, or something that it needs is not installed.
 const notOver = "failed"
 
-// Run holds a driver to its contract, and says which cases ran. open makes a rig with an
-// engine of its own, for each case that the engine is held to.
+// Run runs the suite on a driver, and returns which cases ran. open returns a rig with an engine of its own, for
+// each case that applies.
 func Run(t *testing.T, open func(t testing.TB) Rig) (results []Result) {
-	var g *Rig // the newest: all of them have the same capabilities
+	var g *Rig // the latest; all have the same capabilities
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			n := len(results)
@@ -152,7 +152,7 @@ func Run(t *testing.T, open func(t testing.TB) Rig) (results []Result) {
 	return results
 }
 
-// lacking says which capability the engine lacks for the case; "": none.
+// lacking returns the capability that the engine lacks for the case; "": none.
 func (c Case) lacking(g *Rig) string {
 	if c.lacks == nil {
 		return ""
@@ -160,7 +160,7 @@ func (c Case) lacking(g *Rig) string {
 	return c.lacks(g)
 }
 
-// Hold holds the rig to the case, and says why it cannot be; "": it was.
+// Hold runs the case on the rig, or returns why it cannot; "": it ran.
 func (c Case) Hold(t testing.TB, g Rig) (skipped string) {
 	t.Helper()
 	if why := c.lacking(&g); why != "" {
@@ -170,7 +170,7 @@ func (c Case) Hold(t testing.TB, g Rig) (skipped string) {
 	return ""
 }
 
-// Table is what ran and what did not, for the page of an engine.
+// Table lists the cases that ran and the others, for the page of an engine.
 func Table(results []Result) string {
 	var b strings.Builder
 	b.WriteString("| case | ran against the engine itself |\n|---|---|\n")
@@ -211,7 +211,7 @@ func offers(r *rig) {
 	}
 }
 
-// complete reports whether an offer says all that a decision needs.
+// complete reports whether an offer has everything that a decision needs.
 func complete(o market.Offer) bool {
 	return o.ID != "" && o.Currency != "" && o.Machine != "" && o.Capacity != "" && o.CPUs > 0 && o.Memory > 0
 }
@@ -271,7 +271,7 @@ func onceForEver(r *rig) {
 	}
 }
 
-// lossy does what it is asked and loses its answer, as often as it is told.
+// lossy performs requests and loses the responses to the next lose of them.
 type lossy struct {
 	engine.Driver
 	mu   sync.Mutex
@@ -319,7 +319,7 @@ func lostAnswer(r *rig) {
 	}
 	r.until("its end", func() bool { return r.list()["a.1"].State == engine.Ended })
 
-	// A caller who hangs up in the middle of it learns nothing, and rents once all the same.
+	// A caller who hangs up during a launch gets no result, and still rents only once.
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel()
 	if _, err := r.Driver.Launch(ctx, r.request("a.2")); err == nil {

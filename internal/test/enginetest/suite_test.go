@@ -16,15 +16,15 @@ import (
 	"scrimp/internal/market"
 )
 
-// fake is an engine in memory with every capability, and one thing that it does wrong.
+// fake is an engine in memory with every capability and one fault.
 type fake struct {
 	wrong string
 
 	mu        sync.Mutex
 	list      []*engine.Instance
-	shown     map[string]time.Time // from when the list has it
-	queued    map[string]bool      // by key; true: granted, and not asked again yet
-	parts     map[string]bool      // by key: of which one is granted; true: all are
+	shown     map[string]time.Time // when it appears in the list
+	queued    map[string]bool      // by key; true: granted, and not requested again yet
+	parts     map[string]bool      // by key, with one granted machine; true: all are granted
 	cancelled map[string]bool
 	billed    []engine.Bill
 	pending   []engine.Bill // known later
@@ -41,7 +41,7 @@ func newFake(wrong string) *fake {
 	return &fake{wrong: wrong, shown: map[string]time.Time{}, queued: map[string]bool{}, parts: map[string]bool{}, cancelled: map[string]bool{}, told: make(chan struct{}, 1000)}
 }
 
-// rig is the fake with bills that come at the end, or later.
+// rig returns a rig for the fake, with bills at the end, or later.
 func (f *fake) rig(later bool) Rig {
 	g := Rig{Driver: struct {
 		*fake
@@ -123,7 +123,7 @@ func (f *fake) Launch(ctx context.Context, q engine.Request) ([]engine.Instance,
 	return list, nil
 }
 
-// known are the machines of a key.
+// known returns the machines of a key.
 func (f *fake) known(key string) (list []engine.Instance) {
 	for _, i := range f.list {
 		if i.Key == key && !f.is("rents anew") && (i.State == engine.Running || !f.is("rents anew after the end")) {
@@ -136,7 +136,7 @@ func (f *fake) known(key string) (list []engine.Instance) {
 	return list
 }
 
-// rest is what a key that was used before is answered with.
+// rest returns the response to a used key.
 func (f *fake) rest(q engine.Request, list []engine.Instance) ([]engine.Instance, error) {
 	granted, part := f.parts[q.Key]
 	switch {
@@ -156,7 +156,7 @@ func (f *fake) rest(q engine.Request, list []engine.Instance) ([]engine.Instance
 	return list, nil
 }
 
-// refuses says why a launch is not granted now.
+// refuses returns why a launch is not granted now.
 func (f *fake) refuses(q engine.Request) error {
 	granted, waits := f.queued[q.Key]
 	switch {
@@ -344,7 +344,7 @@ func (l laterList) List(ctx context.Context) ([]engine.Instance, error) {
 	return list, err
 }
 
-// recorder notes that a case failed instead of failing the test.
+// recorder records the failure of a case instead of failing the test.
 type recorder struct {
 	testing.TB
 	mu     sync.Mutex
@@ -362,7 +362,7 @@ func (r *recorder) Errorf(f string, a ...any) { r.note(fmt.Sprintf(f, a...)) }
 func (r *recorder) Fatal(a ...any)            { r.note(fmt.Sprint(a...)); runtime.Goexit() }
 func (r *recorder) Fatalf(f string, a ...any) { r.note(fmt.Sprintf(f, a...)); runtime.Goexit() }
 
-// hold runs one case against a fake, and returns what it complained of.
+// hold runs one case against a fake, and returns its complaints.
 func hold(t *testing.T, c Case, f *fake) (complaints []string, skipped string) {
 	r := &recorder{TB: t}
 	later := c.Name == "a bill that comes later comes with its key"
@@ -385,8 +385,8 @@ func hold(t *testing.T, c Case, f *fake) (complaints []string, skipped string) {
 	return r.failed, skipped
 }
 
-// Each case passes an engine that keeps to the contract, and catches the one that breaks it.
-func TestEachCaseCatchesADriverThatBreaksIt(t *testing.T) {
+// Each case passes on a correct engine, and catches one that breaks the contract.
+func TestCases_CatchFaultyDrivers(t *testing.T) {
 	wrong := map[string][]string{
 		"offers have price, source and time":                         {"quotes without a source"},
 		"a launch is listed with its key, offer, price and tags":     {"loses tags", "lags for too long"},

@@ -2,5 +2,5 @@
 
 package enginetest
 
-// Raced says that this is built with the race detector, which sees nothing of the programs that a test starts.
+// Raced reports whether this is built with the race detector, which does not see the programs that a test starts.
 const Raced = false

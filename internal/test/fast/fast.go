@@ -1,4 +1,4 @@
-// Package fast gives tests folders in memory. It is for tests only.
+// Package fast provides folders in memory for tests.
 package fast
 
 import (
@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// room is how much memory must be free for a folder there: less is left to whoever else uses it.
+// room is the free memory needed for such a folder, so that others are not left without.
 const room = 1 << 30
 
-// Dir returns a new folder in memory, where a sync costs nothing, and one on the disk where the system has no such
-// memory. It is removed when the test ends. Its path is short enough for a socket.
+// Dir returns a new folder in memory, where syncs cost nothing, or on the disk if the system has no such memory. It
+// is removed when the test ends. Its path is short enough for a socket.
 func Dir(t testing.TB) string {
 	t.Helper()
 	parent := "/dev/shm"

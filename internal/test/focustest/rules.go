@@ -1,5 +1,5 @@
-// Package focustest checks files of FOCUS against rules of the specification, which it states a second time: it shares
-// nothing with what writes them.
+// Package focustest checks FOCUS files against rules of the specification, which it states a second time,
+// independently of the code that writes the files.
 package focustest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// columns are those of 1.2, of 1.3 and of 1.4, by name.
+// columns lists the columns added by versions 1.2, 1.3 and 1.4.
 var columns = map[string]string{
 	"1.2": "AvailabilityZone BilledCost BillingAccountId BillingAccountName BillingAccountType BillingCurrency " +
 		"BillingPeriodEnd BillingPeriodStart CapacityReservationId CapacityReservationStatus ChargeCategory ChargeClass " +
@@ -32,7 +32,7 @@ var columns = map[string]string{
 	"1.4": "- ProviderName PublisherName + InvoiceDetailId CommitmentProgramEligibilityDetails",
 }
 
-// Columns are the columns that the specification has in that version, sorted.
+// Columns returns the columns of a version of the specification, sorted.
 func Columns(version string) (list []string) {
 	for _, v := range []string{"1.2", "1.3", "1.4"} {
 		add := true
@@ -54,16 +54,16 @@ func Columns(version string) (list []string) {
 	return list
 }
 
-// File is a file of FOCUS that was read: what it has in all.
+// File holds the totals of a FOCUS file.
 type File struct {
 	Rows    int
 	Cost    *big.Rat            // of BilledCost
-	By      map[string]*big.Rat // of BilledCost, by the columns that Read was told
+	By      map[string]*big.Rat // of BilledCost, by the columns given to Read
 	Columns []string
 }
 
-// Read reads a CSV file of a version and returns every rule that a row breaks, at most twenty. It sums the cost by the
-// columns of that name, with a comma between.
+// Read reads a CSV file of a version and returns up to twenty violations of rules by rows. It sums the cost by the
+// named columns; the keys join their values with commas.
 func Read(from io.Reader, version string, by ...string) (f File, broken []string, err error) {
 	in := csv.NewReader(from)
 	in.ReuseRecord = true
@@ -73,7 +73,7 @@ func Read(from io.Reader, version string, by ...string) (f File, broken []string
 	}
 	f = File{Cost: new(big.Rat), By: map[string]*big.Rat{}, Columns: slices.Clone(head)}
 	broken = header(f.Columns, version)
-	seen := map[string]string{} // one name, one category
+	seen := map[string]string{} // a service name has one category
 	for {
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -126,7 +126,7 @@ func header(names []string, version string) (broken []string) {
 
 type row map[string]string
 
-// never are the columns that have a value in every row, and in rows that are no corrections.
+// never lists the columns that are never empty, in every row and in rows that are not corrections.
 var never = strings.Fields("BilledCost BillingAccountId BillingAccountName BillingCurrency BillingPeriodEnd " +
 	"BillingPeriodStart ChargeCategory ChargeDescription ChargeFrequency ChargePeriodEnd ChargePeriodStart " +
 	"ContractedCost EffectiveCost InvoiceIssuerName ListCost ServiceCategory ServiceName ServiceSubcategory " +
@@ -156,6 +156,23 @@ var (
 
 func (r row) broken(version string, seen map[string]string) (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	r.forms(say)
+	for _, name := range required(version) {
+		if r[name] == "" {
+			say("%s is null", name)
+		}
+	}
+	if len(list) > 0 {
+		return list // what follows computes with them
+	}
+	r.money(say)
+	r.periods(say)
+	r.relations(version, seen, say)
+	return list
+}
+
+// forms says which values do not have the form of their column: no number, no moment, or none of the allowed values.
+func (r row) forms(say func(string, ...any)) {
 	for name, value := range r {
 		switch {
 		case value == "":
@@ -170,25 +187,18 @@ func (r row) broken(version string, seen map[string]string) (list []string) {
 			say("%s is %q", name, value)
 		}
 	}
-	always := never
+}
+
+// required lists the columns that have a value in every row of a version.
+func required(version string) []string {
+	always := slices.Clone(never)
 	if version == "1.2" || version == "1.3" {
-		always = append(slices.Clone(always), "ProviderName", "PublisherName")
+		always = append(always, "ProviderName", "PublisherName")
 	}
 	if version != "1.2" {
-		always = append(slices.Clone(always), "ServiceProviderName", "HostProviderName")
+		always = append(always, "ServiceProviderName", "HostProviderName")
 	}
-	for _, name := range always {
-		if r[name] == "" {
-			say("%s is null", name)
-		}
-	}
-	if len(list) > 0 {
-		return list // what follows computes with them
-	}
-	r.money(say)
-	r.periods(say)
-	r.relations(version, seen, say)
-	return list
+	return always
 }
 
 func (r row) rat(name string) *big.Rat {
@@ -227,7 +237,7 @@ func (r row) money(say func(string, ...any)) {
 	if r.rat("BilledCost").Sign() < 0 && r["ChargeClass"] != "Correction" {
 		say("BilledCost is %s and no correction", r["BilledCost"])
 	}
-	// Time and price may differ by what the last digit of the ledger is worth.
+	// Time and price may differ by the last digit of the ledger.
 	off := new(big.Rat).Sub(r.rat("PricingQuantity"), r.rat("ConsumedQuantity"))
 	off.Mul(off.Abs(off), r.rat("ContractedUnitPrice"))
 	if off.Cmp(big.NewRat(1, 1e7)) > 0 {

@@ -1,5 +1,5 @@
-// Package golden holds what is printed to files under testdata. Run the tests
-// of a package with -update to rewrite them, and read the diff.
+// Package golden compares output with files under testdata. Run the tests of a package with -update to rewrite them,
+// and read the diff.
 package golden
 
 import (
@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Check compares got with testdata/name, and rewrites it under -update.
+// Check compares got with testdata/name, or rewrites it under -update.
 func Check(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", filepath.FromSlash(name))
@@ -51,7 +51,7 @@ func Check(t *testing.T, name, got string) {
 	}
 }
 
-// JSON is Check of v as --json prints it, indented for reading.
+// JSON is Check for v as --json prints it, indented.
 func JSON(t *testing.T, name string, v any) {
 	t.Helper()
 	var line, b bytes.Buffer

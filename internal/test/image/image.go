@@ -1,5 +1,5 @@
-// Package image writes archives and container images that are the same to the byte for equal input: those of a release,
-// and those for the nodes of tests, which reach no registry.
+// Package image writes reproducible archives and container images, equal to the byte for equal input: those of a
+// release, and those for test nodes, which reach no registry.
 package image
 
 import (
@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Image is one for the nodes of tests, with a single layer.
+// Image is a container image for test nodes, with a single layer.
 type Image struct {
-	Name            string // as pods name it, like localhost/shell:1
+	Name            string // as in pods, such as localhost/shell:1
 	Files           []File
 	Entrypoint, Cmd []string
-	User            string // root where empty
+	User            string // empty: root
 }
 
 // Write writes the image as a tar file in the OCI layout. Every image has a temporary folder and the names of two

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Busybox is the static shell that images are made of; Debian's package busybox-static has it.
+// Busybox is the static shell in the images, from Debian's package busybox-static.
 const Busybox = "/bin/busybox"
 
-// program is the mode of programs.
+// program is the file mode of programs.
 const program = 0o755
 
-// Shell is an image with a shell and the usual commands, which runs what it is given, like a user's.
+// Shell returns an image with a shell and the usual commands, which runs the given command, like a user's image.
 func Shell(name string) (Image, error) {
 	body, err := os.ReadFile(Busybox)
 	if err != nil {
@@ -33,7 +33,7 @@ func Shell(name string) (Image, error) {
 	return m, nil
 }
 
-// Pause is an image that does nothing but hold what the containers of a pod share, and reap its processes.
+// Pause returns an image that only holds what the containers of a pod share, and reaps its processes.
 func Pause(name string) (Image, error) {
 	m, err := Shell(name)
 	m.Entrypoint = []string{"/bin/sh", "-c", `trap "exit 0" TERM INT; while :; do sleep 1000000 & wait $!; done`}
@@ -41,13 +41,13 @@ func Pause(name string) (Image, error) {
 	return m, err
 }
 
-// Agent is an image of which agents come: a static scrimp where the published one has it.
+// Agent returns an image with the agent: a static scrimp at the same path as in the published image.
 func Agent(name, scrimp string) (Image, error) {
 	body, err := os.ReadFile(scrimp)
 	return Image{Name: name, Files: []File{{Path: "/usr/bin/scrimp", Body: body, Mode: program}}}, err
 }
 
-// Bare is an image of one static program at /NAME, which it runs, and nothing else: no shell.
+// Bare returns an image of one static program at /NAME, which it runs, without a shell.
 func Bare(name, file string, args ...string) (Image, error) {
 	body, err := os.ReadFile(file)
 	at := "/" + path.Base(file)
@@ -55,11 +55,11 @@ func Bare(name, file string, args ...string) (Image, error) {
 		Files: []File{{Path: at, Body: body, Mode: program}}}, err
 }
 
-// Foreign is a shell of a processor that this machine is not, which the kernel refuses to run.
+// Foreign returns a shell image for another processor architecture, which the kernel refuses to run.
 func Foreign(name string) (Image, error) {
 	m, err := Shell(name)
 	if err == nil && len(m.Files[0].Body) > 19 {
-		const machine, s390 = 18, 22 // where an ELF file names its processor, and one that is never that of a test
+		const machine, s390 = 18, 22 // offset of the processor in an ELF file, and one that no test host has
 		m.Files[0].Body[machine], m.Files[0].Body[machine+1] = s390, 0
 	}
 	return m, err

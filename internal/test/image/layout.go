@@ -15,12 +15,12 @@ type Object = map[string]any
 // containerd, podman, skopeo and Docker 25 load.
 type Layout struct {
 	Files       []File
-	Arch        string // as Go names it
+	Arch        string // as in GOARCH
 	Config      Object // what a container runs, in the terms of the image specification
 	Annotations Object // names and tags of the image
 	When        time.Time
-	History     []any // how the layers were made; may be empty
-	Compress    bool  // the layer, with gzip
+	History     []any // of the layers; may be empty
+	Compress    bool  // compress the layer with gzip
 }
 
 // Bytes returns the image. Equal input gives equal bytes.
@@ -58,7 +58,7 @@ func (l Layout) Bytes() ([]byte, error) {
 
 func mediaType(of string) string { return "application/vnd.oci.image." + of }
 
-// Digest returns the digest of b as image manifests write it.
+// Digest returns the digest of b in the notation of image manifests.
 func Digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
 func marshal(v any) []byte {

@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// admin is the administrator's way to the API server without kubectl, which takes half a second of a processor each
-// time to learn what it has learned before.
+// admin is the administrator's client for the API server. It does without kubectl, which uses half a second of
+// processor time in each call for discovery.
 type admin struct {
 	server, token string
 	http          *http.Client
@@ -58,7 +58,7 @@ func (c *Cluster) adminOf() (*admin, error) {
 		Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}}, nil
 }
 
-// call asks the API server; body is YAML, or JSON.
+// call sends a request to the API server; body is YAML or JSON.
 func (c *Cluster) call(method, path, body string) (status int, answer []byte, err error) {
 	a, err := c.adminOf()
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Cluster) call(method, path, body string) (status int, answer []byte, er
 	return got.StatusCode, answer, err
 }
 
-// Create makes an object, given as YAML, where it is not there yet. It returns what the API server answers.
+// Create creates an object, given as YAML, unless it exists. It returns the API server's response.
 func (c *Cluster) Create(t testing.TB, path, object string) []byte {
 	t.Helper()
 	status, answer, err := c.call(http.MethodPost, path, object)
@@ -92,7 +92,7 @@ func (c *Cluster) Create(t testing.TB, path, object string) []byte {
 	return answer
 }
 
-// ready waits until a node is, and until Kubernetes has taken the taint from it that it had before.
+// ready waits until a node is ready and Kubernetes has removed its initial taint.
 func (c *Cluster) ready(t testing.TB, name string) {
 	t.Helper()
 	var answer []byte

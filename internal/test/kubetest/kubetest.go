@@ -1,5 +1,5 @@
-// Package kubetest starts real Kubernetes clusters for tests, all of them on this machine: a control plane, simulated
-// nodes, and real ones with a kubelet and containers.
+// Package kubetest starts real Kubernetes clusters on this host for tests: a control plane, simulated nodes, and
+// real ones with a kubelet and containers.
 package kubetest
 
 import (
@@ -21,18 +21,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Cluster is one, in a folder of its own.
+// Cluster is a cluster in a folder of its own.
 type Cluster struct {
 	Dir  string
 	Port int // of the API server
 
-	lock   *os.File // of its ports
+	lock   *os.File // on its ports
 	real   []*RealNode
-	images []string // archives that real nodes have
+	images []string // archives for real nodes
 }
 
-// Start starts one, with what test/kube-up.sh reads of the environment, until the test ends. Where its programs are
-// missing the test is skipped.
+// Start starts a cluster until the test ends, with what test/kube-up.sh reads from the environment. It skips the
+// test if the programs are missing.
 func Start(t testing.TB, env ...string) *Cluster {
 	t.Helper()
 	installed(t)
@@ -58,8 +58,8 @@ var shared struct {
 	err error
 }
 
-// Shared returns the cluster that the tests of a package share: each has a namespace and nodes of its own there, and
-// leaves the programs of the control plane alone. The first test starts it, and TestMain calls End.
+// Shared returns the cluster that the tests of a package share: each has its own namespace and nodes there, and
+// leaves the control plane alone. The first test starts it, and TestMain calls End.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	installed(t)
@@ -75,7 +75,7 @@ func Shared(t testing.TB) *Cluster {
 	return shared.Cluster
 }
 
-// End ends the cluster that Shared has started, if it has.
+// End stops the shared cluster, if there is one.
 func End() error {
 	if shared.Cluster == nil {
 		return nil
@@ -87,7 +87,7 @@ func begin(env ...string) (c *Cluster, err error) {
 	if err := sweep(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "kt") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "kt") // short, because paths of sockets must be
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (c *Cluster) end() error {
 	return err
 }
 
-// installed skips the test where a program of the control plane is missing.
+// installed skips the test if a program of the control plane is missing.
 func installed(t testing.TB) {
 	t.Helper()
 	for _, name := range strings.Fields("etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok") {
@@ -118,7 +118,8 @@ func installed(t testing.TB) {
 	}
 }
 
-// Installed returns the path of a program that test/kube-build.sh builds. Where it is missing the test is skipped.
+// Installed returns the path of a program that test/kube-build.sh builds. It skips the test if the program is
+// missing.
 func Installed(t testing.TB, name string) string {
 	t.Helper()
 	path := Program(name)
@@ -128,7 +129,8 @@ func Installed(t testing.TB, name string) string {
 	return path
 }
 
-// Program is the path of a program that test/kube-build.sh builds: helm, kubectl, and those of the control plane.
+// Program returns the path of a program that test/kube-build.sh builds: helm, kubectl, and those of the control
+// plane.
 func Program(name string) string { return filepath.Join(bin(), name) }
 
 func bin() string {
@@ -142,7 +144,7 @@ func bin() string {
 	return filepath.Join(dir, "scrimp-ci", "kube")
 }
 
-// tell logs what the programs have said last.
+// tell logs the last output of the programs.
 func (c *Cluster) tell(t testing.TB) {
 	logs, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*.log"))
 	for _, path := range logs {
@@ -157,7 +159,7 @@ func (c *Cluster) tell(t testing.TB) {
 	}
 }
 
-// usual is whether a program of Kubernetes says by its line that nothing is wrong.
+// usual reports whether a line of a Kubernetes program reports no problem.
 func usual(line string) bool {
 	return line == "" || line[0] == 'I' || strings.Contains(strings.ToLower(line), `"level":"info"`)
 }
@@ -171,13 +173,13 @@ func (c *Cluster) script(name string, env ...string) error {
 
 func (c *Cluster) run(name string, args []string, env ...string) (string, error) {
 	path := filepath.Join(testbin.Root(), "test", name)
-	cmd := exec.Command(path, args...) //nolint:noctx // the end of the test ends it
+	cmd := exec.Command(path, args...) //nolint:noctx // it ends with the test
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// Kubeconfig is the administrator's.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
 // Do runs kubectl as the administrator.
@@ -190,7 +192,7 @@ func (c *Cluster) Do(t testing.TB, args ...string) string {
 	return out
 }
 
-// Try runs kubectl where it may fail.
+// Try runs kubectl and returns its error.
 func (c *Cluster) Try(args ...string) (string, error) { return c.kubectl("", args...) }
 
 // Apply applies manifests.
@@ -211,8 +213,9 @@ func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// User makes a ServiceAccount that has the Role, given as YAML, in the namespace, which it makes where it is not
-// there, for pods of the restricted profile. It returns the kubeconfig of the account's token, which holds for a day.
+// User creates a ServiceAccount with the Role, given as YAML, in the namespace, and the namespace if it is missing,
+// with the restricted pod security profile. It returns the kubeconfig of the account's token, which is valid for a
+// day.
 func (c *Cluster) User(t testing.TB, namespace, role string) (kubeconfig string) {
 	t.Helper()
 	var head struct{ Metadata struct{ Name string } }

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/test/kubetest"
 )
 
-// within is how long kubectl waits for a condition at most.
+// within bounds kubectl's wait for a condition.
 var within = fmt.Sprint("--timeout=", await.Limit)
 
 const twoPods = `
@@ -32,8 +32,8 @@ spec:
       containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 4}}}]
 `
 
-// A cluster has simulated nodes, users and real nodes, and leaves nothing behind.
-func TestACluster(t *testing.T) {
+// TestCluster_RunsAndLeavesNothing checks that a cluster has simulated nodes, users and real nodes, and leaves nothing behind.
+func TestCluster_RunsAndLeavesNothing(t *testing.T) {
 	var c *kubetest.Cluster
 	t.Run("runs", func(t *testing.T) {
 		c = kubetest.Start(t)
@@ -44,7 +44,7 @@ func TestACluster(t *testing.T) {
 		t.Run("a user has the rights of its role", func(t *testing.T) { hasRights(t, c) })
 	})
 	if c == nil {
-		return // nothing was begun
+		return // nothing was started
 	}
 	rest := ""
 	await.True(t, "nothing is left behind", func() bool { rest = left(t, c); return rest == "" }, func() string { return rest })
@@ -134,11 +134,11 @@ func runsPod(t *testing.T, c *kubetest.Cluster) {
 		out, _ := c.Try("get", "events", "--field-selector=reason=Killing")
 		return strings.Contains(out, "shell")
 	})
-	c.Apply(t, strings.NewReplacer("name: shell", "name: last").Replace(shellPod)) // and runs when all ends
+	c.Apply(t, strings.NewReplacer("name: shell", "name: last").Replace(shellPod)) // it runs until the end
 	c.Do(t, "wait", "--for=condition=Ready", within, "pod/last")
 }
 
-// left is what a cluster leaves behind on this machine: its folder, mounts, links, groups of processes, and processes.
+// left returns what a cluster leaves behind on this host: its folder, mounts, links, process groups and processes.
 func left(t *testing.T, c *kubetest.Cluster) string {
 	t.Helper()
 	const script = `ls -d "$DIR" 2>/dev/null; grep -F "$DIR" /proc/mounts; ip -br link | grep "^kn$PORT-"

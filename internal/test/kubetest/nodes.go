@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// Node is a simulated one, whose pods fare as the annotations say that test/kube-stages.yaml names.
+// Node is a simulated node, on which pods behave as their annotations say; see test/kube-stages.yaml.
 type Node struct {
 	Name        string
-	CPU, Memory string // 8 and 32Gi where empty
+	CPU, Memory string // defaults 8 and 32Gi
 	GPUs        int
 	Labels      map[string]string
 	Taints      []string // key=value:Effect
 }
 
-// simulated is the label of nodes whose kubelet is kwok.
+// simulated is the label of nodes with kwok as kubelet.
 const simulated = "kwok.x-k8s.io/node"
 
-// Nodes adds simulated nodes, and waits until they are ready. They go with the test: each that stays says every two
-// seconds that it lives.
+// Nodes adds simulated nodes, and waits until they are ready. They are removed with the test, because each sends a
+// heartbeat every two seconds.
 func (c *Cluster) Nodes(t testing.TB, nodes ...Node) {
 	t.Helper()
 	type object = map[string]any
@@ -65,14 +65,14 @@ func either(a, b string) string {
 	return b
 }
 
-// Silence ends what simulates a node's kubelet: the node is not ready NODEDOWN seconds later, and its pods stay as they
-// are, also when they are deleted.
+// Silence stops the simulation of a node's kubelet: the node is not ready NODEDOWN seconds later, and its pods stay
+// unchanged, even if they are deleted.
 func (c *Cluster) Silence(t testing.TB, node string) {
 	t.Helper()
 	c.Do(t, "label", "node", node, simulated+"-")
 }
 
-// Wake ends the silence of a node.
+// Wake resumes the simulation of a node's kubelet.
 func (c *Cluster) Wake(t testing.TB, node string) {
 	t.Helper()
 	c.Do(t, "label", "node", node, simulated+"=fake")

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// A cluster has 16 ports, of which the first is a multiple of 16: the addresses of its real nodes follow from it.
+// A cluster has 16 ports, the first of which is a multiple of 16: the addresses of its real nodes follow from it.
 const (
 	firstPort = 10000
-	lastPort  = 17984 // above are those of other tests
+	lastPort  = 17984 // higher ports are for other tests
 	portsEach = 16
 )
 
-// takePorts returns the first port of a cluster's in the folder, and its lock: no other test of this machine has these
-// ports until the lock is closed.
+// takePorts returns the first port for the cluster in the folder, and the lock on its ports: no other test on this
+// host has them until the lock is closed.
 func takePorts(dir string) (port int, lock *os.File, err error) {
 	const slots = (lastPort - firstPort) / portsEach
 	for i := range slots {
@@ -38,11 +38,11 @@ func takePorts(dir string) (port int, lock *os.File, err error) {
 	return 0, nil, errors.New("start a cluster: no ports are free")
 }
 
-// take is the lock of that path, or nil where another test holds it.
+// take locks the file at the path; nil: another test holds it.
 func take(path string) *os.File {
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil // of another user
+		return nil // it belongs to another user
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
@@ -51,7 +51,7 @@ func take(path string) *os.File {
 	return lock
 }
 
-// sweep ends the clusters of tests that were killed: their locks name their folders, and nobody holds them.
+// sweep stops the clusters of killed tests: their locks name their folders, and nobody holds them.
 func sweep() (err error) {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "scrimp-kube-*.lock"))
 	for _, path := range locks {

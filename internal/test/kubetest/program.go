@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// Signal sends a signal to a program: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, and of a
-// real node kubelet.NAME and containerd.NAME.
+// Signal sends a signal to a program: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, or
+// kubelet.NAME and containerd.NAME of a real node.
 func (c *Cluster) Signal(t testing.TB, program string, signal syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(c.pid(t, program), signal); err != nil {
@@ -24,7 +24,7 @@ func (c *Cluster) Signal(t testing.TB, program string, signal syscall.Signal) {
 	}
 }
 
-// Kill ends a program at once.
+// Kill kills a program.
 func (c *Cluster) Kill(t testing.TB, program string) {
 	t.Helper()
 	pid := c.pid(t, program)
@@ -32,8 +32,8 @@ func (c *Cluster) Kill(t testing.TB, program string) {
 	await.True(t, program+" ends", func() bool { return ended(pid) })
 }
 
-// Begin begins a program that was killed again, as it was. It does not wait until it is ready. Where the port of the
-// one before is not free yet, as its threads end one by one, it is begun once more.
+// Begin restarts a killed program without waiting until it is ready. If its port is not free yet, because the
+// threads of the old process end one by one, it retries.
 func (c *Cluster) Begin(t testing.TB, program string) {
 	t.Helper()
 	for range 20 {
@@ -53,7 +53,7 @@ func (c *Cluster) Begin(t testing.TB, program string) {
 	t.Fatalf("%s ends as soon as it is begun", program)
 }
 
-// ended reports whether a process has.
+// ended reports whether a process has ended.
 func ended(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
@@ -72,7 +72,7 @@ func (c *Cluster) pid(t testing.TB, program string) int {
 	return pid
 }
 
-// Evict asks the API server to evict a pod, as drains and autoscalers do. One that is gone needs none.
+// Evict asks the API server to evict a pod, as drains and autoscalers do. A missing pod is no error.
 func (c *Cluster) Evict(t testing.TB, namespace, pod string) {
 	t.Helper()
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, pod)

@@ -11,16 +11,16 @@ import (
 	"scrimp/internal/test/image"
 )
 
-// RealNode is a machine of its own in namespaces of this one, with containerd and a kubelet.
+// RealNode is a node in namespaces of this host, with containerd and a kubelet.
 type RealNode struct {
 	Name string
-	Host string // address by which its pods reach this machine
+	Host string // address of this host for its pods
 	c    *Cluster
 	env  []string
 }
 
-// RealNode adds a real node with labels like a=b, and waits until it is ready. It has the images that were imported.
-// Where it cannot be made the test is skipped.
+// RealNode adds a real node with labels like a=b, and waits until it is ready. It has the imported images. It skips
+// the test if real nodes are not possible.
 func (c *Cluster) RealNode(t testing.TB, name string, labels ...string) *RealNode {
 	t.Helper()
 	n := Node{Name: name, Labels: map[string]string{}}
@@ -31,7 +31,7 @@ func (c *Cluster) RealNode(t testing.TB, name string, labels ...string) *RealNod
 	return c.Real(t, n)
 }
 
-// Real adds a real node. Its processors and memory are those of this machine, and behind its GPUs are no devices.
+// Real adds a real node. It has the processors and memory of this host; its GPUs have no devices.
 func (c *Cluster) Real(t testing.TB, n Node) *RealNode {
 	t.Helper()
 	if why := unreal(); why != "" {
@@ -69,7 +69,7 @@ func (c *Cluster) Real(t testing.TB, n Node) *RealNode {
 	return r
 }
 
-// unreal is why no node can be real here.
+// unreal returns why real nodes are not possible here; "": they are.
 func unreal() string {
 	if os.Geteuid() != 0 {
 		return "not root"
@@ -88,8 +88,8 @@ func unreal() string {
 	return ""
 }
 
-// Import imports images into all real nodes, and into those that are added later. A pod that names one must have the
-// pull policy IfNotPresent or Never, as there is no registry.
+// Import imports images into all present and later real nodes. A pod with one must have the pull policy IfNotPresent
+// or Never, because there is no registry.
 func (c *Cluster) Import(t testing.TB, images ...image.Image) {
 	t.Helper()
 	for _, m := range images {
@@ -104,22 +104,22 @@ func (c *Cluster) Import(t testing.TB, images ...image.Image) {
 	}
 }
 
-// Enter runs a command on the node, like ps or ctr.
+// Enter runs a command on the node, such as ps or ctr.
 func (r *RealNode) Enter(t testing.TB, command ...string) string {
 	t.Helper()
 	return r.do(t, "-enter", command...)
 }
 
-// Cut takes the node off the network, pods and all; what runs there goes on.
+// Cut takes the node with its pods off the network; its processes continue.
 func (r *RealNode) Cut(t testing.TB) { t.Helper(); r.do(t, "-cut") }
 
-// Join puts it back.
+// Join reconnects it.
 func (r *RealNode) Join(t testing.TB) { t.Helper(); r.do(t, "-join") }
 
-// PowerOff ends the node and all that runs there at once. Its Node stays, and is soon not ready.
+// PowerOff kills the node and everything on it. Its Node object stays and soon is not ready.
 func (r *RealNode) PowerOff(t testing.TB) { t.Helper(); r.do(t, "-down") }
 
-// PowerOn begins it again, with its disk as it was.
+// PowerOn starts it again with its disk unchanged.
 func (r *RealNode) PowerOn(t testing.TB) { t.Helper(); r.do(t, "") }
 
 func (r *RealNode) do(t testing.TB, verb string, args ...string) string {

@@ -1,5 +1,5 @@
-// Package pgtest starts a real PostgreSQL for a test: its own folder, its own
-// unix socket, gone when the test ends.
+// Package pgtest starts a real PostgreSQL for a test, with a folder and a unix socket of its own, until the test
+// ends.
 package pgtest
 
 import (
@@ -22,21 +22,20 @@ import (
 
 // Cluster is a running PostgreSQL server.
 type Cluster struct {
-	dir   string // data/, the socket, mounted disks
-	bin   string // folder of initdb and postgres; "" where they are on the path
+	dir   string // contains data/, the socket and mounted disks
+	bin   string // folder of initdb and postgres; "": on the PATH
 	owner *syscall.Credential
 	names int
-	fsync string // on, or off
-	where string // address of this machine at which it listens besides its socket; "": none
+	fsync string // on or off
+	where string // address of this host to listen on besides the socket; "": none
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
-	log []string // what the server said last
+	log []string // the server's last output
 }
 
-// Start makes a cluster and runs it until the test ends. For a test it syncs nothing, which only a crash of the whole
-// machine would show; for a benchmark it does. Where the programs are
-// missing the test is skipped.
+// Start runs a cluster until the test ends. For a test it does not sync, since only a crash of the host would show
+// that; for a benchmark it does. It skips the test if the programs are missing.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	bin, ok := programs()
@@ -70,7 +69,7 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// PID is the server's process; those that serve its clients are its children.
+// PID returns the server's process; those for its clients are its children.
 func (c *Cluster) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +79,7 @@ func (c *Cluster) PID() int {
 	return c.cmd.Process.Pid
 }
 
-// programs finds the server's programs: on the path, or where Debian puts them.
+// programs finds the server's programs: on the PATH, or where Debian installs them.
 func programs() (bin string, ok bool) {
 	if _, err := exec.LookPath("initdb"); err == nil {
 		if _, err := exec.LookPath("postgres"); err == nil {
@@ -110,7 +109,7 @@ func servant() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// missing skips a test for want of a component.
+// missing skips a test because of a missing component.
 func missing(t testing.TB, name string) {
 	t.Helper()
 	t.Skip(name + " is not installed; .ci/run installs it")
@@ -122,20 +121,20 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.dir
-	// settings of somebody's own database
+	// remove settings for the developer's own database
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
 	cmd.Env = append(cmd.Env, "LC_ALL=C")
-	// it does not outlive a test that is killed
+	// it ends with the test process, even if that is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Pdeathsig: syscall.SIGQUIT}
 	return cmd
 }
 
-// Run starts the server, again after Kill, and returns when it takes connections.
+// Run starts the server, again after Kill, and returns when it accepts connections.
 func (c *Cluster) Run(t testing.TB) {
 	t.Helper()
 	cmd := c.command("postgres", "-D", filepath.Join(c.dir, "data"), "-k", c.dir, "-c",
 		"listen_addresses="+c.where, "-c", "max_connections=200",
-		"-c", "fsync="+c.fsync, "-c", "synchronous_commit=off") // a store asks for durable commits itself
+		"-c", "fsync="+c.fsync, "-c", "synchronous_commit=off") // the store requests durable commits itself
 	said, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +165,7 @@ func (c *Cluster) Run(t testing.TB) {
 	}
 }
 
-// Listen starts the server again so that a network reaches it at an address of this machine, without a password.
+// Listen restarts the server so that a network can reach it at an address of this host, without a password.
 func (c *Cluster) Listen(t testing.TB, address, network string) {
 	t.Helper()
 	c.Kill(t)
@@ -190,7 +189,7 @@ func (c *Cluster) note(line string) {
 	}
 }
 
-// Kill stops the server at once, as a crash of its process does.
+// Kill stops the server at once, as if its process crashed.
 func (c *Cluster) Kill(t testing.TB) {
 	t.Helper()
 	c.mu.Lock()
@@ -200,14 +199,14 @@ func (c *Cluster) Kill(t testing.TB) {
 	if cmd == nil {
 		return
 	}
-	// "immediate": its children go too, nothing is written any more
+	// "immediate": its children end, too, and nothing more is written
 	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Error(err)
 	}
 	_ = cmd.Wait() // it was killed
 }
 
-// Signal sends a signal to the server's main process alone.
+// Signal sends a signal to the server's main process only.
 func (c *Cluster) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	c.mu.Lock()
@@ -217,10 +216,10 @@ func (c *Cluster) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Socket is the server's unix socket.
+// Socket returns the server's unix socket.
 func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
 
-// Database makes an empty database and returns its address.
+// Database creates an empty database and returns its address.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
 	return c.database(t, "")
@@ -238,16 +237,16 @@ func (c *Cluster) database(t testing.TB, with string) string {
 	return c.Address(name)
 }
 
-// Address is that of a database.
+// Address returns the address of a database.
 func (c *Cluster) Address(name string) string { return Address(name, c.dir) }
 
-// Address is that of a database of the server whose socket is in a folder.
+// Address returns the address of a database on the server with its socket in a folder.
 func Address(name, folder string) string {
 	return "postgres://postgres@/" + name + "?host=" + url.QueryEscape(folder)
 }
 
-// SmallDatabase makes an empty database on a disk of its own with room for
-// about the given bytes more. It needs the right to mount.
+// SmallDatabase creates an empty database on a disk of its own with room for about the given bytes. It needs the
+// right to mount.
 func (c *Cluster) SmallDatabase(t testing.TB, bytes int64) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(c.dir, "disk-")
@@ -284,7 +283,7 @@ func (c *Cluster) SmallDatabase(t testing.TB, bytes int64) string {
 	return address
 }
 
-// Query runs statements in one transaction and returns their rows: a line each, columns parted by "|".
+// Query runs statements in one transaction and returns their rows: one per line, with columns separated by "|".
 func (c *Cluster) Query(address, text string) (string, error) {
 	rows, err := query(address, text)
 	if err != nil {

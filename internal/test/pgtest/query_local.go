@@ -4,5 +4,5 @@ package pgtest
 
 import "errors"
 
-// query fails: a program that is built for one machine speaks to no PostgreSQL.
+// query fails: a build for one host has no PostgreSQL client.
 func query(string, string) ([]string, error) { return nil, errors.New("built without PostgreSQL") }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Reserve returns a port on which nobody listens and which the kernel gives to nobody else until the test ends. A
-// program that sets SO_REUSEADDR, as every listener of Go does, can still listen on it: a bound socket that does not
-// listen allows that.
+// Reserve returns a port without a listener that the kernel gives to nobody else until the test ends. A program that
+// sets SO_REUSEADDR, as every Go listener does, can still listen on it: a bound socket that does not listen allows
+// that.
 func Reserve(t testing.TB) int {
 	t.Helper()
 	syscall.ForkLock.RLock() // no child inherits the socket

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestReserve_KeepsThePortForWhoKnowsIt(t *testing.T) {
+func TestReserve_KeepsThePort(t *testing.T) {
 	reserved := Reserve(t)
 	for range 1000 { // the kernel gives it to nobody
 		l, err := net.Listen("tcp", "127.0.0.1:0")

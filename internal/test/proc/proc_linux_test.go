@@ -35,7 +35,7 @@ func TestStart_KillsTheWholeGroupWhenTheTestEnds(t *testing.T) {
 	}, func() string { return fmt.Sprint("process ", child) })
 }
 
-// stateOf returns the state of a process as /proc tells it; ok is false where there is no such process.
+// stateOf returns the state of a process in the notation of /proc; ok is false if there is no such process.
 func stateOf(pid int) (state string, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package slurmtest starts real Slurm clusters for tests, all of them on this machine.
+// Package slurmtest starts real Slurm clusters on this host for tests.
 package slurmtest
 
 import (
@@ -17,14 +17,14 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// Cluster is one, in a folder of its own.
+// Cluster is a cluster in a folder of its own.
 type Cluster struct {
 	Dir  string
-	Port int // of the controller; those of the nodes, and of slurmrestd by TCP, follow
+	Port int // of the controller; those of the nodes and of slurmrestd over TCP follow
 }
 
-// Start starts a cluster, with what test/slurm-up.sh reads of the environment, and stops it when the test ends. Where
-// Slurm is not installed the test is skipped.
+// Start starts a cluster, with what test/slurm-up.sh reads from the environment, and stops it when the test ends. It
+// skips the test if Slurm is not installed.
 func Start(t testing.TB, env ...string) *Cluster {
 	t.Helper()
 	c := New(t, env...)
@@ -32,12 +32,12 @@ func Start(t testing.TB, env ...string) *Cluster {
 	return c
 }
 
-// New starts a cluster as Start does, and leaves it to the caller to stop it.
+// New starts a cluster like Start; the caller stops it.
 func New(t testing.TB, env ...string) *Cluster {
 	t.Helper()
 	needs(t)
 	for try := 1; ; try++ {
-		dir, err := os.MkdirTemp("", "sl") // short: the path of a socket is
+		dir, err := os.MkdirTemp("", "sl") // short, because paths of sockets must be
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func New(t testing.TB, env ...string) *Cluster {
 	}
 }
 
-// Stop ends the cluster and removes its folder. It logs what the daemons said where the test has failed.
+// Stop stops the cluster and removes its folder. If the test has failed, it logs the daemons' output.
 func (c *Cluster) Stop(t testing.TB) {
 	t.Helper()
 	logs := c.logs()
@@ -64,13 +64,13 @@ func (c *Cluster) Stop(t testing.TB) {
 	}
 }
 
-// End ends the cluster and removes its folder.
+// End stops the cluster and removes its folder.
 func (c *Cluster) End() {
-	_, _ = c.script("slurm-down.sh") // it ends whatever it finds
+	_, _ = c.script("slurm-down.sh") // it stops whatever it finds
 	_ = os.RemoveAll(c.Dir)
 }
 
-// needs skips a test where Slurm is not installed.
+// needs skips a test if Slurm is not installed.
 func needs(t testing.TB) {
 	t.Helper()
 	for _, c := range []string{"slurmctld", "slurmd", "sbatch", "munged"} {
@@ -84,7 +84,7 @@ func needs(t testing.TB) {
 	}
 }
 
-// logs returns the end of what each daemon has logged.
+// logs returns the end of each daemon's log.
 func (c *Cluster) logs() string {
 	var b strings.Builder
 	paths, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*"))
@@ -99,12 +99,12 @@ func (c *Cluster) logs() string {
 	return b.String()
 }
 
-// ports is how many ports in a row a cluster has.
+// ports is the number of consecutive ports of a cluster.
 const ports = 9
 
-// freePorts returns the first of n ports in a row that nobody listens on. Slurm takes no open listener, so another
-// program may take one of them before Slurm does: then New starts the cluster again. They lie below the kernel's
-// ephemeral ports, from which connections of Slurm's own commands would take some.
+// freePorts returns the first of n consecutive ports without a listener. Slurm accepts no open listener, so another
+// program may take one of them first: then New retries. They are below the kernel's ephemeral ports, some of which
+// connections of Slurm's own commands would take.
 func freePorts(t testing.TB, n int) int {
 	t.Helper()
 	for range 1000 {
@@ -135,13 +135,13 @@ func allFree(t testing.TB, first, n int) bool {
 }
 
 func (c *Cluster) script(name string, env ...string) (string, error) {
-	cmd := exec.Command(filepath.Join(testbin.Root(), "test", name), c.Dir) //nolint:noctx // the end of the test ends it
+	cmd := exec.Command(filepath.Join(testbin.Root(), "test", name), c.Dir) //nolint:noctx // it ends with the test
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// Conf is the cluster's configuration.
+// Conf returns the path of the cluster's configuration.
 func (c *Cluster) Conf() string { return filepath.Join(c.Dir, "etc", "slurm.conf") }
 
 // Do runs a command of Slurm.
@@ -154,7 +154,7 @@ func (c *Cluster) Do(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// Try runs a command of Slurm that may fail. Times are written in seconds since 1970.
+// Try runs a command of Slurm and returns its error. Times in its output are seconds since 1970.
 func (c *Cluster) Try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package sshtest makes machines that are reached by a real sshd: network namespaces of this one.
+// Package sshtest makes machines with a real sshd: network namespaces of this host.
 package sshtest
 
 import (
@@ -24,11 +24,11 @@ type Machines struct {
 	Config string // file for ssh -F
 	dir    string
 	n, net int
-	lock   *os.File // of the net, while it is ours
+	lock   *os.File // on the net, while we hold it
 }
 
-// Start makes n machines with addresses 10.NET.K.2, until the test ends. NET is the number given, or one above it
-// where others have that. Where what they need is not installed the test is skipped.
+// Start makes n machines with addresses 10.NET.K.2, until the test ends. NET is the given number, or a higher one if
+// others use that. It skips the test if something is not installed.
 func Start(t testing.TB, n, net int) *Machines {
 	t.Helper()
 	if why := missing(); why != "" {
@@ -42,7 +42,7 @@ func Start(t testing.TB, n, net int) *Machines {
 	return m
 }
 
-// missing says what machines need and is not there; "": all is.
+// missing returns what machines need but is not installed; "": nothing.
 func missing() string {
 	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
 		return "network namespaces need root on Linux: here they are not installed"
@@ -70,7 +70,7 @@ func start(n, net int) (*Machines, error) {
 			return nil, errors.New("no net is free")
 		}
 	}
-	_, _ = m.script("ssh-down.sh") // of a test that was killed
+	_, _ = m.script("ssh-down.sh") // left by a killed test
 	if out, err := m.script("ssh-up.sh"); err != nil {
 		m.Stop()
 		return nil, fmt.Errorf("ssh-up.sh: %w: %s", err, out)
@@ -78,10 +78,10 @@ func start(n, net int) (*Machines, error) {
 	return m, nil
 }
 
-// apart is how many nets lie between one that is taken and the next that is tried: those between are other tests'.
+// apart is the distance from a net in use to the next one to try: those in between belong to other tests.
 const apart = 10
 
-// take makes the net ours where no other process has it: neither its lock, nor machines that run there.
+// take locks the net unless another process has it, by a lock or by running machines.
 func (m *Machines) take() bool {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("scrimp-ssh-net-%d.lock", m.net)),
 		os.O_CREATE|os.O_RDWR, 0o600)
@@ -91,7 +91,7 @@ func (m *Machines) take() bool {
 	free := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 	for k := 1; k <= 9 && free; k++ {
 		pids, err := exec.Command("ip", "netns", "pids", m.space(k)).Output()
-		free = err != nil || len(pids) == 0 // what is left of a test that was killed runs nothing
+		free = err != nil || len(pids) == 0 // leftovers of a killed test run nothing
 	}
 	if !free {
 		_ = f.Close()
@@ -107,20 +107,20 @@ func (m *Machines) script(name string) (string, error) {
 	return string(out), err
 }
 
-// Stop ends all machines and what runs there.
+// Stop stops all machines and their processes.
 func (m *Machines) Stop() {
 	_, _ = m.script("ssh-down.sh")
 	_ = os.RemoveAll(m.dir)
 	_ = m.lock.Close()
 }
 
-// Address is that of a machine.
+// Address returns the address of a machine.
 func (m *Machines) Address(k int) string { return fmt.Sprintf("10.%d.%d.2", m.net, k) }
 
-// Cut pulls the cable of a machine, Restore puts it back.
+// Cut disconnects a machine's network, Restore reconnects it.
 func (m *Machines) Cut(t testing.TB, k int) { m.link(t, k, "down") }
 
-// Restore puts a cable back.
+// Restore reconnects a machine's network.
 func (m *Machines) Restore(t testing.TB, k int) { m.link(t, k, "up") }
 
 func (m *Machines) link(t testing.TB, k int, state string) {
@@ -130,7 +130,7 @@ func (m *Machines) link(t testing.TB, k int, state string) {
 	}
 }
 
-// Pids are the processes of a machine.
+// Pids returns the processes of a machine.
 func (m *Machines) Pids(t testing.TB, k int) (list []int) {
 	t.Helper()
 	out, err := exec.Command("ip", "netns", "pids", m.space(k)).Output()
@@ -149,8 +149,8 @@ func (m *Machines) Pids(t testing.TB, k int) (list []int) {
 
 func (m *Machines) space(k int) string { return fmt.Sprintf("s%d-%d", m.net, k) }
 
-// Off ends every process of a machine at once, as when its power fails; On starts its sshd again. When Off returns,
-// no process of the machine holds a port any more.
+// Off kills every process of a machine, as a power failure does; On starts its sshd again. When Off returns, no
+// process of the machine holds a port any more.
 func (m *Machines) Off(t testing.TB, k int) {
 	t.Helper()
 	var left []int
@@ -163,7 +163,7 @@ func (m *Machines) Off(t testing.TB, k int) {
 	}, func() string { return fmt.Sprint("processes ", left) })
 }
 
-// EndSSHD ends the process of a machine that takes connections. Those that are there go on.
+// EndSSHD kills the sshd process that accepts connections. Established ones continue.
 func (m *Machines) EndSSHD(t testing.TB, k int) {
 	t.Helper()
 	text, err := os.ReadFile(m.pidFile(k))
@@ -183,7 +183,7 @@ func (m *Machines) On(t testing.TB, k int) {
 	m.begin(t, k, "")
 }
 
-// Reboot ends every process of a machine and starts it as another boot of the computer.
+// Reboot kills every process of a machine and starts it with another boot ID.
 func (m *Machines) Reboot(t testing.TB, k int) {
 	t.Helper()
 	m.Off(t, k)
@@ -206,7 +206,7 @@ func (m *Machines) Reboot(t testing.TB, k int) {
 
 var booted = regexp.MustCompile(`(?m)^btime \d+$`)
 
-// Small ends every process of a machine and starts it with a disk of its own of that size at a folder.
+// Small kills every process of a machine and starts it with a disk of the given size at a folder.
 func (m *Machines) Small(t testing.TB, k int, folder, size string) {
 	t.Helper()
 	m.Off(t, k)
@@ -220,12 +220,12 @@ func (m *Machines) Run(t testing.TB, k int, command string) (string, error) {
 	return string(out), err
 }
 
-// begin starts sshd on a machine, in a view of the file system of its own that before changes.
+// begin starts sshd on a machine, in a mount namespace that the script before changes.
 func (m *Machines) begin(t testing.TB, k int, before string) {
 	t.Helper()
 	conf, log := filepath.Join(m.dir, fmt.Sprintf("sshd%d.conf", k)), filepath.Join(m.dir, fmt.Sprintf("sshd%d.log", k))
 	_ = os.Remove(m.pidFile(k))
-	// What was killed a moment ago may still hold the port, and sshd ends in the background then.
+	// A process killed a moment ago may still hold the port; then sshd exits in the background.
 	script := fmt.Sprintf("%sfor try in $(seq 180); do /usr/sbin/sshd -f %s -E %[3]s || break; "+
 		"for look in $(seq 50); do [ -s %[4]s ] && exit; sleep 0.02; done; done; tail -n 3 %[3]s; exit 1",
 		before, conf, log, m.pidFile(k))
@@ -236,10 +236,10 @@ func (m *Machines) begin(t testing.TB, k int, before string) {
 
 func (m *Machines) pidFile(k int) string { return filepath.Join(m.dir, fmt.Sprintf("sshd%d.pid", k)) }
 
-// Revoke takes the key away that opens the machines; Allow gives it back.
+// Revoke removes the key of the machines; Allow restores it.
 func (m *Machines) Revoke(t testing.TB) { m.authorized(t, "") }
 
-// Allow gives the key back.
+// Allow restores the key.
 func (m *Machines) Allow(t testing.TB) {
 	key, err := os.ReadFile(filepath.Join(m.dir, "key.pub"))
 	if err != nil {

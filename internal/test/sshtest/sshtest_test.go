@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A machine comes on though what was killed on it still holds the port for a moment.
-func TestAMachineComesOnWhileItsPortIsHeld(t *testing.T) {
+// A machine starts although a process killed on it still holds the port for a moment.
+func TestOn_WaitsForAPortStillHeld(t *testing.T) {
 	lane.Component(t, "ssh")
 	m := Start(t, 1, 88)
 	m.Off(t, 1)

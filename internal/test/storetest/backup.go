@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// live appends, prints, notes and takes snapshots until it is told to stop.
+// live appends, prints, notes and takes snapshots until stop is called.
 func live(t testing.TB, s store.Store, w *Writer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var owned sync.WaitGroup
@@ -53,7 +53,7 @@ func step(s store.Store, w *Writer, round int) error {
 	)
 }
 
-// filled returns a store at rest that holds some of everything.
+// filled returns a store with some of everything, at rest.
 func filled(t testing.TB, b Backend) store.Store {
 	t.Helper()
 	s := b.fresh(t)
@@ -116,13 +116,13 @@ func backedUp(t *testing.T, b Backend) {
 		if !ok || snap.Seq > sum.End || snap.Version != 4 || !strings.HasPrefix(string(snap.State), `"after round`) {
 			t.Errorf("the snapshot of the restored: %v, at %d of %d, %q", ok, snap.Seq, sum.End, snap.State)
 		}
-		must(t, to.Append(t.Context(), w.Make(10))) // life goes on
+		must(t, to.Append(t.Context(), w.Make(10))) // the log goes on
 		Verify(t, to)
 		last = sum.End
 	}
 }
 
-// torn gives the first bytes of a file and then breaks.
+// torn returns the first bytes of a file and then fails.
 func torn(file []byte, n int) io.Reader {
 	return io.MultiReader(bytes.NewReader(file[:n]), brokenPipe{})
 }

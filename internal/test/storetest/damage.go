@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// fold is a plain machine: its state is the hash of all events in order.
+// fold is a minimal machine: its state is the hash of all events in order.
 func fold(state []byte, list []Record) []byte {
 	for _, r := range list {
 		sum := sha256.Sum256(append(slices.Clone(state), text(r)...))
@@ -103,7 +103,7 @@ func snapshotTorn(t *testing.T, b Backend) {
 	s := b.open(t, place)
 	must(t, s.Append(t.Context(), new(Writer).Make(9)))
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 4, Version: 1, State: []byte(`"whole"`)}))
-	for part := range 3 { // as a crash before the last step leaves it
+	for part := range 3 { // as after a crash before the last step
 		must(t, b.Exec(t, place, fmt.Sprintf("INSERT INTO snapshot_part (seq, part, bytes) VALUES (8, %d, CAST('torn' "+
 			"AS %s))", part, b.blob())))
 	}
@@ -137,7 +137,7 @@ func appendOnly(t *testing.T, b Backend) {
 	Same(t, all(t, s), want)
 }
 
-// damaged takes the guards away, as one who has the database in hand can.
+// damaged changes the database directly, bypassing its guards.
 func damaged(t *testing.T, b Backend) {
 	for name, sql := range map[string]string{
 		"an amount changed":  "UPDATE posting SET " + b.more() + " WHERE event = 5",
@@ -178,7 +178,7 @@ func (b Backend) blob() string {
 	return "BLOB"
 }
 
-// more makes an amount larger by the least there is.
+// more returns SQL that increases an amount by the smallest unit.
 func (b Backend) more() string {
 	if b.Name == "postgres" {
 		return "amount = amount + 0.000000000001"
@@ -200,36 +200,8 @@ func logs(t *testing.T, b Backend) {
 	for i := range whole {
 		whole[i] = byte(rng.Uint32())
 	}
-	end := int64(0)
-	for end < int64(len(whole)) { // chunks that overlap, come twice, or leave a hole
-		at := max(0, end+int64(rng.IntN(3000)-2000))
-		chunk := whole[min(at, int64(len(whole))):min(at+int64(rng.IntN(4000)), int64(len(whole)))]
-		got, err := s.AppendLog(t.Context(), "j-1.2", at, chunk)
-		must(t, err)
-		want := end
-		if at <= end {
-			want = max(end, at+int64(len(chunk)))
-		}
-		if got != want {
-			t.Fatalf("%d bytes at %d onto %d: the end is %d, want %d", len(chunk), at, end, got, want)
-		}
-		end = want
-		has, err := s.LogEnd(t.Context(), "j-1.2")
-		must(t, err)
-		if has != end {
-			t.Fatalf("the log's end is told as %d, want %d", has, end)
-		}
-	}
-	var got []byte
-	for {
-		part, err := s.ReadLog(t.Context(), "j-1.2", int64(len(got)), 1+rng.IntN(5000))
-		must(t, err)
-		if len(part) == 0 {
-			break
-		}
-		got = append(got, part...)
-	}
-	if !bytes.Equal(got, whole) {
+	sendInPieces(t, s, rng, whole)
+	if got := readInPieces(t, s, rng); !bytes.Equal(got, whole) {
 		t.Error("what is read is not what was sent")
 	}
 	timed(t, s, begun)
@@ -247,6 +219,51 @@ func logs(t *testing.T, b Backend) {
 			t.Errorf("output of %q was read", bad)
 		}
 	}
+	manyLogs(t, s)
+}
+
+// sendInPieces appends whole to the output of j-1.2 in chunks that overlap, come twice or leave a hole, and checks
+// after each chunk where the store says that the output ends.
+func sendInPieces(t *testing.T, s store.Store, rng *rand.Rand, whole []byte) {
+	t.Helper()
+	end := int64(0)
+	for end < int64(len(whole)) {
+		at := max(0, end+int64(rng.IntN(3000)-2000))
+		chunk := whole[min(at, int64(len(whole))):min(at+int64(rng.IntN(4000)), int64(len(whole)))]
+		got, err := s.AppendLog(t.Context(), "j-1.2", at, chunk)
+		must(t, err)
+		want := end
+		if at <= end {
+			want = max(end, at+int64(len(chunk)))
+		}
+		if got != want {
+			t.Fatalf("%d bytes at %d onto %d: the end is %d, want %d", len(chunk), at, end, got, want)
+		}
+		end = want
+		has, err := s.LogEnd(t.Context(), "j-1.2")
+		must(t, err)
+		if has != end {
+			t.Fatalf("the store says that the log ends at %d, want %d", has, end)
+		}
+	}
+}
+
+// readInPieces reads the output of j-1.2 from its beginning to its end in parts of random length.
+func readInPieces(t *testing.T, s store.Store, rng *rand.Rand) (got []byte) {
+	t.Helper()
+	for {
+		part, err := s.ReadLog(t.Context(), "j-1.2", int64(len(got)), 1+rng.IntN(5000))
+		must(t, err)
+		if len(part) == 0 {
+			return got
+		}
+		got = append(got, part...)
+	}
+}
+
+// manyLogs checks that the ranks of a job have outputs of their own, and that the store lists all outputs in order.
+func manyLogs(t *testing.T, s store.Store) {
+	t.Helper()
 	_, err := s.AppendLog(t.Context(), "a", 0, []byte("x"))
 	must(t, err)
 	for node := range 12 {
@@ -267,8 +284,7 @@ func logs(t *testing.T, b Backend) {
 	}
 }
 
-// FullDisk holds a backend to what it says of a full disk: a clear error, and what was there stays. It needs the right
-// to mount.
+// FullDisk checks that a full disk gives a clear error and existing data stays. It needs the right to mount.
 func FullDisk(t *testing.T, b Backend) {
 	place := b.Full(t, 6<<20)
 	s := b.open(t, place)
@@ -293,14 +309,14 @@ func FullDisk(t *testing.T, b Backend) {
 		t.Errorf("a full disk says %q", err)
 	}
 	t.Logf("as a user reads it: %v", err)
-	Same(t, all(t, s), kept) // reads go on
+	Same(t, all(t, s), kept) // reads continue
 	must(t, s.Close())
 	s = b.open(t, place)
 	Same(t, all(t, s), kept)
 	Verify(t, s)
 }
 
-// random is text that does not compress.
+// random returns incompressible text.
 func random(n int) string {
 	rng := rand.New(rand.NewPCG(9, 9))
 	b := make([]byte, n)
@@ -312,7 +328,7 @@ func random(n int) string {
 
 func older(t *testing.T, b Backend) {
 	place := b.Old(t)
-	for range 2 { // the first leaves it as it was
+	for range 2 { // the first leaves it unchanged
 		s, err := b.Open(t.Context(), place)
 		if err == nil {
 			_ = s.Close()
@@ -340,7 +356,7 @@ func newer(t *testing.T, b Backend) {
 	}
 }
 
-// timed holds the times of an output that was sent since it was begun.
+// timed checks the times of an output that was sent since begun.
 func timed(t *testing.T, s store.Store, begun time.Time) {
 	t.Helper()
 	times, err := s.LogTimes(t.Context(), "j-1.2", 0)

@@ -16,11 +16,11 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// childVariable names the place that a child process appends to.
+// childVariable names the place to which a child process appends.
 const childVariable = "SCRIMP_STORETEST_CHILD"
 
-// Main is what a TestMain calls: in the child process of the kill -9 test it
-// appends until it is killed; otherwise it runs the tests.
+// Main must be called by TestMain: in the child process of the kill -9 test it appends until it is killed; otherwise
+// it runs the tests.
 func Main(m *testing.M, backends ...Backend) int {
 	name, place, ok := strings.Cut(os.Getenv(childVariable), " ")
 	if !ok {
@@ -34,8 +34,8 @@ func Main(m *testing.M, backends ...Backend) int {
 	return 1
 }
 
-// child continues the log and says of each batch when it is durable. Some are followed
-// by a snapshot, and by dropping what it makes unneeded.
+// child continues the log and reports each batch once it is durable. After some it takes a snapshot, and drops what
+// that makes unneeded.
 func child(b Backend, place string) error {
 	ctx := context.Background()
 	s, err := b.Open(ctx, place)
@@ -79,7 +79,7 @@ func locked(t *testing.T, b Backend) {
 		t.Fatalf("a second server: %v; want ErrLocked with the process that has it", err)
 	}
 	t.Logf("as a user reads it: %v", err)
-	must(t, s.Append(t.Context(), new(Writer).Make(3))) // the first is not hurt
+	must(t, s.Append(t.Context(), new(Writer).Make(3))) // the first store is unharmed
 	must(t, s.Close())
 	b.open(t, place)
 }
@@ -90,7 +90,7 @@ func killed(t *testing.T, b Backend) {
 	acked := uint64(0)
 	for round := range lane.Pick(2, 4) {
 		acked = max(acked, runChild(t, b, place, acked+uint64(100+37*round)))
-		s := b.open(t, place) // the dead hold no lock
+		s := b.open(t, place) // dead processes hold no lock
 		got := all(t, s)
 		end, err := s.End(t.Context())
 		must(t, err)
@@ -110,8 +110,8 @@ func killed(t *testing.T, b Backend) {
 	}
 }
 
-// runChild starts a child that appends, kills it -9 once it has acknowledged
-// record until, and returns the last that it did.
+// runChild starts a child that appends, kills it with -9 once it has acknowledged record until, and returns the last
+// acknowledged record.
 func runChild(t *testing.T, b Backend, place string, until uint64) (acked uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -127,7 +127,7 @@ func runChild(t *testing.T, b Backend, place string, until uint64) (acked uint64
 			t.Fatalf("the child says %q", lines.Text())
 		}
 		if acked = n; acked >= until {
-			_ = cmd.Process.Kill() // and read on: what it said before it died counts
+			_ = cmd.Process.Kill() // and read on: acknowledgements before its death count
 		}
 	}
 	_ = p.Wait() // it was killed

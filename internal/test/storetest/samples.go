@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/store/backup"
 )
 
-// without leaves out of want the samples up to dropped that are not in got.
+// without removes from want the samples up to dropped that are not in got.
 func without(want, got []Record, dropped uint64) (list []Record) {
 	there := map[uint64]bool{}
 	for _, r := range got {
@@ -26,17 +26,17 @@ func without(want, got []Record, dropped uint64) (list []Record) {
 	return list
 }
 
-// dropped is a log from which samples up to a number were dropped; the last record stays.
+// dropped returns a log without its samples up to a number; the last record stays.
 func dropped(list []Record, upTo uint64) []Record {
 	last := list[len(list)-1].Seq
 	return slices.DeleteFunc(slices.Clone(list), func(r Record) bool { return r.Sample && r.Seq <= upTo && r.Seq != last })
 }
 
-// chained reads the log with a chain that knows up to where samples may be missing.
+// chained reads the log with a chain that allows missing samples up to upTo.
 func chained(t testing.TB, s store.Store, after, upTo uint64) error {
 	t.Helper()
 	c := store.Chain{After: after, Dropped: upTo}
-	for limit := 5; ; limit += limit / 2 { // pages that grow
+	for limit := 5; ; limit += limit / 2 { // pages of growing size
 		page, err := s.Records(t.Context(), c.After, limit)
 		must(t, err)
 		if len(page) == 0 {
@@ -59,7 +59,7 @@ func whole(t testing.TB, s store.Store, upTo uint64) {
 	}
 }
 
-// snapshots saves one of each event.
+// snapshots saves a snapshot for each event.
 func snapshots(t testing.TB, s store.Store, seqs ...uint64) {
 	t.Helper()
 	for _, seq := range seqs {
@@ -91,7 +91,7 @@ func samplesMerged(t *testing.T, b Backend) {
 	}
 	Same(t, all(t, s), want)
 	whole(t, s, 0)
-	for after := range uint64(61) { // wherever a page begins and ends
+	for after := range uint64(61) { // wherever a page starts and ends
 		for _, limit := range []int{1, 2, 7} {
 			page, err := s.Records(t.Context(), after, limit)
 			must(t, err)
@@ -121,7 +121,7 @@ func samplesDropped(t *testing.T, b Backend) {
 		}
 		Same(t, all(t, s), want)
 	}
-	refused(1) // a replay of the log is the only way to its state
+	refused(1) // only a replay of the log gives its state
 	snapshots(t, s, 20, 40)
 	refused(21) // the older one needs it
 	refused(60)
@@ -130,7 +130,7 @@ func samplesDropped(t *testing.T, b Backend) {
 	drop(t, s, 20, 0)
 	want = dropped(want, 20)
 	refused(21)
-	snapshots(t, s, 50) // now 40 is the older
+	snapshots(t, s, 50) // now 40 is the older one
 	drop(t, s, 40, 4)
 	want = dropped(want, 40)
 	refused(41)
@@ -166,7 +166,7 @@ func lastStays(t *testing.T, b Backend) {
 	must(t, s.Append(t.Context(), want))
 	snapshots(t, s, 9)
 	drop(t, s, 9, 1)
-	for range 2 { // 9 says where the log ends, and after which event
+	for range 2 { // 9 marks the end of the log, and its predecessor
 		if end, err := s.End(t.Context()); end != 9 || err != nil {
 			t.Errorf("the log ends at %d (%v), want 9", end, err)
 		}
@@ -199,7 +199,7 @@ func sampleWithMore(t *testing.T, b Backend) {
 	Same(t, all(t, s), list)
 }
 
-// missingFound deletes what is never deleted, as one who has the database in hand can.
+// missingFound deletes records directly in the database that the store never deletes.
 func missingFound(t *testing.T, b Backend) {
 	place := b.Place(t)
 	s := b.open(t, place)
@@ -265,7 +265,7 @@ func droppedBackedUp(t *testing.T, b Backend) {
 	Same(t, all(t, to), append(want, more...))
 	whole(t, to, 1990)
 	Verify(t, to)
-	for name, bad := range map[string][]Record{ // only what says after which event it comes
+	for name, bad := range map[string][]Record{ // they only claim their predecessors
 		"a hole":        {{Seq: 2040, Kept: 2035, Tenant: "default", At: opened, Kind: "tick", Event: []byte("{}")}},
 		"what is there": {{Seq: 2031, Kept: 2030, Tenant: "default", At: opened, Kind: "tick", Event: []byte("{}")}},
 	} {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// partsOf is a snapshot as it is read: its head and its parts.
+// partsOf returns the head and the parts of a snapshot.
 func partsOf(t *testing.T, s store.Store, snap store.Snapshot) []string {
 	t.Helper()
 	list := []string{string(snap.State)}
@@ -28,7 +28,7 @@ func snapshotShared(t *testing.T, b Backend) {
 	place := b.Place(t)
 	s := b.open(t, place)
 	must(t, s.Append(t.Context(), new(Writer).Make(40)))
-	whole := []string(nil) // the head, and what each part was last saved as
+	whole := []string(nil) // the head, and the last saved value of each part
 	var earlier store.Snapshot
 	base := uint64(0)
 	for round := range 8 {
@@ -36,16 +36,9 @@ func snapshotShared(t *testing.T, b Backend) {
 		parts := 3 + 2*round
 		whole = append(whole, make([]string, parts+1-len(whole))...)
 		whole[0] = fmt.Sprintf(`{"head":%d,"long":%q}`, round, strings.Repeat("x", 5<<20*(round%2)))
-		saved := map[int]json.RawMessage{}
-		var names []int
-		for n := range parts {
-			if whole[n+1] == "" || n%3 == round%3 {
-				whole[n+1] = fmt.Sprintf(`["%d of %d"]`, n, round)
-				saved[n], names = json.RawMessage(whole[n+1]), append(names, n)
-			}
-		}
+		saved, names := changeParts(whole[1:], round)
 		must(t, s.SaveParts(t.Context(), seq, saved))
-		// of one that never comes
+		// parts of a snapshot that never completes
 		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)}))
 		if snap, ok, err := s.LatestSnapshot(t.Context()); err != nil || ok != (round > 0) || snap.Seq != base {
 			t.Fatalf("round %d: the snapshot at %d is there before it is saved: %v", round, snap.Seq, err)
@@ -75,7 +68,7 @@ func snapshotShared(t *testing.T, b Backend) {
 	if !errors.Is(gone, store.ErrGone) {
 		t.Errorf("a snapshot that three newer ones have followed is read: %v", gone)
 	}
-	must(t, b.Exec(t, place, "DELETE FROM snapshot WHERE seq = 32")) // the one before it is whole still
+	must(t, b.Exec(t, place, "DELETE FROM snapshot WHERE seq = 32")) // the one before it is still whole
 	snap, ok, err := s.LatestSnapshot(t.Context())
 	if err != nil || !ok || snap.Seq != 28 || len(partsOf(t, s, snap)) != snap.Parts+1 {
 		t.Errorf("the snapshot before the newest: %v, %v, at %d", ok, err, snap.Seq)
@@ -84,7 +77,20 @@ func snapshotShared(t *testing.T, b Backend) {
 	must(t, s.Close())
 }
 
-// shownWhole reads the newest snapshot, which is next: whole is its head and what is in each part.
+// changeParts gives new text to each part that has none and to a third of the others, which differs from round to
+// round. It returns the parts that it changed, and their numbers in order.
+func changeParts(parts []string, round int) (saved map[int]json.RawMessage, names []int) {
+	saved = map[int]json.RawMessage{}
+	for n := range parts {
+		if parts[n] == "" || n%3 == round%3 {
+			parts[n] = fmt.Sprintf(`["%d of %d"]`, n, round)
+			saved[n], names = json.RawMessage(parts[n]), append(names, n)
+		}
+	}
+	return saved, names
+}
+
+// shownWhole reads the newest snapshot, which must be next; whole is its head and its parts.
 func shownWhole(t *testing.T, s store.Store, next store.Snapshot, whole []string) store.Snapshot {
 	t.Helper()
 	snap, ok, err := s.LatestSnapshot(t.Context())
@@ -102,10 +108,10 @@ func shownWhole(t *testing.T, s store.Store, next store.Snapshot, whole []string
 	return snap
 }
 
-// unneededPartsGo saves states without parts, after the snapshots at 28 and 32.
+// unneededPartsGo saves snapshots without parts, after those at 28 and 32.
 func unneededPartsGo(t *testing.T, b Backend, s store.Store, place string) {
 	t.Helper()
-	// A state without parts makes all others unneeded, but for those of the one before it.
+	// A snapshot without parts makes all others unneeded, except those of the snapshot before it.
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 36, Version: 7, State: []byte(`"all"`)}))
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 37, Version: 7, State: []byte(`"all"`)}))
 	must(t, b.Exec(t, place, "DELETE FROM snapshot_part WHERE seq >= 36"))

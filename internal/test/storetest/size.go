@@ -14,16 +14,16 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// What a record takes on the disk besides the text of its event and facts, and what
-// a posting takes in all, indexes and room that is left within pages included.
+// Limits on the disk usage of a record beyond the text of its event and facts, and of a whole posting, including
+// indexes and free space within pages.
 const (
 	mostOfARecord  = 120
 	mostOfAPosting = 400
-	emptyPages     = 100 << 10 // room that is left in the pages of a table and its indexes, however few records it has
+	emptyPages     = 100 << 10 // free space in the pages of a table and its indexes, however few records it has
 )
 
-// sizes measures records and as many postings, 100,000 of each in the nightly lane, as a database that has grown
-// holds them: nothing is vacuumed.
+// sizes measures records and as many postings, 100,000 of each in the nightly lane, in a database that has grown
+// without a vacuum.
 func sizes(t *testing.T, b Backend) {
 	const each = 5
 	records, events := lane.Pick(5_000, 100_000), lane.Pick(1_000, 20_000)
@@ -61,7 +61,7 @@ func sizes(t *testing.T, b Backend) {
 	}
 }
 
-// typical is an event as a server has most of them, with facts; one of ten has a key.
+// typical returns an event like most of a server's, with facts; one in ten has a key.
 func typical(seq uint64) store.Record {
 	job := fmt.Sprintf("j-%06d", seq%5000)
 	r := store.Record{
@@ -81,7 +81,7 @@ func typical(seq uint64) store.Record {
 	return r
 }
 
-// typicalPostings are those of an hour of a machine.
+// typicalPostings returns the postings of an hour of a machine.
 func typicalPostings(seq uint64, n int) (list []ledger.Posting) {
 	job := fmt.Sprintf("j-%06d", seq%5000)
 	for line := range n {

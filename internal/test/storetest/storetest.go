@@ -1,6 +1,5 @@
-// Package storetest is the suite that every store.Store passes, with the
-// records that it writes. A backend says how its places are made and damaged;
-// the properties are the same for all.
+// Package storetest is the suite that every store.Store must pass, with the records that it writes. A backend makes
+// and damages its places; the properties are the same for all.
 package storetest
 
 import (
@@ -16,20 +15,20 @@ import (
 	"scrimp/internal/store"
 )
 
-// Backend is a way to keep a store. A place is whatever Open wants: a folder, an address.
+// Backend is an implementation of a store. A place is whatever Open accepts: a folder or an address.
 type Backend struct {
 	Name string
-	// Place makes a new, empty place.
+	// Place creates a new, empty place.
 	Place func(t testing.TB) string
-	// Open opens a place for writing. The suite closes what it opened.
+	// Open opens a place for writing. The suite closes it.
 	Open func(ctx context.Context, place string) (store.Store, error)
-	// Exec runs SQL on a place behind the store's back, and returns what the database says.
+	// Exec runs SQL on a place behind the store's back, and returns the database's error.
 	Exec func(t testing.TB, place, sql string) error
-	// Full makes a place whose disk has room for about the given bytes.
+	// Full creates a place whose disk has room for about the given bytes.
 	Full func(t testing.TB, bytes int64) string
-	// Old makes a place as an earlier release left it, which is not read any more.
+	// Old creates a place of an earlier release that can no longer be read.
 	Old func(t testing.TB) string
-	// Size is how many bytes the log of a place takes on the disk, its indexes with it.
+	// Size returns the disk usage of a place's log in bytes, including indexes.
 	Size func(t testing.TB, place string) int64
 }
 
@@ -40,12 +39,11 @@ type Writer struct {
 	kept  uint64
 }
 
-// opened is market time of the first record.
+// opened is the market time of the first record.
 var opened = time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
 
-// Make returns the next n records: two tenants, keys and facts on some, and 0 to 2
-// postings each, chained; every sixth, from the third on, is a sample. The same log
-// has the same records.
+// Make returns the next n records: of two tenants, with keys and facts on some, and 0 to 2 chained postings each.
+// Every sixth, from the third on, is a sample. The same log has the same records.
 func (w *Writer) Make(n int) []Record {
 	if w.heads == nil {
 		w.Next, w.heads = 1, map[string]ledger.Hash{}
@@ -68,7 +66,7 @@ func (w *Writer) record() Record {
 	r := Record{
 		Seq: seq, Tenant: tenant, At: opened.Add(time.Duration(seq) * time.Second),
 		Kind: []string{"job_submitted", "tick"}[seq%2],
-		// spaces and escapes stay as they are
+		// spaces and escapes stay unchanged
 		Event: json.RawMessage(fmt.Sprintf(`{"at": "x",  "seq":%d,"text":"né\u0000\"<&>","job":%q}`, seq, job)),
 	}
 	if seq%4 == 0 || seq%12 == 9 {
@@ -106,7 +104,7 @@ func (b Backend) open(t testing.TB, place string) store.Store {
 	if err != nil {
 		t.Fatalf("open %s: %v", place, err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // again, where the test closed it
+	t.Cleanup(func() { _ = s.Close() }) // a second time if the test closed it
 	return s
 }
 
@@ -122,7 +120,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Same compares what was written with what is read, bytes and all.
+// Same compares written with read records byte for byte.
 func Same(t testing.TB, got, want []Record) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -145,12 +143,12 @@ func text(r Record) string {
 	return b.String()
 }
 
-// posted is all of a posting, with what it follows.
+// posted formats a posting with its chain.
 func posted(p ledger.Posting) string {
 	return fmt.Sprintf("posting %x %x", p.AppendBinary(nil), p.Hash)
 }
 
-// bare takes the postings away.
+// bare removes the postings.
 func bare(list []Record) []Record {
 	out := make([]Record, len(list))
 	for i, r := range list {
@@ -160,7 +158,7 @@ func bare(list []Record) []Record {
 	return out
 }
 
-// all reads the whole log in pages that grow.
+// all reads the whole log in growing pages.
 func all(t testing.TB, s store.Store) (list []Record) {
 	t.Helper()
 	after := uint64(0)

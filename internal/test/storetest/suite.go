@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// Run holds a backend to every property but that of FullDisk.
+// Run checks every property except FullDisk on a backend.
 func Run(t *testing.T, b Backend) {
 	for _, p := range []struct {
 		name string
@@ -80,32 +81,18 @@ func readBack(t *testing.T, b Backend) {
 	if end != 60 {
 		t.Errorf("the log ends at %d, want 60", end)
 	}
-	var ticks []Record
-	for _, r := range want {
-		if r.Kind == "tick" && r.Seq > 5 {
-			ticks = append(ticks, r)
-		}
-	}
+	ticks := slices.DeleteFunc(slices.Clone(want), func(r Record) bool { return r.Kind != "tick" || r.Seq <= 5 })
 	page, err = s.RecordsOf(t.Context(), "tick", 5, 10)
 	must(t, err)
 	Same(t, page, bare(ticks[:10]))
 
-	Same(t, all(t, s), want) // with what each posting follows, however the log is read
+	Same(t, all(t, s), want) // with each posting's predecessor, however the log is read
 	for _, tenant := range []string{"default", "lab", "nobody"} {
 		for _, job := range []string{"", "j-2", "j-none"} {
-			var want, got []string
-			for _, r := range all(t, s) {
-				for _, p := range r.Postings {
-					if p.Owner.Tenant == tenant && (job == "" || p.Owner.Job == job) {
-						want = append(want, posted(p))
-					}
-				}
-			}
-			for p, err := range s.Postings(t.Context(), tenant, job) {
-				must(t, err)
-				got = append(got, posted(p))
-			}
-			if !slices.Equal(got, want) {
+			want := postings(all(t, s), func(_ Record, p ledger.Posting) bool {
+				return p.Owner.Tenant == tenant && (job == "" || p.Owner.Job == job)
+			})
+			if got := collected(t, s.Postings(t.Context(), tenant, job)); !slices.Equal(got, want) {
 				t.Errorf("postings of %s %q: %d, want %d in the order of the log", tenant, job, len(got), len(want))
 			}
 			if tenant != "nobody" && job != "j-none" && len(want) == 0 {
@@ -113,22 +100,35 @@ func readBack(t *testing.T, b Backend) {
 			}
 		}
 	}
-	var some, got []string
-	for _, r := range all(t, s) {
-		for _, p := range r.Postings {
-			if r.Seq > 10 && r.Seq <= 40 && p.Owner.Tenant == "lab" {
-				some = append(some, posted(p))
-			}
-		}
-	}
-	for p, err := range s.PostingsOf(t.Context(), "lab", 10, 40) {
-		must(t, err)
-		got = append(got, posted(p))
-	}
-	if !slices.Equal(got, some) || len(got) == 0 {
+	some := postings(all(t, s), func(r Record, p ledger.Posting) bool {
+		return r.Seq > 10 && r.Seq <= 40 && p.Owner.Tenant == "lab"
+	})
+	if got := collected(t, s.PostingsOf(t.Context(), "lab", 10, 40)); !slices.Equal(got, some) || len(got) == 0 {
 		t.Errorf("postings of the events 11 to 40: %d, want %d in the order of the log", len(got), len(some))
 	}
 	Verify(t, s)
+}
+
+// postings returns the postings of list that wanted accepts, as text and in the order of the log.
+func postings(list []Record, wanted func(Record, ledger.Posting) bool) (texts []string) {
+	for _, r := range list {
+		for _, p := range r.Postings {
+			if wanted(r, p) {
+				texts = append(texts, posted(p))
+			}
+		}
+	}
+	return texts
+}
+
+// collected reads a store's postings to their end and returns them as text.
+func collected(t *testing.T, list iter.Seq2[ledger.Posting, error]) (texts []string) {
+	t.Helper()
+	for p, err := range list {
+		must(t, err)
+		texts = append(texts, posted(p))
+	}
+	return texts
 }
 
 // Verify checks the chain of each tenant.
@@ -264,7 +264,7 @@ func seen(t *testing.T, b Backend) {
 	if len(want["default"]) == 0 || len(want["lab"]) == 0 {
 		t.Fatal("no keys: the test shows nothing")
 	}
-	for tenant, want := range want { // what the other tenant uses is none of theirs
+	for tenant, want := range want { // tenants do not share keys
 		got, err := s.Seen(t.Context(), tenant, asked...)
 		if err != nil || !maps.Equal(got, want) {
 			t.Errorf("keys of %s: %v, %v; want %v", tenant, got, err, want)

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// rows are what a view says of jobs.
+// rows returns additions to a view.
 func rows(of ...string) store.ViewRows {
 	r := store.ViewRows{Events: map[string][]byte{}}
 	for i := 0; i < len(of); i += 2 {
@@ -51,7 +51,7 @@ func viewMoves(t *testing.T, b Backend) {
 	must(t, s.MoveView(t.Context(), one, two, rows("j-1", "\x80\x00", "j-3", "y")))
 	viewSays(t, s, two, "j-1", "\x00\xff'\x80\x00", "j-2", "x", "j-3", "y")
 	three := store.ViewMark{Seq: 9, Kept: 5, Sum: "b"}
-	must(t, s.MoveView(t.Context(), two, three, store.ViewRows{})) // nothing was said
+	must(t, s.MoveView(t.Context(), two, three, store.ViewRows{})) // nothing to add
 	viewSays(t, s, three, "j-3", "y")
 }
 

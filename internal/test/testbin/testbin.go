@@ -1,11 +1,11 @@
 // Package testbin builds the programs that tests run, each once. It is for tests and tools only.
 //
-// hack/testall builds them before it runs the tests and hands their paths over by environment. A path has the hash of
-// the program's content in it, so that Go's test cache never serves a result of another build:
+// hack/testall builds them before it runs the tests and passes their paths in the environment. A path contains the
+// hash of the program, so that Go's test cache never serves a result of another build:
 //
 //	SCRIMP_TEST_BINARY=build/bin/3f…/scrimp
 //
-// A test that is run by itself builds the program at its first use.
+// A test that runs by itself builds the program on first use.
 package testbin
 
 import (
@@ -21,10 +21,10 @@ import (
 	"testing"
 )
 
-// A Program is one main package of this repository, with its build tags.
+// A Program is a main package of this repository with its build tags.
 type Program struct {
 	Name     string // of the file
-	Variable string // the environment variable that names the file where it was built before
+	Variable string // environment variable with the path of a built program
 	Package  string
 	Tags     string
 
@@ -52,7 +52,7 @@ func newProgram(name, variable, pkg, tags string) *Program {
 	return p
 }
 
-// Path returns the absolute path of the program, which it builds unless the environment names it.
+// Path returns the absolute path of the program, which it builds unless the environment has its path.
 func (p *Program) Path(t testing.TB) string {
 	t.Helper()
 	path, err := p.once()
@@ -62,7 +62,7 @@ func (p *Program) Path(t testing.TB) string {
 	return path
 }
 
-// Build builds the program into build/bin/HASH of the module, HASH being the hash of its content, and returns its
+// Build builds the program into build/bin/HASH of the module, where HASH is the hash of its content, and returns its
 // absolute path. Two processes may build at once.
 func (p *Program) Build(ctx context.Context) (path string, err error) {
 	bin := filepath.Join(Root(), "build", "bin")
@@ -92,7 +92,7 @@ func (p *Program) Build(ctx context.Context) (path string, err error) {
 	return path, os.Rename(built, path)
 }
 
-// Root returns the folder of the repository, found from the working folder upwards. It panics outside the repository.
+// Root returns the repository's folder, found from the working folder upwards. It panics outside the repository.
 func Root() string {
 	dir, err := os.Getwd()
 	if err != nil {

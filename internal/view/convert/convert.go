@@ -1,7 +1,6 @@
-// Package convert turns values of the program into values of the wire, and back. A pair of
-// types has the same fields in the same order with the same names in JSON, which is checked
-// when a pair is first used and by a test of all pairs: what changes inside the program
-// changes nothing on the wire unless somebody changes it there too.
+// Package convert converts values of the program to values of the wire and back. The two types of a pair have the
+// same fields in the same order with the same JSON names. The first use of a pair checks that, and a test checks all
+// pairs, so a change inside the program cannot silently change the wire.
 package convert
 
 import (
@@ -11,8 +10,8 @@ import (
 	"sync"
 )
 
-// To returns v as a T: a type of Pairs, or a pointer to one or a list of them. It shares what
-// both have in common, as lists of text. Another type is a bug of ours, and panics.
+// To returns v as a T: a type in Pairs, a pointer to one or a list of them. It shares common parts such as lists of
+// text. It panics on any other type, which is a bug of ours.
 func To[T any](v any) T {
 	var out T
 	from, to := reflect.ValueOf(v), reflect.ValueOf(&out).Elem()
@@ -24,12 +23,12 @@ func To[T any](v any) T {
 	return out
 }
 
-// A copier sets to as from is.
+// A copier sets to from from.
 type copier func(to, from reflect.Value)
 
 type pair struct{ to, from reflect.Type }
 
-// copiers holds what was made, by pair: types do not change.
+// copiers caches the copiers by pair: types do not change.
 var copiers sync.Map
 
 func copierOf(to, from reflect.Type) (copier, error) {
@@ -103,7 +102,7 @@ func buildStruct(to, from reflect.Type) (copier, error) {
 	}, nil
 }
 
-// fields are those that go over the wire.
+// fields returns the fields of t on the wire.
 func fields(t reflect.Type) (list []reflect.StructField) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -124,7 +123,7 @@ func buildPointer(to, from reflect.Type) (copier, error) {
 	}, err
 }
 
-// buildSlice keeps none and an empty one apart: one is null in JSON.
+// buildSlice keeps nil and empty slices apart: nil is null in JSON.
 func buildSlice(to, from reflect.Type) (copier, error) {
 	c, err := copierOf(to.Elem(), from.Elem())
 	return func(to, from reflect.Value) {

@@ -13,7 +13,7 @@ import (
 	"scrimp/money"
 )
 
-// fill sets v to something of its type: about a third of what may be missing is.
+// fill sets v to a random value of its type: about a third of the optional parts are missing.
 func fill(v reflect.Value, r *rand.Rand, deep int) {
 	missing := r.IntN(3) == 0 || deep > 8
 	switch x := v.Addr().Interface().(type) {
@@ -89,8 +89,8 @@ func fillPlain(v reflect.Value, r *rand.Rand, missing bool) {
 	}
 }
 
-// What goes over the wire is byte for byte what the program's own type would be, and back.
-func TestAWireValueReadsAsTheProgramsOwn(t *testing.T) {
+// The JSON of a converted value equals that of the original byte for byte, in both directions.
+func TestTo_KeepsTheJSON(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, p := range Pairs {
@@ -128,8 +128,8 @@ func TestAWireValueReadsAsTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// Two types that no longer agree are found before anything is lost on the way.
-func TestTypesThatDifferAreRefused(t *testing.T) {
+// Types that no longer match are refused before anything is lost.
+func TestTo_RefusesTypesThatDiffer(t *testing.T) {
 	t.Parallel()
 	type inside struct {
 		A int    `json:"a"`
@@ -162,8 +162,8 @@ func TestTypesThatDifferAreRefused(t *testing.T) {
 	}
 }
 
-// None and an empty list are not the same: one is null.
-func TestNoneAndEmptyStayApart(t *testing.T) {
+// nil and an empty list stay apart: nil is null.
+func TestTo_KeepsNilAndEmptyApart(t *testing.T) {
 	t.Parallel()
 	none, empty := To[[]client.Grant]([]identity.Grant(nil)), To[[]client.Grant]([]identity.Grant{})
 	if none != nil || empty == nil {

@@ -15,18 +15,18 @@ import (
 	"scrimp/internal/market"
 )
 
-// specials are pairs of which one writes itself as text.
+// specials are pairs in which one type encodes itself as text.
 var specials = map[pair]copier{
 	{reflect.TypeFor[client.Role](), reflect.TypeFor[identity.Role]()}: func(to, from reflect.Value) {
 		to.SetString(identity.Role(from.Int()).String())
 	},
 	{reflect.TypeFor[identity.Role](), reflect.TypeFor[client.Role]()}: func(to, from reflect.Value) {
-		role, _ := identity.ParseRole(from.String()) // a name that is none of them gives no rights
+		role, _ := identity.ParseRole(from.String()) // an unknown name gives no rights
 		to.SetInt(int64(role))
 	},
 }
 
-// Pairs are the types that are converted, of the wire first.
+// Pairs lists the convertible types, the wire type first.
 var Pairs = [][2]reflect.Type{
 	of[client.Choice, plan.Decision](),
 	of[client.Grant, identity.Grant](),

@@ -1,6 +1,6 @@
-// Package api holds the wire types: what agents, command lines and pages exchange with the
-// server. Those of agents are declared here, those of users in client; no type of the program's
-// inside is among them: api/convert makes these of those. Fields are only ever added.
+// Package api holds the wire types that agents, command lines and pages exchange with the server. It declares those
+// of agents; package client declares those of users. It contains no internal types of the program: package
+// view/convert converts between the two. Fields are only ever added.
 package api
 
 import (
@@ -15,138 +15,137 @@ import (
 //	POST /v1/agent/pull     Pull         -> Pulled      signed with the machine's key; waits for tasks
 //	POST /v1/agent/report   Report       -> Orders      with the attempt's token, about once a second
 //	POST /v1/agent/logs?attempt=A[&node=R]&offset=N  body: bytes of the log -> LogEnd
-//	GET  /v1/agent/logs?attempt=A[&node=R]           -> LogEnd: how much the server has of that machine's
+//	GET  /v1/agent/logs?attempt=A[&node=R]           -> LogEnd: how much of that machine's log the server has
 //	POST /v1/agent/exec/{id} ExecResult -> 204
-//	GET  /v1/agent/credentials       -> StoreCredentials, where Checkpoints.Lent says so
+//	GET  /v1/agent/credentials       -> StoreCredentials, if Checkpoints.Lent is set
 //
-// Times on this wire are the agent's wall clock in UTC; the server turns them
-// into market time where they enter as events.
+// Times in these types are the agent's wall clock in UTC; the server converts them to market time when they become
+// events.
 
-// Wire is the version of the agent's protocol that this release speaks, in the
-// header WireHeader of both sides; OldestWire is the oldest that a server still
-// takes, to let what runs come to its end: tasks are for agents that speak Wire. An agent
-// that names none speaks 1, which had one task for a machine and no key; 2 knew no gangs.
+// Wire is the version of the agent protocol in this release, in the header WireHeader of both sides. OldestWire is
+// the oldest version that a server still accepts, so that running programs can finish; it gives tasks only to agents
+// that speak Wire. An agent without the header speaks version 1, which had one task per machine and no key; version
+// 2 had no gangs.
 const (
 	Wire       = 3
 	OldestWire = 1
 	WireHeader = "Scrimp-Wire"
 )
 
-// SessionInput is what was typed into a session from an offset on.
+// SessionInput is the input of a session from an offset on.
 type SessionInput struct {
 	Input    []byte    `json:"input,omitempty"`
-	End      bool      `json:"end,omitempty"` // nothing follows
+	End      bool      `json:"end,omitempty"` // end of the input
 	Terminal *Terminal `json:"terminal,omitempty"`
 }
 
-// Shell is what a job gets of its submitter's shell without asking, where the machine shares the
-// submitter's files: which programs, and which Python, the submitter would run.
+// Shell lists the variables of the submitter's shell that a job always gets on machines that share the submitter's
+// files: they decide which programs, and which Python, it runs.
 var Shell = []string{"PATH", "VIRTUAL_ENV", "CONDA_PREFIX"}
 
-// Assignment is what an agent has to do: one attempt at one task.
+// Assignment is the task of an agent: one attempt.
 type Assignment struct {
 	Job          string `json:"job"`
 	Name         string `json:"name"`
 	Attempt      string `json:"attempt"`
-	Epoch        int    `json:"epoch"` // counts the attempts of the job from 1; fences older ones
+	Epoch        int    `json:"epoch"` // number of the attempt within its job, from 1; fences older ones
 	AttemptToken string `json:"attempt_token"`
-	Part         *Part  `json:"part,omitempty"` // that the task has of the machine; nil: all
+	Part         *Part  `json:"part,omitempty"` // the task's part of the machine; nil: the whole machine
 
-	Node      int      `json:"node"`                // rank of this machine in the gang that runs the attempt, from 0
-	Nodes     int      `json:"nodes"`               // how many machines the gang has; 0 is 1
-	Addresses []string `json:"addresses,omitempty"` // of the machines by rank, as they registered; for a gang only
-	// MasterPort is where the gang's programs meet, at Addresses[0]; see the function of that
-	// name. 0, which is for one machine only: the agent takes one that is free.
+	Node      int      `json:"node"`                // rank of this machine in the gang of the attempt, from 0
+	Nodes     int      `json:"nodes"`               // number of machines of the gang; 0: one
+	Addresses []string `json:"addresses,omitempty"` // the gang's machines by rank, as they registered
+	// MasterPort is the port of the gang's rendezvous, at Addresses[0]; see the function MasterPort. 0, for a single
+	// machine only: the agent takes a free port.
 	MasterPort int `json:"master_port,omitempty"`
 
 	Setup   string   `json:"setup,omitempty"`
-	Command string   `json:"command"` // for sh -c, unless Args is given
+	Command string   `json:"command"` // run with sh -c, unless Args is given
 	Args    []string `json:"args,omitempty"`
-	Workdir string   `json:"workdir"` // copied from here (scrimp:work or a store) to the machine's own
-	// WorkLent says that the work folder may be in the bucket for which the server lends credentials: GET
-	// /v1/agent/work/blob says where.
+	Workdir string   `json:"workdir"` // source of the work folder (scrimp:work or a store), which the agent copies
+	// WorkLent means that the work folder may be in the bucket for which the server lends credentials; GET
+	// /v1/agent/work/blob tells where.
 	WorkLent bool              `json:"work_lent,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
-	Secrets  map[string]string `json:"secrets,omitempty"` // into the environment; masked in the log; never written
-	// Shell is what the job gets of its submitter's shell, on a machine that shares the submitter's files.
+	Secrets  map[string]string `json:"secrets,omitempty"` // for the environment; masked in the log; never written
+	// Shell holds variables of the submitter's shell, on a machine that shares the submitter's files.
 	Shell    map[string]string `json:"shell,omitempty"`
-	Withheld []string          `json:"withheld,omitempty"` // what it names of that shell and does not get here
+	Withheld []string          `json:"withheld,omitempty"` // requested shell variables that it does not get here
 
 	Checkpoint Checkpoints `json:"checkpoint"`
 	Outputs    []string    `json:"outputs,omitempty"`     // folders below the work folder, or OutputsWritten
-	OutputsURL string      `json:"outputs_url,omitempty"` // store, as of Checkpoints.URL
+	OutputsURL string      `json:"outputs_url,omitempty"` // store, in the form of Checkpoints.URL
 	// of the job within that store
 	OutputsPrefix string        `json:"outputs_prefix,omitempty"`
-	Signal        string        `json:"signal"`           // sent to ask for a save and an end: TERM
-	SignalLead    time.Duration `json:"signal_lead_ns"`   // how long before the end it is sent; 0: at once
+	Signal        string        `json:"signal"`           // signal for a drain: TERM
+	SignalLead    time.Duration `json:"signal_lead_ns"`   // how long before the end to send it; 0: at once
 	Grace         time.Duration `json:"grace_ns"`         // wall time between the signal and SIGKILL
-	Progress      Progressing   `json:"progress"`         // how progress is read besides the helper
+	Progress      Progressing   `json:"progress"`         // how to read progress, besides the helper library
 	Total         int64         `json:"total,omitempty"`  // steps of the whole job, 0 unknown
 	Epochs        float64       `json:"epochs,omitempty"` // of the whole job, 0 unknown
-	Anew          bool          `json:"anew,omitempty"`   // it counts anew each epoch, as an attempt before has shown
-	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
+	Anew          bool          `json:"anew,omitempty"`   // its counter restarts each epoch, as an earlier attempt showed
+	// Metric judges the job: the agent reports each of its values (Step.Values); "": none.
 	Metric string `json:"metric,omitempty"`
-	// GPUs says that the job asks for GPUs, so that they say whether its machine is idle.
+	// GPUs means that the job requested GPUs, so that their use decides whether its machine is idle.
 	GPUs      bool          `json:"gpus,omitempty"`
 	Retryable []int         `json:"retryable,omitempty"`
-	Report    time.Duration `json:"report_ns"`    // how often to report, wall
-	Silence   time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
-	Speed     float64       `json:"market_speed"` // market seconds a wall second
-	Deadline  time.Time     `json:"deadline"`     // wall time; zero is none
+	Report    time.Duration `json:"report_ns"`    // interval between reports, wall time
+	Silence   time.Duration `json:"silence_ns"`   // without a response for this wall time: save, stop, switch off
+	Speed     float64       `json:"market_speed"` // market seconds per wall second
+	Deadline  time.Time     `json:"deadline"`     // wall time; zero: none
 }
 
-// Part is what a task has of a machine that serves several at once.
+// Part is the part of a machine that a task has, if the machine serves several at once.
 type Part struct {
 	CPUs    int   `json:"cpus"`
 	Memory  int64 `json:"memory_bytes"`
 	Devices []int `json:"devices"` // accelerators, by index from 0
 }
 
-// Checkpoints says where a program saves and where the agent keeps it.
+// Checkpoints says where a program saves and where the agent stores its checkpoints.
 type Checkpoints struct {
-	// folder the program writes, absolute or below the work folder; "" for none
+	// folder that the program writes, absolute or below the work folder; "": none
 	Dir      string        `json:"dir"`
 	URL      string        `json:"url"`         // store: scrimp:, s3://bucket?…, file:///…
-	Prefix   string        `json:"prefix"`      // of the job within the store
-	Interval time.Duration `json:"interval_ns"` // how often the program should save, wall; 0: as it likes
+	Prefix   string        `json:"prefix"`      // of the job's keys within the store
+	Interval time.Duration `json:"interval_ns"` // how often the program should save, wall time; 0: as it likes
 	KeepLast int           `json:"keep_last"`
 	KeepBest bool          `json:"keep_best,omitempty"`
 	KeepNth  int           `json:"keep_nth,omitempty"`
-	Metric   string        `json:"metric,omitempty"` // that KeepBest looks at
+	Metric   string        `json:"metric,omitempty"` // metric for KeepBest
 	Goal     string        `json:"goal,omitempty"`   // minimize or maximize
-	Seeded   bool          `json:"seeded,omitempty"` // it begins from a checkpoint that was copied from another job
-	// Lent says that the server lends the credentials for the store: GET /v1/agent/credentials.
+	Seeded   bool          `json:"seeded,omitempty"` // the job starts from a checkpoint of another job
+	// Lent means that the server lends credentials for the store: GET /v1/agent/credentials.
 	Lent bool `json:"lent,omitempty"`
-	// AllRanks says that each rank's folder is a part of the checkpoint, and that each gets its own
-	// back; without it rank 0 saves and every rank gets what it saved.
+	// AllRanks means that each rank's folder is a part of the checkpoint and is restored to that rank. Without it,
+	// rank 0 saves and every rank restores that.
 	AllRanks bool `json:"all_ranks,omitempty"`
 }
 
-// Progressing says how an unmodified program shows its progress.
+// Progressing says how an unmodified program reports its progress.
 type Progressing struct {
 	Pattern string `json:"pattern,omitempty"` // regexp with named groups step, total, epoch; any other group is a metric
-	Saved   string `json:"saved,omitempty"`   // regexp of the line that says a save is complete; group step is optional
-	File    string `json:"file,omitempty"`    // of JSON lines {"step":…, "loss":…}
+	Saved   string `json:"saved,omitempty"`   // regexp for the line after a complete save; group step is optional
+	File    string `json:"file,omitempty"`    // file of JSON lines {"step":…, "loss":…}
 }
 
-// Report is what the agent has to say since its last report. Messages carry a
-// sequence number that counts from 1 within the attempt, on each machine of a gang for itself; the server applies
-// each once and answers with the highest that it has made durable, and with the
-// highest that it has heard: those between are kept, and sent again only to a server
-// that has heard less, as one that was started again has.
+// Report carries what happened since the agent's last report. Messages have a sequence number that counts from 1
+// within the attempt, separately on each machine of a gang. The server applies each once, and answers with the
+// highest number that is durable and the highest that it has heard. The agent keeps those in between, and repeats
+// them only to a server that has heard less, for example after a restart.
 type Report struct {
 	Attempt  string    `json:"attempt"`
 	Node     int       `json:"node,omitempty"` // Assignment.Node
 	Now      time.Time `json:"now"`
-	Messages []Message `json:"messages,omitempty"` // without a hole
-	First    int64     `json:"first,omitempty"`    // the first that the agent keeps; 0: it keeps none that was heard
+	Messages []Message `json:"messages,omitempty"` // without gaps
+	First    int64     `json:"first,omitempty"`    // the oldest that the agent keeps; 0: it keeps none that was heard
 	LogEnd   int64     `json:"log_end"`
-	Trouble  string    `json:"trouble,omitempty"` // what goes wrong on the machine now, in a sentence; empty: nothing does
-	// Telemetry is what was measured since the time that the server says in its orders; nil: nothing new.
+	Trouble  string    `json:"trouble,omitempty"` // present problem on the machine, a sentence; empty: none
+	// Telemetry holds the telemetry since the time in the server's orders; nil: none.
 	Telemetry *Measurements `json:"telemetry,omitempty"`
 }
 
-// Message is one thing that happened on the machine. Exactly one of the pointers is set.
+// Message is an event on the machine. Exactly one of the pointers is set.
 type Message struct {
 	Seq     int64     `json:"seq"`
 	At      time.Time `json:"at"`
@@ -160,89 +159,89 @@ type Message struct {
 	Ended   *Ended    `json:"ended,omitempty"`
 }
 
-// Started says that the program runs, and what it began from.
+// Started reports that the program runs, and from which checkpoint.
 type Started struct {
-	Restored string        `json:"restored,omitempty"` // manifest; "" for none
-	Step     int64         `json:"step"`               // that the manifest holds
-	Took     time.Duration `json:"took_ns"`            // restore, wall
+	Restored string        `json:"restored,omitempty"` // manifest; "": none
+	Step     int64         `json:"step"`               // step of that manifest
+	Took     time.Duration `json:"took_ns"`            // duration of the restore, wall time
 }
 
-// Step is progress. The agent keeps the newest of each report, but of the metric that the
-// job is judged by it keeps each value.
+// Step is progress. A report has only the newest step, but each value of the metric that judges the job.
 type Step struct {
 	Step    int64              `json:"step"`
 	Total   int64              `json:"total,omitempty"`
 	Epoch   float64            `json:"epoch,omitempty"`
-	Anew    bool               `json:"anew,omitempty"`    // its counter begins anew each epoch; Total is the job's or 0
-	Metrics map[string]float64 `json:"metrics,omitempty"` // NaN and infinities travel in Broken
+	Anew    bool               `json:"anew,omitempty"`    // its counter restarts each epoch; Total is the job's or 0
+	Metrics map[string]float64 `json:"metrics,omitempty"` // NaN and infinities are in Broken
 	Broken  []string           `json:"broken,omitempty"`  // metrics that are not a finite number
-	Values  []Value            `json:"values,omitempty"`  // of Assignment.Metric since the last report, in order
+	Values  []Value            `json:"values,omitempty"`  // values of Assignment.Metric since the last report, in order
 }
 
-// Value is one value of the metric that the job is judged by.
+// Value is a value of the metric that judges the job.
 type Value struct {
 	At     time.Time `json:"at"`
 	Step   int64     `json:"step"`
 	Epoch  float64   `json:"epoch,omitempty"`
 	Value  float64   `json:"value"`
-	Broken bool      `json:"broken,omitempty"` // it was no finite number
+	Broken bool      `json:"broken,omitempty"` // not a finite number
 }
 
-// Saved says that a checkpoint is published and verified.
+// Saved reports that a checkpoint is published and verified.
 type Saved struct {
 	Manifest string        `json:"manifest"`
 	Step     int64         `json:"step"`
 	Bytes    int64         `json:"bytes"`           // size of the checkpoint
-	Uploaded int64         `json:"uploaded"`        // what was new in the store
-	Captured time.Time     `json:"captured"`        // wall time up to which work is in it
-	Took     time.Duration `json:"took_ns"`         // from the program's save to the published manifest, wall
-	Lacks    string        `json:"lacks,omitempty"` // what the folder held and cannot be copied, and why; "": nothing
+	Uploaded int64         `json:"uploaded"`        // bytes that were new to the store
+	Captured time.Time     `json:"captured"`        // wall time of the state in the checkpoint
+	Took     time.Duration `json:"took_ns"`         // from the program's save to the published manifest, wall time
+	Lacks    string        `json:"lacks,omitempty"` // contents of the folder that could not be copied, and why; "": none
 }
 
-// Unsaved says that the checkpoint folder could not be copied or kept. The agent says it once, until it can be.
+// Unsaved reports that the checkpoint folder could not be copied or stored. The agent reports it once, until that
+// works again.
 type Unsaved struct {
 	Why string `json:"why"`
 }
 
-// Refused says that a checkpoint did not verify and was passed over.
+// Refused reports that a checkpoint failed verification and was skipped.
 type Refused struct {
 	Manifest string `json:"manifest"`
 	Why      string `json:"why"`
 }
 
-// Noticed says that the provider will take the machine.
+// Noticed reports that the provider will reclaim the machine.
 type Noticed struct {
 	Source string    `json:"source"` // aws, gcp, azure, signal
-	Until  time.Time `json:"until"`  // wall
+	Until  time.Time `json:"until"`  // wall time
 }
 
-// Usage is a measurement of the machine over the time since the last one.
+// Usage is the resource usage of the machine since the last measurement.
 type Usage struct {
-	CPU       float64 `json:"cpu"`        // cores in use
+	CPU       float64 `json:"cpu"`        // cores in use, on average
 	Memory    int64   `json:"memory"`     // bytes resident
 	DiskRead  int64   `json:"disk_read"`  // bytes
 	DiskWrite int64   `json:"disk_write"` // bytes
 	Processes int     `json:"processes"`
-	// GPU is the highest share of time in which one of the task's GPUs was in use, where its job asks for some;
-	// nil: it does not, or nobody knows.
+	// GPU is the highest use among the task's GPUs, as a share of time, if its job requested GPUs; nil: it did not,
+	// or unknown.
 	GPU *float64 `json:"gpu,omitempty"`
 }
 
-// Measurements are what a machine was measured to do since the server last took some.
+// Measurements is the telemetry of a machine since the server's last acknowledgement.
 type Measurements struct {
-	Head    *MeasuredMachine `json:"head,omitempty"` // what does not change; nil: as it was
+	Head    *MeasuredMachine `json:"head,omitempty"` // constant properties; nil: unchanged
 	Buckets []Measurement    `json:"buckets"`        // in order of time
 }
 
-// MeasuredMachine is what does not change of a machine while it is measured.
+// MeasuredMachine holds the properties of a machine that stay constant.
 type MeasuredMachine struct {
 	Cores  int           `json:"cores"`
 	Memory int64         `json:"memory_bytes"`
-	GPUs   []MeasuredGPU `json:"gpus,omitempty"` // that the task has, in the order of their values
+	GPUs   []MeasuredGPU `json:"gpus,omitempty"` // GPUs of the task, in the order of their values
 	Driver string        `json:"driver,omitempty"`
 }
 
-// MeasuredGPU is a GPU.
+// MeasuredGPU is a GPU of a task.
 type MeasuredGPU struct {
 	Index  int     `json:"index"` // on its machine
 	Name   string  `json:"name"`
@@ -250,73 +249,73 @@ type MeasuredGPU struct {
 	Power  float64 `json:"power_limit_watts,omitempty"` // 0: unknown
 }
 
-// Measurement is what was measured in ten seconds.
+// Measurement is the telemetry of ten seconds.
 type Measurement struct {
-	Start   int64                 `json:"start"`   // seconds of Unix' time, wall; a multiple of ten
-	Covered float64               `json:"covered"` // seconds in which something was measured
-	Values  map[string][]*float64 `json:"values"`  // by metric, of each core or GPU where it is of those; null: unknown
+	Start   int64                 `json:"start"`   // Unix seconds, wall time; a multiple of ten
+	Covered float64               `json:"covered"` // seconds with telemetry
+	Values  map[string][]*float64 `json:"values"`  // by metric, one value per core or GPU if it is theirs; null: unknown
 }
 
-// EndReason is why the program is no longer running.
+// EndReason is why the program no longer runs.
 type EndReason string
 
-// How an attempt ends, as the agent sees it.
+// The ends of an attempt, as the agent sees them.
 const (
-	EndCompleted EndReason = "completed" // exit 0 that nobody asked for
-	EndFailed    EndReason = "failed"    // any other exit that nobody asked for
-	EndDrained   EndReason = "drained"   // after our signal, whatever the exit
-	EndSetup     EndReason = "setup"     // set-up or restore failed, the program never ran
+	EndCompleted EndReason = "completed" // exit status 0 without a drain
+	EndFailed    EndReason = "failed"    // any other exit without a drain
+	EndDrained   EndReason = "drained"   // after the signal for a drain, whatever the exit
+	EndSetup     EndReason = "setup"     // setup or restore failed; the program never ran
 )
 
-// Ended says that the program is no longer running and that all it left is kept.
+// Ended reports that the program no longer runs and that all its results are stored.
 type Ended struct {
 	Reason  EndReason `json:"reason"`
-	Exit    int       `json:"exit"`              // status; 128+n for signal n
-	Step    int64     `json:"step"`              // last that was seen
-	Saved   bool      `json:"saved"`             // whether the newest checkpoint was taken after the program's end
-	Outputs string    `json:"outputs,omitempty"` // where they are kept
+	Exit    int       `json:"exit"`              // exit status; 128+n for signal n
+	Step    int64     `json:"step"`              // last step seen
+	Saved   bool      `json:"saved"`             // the newest checkpoint was taken after the program's end
+	Outputs string    `json:"outputs,omitempty"` // where the outputs are
 	Error   string    `json:"error,omitempty"`
-	// SetupStatus is that of the set-up command, where it is what failed; 0: another thing did, or nothing.
+	// SetupStatus is the exit status of the setup command if that failed, else 0.
 	SetupStatus int `json:"setup_status,omitempty"`
-	// Keeping is for how long, wall, the program had been over when this was said: what it left was being kept.
+	// Keeping is the wall time since the program's end, during which its results were stored.
 	Keeping time.Duration `json:"keeping_ns,omitempty"`
 }
 
-// Orders is the server's answer to a report.
+// Orders is the server's response to a report.
 type Orders struct {
-	Ack    int64  `json:"ack"`             // highest message that is durable, or that a newer one makes up for
-	Heard  int64  `json:"heard,omitempty"` // highest that the server has; what is above Ack is to be kept
-	LogEnd int64  `json:"log_end"`         // bytes of the log that the server has
+	Ack    int64  `json:"ack"`             // highest message that is durable or superseded by a newer one
+	Heard  int64  `json:"heard,omitempty"` // highest message that the server has; the agent keeps those above Ack
+	LogEnd int64  `json:"log_end"`         // bytes of output that the server has
 	Drain  *Drain `json:"drain,omitempty"` // save, end, report, switch off
 	Save   bool   `json:"save,omitempty"`  // ask the program for a checkpoint now
-	// Fenced says that another attempt has the task: stop at once, publish nothing, take no other
-	// task. With Drain beside it, for what is left of a gang: end the program within that grace,
-	// publish nothing, and take what comes next.
+	// Fenced means that another attempt has the task: stop at once, publish nothing, take no other task. Together
+	// with Drain, it is for the rest of a broken gang: end the program within that grace, publish nothing, and take
+	// the next task.
 	Fenced bool `json:"fenced,omitempty"`
-	Off    bool `json:"off,omitempty"` // all is said: switch off
+	Off    bool `json:"off,omitempty"` // everything is reported: switch off
 
-	Interval       time.Duration `json:"interval_ns"`           // checkpoint interval, wall; it changes as it is measured
+	Interval       time.Duration `json:"interval_ns"`           // between checkpoints, wall time; adapts to measurements
 	Spent          string        `json:"spent"`                 // decimal
-	BudgetLeft     string        `json:"budget_left,omitempty"` // decimal; "" where there is no budget
+	BudgetLeft     string        `json:"budget_left,omitempty"` // decimal; "": no budget
 	Currency       string        `json:"currency"`
-	TimeToDeadline time.Duration `json:"time_to_deadline_ns"` // wall; 0 where there is none
-	// how often to report and to send output from now on, wall: longer where many agents do; 0: as assigned
+	TimeToDeadline time.Duration `json:"time_to_deadline_ns"` // wall time; 0: no deadline
+	// interval for reports and output from now on, wall time: longer while many agents report; 0: as assigned
 	Report time.Duration `json:"report_ns,omitempty"`
 	Exec   []Exec        `json:"exec,omitempty"`
-	// Telemetry is up to when what was measured is kept, or not wanted, in seconds of Unix' time; 0: nothing is.
+	// Telemetry is the time up to which the server has, or does not want, telemetry, in Unix seconds; 0: none.
 	Telemetry int64 `json:"telemetry,omitempty"`
 }
 
-// Drain asks for a save and an end.
+// Drain requests that the program saves and ends.
 type Drain struct {
 	Why   string        `json:"why"`
-	Grace time.Duration `json:"grace_ns"` // wall
+	Grace time.Duration `json:"grace_ns"` // wall time
 }
 
-// LogEnd is how many bytes of an attempt's log the server has, of one machine's where a gang runs it.
+// LogEnd is the number of bytes of output that the server has of an attempt, or of one machine of a gang.
 type LogEnd struct {
 	Offset int64 `json:"offset"`
 }
 
-// Problem is an error as RFC 9457 describes it, with what fixes it beside it.
+// Problem is an RFC 9457 error with its fix.
 type Problem = client.Problem

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What names a rank names it in one way, and outputs are of the job whose they are said to be.
+// Each rank has exactly one name, and outputs belong to the job in their name.
 func FuzzNames(f *testing.F) {
 	for _, text := range []string{"job.1", "job.1/3", "job.1/0", "job.1/-1", "job/07", "/", "\x00/1", "job.1/99999999999999999999"} {
 		f.Add(text)

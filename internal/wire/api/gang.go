@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Ports at which gangs meet: below those that systems give to outgoing connections (Linux from
-// 32768 on) and to services of Kubernetes (from 30000 on).
+// Ports for the rendezvous of gangs: below those that systems use for outgoing connections (Linux from 32768 on) and
+// for services of Kubernetes (from 30000 on).
 const (
 	firstMaster = 20000
 	masters     = 10000
 )
 
-// MasterPort is the port at which the programs of an attempt meet. Programs listen there on all
-// addresses of their machine, and machines may share a host, so taken says which ports the other
-// gangs that run have, wherever their rank 0 is. It goes by the attempt's name: what still runs of
-// an earlier attempt looks for its peers elsewhere. 0: all are taken.
+// MasterPort returns the port for the rendezvous of an attempt's programs. Programs listen on all addresses, and
+// machines may share a host, so taken reports the ports of other running gangs, wherever their rank 0 is. The port
+// depends on the attempt's name, so leftover programs of an earlier attempt look for their peers elsewhere. 0: all
+// are taken.
 func MasterPort(attempt string, taken func(port int) bool) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(attempt)) // a hash never fails
@@ -29,8 +29,8 @@ func MasterPort(attempt string, taken func(port int) bool) int {
 	return 0
 }
 
-// Rank names what is of one rank of an attempt (its token, its log, its messages): the attempt
-// for rank 0, ATTEMPT/RANK for the others.
+// Rank returns the name of one rank of an attempt (for its token, log and messages): the attempt for rank 0,
+// ATTEMPT/RANK for others.
 func Rank(attempt string, node int) string {
 	if node == 0 {
 		return attempt
@@ -38,7 +38,7 @@ func Rank(attempt string, node int) string {
 	return attempt + "/" + strconv.Itoa(node)
 }
 
-// ParseRank reads what Rank wrote.
+// ParseRank parses the output of Rank.
 func ParseRank(name string) (attempt string, node int, ok bool) {
 	attempt, text, several := strings.Cut(name, "/")
 	if !several {
@@ -48,11 +48,10 @@ func ParseRank(name string) (attempt string, node int, ok bool) {
 	return attempt, node, err == nil && node > 0 && Rank(attempt, node) == name && attempt != ""
 }
 
-// OutputsWritten stands among the outputs for all that the program writes in its work folder:
-// spec.Written.
+// OutputsWritten among the outputs stands for everything that the program writes in its work folder: spec.Written.
 const OutputsWritten = "*"
 
-// ParseOutputs reads what OutputsName wrote.
+// ParseOutputs parses the output of OutputsName.
 func ParseOutputs(job, name string) (node int, ok bool) {
 	if name == job {
 		return 0, true
@@ -61,8 +60,8 @@ func ParseOutputs(job, name string) (node int, ok bool) {
 	return node, err == nil && node > 0 && OutputsName(job, node) == name
 }
 
-// OutputsName is the name under which the outputs of a machine of the job's gang are kept in
-// the store at Assignment.OutputsURL: checkpoint.Store.Fetch finds them by it.
+// OutputsName returns the name of the outputs of one machine of the job's gang in the store at
+// Assignment.OutputsURL, for checkpoint.Store.Fetch.
 func OutputsName(job string, node int) string {
 	if node == 0 {
 		return job

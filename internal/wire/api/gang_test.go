@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Ten thousand gangs have ten thousand ports, each the same for as long as the others do not want
-// it, and the next one has none.
-func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
+// Ten thousand gangs have ten thousand ports, each the same as long as no other gang has it, and the next gang has
+// none.
+func TestMasterPort_IsUniquePerGang(t *testing.T) {
 	t.Parallel()
 	taken := map[int]bool{}
 	has := func(port int) bool { return taken[port] }
@@ -31,9 +31,8 @@ func TestNoTwoGangsMeetAtOnePort(t *testing.T) {
 	}
 }
 
-// The name of a machine's outputs is read back as that machine, also where a job is called as
-// another one's outputs are.
-func TestTheNameOfOutputsIsReadBack(t *testing.T) {
+// ParseOutputs inverts OutputsName, even if one job has the name of another job's outputs.
+func TestParseOutputs_InvertsOutputsName(t *testing.T) {
 	t.Parallel()
 	for node := range 300 {
 		if n, ok := ParseOutputs("job-1", OutputsName("job-1", node)); n != node || !ok {
@@ -47,8 +46,8 @@ func TestTheNameOfOutputsIsReadBack(t *testing.T) {
 	}
 }
 
-// A rank's name is read back as that rank, and nothing else is one.
-func TestARanksNameIsReadBack(t *testing.T) {
+// ParseRank inverts Rank and accepts nothing else.
+func TestParseRank_InvertsRank(t *testing.T) {
 	t.Parallel()
 	for node := range 300 {
 		if attempt, n, ok := ParseRank(Rank("job-1.2", node)); attempt != "job-1.2" || n != node || !ok {

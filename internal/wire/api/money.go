@@ -2,7 +2,7 @@ package api
 
 import "scrimp/client"
 
-// What was spent, and what may be:
+// Costs and budgets:
 //
 //	GET /v1/costs?by=team&since=7d -> Costs
 //	GET /v1/budgets                -> Budgets

@@ -2,7 +2,7 @@ package api
 
 import "scrimp/client"
 
-// Who may do what, and who did:
+// Users, rights and the audit trail:
 //
 //	GET    /v1/me                        -> Me
 //	GET    /v1/users                     -> []User

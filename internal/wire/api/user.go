@@ -30,9 +30,11 @@ import "scrimp/client"
 //	GET  /v1/jobs/{id}/spec               -> the job file as it was validated
 //	GET  /v1/jobs/{id}/explain            -> []Decision
 //	POST /v1/jobs/{id}/exec    Exec       -> ExecResult
+//	GET  /v1/models                       -> []ModelVersion
+//	GET  /v1/models/{id}                  -> ModelVersion
 //	GET  /v1/ledger/verify                -> Verified
 //
-// The types are declared in client, where programs of others find them.
+// Package client declares the types, so that other programs can import them.
 type (
 	Dashboard     = client.Dashboard
 	Submission    = client.Submission
@@ -52,6 +54,10 @@ type (
 	ScheduleRun   = client.ScheduleRun
 	StageState    = client.StageState
 	StageContent  = client.StageContent
+	GateVerdict   = client.GateVerdict
+	GateInterval  = client.GateInterval
+	ModelVersion  = client.ModelVersion
+	ModelStage    = client.ModelStage
 	Checkpoint    = client.Checkpoint
 	Outputs       = client.Outputs
 	Work          = client.Work

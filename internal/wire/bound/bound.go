@@ -1,6 +1,5 @@
-// Package bound says how much each field of a request and of an agent's report may hold, and holds
-// requests to it before anything is made of them: what is let in is kept for ever and read again
-// by everybody.
+// Package bound limits the size of each field of requests and of agents' reports. It checks requests before anything
+// is made of them, because what the server accepts is kept for ever and read again by everybody.
 package bound
 
 import (
@@ -18,12 +17,12 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// ExcessError is a field that holds more than it may.
+// ExcessError is a field that exceeds its bound.
 type ExcessError struct {
-	Field string // as a request writes it, such as messages[3].step.metrics
+	Field string // as in the request, such as messages[3].step.metrics
 	What  string // bytes, items, digits
 	Most  int
-	Kind  *quantity.Kind // of a number that is out of its bounds; nil: it is another thing
+	Kind  *quantity.Kind // kind of a number out of bounds; nil: another error
 }
 
 func (e *ExcessError) Error() string {
@@ -37,7 +36,7 @@ func (e *ExcessError) Error() string {
 	return fmt.Sprintf("%s has more than %d %s", at, e.Most, e.What)
 }
 
-// Fix says what to send instead.
+// Fix returns what to send instead.
 func (e *ExcessError) Fix() string {
 	if e.Kind != nil {
 		return "send a number from " + e.Kind.Range()
@@ -45,7 +44,7 @@ func (e *ExcessError) Fix() string {
 	return fmt.Sprintf("send at most %d %s", e.Most, e.What)
 }
 
-// in is the error, seen from what holds the field.
+// in adds the enclosing field to the path of the error.
 func in(outer string, err error) error {
 	e, ok := err.(*ExcessError) //nolint:errorlint // it is ours, and never wrapped here
 	if !ok {
@@ -58,9 +57,9 @@ func in(outer string, err error) error {
 	return e
 }
 
-// Check holds JSON text to the bounds of t, and reads no more of it than that takes. Text that is no
-// JSON, or that is no t, passes: who decodes it says what is wrong with it. The numbers of a report pass
-// too: a job would be lost for a total that its program made up, so whoever takes the report clips it.
+// Check checks JSON text against the bounds of t, and reads no further than needed. Text that is not JSON, or not a
+// t, passes: the decoder reports that. Numbers in a report pass, too, and are clipped later: otherwise a wrong total
+// of a program would cost a whole job.
 func Check(t reflect.Type, text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
@@ -76,7 +75,7 @@ func Check(t reflect.Type, text []byte) error {
 
 var rawJSON = reflect.TypeFor[json.RawMessage]()
 
-// read reads one value.
+// read checks one value.
 func read(d *jsontext.Decoder, t reflect.Type, b Bound) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -95,7 +94,7 @@ func read(d *jsontext.Decoder, t reflect.Type, b Bound) error {
 	return d.SkipValue()
 }
 
-// scalar reads a string, a number, or a value that stays as it is.
+// scalar checks a string, a number, or a value with an encoding of its own.
 func scalar(d *jsontext.Decoder, kind jsontext.Kind, t reflect.Type, b Bound) error {
 	v, err := d.ReadValue()
 	switch {
@@ -116,7 +115,7 @@ func scalar(d *jsontext.Decoder, kind jsontext.Kind, t reflect.Type, b Bound) er
 func parseFloat(text []byte) (float64, error) {
 	f, err := strconv.ParseFloat(string(text), 64)
 	if errors.Is(err, strconv.ErrRange) {
-		err = nil // it is infinite, and so out of all bounds
+		err = nil // infinite, so out of all bounds
 	}
 	return f, err
 }
@@ -133,7 +132,7 @@ func structure(d *jsontext.Decoder, t reflect.Type) error {
 		}
 		name := token.String()
 		f, ok := known[name]
-		if !ok { // who decodes it takes names in any case
+		if !ok { // the decoder ignores case in names
 			name, f, ok = folded(known, name)
 		}
 		if !ok {

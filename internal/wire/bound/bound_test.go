@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Each request that holds too much is refused by the name of its field and its bound.
-func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
+// Each request that exceeds a bound is refused with the field and the bound.
+func TestCheck_NamesTheFieldAboveItsBound(t *testing.T) {
 	t.Parallel()
 	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	named := func(n int) (all string) {
@@ -55,7 +55,7 @@ func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
 	}
 	for of, text := range map[reflect.Type]string{report: `{"messages":[{"step":{"metrics":{` + named(100) + `}}}]}`,
 		submission: `{"spec":{"name":"x","command":"` + strings.Repeat("x", 100_000) + `","tags":{` + named(2000) + `}}}`,
-		// what is no JSON, or no such request, is for who decodes it
+		// the decoder reports text that is not JSON or not such a request
 		reflect.TypeFor[client.Review](): `{"reason":`, reflect.TypeFor[client.End](): `[[[[`} {
 		if err := bound.Check(of, []byte(text)); err != nil {
 			t.Errorf("%v %.60s: %v", of, text, err)
@@ -63,8 +63,8 @@ func TestWhatHoldsTooMuchIsNamed(t *testing.T) {
 	}
 }
 
-// What an agent passes on of its program is cut down to what the server takes, whatever the program said.
-func TestAReportThatIsClippedIsTaken(t *testing.T) {
+// An agent clips what its program reports to what the server accepts, whatever the program reported.
+func TestClip_MakesAReportAcceptable(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]float64{strings.Repeat("ü", 200): 1}
 	for i := range 25_000 {
@@ -90,8 +90,7 @@ func TestAReportThatIsClippedIsTaken(t *testing.T) {
 	}
 }
 
-// The check reads what is JSON and what is not, of every request, and never fails on what decodes
-// into less than the bounds.
+// The check handles any text, for every request type, and never refuses what decodes to less than the bounds.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{`{"messages":[{"step":{"metrics":{"loss":1}}}]}`, `[{"key":"k"}]`, `{`, `"\ud800"`, `{"a":{"b":[1e9]}}`,
 		`{"Messages":[null,{}],"messages":7}`, "\xff"} {

@@ -9,17 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Clip cuts what v points to down to the bounds of its fields: an agent passes on what its program
-// says, and a report that holds more is refused whole. Of a map the first keys stay, in order.
+// Clip cuts what v points to down to the bounds of its fields: an agent passes on what its program reports, and the
+// server would refuse a report above the bounds as a whole. Of a map, the first keys in order stay.
 func Clip(v any) {
 	ClipNumbers(v, time.Now())
 	clip(reflect.ValueOf(v).Elem(), Standard)
 }
 
-// ClipNumbers takes the numbers that are out of their bounds out of what v points to, as if nobody had
-// said them, and returns the fields that had them. A time becomes now. A price that is too high becomes the
-// highest: a machine that costs too much is given back. A metric becomes broken: it is as far from what
-// training gives as a number that is not finite.
+// ClipNumbers removes the numbers that are out of bounds from what v points to, as if they were missing, and returns
+// their fields. A time becomes now. A price that is too high becomes the highest, so that the core terminates the
+// machine. A metric becomes broken, like a number that is not finite.
 func ClipNumbers(v any, now time.Time) (fields []string) {
 	w := walker{now: now, clips: true}
 	w.walk(reflect.ValueOf(v).Elem(), nil)
@@ -29,12 +28,12 @@ func ClipNumbers(v any, now time.Time) (fields []string) {
 	return fields
 }
 
-// Clipped is ClipNumbers for a value that is no pointer.
+// Clipped is ClipNumbers for a value that is not a pointer.
 func Clipped[T any](v T, now time.Time) (T, []string) {
 	if Numbers(v, now) == nil {
 		return v, nil
 	}
-	p := reflect.New(reflect.TypeOf(v)) // of what is in an interface
+	p := reflect.New(reflect.TypeOf(v)) // v may be an interface
 	p.Elem().Set(reflect.ValueOf(v))
 	fields := ClipNumbers(p.Interface(), now)
 	return p.Elem().Interface().(T), fields //nolint:forcetypeassert // it is the type of v
@@ -47,7 +46,7 @@ func clip(v reflect.Value, b Bound) {
 			clip(v.Elem(), b)
 		}
 	case reflect.String:
-		if v.CanSet() && (v.Len() > b.Bytes/2) { // as JSON writes it, it may be longer
+		if v.CanSet() && (v.Len() > b.Bytes/2) { // it may be longer in JSON
 			v.SetString(Cut(v.String(), b.Bytes))
 		}
 	case reflect.Slice:
@@ -70,13 +69,13 @@ func clip(v reflect.Value, b Bound) {
 	}
 }
 
-// clipMap takes the surplus out of a copy: somebody may read the map itself.
+// clipMap clips a copy of the map, because others may read the map itself.
 func clipMap(v reflect.Value, b Bound) {
 	m, ok := v.Interface().(map[string]float64) // a report has no other
 	if !ok {
 		return
 	}
-	long := func(name string, _ float64) bool { return quoted(name) > b.Key }
+	long := func(name string, _ float64) bool { return jsonLength(name) > b.Key }
 	if len(m) <= b.Items && !slices.ContainsFunc(slices.Collect(maps.Keys(m)), func(k string) bool { return long(k, 0) }) {
 		return
 	}
@@ -88,9 +87,9 @@ func clipMap(v reflect.Value, b Bound) {
 	v.Set(reflect.ValueOf(m))
 }
 
-// Cut is the beginning of a text that has at most so many bytes as JSON writes it.
+// Cut returns the longest prefix of a text that takes at most the given number of bytes in JSON.
 func Cut(text string, most int) string {
-	if quoted(text) <= most {
+	if jsonLength(text) <= most {
 		return text
 	}
 	const end = "…"
@@ -103,8 +102,8 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// quoted is how many bytes a text has as JSON writes it.
-func quoted(text string) (n int) {
+// jsonLength returns the length of a text in JSON, in bytes.
+func jsonLength(text string) (n int) {
 	for _, r := range text {
 		n += sizeOf(r)
 	}

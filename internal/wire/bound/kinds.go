@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// kinds says what the numbers of requests, reports and events count: by the name of a field, and before
-// that by its type and name where the name alone does not tell.
+// kinds maps the fields of requests, reports and events to the kinds of their numbers: by type and name if the name
+// alone is ambiguous, otherwise by name.
 var kinds = map[string]*quantity.Kind{
 	"step": quantity.Steps, "steps": quantity.Steps, "total": quantity.Steps, "patience": quantity.Steps,
 	"message": quantity.Number, "seq": quantity.Number, "first": quantity.Number, "as_of": quantity.Number,
@@ -43,7 +43,9 @@ var kinds = map[string]*quantity.Kind{
 	"StudyParam.max": quantity.Metric, "q": quantity.Metric, "mu": quantity.Metric, "sigma": quantity.Metric,
 	"Fidelity.min": quantity.Metric, "Fidelity.max": quantity.Metric, "StudyFidelity.min": quantity.Metric,
 	"StudyFidelity.max": quantity.Metric,
-	"metrics":           quantity.Metric, "value": quantity.Metric, "target": quantity.Metric,
+	"Verdict.version":   quantity.Count, "examples": quantity.Count, "others": quantity.Count, "resamples": quantity.Count,
+	"resample_seed": quantity.Number,
+	"metrics":       quantity.Metric, "value": quantity.Metric, "target": quantity.Metric,
 	"min_delta":          quantity.Metric,
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
@@ -51,15 +53,15 @@ var kinds = map[string]*quantity.Kind{
 	"BillLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
 }
 
-// typeKinds are the kinds of the types that say themselves what they are.
+// typeKinds maps types to their kinds.
 var typeKinds = map[reflect.Type]*quantity.Kind{
 	reflect.TypeFor[time.Time](): quantity.Time, reflect.TypeFor[time.Duration](): quantity.Span,
 	reflect.TypeFor[money.Amount](): quantity.Dollars, reflect.TypeFor[money.Rate](): quantity.Price,
 	reflect.TypeFor[size.Bytes](): quantity.Bytes,
 }
 
-// KindOf is the kind of number that a field of a struct holds, by its name in JSON, in a list or a map
-// too; nil: it holds none, or nobody has said what it counts.
+// KindOf returns the kind of the numbers in a field of a struct, by its JSON name, including those in a list or a
+// map; nil: no numbers, or no known kind.
 func KindOf(of reflect.Type, name string, t reflect.Type) *quantity.Kind {
 	t = element(t)
 	known, typed := typeKinds[t]
@@ -75,7 +77,7 @@ func KindOf(of reflect.Type, name string, t reflect.Type) *quantity.Kind {
 	return kinds[name]
 }
 
-// element is what pointers, lists and maps of t hold.
+// element returns the type below pointers, lists and maps of t.
 func element(t reflect.Type) reflect.Type {
 	for k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Array || k == reflect.Map; k = t.Kind() {
 		t = t.Elem()
@@ -83,12 +85,12 @@ func element(t reflect.Type) reflect.Type {
 	return t
 }
 
-// isNumber reports whether t is a number; a byte is none.
+// isNumber reports whether t is a number type; byte is not.
 func isNumber(t reflect.Type) bool {
 	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uint8
 }
 
-// nameOf is what JSON calls a field; "-" is one that it does not have.
+// nameOf returns the JSON name of a field; "-": none.
 func nameOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" {
@@ -97,16 +99,16 @@ func nameOf(f reflect.StructField) string {
 	return name
 }
 
-// part is a field of a struct that is a number, or holds some.
+// part is a field of a struct that is or contains a number.
 type part struct {
 	at   int
-	name string // "": its fields are those of the struct
+	name string // "": embedded
 	kind *quantity.Kind
 }
 
 var parts sync.Map // by type
 
-// partsOf are the fields of t in which numbers are.
+// partsOf returns the fields of t with numbers.
 func partsOf(t reflect.Type) []part {
 	if known, ok := parts.Load(t); ok {
 		return known.([]part) //nolint:forcetypeassert // nothing else is put there
@@ -128,7 +130,7 @@ func partsOf(t reflect.Type) []part {
 	return list
 }
 
-// holdsNumbers reports whether a value of t may have numbers below it.
+// holdsNumbers reports whether values of t may contain numbers.
 func holdsNumbers(t reflect.Type, within []reflect.Type) bool {
 	t = element(t)
 	if typeKinds[t] != nil || isNumber(t) {
@@ -150,8 +152,7 @@ func holdsNumbers(t reflect.Type, within []reflect.Type) bool {
 	return false
 }
 
-// Unbounded lists the fields of t, and of what it holds, that are numbers of no kind: tests hold every
-// request and every event against it.
+// Unbounded lists the number fields within t without a kind. Tests check every request and every event with it.
 func Unbounded(t reflect.Type) (list []string) { return unbounded(t, map[reflect.Type]bool{}) }
 
 func unbounded(t reflect.Type, seen map[reflect.Type]bool) (list []string) {

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Numbers holds every number of a value to the bounds of its kind, times at now: what becomes an event
-// is on record for ever. It returns an *ExcessError.
+// Numbers checks every number of a value against the bounds of its kind, with times relative to now, because events
+// are kept for ever. It returns an *ExcessError.
 func Numbers(v any, now time.Time) error {
 	w := walker{now: now}
 	w.walk(reflect.ValueOf(v), nil)
@@ -26,14 +26,14 @@ func Numbers(v any, now time.Time) error {
 	return w.wrong[0]
 }
 
-// walker goes through the numbers of a value.
+// walker visits the numbers of a value.
 type walker struct {
 	now   time.Time
-	clips bool // it takes out what is out of bounds
+	clips bool // removes what is out of bounds
 	wrong []*ExcessError
 }
 
-// within sets the path of what was found below a field, from the inside out.
+// within adds a field to the paths of the errors found below it, from the inside out.
 func (w *walker) within(name string, from int) {
 	for _, e := range w.wrong[from:] {
 		dot := "."
@@ -44,37 +44,47 @@ func (w *walker) within(name string, from int) {
 	}
 }
 
-// walk looks at v, whose field is of that kind, or which holds numbers in its own fields.
+// walk visits v, whose field has the given kind or which contains numbers in its own fields.
 func (w *walker) walk(v reflect.Value, k *quantity.Kind) {
 	switch {
 	case !v.IsValid():
 	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface:
 		w.pointer(v, k)
 	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
-		for i := range v.Len() {
-			before := len(w.wrong)
-			if w.walk(v.Index(i), k); len(w.wrong) > before {
-				w.within(fmt.Sprintf("[%d]", i), before)
-			}
-		}
+		w.list(v, k)
 	case v.Kind() == reflect.Map:
 		w.dictionary(v, k)
 	case k != nil:
-		if !allowed(k, v, w.now) {
+		if !inBounds(k, v, w.now) {
 			w.wrong = append(w.wrong, &ExcessError{Kind: k})
 			if w.clips {
 				w.clip(v, k)
 			}
 		}
 	case v.Kind() == reflect.Struct:
-		for _, p := range partsOf(v.Type()) {
-			before := len(w.wrong)
-			if w.walk(v.Field(p.at), p.kind); len(w.wrong) > before && p.name != "" {
-				if w.clips {
-					breaks(v, p.name, w.wrong[before:])
-				}
-				w.within(p.name, before)
+		w.fields(v)
+	}
+}
+
+// list walks the entries of a slice or an array, which are all of one kind.
+func (w *walker) list(v reflect.Value, k *quantity.Kind) {
+	for i := range v.Len() {
+		before := len(w.wrong)
+		if w.walk(v.Index(i), k); len(w.wrong) > before {
+			w.within(fmt.Sprintf("[%d]", i), before)
+		}
+	}
+}
+
+// fields walks the fields of a struct, each of a kind of its own.
+func (w *walker) fields(v reflect.Value) {
+	for _, p := range partsOf(v.Type()) {
+		before := len(w.wrong)
+		if w.walk(v.Field(p.at), p.kind); len(w.wrong) > before && p.name != "" {
+			if w.clips {
+				markBroken(v, p.name, w.wrong[before:])
 			}
+			w.within(p.name, before)
 		}
 	}
 }
@@ -90,8 +100,8 @@ func (w *walker) pointer(v reflect.Value, k *quantity.Kind) {
 	}
 }
 
-// breaks marks the metrics that were taken out of a field.
-func breaks(v reflect.Value, field string, wrong []*ExcessError) {
+// markBroken marks metrics that were removed from a field.
+func markBroken(v reflect.Value, field string, wrong []*ExcessError) {
 	switch s := v.Addr().Interface().(type) {
 	case *api.Value:
 		s.Broken = s.Broken || field == "value"
@@ -104,7 +114,7 @@ func breaks(v reflect.Value, field string, wrong []*ExcessError) {
 	}
 }
 
-// dictionary goes through a map in the order of its keys, and clips a copy: somebody may read the map itself.
+// dictionary visits a map in order of keys, and clips a copy, because others may read the map itself.
 func (w *walker) dictionary(v reflect.Value, k *quantity.Kind) {
 	if m, ok := v.Interface().(map[string]float64); ok && k != nil {
 		var out []string
@@ -146,8 +156,8 @@ func (w *walker) clip(v reflect.Value, k *quantity.Kind) {
 	}
 }
 
-// allowed reports whether a number is within the bounds of its kind.
-func allowed(k *quantity.Kind, v reflect.Value, now time.Time) bool {
+// inBounds reports whether a number is within the bounds of its kind.
+func inBounds(k *quantity.Kind, v reflect.Value, now time.Time) bool {
 	switch {
 	case v.CanInt() && v.Type() != rateType:
 		return k.AllowsInt(v.Int())
@@ -164,23 +174,23 @@ func allowed(k *quantity.Kind, v reflect.Value, now time.Time) bool {
 	case time.Time:
 		return quantity.AllowsTime(x, now)
 	}
-	return true // what is below it has kinds of its own
+	return true // its parts have kinds of their own
 }
 
-// highest is the highest price.
+// highest is the highest allowed price.
 var highest, _ = money.ParseRate(strconv.FormatFloat(quantity.Price.Most, 'f', -1, 64))
 
 var rateType = reflect.TypeFor[money.Rate]()
 
-// number holds JSON text that is of type t to the bounds of a kind. What does not decode passes: who
-// decodes it says what is wrong with it.
+// number checks JSON text of type t against the bounds of a kind. Text that does not decode passes: the decoder
+// reports it.
 func number(k *quantity.Kind, t reflect.Type, text []byte) error {
 	if k == nil {
 		return nil
 	}
 	v := reflect.New(t)
 	if u, ok := v.Interface().(encoding.TextUnmarshaler); ok && len(text) > 1 && text[0] == '"' {
-		if u.UnmarshalText(text[1:len(text)-1]) == nil && !allowed(k, v.Elem(), time.Now()) {
+		if u.UnmarshalText(text[1:len(text)-1]) == nil && !inBounds(k, v.Elem(), time.Now()) {
 			return &ExcessError{Kind: k}
 		}
 		return nil
@@ -189,7 +199,7 @@ func number(k *quantity.Kind, t reflect.Type, text []byte) error {
 		return &ExcessError{Kind: k}
 	}
 	if n, err := strconv.ParseInt(string(text), 10, 64); isNumber(t) && err == nil && !k.AllowsInt(n) {
-		return &ExcessError{Kind: k} // a float is as near as 2^53 at the end of some bounds
+		return &ExcessError{Kind: k} // a float is too coarse near some bounds (2^53)
 	}
 	return nil
 }

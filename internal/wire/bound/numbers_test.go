@@ -21,8 +21,8 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// A number of a request that is out of its bounds is named with its field and its bounds; what is at a bound is let in.
-func TestNumbersOfRequestsAreHeldToTheirBounds(t *testing.T) {
+// A number out of bounds is reported with its field and its bounds; a number equal to a bound is accepted.
+func TestCheck_RefusesNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	limit, token := reflect.TypeFor[client.SetBudget](), reflect.TypeFor[client.NewToken]()
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestNumbersOfRequestsAreHeldToTheirBounds(t *testing.T) {
 		{token, `{"life_ns":415360000000000000}`, "life_ns"}, {token, `{"life_ns":-1}`, "life_ns"},
 		{reflect.TypeFor[client.SetTeam](), `{"disk_bytes":1e30}`, "disk_bytes"},
 		{reflect.TypeFor[[]client.Submission](), `[{}]`, ""},
-		// what an agent passes on is clipped and not refused
+		// reports of agents are clipped, not refused
 		{reflect.TypeFor[api.Report](), `{"messages":[{"step":{"step":1,"total":20000000000000}}]}`, ""},
 	} {
 		var e *bound.ExcessError
@@ -49,8 +49,8 @@ func TestNumbersOfRequestsAreHeldToTheirBounds(t *testing.T) {
 	}
 }
 
-// What a report says beyond the bounds is as good as not said: the job goes on, and nothing is made of it.
-func TestNumbersOfReportsAreClipped(t *testing.T) {
+// Numbers in a report beyond the bounds count as missing: the job goes on, and nothing is derived from them.
+func TestClipNumbers_DropsNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	far, half, many := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), 0.5, 7.0
@@ -96,8 +96,8 @@ func TestNumbersOfReportsAreClipped(t *testing.T) {
 	}
 }
 
-// What would be an event and has a number out of its bounds is named by the field.
-func TestNumbersOfEventsAreHeldToTheirBounds(t *testing.T) {
+// An event with a number out of bounds is refused with the field.
+func TestNumbers_RefusesEventsOutOfBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	far := now.Add(quantity.Decade + time.Hour)
@@ -132,8 +132,8 @@ func TestNumbersOfEventsAreHeldToTheirBounds(t *testing.T) {
 	}
 }
 
-// What an engine says beyond the bounds is cut down: a machine must be known though its price makes no sense.
-func TestPricesOfEnginesAreCutDown(t *testing.T) {
+// Numbers of engines beyond the bounds are clipped: the core must know a machine even if its price makes no sense.
+func TestClipped_LowersPricesOfEngines(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	var b state.Body = state.LaunchDone{Instance: "i", Rate: math.MaxInt64, From: now.Add(2 * quantity.Decade)}
@@ -148,8 +148,8 @@ func TestPricesOfEnginesAreCutDown(t *testing.T) {
 	}
 }
 
-// Every number that an event holds has a bound.
-func TestEveryNumberOfAnEventHasABound(t *testing.T) {
+// Every number in an event has a bound.
+func TestEvents_EveryNumberHasABound(t *testing.T) {
 	t.Parallel()
 	for _, kind := range state.Kinds {
 		var e state.Event

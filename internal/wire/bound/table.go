@@ -9,30 +9,30 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Bound is how much a field may hold.
+// Bound is the limit on the size of a field.
 type Bound struct {
-	Bytes int // of a string, as JSON writes it, and of each that stands in a list or a map
+	Bytes int // of a string in JSON, and of each string in a list or a map
 	Items int // of a list or a map
 	Key   int // bytes of each key of a map
 
-	kind *quantity.Kind // of a number, and of each in a list or a map; nil: it is none, or is clipped
+	kind *quantity.Kind // kind of a number, and of each in a list or a map; nil: no number, or clipped
 }
 
-// Standard is the bound of what the table does not name.
+// Standard is the bound of fields that the table does not name.
 var Standard = Bound{Bytes: 1024, Items: 1000, Key: 128}
 
-// longestNumber is how many digits a number has at most.
+// longestNumber bounds the digits of a number.
 const longestNumber = 64
 
-// Sizes that several fields share.
+// Sizes shared by several fields.
 const (
 	name     = 255      // of a job, an attempt, a machine, a checkpoint
-	sentence = 1000     // for people
-	variable = 32 << 10 // of a variable of an environment, or an argument
+	sentence = 1000     // text for people
+	variable = 32 << 10 // of an environment variable, or an argument
 	jobFile  = 1 << 20
 )
 
-// table is the bounds of fields, by type and name in JSON. "[]T" is a list of T that is a whole request.
+// table holds the bounds of fields, by type and JSON name. "[]T" is a list of T that is a whole request.
 var table = map[string]Bound{
 	"[]Submission":       {Items: 1000},
 	"Submission.key":     {Bytes: name},
@@ -124,7 +124,7 @@ var table = map[string]Bound{
 	"Ended.reason":           {Bytes: 64},
 	"Ended.outputs":          {Bytes: 1024},
 	"Ended.error":            {Bytes: 4096},
-	"ExecResult.output":      {Bytes: 3 << 19}, // 1 MiB in base64, and room
+	"ExecResult.output":      {Bytes: 3 << 19}, // 1 MiB in base64, with some room
 	"ExecResult.error":       {Bytes: 4096},
 	"ExecResult.session":     {Bytes: 64},
 	"Measurements.buckets":   {Items: 60},
@@ -136,7 +136,7 @@ var table = map[string]Bound{
 	"BlobSync.keys":          {Bytes: 1024, Items: 10_000},
 }
 
-// bodies are how many bytes a request has at most where that is not standardBody.
+// bodies holds the size limits of requests that differ from standardBody, in bytes.
 var bodies = map[reflect.Type]int64{
 	reflect.TypeFor[client.Submission]():   8 << 20,
 	reflect.TypeFor[[]client.Submission](): 8 << 20,
@@ -154,7 +154,7 @@ var bodies = map[reflect.Type]int64{
 // standardBody is enough for a sentence and a handful of names.
 const standardBody = 64 << 10
 
-// Body is how many bytes a request of that type has at most.
+// Body returns the size limit of a request type, in bytes.
 func Body(t reflect.Type) int64 {
 	if most, ok := bodies[t]; ok {
 		return most
@@ -162,14 +162,14 @@ func Body(t reflect.Type) int64 {
 	return standardBody
 }
 
-// Of is the bound of a field of a struct, by its name in JSON.
-func Of(t reflect.Type, field string) Bound { return whole(t.Name() + "." + field) }
+// Of returns the bound of a field of a struct, by its JSON name.
+func Of(t reflect.Type, field string) Bound { return boundOf(t.Name() + "." + field) }
 
-// OfList is the bound of a list that is a whole request.
-func OfList(t reflect.Type) Bound { return whole("[]" + t.Elem().Name()) }
+// OfList returns the bound of a list that is a whole request.
+func OfList(t reflect.Type) Bound { return boundOf("[]" + t.Elem().Name()) }
 
-// whole is a line of the table, with the standard where it says nothing.
-func whole(key string) Bound {
+// boundOf returns an entry of the table, with standard values for missing fields.
+func boundOf(key string) Bound {
 	b := table[key]
 	if b.Bytes == 0 {
 		b.Bytes = Standard.Bytes
@@ -183,7 +183,7 @@ func whole(key string) Bound {
 	return b
 }
 
-// fieldsOf are the fields of a struct by their names in JSON, embedded ones too.
+// fieldsOf returns the fields of a struct by JSON name, including embedded ones.
 func fieldsOf(t reflect.Type) map[string]field {
 	list := map[string]field{}
 	for f := range t.Fields() {
@@ -207,7 +207,7 @@ func fieldsOf(t reflect.Type) map[string]field {
 	return list
 }
 
-// clipped are the types of reports, whose numbers are clipped and not refused.
+// clipped lists the types of reports, whose numbers are clipped instead of refused.
 var clipped = map[reflect.Type]bool{
 	reflect.TypeFor[api.Report](): true, reflect.TypeFor[api.Message](): true, reflect.TypeFor[api.Started](): true,
 	reflect.TypeFor[api.Step](): true, reflect.TypeFor[api.Value](): true, reflect.TypeFor[api.Saved](): true,

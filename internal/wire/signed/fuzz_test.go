@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Whatever headers say, only what the machine's key signed is taken, and that once.
+// Whatever the headers, only requests signed with the machine's key are accepted, and each only once.
 func FuzzCheck(f *testing.F) {
 	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	_, key, _ := ed25519.GenerateKey(nil)
@@ -38,7 +38,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// A key is a key of the right length or none.
+// Parse accepts only keys of the right length.
 func FuzzParse(f *testing.F) {
 	pub, _, _ := ed25519.GenerateKey(nil)
 	f.Add(Encode(pub))

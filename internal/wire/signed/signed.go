@@ -1,6 +1,5 @@
-// Package signed is how a machine shows who it is: each of its requests carries a
-// signature by the key that the machine made, over method, path, instance, time, a nonce
-// and the body, so that none can be changed, sent to another route or sent twice.
+// Package signed authenticates machines: each request carries a signature with the machine's own key over method,
+// path, instance, time, a nonce and the body, so that no one can change it, send it to another route or replay it.
 package signed
 
 import (
@@ -18,56 +17,56 @@ import (
 	"time"
 )
 
-// Headers of a request that is signed.
+// Headers of a signed request.
 const (
 	Instance  = "Scrimp-Instance"
-	at        = "Scrimp-Time" // milliseconds since 1970, by the machine's clock, or in an answer by the server's
+	at        = "Scrimp-Time" // milliseconds since 1970, by the clock of the sender
 	nonce     = "Scrimp-Nonce"
 	signature = "Scrimp-Signature"
 )
 
-// Allowance is how far the clocks of machine and server may be apart. Either way a machine
-// learns the server's from each answer.
+// Allowance is the largest accepted difference between the clocks of machine and server. A machine learns the
+// server's time from each response.
 const Allowance = time.Minute
 
-// Why a request is not taken.
+// Why a request is refused.
 var (
 	ErrNone   = errors.New("it is not signed by the machine's key")
 	ErrClock  = fmt.Errorf("it was signed more than %v from now", Allowance)
 	ErrBefore = errors.New("it was signed before the server began")
-	ErrReplay = errors.New("it was sent before")
+	ErrReplay = errors.New("the request is a replay")
 )
 
-// Date tells a machine the server's time to the millisecond; the header Date has whole
-// seconds, by which a request would seem signed before a server that has just begun.
+// Date sends the server's time to a machine in milliseconds. The header Date has whole seconds; with it, a request
+// could seem to be signed before a newly started server.
 func Date(h http.Header, now time.Time) { h.Set(at, strconv.FormatInt(now.UnixMilli(), 10)) }
 
-// DateOf is the server's time by the header of its answer.
+// DateOf returns the server's time from the header of its response.
 func DateOf(h http.Header) (time.Time, bool) {
 	ms, err := strconv.ParseInt(h.Get(at), 10, 64)
 	return time.UnixMilli(ms), err == nil
 }
 
-// Encode is a public key as it is registered; Parse reads it.
+// Encode returns a public key in the form for registration.
 func Encode(k ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(k) }
 
-// Parse reads a public key.
+// Parse parses a public key.
 func Parse(text string) (ed25519.PublicKey, error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(b) != ed25519.PublicKeySize {
-		return nil, errors.New("the key is no public Ed25519 key in base64")
+		return nil, errors.New("the key is not a public Ed25519 key in base64")
 	}
 	return b, nil
 }
 
-// text is what is signed.
+// text returns the signed text.
 func text(h http.Header, method, uri string, body []byte) []byte {
 	sum := sha256.Sum256(body)
 	return []byte(strings.Join([]string{"scrimp-machine-1", method, uri, h.Get(Instance), h.Get(at), h.Get(nonce),
 		hex.EncodeToString(sum[:])}, "\n"))
 }
 
-// Sign signs a request of the machine.
+// Sign signs a machine's request.
 func Sign(r *http.Request, key ed25519.PrivateKey, instance string, now time.Time, body []byte) {
 	h := r.Header
 	h.Set(Instance, instance)
@@ -76,9 +75,8 @@ func Sign(r *http.Request, key ed25519.PrivateKey, instance string, now time.Tim
 	h.Set(signature, base64.StdEncoding.EncodeToString(ed25519.Sign(key, text(h, r.Method, r.URL.RequestURI(), body))))
 }
 
-// Seen keeps what was signed lately, so that nothing is taken twice. The zero value is
-// ready. What was signed before Since is not taken: a server that has just begun does not
-// know what another took.
+// Seen remembers recent signatures, so that no request is accepted twice. The zero value is ready. It refuses
+// requests signed before Since: a newly started server does not know what an earlier one accepted.
 type Seen struct {
 	Since time.Time
 
@@ -87,7 +85,7 @@ type Seen struct {
 	swept  time.Time
 }
 
-// Check reports why a request of the machine that has the key is not taken.
+// Check returns why it refuses a request of the machine with the given key; nil: it accepts it.
 func (s *Seen) Check(r *http.Request, key ed25519.PublicKey, now time.Time, body []byte) error {
 	h := r.Header
 	sig, err := base64.StdEncoding.DecodeString(h.Get(signature))
@@ -117,7 +115,7 @@ func (s *Seen) Check(r *http.Request, key ed25519.PublicKey, now time.Time, body
 	return nil
 }
 
-// sweep forgets what is too old to be taken again. The caller holds mu.
+// sweep forgets signatures that are too old to be accepted again. The caller holds mu.
 func (s *Seen) sweep(now time.Time) {
 	if s.nonces == nil {
 		s.nonces = map[string]time.Time{}

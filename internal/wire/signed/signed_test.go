@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A request is taken once, as it was signed, within the allowance, and in no other way.
-func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
+// A request is accepted once, unchanged, within the allowance, and never otherwise.
+func TestCheck_AcceptsASignedRequestOnce(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
 			if err := seen.Check(r, public, now, []byte(body)); !errors.Is(err, ErrReplay) {
 				t.Errorf("a second time: %v", err)
 			}
-			// What is forgotten is too old to be taken.
+			// Forgotten signatures are too old to be accepted.
 			for span := time.Duration(0); span < 5*Allowance; span += Allowance / 7 {
 				if err := seen.Check(r, public, now.Add(span), []byte(body)); err == nil {
 					t.Fatalf("taken again after %v", span)
@@ -81,9 +81,8 @@ func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
 	}
 }
 
-// A machine that asks a server as soon as that has begun signs by the server's time, and
-// is taken at once.
-func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
+// A machine that calls a newly started server at once signs with the server's time, and is accepted immediately.
+func TestDate_IsUsableAtOnce(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -108,7 +107,7 @@ func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
 	}
 }
 
-func TestAKeyReadsBack(t *testing.T) {
+func TestParse_InvertsEncode(t *testing.T) {
 	t.Parallel()
 	public, _, err := ed25519.GenerateKey(nil)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"math/bits"
 )
 
-// Head is what does not change of a machine while it is measured.
+// Head holds the properties of a machine that stay constant.
 type Head struct {
 	Cores  int      `json:"cores,omitempty"`
 	Memory int64    `json:"memory_bytes,omitempty"`
-	GPUs   []Device `json:"gpus,omitempty"` // that the task has
+	GPUs   []Device `json:"gpus,omitempty"` // GPUs of the task
 	Driver string   `json:"driver,omitempty"`
 }
 
-// Device is a GPU. What is not known of it is zero, which no GPU has.
+// Device is a GPU. Zero fields are unknown, since no GPU has zero of them.
 type Device struct {
 	Index  int     `json:"index"` // on its machine
 	Name   string  `json:"name"`
@@ -25,20 +25,20 @@ type Device struct {
 	Power  float64 `json:"power_limit_watts,omitempty"`
 }
 
-// A series is a list of records, each with its length: what is known of the machine, and buckets. A new
-// one is put behind the others, so that a crash tears the last at most.
+// A series is a list of records with their lengths: properties of the machine, and buckets. New records are
+// appended, so a crash can tear only the last.
 const (
 	recordHead   = 'H'
 	recordBucket = 'B'
 	longest      = 64 << 10 // bytes of a record
 )
 
-// ErrTorn says that a series ends in the middle of a record. What stands before it is good.
+// ErrTorn means that a series ends within a record. The part before it is good.
 var ErrTorn = errors.New("the series ends within a record")
 
-// AppendHead puts what is known of a machine behind a series.
+// AppendHead appends a machine's properties to a series.
 func AppendHead(to []byte, h Head) []byte {
-	b, _ := json.Marshal(h) // it has nothing that cannot be written
+	b, _ := json.Marshal(h) // cannot fail
 	return record(to, recordHead, b)
 }
 
@@ -47,7 +47,7 @@ func record(to []byte, kind byte, b []byte) []byte {
 	return append(append(to, kind), b...)
 }
 
-// AppendBucket puts a bucket behind a series. The narrowest keep their means only.
+// AppendBucket appends a bucket to a series. The narrowest buckets store their means only.
 func AppendBucket(to []byte, b Bucket) []byte {
 	mask := uint64(0)
 	for m := range Metrics {
@@ -76,7 +76,7 @@ func AppendBucket(to []byte, b Bucket) []byte {
 	return record(to, recordBucket, body)
 }
 
-// Encode is a whole series.
+// Encode returns a whole series.
 func Encode(h Head, list []Bucket) []byte {
 	out := AppendHead(nil, h)
 	for _, b := range list {
@@ -85,7 +85,7 @@ func Encode(h Head, list []Bucket) []byte {
 	return out
 }
 
-// Decode reads a series. The last word about the machine holds.
+// Decode parses a series. The last head counts.
 func Decode(b []byte) (h Head, list []Bucket, err error) {
 	for len(b) > 0 {
 		n, used := binary.Uvarint(b)
@@ -98,7 +98,7 @@ func Decode(b []byte) (h Head, list []Bucket, err error) {
 		case recordHead:
 			h = Head{}
 			if err := json.Unmarshal(body, &h); err != nil {
-				return h, list, fmt.Errorf("read what is known of a machine: %w", err)
+				return h, list, fmt.Errorf("read the properties of a machine: %w", err)
 			}
 		case recordBucket:
 			one, err := decodeBucket(body)
@@ -106,14 +106,14 @@ func Decode(b []byte) (h Head, list []Bucket, err error) {
 				return h, list, err
 			}
 			list = append(list, one)
-		} // another kind is of a later release
+		} // other kinds are from a later release
 	}
 	return h, list, nil
 }
 
 var errBucket = errors.New("a bucket is damaged")
 
-// reader reads numbers. Past the end there are zeros, and short is true.
+// reader reads numbers. Past the end it returns zeros and sets short.
 type reader struct {
 	b     []byte
 	short bool
@@ -172,17 +172,17 @@ func decodeBucket(body []byte) (b Bucket, err error) {
 	return b, nil
 }
 
-// perDoubling is how many steps a rough value has from one number to its double.
+// perDoubling is the number of steps of a rough value per doubling.
 const perDoubling = 8
 
-// What says that a value is unknown.
+// Codes of unknown values.
 const (
 	unknownShort = math.MaxUint8
 	unknownLong  = math.MaxUint16
 )
 
-// put writes a value: in one byte, or in two as a number with 11 binary digits that count, which is exact up to
-// 2,047 and within one part of 2,000 above.
+// put appends a value in one byte, or in two as a number with 11 significant bits: exact up to 2,047, and within one
+// part in 2,000 above.
 func (k Kind) put(to []byte, v float64) []byte {
 	switch x := math.Round(v * k.scale); {
 	case k.form == rough && (math.IsNaN(v) || v < 0):
@@ -196,7 +196,7 @@ func (k Kind) put(to []byte, v float64) []byte {
 	case math.IsNaN(v) || x < 0:
 		return binary.BigEndian.AppendUint16(to, unknownLong)
 	default:
-		return binary.BigEndian.AppendUint16(to, small(uint64(min(x, 1<<40))))
+		return binary.BigEndian.AppendUint16(to, encodeSmall(uint64(min(x, 1<<40))))
 	}
 }
 
@@ -221,11 +221,11 @@ func (k Kind) take(r *reader) float64 {
 	return float64(large(c)) / k.scale
 }
 
-// small writes a count in 16 bits: 5 of them say by how many places the other 11 are moved.
-func small(x uint64) uint16 {
+// encodeSmall encodes a count in 16 bits: 5 bits say by how many places the other 11 are shifted.
+func encodeSmall(x uint64) uint16 {
 	shift := max(0, bits.Len64(x)-digits)
 	if shift > 0 {
-		x += 1 << (shift - 1) // to the nearest
+		x += 1 << (shift - 1) // round to nearest
 		shift = max(0, bits.Len64(x)-digits)
 	}
 	return uint16(shift)<<digits | uint16(x>>shift)

@@ -2,29 +2,29 @@ package telemetry
 
 import "fmt"
 
-// Limits of what a hint says, as shares of what there is. A GPU above fed has enough to do; one below hungry
-// for long is larger than its work.
+// Thresholds of hints, as shares. A GPU above fed has enough to do; one below hungry for long is larger than its
+// work needs.
 const (
 	fed      = 0.70
 	hungry   = 0.50
-	waits    = 0.10 // of the processors' time, for disks: one process that waits for a disk is 1 / cores
+	waits    = 0.10 // of processor time in I/O wait: one waiting process is 1 / cores
 	busy     = 0.85
 	fullCore = 0.90
 	spare    = 0.25
-	atWork   = 0.05 // of a GPU: less is the driver, or a program that has not begun
-	waited   = 0.25 // of the time of the GPUs, until the program first used one
+	atWork   = 0.05 // of a GPU: less is the driver, or a program that has not started its work
+	waited   = 0.25 // of the GPUs' time, until the program first used one
 )
 
-// Enough is for how many seconds a machine is measured before a hint says something.
+// Enough is the telemetry needed for a hint, in seconds per machine.
 const Enough = 60
 
-// Hint says in a sentence what the figures of a run mean for the next; "": nothing stands out. cores is how
-// many a machine has; 0: nobody knows.
+// Hint returns a sentence about what the figures of a run mean for the next one; "": nothing stands out. cores is
+// the number per machine; 0: unknown.
 func (s *Summary) Hint(cores int) string {
 	if s.Seconds < Enough {
 		return ""
 	}
-	gpu, used := s.Of[GPU], s.used(cores)
+	gpu := s.Of[GPU]
 	switch {
 	case gpu.Known() && gpu.Average >= fed:
 		return ""
@@ -35,20 +35,28 @@ func (s *Summary) Hint(cores int) string {
 		}
 		return ""
 	case s.Begun.Known():
-		return fmt.Sprintf("GPU %s used: %s", Percent(s.Begun.Average), s.why(cores))
+		return fmt.Sprintf("GPU %s used: %s", Percent(s.Begun.Average), s.explainIdle(cores))
 	case gpu.Known():
-		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.why(cores))
-	case cores > 1 && used.Known() && used.Average < spare && s.Of[IOWait].Average >= waits:
-		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(used.Average),
-			Percent(s.Of[IOWait].Average))
-	case cores > 1 && used.Known() && used.Average < spare:
-		return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(used.Average), cores)
+		return fmt.Sprintf("GPU %s used: %s", Percent(gpu.Average), s.explainIdle(cores))
 	}
-	return ""
+	return s.hintOfCPU(cores)
 }
 
-// used is the share of the processors that the program itself used: others may be at work on the machine. Where nobody
-// measured the program it is what the whole machine used.
+// hintOfCPU is the hint of a run that uses no GPU.
+func (s *Summary) hintOfCPU(cores int) string {
+	used := s.used(cores)
+	switch {
+	case cores <= 1 || !used.Known() || used.Average >= spare:
+		return ""
+	case s.Of[IOWait].Average >= waits:
+		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(used.Average),
+			Percent(s.Of[IOWait].Average))
+	}
+	return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(used.Average), cores)
+}
+
+// used returns the share of the processors that the program itself used, since other programs may run on the
+// machine. Without telemetry of the program, it is that of the whole machine.
 func (s *Summary) used(cores int) Stat {
 	own := s.Of[TaskCPU]
 	if cores <= 0 || !own.Known() {
@@ -58,8 +66,8 @@ func (s *Summary) used(cores int) Stat {
 	return own
 }
 
-// why says what a GPU without enough to do waits for.
-func (s *Summary) why(cores int) string {
+// explainIdle returns what an underused GPU waits for.
+func (s *Summary) explainIdle(cores int) string {
 	wait, cpu, task := s.Of[IOWait], s.Of[CPU], s.Of[TaskCPU]
 	switch {
 	case wait.Known() && wait.Average >= waits:
@@ -68,7 +76,7 @@ func (s *Summary) why(cores int) string {
 		return fmt.Sprintf("the processors are busy (CPU %s): load or prepare data with more cores, or less per sample",
 			Percent(cpu.Average))
 	case cores > 1 && task.Known() && task.Average >= fullCore && task.Average <= 1.3:
-		// Python that begins many small kernels looks the same as Python that makes each sample.
+		// Python that starts many small kernels looks the same as Python that makes each sample.
 		return fmt.Sprintf("the program uses one core of %d: larger batches, if they are small, or load data in several "+
 			"processes", cores)
 	case s.Begun.Average < hungry:
@@ -77,5 +85,5 @@ func (s *Summary) why(cores int) string {
 	return "above 70 % is the target: larger batches, or data loading that runs ahead"
 }
 
-// Percent is a share as people write it.
+// Percent formats a share.
 func Percent(share float64) string { return fmt.Sprintf("%.0f %%", share*100) }

@@ -2,15 +2,15 @@ package telemetry
 
 import "math"
 
-// tier says how wide buckets are up to which age, in seconds.
+// tier is the width of buckets up to an age, in seconds.
 type tier struct{ width, age int64 }
 
-// tiers keep ten seconds for an hour, and about 360 buckets each after that: 1,800 in a quarter of a year.
+// tiers keep ten seconds for an hour, then about 360 buckets per tier: 1,800 in a quarter of a year.
 var tiers = []tier{
 	{Least, 3600}, {60, 7 * 3600}, {600, 60 * 3600}, {3600, 15 * 86400}, {6 * 3600, 90 * 86400}, {86400, math.MaxInt64},
 }
 
-// widthAt is how wide a bucket of that age is kept.
+// widthAt returns the width of buckets at an age.
 func widthAt(age int64) int64 {
 	for _, t := range tiers {
 		if age < t.age {
@@ -20,8 +20,8 @@ func widthAt(age int64) int64 {
 	return tiers[len(tiers)-1].width
 }
 
-// Compact merges what is old, as seen from the newest: the older, the wider. The list is in order of time.
-// What was merged once can be merged on: in any order it comes to the same, but for rounding.
+// Compact merges old buckets, by their age relative to the newest: the older, the wider. The list is in order of
+// time. Merged buckets can be merged again, with the same result in any order except for rounding.
 func Compact(list []Bucket) []Bucket {
 	if len(list) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func Compact(list []Bucket) []Bucket {
 	return out
 }
 
-// slotOf is where a bucket is merged into: the widest slot that is all old enough for its width.
+// slotOf returns the slot that a bucket is merged into: the widest one that is entirely old enough for its width.
 func slotOf(b *Bucket, now int64) (start, width int64) {
 	for i := len(tiers) - 1; i > 0; i-- {
 		w := tiers[i].width
@@ -61,8 +61,7 @@ func slotOf(b *Bucket, now int64) (start, width int64) {
 	return b.Start, b.Width
 }
 
-// Merge is one bucket that says what several say: means by the time that each covers, and the highest of
-// the highest.
+// Merge merges buckets into one: means weighted by covered time, and the highest peak.
 func Merge(list []Bucket, start, width int64) Bucket {
 	out := Bucket{Start: start, Width: width}
 	for i := range list {
@@ -95,28 +94,28 @@ func mergeValue(list []Bucket, m Metric, index int) Value {
 	return Value{sum / weight, most}
 }
 
-// Stat is what a metric came to over all that was measured.
+// Stat summarizes a metric over all telemetry.
 type Stat struct {
 	Average, Peak float64
-	Seconds       float64 // that it was known for, summed over machines, cores and GPUs
+	Seconds       float64 // time with values, summed over machines, cores and GPUs
 }
 
-// Known reports whether there is one.
+// Known reports whether there are any values.
 func (s Stat) Known() bool { return s.Seconds > 0 }
 
-// Sum is how much an amount a second came to in all.
+// Sum returns the total amount of a rate.
 func (s Stat) Sum() float64 { return s.Average * s.Seconds }
 
-// Summary is what each metric came to, over machines, cores and GPUs.
+// Summary holds each metric over machines, cores and GPUs.
 type Summary struct {
-	Seconds float64 // that machines were measured for
+	Seconds float64 // time with telemetry, summed over machines
 	Of      [Metrics]Stat
-	// Begun is the use of the GPUs from the first work of one of them on each machine: what a program loads and
-	// compiles before that says nothing of how well it feeds them.
+	// Begun is the use of the GPUs since the first work of one of them on each machine: loading and compiling before
+	// that say nothing about how well the program feeds them.
 	Begun Stat
 }
 
-// Add counts the buckets of one more machine.
+// Add adds the buckets of one more machine.
 func (s *Summary) Add(list []Bucket) {
 	begun := false
 	for i := range list {

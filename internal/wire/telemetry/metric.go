@@ -1,13 +1,13 @@
-// Package telemetry holds what machines are measured to do, as small series over time: how they are
-// merged into coarser ones, what they come to, and their bytes. It decides nothing. Unknown is not zero.
+// Package telemetry holds the telemetry of machines as compact time series: their merging into wider buckets, their
+// figures, and their encoding. It decides nothing. Unknown is not zero.
 package telemetry
 
 import "math"
 
-// Metric is something that is measured.
+// Metric is a telemetry metric.
 type Metric int
 
-// The metrics. Those of the machine count everything that runs on it, those of the task its own processes.
+// The metrics. Those of the machine count everything on it, those of the task its own processes.
 const (
 	CPU Metric = iota
 	IOWait
@@ -39,13 +39,13 @@ const (
 	TaskWriteCallBytes
 	TaskSteps
 	TaskStalled
-	Metrics // how many there are; a new one goes before this line, so that old series keep their meaning
+	Metrics // number of metrics; add new ones before this line, so that old series keep their meaning
 )
 
-// Of says what a metric has a value for.
+// Of is what a metric has a value for.
 type Of int
 
-// What metrics have values for.
+// The scopes of metrics.
 const (
 	Machine Of = iota
 	Task
@@ -53,7 +53,7 @@ const (
 	EachGPU
 )
 
-// MaxCores and MaxGPUs are of how many of a machine each has a value of its own.
+// MaxCores and MaxGPUs bound the cores and GPUs of a machine with values of their own.
 const (
 	MaxCores = 256
 	MaxGPUs  = 16
@@ -61,21 +61,21 @@ const (
 
 // Kind describes a metric.
 type Kind struct {
-	Name string // as Prometheus would have it, without the program's name
+	Name string // as for Prometheus, without the program's name
 	Help string
 	Of   Of
-	Most float64 // a larger value is none
+	Most float64 // larger values are invalid
 
-	scale float64 // what is kept is value × scale, rounded
+	scale float64 // the stored value is value × scale, rounded
 	form  form
 }
 
-// form says in which bytes a value is kept.
+// form is the storage format of a value.
 type form int
 
 const (
-	wide  form = iota // two bytes: exact up to 2,047 and within one part of 2,000 above
-	short             // one byte, with 254 at most
+	wide  form = iota // two bytes: exact up to 2,047, and within one part in 2,000 above
+	short             // one byte, up to 254
 	rough             // one byte, within 5 % above a few units
 )
 
@@ -84,8 +84,8 @@ const (
 	ratio    = 1
 	memory   = 1 << 50
 	rate     = 1 << 40
-	calls    = 1 << 27 // a second
-	steps    = 1 << 24 // a second
+	calls    = 1 << 27 // per second
+	steps    = 1 << 24 // per second
 	mebibyte = 1.0 / (1 << 20)
 	kibibyte = 1.0 / (1 << 10)
 )
@@ -135,12 +135,12 @@ var kinds = [Metrics]Kind{
 	TaskStalled: {"task_stalled_ratio", "Time by which steps came much later than usual.", Task, ratio, 200, short},
 }
 
-// Kind is what there is to say about a metric.
+// Kind returns the description of a metric.
 func (m Metric) Kind() Kind { return kinds[m] }
 
 func (m Metric) String() string { return kinds[m].Name }
 
-// Named is the metric of that name.
+// Named returns the metric of a name.
 func Named(name string) (Metric, bool) {
 	for m := range Metrics {
 		if kinds[m].Name == name {
@@ -150,7 +150,7 @@ func Named(name string) (Metric, bool) {
 	return 0, false
 }
 
-// Width is how many values a metric has at most.
+// Width returns the highest number of values of a metric.
 func (m Metric) Width() int {
 	switch kinds[m].Of {
 	case EachCore:
@@ -162,7 +162,7 @@ func (m Metric) Width() int {
 	return 1
 }
 
-// IsRate reports whether a metric is an amount a second: over a time it adds up to an amount.
+// IsRate reports whether a metric is an amount per second, which adds up to an amount over time.
 func (m Metric) IsRate() bool {
 	switch m {
 	case DiskRead, DiskWrite, NetReceive, NetTransmit, TaskRead, TaskWrite, TaskFaults, TaskReadCalls, TaskWriteCalls,
@@ -173,38 +173,38 @@ func (m Metric) IsRate() bool {
 	}
 }
 
-// AddsUp reports whether machines and GPUs together have the sum of what each has, and not the mean.
+// AddsUp reports whether machines and GPUs together have the sum of their values, and not the mean.
 func (m Metric) AddsUp() bool {
 	return kinds[m].Most != ratio && m != GPUTemperature && m != TaskSteps
 }
 
-// Value is what a metric was over a span: its mean, and the highest mean of ten seconds in it. NaN is unknown.
+// Value is a metric over a span: its mean, and its highest mean of ten seconds. NaN is unknown.
 type Value struct{ Mean, Max float64 }
 
-// Unknown is no value.
+// Unknown is a missing value.
 var Unknown = Value{math.NaN(), math.NaN()}
 
-// Exactly is a value that did not change.
+// Exactly returns a value that did not change.
 func Exactly(v float64) Value { return Value{v, v} }
 
-// Known reports whether there is a value.
+// Known reports whether the value is known.
 func (v Value) Known() bool { return !math.IsNaN(v.Mean) }
 
-// Bucket is what was measured in a span of time.
+// Bucket is the telemetry of one span.
 type Bucket struct {
-	Start   int64   // seconds of Unix' time, by the wall
+	Start   int64   // Unix seconds, wall time
 	Width   int64   // seconds
-	Covered float64 // seconds of the width in which something was measured
+	Covered float64 // seconds of the width with telemetry
 	V       [Metrics][]Value
 }
 
-// End is when the bucket ends.
+// End returns the end of the bucket.
 func (b *Bucket) End() int64 { return b.Start + b.Width }
 
 // Set sets the only value of a metric, or its first.
 func (b *Bucket) Set(m Metric, v float64) { b.V[m] = []Value{Exactly(v)} }
 
-// Value is the value of a metric with that index.
+// Value returns a metric's value with an index.
 func (b *Bucket) Value(m Metric, index int) Value {
 	if index < 0 || index >= len(b.V[m]) {
 		return Unknown
@@ -212,10 +212,10 @@ func (b *Bucket) Value(m Metric, index int) Value {
 	return b.V[m][index]
 }
 
-// Least is the narrowest width of a bucket, in seconds: a start is a multiple of it.
+// Least is the width of the narrowest buckets, in seconds: each start is a multiple of it.
 const Least = 10
 
-// Clear takes out what cannot be: a machine that measures nonsense says that it does not know.
+// Clear removes impossible values: they become unknown.
 func (b *Bucket) Clear() {
 	for m := range Metrics {
 		b.V[m] = b.V[m][:min(len(b.V[m]), m.Width())]
@@ -227,8 +227,7 @@ func (b *Bucket) Clear() {
 	}
 }
 
-// Valid reports whether a bucket may come from a machine: the narrowest that there is, with values that
-// can be.
+// Valid reports whether a bucket can be from a machine: of the narrowest width, with possible values.
 func (b *Bucket) Valid() bool {
 	if b.Width != Least || b.Start < 0 || b.Start%Least != 0 || !(b.Covered > 0 && b.Covered <= Least) {
 		return false

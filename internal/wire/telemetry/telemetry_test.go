@@ -14,7 +14,7 @@ import (
 
 const begin = 1_700_000_000
 
-// drawn is a bucket of a machine with so many cores and GPUs, with values that do not repeat.
+// drawn returns a random bucket of a machine with the given numbers of cores and GPUs.
 func drawn(rng *rand.Rand, at int64, cores, gpus int) telemetry.Bucket {
 	b := telemetry.Bucket{Start: at, Width: telemetry.Least, Covered: telemetry.Least}
 	for m := range telemetry.Metrics {
@@ -33,7 +33,7 @@ func drawn(rng *rand.Rand, at int64, cores, gpus int) telemetry.Bucket {
 	return b
 }
 
-// hour is an hour of buckets; of more than 128 cores each third minute has values of each.
+// hour returns an hour of buckets; with more than 128 cores, every third minute has values for each.
 func hour(rng *rand.Rand, at int64, cores, gpus int) (list []telemetry.Bucket) {
 	for n := range int64(360) {
 		b := drawn(rng, at+n*telemetry.Least, cores, gpus)
@@ -52,7 +52,7 @@ func near(a, b, by float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= by*max(math.Abs(a), math.Abs(b))
 }
 
-func TestASeriesIsReadAsItWasWritten(t *testing.T) {
+func TestDecode_InvertsEncode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	head := telemetry.Head{Cores: 8, Memory: 64 << 30, Driver: "550.54.15",
 		GPUs: []telemetry.Device{{Index: 3, Name: "NVIDIA H100 80GB HBM3", Memory: 80 << 30, Power: 700}}}
@@ -69,7 +69,7 @@ func TestASeriesIsReadAsItWasWritten(t *testing.T) {
 			t.Fatalf("bucket %d is %+v, was %+v", n, b, list[n])
 		}
 		for m := range telemetry.Metrics {
-			step := 1e-2 // of what is kept in one byte, of its largest
+			step := 1e-2 // of a value in one byte, relative to its largest
 			if !m.Kind().Most1Byte() {
 				step = 1.0 / 1000
 			}
@@ -90,9 +90,9 @@ func TestASeriesIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// The widest machine that there is, with values that no packing makes small, takes 64 KiB an hour at most,
-// and what is kept of it for a quarter of a year is bounded.
-func TestAnHourIs64KiBAtMost(t *testing.T) {
+// The largest machine, with incompressible values, takes at most 64 KiB per hour, and a quarter of a year is
+// bounded.
+func TestEncode_HourTakesAtMost64KiB(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	list := hour(rng, begin-begin%3600, telemetry.MaxCores, telemetry.MaxGPUs)
 	if n := len(telemetry.Encode(telemetry.Head{}, list)); n > 64<<10 || n < 50<<10 {
@@ -103,7 +103,7 @@ func TestAnHourIs64KiBAtMost(t *testing.T) {
 	}
 }
 
-func TestAQuarterOfAYearStaysSmallAndLosesNoSum(t *testing.T) {
+func TestCompact_KeepsSumsOfAQuarterOfAYear(t *testing.T) {
 	t.Parallel()
 	days := int64(lane.Pick(20, 90))
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -111,7 +111,7 @@ func TestAQuarterOfAYearStaysSmallAndLosesNoSum(t *testing.T) {
 	var kept []telemetry.Bucket
 	sum, seconds, peak := 0.0, 0.0, 0.0
 	for n := int64(0); n < days*24*360; n++ {
-		if n > 24*360 && n%1000 < 990 { // the machine was not measured
+		if n > 24*360 && n%1000 < 990 { // the machine had no telemetry
 			n += 9
 		}
 		b := telemetry.Bucket{Start: start + n*10, Width: 10, Covered: 4 + 6*rng.Float64()}
@@ -140,7 +140,7 @@ func TestAQuarterOfAYearStaysSmallAndLosesNoSum(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownCountsForNothing(t *testing.T) {
+func TestSummary_IgnoresUnknownValues(t *testing.T) {
 	one := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
 	two := telemetry.Bucket{Start: 10, Width: 10, Covered: 5}
 	one.V[telemetry.GPU] = []telemetry.Value{telemetry.Exactly(0.8), telemetry.Unknown}
@@ -159,7 +159,7 @@ func TestWhatIsUnknownCountsForNothing(t *testing.T) {
 	}
 }
 
-func TestATornEndCostsItsOwnRecordOnly(t *testing.T) {
+func TestDecode_TornEndLosesOneRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	whole := telemetry.Encode(telemetry.Head{Cores: 2}, hour(rng, begin, 2, 1)[:3])
 	last := len(telemetry.Encode(telemetry.Head{Cores: 2}, hour(rand.New(rand.NewPCG(7, 8)), begin, 2, 1)[:2]))
@@ -185,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestHintsSayWhatTheFiguresMean(t *testing.T) {
+func TestHint_ExplainsTheFigures(t *testing.T) {
 	of := func(cores int, set ...float64) string { // GPU, CPU, I/O wait, cores of the task
 		b := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
 		for n, m := range []telemetry.Metric{telemetry.GPU, telemetry.CPU, telemetry.IOWait, telemetry.TaskCPU} {
@@ -207,7 +207,7 @@ func TestHintsSayWhatTheFiguresMean(t *testing.T) {
 		"above 70 % is the target":                          of(8, 0.6, 0.3, 0, 3),
 		"CPU 12 % of 8 cores used: a smaller machine":       of(8, -1, 0.12, 0, 1),
 		"reading data waits for the disk (I/O wait 30 %)":   of(4, -1, 0.12, 0.3, 0.4),
-		"CPU 1 % of 8 cores used: a smaller machine":        of(8, -1, 0.95, 0, 0.1), // others keep it busy
+		"CPU 1 % of 8 cores used: a smaller machine":        of(8, -1, 0.95, 0, 0.1), // other programs keep it busy
 		"CPU 20 % of 8 cores used: a smaller machine":       of(8, -1, 0.2, 0, -1),
 	} {
 		if !strings.Contains(is, want) {
@@ -221,8 +221,9 @@ func TestHintsSayWhatTheFiguresMean(t *testing.T) {
 	}
 }
 
-// The figures are those of a GPT-2 small on an H100 whose program took 18 of 64 seconds to begin: its GPU was not hungry.
-func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
+// These are the figures of a GPT-2 small on an H100 whose program took 18 of 64 seconds to start: its GPU was not
+// hungry.
+func TestHint_IgnoresTheStartOfTheProgram(t *testing.T) {
 	of := func(use ...float64) string {
 		var list []telemetry.Bucket
 		for n, v := range use {
@@ -243,7 +244,7 @@ func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
 		{[]float64{0, 0, 0.8, 1, 1, 1, 1}, "GPU 96 % used once the program had begun with it, after 29 % of the time"},
 		{[]float64{0, 0, 0.3, 0.3, 0.3, 0.3, 0.3}, "GPU 30 % used: the program uses one core of 16"},
 		{[]float64{0, 0, 0, 0, 0, 0}, "GPU 0 % used"},
-		{[]float64{1, 0, 0, 0, 0, 0, 0, 0}, "used: the program uses one core"}, // it began at once, and then had nothing to do
+		{[]float64{1, 0, 0, 0, 0, 0, 0, 0}, "used: the program uses one core"}, // it started at once, and then had nothing to do
 	} {
 		if is := of(c.use...); !strings.Contains(is, c.want) || (c.want == "") != (is == "") {
 			t.Errorf("GPUs used %v have the hint %q, want %q", c.use, is, c.want)
@@ -251,8 +252,8 @@ func TestHintsDoNotTakeTheBeginningForHunger(t *testing.T) {
 	}
 }
 
-// A bucket of an agent is held to what can be before anything of it is kept.
-func TestOnlyWhatCanBeIsValid(t *testing.T) {
+// A bucket of an agent is validated before any of it is stored.
+func TestValid_RefusesImpossibleBuckets(t *testing.T) {
 	good := drawn(rand.New(rand.NewPCG(1, 1)), begin, 4, 1)
 	if !good.Valid() {
 		t.Fatal("what was measured is refused")

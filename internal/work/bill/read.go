@@ -33,18 +33,10 @@ func (r *Reader) sample() {
 				orders[d]++
 			}
 		}
-		if code := money.Currency(cells.text(fieldCurrency)); known(code) && len(votes) < mostAccounts {
-			account := cells.account()
-			if votes[account] == nil {
-				votes[account] = map[money.Currency]int{}
-			}
-			votes[account][code]++
-		}
+		cells.vote(votes)
 	}
 	r.numbers = point
-	translated := slices.ContainsFunc(r.header, func(name string) bool { return strings.Contains(name, " (") })
-	csv, isCSV := r.from.(*cells)
-	if styles[comma] > styles[point] || styles[comma]+styles[point] == 0 && (translated || isCSV && csv.comma == ';') {
+	if styles[comma] > styles[point] || styles[comma]+styles[point] == 0 && r.looksContinental() {
 		r.numbers = comma
 	}
 	if orders[dayFirst] > orders[monthFirst] || orders[dayFirst]+orders[monthFirst] == 0 && r.numbers == comma {
@@ -52,14 +44,39 @@ func (r *Reader) sample() {
 	}
 	r.currency = map[string]money.Currency{}
 	for account, by := range votes {
-		var best money.Currency
-		for code, n := range by {
-			if n > by[best] || n == by[best] && code < best {
-				best = code
-			}
-		}
-		r.currency[account] = best
+		r.currency[account] = mostOf(by)
 	}
+}
+
+// vote counts the currency of the row for its account.
+func (c *row) vote(votes map[string]map[money.Currency]int) {
+	code := money.Currency(c.text(fieldCurrency))
+	if !known(code) || len(votes) >= mostAccounts {
+		return
+	}
+	account := c.account()
+	if votes[account] == nil {
+		votes[account] = map[money.Currency]int{}
+	}
+	votes[account][code]++
+}
+
+// looksContinental reports whether a file without a telling number probably writes a decimal comma: its header is
+// translated, or a semicolon parts its cells.
+func (r *Reader) looksContinental() bool {
+	csv, isCSV := r.from.(*cells)
+	return isCSV && csv.comma == ';' ||
+		slices.ContainsFunc(r.header, func(name string) bool { return strings.Contains(name, " (") })
+}
+
+// mostOf is the currency with the most votes, and the first by name of those with as many.
+func mostOf(votes map[money.Currency]int) (best money.Currency) {
+	for code, n := range votes {
+		if n > votes[best] || n == votes[best] && code < best {
+			best = code
+		}
+	}
+	return best
 }
 
 // row is a row's cells, and the first error of reading them.

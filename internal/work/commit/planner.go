@@ -166,28 +166,32 @@ func (s *scenarios) descend() {
 	}
 	for ; step > 0; step /= 4 {
 		for range 12 {
-			moved := false
-			for i := range s.buy {
-				for s.buy[i] <= s.highest && s.try(i, step) {
-					moved = true
-				}
-				for s.buy[i] >= step && s.try(i, -step) {
-					moved = true
-				}
-				if i+1 < s.months {
-					moved = s.shift(i, i+1, step, false) || moved
-					moved = s.shift(i+1, i, step, false) || moved
-				}
-				if i+1+s.term < s.months { // with the purchase that renews it, so that the later term does not end too early
-					moved = s.shift(i, i+1, step, true) || moved
-					moved = s.shift(i+1, i, step, true) || moved
-				}
-			}
-			if !moved {
+			if !s.pass(step) {
 				break
 			}
 		}
 	}
+}
+
+// pass tries each change of one step to the purchases of each month, and reports whether one lowered the cost.
+func (s *scenarios) pass(step int64) (moved bool) {
+	for i := range s.buy {
+		for s.buy[i] <= s.highest && s.try(i, step) {
+			moved = true
+		}
+		for s.buy[i] >= step && s.try(i, -step) {
+			moved = true
+		}
+		if i+1 < s.months {
+			moved = s.shift(i, i+1, step, false) || moved
+			moved = s.shift(i+1, i, step, false) || moved
+		}
+		if i+1+s.term < s.months { // with the purchase that renews it, so that the later term does not end too early
+			moved = s.shift(i, i+1, step, true) || moved
+			moved = s.shift(i+1, i, step, true) || moved
+		}
+	}
+	return moved
 }
 
 // try buys n more units in month i if that lowers the cost.

@@ -26,11 +26,7 @@ var (
 
 // stallsOf looks for times in which steps come slowly, again and again.
 func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
-	lines := f.in.Lines[max(0, len(f.in.Lines)-mostLines):]
-	for _, l := range lines {
-		s.evaluates = s.evaluates || evaluates.MatchString(l.Text)
-		s.saves = s.saves || saves.MatchString(l.Text)
-	}
+	s.listen(f.in.Lines)
 	usual := usually(list, telemetry.GPU, 0.75)
 	writes := usually(list, telemetry.TaskWriteCallBytes, 0.3)
 	cpu := usually(list, telemetry.TaskCPU, 0.5)
@@ -49,8 +45,7 @@ func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 		lost *= b.Covered
 		written := value(b, telemetry.TaskWriteCallBytes)
 		switch {
-		case s.saves && written >= max(writesSome, 2*writes),
-			written >= writesMuch && (written >= 2*writes || s.saves || writes >= writesMuch):
+		case s.isSave(written, writes):
 			s.writing += lost
 			if lost > 0 {
 				s.written = max(s.written, written)
@@ -63,6 +58,23 @@ func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 		s.writing, s.other = s.writing/all, s.other/all
 	}
 	return s
+}
+
+// listen notes whether the newest lines of the program say that it evaluates or saves.
+func (s *stalls) listen(lines []Line) {
+	for _, l := range lines[max(0, len(lines)-mostLines):] {
+		s.evaluates = s.evaluates || evaluates.MatchString(l.Text)
+		s.saves = s.saves || saves.MatchString(l.Text)
+	}
+}
+
+// isSave reports whether a program that wrote so many bytes a second in a bucket saves then. usual is what it writes in
+// most buckets; a program that says that it saves needs to write less.
+func (s *stalls) isSave(written, usual float64) bool {
+	if s.saves {
+		return written >= max(writesSome, 2*usual) || written >= writesMuch
+	}
+	return written >= writesMuch && (written >= 2*usual || usual >= writesMuch)
 }
 
 // lostIn is the share of a bucket in which work stopped: as the agent has measured it by the steps, else by how much

@@ -210,6 +210,9 @@ func number(text string) float64 {
 // leastWorkers is how many cores workers use at least that are said to load data.
 const leastWorkers = 0.15
 
+// onOneCore reports whether a process that uses that many cores keeps one busy, and hardly more.
+func onOneCore(cores float64) bool { return cores >= oneCore && cores <= 1.3 }
+
 func dataLoading(f *features) (finding, bool) {
 	if share, ok := f.said(); ok && share >= 0.2 {
 		return finding{DataLoading, fmt.Sprintf("the program reports that data takes %s of a step; %s", percent(share),
@@ -217,16 +220,15 @@ func dataLoading(f *features) (finding, bool) {
 	}
 	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.waitShare()
 	workers := task - main
-	busy := task >= fed*f.cores || f.get(telemetry.CPU) >= fed
 	switch {
 	case !f.starved() && f.gpu, math.IsNaN(task):
-	case f.gpu && busy:
+	case f.gpu && (task >= fed*f.cores || f.get(telemetry.CPU) >= fed):
 		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
 	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
 		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
 			f.used(), percent(waits), workers), f.gain(), false}, true
-	case f.gpu && main >= oneCore && main <= 1.3 && f.loadsItself() && !f.readsSmall():
+	case f.gpu && onOneCore(main) && f.loadsItself() && !f.readsSmall():
 		return finding{DataLoading, fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
 			f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
 	}

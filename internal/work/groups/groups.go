@@ -47,6 +47,7 @@ type Snapshot struct {
 	Pipeline *pipeline.Spec
 	Stages   []Stage // by their positions
 	Folder   string  // the group whose work folder it has
+	Deployed *pipeline.Deployed
 
 	// Of a schedule:
 	Schedule *schedule.Spec

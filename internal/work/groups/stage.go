@@ -1,6 +1,9 @@
 package groups
 
-import "scrimp/internal/work/pipeline"
+import (
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/pipeline"
+)
 
 // StagePhase is where a stage of a pipeline stands.
 //
@@ -34,7 +37,15 @@ type Stage struct {
 	Inputs []pipeline.Content `json:"inputs,omitempty"` // that the key is of
 	Job    string             `json:"job,omitempty"`    // that has its outputs; "": none has run
 	Since  uint64             `json:"since,omitempty"`  // the event since which its outputs are there
+	Judged
 	Product
+}
+
+// Judged is what came of the gates of a stage.
+type Judged struct {
+	Gates []pipeline.Verdict `json:"gates,omitempty"`
+	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, or no gate skipped it.
+	Spared *money.Amount `json:"spared,omitempty"`
 }
 
 // Product is what a stage has made.
@@ -50,5 +61,8 @@ type StageMove struct {
 	Key    string             `json:"key,omitempty"`
 	Inputs []pipeline.Content `json:"inputs,omitempty"`
 	From   string             `json:"from,omitempty"` // of what is reused: the job that has made it
+	// Gated says that a gate skips the stage, its own or that of a stage that it needs.
+	Gated bool `json:"gated,omitempty"`
+	Judged
 	Product
 }

@@ -12,18 +12,47 @@ import (
 func (s *Spec) checkGates() error {
 	names := s.names()
 	var above [][]uint64 // by stage, a bit for each that comes before it: made once, as stages may be many
-	for i := range s.Stages {
-		if s.Stages[i].Gate == nil {
-			continue
+	deploys := s.Deploys()
+	before := func(i, n int) bool {
+		if above == nil {
+			above = s.above()
 		}
-		err := s.checkGate(i, names, func(n int) bool {
-			if above == nil {
-				above = s.above()
-			}
-			return above[i][n/64]>>(n%64)&1 == 1
-		})
+		return above[i][n/64]>>(n%64)&1 == 1
+	}
+	for i := range s.Stages {
+		x := &s.Stages[i]
+		switch {
+		case x.Deploy && i != deploys:
+			return &Problem{x.Name, "deploy", fmt.Errorf("%s deploys too: a pipeline puts one version in place",
+				s.Stages[deploys].Name)}
+		case x.Gate != nil && len(x.Gates) > 0:
+			return &Problem{x.Name, "gate", errors.New("it has gate and gates: give one of the two")}
+		case len(x.Gates) > maxGates:
+			return &Problem{x.Name, "gate", fmt.Errorf("there are %d gates: write at most %d", len(x.Gates), maxGates)}
+		}
+		if err := s.checkGatesOf(i, deploys, names, func(n int) bool { return before(i, n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkGatesOf reports what is wrong with the gates of a stage; before says which stages come before it.
+func (s *Spec) checkGatesOf(i, deploys int, names map[string]int, before func(n int) bool) error {
+	var seen [][2]string // the stages and metrics that are judged
+	for _, g := range s.Stages[i].All() {
+		stage, metric, err := s.checkGate(i, &g, names, before)
 		if err != nil {
 			return err
+		}
+		on := [2]string{s.Stages[stage].Name, metric}
+		if slices.Contains(seen, on) {
+			return &Problem{s.Stages[i].Name, "gate", fmt.Errorf("two gates judge %s of %s: write one, with all that it asks "+
+				"for", metric, on[0])}
+		}
+		seen = append(seen, on)
+		if g.versus() == AgainstDeployed && (deploys < 0 || before(deploys)) {
+			return s.nothingDeploys(i, deploys)
 		}
 	}
 	return nil
@@ -45,49 +74,9 @@ func (s *Spec) above() [][]uint64 {
 	return all
 }
 
-// checkGate reports what is wrong with the gate of a stage; before says which stages come before it.
-func (s *Spec) checkGate(i int, names map[string]int, before func(n int) bool) error {
-	x := &s.Stages[i]
-	g := x.Gate
-	wrong := func(format string, a ...any) error { return &Problem{x.Name, "gate", fmt.Errorf(format, a...)} }
-	if g.Metric == "" || len(g.Metric) > MaxText {
-		return wrong("name the metric that it judges, such as metric: evaluate.accuracy")
-	}
-	if g.Min == "" && g.Max == "" {
-		return wrong("give min, max or both")
-	}
-	var bounds []*big.Rat
-	for _, text := range []string{g.Min, g.Max} {
-		if text == "" {
-			continue
-		}
-		v, err := Decimal(text)
-		if err != nil {
-			return wrong("%w", err)
-		}
-		bounds = append(bounds, v)
-	}
-	if len(bounds) == 2 && bounds[0].Cmp(bounds[1]) > 0 {
-		return wrong("min %s is above max %s", g.Min, g.Max)
-	}
-	switch found, name := s.judged(i, names, before); {
-	case len(found) == 0:
-		return wrong("no stage that comes before %s reports metrics: write metrics of that stage, and its name before the "+
-			"metric's, such as evaluate.%s", x.Name, g.Metric)
-	case len(found) > 1:
-		names := []string{s.Stages[found[0]].Name, s.Stages[found[1]].Name}
-		return wrong("%s may be a metric of %s: write its stage before it, such as %s.%s", g.Metric,
-			strings.Join(names, " and of "), names[1], g.Metric)
-	case name == "":
-		return wrong("%s names no metric: write it behind the stage, such as %saccuracy", g.Metric, g.Metric)
-	}
-	return nil
-}
-
 // judged is the stage whose metric a gate judges, and the metric's name there. Where the gate names no stage it is any
 // that comes before and reports metrics; only one may.
-func (s *Spec) judged(i int, names map[string]int, before func(n int) bool) (stages []int, metric string) {
-	g := s.Stages[i].Gate
+func (s *Spec) judged(i int, g *Gate, names map[string]int, before func(n int) bool) (stages []int, metric string) {
 	if n := named(s.Stages, names, g); n >= 0 && n != i {
 		return []int{n}, g.Metric[len(s.Stages[n].Name)+1:]
 	}
@@ -131,44 +120,6 @@ func (s *Spec) before(i int) func(n int) bool {
 		}
 	}
 	return func(n int) bool { return seen[n] }
-}
-
-// Judge says whether a stage may begin by its gate, from the metrics of each stage by name, as written decimals. Why is
-// the comparison in words. ErrMetric: nobody has reported the metric.
-func (s *Spec) Judge(i int, metrics func(stage int) map[string]string) (pass bool, why string, err error) {
-	g := s.Stages[i].Gate
-	if g == nil {
-		return true, "", nil
-	}
-	found, name := s.judged(i, s.names(), s.before(i))
-	if len(found) != 1 {
-		return false, "", fmt.Errorf("%w: no one stage before %s reports %s", ErrMetric, s.Stages[i].Name, g.Metric)
-	}
-	stage := found[0]
-	text, there := metrics(stage)[name]
-	if !there {
-		return false, "", fmt.Errorf("%w: the metrics of %s have no number %s", ErrMetric, s.Stages[stage].Name, name)
-	}
-	v, err := Decimal(text)
-	if err != nil {
-		return false, "", fmt.Errorf("%w: %s of %s: %w", ErrMetric, name, s.Stages[stage].Name, err)
-	}
-	for _, b := range []struct {
-		bound, words string
-		fails        int
-	}{{g.Min, "below the min of", -1}, {g.Max, "above the max of", 1}} {
-		if b.bound == "" {
-			continue
-		}
-		bound, err := Decimal(b.bound)
-		if err != nil {
-			return false, "", err
-		}
-		if v.Cmp(bound) == b.fails {
-			return false, fmt.Sprintf("%s of %s is %s, %s %s", name, s.Stages[stage].Name, text, b.words, b.bound), nil
-		}
-	}
-	return true, fmt.Sprintf("%s of %s is %s", name, s.Stages[stage].Name, text), nil
 }
 
 // ErrMetric says that a gate has nothing to judge.

@@ -33,19 +33,17 @@ type Stage struct {
 	Params map[string]string `json:"params,omitempty"`
 	Always bool              `json:"always,omitempty"` // it runs each time, whatever has run before
 	Gate   *Gate             `json:"gate,omitempty"`
+	// Gates are the gates of a stage that has several; all of them must pass. Gate is then nil.
+	Gates []Gate `json:"gates,omitempty"`
+	// Examples is the file of Outs with the value that each example has for the metrics; "": there is none.
+	Examples string `json:"examples,omitempty"`
+	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
+	Deploy bool `json:"deploy,omitempty"`
 	// Program is the digest of what else decides on its outputs: command, environment, image and set-up.
 	Program string `json:"program,omitempty"`
 	// Needs are the positions of the stages that come before it: those of After, those that make what it reads, and the
 	// one that its gate names.
 	Needs []int `json:"needs,omitempty"`
-}
-
-// Gate lets a stage begin only where a metric of an earlier stage is good enough.
-type Gate struct {
-	Metric string `json:"metric"` // STAGE.NAME, or the NAME alone where one stage that comes before has it
-	// Min and Max bound it, as written decimals; a value at the bound passes.
-	Min string `json:"min,omitempty"`
-	Max string `json:"max,omitempty"`
 }
 
 // The bounds of pipelines.
@@ -78,6 +76,11 @@ func (p *Problem) Error() string {
 }
 
 func (p *Problem) Unwrap() error { return p.Err }
+
+// wrong returns a Problem of the stage. The text says what is wrong with the field and how to fix it.
+func (s *Stage) wrong(field, format string, a ...any) error {
+	return &Problem{s.Name, field, fmt.Errorf(format, a...)}
+}
 
 var stageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_@.-]*$`)
 
@@ -148,124 +151,51 @@ func Label(name string) string {
 }
 
 func (s *Stage) check() error {
-	wrong := func(field, format string, a ...any) error {
-		return &Problem{s.Name, field, fmt.Errorf(format, a...)}
-	}
 	switch {
 	case len(s.Name) > maxName || !stageName.MatchString(s.Name):
-		return wrong("", "the name has to be 1 to %d letters, digits, dashes, dots, @ and underscores, the first a letter "+
+		return s.wrong("", "the name has to be 1 to %d letters, digits, dashes, dots, @ and underscores, the first a letter "+
 			"or a digit", maxName)
 	case len(s.After) > MaxPaths || len(s.Deps) > MaxPaths || len(s.Outs) > MaxPaths || len(s.Params) > MaxPaths:
-		return wrong("", "give at most %d entries of each kind", MaxPaths)
+		return s.wrong("", "give at most %d entries of each kind", MaxPaths)
 	}
 	for _, f := range []struct {
 		name string
 		list *[]string
 	}{{"deps", &s.Deps}, {"outs", &s.Outs}, {"metrics", &s.Metrics}} {
-		clean, seen := make([]string, 0, len(*f.list)), make(map[string]bool, len(*f.list))
-		for _, p := range *f.list {
-			c, err := cleaned(p)
-			if err != nil {
-				return wrong(f.name, "%w", err)
-			}
-			if seen[c] {
-				return wrong(f.name, "%s is there twice", c)
-			}
-			seen[c] = true
-			clean = append(clean, c)
+		clean, err := cleanPaths(*f.list)
+		if err != nil {
+			return s.wrong(f.name, "%w", err)
 		}
 		*f.list = clean
 	}
 	if p := s.overlap(); p != nil {
 		return p
 	}
+	if err := s.checkExamples(); err != nil {
+		return s.wrong("examples", "%w", err)
+	}
 	for _, m := range s.Metrics {
 		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {
-			return wrong("metrics", "%s is none of its outs", m)
+			return s.wrong("metrics", "%s is none of its outs", m)
 		}
 	}
+	return s.checkParams()
+}
+
+func (s *Stage) checkParams() error {
 	for name, v := range s.Params {
 		if name == "" || len(name) > MaxText || len(v) > MaxText || !json.Valid([]byte(v)) || !utf8.ValidString(name+v) {
-			return wrong("params", "%.60q: give a value of JSON of at most %d bytes", name, MaxText)
+			return s.wrong("params", "%.60q: give a value of JSON of at most %d bytes", name, MaxText)
 		}
 	}
 	return nil
-}
-
-// overlap finds paths of a stage that lie within each other where they must not. The time grows with the number of
-// paths, not with its square: paths come from whoever may submit.
-func (s *Stage) overlap() error {
-	outs, above := make(map[string]bool, len(s.Outs)), map[string]bool{}
-	for _, o := range s.Outs {
-		outs[o] = true
-	}
-	for _, o := range s.Outs {
-		for up := path.Dir(o); up != "."; up = path.Dir(up) {
-			if outs[up] {
-				return &Problem{s.Name, "outs", fmt.Errorf("%s and %s overlap: name the outer one alone", up, o)}
-			}
-			above[up] = true
-		}
-	}
-	for _, d := range s.Deps {
-		both := above[d]
-		for up := d; up != "." && !both; up = path.Dir(up) {
-			both = outs[up]
-		}
-		if both {
-			return &Problem{s.Name, "outs", fmt.Errorf("the stage reads %s and makes it, or a part of it, too: write it to "+
-				"another path", d)}
-		}
-	}
-	return nil
-}
-
-// cleaned is a path below the work folder in its one form.
-func cleaned(p string) (string, error) {
-	c := path.Clean(strings.ReplaceAll(p, "\\", "/"))
-	switch {
-	case p == "" || len(p) > MaxText || strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("give a path of 1 to %d bytes", MaxText)
-	case !utf8.ValidString(p):
-		return "", fmt.Errorf("%q is no UTF-8: rename it", p) // the key is made of JSON, which would change it
-	case strings.Count(c, "/") >= maxDepth:
-		return "", fmt.Errorf("%.60s… has more than %d folders within each other: use fewer", p, maxDepth)
-	case strings.Contains(p, "://"):
-		return "", fmt.Errorf("%s is an address: only paths below the work folder are supported", p)
-	case path.IsAbs(c) || c == ".." || strings.HasPrefix(c, "../"):
-		return "", fmt.Errorf("%s leads out of the work folder: give a path below it", p)
-	case c == ".":
-		return "", errors.New("it is the work folder itself: name what is read or made in it")
-	}
-	return c, nil
-}
-
-// holds reports whether path b is a, or lies below it.
-func holds(a, b string) bool {
-	return strings.HasPrefix(b, a) && (len(a) == len(b) || b[len(a)] == '/')
 }
 
 // needs finds out which stages come before which. Stages are in the order in which they were written.
 func needs(list []Stage, byName map[string]int) error {
-	makers := map[string]int{} // by path, also by each folder above what is made
-	above := map[string][]int{}
-	for i := range list {
-		for _, o := range list[i].Outs {
-			if other, twice := makers[o]; twice {
-				return &Problem{list[i].Name, "outs", fmt.Errorf("%s is made by %s too", o, list[other].Name)}
-			}
-			makers[o] = i
-		}
-	}
-	for i := range list {
-		for _, o := range list[i].Outs {
-			for up := path.Dir(o); up != "."; up = path.Dir(up) {
-				if other, within := makers[up]; within {
-					return &Problem{list[i].Name, "outs", fmt.Errorf("%s lies in %s, which %s makes", o, up, list[other].Name)}
-				}
-				above[up] = append(above[up], i)
-			}
-		}
+	m, err := makersOf(list)
+	if err != nil {
+		return err
 	}
 	for i, sum := 0, 0; i < len(list); i++ {
 		s := &list[i]
@@ -274,31 +204,68 @@ func needs(list []Stage, byName map[string]int) error {
 			n, there := byName[name]
 			switch {
 			case !there:
-				return &Problem{s.Name, "after", fmt.Errorf("there is no stage %s", name)}
+				return s.wrong("after", "there is no stage %s", name)
 			case n == i:
-				return &Problem{s.Name, "after", errors.New("it comes after itself")}
+				return s.wrong("after", "it comes after itself")
 			}
 			s.Needs = append(s.Needs, n)
 		}
-		if n := named(list, byName, s.Gate); n >= 0 && n != i {
-			s.Needs = append(s.Needs, n)
+		for _, g := range s.All() {
+			if n := named(list, byName, &g); n >= 0 && n != i {
+				s.Needs = append(s.Needs, n)
+			}
 		}
 		for _, d := range s.Deps {
-			for up := d; up != "."; up = path.Dir(up) {
-				if n, made := makers[up]; made {
-					s.Needs = append(s.Needs, n)
-				}
-			}
-			s.Needs = append(s.Needs, above[d]...)
+			s.Needs = append(s.Needs, m.of(d)...)
 		}
 		slices.Sort(s.Needs)
 		s.Needs = slices.Compact(s.Needs)
 		if sum += len(s.Needs); sum > MaxNeeds {
-			return &Problem{s.Name, "deps", fmt.Errorf("with it, stages need others more than %d times: let one stage gather "+
-				"what many make, and read what that one makes", MaxNeeds)}
+			return s.wrong("deps", "with it, stages need others more than %d times: let one stage gather "+
+				"what many make, and read what that one makes", MaxNeeds)
 		}
 	}
 	return nil
+}
+
+// makers are the stages that make paths.
+type makers struct {
+	at    map[string]int   // by path
+	below map[string][]int // by folder: those that make something in it
+}
+
+// makersOf finds out which stage makes which path. No two stages make the same path, or one within another.
+func makersOf(list []Stage) (makers, error) {
+	m := makers{map[string]int{}, map[string][]int{}}
+	for i := range list {
+		for _, o := range list[i].Outs {
+			if other, twice := m.at[o]; twice {
+				return m, list[i].wrong("outs", "%s is made by %s too", o, list[other].Name)
+			}
+			m.at[o] = i
+		}
+	}
+	for i := range list {
+		for _, o := range list[i].Outs {
+			for up := path.Dir(o); up != "."; up = path.Dir(up) {
+				if other, within := m.at[up]; within {
+					return m, list[i].wrong("outs", "%s lies in %s, which %s makes", o, up, list[other].Name)
+				}
+				m.below[up] = append(m.below[up], i)
+			}
+		}
+	}
+	return m, nil
+}
+
+// of lists the stages that make a path, a folder above it, or something in it.
+func (m *makers) of(p string) (list []int) {
+	for up := p; up != "."; up = path.Dir(up) {
+		if n, made := m.at[up]; made {
+			list = append(list, n)
+		}
+	}
+	return append(list, m.below[p]...)
 }
 
 // ordered are the positions of stages so that each comes after those that it needs.

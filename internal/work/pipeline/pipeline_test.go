@@ -165,7 +165,7 @@ func TestNew_NamesWhatIsWrong(t *testing.T) {
 		"stages.a-b: the name differs from A@b by signs only":               {{Name: "A@b"}, {Name: "a-b"}},
 		"stages.a.gate: no stage that comes before a reports":               {{Name: "a", Gate: &Gate{Metric: "acc", Min: "1"}}, metric},
 		"stages.a.gate: name the metric":                                    {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Min: "1"}}},
-		"stages.a.gate: give min, max or both":                              {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc"}}},
+		"stages.a.gate: give min, max or min_gain":                          {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc"}}},
 		`stages.a.gate: "NaN" is no decimal`:                                {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc", Min: "NaN"}}},
 		"stages.a.gate: min 2 is above max 1.9":                             {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "acc", Min: "2", Max: "1.9"}}},
 		"stages.a.gate: e. names no metric":                                 {metric, {Name: "a", After: []string{"e"}, Gate: &Gate{Metric: "e.", Max: "1"}}},
@@ -252,14 +252,14 @@ func TestJudge_ComparesWrittenDecimals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pass, why, err := s.Judge(2, func(n int) map[string]string {
+		v, err := s.Judge(2, func(n int) map[string]string {
 			if s.Stages[n].Name != "a.b" {
 				return nil // the longest name counts
 			}
 			return map[string]string{"c": c.value}
-		})
-		if err != nil || pass != c.pass || !strings.HasPrefix(why, "c of a.b is "+c.value) {
-			t.Errorf("%+v: %v, %q, %v", c, pass, why, err)
+		}, nil)
+		if err != nil || len(v) != 1 || v[0].Pass != c.pass || !strings.HasPrefix(v[0].Why, "c of a.b is "+c.value) {
+			t.Errorf("%+v: %+v, %v", c, v, err)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func TestJudge_WithoutMetricSaysWhatIsMissing(t *testing.T) {
 	}
 	at := s.Find("deploy")
 	for _, m := range []map[string]string{nil, {"accuracy": "1"}, {"test.accuracy": "high"}} {
-		if _, _, err := s.Judge(at, func(int) map[string]string { return m }); !errors.Is(err, ErrMetric) {
+		if _, err := s.Judge(at, func(int) map[string]string { return m }, nil); !errors.Is(err, ErrMetric) {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
@@ -314,7 +314,7 @@ func FuzzNew(f *testing.F) {
 		holdsTogether(t, s)
 		for i := range s.Stages {
 			s.Reads(i)
-			_, _, _ = s.Judge(i, func(int) map[string]string { return nil })
+			_, _ = s.Judge(i, func(int) map[string]string { return nil }, nil)
 		}
 	})
 }

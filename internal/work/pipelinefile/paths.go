@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/work/pipeline"
-
 	"go.yaml.in/yaml/v3"
 )
 
@@ -68,9 +66,10 @@ func (r *reader) options(n *yaml.Node, field string) {
 	}
 }
 
-// reports adds plots and metrics to the outs of a stage, unless they lie in one. Gates read the metrics that are JSON.
+// reports adds plots, metrics and examples to the outs of a stage, unless they lie in one. Gates read the metrics that
+// are JSON.
 func (r *reader) reports(x *stage, plots, metrics []string) {
-	for _, m := range slices.Concat(plots, metrics) {
+	for _, m := range slices.Concat(plots, metrics, examplesOf(x)) {
 		if !slices.ContainsFunc(x.Outs, func(o string) bool { return o == m || strings.HasPrefix(m, o+"/") }) {
 			x.Outs = append(x.Outs, m)
 		}
@@ -90,25 +89,4 @@ func (r *reader) truth(v *yaml.Node, field string) bool {
 	}
 	r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write true or false")
 	return false
-}
-
-func (r *reader) gate(n *yaml.Node, field string) *pipeline.Gate {
-	if n.Kind != yaml.MappingNode {
-		r.wrong(n, field, "is no map", "write gate: {metric: evaluate.accuracy, min: 0.9}")
-		return nil
-	}
-	g := &pipeline.Gate{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, v := n.Content[i], n.Content[i+1]
-		to := map[string]*string{"metric": &g.Metric, "min": &g.Min, "max": &g.Max}[name.Value]
-		switch {
-		case to == nil:
-			r.wrong(name, join(field, name.Value), "is not supported yet", "write metric, min and max")
-		case v.Kind != yaml.ScalarNode || isNull(v):
-			r.wrong(v, join(field, name.Value), "is no single value", "write one, such as 0.9")
-		default:
-			*to = v.Value
-		}
-	}
-	return g
 }

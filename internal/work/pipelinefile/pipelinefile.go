@@ -145,16 +145,8 @@ func (r *reader) all(root *yaml.Node) {
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
-		case later[name] != "":
-			cause, fix, _ := strings.Cut(later[name], ": ")
-			r.wrong(key, name, cause, fix)
 		default:
-			fix := "write stages, vars, defaults, parallel, schedule, " + strings.Join(whole, ", ")
-			known := append([]string{"stages", "vars", "defaults", "parallel", "schedule"}, whole...)
-			if near := nearest.Of(name, known); near != "" {
-				fix = "did you mean `" + near + "`?"
-			}
-			r.wrong(key, name, "is no field of a pipeline", fix)
+			r.unknown(key)
 		}
 	}
 	r.f.Whole = r.job(own, "", map[string]any{"command": "true"}, nil)
@@ -163,6 +155,22 @@ func (r *reader) all(root *yaml.Node) {
 		r.f.Whole.Name = ""
 	}
 	r.allStages(in(root, "stages"))
+}
+
+// unknown says that the file has a field which no pipeline has, or none yet.
+func (r *reader) unknown(key *yaml.Node) {
+	name := key.Value
+	if later[name] != "" {
+		cause, fix, _ := strings.Cut(later[name], ": ")
+		r.wrong(key, name, cause, fix)
+		return
+	}
+	fix := "write stages, vars, defaults, parallel, schedule, " + strings.Join(whole, ", ")
+	known := append([]string{"stages", "vars", "defaults", "parallel", "schedule"}, whole...)
+	if near := nearest.Of(name, known); near != "" {
+		fix = "did you mean `" + near + "`?"
+	}
+	r.wrong(key, name, "is no field of a pipeline", fix)
 }
 
 // checkDefaults refuses words of DVC among the defaults: each stage says its own.

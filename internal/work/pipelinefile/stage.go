@@ -25,7 +25,7 @@ type stage struct {
 
 // dvc are the words of a stage that are no fields of a job file.
 var dvc = []string{"cmd", "wdir", "deps", "outs", "params", "metrics", "plots", "vars", "frozen", "always_changed",
-	"desc", "meta", "foreach", "do", "matrix", "after", "dependencies", "gate"}
+	"desc", "meta", "foreach", "do", "matrix", "after", "dependencies", "gate", "examples", "deploy"}
 
 // ours reports whether a word of a stage is none of a job file.
 func ours(word string) bool { return slices.Contains(dvc, word) || later[word] != "" }
@@ -224,7 +224,14 @@ func (r *reader) words(x *stage, folder, field string) {
 		case "after", "dependencies":
 			x.after = append(x.after, items(v)...)
 		case "gate":
-			x.Gate = r.gate(v, at)
+			r.gates(x, v, at)
+		case "examples":
+			r.examples(x, v, folder, at)
+		case "deploy":
+			if x.Deploy = r.truth(v, at); !x.Deploy {
+				r.wrong(v, at, "is false", "leave it out: the stage with deploy: true deploys, or else the one "+
+					"named deploy")
+			}
 		default:
 			r.field(word, v, at, rest)
 		}

@@ -57,26 +57,17 @@ func (c *costs) next(units []unit) float64 {
 	return careful * c.mean()
 }
 
-// difference is what makes the trials that train those that should.
-func (d *driver) difference(s groups.Snapshot) (moves []groups.Move) {
+// difference returns the moves from the trials that train to those that should.
+func (d *driver) difference(s groups.Snapshot) []groups.Move {
 	wanted, active := map[int]bool{}, 0
 	for _, k := range d.workers {
 		if k.config != tune.None && !k.waits {
 			wanted[k.config] = true
 		}
 	}
-	for m, t := range s.Trials {
+	for _, t := range s.Trials {
 		if t.Phase == groups.Open || t.Phase == groups.Leaving {
 			active++
-		}
-		// A program that is trained in full ends by itself, or the core ends it. Without a machine it need not go on.
-		full := len(d.known[t.Config]) >= d.h.Epochs && !t.Waits
-		if t.Phase == groups.Open && !wanted[t.Config] && !full && len(moves) < MovesAtOnce {
-			move := groups.Move{Do: groups.Pause, Member: m, Why: LeftFor}
-			if d.pruned[t.Config] || t.Waits {
-				move.Do, move.Why = groups.Stop, Pruned
-			}
-			moves = append(moves, move)
 		}
 	}
 	if len(wanted)+active == 0 {
@@ -86,15 +77,38 @@ func (d *driver) difference(s groups.Snapshot) (moves []groups.Move) {
 		}
 		return []groups.Move{{Do: groups.Finish, Why: why}}
 	}
+	return d.begins(s, d.leaves(s, wanted), active)
+}
+
+// leaves returns the moves that pause or stop the open trials that nobody wants.
+func (d *driver) leaves(s groups.Snapshot, wanted map[int]bool) (moves []groups.Move) {
+	for m, t := range s.Trials {
+		// A program that is trained in full ends by itself, or the core ends it. Without a machine it need not go on.
+		full := len(d.known[t.Config]) >= d.h.Epochs && !t.Waits
+		if t.Phase != groups.Open || wanted[t.Config] || full || len(moves) >= MovesAtOnce {
+			continue
+		}
+		move := groups.Move{Do: groups.Pause, Member: m, Why: LeftFor}
+		if d.pruned[t.Config] || t.Waits {
+			move.Do, move.Why = groups.Stop, Pruned
+		}
+		moves = append(moves, move)
+	}
+	return moves
+}
+
+// begins appends the moves that start or resume the configurations of the workers, while active trials stay below the
+// limit of the group.
+func (d *driver) begins(s groups.Snapshot, moves []groups.Move, active int) []groups.Move {
+	why := Chosen
+	if d.final {
+		why = FinalRun
+	}
 	began := len(s.Trials)
 	for w := range d.workers {
 		k := d.workers[w]
 		if k.config == tune.None || k.waits || len(moves) == MovesAtOnce || active >= s.AtOnce {
 			continue
-		}
-		why := Chosen
-		if d.final {
-			why = FinalRun
 		}
 		switch m, begun := d.member[k.config]; {
 		case !begun:

@@ -1,42 +1,37 @@
 package propose
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
 )
 
-// stages starts the stages of a pipeline whose turn it is, and settles those that never come. Who carries the moves out
-// looks at the files: a stage that is to start may be one whose outputs were made before.
+// stages starts the stages of a pipeline whose turn it is, and settles those that never start. The server carries the
+// moves out and reads the files: it may find that the outputs of a stage that should start exist already.
 func stages(s groups.Snapshot) (moves []groups.Move) {
-	p, now := s.Pipeline, append([]groups.Stage(nil), s.Stages...)
+	now := append([]groups.Stage(nil), s.Stages...)
+	gated := make([]bool, len(now)) // a gate skips the stage: its own, or that of a stage that it needs
 	settled, begins := 0, 0
-	add := func(do groups.Do, stage int, why string) {
-		moves = append(moves, groups.Move{Do: do, Why: why, Of: &groups.StageMove{Stage: stage}})
-	}
 	for i := range now {
-		x := &now[i]
-		if x.Phase == groups.Waiting {
-			do, why := turn(p, now, i)
-			switch {
-			case do == groups.Skip:
-				x.Phase = groups.Skipped // those that need it see it
-			case do == groups.Fail:
-				x.Phase = groups.StageFailed
-			case do == groups.Start && s.Open+begins >= s.AtOnce:
-				do = ""
-			case do == groups.Start:
-				begins++
-			}
-			if do != "" && len(moves) < MovesAtOnce {
-				add(do, i, why)
-			}
-		} else if x.Phase == groups.Made && len(moves) < MovesAtOnce {
-			add(groups.Keep, i, "its job has succeeded")
+		var t outcome
+		switch now[i].Phase {
+		case groups.Waiting:
+			t = waiting(s, now, i, s.Open+begins)
+		case groups.Made:
+			t = outcome{do: groups.Keep, why: "its job has succeeded"}
 		}
-		if x.Phase.Settled() {
+		if t.do == groups.Start {
+			begins++
+		}
+		gated[i] = now[i].Phase == groups.Skipped && byGate(s.Pipeline, now, gated, i)
+		if t.do != "" && len(moves) < MovesAtOnce {
+			of := &groups.StageMove{Stage: i, Gated: gated[i]}
+			of.Gates = t.verdicts
+			moves = append(moves, groups.Move{Do: t.do, Why: t.why, Of: of})
+		}
+		if now[i].Phase.Settled() {
 			settled++
 		}
 	}
@@ -46,27 +41,63 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 	return moves
 }
 
-// turn is what becomes of a stage that waits: it starts, is skipped or fails; "": it waits on.
-func turn(p *pipeline.Spec, now []groups.Stage, i int) (do groups.Do, why string) {
+// outcome is what happens to a stage, and why. The zero outcome leaves it as it is.
+type outcome struct {
+	do       groups.Do
+	why      string
+	verdicts []pipeline.Verdict // of its gates; those of a stage that starts may be open: the server decides them
+}
+
+// waiting returns the outcome of a stage that waits while open stages run, and notes in now the end of one that never
+// starts: the stages that need it see it in the same round.
+func waiting(s groups.Snapshot, now []groups.Stage, i, open int) outcome {
+	t := turn(s.Pipeline, now, i, s.Deployed)
+	switch t.do {
+	case groups.Skip:
+		now[i].Phase, now[i].Gates = groups.Skipped, t.verdicts
+	case groups.Fail:
+		now[i].Phase = groups.StageFailed
+	case groups.Start:
+		if open >= s.AtOnce {
+			return outcome{}
+		}
+	}
+	return t
+}
+
+// byGate reports whether a gate skipped a stage, its own or that of a stage that it needs.
+func byGate(p *pipeline.Spec, now []groups.Stage, gated []bool, i int) bool {
+	if pipeline.Fails(now[i].Gates) != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.Stages[i].Needs, func(n int) bool { return gated[n] })
+}
+
+// turn returns the outcome of a stage that waits, as if any number of stages could run at once.
+func turn(p *pipeline.Spec, now []groups.Stage, i int, deployed *pipeline.Deployed) outcome {
 	waits := false
 	for _, n := range p.Stages[i].Needs {
 		switch phase := now[n].Phase; {
 		case phase == groups.Skipped || phase == groups.StageFailed:
-			return groups.Skip, fmt.Sprintf("it needs %s, which %s", p.Stages[n].Name, map[groups.StagePhase]string{
-				groups.Skipped: "was skipped", groups.StageFailed: "failed"}[phase])
+			return outcome{do: groups.Skip, why: fmt.Sprintf("it needs %s, which %s", p.Stages[n].Name,
+				map[groups.StagePhase]string{groups.Skipped: "was skipped", groups.StageFailed: "failed"}[phase])}
 		case !phase.Good():
 			waits = true
 		}
 	}
 	if waits {
-		return "", ""
+		return outcome{}
 	}
-	pass, why, err := p.Judge(i, func(stage int) map[string]string { return now[stage].Metrics })
+	verdicts, err := p.Judge(i, func(stage int) map[string]string { return now[stage].Metrics }, deployed)
+	v := pipeline.Fails(verdicts)
+	if err != nil || v != nil { // only gates that compared have a verdict
+		verdicts = slices.DeleteFunc(verdicts, func(v pipeline.Verdict) bool { return v.Open })
+	}
 	switch {
-	case errors.Is(err, pipeline.ErrMetric) || err != nil:
-		return groups.Fail, err.Error()
-	case !pass:
-		return groups.Skip, why
+	case err != nil:
+		return outcome{groups.Fail, err.Error(), verdicts}
+	case v != nil:
+		return outcome{groups.Skip, v.Why, verdicts}
 	}
-	return groups.Start, why
+	return outcome{groups.Start, "", verdicts}
 }

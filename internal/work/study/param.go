@@ -30,15 +30,8 @@ func (p *Param) check() error {
 	switch {
 	case !paramName.MatchString(p.Name):
 		return errors.New("a name begins with a letter and has letters, digits, _, . and - only, 100 at most")
-	case len(p.Values) > MaxValues:
-		return fmt.Errorf("it has %d values: give at most %d", len(p.Values), MaxValues)
 	case len(p.Values) > 0:
-		for i, v := range p.Values {
-			if len(v) > MaxBytes || slices.Contains(p.Values[:i], v) {
-				return fmt.Errorf("%.40s is there twice, or longer than %d bytes", v, MaxBytes)
-			}
-		}
-		return nil
+		return p.checkValues()
 	}
 	for _, v := range []float64{p.Min, p.Max, p.Q, p.Sigma, p.Mu} {
 		if !tune.Finite(v) || math.Abs(v) > maxNumber {
@@ -50,6 +43,26 @@ func (p *Param) check() error {
 		return errors.New("q and sigma are above 0")
 	case p.Sigma > 0:
 		return nil
+	}
+	return p.checkRange()
+}
+
+// checkValues checks the values of a parameter that lists them.
+func (p *Param) checkValues() error {
+	if len(p.Values) > MaxValues {
+		return fmt.Errorf("it has %d values: give at most %d", len(p.Values), MaxValues)
+	}
+	for i, v := range p.Values {
+		if len(v) > MaxBytes || slices.Contains(p.Values[:i], v) {
+			return fmt.Errorf("%.40s is there twice, or longer than %d bytes", v, MaxBytes)
+		}
+	}
+	return nil
+}
+
+// checkRange checks that a value lies from min to max.
+func (p *Param) checkRange() error {
+	switch {
 	case p.Min > p.Max:
 		return fmt.Errorf("min %g is above max %g: swap them", p.Min, p.Max)
 	case p.Log && p.Min <= 0:

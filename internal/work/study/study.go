@@ -97,6 +97,28 @@ func (s *Spec) Check() (field string, err error) {
 	case s.Wall < 0 || s.Wall > 10*365*24*time.Hour:
 		return "wall_clock", fmt.Errorf("give a wall clock from 0 to ten years")
 	}
+	if field, err := s.checkParams(); err != nil {
+		return field, err
+	}
+	if err := s.Fidelity.check(); err != nil {
+		return "fidelity", err
+	}
+	if s.Fidelity.Name == "" && s.Searcher != "random" {
+		return "fidelity", fmt.Errorf("%s decides while trials train: say what is counted, such as "+
+			"fidelity {name: epoch, min: 1, max: 27}, or take the searcher random", s.Searcher)
+	}
+	n, err := s.size()
+	switch {
+	case err != nil:
+		return "params", err
+	case n*len(s.Params) > maxSpace:
+		return "params", fmt.Errorf("%d configurations of %d parameters: give fewer trials or parameters", n, len(s.Params))
+	}
+	return "", nil
+}
+
+// checkParams checks each parameter, and that no two share a name or an environment variable.
+func (s *Spec) checkParams() (field string, err error) {
 	for i := range s.Params {
 		p := &s.Params[i]
 		field := fmt.Sprintf("params[%d]", i)
@@ -108,19 +130,6 @@ func (s *Spec) Check() (field string, err error) {
 				return field, fmt.Errorf("parameter %s: %s has that name too: rename one", p.Name, o.Name)
 			}
 		}
-	}
-	if err := s.Fidelity.check(); err != nil {
-		return "fidelity", err
-	}
-	if s.Fidelity.Name == "" && !slices.Contains([]string{"random"}, s.Searcher) {
-		return "fidelity", fmt.Errorf("%s decides while trials train: say what is counted, such as "+
-			"fidelity {name: epoch, min: 1, max: 27}, or take the searcher random", s.Searcher)
-	}
-	if n, err := s.size(); err != nil || n*len(s.Params) > maxSpace {
-		if err == nil {
-			err = fmt.Errorf("%d configurations of %d parameters: give fewer trials or parameters", n, len(s.Params))
-		}
-		return "params", err
 	}
 	return "", nil
 }

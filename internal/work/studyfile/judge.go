@@ -21,15 +21,7 @@ func (r *reader) judge(root *yaml.Node) {
 	if f.Free = s.Searcher == "" && r.method == ""; s.Searcher == "" {
 		s.Searcher = r.searcher()
 	}
-	if f.JobFile == "" && f.Job == nil {
-		r.wrong(root, "job", "is missing", "write job: job.yaml, the file of the job that trains one configuration")
-	}
-	if f.Budget.IsZero() && len(r.problems) == 0 {
-		r.wrong(root, "budget", "is missing", "write budget: {usd: 25}, the most that the whole search may cost")
-	}
-	if s.Metric == "" {
-		r.wrong(root, "metric.name", "is missing", "write metric: {name: loss, goal: minimize}")
-	}
+	r.missing(root)
 	if !f.Goal {
 		f.Notes = append(f.Notes, "metric.goal is not said: the metric is minimised")
 	}
@@ -44,6 +36,19 @@ func (r *reader) judge(root *yaml.Node) {
 			field = "parameters"
 		}
 		r.wrong(root, field, err.Error(), "")
+	}
+}
+
+// missing says which fields the file lacks that every study needs.
+func (r *reader) missing(root *yaml.Node) {
+	if r.f.JobFile == "" && r.f.Job == nil {
+		r.wrong(root, "job", "is missing", "write job: job.yaml, the file of the job that trains one configuration")
+	}
+	if r.f.Budget.IsZero() && len(r.problems) == 0 {
+		r.wrong(root, "budget", "is missing", "write budget: {usd: 25}, the most that the whole search may cost")
+	}
+	if r.f.Study.Metric == "" {
+		r.wrong(root, "metric.name", "is missing", "write metric: {name: loss, goal: minimize}")
 	}
 }
 

@@ -155,18 +155,21 @@ func (r *reader) fields(root *yaml.Node) {
 		case "seed":
 			f.Study.Seed = uint64(r.whole(v, name, 0, math.MaxInt32))
 		case "final":
-			if err := v.Decode(&f.Study.Final); err != nil {
-				r.wrong(v, name, "is neither true nor false", "write true or false")
-			}
+			f.Study.Final = r.truth(v, name)
 		default:
-			fix, known := others[name]
-			if !known {
-				fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, " +
-					"seed, final or name"
-			}
-			r.wrong(key, name, "is no field of a study", fix)
+			r.unknown(key)
 		}
 	})
+}
+
+// unknown says that the file has a field which no study has.
+func (r *reader) unknown(key *yaml.Node) {
+	fix, known := others[key.Value]
+	if !known {
+		fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, " +
+			"seed, final or name"
+	}
+	r.wrong(key, key.Value, "is no field of a study", fix)
 }
 
 func (r *reader) job(v *yaml.Node) {
@@ -271,6 +274,14 @@ func (r *reader) number(v *yaml.Node, field string) (x float64) {
 		return 0
 	}
 	return x
+}
+
+// truth is true or false.
+func (r *reader) truth(v *yaml.Node, field string) (is bool) {
+	if err := v.Decode(&is); err != nil {
+		r.wrong(v, field, "is neither true nor false", "write true or false")
+	}
+	return is
 }
 
 // whole is a whole number within bounds.

@@ -114,6 +114,16 @@ func (t *Task) check() error {
 		return fmt.Errorf("switch_seconds is %g: give 0 to 1e9", t.SwitchSeconds)
 	case !(t.PriceUSD >= 0 && t.PriceUSD <= 1e6):
 		return fmt.Errorf("price_usd_per_worker_hour is %g: give 0 to 1e6", t.PriceUSD)
+	}
+	if err := t.params(); err != nil {
+		return err
+	}
+	return t.defaults()
+}
+
+// params reads the parameters into the space.
+func (t *Task) params() error {
+	switch {
 	case len(t.Params) == 0:
 		return errors.New("params is empty: give one parameter at least")
 	case len(t.Params) > MaxParams:
@@ -129,7 +139,7 @@ func (t *Task) check() error {
 		}
 		t.Space.Params = append(t.Space.Params, q)
 	}
-	return t.defaults()
+	return nil
 }
 
 // defaults reads the values of default, where there are any.
@@ -159,16 +169,7 @@ func (p jsonParam) param() (Param, error) {
 	}
 	switch p.Type {
 	case Categorical:
-		if len(p.Choices) == 0 || len(p.Choices) > MaxChoices {
-			return q, fmt.Errorf("choices has %d values: give 1 to %d", len(p.Choices), MaxChoices)
-		}
-		for _, c := range p.Choices {
-			if slices.Contains(q.Choices, text(c)) {
-				return q, fmt.Errorf("choices has %q twice", text(c))
-			}
-			q.Choices = append(q.Choices, text(c))
-		}
-		return q, nil
+		return q, q.choose(p.Choices)
 	case Float, Int:
 	default:
 		return q, fmt.Errorf("type is %q: give float, int or cat", p.Type)
@@ -186,6 +187,20 @@ func (p jsonParam) param() (Param, error) {
 		return q, fmt.Errorf("log needs low above 0, and it is %g", q.Low)
 	}
 	return q, nil
+}
+
+// choose takes the values that a categorical parameter chooses from.
+func (q *Param) choose(choices []any) error {
+	if len(choices) == 0 || len(choices) > MaxChoices {
+		return fmt.Errorf("choices has %d values: give 1 to %d", len(choices), MaxChoices)
+	}
+	for _, c := range choices {
+		if slices.Contains(q.Choices, text(c)) {
+			return fmt.Errorf("choices has %q twice", text(c))
+		}
+		q.Choices = append(q.Choices, text(c))
+	}
+	return nil
 }
 
 // text is a JSON value as a table writes it.

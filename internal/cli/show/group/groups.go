@@ -54,9 +54,9 @@ func Progress(g api.Group, p show.Place) string {
 		items = append(items, studyProgress(g)...)
 	default:
 		items = append(items, fmt.Sprintf("%d of %d succeeded", g.Succeeded, g.Members))
-	}
-	if n := bad(g); n > 0 && g.Study == nil && g.Pipeline == nil && g.Schedule == nil {
-		items = append(items, fmt.Sprintf("%d did not", n))
+		if n := bad(g); n > 0 {
+			items = append(items, fmt.Sprintf("%d did not", n))
+		}
 	}
 	if n := g.Members - g.Began; n > 0 && g.Finished != nil && g.Pipeline == nil {
 		items = append(items, fmt.Sprintf("%d never began", n))

@@ -35,6 +35,8 @@ func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 	switch {
 	case s.Saved != nil:
 		text += "  saves " + money.Format(*s.Saved, c, 4)
+	case s.Spared != nil:
+		text += "  spares " + money.Format(*s.Spared, c, 4)
 	case s.Finished != nil:
 		text += "  " + money.Format(s.Cost, c, 4)
 	}
@@ -64,6 +66,7 @@ func Pipeline(g api.Group, p show.Place) string {
 	if !g.Pipeline.Saved.IsZero() {
 		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(g.Pipeline.Saved, g.Currency, 4))
 	}
+	gateFacts(&b, g, p)
 	if g.Why != "" {
 		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
 	}

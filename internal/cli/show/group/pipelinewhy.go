@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -45,25 +46,31 @@ func WhyOf(g api.Group, list []api.Group, stage string) (v PipelineWhy, err erro
 		return v, fmt.Errorf("%s has no stage %s: it has %s", g.ID, stage, strings.Join(names, ", "))
 	}
 	v = PipelineWhy{Run: g.ID, Stage: s.Name, State: s.State, Why: s.Why, Key: s.Key}
-	var before *api.StageState
-	var newest api.Group
-	for _, other := range list {
-		if other.Pipeline == nil || other.Name != g.Name || other.ID == g.ID || !other.Submitted.Before(g.Submitted) {
-			continue
-		}
-		x := stageOf(other, s.Name)
-		if x != nil && x.Key != "" && (before == nil || other.Submitted.After(newest.Submitted)) {
-			before, newest = x, other
-		}
-	}
+	before, run := earlier(g, list, s.Name)
 	if before == nil || s.Key == "" {
 		return v, nil
 	}
-	v.Against, v.Same = newest.ID, before.Key == s.Key
+	v.Against, v.Same = run, before.Key == s.Key
 	if !v.Same {
 		v.Changes = changes(g, s, before)
 	}
 	return v, nil
+}
+
+// earlier returns a stage as it was in the newest run of the same pipeline before g that gave it a key, and the ID of
+// that run. It returns nil where no run did.
+func earlier(g api.Group, list []api.Group, stage string) (before *api.StageState, run string) {
+	var newest time.Time
+	for _, other := range list {
+		if other.Pipeline == nil || other.Name != g.Name || other.ID == g.ID || !other.Submitted.Before(g.Submitted) {
+			continue
+		}
+		x := stageOf(other, stage)
+		if x != nil && x.Key != "" && (before == nil || other.Submitted.After(newest)) {
+			before, run, newest = x, other.ID, other.Submitted
+		}
+	}
+	return before, run
 }
 
 func stageOf(g api.Group, name string) *api.StageState {

@@ -33,51 +33,11 @@ type Share struct {
 // provider was seen to interrupt, in how much time of all of them, and how many an hour.
 func (m Sale) Text(p show.Place) string {
 	var rows [][]string
-	for _, l := range m.Offers {
-		price, there, notice, gpus, seen := "unknown", "no", "-", "-", "-"
-		if l.Quote.Priced {
-			price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
-		}
-		switch {
-		case !l.Cools.IsZero():
-			there = "cooling off"
-		case l.Quote.Available:
-			there = "yes"
-		}
-		if l.Offer.Capacity == api.Spot {
-			notice = "none"
-		}
-		if l.Offer.Notice > 0 {
-			notice = draw.Span(l.Offer.Notice)
-		}
-		if l.Offer.Accelerators > 0 {
-			gpus = fmt.Sprintf("%dx%s", l.Offer.Accelerators, l.Offer.Accelerator)
-		}
-		if l.Hazard.Served > 0 {
-			seen = fmt.Sprintf("%d in %s", l.Hazard.Lost, draw.Span(l.Hazard.Served))
-			if l.Hazard.Lost > 0 {
-				seen += fmt.Sprintf(", %.2g/h", float64(l.Hazard.Lost)/l.Hazard.Served.Hours())
-			}
-		}
-		published := "-"
-		if r, ok := m.Published[market.OfferID(l.Offer.ID)]; ok {
-			published = fmt.Sprintf("%.0f-%.0f %%/mo", r.Low*100, r.High*100)
-		}
-		rows = append(rows, []string{l.Offer.ID, fmt.Sprint(l.Offer.CPUs), size.Bytes(l.Offer.Memory).String(), gpus, price,
-			there, notice, seen, published})
-	}
 	var paid strings.Builder
 	for _, l := range m.Offers {
-		if r := l.Offer.Reserved; r.Count > 0 {
-			if r.Until.Sub(r.From) >= ownFrom {
-				b := fmt.Sprintf("%s: %s of your own; %s of each hour is owed when nobody uses it", l.Offer.ID,
-					draw.Count(r.Count, "machine"), money.Format((l.Quote.Rate-r.Marginal).Until(time.Hour), l.Offer.Currency, 4))
-				paid.WriteString(draw.Wrap("", b, p.Columns()))
-				continue
-			}
-			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; unused hours are posted as idle", l.Offer.ID,
-				draw.Count(r.Count, "machine"), money.Short(r.Paid, l.Offer.Currency), p.Moment(r.From), p.Moment(r.Until))
-			paid.WriteString(draw.Wrap("", b, p.Columns()))
+		rows = append(rows, m.row(l))
+		if l.Offer.Reserved.Count > 0 {
+			paid.WriteString(draw.Wrap("", reserved(l, p), p.Columns()))
 		}
 	}
 	if list := imaged(m.Offers); len(list) > 0 {
@@ -101,6 +61,52 @@ func (m Sale) Text(p show.Place) string {
 		{Name: "AVAILABLE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Leaves: 1},
 		{Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.Columns()) + paid.String() + away.String()
+}
+
+// row is an offer as a line of the table.
+func (m Sale) row(l api.Listing) []string {
+	price, there, notice, gpus, seen := "unknown", "no", "-", "-", "-"
+	if l.Quote.Priced {
+		price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
+	}
+	switch {
+	case !l.Cools.IsZero():
+		there = "cooling off"
+	case l.Quote.Available:
+		there = "yes"
+	}
+	if l.Offer.Capacity == api.Spot {
+		notice = "none"
+	}
+	if l.Offer.Notice > 0 {
+		notice = draw.Span(l.Offer.Notice)
+	}
+	if l.Offer.Accelerators > 0 {
+		gpus = fmt.Sprintf("%dx%s", l.Offer.Accelerators, l.Offer.Accelerator)
+	}
+	if l.Hazard.Served > 0 {
+		seen = fmt.Sprintf("%d in %s", l.Hazard.Lost, draw.Span(l.Hazard.Served))
+		if l.Hazard.Lost > 0 {
+			seen += fmt.Sprintf(", %.2g/h", float64(l.Hazard.Lost)/l.Hazard.Served.Hours())
+		}
+	}
+	published := "-"
+	if r, ok := m.Published[market.OfferID(l.Offer.ID)]; ok {
+		published = fmt.Sprintf("%.0f-%.0f %%/mo", r.Low*100, r.High*100)
+	}
+	return []string{l.Offer.ID, fmt.Sprint(l.Offer.CPUs), size.Bytes(l.Offer.Memory).String(), gpus, price, there, notice,
+		seen, published}
+}
+
+// reserved says what a reserved offer costs whether anybody uses it or not.
+func reserved(l api.Listing, p show.Place) string {
+	r := l.Offer.Reserved
+	if r.Until.Sub(r.From) >= ownFrom {
+		return fmt.Sprintf("%s: %s of your own; %s of each hour is owed when nobody uses it", l.Offer.ID,
+			draw.Count(r.Count, "machine"), money.Format((l.Quote.Rate-r.Marginal).Until(time.Hour), l.Offer.Currency, 4))
+	}
+	return fmt.Sprintf("%s: %s, %s paid from %s until %s; unused hours are posted as idle", l.Offer.ID,
+		draw.Count(r.Count, "machine"), money.Short(r.Paid, l.Offer.Currency), p.Moment(r.From), p.Moment(r.Until))
 }
 
 // mostCooling bounds how many offers of one reason are named.

@@ -57,19 +57,6 @@ const aside = "            "
 // decided writes one decision, what it expects, and what was not taken.
 func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Place) {
 	d := convert.To[plan.Decision](line.Choice)
-	take := "nothing"
-	if d.Take != "" {
-		take = string(d.Take)
-		if d.Nodes > 1 {
-			take = show.MachinesOf(d.Nodes, string(d.Take))
-		}
-		if d.Rate > 0 {
-			take += " at " + show.PerHour(d.Rate, c)
-		}
-		if d.Rate > 0 && d.Nodes > 1 {
-			take += " each"
-		}
-	}
 	slack := ""
 	if d.HasSlack {
 		slack = ", " + onTrack(d) + "slack " + draw.Span(d.Slack)
@@ -82,7 +69,8 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Pla
 		reason = soonest
 	}
 	b.WriteString(draw.Wrap("  "+line.MarketAt.UTC().Format("15:04:05")+"  ",
-		fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), show.Words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.Columns()))
+		fmt.Sprintf("%s: %s (%s%s)%s", taken(d, c), why(reason), show.Words(d.Mode), slack, ofZone(d.Expect, d.Take)),
+		p.Columns()))
 	if line.Refused != "" {
 		b.WriteString(draw.Wrap(aside, "since it was refused: "+show.Clean(line.Refused), p.Columns()))
 	}
@@ -107,6 +95,24 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Pla
 	if len(d.Counts) > 0 {
 		b.WriteString(draw.Wrap(aside, "rejected in all: "+counted(d.Counts), p.Columns()))
 	}
+}
+
+// taken is what a decision takes, and its price.
+func taken(d plan.Decision, c money.Currency) string {
+	if d.Take == "" {
+		return "nothing"
+	}
+	take := string(d.Take)
+	if d.Nodes > 1 {
+		take = show.MachinesOf(d.Nodes, take)
+	}
+	if d.Rate > 0 {
+		take += " at " + show.PerHour(d.Rate, c)
+		if d.Nodes > 1 {
+			take += " each"
+		}
+	}
+	return take
 }
 
 // counted says how many offers were rejected for each reason.

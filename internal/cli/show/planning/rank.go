@@ -196,19 +196,8 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 	if x.Fallback != "" {
 		p.Fact(b, "falls back", "to %s when the slack is gone", x.Fallback)
 	}
-	if l := v.Played; l != nil {
-		text := fmt.Sprintf("%d runs with the code that would run it: %s", l.Runs,
-			span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
-		if besides > 0 {
-			text += " for machines"
-		}
-		if len(l.Hours) == len(l.Cost) {
-			text += ", done in " + span(hours(l.Hours[0]), hours(l.Hours[2]))
-		}
-		if l.InTime != nil {
-			text += ", in time in " + percent(*l.InTime)
-		}
-		p.Fact(b, "simulated", "%s", text)
+	if v.Played != nil {
+		p.Fact(b, "simulated", "%s", v.played(besides > 0))
 	}
 	if x.Source != "" {
 		p.Fact(b, "from", "%s", x.Source)
@@ -225,6 +214,24 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 		p.Fact(b, "rented", "by you: no engine of scrimp rents from %s; scrimp engine add --ssh takes a machine that you "+
 			"have rented", x.Offer.Offer.Provider)
 	}
+}
+
+// played describes the cost and the time of the first plan's simulated runs. Besides says that the plan costs more than
+// its machines.
+func (v Ranking) played(besides bool) string {
+	l := v.Played
+	text := fmt.Sprintf("%d runs with the code that would run it: %s", l.Runs,
+		span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
+	if besides {
+		text += " for machines"
+	}
+	if len(l.Hours) == len(l.Cost) {
+		text += ", done in " + span(hours(l.Hours[0]), hours(l.Hours[2]))
+	}
+	if l.InTime != nil {
+		text += ", in time in " + percent(*l.InTime)
+	}
+	return text
 }
 
 // engineKinds are the providers that an engine takes machines from. The catalogue has others as well.

@@ -13,35 +13,33 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// ErrStale refuses limits for which what they have spent was summed too long ago: sum
-// it again.
-var ErrStale = errors.New("set limits: more was spent since than is kept")
+// ErrStale refuses limits whose base sums are too old: the caller must sum the postings again.
+var ErrStale = errors.New("set limits: the postings since the base sums are no longer kept")
 
-// Verdict is what the rules in force say of a job that is to be let in, or to have other
-// terms. The zero value lets it in as it is.
+// Verdict is the result of the rules for a job that is to be admitted or to get other terms. The zero value admits
+// it unchanged.
 type Verdict struct {
-	Bound  *money.Amount           // the budget that it gets, since it has none
-	Asking *budget.PendingApproval // what it waits for first
-	Bounds []*money.Amount         // the same as bound, of parts that begin together
+	Bound  *money.Amount           // budget for a job that has none
+	Asking *budget.PendingApproval // approval that it must wait for
+	Bounds []*money.Amount         // the same as Bound for parts that start together
 	No     *step.Refusal
 }
 
-// Weighing weighs jobs at one time, each with what those before it take.
+// Weighing weighs several jobs at one time. Each counts what the jobs before it take.
 type Weighing struct {
 	m     *Admission
 	T     time.Time
 	Books *budget.Accounts // folded; nil: not summed yet
 
-	Family *family                 // what holds have taken; nil: not summed yet
-	Taken  map[string]money.Amount // what those before take of holds
+	Family *family                 // what groups with a budget have taken; nil: not summed yet
+	Taken  map[string]money.Amount // what earlier jobs take from such groups
 }
 
-// Weigher weighs at the time of the step.
+// Weigher returns a Weighing at the time of the step.
 func (ad *Admission) Weigher() *Weighing { return &Weighing{m: ad, T: ad.Now()} }
 
-// Admit says why the events are not taken, all of them together; nil: they are. The next
-// steps take them as they were weighed here, so that of jobs that are submitted together
-// all are let in or none. It changes nothing else.
+// Admit returns why the events, taken together, are refused, or nil. The next steps use the verdicts found here, so
+// that jobs submitted together are all admitted or none. It changes nothing else.
 func (ad *Admission) Admit(events []state.Event) error {
 	clear(ad.Weighed)
 	w := Weighing{m: ad}
@@ -62,15 +60,14 @@ func (ad *Admission) Admit(events []state.Event) error {
 	return nil
 }
 
-// Refuses says why a job of the event is not let in as things are; nil: it is. It
-// changes nothing.
+// Refuses returns why a job of the event is refused in the current state, or nil. It changes nothing.
 func (ad *Admission) Refuses(e state.Event) *step.Refusal {
 	w := Weighing{m: ad}
 	v, _ := w.event(&e)
 	return v.No
 }
 
-// Verdict is what the rules say of the job that the step's event is about.
+// Verdict returns the verdict for the job of the step's event.
 func (ad *Admission) Verdict(job string) Verdict {
 	v, ok := ad.Weighed[job]
 	if delete(ad.Weighed, job); !ok {
@@ -80,7 +77,7 @@ func (ad *Admission) Verdict(job string) Verdict {
 	return v
 }
 
-// TurnDown records that the job of the event is not let in.
+// TurnDown records that the job of the event is refused.
 func (ad *Admission) TurnDown(no *step.Refusal) {
 	f := state.JobRefused{Job: no.Job, Why: string(no.Why), Detail: no.Err.Error()}
 	if no.Limit != nil {
@@ -89,13 +86,14 @@ func (ad *Admission) TurnDown(no *step.Refusal) {
 	ad.Fact(f)
 }
 
-// event weighs the job of an event; id is "" where it is about none that is weighed.
+// event weighs the job of an event. id is empty if the event has no job to weigh.
 func (w *Weighing) event(e *state.Event) (v Verdict, id string) {
 	v, id = w.ruled(e)
 	return w.m.broken(v), id
 }
 
-// ruled is what the rules say of the job of an event.
+// ruled returns what the rules say about an event that asks for work, and the name of the job or group that it is
+// about; "": the event asks for nothing that is possible now.
 func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 	m := w.m
 	if w.T = e.At; w.T.Before(m.Now()) {
@@ -120,6 +118,16 @@ func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 			user = h.User()
 		}
 		return w.parts(&b, user), SpawnKey(b)
+	default:
+		return w.ruledJob(e.Body)
+	}
+	return v, ""
+}
+
+// ruledJob is ruled for an event about a job that the state has.
+func (w *Weighing) ruledJob(body state.Body) (v Verdict, id string) {
+	m := w.m
+	switch b := body.(type) {
 	case state.JobReviewed:
 		if j := m.State.Job(b.Job); j != nil && j.State() == state.Held && b.Approved {
 			return Verdict{No: w.approved(j)}, b.Job
@@ -136,9 +144,8 @@ func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 	return v, ""
 }
 
-// Submission weighs a new job. One that is let in under a limit of dollars, or above one
-// that asks for approval, without a budget of its own gets one. One that waits for
-// approval takes nothing.
+// Submission weighs a new job. A job without a budget gets one if it is under a limit in dollars or above an
+// approval threshold. A job that waits for approval takes nothing.
 func (w *Weighing) Submission(b *state.JobSubmitted, user string) (v Verdict) {
 	rules, t := w.m.Rules(), b.Terms
 	if v.No = w.m.noDependency(b.Job, t.After); v.No != nil {
@@ -157,7 +164,7 @@ func (w *Weighing) Submission(b *state.JobSubmitted, user string) (v Verdict) {
 	if v.No = w.Weigh(j, &t); v.No != nil {
 		return v
 	}
-	if t.Parent != "" { // approved with its hold
+	if t.Parent != "" { // approved together with its group
 		v.No = w.part(j, &t, j.Most)
 	} else {
 		v.Asking = w.asks(j)
@@ -168,7 +175,7 @@ func (w *Weighing) Submission(b *state.JobSubmitted, user string) (v Verdict) {
 	return v
 }
 
-// asks says what a job must be approved for; nil: nothing.
+// asks returns the approval that a job needs, or nil.
 func (w *Weighing) asks(j budget.Job) *budget.PendingApproval {
 	if a, asks := budget.Approval(w.m.Rules().Limits, j, w.T, w.m.Config().Stretch); asks {
 		return &a
@@ -176,7 +183,7 @@ func (w *Weighing) asks(j budget.Job) *budget.PendingApproval {
 	return nil
 }
 
-// approved weighs a job that waited for approval: it took nothing meanwhile.
+// approved weighs a job that waited for approval. It took nothing meanwhile.
 func (w *Weighing) approved(j *state.Job) *step.Refusal {
 	is := w.now(j, j.Terms())
 	no := w.Weigh(is, j.Terms())
@@ -186,14 +193,14 @@ func (w *Weighing) approved(j *state.Job) *step.Refusal {
 	return no
 }
 
-// now is a job with some terms as limits see it now.
+// now returns a job with the given terms as limits see it now.
 func (w *Weighing) now(j *state.Job, t *state.Terms) budget.Job {
 	v := Weighed(j.ID(), j.User(), t)
 	v.Spent, v.GPUSpent = j.Spent(w.T), j.GPUServed().Hours()
 	return v
 }
 
-// resumption weighs a job that goes on. One that is paused holds its money still.
+// resumption weighs a job that is resumed. A paused job still has its hold.
 func (w *Weighing) resumption(j *state.Job, b *state.JobResumed) (v Verdict) {
 	rules := w.m.Rules()
 	if j.State().Over() {
@@ -208,20 +215,20 @@ func (w *Weighing) resumption(j *state.Job, b *state.JobResumed) (v Verdict) {
 		}
 	}
 	if a := j.Approval(); a != nil && !a.Approved && v.Asking == nil && b.Asking == nil {
-		v.No = &step.Refusal{Job: j.ID(), Why: step.NeverApproved, Err: errors.New("it was never approved")}
+		v.No = &step.Refusal{Job: j.ID(), Why: step.NeverApproved, Err: errors.New("nobody approved it")}
 		return v
 	}
 	if h := w.m.State.Group(j.Terms().Parent); BySearch(j) && h.Phase == state.GroupOpen {
-		v.No = &step.Refusal{Job: j.ID(), Why: step.NoGroup, Err: fmt.Errorf("the search of %s has paused it, and resumes "+
-			"it where that pays", h.Name)}
+		v.No = &step.Refusal{Job: j.ID(), Why: step.NoGroup, Err: fmt.Errorf("the search of %s paused it, and resumes "+
+			"it if that pays", h.Name)}
 		return v
 	}
 	v.No = w.changed(j, b.Changes)
 	return v
 }
 
-// update weighs new terms of a job that is not over. Of one that waits for approval another
-// budget is what is asked for from then on; it needs none where that is not above any threshold.
+// update weighs new terms of a job that has not ended. If the job waits for approval, the request becomes one for
+// the new budget. It needs no approval if the new budget is below all thresholds.
 func (w *Weighing) update(j *state.Job, c state.Changes) (v Verdict) {
 	if j.State() != state.Held || c.Budget == nil && !c.NoBudget {
 		v.No = w.changed(j, c)
@@ -240,7 +247,7 @@ func (w *Weighing) update(j *state.Job, c state.Changes) (v Verdict) {
 	return v
 }
 
-// changed weighs a job with new terms, in the place of those it has.
+// changed weighs a job with new terms in place of its current ones.
 func (w *Weighing) changed(j *state.Job, c state.Changes) *step.Refusal {
 	if len(w.m.Rules().Limits) == 0 && j.Terms().Parent == "" {
 		return nil
@@ -266,8 +273,8 @@ func (w *Weighing) changed(j *state.Job, c state.Changes) *step.Refusal {
 	return no
 }
 
-// asksAnew refuses terms that would have to be approved, of a job that runs with others: less
-// than it has it may always cost.
+// asksAnew refuses new terms that would need an approval, for a job that already runs. Terms that lower its cost
+// are always allowed.
 func (w *Weighing) asksAnew(j *state.Job, was, is budget.Job) *step.Refusal {
 	wants := w.asks(is)
 	less := is.Bounded && (!was.Bounded || is.Most.Cmp(was.Most) <= 0) || !is.Bounded && !was.Bounded
@@ -278,7 +285,7 @@ func (w *Weighing) asksAnew(j *state.Job, was, is budget.Job) *step.Refusal {
 	return &step.Refusal{Job: j.ID(), Why: step.NeedsApproval, Err: errors.New(wants.String())}
 }
 
-// approvedFor reports whether the job was approved for as much.
+// approvedFor reports whether the job was approved for that amount.
 func approvedFor(j *state.Job, is budget.Job, wants *budget.PendingApproval) bool {
 	a := j.Approval()
 	if a == nil || !a.Approved || a.Bounded && (!is.Bounded || is.Most.Cmp(a.Most) > 0) {
@@ -287,7 +294,7 @@ func approvedFor(j *state.Job, is budget.Job, wants *budget.PendingApproval) boo
 	return !slices.ContainsFunc(wants.Limits, func(t budget.Threshold) bool { return !a.Of(t.Limit) })
 }
 
-// accounts are what is spent and held, with what the jobs before take.
+// accounts returns the spent and held amounts, including those of earlier jobs.
 func (w *Weighing) accounts() *budget.Accounts {
 	if w.Books == nil {
 		b, _ := w.m.Books(w.T)
@@ -297,7 +304,7 @@ func (w *Weighing) accounts() *budget.Accounts {
 	return w.Books
 }
 
-// Weigh says which limit does not let a job in.
+// Weigh returns the refusal of the limit that has no room for a job, or nil.
 func (w *Weighing) Weigh(j budget.Job, t *state.Terms) *step.Refusal {
 	if len(w.m.Rules().Limits) == 0 {
 		return nil
@@ -313,15 +320,14 @@ func (w *Weighing) Weigh(j budget.Job, t *state.Terms) *step.Refusal {
 	return &step.Refusal{Job: j.ID, Why: step.LimitReached, Limit: no, Err: no}
 }
 
-// take counts a job that is let in.
+// take counts an admitted job.
 func (w *Weighing) take(j budget.Job) {
 	if len(w.m.Rules().Limits) > 0 {
 		w.accounts().Take(j)
 	}
 }
 
-// highestRate is the highest price at which a machine may be rented for a job, as far as is
-// known now.
+// highestRate is the highest known price at which a machine may be rented for a job.
 func (ad *Admission) highestRate(t *state.Terms) money.Rate {
 	if t.Need.MaxRate > 0 {
 		return t.Need.MaxRate

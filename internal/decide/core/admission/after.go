@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// maxAfter is how many jobs and groups one may wait for.
+// maxAfter is the largest number of dependencies.
 const maxAfter = 100
 
-// noDependency returns why a job or a group can never begin after the others; nil: it can.
+// noDependency returns why a job or a group can never start after the others, or nil.
 func (ad *Admission) noDependency(id string, after []state.Dependency) *step.Refusal {
 	no := func(format string, a ...any) *step.Refusal {
 		return &step.Refusal{Job: id, Why: step.NoDependency, Err: fmt.Errorf(format, a...)}
@@ -32,7 +32,8 @@ func (ad *Admission) noDependency(id string, after []state.Dependency) *step.Ref
 	return nil
 }
 
-// Dependency reports whether the job or group is over (done), and whether it ended as the dependency demands (met).
+// Dependency reports whether the job or group has ended (done), and whether it ended as the dependency requires
+// (met).
 func (ad *Admission) Dependency(d state.Dependency) (done, met bool) {
 	if g := ad.State.Group(d.On); g != nil {
 		done, met = g.Phase == state.GroupOver, g.Succeeded()

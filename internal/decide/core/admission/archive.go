@@ -5,7 +5,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// sumArchive adds what archived jobs come to.
+// sumArchive adds the sums over archived jobs.
 func (ad *Admission) sumArchive() {
 	ad.State.Archived(func(k state.ArchiveKey, v state.ArchiveSum) {
 		key := books.AccountKey{Team: k.Team, Project: k.Project}

@@ -1,5 +1,6 @@
-// Package admission decides whether a job is let in, or has other terms: limits, budgets, required tags, approvals and
-// the holds of groups. It keeps what all of them have taken, and finds the jobs that have used up what they have.
+// Package admission decides whether a job is admitted or gets other terms: limits, budgets, required tags,
+// approvals and the holds of groups. It tracks what all of them have taken, and finds jobs that have used up
+// theirs.
 package admission
 
 import (
@@ -7,19 +8,19 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// Admission holds jobs against the limits in force.
+// Admission checks jobs against the limits in force.
 type Admission struct {
 	*step.Context
 	books *books.Books
 
-	Usage    []*Usage           // what all limits have taken, in their order
-	Soon     *Sums              // the same of limits that will be set; nil: nobody prepares that
+	Usage    []*Usage           // what each limit has taken, in the order of the limits
+	Soon     *Sums              // the same for limits that are being prepared; nil: none
 	unsummed []Change           // jobs that this step changes
-	Parts    map[string]*Parts  // what the parts of holds take, by hold
-	Weighed  map[string]Verdict // of the jobs of the events that were admitted and not stepped yet
+	Parts    map[string]*Parts  // what the parts of each group with a budget take
+	Weighed  map[string]Verdict // verdicts for events that were admitted and not stepped yet
 }
 
-// New is an admission that has summed nothing yet.
+// New returns an Admission without sums.
 func New(c *step.Context, b *books.Books) *Admission {
 	return &Admission{Context: c, books: b, Weighed: map[string]Verdict{}}
 }

@@ -15,16 +15,16 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// Parts is what the parts of a hold come to that hold no machine: it does not change while
-// they wait, so that each is added once, and taken out before it changes.
+// Parts sums what the members of a group without a machine take from it. That does not change while they wait, so
+// each member is added once, and removed before it changes.
 type Parts struct {
-	spent money.Amount // what they have cost
-	claim money.Amount // what they may cost in all: those that are over what they have cost
-	open  int          // that are not over
-	Holds []string     // that take from this one
+	spent money.Amount // their cost so far
+	claim money.Amount // their maximum total cost; for ended members their actual cost
+	open  int          // members that have not ended
+	Holds []string     // groups that take from this one
 }
 
-// claimOf is what a part takes of its hold by t.
+// claimOf returns the part of its group that a member takes at t.
 func claimOf(j *state.Job, t time.Time) money.Amount {
 	spent, most := j.Spent(t), j.Terms().Budget
 	if j.State().Over() || BySearch(j) || spent.Cmp(most) > 0 {
@@ -33,7 +33,7 @@ func claimOf(j *state.Job, t time.Time) money.Amount {
 	return most
 }
 
-// WeighPart adds a part that holds no machine to its hold, or takes it out.
+// WeighPart adds a member without a machine to its group's sums, or removes it.
 func (ad *Admission) WeighPart(j *state.Job, by int) {
 	h := ad.Parts[j.Terms().Parent]
 	if h == nil || j.Costs() {
@@ -53,7 +53,7 @@ func (h *Parts) add(j *state.Job, t time.Time, by int) {
 	}
 }
 
-// sumParts makes the sums of all holds anew, of no job.
+// sumParts resets the sums of all groups to empty.
 func (ad *Admission) sumParts() {
 	ad.Parts = map[string]*Parts{}
 	for _, h := range ad.State.Groups() {
@@ -66,14 +66,14 @@ func (ad *Admission) sumParts() {
 	}
 }
 
-// family are the sums of all holds by a time, those of parts that hold a machine included.
+// family is the sums of all groups at a time, including members with a machine.
 type family struct {
 	m    *Admission
 	t    time.Time
 	runs map[string]*Parts
 }
 
-// Family sums all holds at t.
+// Family sums all groups at t.
 func (ad *Admission) Family(t time.Time) *family {
 	f := &family{m: ad, t: t, runs: map[string]*Parts{}}
 	if len(ad.Parts) == 0 {
@@ -90,7 +90,7 @@ func (ad *Admission) Family(t time.Time) *family {
 	return f
 }
 
-// Sums are what a hold's parts have cost, and what they may cost in all.
+// Sums returns the cost of a group's members so far, and their possible total cost.
 func (f *family) Sums(name string) (spent, claim money.Amount) {
 	h := f.m.Parts[name]
 	spent, claim = h.spent, h.claim
@@ -104,8 +104,8 @@ func (f *family) Sums(name string) (spent, claim money.Amount) {
 	return spent, claim
 }
 
-// takes are what a hold has cost, and what it may cost in all: its worst case while it is
-// open, what its parts may still cost when it is closed, and nothing while it waits for approval.
+// takes returns what a group has cost, and what it may cost in total: its worst case while it is open, what its
+// members may still cost once it is closed, and nothing while it waits for approval.
 func (f *family) takes(name string) (spent, most money.Amount) {
 	h := f.m.State.Group(name)
 	spent, most = f.Sums(name)
@@ -117,7 +117,7 @@ func (f *family) takes(name string) (spent, most money.Amount) {
 	return spent, most
 }
 
-// held adds what holds take to the accounts: those that no other holds.
+// held adds the holds of top-level groups to the accounts.
 func (ad *Admission) held(b *budget.Accounts, t time.Time) {
 	f := ad.Family(t)
 	for _, h := range ad.State.Groups() {
@@ -133,13 +133,13 @@ func (ad *Admission) held(b *budget.Accounts, t time.Time) {
 	}
 }
 
-// weighedGroup is a hold as limits see it.
+// weighedGroup returns a group as limits see it.
 func weighedGroup(h *state.Group) budget.Job {
 	return budget.Job{ID: h.Name, Owner: h.Terms.Owner, User: h.User(), Most: h.Worst, Bounded: h.Terms.HasBudget,
 		GPUBounded: true, Kind: budget.Hold}
 }
 
-// SpawnKey stands for the parts of an event among what was weighed.
+// SpawnKey returns the key of a Spawn in Admission.Weighed.
 func SpawnKey(b state.Spawn) string {
 	if len(b.Parts) == 0 {
 		return ""
@@ -147,28 +147,31 @@ func SpawnKey(b state.Spawn) string {
 	return b.Parts[0].Job
 }
 
-// checkTerms returns what is wrong with a group's name or terms, whatever the limits say; nil: nothing.
+// checkTerms returns an error if a group's name or terms, apart from limits, are invalid.
 func (ad *Admission) checkTerms(name string, t *state.GroupTerms) error {
 	if err := state.ParseGroup(name, t.Kind); err != nil {
 		return err
 	}
 	if ad.State.Job(name) != nil {
-		return errors.New("a job has that name")
+		return errors.New("a job already has that name")
 	}
 	if t.AtOnce < 1 || t.AtOnce > groups.MaxMembers || t.Budget.Sign() < 0 || t.Grace < 0 || t.Rate < 0 {
 		return errors.New("give a budget of zero or more, and from 1 to 10,000 members at once")
 	}
-	if err := cmp.Or(checkStudy(t), checkPipeline(t), ad.checkSchedule(t)); err != nil {
-		return err
-	}
-	if a := t.Array; t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
+	return cmp.Or(checkStudy(t), checkPipeline(t), ad.checkSchedule(t), checkArray(t))
+}
+
+// checkArray returns what is wrong with the terms of an array; nil: nothing, or the group is no array.
+func checkArray(t *state.GroupTerms) error {
+	a := t.Array
+	if t.Kind == groups.Array && (t.Member == nil || a.Members < 1 || a.Members > groups.MaxMembers ||
 		a.Step < 1 || a.From < 0 || a.Step > groups.MaxIndex || a.From > groups.MaxIndex) {
 		return errors.New("an array has from 1 to 10,000 members, with indexes of zero or more")
 	}
 	return nil
 }
 
-// Opening weighs a hold that is to begin.
+// Opening weighs a new group.
 func (w *Weighing) Opening(b *state.GroupOpened, user string) (v Verdict) {
 	m := w.m
 	refuse := func(why step.RefusalReason, err error) Verdict {
@@ -206,7 +209,7 @@ func (w *Weighing) Opening(b *state.GroupOpened, user string) (v Verdict) {
 	return v
 }
 
-// reviewedGroup weighs a hold that waited for approval: it took nothing meanwhile.
+// reviewedGroup weighs a group that waited for approval. It took nothing meanwhile.
 func (w *Weighing) reviewedGroup(h *state.Group) *step.Refusal {
 	j := weighedGroup(h)
 	no := w.Weigh(j, &state.Terms{})
@@ -216,7 +219,7 @@ func (w *Weighing) reviewedGroup(h *state.Group) *step.Refusal {
 	return no
 }
 
-// inHold says why something does not fit into a hold, or takes so much of it.
+// inHold returns why a member that takes that amount does not fit into a group, or nil.
 func (w *Weighing) inHold(id, parent string, o ledger.Owner, user string, takes money.Amount) *step.Refusal {
 	h := w.m.State.Group(parent)
 	refuse := func(why step.RefusalReason, format string, a ...any) *step.Refusal {
@@ -254,7 +257,7 @@ func (w *Weighing) inHold(id, parent string, o ledger.Owner, user string, takes 
 	return nil
 }
 
-// parts weighs parts that are to begin together.
+// parts weighs members that start together.
 func (w *Weighing) parts(b *state.Spawn, user string) (v Verdict) {
 	seen := map[string]bool{}
 	for i := range b.Parts {
@@ -262,7 +265,7 @@ func (w *Weighing) parts(b *state.Spawn, user string) (v Verdict) {
 		if p.Job == "" || seen[p.Job] || w.m.State.Job(p.Job) != nil || p.Terms.Parent != b.Parent || p.Asking != nil ||
 			p.From != nil {
 			return Verdict{No: &step.Refusal{Job: p.Job, Why: step.NoGroup,
-				Err: errors.New("the part has no name of its own, or another parent")}}
+				Err: errors.New("the part needs a name of its own and the parent of the group")}}
 		}
 		seen[p.Job] = true
 		one := w.Submission(&p, user)
@@ -271,7 +274,7 @@ func (w *Weighing) parts(b *state.Spawn, user string) (v Verdict) {
 	return v
 }
 
-// part says why a part does not fit into its hold, where it takes so much of it.
+// part returns why a member that takes that amount does not fit into its group, or nil.
 func (w *Weighing) part(j budget.Job, t *state.Terms, takes money.Amount) *step.Refusal {
 	if !j.Bounded {
 		return &step.Refusal{Job: j.ID, Why: step.GroupFull,
@@ -280,7 +283,7 @@ func (w *Weighing) part(j budget.Job, t *state.Terms, takes money.Amount) *step.
 	return w.inHold(j.ID, t.Parent, t.Owner, j.User, takes)
 }
 
-// most is what a job can cost in all.
+// most is the maximum total cost of a job.
 func most(j budget.Job) money.Amount {
 	if j.Most.Cmp(j.Spent) < 0 {
 		return j.Spent

@@ -12,16 +12,14 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// MostRate is the highest price at which a launch may be granted: a quarter above
-// the one that was decided on, and never above the job's own limit, where it has
-// one. The provider holds it against its price of the moment, so that no money is
-// spent on a price that is too old to be true, however it came to be so. What costs
-// nothing must still cost nothing.
+// MostRate is the highest price at which a launch may be granted: a quarter above the decided price, and never
+// above the job's own limit, if it has one. The provider compares it with its current price, so that no money is
+// spent on an outdated price, whatever made it outdated. An offer that is free must still be free.
 //
-// Worked: decided at $2.00 an hour, the launch is refused above $2.50.
+// Worked example: decided at $2.00 an hour, the launch is refused above $2.50.
 func MostRate(limit, decided money.Rate) money.Rate {
 	most := decided + decided/4
-	if most < decided { // more than there are numbers for
+	if most < decided { // overflow
 		most = decided
 	}
 	if most = max(1, most); limit > 0 {
@@ -30,15 +28,15 @@ func MostRate(limit, decided money.Rate) money.Rate {
 	return most
 }
 
-// LastSave is how long it takes to save and end, which every budget keeps back.
+// LastSave is the time to save and end, which every budget keeps back.
 func LastSave(j *state.Job) time.Duration { return j.Terms().Grace + j.SaveCost() }
 
-// unbilled bounds the attempts that minimumDue looks at: the bills of earlier ones have come long ago.
+// unbilled bounds the attempts that MinimumDue checks: the bills of earlier ones came long ago.
 const unbilled = 16
 
-// MinimumDue returns what minimum charges still bill for machines of j, even if each goes now: for those that are
-// leaving or gone, and for those that it holds. Spent has neither yet. Who has a shared machine when it ends pays for
-// that one.
+// MinimumDue returns what minimum charges still bill for machines of j even if each ends now: for those that are
+// ending or have ended (leaving), and for those that it holds (held). Spent includes neither yet. For a shared
+// machine, the job that has it when it ends pays.
 func (ad *Admission) MinimumDue(j *state.Job) (leaving, held money.Amount) {
 	kept := j.Live()
 	if kept != nil && (kept.Task() == state.Ended || kept.Releasing()) {
@@ -66,14 +64,14 @@ func (ad *Admission) MinimumDue(j *state.Job) (leaving, held money.Amount) {
 	return leaving, held
 }
 
-// Charged is what j has spent, with the minimum charges of machines that are leaving or gone.
+// Charged is what j has spent, plus the minimum charges of machines that are ending or have ended.
 func (ad *Admission) Charged(j *state.Job) money.Amount {
 	leaving, _ := ad.MinimumDue(j)
 	return j.Spent(ad.Now()).Add(leaving)
 }
 
-// BrokeAt returns when the budget of a job is used up: its machine is given back then, where it
-// boots, since there is nothing to save, and where it saves, however long that takes.
+// BrokeAt returns when the budget of a job is used up. Its machine is then terminated while it boots, because there
+// is nothing to save, and while it saves, however long that takes.
 func (ad *Admission) BrokeAt(j *state.Job) (time.Time, bool) {
 	t, a := j.Terms(), j.Live()
 	if !t.HasBudget || t.DeadlineFirst || a == nil {
@@ -83,8 +81,8 @@ func (ad *Admission) BrokeAt(j *state.Job) (time.Time, bool) {
 	return ad.Now().Add(d), ok
 }
 
-// Strained reports whether the rest of the work turned out to cost more on the
-// machine of j than is left of a budget that comes first, since the last decision.
+// Strained reports whether, since the last decision, the remaining work on the machine of j costs more than is left
+// of a binding budget.
 func (ad *Admission) Strained(j *state.Job, a *state.Attempt) bool {
 	t := j.Terms()
 	if !t.HasBudget || t.DeadlineFirst || j.Last().Budget != nil {
@@ -96,7 +94,7 @@ func (ad *Admission) Strained(j *state.Job, a *state.Attempt) bool {
 	return known && a.Rate().Until(max(0, left)+LastSave(j)).Cmp(t.Budget.Sub(ad.Charged(j))) > 0
 }
 
-// Missing says in a sentence why the budget does not do.
+// Missing explains in a sentence why the budget is insufficient.
 func Missing(d plan.Decision, in money.Currency) string {
 	if d.Budget == nil {
 		return ""
@@ -105,7 +103,8 @@ func Missing(d plan.Decision, in money.Currency) string {
 		money.Format(d.Budget.Needs, in, 4), d.Budget.On, money.Format(d.Budget.Left, in, 4))
 }
 
-// Broke says in a sentence that what is left of the budget starts no machine; "" where d is refused for another reason.
+// Broke explains in a sentence that the remaining budget starts no machine, or returns "" if d is refused for
+// another reason.
 func (ad *Admission) Broke(j *state.Job, d plan.Decision) string {
 	if d.Why != plan.BudgetGone {
 		return ""
@@ -119,7 +118,7 @@ func (ad *Admission) Broke(j *state.Job, d plan.Decision) string {
 	return text
 }
 
-// Over says whether a limit of j is used up that no machine can change any more.
+// Over returns the limit of j that is used up whatever machine it gets.
 func Over(j *state.Job, now time.Time) (plan.Reason, bool) {
 	switch t := j.Terms(); {
 	case t.WallClock > 0 && !j.Began().IsZero() && WallClock(j, now) >= t.WallClock:
@@ -130,7 +129,7 @@ func Over(j *state.Job, now time.Time) (plan.Reason, bool) {
 	return "", false
 }
 
-// Exhausted says whether a limit of the job is used up, the grace of a drain included.
+// Exhausted returns the limit of the job that is used up, including the grace of a drain.
 func (ad *Admission) Exhausted(j *state.Job, a *state.Attempt) (policy.Stop, bool) {
 	t := j.Terms()
 	switch {
@@ -146,8 +145,7 @@ func (ad *Admission) Exhausted(j *state.Job, a *state.Attempt) (policy.Stop, boo
 	return "", false
 }
 
-// gpusSince is the GPU time of the machines that a still has, which are counted as served when
-// they end.
+// gpusSince is the GPU time of the machines that a still has. It counts as served when they end.
 func (ad *Admission) gpusSince(a *state.Attempt) (d time.Duration) {
 	for _, k := range a.Tasks() {
 		if k.Live() {
@@ -189,14 +187,12 @@ func (ad *Admission) Unsaved(j *state.Job) time.Duration {
 	return quantity.Scale(max(0, ad.Now().Sub(a.Kept())), cmp.Or(max(a.Speed(), 0), 1))
 }
 
-// Resumes reports whether a job can go on: it is paused, or about to be, or over and did
-// not succeed.
+// Resumes reports whether a job can be resumed: it is paused or pausing, or ended without success.
 func Resumes(j *state.Job) bool {
 	return j.State() == state.Paused || j.Pausing() || j.State().Over() && j.State() != state.Succeeded
 }
 
-// WallClock is how long a job has taken since it first asked for a machine, but for the
-// time that it was paused or over.
+// WallClock is the time since a job first requested a machine, without the time that it was paused or ended.
 func WallClock(j *state.Job, now time.Time) time.Duration {
 	switch {
 	case j.Began().IsZero():

@@ -10,18 +10,18 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// checkSchedule says what is wrong with the terms of a schedule.
+// checkSchedule returns an error if the terms of a schedule are invalid.
 func (ad *Admission) checkSchedule(t *state.GroupTerms) error {
 	y := t.Schedule
 	if (t.Kind == groups.Schedule) != (y != nil) || (y != nil) != (t.Run != nil) || y != nil && t.Member == nil {
-		return errors.New("a schedule says when it runs, and what")
+		return errors.New("a schedule needs a time and a pipeline")
 	}
 	if y == nil {
 		return nil
 	}
 	r := *t.Run
 	if r.Kind != groups.Pipeline || r.Parent != "" || t.Parent != "" {
-		return errors.New("the runs of a schedule are pipelines")
+		return errors.New("a schedule can run only pipelines")
 	}
 	r.Member = t.Member
 	if err := checkPipeline(&r); err != nil {
@@ -33,13 +33,13 @@ func (ad *Admission) checkSchedule(t *state.GroupTerms) error {
 	return nil
 }
 
-// WorstOf is the most that a group with these terms can cost: each member that runs when its budget is spent goes on
-// for its grace, and has the longest minimum charge of what is for sale.
+// WorstOf is the maximum cost of a group with these terms: each member that runs when the budget is spent continues
+// for its grace, and may have the longest minimum charge of the offers for sale.
 func (ad *Admission) WorstOf(t state.GroupTerms) money.Amount {
 	if !t.HasBudget {
 		return money.Amount{}
 	}
-	if t.Schedule != nil { // what its runs can cost beyond their budgets is taken from it as they begin
+	if t.Schedule != nil { // what its runs may cost beyond their budgets comes out of its budget as they start
 		return t.Budget
 	}
 	most, at := t.Budget, t.AtOnce

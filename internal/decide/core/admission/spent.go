@@ -11,21 +11,21 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// guarded is how a limit of dollars is kept while its jobs run.
+// guarded is the state of enforcing a limit in dollars.
 type guarded struct {
-	Next    time.Time // when it is checked again; zero: when something happens that can spend of it
+	Next    time.Time // next check; zero: when an event may spend from it
 	Checked time.Time
 	Stops   bool // its jobs are being stopped
-	// passed is the order of the last job that the stop has gone through, of all, when none of it runs any more.
+	// Passed is the order of the last job that the stop has checked, after the running ones are stopped.
 	Passed uint64
 }
 
-// Due reports whether the limit is to be looked at.
+// Due reports whether the limit must be checked.
 func (g *guarded) Due(now time.Time) bool {
 	return g.Checked.IsZero() || !g.Next.IsZero() && !g.Next.After(now)
 }
 
-// Overlap is how much of the span lies after begin.
+// Overlap is the part of the span that lies after begin.
 func Overlap(from, until, begin time.Time) time.Duration {
 	if from.Before(begin) {
 		from = begin
@@ -41,7 +41,7 @@ func GPUTime(a *state.Attempt, t, begin time.Time) (d time.Duration) {
 	return d
 }
 
-// billed is for how long the task is billed from begin to t.
+// billed is how long the task is billed from begin to t.
 func billed(a *state.Task, t, begin time.Time) time.Duration {
 	if a.From().IsZero() {
 		return 0
@@ -52,15 +52,15 @@ func billed(a *state.Task, t, begin time.Time) time.Duration {
 	return Overlap(a.From(), t, begin)
 }
 
-// GPUMost is the GPU time that a job can use in all, or false where nobody knows.
+// GPUMost is the maximum GPU time of a job, or false if unknown.
 func GPUMost(t *state.Terms) (time.Duration, bool) {
 	return quantity.GPUTime(min(t.GPUHours, 5e5)), t.GPUHours > 0 || t.Need.LeastGPUs() == 0
 }
 
-// LeastGPUs is how many GPUs a job takes at least, on all its machines.
+// LeastGPUs is the smallest number of GPUs that a job needs on all its machines.
 func LeastGPUs(t *state.Terms) int { return t.Need.LeastGPUs() * t.Fewest() }
 
-// heldIdle says what of a limit that has no room is held for machines that wait for a job.
+// heldIdle returns the part of a refusal that says how much of the limit is held for idle machines.
 func (ad *Admission) heldIdle(no *budget.Refusal, t time.Time) string {
 	held, n := money.Amount{}, 0
 	for _, i := range ad.State.Waiting() {

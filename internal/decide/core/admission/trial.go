@@ -10,10 +10,10 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// checkStudy says what is wrong with the terms of a study.
+// checkStudy returns an error if the terms of a study are invalid.
 func checkStudy(t *state.GroupTerms) error {
 	if (t.Kind == groups.Study && t.Member != nil) != (t.Study != nil) {
-		return errors.New("a study has a job and a search")
+		return errors.New("a study needs a job and a search")
 	}
 	if t.Study == nil {
 		return nil
@@ -22,7 +22,7 @@ func checkStudy(t *state.GroupTerms) error {
 		return errors.New("a study needs a budget above zero")
 	}
 	if t.Study.Resumes() && !t.Member.Saves {
-		return fmt.Errorf("the searcher %s comes back to trials: the job needs checkpoint.dir, or take the searcher "+
+		return fmt.Errorf("the searcher %s resumes trials: the job needs checkpoint.dir, or take the searcher "+
 			"asha-stop", t.Study.Searcher)
 	}
 	field, err := t.Study.Check()
@@ -32,17 +32,17 @@ func checkStudy(t *state.GroupTerms) error {
 	return nil
 }
 
-// BySearch reports whether the searcher of its study has paused a job: it holds no money until it is resumed.
+// BySearch reports whether the searcher of its study has paused a job. It has no hold until it is resumed.
 func BySearch(j *state.Job) bool { return j.State() == state.Paused && j.Why() == step.PausedBySearch }
 
-// MayEndSooner reports whether a job may end before its work is done: by its metric, or by the search that it is of.
+// MayEndSooner reports whether a job may end before its work is done, by its metric or by its search.
 func (ad *Admission) MayEndSooner(j *state.Job) bool {
 	t := j.Terms()
 	g, _ := ad.State.StudyOf(j)
 	return t.Metric.HasGoal || t.Metric.Patience > 0 || g != nil
 }
 
-// FinishedBy is why a search ends, from what its planner says.
+// FinishedBy returns why a search ends, from its planner's reason.
 func FinishedBy(why string) string {
 	if why == step.BudgetSpent {
 		return step.BudgetSpent

@@ -12,29 +12,28 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Usage is what the jobs of a limit have taken of it, kept up to date by the events
-// that change it: a million jobs that wait are not gone through for one that is new.
-// It is made again from the jobs at a restart and where the limits change, so no
-// snapshot has it.
+// Usage is what the jobs of a limit have taken from it. Events keep it up to date, so that a new job needs no pass
+// over a million waiting ones. It is recomputed from the jobs at a restart and when limits change, so no snapshot
+// has it.
 type Usage struct {
 	budget.Limit
-	Begin, End  time.Time          // of the window that is open; end is zero where it never ends
-	Outstanding budget.Outstanding // jobs that are not over and hold no machine
-	Gpus        time.Duration      // GPU time in the window of attempts that are gone
+	Begin, End  time.Time          // of the current window; End is zero if it never ends
+	Outstanding budget.Outstanding // jobs that have not ended and have no machine
+	Gpus        time.Duration      // GPU time in the window of attempts that have ended
 	Guard       guarded
 }
 
-// summed says whether a job is among what it is under.
+// summed records whether the sums include a job.
 type summed int8
 
-// How a job stands.
+// Values of summed.
 const (
 	unsummed summed = iota // new
-	IsSummed               // it is in the sums
-	changing               // it is summed again at the end of the step
+	IsSummed               // the sums include it
+	changing               // it is added again at the end of the step
 )
 
-// SumUsage sums anew what all limits have taken, and what else is kept by job.
+// SumUsage recomputes what all limits have taken, and the other sums over jobs.
 func (ad *Admission) SumUsage() {
 	ad.Usage, ad.unsummed = nil, nil
 	ad.books.ByTeam, ad.books.Past = map[books.AccountKey]*books.Account{}, books.NewPast()
@@ -46,7 +45,7 @@ func (ad *Admission) SumUsage() {
 	ad.SumLimits()
 }
 
-// SumLimits sums anew what all limits have taken.
+// SumLimits recomputes what all limits have taken.
 func (ad *Admission) SumLimits() {
 	s := ad.Soon
 	if ad.Soon = nil; s == nil || !s.holds(ad) {
@@ -58,14 +57,14 @@ func (ad *Admission) SumLimits() {
 	}
 }
 
-// Sums are what limits have taken of the first so many jobs.
+// Sums is what limits have taken from the first jobs, in the order of submission.
 type Sums struct {
 	rules *budget.Rules
 	Usage []*Usage
-	UpTo  uint64 // order of the last job that is summed
+	UpTo  uint64 // order of the last job in the sums
 }
 
-// newSums are those of no job under the rules in force.
+// newSums returns the sums of no jobs under the rules in force.
 func (ad *Admission) newSums() *Sums { return ad.usageSums(ad.State.Rules()) }
 
 func (ad *Admission) usageSums(rules *budget.Rules) *Sums {
@@ -82,7 +81,7 @@ func (ad *Admission) usageSums(rules *budget.Rules) *Sums {
 	return s
 }
 
-// holds reports whether the sums are those of the rules in force, in the windows of now.
+// holds reports whether the sums are for the rules in force and their current windows.
 func (s *Sums) holds(m *Admission) bool {
 	if !sameLimits(s.rules, m.State.Rules()) {
 		return false
@@ -99,9 +98,9 @@ func sameLimits(a, b *budget.Rules) bool {
 	return a != nil && b != nil && reflect.DeepEqual(a.Limits, b.Limits)
 }
 
-// Prepare sums so many jobs, between two steps, under limits that will be set, so
-// that the step that sets them has few left to sum. It changes nothing else: what is not prepared
-// is summed then. It reports whether jobs are left.
+// Prepare sums up to most jobs, between two steps, under limits that are to be set, so that the step that sets them
+// has few left to sum. It changes nothing else; that step sums whatever is not prepared. Prepare reports whether
+// jobs are left.
 func (ad *Admission) Prepare(rules *budget.Rules, most int) (more bool) {
 	if ad.Soon == nil || !sameLimits(ad.Soon.rules, rules) {
 		ad.Soon = ad.usageSums(rules)
@@ -115,7 +114,7 @@ func (ad *Admission) Prepare(rules *budget.Rules, most int) (more bool) {
 	return len(left) > most
 }
 
-// sumIn adds j where it is not being changed: then it is added at the end of the step.
+// sumIn adds j, unless it is being changed: then the end of the step adds it.
 func (ad *Admission) sumIn(list []*Usage, j *state.Job) {
 	if *SumOf(j) == IsSummed {
 		ad.weighIn(list, j, (*budget.Outstanding).Add)
@@ -129,7 +128,7 @@ func (ad *Admission) sumIn(list []*Usage, j *state.Job) {
 	}
 }
 
-// Unsum takes j out of what it is under, before it changes.
+// Unsum removes j from all sums before it changes.
 func (ad *Admission) Unsum(j *state.Job) {
 	if *SumOf(j) == changing {
 		return
@@ -148,16 +147,16 @@ func (ad *Admission) Unsum(j *state.Job) {
 	ad.unsummed = append(ad.unsummed, c)
 }
 
-// SumOf is whether j is summed.
+// SumOf returns whether the sums include j.
 func SumOf(j *state.Job) *summed { return step.Slot[summed](j, step.OfAdmission) }
 
-// Change is a job that the step changes, and what of it is in the past until the step ends.
+// Change is a job that the step changes, and its former history record until the step ends.
 type Change struct {
 	job *state.Job
-	was int // place in history.were, from 1; 0: nothing
+	was int // position in Past.Were, from 1; 0: none
 }
 
-// SumAgain counts the jobs that the step has changed.
+// SumAgain adds the jobs that the step has changed to the sums again.
 func (ad *Admission) SumAgain() {
 	for _, c := range ad.unsummed {
 		ad.books.Price(c.job)
@@ -181,7 +180,7 @@ func (ad *Admission) sum(j *state.Job, was *books.Record) {
 	*SumOf(j) = IsSummed
 }
 
-// weigh does that with j where it is not over and holds no machine.
+// weigh applies do to j unless it has ended or has a machine.
 func (ad *Admission) weigh(j *state.Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
 	ad.weighIn(ad.Usage, j, do)
 	if s := ad.Soon; s != nil && j.Order() <= s.UpTo {
@@ -202,7 +201,7 @@ func (ad *Admission) weighIn(list []*Usage, j *state.Job, do func(*budget.Outsta
 	}
 }
 
-// asLimitsSee is a job as limits see it.
+// asLimitsSee returns a job as limits see it.
 func (ad *Admission) asLimitsSee(j *state.Job) budget.Job {
 	v := Weighed(j.ID(), j.User(), j.Terms())
 	if ad.Faults.Twice {
@@ -211,7 +210,7 @@ func (ad *Admission) asLimitsSee(j *state.Job) budget.Job {
 	return v
 }
 
-// Weighed is a job as limits see it: its budget is the most that it can cost.
+// Weighed returns a job as limits see it: its budget is its maximum cost.
 func Weighed(id, user string, t *state.Terms) budget.Job {
 	kind := budget.Single
 	if t.Parent != "" {
@@ -223,7 +222,7 @@ func Weighed(id, user string, t *state.Terms) budget.Job {
 	}
 }
 
-// SumGPUs counts the GPU time of an attempt that is gone.
+// SumGPUs counts the GPU time of an ended task.
 func (ad *Admission) SumGPUs(j *state.Job, a *state.Task, from, until time.Time) {
 	sumGPUs(ad.Usage, j, a, from, until)
 	if s := ad.Soon; s != nil && j.Order() <= s.UpTo {
@@ -242,7 +241,7 @@ func sumGPUs(list []*Usage, j *state.Job, a *state.Task, from, until time.Time) 
 	}
 }
 
-// OpenLimitWindows opens the windows whose time has come.
+// OpenLimitWindows opens the windows that are due.
 func (ad *Admission) OpenLimitWindows() {
 	for _, u := range ad.Usage {
 		if !u.End.IsZero() && !ad.Now().Before(u.End) {
@@ -252,9 +251,8 @@ func (ad *Admission) OpenLimitWindows() {
 	}
 }
 
-// Books are what the limits have taken by t, which is not before the last event, and
-// what an hour of the machines that run costs, by limit. Jobs that hold a machine are in
-// Live, the others are summed.
+// Books returns what the limits have taken up to t, which must not be before the last event, and the hourly cost of
+// running machines by limit. Live has the jobs with a machine; the others are summed.
 func (ad *Admission) Books(t time.Time) (b budget.Accounts, burn map[string]money.Rate) {
 	b = budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Outstanding: map[string]budget.Use{}}
 	burn = map[string]money.Rate{}
@@ -278,8 +276,7 @@ func (ad *Admission) Books(t time.Time) (b budget.Accounts, burn map[string]mone
 	return b, burn
 }
 
-// idles adds the machines that wait: what they cost that is not booked yet, and what is held
-// for them.
+// idles adds the idle machines: their unbooked cost, and their holds.
 func (ad *Admission) idles(b *budget.Accounts, burn map[string]money.Rate, t time.Time) {
 	for _, i := range ad.State.Waiting() {
 		idle, _ := i.Idle()
@@ -295,7 +292,7 @@ func (ad *Admission) idles(b *budget.Accounts, burn map[string]money.Rate, t tim
 	}
 }
 
-// runs adds what the machines of j have cost that is not booked yet.
+// runs adds the cost of the machines of j that is not booked yet.
 func (ad *Admission) runs(b budget.Accounts, burn map[string]money.Rate, j *state.Job, t time.Time) budget.Job {
 	v := ad.asLimitsSee(j)
 	v.Spent = j.Spent(t)
@@ -318,7 +315,7 @@ func (ad *Admission) runs(b budget.Accounts, burn map[string]money.Rate, j *stat
 			}
 		}
 	}
-	for _, a := range j.Wanted() { // gangs that are not complete
+	for _, a := range j.Wanted() { // incomplete gangs
 		for _, l := range b.Limits {
 			if l.Scope.Holds(v.Owner, v.User) {
 				b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(t))

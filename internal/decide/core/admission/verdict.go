@@ -1,6 +1,6 @@
 package admission
 
-// broken is v as the injected faults have it.
+// broken applies injected faults to v.
 func (ad *Admission) broken(v Verdict) Verdict {
 	if v.No != nil && ad.Faults.LetsIn != nil && ad.Faults.LetsIn(v.No) {
 		v.No = nil

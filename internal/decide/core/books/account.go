@@ -10,16 +10,16 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Account is what the jobs of a team's project come to.
+// Account is the sums over the jobs of a team's project.
 type Account struct {
 	Team, Project string
-	States        map[state.Status]int // jobs; a state that none is in may be missing
-	Open          int                  // jobs that are not over, or still cost something
-	Taken         int                  // machines that were taken from them
+	States        map[state.Status]int // jobs by state; states without jobs may be missing
+	Open          int                  // jobs that have not ended, or still cost something
+	Taken         int                  // their interrupted machines
 	Spent         money.Amount
 }
 
-// Jobs is how many there are.
+// Jobs returns the number of jobs.
 func (a Account) Jobs() (n int) {
 	for _, some := range a.States {
 		n += some
@@ -27,11 +27,11 @@ func (a Account) Jobs() (n int) {
 	return n
 }
 
-// AccountKey names the account of a team or a project of it.
+// AccountKey identifies the account of a team, or of one of its projects.
 type AccountKey struct{ Team, Project string }
 
-// Account adds j to its account where nothing of it costs anything now, or takes it
-// out again before it changes. What costs something is added when it is asked for.
+// Account adds j to its account if it costs nothing now, or removes it before it changes. Jobs that cost something
+// are added when the accounts are read.
 func (bk *Books) Account(j *state.Job, by int) {
 	if !j.Costs() {
 		accountOf(bk.ByTeam, j).change(j, by, bk.Now())
@@ -69,9 +69,8 @@ func (a *Account) change(j *state.Job, by int, t time.Time) {
 	}
 }
 
-// Accounts returns what the jobs of each project have come to by t, which is not before
-// the last event, by team and project. It goes through the jobs that hold a machine,
-// and not through the others.
+// Accounts returns the sums of each project up to t, which must not be before the last event, by team and project.
+// It visits the jobs with a machine and no others.
 func (bk *Books) Accounts(t time.Time) []Account {
 	all := make(map[AccountKey]*Account, len(bk.ByTeam))
 	for k, a := range bk.ByTeam {
@@ -85,13 +84,13 @@ func (bk *Books) Accounts(t time.Time) []Account {
 	return ListedAccounts(all)
 }
 
-// Costing are the jobs of which a machine may cost something now, or is asked for, in no order.
+// Costing returns the jobs with a machine that may cost something now, or a request for one, in no order.
 func (bk *Books) Costing() map[*state.Job]struct{} {
 	jobs := make(map[*state.Job]struct{}, len(bk.State.Running()))
 	for _, j := range bk.State.Running() {
 		jobs[j] = struct{}{}
 	}
-	for a := range bk.State.Attempts() { // of jobs that hold another machine by now
+	for a := range bk.State.Attempts() { // some of their jobs already hold another machine
 		jobs[bk.State.Job(a.Job())] = struct{}{}
 	}
 	for a := range bk.State.Allocations() {
@@ -100,7 +99,7 @@ func (bk *Books) Costing() map[*state.Job]struct{} {
 	return jobs
 }
 
-// ListedAccounts leaves out those of which no job is left.
+// ListedAccounts returns the accounts in order, without those that have no jobs.
 func ListedAccounts(all map[AccountKey]*Account) []Account {
 	list := make([]Account, 0, len(all))
 	for _, a := range all {

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// TakesBill reports whether the bill of an instance would be booked if it came now: its end
-// was told. One that comes before is to be sent again.
+// TakesBill reports whether the bill of an instance would be booked now: its end has been reported. An earlier bill
+// must be sent again.
 func (bk *Books) TakesBill(instance, launch string) bool {
 	i := bk.State.Instance(instance)
 	if i != nil && bk.incomplete(i) {
@@ -28,10 +28,11 @@ func (bk *Books) TakesBill(instance, launch string) bool {
 	return i != nil && i.Stray() && !i.Live()
 }
 
-// Billed books the newest bill of an instance. That of a machine that runs, or that
-// nothing was heard of yet, is not whole: the one that comes after its end is booked.
+// Billed books the newest bill of an instance. The bill of a machine that still runs, or that no event mentioned
+// yet, is incomplete: only the one after its end is booked.
 func (bk *Books) Billed(b state.BillReceived) {
-	switch i := bk.State.Instance(b.Instance); {
+	i := bk.State.Instance(b.Instance)
+	switch {
 	case i == nil:
 	case bk.incomplete(i):
 		if !i.Live() && !i.Lost() {
@@ -52,22 +53,24 @@ func (bk *Books) Billed(b state.BillReceived) {
 		}
 		return
 	}
-	i := bk.State.Instance(b.Instance)
-	if i == nil || !i.Stray() || i.Live() {
-		return
+	if i != nil && i.Stray() && !i.Live() {
+		bk.billStray(i, b.Lines)
 	}
+}
+
+// billStray books the bill of a machine that no attempt asked for: what it says beyond what is booked already.
+func (bk *Books) billStray(i *state.Instance, lines []state.BillLine) {
 	total := money.Amount{}
-	for _, l := range b.Lines {
+	for _, l := range lines {
 		total = total.Add(l.Amount)
 	}
 	bk.BookStray(i, total.Sub(i.Posted()), "billed")
 	bk.Fact(state.BillTaken{Instance: i.ID()})
 }
 
-// SplitBill books the newest bill of a machine that was shared, in parts that are the bill. Plain
-// seconds and credits are split by what its attempts and its spans without a task cost at plain
-// seconds. What a rule adds, as a minimum charge, is of whoever had the machine when it
-// ended: a job that is over is not charged for what nobody used after it.
+// SplitBill books the newest bill of a shared machine in parts that add up to it. Plain seconds and credits are
+// split by what its attempts and idle spans cost at plain seconds. What a rule adds, such as a minimum charge, goes
+// to whoever had the machine when it ended: an earlier job does not pay for unused time after it.
 func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 	var tasks []*state.Task
 	var weights []money.Amount
@@ -91,7 +94,7 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 			if !part.IsZero() || l.Rule == "" {
 				mine := l
 				if mine.Amount = part; part != l.Amount {
-					mine.Rate = 0 // an hour of all of it
+					mine.Rate = 0 // the rate is for all of it
 				}
 				parts[n] = append(parts[n], mine)
 			}
@@ -110,7 +113,7 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 	bk.Fact(f)
 }
 
-// atTheEnd are the weights of those that had a machine when it ended: its tasks, or nobody.
+// atTheEnd returns the weights of those that had a machine when it ended: its tasks, or the last idle span.
 func atTheEnd(i *state.Instance, tasks []*state.Task, weights []money.Amount) []money.Amount {
 	last := make([]money.Amount, len(weights))
 	if idles := i.Idles(); len(idles) > 0 && idles[len(idles)-1].Taken == "" {
@@ -119,13 +122,13 @@ func atTheEnd(i *state.Instance, tasks []*state.Task, weights []money.Amount) []
 	}
 	for n, k := range tasks {
 		if !k.Until().Before(i.Until()) {
-			last[n] = weights[n].Add(money.Picos(1)) // it pays also where it was there for no time
+			last[n] = weights[n].Add(money.Picos(1)) // it pays even if it was there for no time
 		}
 	}
 	return last
 }
 
-// allocate is ledger.Allocate; where nothing was posted the first pays all.
+// allocate is ledger.Allocate, except that the first pays everything if nothing was posted.
 func allocate(total money.Amount, weights []money.Amount) []money.Amount {
 	units := make([]*big.Int, len(weights))
 	for n, w := range weights {
@@ -146,7 +149,7 @@ func atLeastZero(a money.Amount) money.Amount {
 	return a
 }
 
-// billIdle books the part of a span without a task: it is idle, whatever the rule.
+// billIdle books the part of the bill of an idle span. Its use is idle, whatever the rule.
 func (bk *Books) billIdle(i *state.Instance, idle *state.Idle, lines []state.BillLine) {
 	provider := i.Machine().Provider
 	lineOf, before := Together(lines), idle.Bill
@@ -167,7 +170,8 @@ func (bk *Books) billIdle(i *state.Instance, idle *state.Idle, lines []state.Bil
 	bk.Enter(p, owed, ledger.Invoice(provider), ledger.Payable(provider))
 }
 
-// Together are the lines of a bill by rule: what several have in common, their sum, and all of their time.
+// Together combines the lines of a bill by rule: it adds the amounts, joins the times, and keeps the other fields
+// that agree.
 func Together(lines []state.BillLine) map[string]state.BillLine {
 	all := map[string]state.BillLine{}
 	for _, l := range lines {
@@ -188,7 +192,7 @@ func Together(lines []state.BillLine) map[string]state.BillLine {
 	return all
 }
 
-// SumsOf are the amounts of lines.
+// SumsOf returns the amounts of lines by rule.
 func SumsOf(lines map[string]state.BillLine) map[string]money.Amount {
 	sums := make(map[string]money.Amount, len(lines))
 	for rule, l := range lines {
@@ -200,8 +204,8 @@ func SumsOf(lines map[string]state.BillLine) map[string]money.Amount {
 // ofMachine reports whether a line of a bill is for time of the machine itself.
 func ofMachine(l state.BillLine) bool { return l.Category == "" || l.Category == ledger.Compute }
 
-// asBilled completes a posting of amount by what the provider says of the line: its time, what was bought, and, where
-// the posting is all of it, quantity and price.
+// asBilled completes a posting of amount with what the provider states for the line: its time, what was bought,
+// and, if the posting is the whole line, quantity and price.
 func asBilled(p ledger.Posting, l state.BillLine, amount money.Amount) ledger.Posting {
 	if !l.To.Before(l.From) {
 		p.Begin, p.End = l.From, l.To
@@ -213,7 +217,7 @@ func asBilled(p ledger.Posting, l state.BillLine, amount money.Amount) ledger.Po
 	return p
 }
 
-// rulesOf are the rules of two bills, sorted.
+// rulesOf returns the rules of two bills, sorted.
 func rulesOf(a, b map[string]money.Amount) (list []string) {
 	for rule := range a {
 		list = append(list, rule)
@@ -227,7 +231,7 @@ func rulesOf(a, b map[string]money.Amount) (list []string) {
 	return list
 }
 
-// incomplete reports whether the instance is of an allocation that has not all its machines.
+// incomplete reports whether the allocation of the instance still lacks machines.
 func (bk *Books) incomplete(i *state.Instance) bool {
 	return len(i.Seats()) > 0 && bk.State.Allocation(i.Seats()[0].Attempt) != nil
 }

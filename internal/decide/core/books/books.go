@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Settle posts what an attempt's time from its last settlement until t was for. The cost
-// of a span is the difference of the cumulative cost, so any cut has the same sum.
+// Settle posts the use of an attempt's time from its last settlement until t. The cost of a span is a difference of
+// cumulative costs, so the costs of any division add up.
 func (bk *Books) Settle(j *state.Job, k *state.Task, use ledger.Use, t time.Time) {
 	from := k.Settled()
 	if !t.After(from) {
 		return
 	}
-	known := k.Accrued() // what was posted already and nobody knew what it was for
+	known := k.Accrued() // posted already, with unknown use
 	if t.Before(known) {
 		known = t
 	}
@@ -41,11 +41,11 @@ func (bk *Books) Settle(j *state.Job, k *state.Task, use ledger.Use, t time.Time
 	bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
 }
 
-// PricedLater marks what a price that came late adds to time that was posted already, or takes from it.
+// PricedLater marks what a late price adds to, or removes from, time that was already posted.
 const PricedLater = "priced_later"
 
-// accrue posts what an attempt has cost and was not posted yet. What the time was for is decided later. If the machine
-// ended earlier than was posted, accrue takes the rest back.
+// accrue posts an attempt's cost that was not posted yet; its use is decided later. If the machine ended earlier
+// than was posted, accrue reverses the excess.
 func (bk *Books) accrue(j *state.Job, k *state.Task, t time.Time) {
 	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
 	begin, end := known, t
@@ -67,7 +67,7 @@ func (bk *Books) charge(k *state.Task, p ledger.Posting, amount money.Amount) {
 	bk.Enter(p, amount, ledger.Payable(k.Machine().Provider), ledger.Cost(p.Category, p.Use))
 }
 
-// Timed completes a posting about a time that had one price: how long it was, and its price.
+// Timed completes a posting about a time at one price: its duration and the price.
 func (bk *Books) Timed(p ledger.Posting, of *state.Machine, t state.Piece) ledger.Posting {
 	p.Begin, p.End = t.Begin, t.End
 	if bk.Faults.Lumps {
@@ -80,9 +80,9 @@ func (bk *Books) Timed(p ledger.Posting, of *state.Machine, t state.Piece) ledge
 	return p
 }
 
-// Level settles what is still open at the end of an attempt: a price that came
-// later than the settlement of its time is of the last use, and what was settled
-// beyond the end, as by a clock that was ahead, is taken back from the largest.
+// Level settles what is still open at the end of an attempt. A price that came after the settlement of its time
+// goes to the last use. What was settled beyond the end, for example by a fast clock, is reversed from the largest
+// use.
 func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.Time) {
 	bk.accrue(j, k, until)
 	if open := k.Uses()[ledger.Open]; open.Sign() > 0 {
@@ -106,8 +106,8 @@ func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.
 	}
 }
 
-// PostsAt books the next hourly posting of a job that is billed: just after the hour, so
-// that what happens at the hour is known before.
+// PostsAt schedules the next hourly posting of a billed job: just after the hour, so that events on the hour come
+// first.
 func (bk *Books) PostsAt(j *state.Job) {
 	next := bk.Now().Truncate(time.Hour).Add(time.Hour + 1)
 	if p := step.TimesOf(j); !p.Posts.Equal(next) {
@@ -116,8 +116,8 @@ func (bk *Books) PostsAt(j *state.Job) {
 	}
 }
 
-// PostHours posts, once an hour, what the time of each running job was for: useful up to
-// its newest checkpoint. What is older than an hour and in no checkpoint is posted as open.
+// PostHours posts, once an hour, the use of each running job's time: useful up to its newest checkpoint. Time older
+// than an hour that is in no checkpoint is posted as open.
 func (bk *Books) PostHours() {
 	for len(bk.Hours) > 0 && !bk.Hours[0].At.After(bk.Now()) {
 		w := bk.Hours.Pop()
@@ -142,7 +142,7 @@ func (bk *Books) PostHours() {
 	}
 }
 
-// postHour is that of a task.
+// postHour posts the hour of one task.
 func (bk *Books) postHour(j *state.Job, k *state.Task) {
 	if !k.Live() {
 		return
@@ -155,7 +155,7 @@ func (bk *Books) postHour(j *state.Job, k *state.Task) {
 	}
 }
 
-// Move reclassifies cost of the attempt.
+// Move moves cost of the attempt from one use to another.
 func (bk *Books) Move(j *state.Job, k *state.Task, part money.Amount, from, to ledger.Use, rule string) {
 	if from == to {
 		return
@@ -164,11 +164,9 @@ func (bk *Books) Move(j *state.Job, k *state.Task, part money.Amount, from, to l
 		ledger.Cost(ledger.Compute, to))
 }
 
-// Bill books the newest bill of an attempt's machine: plain seconds confirm or correct
-// what was accrued, every other line is a rule of the provider and stands by itself.
-// Without a bill the accrued cost stands, and stays owed. A bill that comes again is
-// booked by what has changed.
-// It reports whether it is news.
+// Bill books the newest bill of an attempt's machine: plain seconds confirm or correct the accrued cost, and every
+// other line is a rule of the provider and stands by itself. Without a bill the accrued cost stands and stays owed.
+// For a repeated bill only the changes are booked. Bill reports whether there were any.
 func (bk *Books) Bill(j *state.Job, k *state.Task, lines []state.BillLine) bool {
 	before, byRule := k.Bill(), Together(lines)
 	after := SumsOf(byRule)
@@ -178,7 +176,7 @@ func (bk *Books) Bill(j *state.Job, k *state.Task, lines []state.BillLine) bool 
 		known = map[string]money.Amount{"": k.Posted()}
 	}
 	off := func(rule string) money.Amount { return after[rule].Sub(known[rule]) }
-	slices.SortFunc(rules, func(x, y string) int { // credits last, so that there is what they lower
+	slices.SortFunc(rules, func(x, y string) int { // credits last, so that there is cost for them to lower
 		return cmp.Or(-cmp.Compare(off(x).Sign(), off(y).Sign()), cmp.Compare(x, y))
 	})
 	owed := money.Amount{}
@@ -196,10 +194,9 @@ func (bk *Books) Bill(j *state.Job, k *state.Task, lines []state.BillLine) bool 
 	return true
 }
 
-// correct adds a line of the bill that plain seconds do not explain. What is
-// added was time paid for nothing (idle); what is given back lowers each use by
-// its share of the whole, the largest uses taking what does not divide. What is no time of the machine, as a disk, is
-// of its own category.
+// correct adds a line of the bill that plain seconds do not explain. An added amount is time paid for nothing
+// (idle). A credit lowers each use by its share of the whole, and the largest use takes the remainder. A line that
+// is not machine time, such as a disk, has its own category.
 func (bk *Books) correct(j *state.Job, k *state.Task, off money.Amount, line state.BillLine, rule string) {
 	whole := Sum(k.Uses())
 	if off.Sign() > 0 || whole.Sign() <= 0 || !ofMachine(line) {
@@ -217,7 +214,7 @@ func (bk *Books) correct(j *state.Job, k *state.Task, off money.Amount, line sta
 		return cmp.Or(before[y].Cmp(before[x]), cmp.Compare(x, y))
 	})
 	rest := off
-	for i := len(uses) - 1; i >= 0; i-- { // the largest comes last and takes the rest
+	for i := len(uses) - 1; i >= 0; i-- { // the largest comes last and takes the remainder
 		u := uses[i]
 		part := rest
 		if i > 0 {
@@ -228,7 +225,7 @@ func (bk *Books) correct(j *state.Job, k *state.Task, off money.Amount, line sta
 	}
 }
 
-// Sum is what all uses of a time come to.
+// Sum returns the sum over all uses of a time.
 func Sum(uses map[ledger.Use]money.Amount) money.Amount {
 	var total money.Amount
 	for _, v := range uses {
@@ -237,7 +234,7 @@ func Sum(uses map[ledger.Use]money.Amount) money.Amount {
 	return total
 }
 
-// BookStray books what an instance costs that nobody asked for, as overhead.
+// BookStray books the cost of an instance that scrimp did not request, as overhead.
 func (bk *Books) BookStray(i *state.Instance, amount money.Amount, rule string) {
 	provider := cmp.Or(i.Machine().Provider, "unknown")
 	currency := cmp.Or(i.Machine().Currency, bk.Config().Currency)
@@ -248,7 +245,7 @@ func (bk *Books) BookStray(i *state.Instance, amount money.Amount, rule string) 
 	bk.Enter(p, amount, ledger.Payable(provider), ledger.Cost(ledger.Overhead, ledger.Lost))
 }
 
-// Entry is a posting about a task, without its amount.
+// Entry returns a posting about a task, without its amount.
 func (bk *Books) Entry(j *state.Job, k *state.Task, phase ledger.Phase, use ledger.Use, rule string) ledger.Posting {
 	p := bought(k.Machine(), ledger.Posting{Phase: phase, Use: use, Rule: rule, Owner: j.Terms().Owner})
 	p.Currency = k.Currency()
@@ -257,14 +254,14 @@ func (bk *Books) Entry(j *state.Job, k *state.Task, phase ledger.Phase, use ledg
 	return p
 }
 
-// bought is a posting about the time of a machine, with what the machine is.
+// bought completes a posting about the time of a machine with the facts of the machine.
 func bought(of *state.Machine, p ledger.Posting) ledger.Posting {
 	p.Currency, p.Category = of.Currency, ledger.Compute
 	p.Provider, p.Region, p.Zone, p.SKU = of.Provider, of.Region, of.Zone, of.Type
 	return p
 }
 
-// Enter posts an amount; nothing is not posted, and a negative one goes the other way.
+// Enter posts an amount. It skips zero, and posts a negative amount in the other direction.
 func (bk *Books) Enter(p ledger.Posting, amount money.Amount, from, to ledger.Account) {
 	moved, ok := ledger.Move(amount, from, to)
 	if !ok {

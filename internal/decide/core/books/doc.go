@@ -1,5 +1,5 @@
-// Package books books what machines cost: postings for what their time was for, bills, the time between tasks, and the
-// sums by team and hour that the history shows.
+// Package books books what machines cost: postings by use of time, bills, idle time between tasks, and the sums by
+// team and hour that the history shows.
 package books
 
 import (
@@ -10,12 +10,12 @@ import (
 type Books struct {
 	*step.Context
 
-	ByTeam map[AccountKey]*Account // what the jobs of each team and project come to
-	Past   Past                    // of jobs that hold no machine any more
+	ByTeam map[AccountKey]*Account // sums over the jobs of each team and project
+	Past   Past                    // jobs that no longer have a machine
 	lists  Lists                   // on-demand prices
 }
 
-// New keeps empty books.
+// New returns empty Books.
 func New(c *step.Context) *Books {
 	return &Books{Context: c, ByTeam: map[AccountKey]*Account{}, Past: NewPast()}
 }

@@ -10,25 +10,24 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Past keeps the sums of those jobs by whose they are and by the hour in which their
-// last machine ended, so that a million of them are not gone through. It is made again
-// at a restart, as usage is.
+// Past keeps the sums of jobs without a machine, by owner and by the hour in which their last machine ended, so
+// that nothing visits a million of them. It is recomputed at a restart, like usage.
 type Past struct {
 	Sums *ledger.Calendar[state.HistoryOwner, state.History]
 	jobs map[int64]map[*state.Job]struct{} // by hour
-	Were []Record                          // before this step
-	// archived are those of the sums that no job here stands for, by hour.
+	Were []Record                          // records before this step
+	// archived has the part of the sums that comes from archived jobs, by hour.
 	archived map[int64]map[state.HistoryOwner]state.History
 }
 
-// NewPast is a past without jobs.
+// NewPast returns a Past without jobs.
 func NewPast() Past {
 	return Past{Sums: ledger.NewCalendar[state.HistoryOwner](state.History.Plus),
 		jobs:     map[int64]map[*state.Job]struct{}{},
 		archived: map[int64]map[state.HistoryOwner]state.History{}}
 }
 
-// Record is what HistoryOf says of a job.
+// Record is the result of state.HistoryOf for a job.
 type Record struct {
 	owner   state.HistoryOwner
 	history state.History
@@ -36,17 +35,17 @@ type Record struct {
 	ok      bool
 }
 
-// RecordOf is what j has come to.
+// RecordOf returns the record of j.
 func RecordOf(j *state.Job) (p Record) {
 	p.owner, p.history, p.last, p.ok = state.HistoryOf(j)
 	return p
 }
 
-// Rests reports whether j may be in the past: it had a machine, and none that still costs.
+// Rests reports whether j may be in the past: it had a machine, and none still costs anything.
 func Rests(j *state.Job) bool { return len(j.Attempts()) > 0 && !j.Costs() }
 
-// Pass has j in the past as it is now, where it was in there as was; nil: it was not. A
-// job that waits and was tried without result is as it was.
+// Pass puts j into the past as it is now, in place of the record was (nil: none). A job that waits and was tried
+// without success is unchanged.
 func (bk *Books) Pass(j *state.Job, was *Record) {
 	if was == nil && !Rests(j) {
 		return
@@ -72,9 +71,8 @@ func (bk *Books) Pass(j *state.Job, was *Record) {
 	}
 }
 
-// History calls f with what those jobs come to whose last machine ended at since or later,
-// in parts that add up, in no order; of the zero time with all. Archived jobs count with
-// their hour, and with their day where that is far back.
+// History calls f with sums, in parts that add up and in no order, over the jobs whose last machine ended at since
+// or later; the zero time covers all. Archived jobs count by their hour, or by their day if that is long ago.
 func (bk *Books) History(since time.Time, f func(state.HistoryOwner, state.History)) {
 	if since.IsZero() {
 		bk.Past.Sums.All(f)
@@ -92,7 +90,7 @@ func (bk *Books) History(since time.Time, f func(state.HistoryOwner, state.Histo
 	bk.Past.Sums.Since(hour+1, f)
 }
 
-// HistoryJobs calls f with each of those jobs that are not archived, in no order.
+// HistoryJobs calls f with each of those jobs that is not archived, in no order.
 func (bk *Books) HistoryJobs(since time.Time, f func(*state.Job, state.History, money.Currency)) {
 	for hour, jobs := range bk.Past.jobs {
 		if !since.IsZero() && hour < ledger.HourOf(since) {
@@ -106,8 +104,8 @@ func (bk *Books) HistoryJobs(since time.Time, f func(*state.Job, state.History, 
 	}
 }
 
-// Price keeps beside a job that has succeeded what its work would have cost
-// on-demand, at the prices of the moment at which its last machine was gone.
+// Price records, for a job that has succeeded, what its work would have cost on-demand at the prices when its last
+// machine ended.
 func (bk *Books) Price(j *state.Job) {
 	if j.OnDemand() != nil || j.State() != state.Succeeded || j.Costs() {
 		return
@@ -117,9 +115,9 @@ func (bk *Books) Price(j *state.Job) {
 	}
 }
 
-// CostOnDemand is what the useful work of j would cost on the cheapest on-demand machine that
-// could do it the way it was done, and on which offer: at the prices of its end, or of now where
-// it has not ended; false where none is for sale.
+// CostOnDemand returns what the useful work of j would cost on the cheapest on-demand machine that could do it the
+// way it was done, and the offer: at the prices of its end, or at current prices if it has not ended. ok is false
+// if none is for sale.
 func (bk *Books) CostOnDemand(j *state.Job) (plan.OnDemand, bool) {
 	if cost := j.OnDemand(); cost != nil {
 		return plan.OnDemand{Offer: j.OnDemandOffer(), Cost: *cost}, true
@@ -150,7 +148,7 @@ func (bk *Books) onDemand(j *state.Job) (plan.OnDemand, bool) {
 	})
 }
 
-// Archives takes a job from those that are gone through.
+// Archives moves a job from the visited jobs to the archived sums.
 func (h *Past) Archives(p Record, j *state.Job) {
 	if p.ok {
 		hour := ledger.HourOf(p.last)
@@ -159,7 +157,7 @@ func (h *Past) Archives(p Record, j *state.Job) {
 	}
 }
 
-// Rehydrates puts it back.
+// Rehydrates undoes Archives.
 func (h *Past) Rehydrates(p Record, j *state.Job) {
 	if !p.ok {
 		return
@@ -172,7 +170,7 @@ func (h *Past) Rehydrates(p Record, j *state.Job) {
 	h.AddArchived(hour, p.owner, p.history.Minus())
 }
 
-// AddArchived adds to what archived jobs come to in an hour.
+// AddArchived adds to the archived sums of an hour.
 func (h *Past) AddArchived(hour int64, w state.HistoryOwner, p state.History) {
 	if h.archived[hour] == nil {
 		h.archived[hour] = map[state.HistoryOwner]state.History{}

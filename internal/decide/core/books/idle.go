@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// PaidUntil is until when a machine is paid for anyway, by its minimum charge.
+// PaidUntil is the time until which a machine is paid for in any case, by its minimum charge.
 func (bk *Books) PaidUntil(i *state.Instance) time.Time {
 	if l := bk.State.Listing(i.Machine().Offer); l != nil {
 		return i.From().Add(l.Offer().Billing.Minimum)
@@ -18,8 +18,8 @@ func (bk *Books) PaidUntil(i *state.Instance) time.Time {
 	return i.From()
 }
 
-// IdleJob is a machine that waits as limits see it by t: what it is paid for anyway is held.
-// What it may cost beyond has to give way to whatever needs the room.
+// IdleJob returns an idle machine as limits see it at t. What it is paid for in any case is held; what it may cost
+// beyond that yields to anything that needs the room.
 func (bk *Books) IdleJob(i *state.Instance, idle *state.Idle, t time.Time) budget.Job {
 	spent := idle.Posted.Add(i.Cost(t)).Sub(i.Posted())
 	most := spent
@@ -36,15 +36,15 @@ func (bk *Books) IdleJob(i *state.Instance, idle *state.Idle, t time.Time) budge
 		GPUBounded: true, Kind: budget.Hold}
 }
 
-// Undivided is a piece of the time of a machine that nobody shares.
+// Undivided returns a piece of the time of a machine that nobody shares.
 func Undivided(p market.Piece) state.Piece { return state.Piece{Piece: p, Part: 1, Whole: 1} }
 
-// ChargeIdle posts a cost of a span without a task.
+// ChargeIdle posts a cost of an idle span.
 func (bk *Books) ChargeIdle(i *state.Instance, p ledger.Posting, amount money.Amount) {
 	bk.Enter(p, amount, ledger.Payable(i.Machine().Provider), ledger.Cost(p.Category, ledger.Idle))
 }
 
-// IdleEntry is a posting about a span without a task, without its amount.
+// IdleEntry returns a posting about an idle span, without its amount.
 func (bk *Books) IdleEntry(i *state.Instance, idle *state.Idle, phase ledger.Phase, rule string) ledger.Posting {
 	return bought(i.Machine(), ledger.Posting{Phase: phase, Use: ledger.Idle, Rule: rule, Owner: idle.Owner})
 }

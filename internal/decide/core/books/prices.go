@@ -6,15 +6,16 @@ import (
 	"scrimp/internal/market"
 )
 
-// Lists are the on-demand offers of each type of machine: what it costs who rents it at the public price.
+// Lists has the on-demand offer of each machine type, which states its public price.
 type Lists struct {
-	offers int // for sale when they were looked through: more come, none goes
+	offers int // number of offers when the list was built; offers are only added
 	of     map[kindOfMachine]*state.Listing
 }
 
 type kindOfMachine struct{ provider, region, machine string }
 
-// listPrice is the public on-demand price of an hour of a machine's type in its region now; false: nobody sells it so.
+// listPrice returns the current public on-demand price per hour of a machine's type in its region. ok is false if
+// nobody sells it on-demand.
 func (bk *Books) listPrice(of *state.Machine) (money.Rate, bool) {
 	if sale := bk.State.Sale(); bk.lists.of == nil || bk.lists.offers != len(sale) {
 		bk.lists = Lists{offers: len(sale), of: map[kindOfMachine]*state.Listing{}}

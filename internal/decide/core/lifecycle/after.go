@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// DependOn makes a new job or group wait for the others that are not over yet.
+// DependOn makes a new job or group wait for others that have not ended.
 func (js *Jobs) DependOn(id string, after []state.Dependency) {
 	for _, d := range after {
 		if _, met := js.admission.Dependency(d); met {
@@ -17,8 +17,8 @@ func (js *Jobs) DependOn(id string, after []state.Dependency) {
 	}
 }
 
-// dependAgain makes a resumed job wait for the others that are still not over. Those that ended meanwhile count as met,
-// however they ended: the user resumed the job knowing that.
+// dependAgain makes a resumed job wait for its dependencies that have not ended. Those that ended meanwhile count
+// as met, however they ended: the user resumed the job knowing that.
 func (js *Jobs) dependAgain(j *state.Job) {
 	for _, d := range slices.Clone(j.Waits()) {
 		known := js.State.Job(d.On) != nil || js.State.Group(d.On) != nil
@@ -30,7 +30,7 @@ func (js *Jobs) dependAgain(j *state.Job) {
 	}
 }
 
-// Enqueue puts a queued job into the queue, unless it still waits for others.
+// Enqueue puts a queued job into the queue, unless it still waits for other jobs.
 func (js *Jobs) Enqueue(j *state.Job) {
 	if js.queue.ClassOf(j); len(j.Waits()) > 0 {
 		return

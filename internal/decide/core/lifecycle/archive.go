@@ -13,13 +13,13 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// archivedAtOnce is how many jobs one step archives at most: about 2 ms.
+// archivedAtOnce is the largest number of jobs that one step archives; that takes about 2 ms.
 const archivedAtOnce = 16
 
-// archivedLater is when a job that is due and still referred to is reviewed again.
+// archivedLater is when a job that is due for the archive but still in use is checked again.
 const archivedLater = time.Hour
 
-// ClosesAll schedules it anew for all jobs.
+// ClosesAll schedules all jobs for the archive again.
 func (js *Jobs) ClosesAll() {
 	js.Archive = nil
 	for _, j := range js.State.Jobs() {
@@ -28,8 +28,7 @@ func (js *Jobs) ClosesAll() {
 	}
 }
 
-// Archives takes the jobs out of the state whose time has come. It does so when nothing else
-// happens: no submission waits for it.
+// Archives archives the jobs that are due. It does so only on ticks, so that no submission waits for it.
 func (js *Jobs) Archives() {
 	if _, tick := js.Event.Body.(state.Tick); !tick {
 		return
@@ -57,8 +56,8 @@ func (js *Jobs) Archives() {
 	}
 }
 
-// heldOpen reports whether a hold that the job takes from may get other parts: what it has
-// taken counts until then.
+// heldOpen reports whether a hold that covers the job may still get members. What the job has used counts until
+// then.
 func (js *Jobs) heldOpen(j *state.Job) bool {
 	for h := js.State.Group(j.Terms().Parent); h != nil; h = js.State.Group(h.Terms.Parent) {
 		if !h.Closed() {
@@ -71,7 +70,7 @@ func (js *Jobs) heldOpen(j *state.Job) bool {
 func (js *Jobs) archiveJob(j *state.Job) {
 	record, err := state.EncodeJob(j)
 	if err != nil {
-		panic(fmt.Sprintf("core: encode job %s: %v", j.ID(), err)) // it has been in snapshots
+		panic(fmt.Sprintf("core: encode job %s: %v", j.ID(), err)) // snapshots have encoded it before
 	}
 	js.admission.WeighPart(j, -1)
 	js.soonServed(j, 1)
@@ -79,8 +78,8 @@ func (js *Jobs) archiveJob(j *state.Job) {
 	js.Fact(state.JobArchived{Job: j.ID(), Record: record})
 }
 
-// soonServed counts the GPU time of an archived job, which is not gone through any more, for
-// limits that will be set, or no more where it is gone through.
+// soonServed adds the GPU time of an archived job to the sums for limits that are being set, because their pass
+// over all jobs no longer finds it. With by -1 it removes a job that the pass finds again.
 func (js *Jobs) soonServed(j *state.Job, by int) {
 	s := js.admission.Soon
 	if s == nil || j.Order() <= s.UpTo {
@@ -95,8 +94,7 @@ func (js *Jobs) soonServed(j *state.Job, by int) {
 	}
 }
 
-// Rehydrate takes an archived job back that something is about to happen to. A record that
-// was not archived changes nothing.
+// Rehydrate brings an archived job back before an event about it. It ignores a record that was not archived.
 func (js *Jobs) Rehydrate(b state.Rehydrated) {
 	if js.State.Job(b.Job) != nil {
 		return
@@ -114,10 +112,9 @@ func (js *Jobs) Rehydrate(b state.Rehydrated) {
 	js.Closes(j)
 }
 
-// Missing are the jobs that events are about and that are not here. Those of them that are
-// archived are to be rehydrated before: a rule would take what it hears of them for
-// something that nobody asked for. A submission is not among them: whoever names a job
-// asks for archived ones too.
+// Missing returns the jobs that the events are about and that the state lacks. The caller must rehydrate those that
+// are archived first, or a rule would treat their machines as strays. Submissions do not count: whoever picks a
+// job's name checks archived jobs too.
 func (js *Jobs) Missing(events ...state.Event) (jobs []string) {
 	add := func(job string) {
 		if job != "" && js.State.Job(job) == nil && !slices.Contains(jobs, job) {
@@ -130,7 +127,7 @@ func (js *Jobs) Missing(events ...state.Event) (jobs []string) {
 	return jobs
 }
 
-// about calls f with the jobs that an event is about.
+// about calls f with each job that an event is about.
 func (js *Jobs) about(b state.Body, f func(job string)) {
 	switch b := b.(type) {
 	case state.JobReviewed:
@@ -163,7 +160,7 @@ func (js *Jobs) about(b state.Body, f func(job string)) {
 	}
 }
 
-// Booked reports whether a bill says what the newest one of the job's machine did.
+// Booked reports whether a bill equals the newest one of the job's machine.
 func Booked(j *state.Job, b state.BillReceived) bool {
 	for _, a := range j.Attempts() {
 		if k := a.On(b.Instance); k != nil && a.ID() == b.Launch {
@@ -173,5 +170,5 @@ func Booked(j *state.Job, b state.BillReceived) bool {
 	return false
 }
 
-// ArchivedAt is the number of the last event that archived a job, or brought one back.
+// ArchivedAt is the sequence number of the last event that archived a job or brought one back.
 func (js *Jobs) ArchivedAt() uint64 { return js.State.ArchivedAt() }

@@ -9,10 +9,9 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// TriesAfter is the same for one event. A submission has one job tried, and what
-// is merely put on record none: of ten thousand a second each would else try 64
-// that were tried without success. Others follow when something happens, at the latest
-// with the next tick.
+// TriesAfter returns how many queued jobs to try after one event. A submission tries one job, and an event that is
+// only recorded tries none. Otherwise each of ten thousand submissions a second would try 64 jobs that were tried
+// without success before. Other jobs follow on a later event, at the latest with the next tick.
 func TriesAfter(b state.Body) int {
 	switch b.(type) {
 	case state.JobSubmitted:
@@ -23,8 +22,8 @@ func TriesAfter(b state.Body) int {
 	return step.Tries
 }
 
-// Due looks at jobs whose time has come, those that wait longest first, at as many as a
-// step may: after a restart all that run are due at once.
+// Due reviews jobs whose wake time has come, the longest waiting first, up to the limit of a step: after a restart
+// all running jobs are due at once.
 func (js *Jobs) Due() {
 	for e := (effort{}); !e.enough() && len(js.Wakes) > 0 && !js.Wakes[0].At.After(js.Now()); {
 		w := js.Wakes.Pop()
@@ -55,7 +54,7 @@ func (js *Jobs) dueInQueue(j *state.Job) {
 	case spent && !js.decider.Awaits(j):
 		js.queue.Queue.Remove(j)
 		js.launches.try(j)
-	case js.queue.Room(): // in its turn, which may not come yet
+	case js.queue.Room(): // in its turn, which may not have come
 		js.queue.Queue.Remove(j)
 		js.queue.Queue.Add(j)
 		js.launches.OverAt(j)
@@ -64,8 +63,7 @@ func (js *Jobs) dueInQueue(j *state.Job) {
 	}
 }
 
-// TryNew tries a job that has just come where those of its class are passed over, so
-// that it says why it waits.
+// TryNew tries a new job even if its equivalence class is unschedulable, so that it has a reason for waiting.
 func (js *Jobs) TryNew(j *state.Job) bool {
 	at := queue.At(j)
 	if !at.Waits || !at.Group.Equivalence.Unschedulable || !js.queue.Room() || js.queue.Blocks()(j).By != nil {
@@ -76,7 +74,7 @@ func (js *Jobs) TryNew(j *state.Job) bool {
 	return true
 }
 
-// Consider lets queued jobs have the free places, most urgent first.
+// Consider gives free places to queued jobs, the most urgent first.
 func (js *Jobs) Consider(most int) {
 	for n := most; n > 0; n-- {
 		if !js.queue.Room() {

@@ -11,9 +11,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// closed returns when r ended, where it is an instance that has ended: the answer to its
-// launch comes after the inventory showed it and it was given back, or an inventory
-// comes that is older than its end.
+// closed returns when r ended, if it is an instance that has ended. That happens if the answer to a launch arrives
+// after an inventory listed the instance and scrimp terminated it, or if an inventory is older than the end.
 func (is *Instances) closed(r state.Rented) (time.Time, bool) {
 	if i := is.State.Instance(r.Instance); i != nil {
 		return i.Until(), !i.Live() && !i.Lost()
@@ -25,37 +24,37 @@ func (is *Instances) closed(r state.Rented) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Unheard reports whether a job of ours asked for r and nothing was ever heard of
-// it: whoever rented it was replaced before they could say so. What has ended
-// meanwhile is shown in an inventory like what runs, and is booked when its end is told.
+// Unheard reports whether one of our jobs requested r and no event ever mentioned it: the server that rented it was
+// replaced before it could record the answer. An inventory also lists instances that have ended meanwhile; their
+// end is booked when it is reported.
 func (is *Instances) Unheard(r state.Rented) bool {
 	_, closed := is.closed(r)
 	return !closed && !is.Awaits(r.Instance) && is.State.JobOf(r.Launch) != nil
 }
 
-// Awaits reports whether the end of the instance would still be booked: it is
-// counted among those that cost something, or it was given up without its true end.
+// Awaits reports whether the end of the instance is still to be booked: it still costs something, or it was given
+// up without its actual end.
 func (is *Instances) Awaits(instance string) bool {
 	i := is.State.Instance(instance)
 	return i != nil && (i.Live() || i.Lost())
 }
 
-// Knows reports whether the instance is counted among those that cost something now.
+// Knows reports whether the instance counts among those that cost money now.
 func (is *Instances) Knows(instance string) bool {
 	i := is.State.Instance(instance)
 	return i != nil && i.Live()
 }
 
-// shown takes an instance of an inventory that no attempt has. One that ended
-// after the inventory was taken is none any more.
+// shown handles an instance of an inventory that belongs to no attempt. It ignores one that ended after the
+// inventory was taken.
 func (is *Instances) shown(r state.Rented, asOf time.Time) {
 	if until, closed := is.closed(r); !closed || asOf.After(until) {
 		is.stray(r)
 	}
 }
 
-// stray gives back an instance that no attempt has. One whose end is paid for is not
-// paid again.
+// stray terminates an instance that belongs to no attempt. If its end is already paid for, it is not paid for
+// again.
 func (is *Instances) stray(r state.Rented) {
 	if r.Instance == "" || is.State.Undecided() {
 		return
@@ -70,11 +69,12 @@ func (is *Instances) stray(r state.Rented) {
 	}
 	is.Fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
 	if i := is.State.Instance(r.Instance); i != nil && is.State.Job(i.Job()) != nil {
-		is.queue.ClassOf(is.State.Job(i.Job())) // it has a machine again, and may have been over when this server began
+		// it has a machine again, and may have ended before this server started
+		is.queue.ClassOf(is.State.Job(i.Job()))
 	}
 }
 
-// Ended takes the end of an instance.
+// Ended handles the end of an instance.
 func (is *Instances) Ended(b state.InstanceEnded) {
 	i := is.State.Instance(b.Instance)
 	switch {
@@ -88,7 +88,7 @@ func (is *Instances) Ended(b state.InstanceEnded) {
 	}
 }
 
-// strayEnded books an instance that nobody asked for as overhead, until its bill says otherwise.
+// strayEnded books an instance that scrimp did not request as overhead, until its bill replaces that.
 func (is *Instances) strayEnded(i *state.Instance, until time.Time, cause string) {
 	if !i.Paid() {
 		is.books.BookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
@@ -97,8 +97,8 @@ func (is *Instances) strayEnded(i *state.Instance, until time.Time, cause string
 	is.freedReserved = is.freedReserved || i.Machine().Prepaid
 }
 
-// instanceEnded settles what the rest of its tasks' time was for, and lets the jobs try
-// again whose programs were cut off. givenUp says that its provider lists it no more.
+// instanceEnded settles the use of the rest of its tasks' time, and lets jobs whose programs were cut off try
+// again. givenUp is set if its provider no longer lists it.
 func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause string, givenUp bool) {
 	if _, idle := i.Idle(); idle {
 		is.idleEnded(i, until, cause, givenUp)
@@ -106,7 +106,7 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	}
 	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
 	tasks := is.State.TasksOn(i)
-	if len(tasks) == 0 { // of an allocation that is not complete
+	if len(tasks) == 0 { // its allocation is incomplete
 		is.Fact(f)
 		for _, seat := range i.Seats() {
 			is.attempts.lacks(is.State.JobOf(seat.Attempt), i)
@@ -117,7 +117,8 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	for n, k := range tasks {
 		j := is.State.Job(k.Attempt().Job())
 		ends[n] = is.settleEnd(j, k, is.overran(i, k, until))
-		ends[n].taken = cause == "interrupted" || !k.Noticed().IsZero() // given back early, but interrupted all the same
+		// terminated early, but interrupted all the same
+		ends[n].taken = cause == "interrupted" || !k.Noticed().IsZero()
 		ends[n].Unsaved = ends[n].taken && placement.IsSpot(k.Attempt()) && !j.HasSaved() &&
 			is.attempts.begun(k.Attempt()) && firstTaken(k)
 	}
@@ -135,15 +136,15 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	}
 }
 
-// seatEnd is what the end of a task's machine, or of its seat there, was to it.
+// seatEnd describes the loss of a task when its machine or its seat ended.
 type seatEnd struct {
 	state.SeatEnd
 	taken  bool // by the provider
 	cut    bool // its program had not ended
-	newest bool // no later attempt is there
+	newest bool // there is no later attempt
 }
 
-// settleEnd settles what the rest of a task's time was for.
+// settleEnd settles the use of the rest of a task's time.
 func (is *Instances) settleEnd(j *state.Job, k *state.Task, until time.Time) seatEnd {
 	a := k.Attempt()
 	end := seatEnd{SeatEnd: state.SeatEnd{Attempt: a.ID()}, cut: k.Over().IsZero(), newest: j.Attempt() == a}
@@ -164,12 +165,12 @@ func (is *Instances) settleEnd(j *state.Job, k *state.Task, until time.Time) sea
 	return end
 }
 
-// firstTaken reports whether no other machine of the attempt was taken: a gang is interrupted once.
+// firstTaken reports whether no other machine of the attempt was interrupted: a gang counts one interruption.
 func firstTaken(k *state.Task) bool {
 	return !slices.ContainsFunc(k.Attempt().Tasks(), func(x *state.Task) bool { return x != k && x.Taken() })
 }
 
-// afterEnd lets a job try again whose program was cut off.
+// afterEnd lets a job whose program was cut off try again.
 func (is *Instances) afterEnd(j *state.Job, k *state.Task, cause string, end seatEnd) {
 	a := k.Attempt()
 	if end.taken && placement.IsSpot(a) && firstTaken(k) {
@@ -185,22 +186,24 @@ func (is *Instances) afterEnd(j *state.Job, k *state.Task, cause string, end sea
 			return
 		}
 		is.cutOff(j, a, cause)
-	case state.Queued: // it was resumed while the machine was given back
+	case state.Queued: // it was resumed while its machine was being terminated
 		is.jobs.requeue(j, state.JobQueued{Why: state.Resumed})
 	case state.Held, state.Paused, state.Succeeded, state.Failed, state.Stopped, state.Cancelled:
 	}
 }
 
-// cutOff lets a job try again whose program was cut off, or ends it where it never gets on.
+// cutOff lets a job whose program was cut off try again, or ends the job if it never makes progress.
 func (is *Instances) cutOff(j *state.Job, a *state.Attempt, cause string) {
 	if j.Ending() != "" {
 		is.jobs.Finish(j, j.Ending(), j.EndingWhy(), j.Detail())
 		return
 	}
 	q := state.JobQueued{Why: cmp.Or(a.End(), "lost")}
-	stopped := cause == "stopped" && a.End() == cause // by itself: one that is given back may be the first to switch off
+	// by itself: a machine that is being terminated may report its shutdown first
+	stopped := cause == "stopped" && a.End() == cause
 	if silent := a.End() == "silent" && a.Started().IsZero(); silent || stopped && a.Step() <= a.First() {
-		if silent && a.Claimed().IsZero() { // where there is another offer, it may do better; else its machine was there
+		// Another offer may do better, if there is one. If the agent did claim its task, the machine was fine.
+		if silent && a.Claimed().IsZero() {
 			is.launches.coolOff(a.Machine(), is.Now().Add(is.market.TimingOf(a.Machine()).BootLimit),
 				"the agent of the last machine was not heard of in time")
 		}
@@ -216,8 +219,7 @@ func (is *Instances) cutOff(j *state.Job, a *state.Attempt, cause string) {
 	is.jobs.requeue(j, q)
 }
 
-// late takes the end of an instance that was given up for lost: what it cost
-// longer than we knew was for nothing.
+// late handles the actual end of an instance that was given up: the extra time it cost is lost.
 func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 	if until.After(is.Now()) {
 		until = is.Now()
@@ -225,9 +227,9 @@ func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 	is.freedReserved = is.freedReserved || i.Machine().Prepaid
 	tasks := is.State.TasksOn(i)
 	if slices.ContainsFunc(tasks, func(k *state.Task) bool { return k.Taken() && k.Over().IsZero() }) {
-		cause = "interrupted" // its program was, however the machine ended once it was heard of again
+		cause = "interrupted" // its program was interrupted, however the machine ended after it was heard from again
 	}
-	if len(tasks) == 0 && len(i.Idles()) == 0 { // of an allocation that never was complete
+	if len(tasks) == 0 && len(i.Idles()) == 0 { // its allocation was never complete
 		return
 	}
 	if len(tasks) == 0 { // it had no task
@@ -255,8 +257,8 @@ func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 	is.Fact(state.InstanceLeft{Instance: i.ID()})
 }
 
-// Inventory compares what a provider shows with what we know: adopts launches
-// whose answer was lost, gives back what nobody owns, and notices what is gone.
+// Inventory compares what a provider lists with the state: it adopts launches whose answer was lost, terminates
+// instances that nobody owns, and notices missing ones.
 func (is *Instances) Inventory(b state.InventorySeen) {
 	shown := map[string]bool{}
 	for _, r := range b.Running {
@@ -273,16 +275,20 @@ func (is *Instances) Inventory(b state.InventorySeen) {
 		}
 	}
 	for _, i := range is.State.Instances() {
-		if !i.Live() || i.Lost() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] ||
-			!i.From().Before(b.AsOf) {
-			continue
+		if expected(i, b) && !shown[i.ID()] {
+			is.unlisted(i, b.AsOf)
 		}
-		is.unlisted(i, b.AsOf)
 	}
 }
 
-// unlisted takes that a provider's list lacks an instance: it is lost once that lasts
-// for longer than the list may lag.
+// expected reports whether a complete inventory of the provider lists the machine.
+func expected(i *state.Instance, b state.InventorySeen) bool {
+	return i.Live() && !i.Lost() && !i.Stray() && !i.Disowned() && i.Machine().Provider == b.Provider &&
+		i.From().Before(b.AsOf)
+}
+
+// unlisted handles an instance that its provider's list lacks. The instance is lost once that lasts longer than the
+// list may lag.
 func (is *Instances) unlisted(i *state.Instance, asOf time.Time) {
 	since := i.Missing()
 	lags := is.market.TimingOf(i.Machine()).Consistency
@@ -297,15 +303,15 @@ func (is *Instances) unlisted(i *state.Instance, asOf time.Time) {
 	is.instanceEnded(i, is.State.EndOf(i, asOf), "interrupted", true)
 }
 
-// Incarnation takes that the log is the installation's from now on.
+// Incarnation records that the log belongs to a new incarnation.
 func (is *Instances) Incarnation(b state.IncarnationBegun) {
 	if b.Incarnation > is.State.Incarnation() {
 		is.Fact(state.IncarnationSet{})
 	}
 }
 
-// Owned takes that somebody has decided whose machines of an earlier incarnation are.
-// What is adopted goes on; what is not was another's, and its job tries again.
+// Owned handles a user's decision about machines of an earlier incarnation. Adopted machines continue. Released
+// ones belong to another server, and their jobs try again.
 func (is *Instances) Owned(b state.OwnershipDecided) {
 	for _, u := range is.State.AllUndecided() {
 		if b.Instance != "" && b.Instance != u.Instance {
@@ -314,40 +320,45 @@ func (is *Instances) Owned(b state.OwnershipDecided) {
 		i := is.State.Instance(u.Instance)
 		open := i != nil && i.Disowned() && (i.Live() || i.Lost())
 		is.Fact(state.InstanceOwned{Instance: u.Instance})
-		if !open {
-			continue // it has ended meanwhile
-		}
-		seated := is.State.SeatedAll(i)
-		is.reviewSeats(i, "")
-		if !b.Adopt {
-			is.disclaim(i)
-			continue
-		}
-		for _, a := range seated {
-			switch j := is.State.Job(a.Job()); {
-			case !a.Over().IsZero(): // its program ended meanwhile
-				is.jobs.release(a, "program_"+a.End(), "")
-			case j.State().Over() || a != j.Attempt(): // nobody has needed it since
-				is.jobs.release(a, j.Why(), "")
-			case a.Partial() > 0: // its gang was given up meanwhile
-				is.jobs.release(a, "gang_wait", "gang_wait")
-			case a.Draining() && a.Task() == state.TaskRunning: // nobody could tell it
-				is.jobs.drains(j, a, a.DrainWhy(), j.MigratingTo())
-			}
+		if open { // it has not ended meanwhile
+			is.owned(i, b.Adopt)
 		}
 	}
 	is.queue.Queue.Changed()
 	if is.State.Undecided() {
 		return
 	}
-	for _, a := range is.Pending() { // what was wanted meanwhile
+	for _, a := range is.Pending() { // actions that became due meanwhile
 		if !slices.ContainsFunc(is.Out.Actions, func(b step.Action) bool { return a.Key() == b.Key() }) {
 			is.Out.Actions = append(is.Out.Actions, a)
 		}
 	}
 }
 
-// disclaim takes an instance off the log's hands without ending it.
+// owned adopts a machine of an earlier incarnation or disclaims it. The attempts on an adopted machine catch up with
+// what happened while nobody had decided.
+func (is *Instances) owned(i *state.Instance, adopt bool) {
+	seated := is.State.SeatedAll(i)
+	is.reviewSeats(i, "")
+	if !adopt {
+		is.disclaim(i)
+		return
+	}
+	for _, a := range seated {
+		switch j := is.State.Job(a.Job()); {
+		case !a.Over().IsZero(): // its program ended meanwhile
+			is.jobs.release(a, "program_"+a.End(), "")
+		case j.State().Over() || a != j.Attempt(): // nobody has needed it since
+			is.jobs.release(a, j.Why(), "")
+		case a.Partial() > 0: // its gang was given up meanwhile
+			is.jobs.release(a, "gang_wait", "gang_wait")
+		case a.Draining() && a.Task() == state.TaskRunning: // nobody could tell it
+			is.jobs.drains(j, a, a.DrainWhy(), j.MigratingTo())
+		}
+	}
+}
+
+// disclaim removes an instance from the log without terminating it.
 func (is *Instances) disclaim(i *state.Instance) {
 	switch {
 	case i.Lost():

@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// EndJob ends a job that its user, or a limit, ends.
+// EndJob ends a job on behalf of its user or of a limit.
 func (js *Jobs) EndJob(b state.JobEnded) {
 	j := js.State.Job(b.Job)
 	if j == nil || j.State().Over() {
@@ -23,9 +23,9 @@ func (js *Jobs) EndJob(b state.JobEnded) {
 	js.End(j, b.Save, why, detail)
 }
 
-// Drain asks the agent to save and end; the job becomes as afterwards, or is queued again where that is "".
+// Drain asks the agent to save and end. The job then gets the state as, or is queued again if as is empty.
 func (js *Jobs) Drain(j *state.Job, a *state.Attempt, why string, as state.Status, to market.OfferID) {
-	if j.State() != state.Running { // its machine is being given back already
+	if j.State() != state.Running { // its machine is already being terminated
 		return
 	}
 	if as != "" && j.Ending() == "" {
@@ -37,7 +37,7 @@ func (js *Jobs) Drain(j *state.Job, a *state.Attempt, why string, as state.Statu
 	js.drains(j, a, why, to)
 }
 
-// drains asks all of an attempt to save and end.
+// drains asks all ranks of an attempt to save and end.
 func (js *Jobs) drains(j *state.Job, a *state.Attempt, why string, to market.OfferID) {
 	by := js.Now().Add(j.Terms().Grace + js.Config().Patience)
 	js.Fact(state.DrainRequested{Attempt: a.ID(), Why: why, By: by, MigratesTo: to})
@@ -47,8 +47,8 @@ func (js *Jobs) drains(j *state.Job, a *state.Attempt, why string, to market.Off
 	}
 }
 
-// release gives an attempt's machines back, where that is not asked for already; its seat alone
-// where others have seats there too.
+// release terminates an attempt's machines, unless that is already under way. If others have seats on the machine,
+// it releases only the attempt's own seat.
 func (js *Jobs) release(a *state.Attempt, why, end string) {
 	if a.Beside() {
 		js.instances.releaseSeat(a.Lead(), why, end)
@@ -61,7 +61,7 @@ func (js *Jobs) release(a *state.Attempt, why, end string) {
 	}
 }
 
-// releaseMachine gives a task's machine back, whoever else has a seat there.
+// releaseMachine terminates a task's machine, whoever else has a seat on it.
 func (js *Jobs) releaseMachine(k *state.Task, why, end string) {
 	i := js.State.Instance(k.Instance())
 	if i == nil || !i.Live() || i.Release() != "" || i.Disowned() {
@@ -70,8 +70,8 @@ func (js *Jobs) releaseMachine(k *state.Task, why, end string) {
 	js.Fact(state.InstanceReleased{Instance: i.ID(), Why: why, End: end})
 }
 
-// Finish ends the job; what its machine still costs is added when the machine has gone.
-// What it asked for is given up.
+// Finish ends the job and cancels its pending request. What its machine still costs is added once the machine has
+// ended.
 func (js *Jobs) Finish(j *state.Job, as state.Status, why, detail string) {
 	if j.State().Over() {
 		return
@@ -91,7 +91,7 @@ func (js *Jobs) Finish(j *state.Job, as state.Status, why, detail string) {
 	js.Watcher.Left(j)
 }
 
-// Freed lets others have what a job holds no more.
+// Freed makes the capacity that a job released available to other jobs.
 func (js *Jobs) Freed() {
 	js.queue.Sums = nil
 	js.queue.Queue.Changed()
@@ -99,7 +99,7 @@ func (js *Jobs) Freed() {
 
 // requeue lets the job try again.
 func (js *Jobs) requeue(j *state.Job, f state.JobQueued) {
-	if j.State().Over() || queue.At(j).Waits || j.Asked() != nil { // it has asked for its next machine already
+	if j.State().Over() || queue.At(j).Waits || j.Asked() != nil { // it has already requested its next machine
 		return
 	}
 	f.Job = j.ID()
@@ -112,14 +112,14 @@ func (js *Jobs) requeue(j *state.Job, f state.JobQueued) {
 	js.launches.OverAt(j)
 }
 
-// Watcher is told what becomes of jobs: groups plan by it.
+// Watcher learns what happens to jobs, so that groups can plan.
 type Watcher interface {
-	// Settled is told of a job that is over, for those that wait for it.
+	// Settled is called when a job has ended, for those that wait for it.
 	Settled(job string)
-	// Left is told of a job that is paused or over.
+	// Left is called when a job is paused or has ended.
 	Left(*state.Job)
-	// Judges is told of values of a job's metric. It reports whether the job ends by them.
+	// Judges is called with new values of a job's metric. It reports whether they end the job.
 	Judges(*state.Job, *state.Attempt) bool
-	// LooksAt is told of a group whose planner is to look at it again.
+	// LooksAt is called when a group's planner must run again.
 	LooksAt(group string)
 }

@@ -12,19 +12,17 @@ import (
 	"scrimp/internal/market"
 )
 
-// A gang is an attempt on several machines, which are of no use without each other: they
-// start together, and any change of which machines it has ends the attempt. The next one keeps
-// those that are left.
+// A gang is an attempt on several machines that need each other: they start together, and any change of its
+// machines ends the attempt. The next attempt keeps the machines that are left.
 
-// rankEnded takes that the program of a rank has ended: the others are to end too, unless it
-// did all it had to.
+// rankEnded handles the end of a rank's program. The other ranks must end too, unless it completed its work.
 func (ts *Attempts) rankEnded(j *state.Job, k *state.Task, reason string) {
 	a := k.Attempt()
 	switch {
 	case a.Task() == state.Ended:
 		ts.gangEnded(j, a)
 	case k.Leaving() == "":
-	case j.State() != state.Running || j.Asked() != nil: // what becomes of the job is known
+	case j.State() != state.Running || j.Asked() != nil: // the future of the job is decided
 		ts.rankLeaves(j, k)
 	case cut(a) != nil:
 		ts.goesOn(j, a)
@@ -34,7 +32,7 @@ func (ts *Attempts) rankEnded(j *state.Job, k *state.Task, reason string) {
 	}
 }
 
-// cut is a rank of an attempt whose machine ended while its program ran, or nil.
+// cut returns a rank of an attempt whose machine ended while its program ran, or nil.
 func cut(a *state.Attempt) *state.Task {
 	for _, k := range a.Tasks() {
 		if !k.Live() && k.Over().IsZero() {
@@ -44,14 +42,13 @@ func cut(a *state.Attempt) *state.Task {
 	return nil
 }
 
-// goesOn lets a job whose gang lost a machine go on, on those that are left.
+// goesOn lets a job whose gang lost a machine continue on the machines that are left.
 func (ts *Attempts) goesOn(j *state.Job, a *state.Attempt) {
 	ts.instances.cutOff(j, a, cut(a).Cause())
 	ts.regroups(j, a)
 }
 
-// leavesTogether asks all ranks of an attempt to save and end; where not all have begun, there is
-// nothing to save.
+// leavesTogether asks all ranks of an attempt to save and end. If not all have started, there is nothing to save.
 func (ts *Attempts) leavesTogether(j *state.Job, a *state.Attempt, why string) {
 	switch {
 	case a.Draining() || !a.Live():
@@ -62,7 +59,7 @@ func (ts *Attempts) leavesTogether(j *state.Job, a *state.Attempt, why string) {
 	}
 }
 
-// begun reports whether all programs of an attempt have begun.
+// begun reports whether all programs of an attempt have started.
 func (ts *Attempts) begun(a *state.Attempt) bool {
 	for _, k := range a.Tasks() {
 		if k.Started().IsZero() {
@@ -72,7 +69,7 @@ func (ts *Attempts) begun(a *state.Attempt) bool {
 	return true
 }
 
-// breakUp has what is left of the programs of an attempt ended: nothing that they do counts.
+// breakUp ends the remaining programs of an attempt. Nothing they do counts.
 func (ts *Attempts) breakUp(a *state.Attempt, why string) {
 	for _, k := range a.Tasks() {
 		if k.Live() && k.Phase() != state.Ended {
@@ -81,9 +78,9 @@ func (ts *Attempts) breakUp(a *state.Attempt, why string) {
 	}
 }
 
-// lostRank takes that a machine of a gang ended while its program ran. The others are ended,
-// and their machines kept for the next attempt, where that is on the same offer. Nothing is
-// asked for before one of them has ended: machines of an offer are often taken together.
+// lostRank handles the end of a gang's machine while its program ran. The other ranks are ended, and their machines
+// kept for the next attempt if it uses the same offer. The job requests nothing before the first of them has ended,
+// because machines of an offer are often interrupted together.
 func (ts *Attempts) lostRank(j *state.Job, k *state.Task) {
 	a := k.Attempt()
 	if ts.breakUp(a, "node_lost"); a.Task() == state.Ended {
@@ -91,8 +88,7 @@ func (ts *Attempts) lostRank(j *state.Job, k *state.Task) {
 	}
 }
 
-// Silent takes that nothing was heard of a rank's agent for too long. The others can do
-// nothing without it.
+// Silent handles a rank whose agent has not reported for too long. The other ranks cannot work without it.
 func (ts *Attempts) Silent(k *state.Task) {
 	a := k.Attempt()
 	ts.jobs.releaseMachine(k, "agent_silent", "silent")
@@ -101,7 +97,7 @@ func (ts *Attempts) Silent(k *state.Task) {
 	}
 }
 
-// neverBegan gives the machines of a gang back that took too long to begin.
+// neverBegan terminates the machines of a gang that took too long to start.
 func (ts *Attempts) neverBegan(a *state.Attempt, why string) {
 	for _, k := range a.Tasks() {
 		if k.Live() && k.Phase() != state.Ended && k.Started().IsZero() {
@@ -111,21 +107,21 @@ func (ts *Attempts) neverBegan(a *state.Attempt, why string) {
 	ts.breakUp(a, why)
 }
 
-// gangEnded says what becomes of a job all of whose programs have ended, and of its machines.
+// gangEnded decides what happens to a job whose programs have all ended, and to its machines.
 func (ts *Attempts) gangEnded(j *state.Job, a *state.Attempt) {
 	if j.State() == state.Running && j.Asked() == nil && j.Attempt() == a {
 		switch reason := a.End(); reason {
 		case "completed", "failed", "setup", "drained":
 			ts.becomes(j, a, reason, a.Exit())
-		default: // they were ended, because of a machine
+		default: // they were ended because of a machine
 			ts.instances.cutOff(j, a, a.Cause())
 		}
 	}
 	ts.regroups(j, a)
 }
 
-// regroups asks for the next attempt of a job whose gang has ended or is ending, so that it
-// keeps the machines that are left, and gives those back that it does not keep.
+// regroups requests the next attempt of a job whose gang has ended or is ending, so that it keeps the remaining
+// machines. It terminates those that it does not keep.
 func (ts *Attempts) regroups(j *state.Job, a *state.Attempt) {
 	ts.queue.Keeping, ts.queue.Keeps = j, ts.decider.Survivors(a)
 	ts.queue.Sums = nil
@@ -139,7 +135,7 @@ func (ts *Attempts) regroups(j *state.Job, a *state.Attempt) {
 		case !k.Live():
 		case k.Phase() == state.Ended:
 			ts.rankLeaves(j, k)
-		case k.Leaving() != "" && !ts.awaited(j, k): // nothing that its program does is of use
+		case k.Leaving() != "" && !ts.awaited(j, k): // its program does nothing useful any more
 			ts.jobs.releaseMachine(k, k.Leaving(), "")
 		}
 	}
@@ -152,7 +148,7 @@ func (ts *Attempts) mayRegroup(j *state.Job) bool {
 		!ts.decider.Awaits(j)
 }
 
-// rankGone takes that nothing is left of a rank whose seat was taken from it.
+// rankGone handles a rank that had to leave its seat and has left it.
 func (ts *Attempts) rankGone(j *state.Job, k *state.Task) {
 	if k.Phase() == state.Ended {
 		return
@@ -169,8 +165,7 @@ func (ts *Attempts) rankGone(j *state.Job, k *state.Task) {
 	ts.rankEnded(j, k, k.End())
 }
 
-// rankLeaves gives the machine of a rank that has ended to the job's next attempt, to the next
-// job, or back.
+// rankLeaves gives the machine of an ended rank to the job's next attempt or to the next job, or terminates it.
 func (ts *Attempts) rankLeaves(j *state.Job, k *state.Task) {
 	i := ts.State.Instance(k.Instance())
 	switch {
@@ -201,8 +196,8 @@ func (ts *Attempts) passes(j *state.Job, k *state.Task) {
 	}
 }
 
-// lacks takes that a machine has ended which an allocation has, or waits for, that is not complete:
-// it is given up, with the others.
+// lacks handles the end of a machine that an incomplete allocation has or waits for: the whole allocation is given
+// up.
 func (ts *Attempts) lacks(j *state.Job, i *state.Instance) {
 	if a := j.Asked(); a != nil && (a.Has(i.ID()) || a.Awaits(i.ID())) {
 		ts.disbands(j, a, "gang_wait")
@@ -216,7 +211,7 @@ func (ts *Attempts) disbands(j *state.Job, a *state.Allocation, why string) {
 	ts.dropsAwaited(j, a)
 }
 
-// dropsAwaited gives the machines back that an allocation would have had from the attempt before.
+// dropsAwaited terminates the machines that an allocation would have taken over from the previous attempt.
 func (ts *Attempts) dropsAwaited(j *state.Job, a *state.Allocation) {
 	for _, id := range a.Keeps() {
 		if i := ts.State.Instance(id); i != nil && !a.Has(id) {
@@ -229,8 +224,8 @@ func (ts *Attempts) dropsAwaited(j *state.Job, a *state.Allocation) {
 	}
 }
 
-// partial ends an allocation that got some of its machines: what they cost is its attempt's, and
-// they are given back.
+// partial ends an allocation that got only some of its machines. Their cost goes to its attempt, and they are
+// terminated.
 func (ts *Attempts) partial(j *state.Job, a *state.Allocation) {
 	ts.Fact(state.AttemptBegan{Attempt: a.ID(), Partial: true})
 	ts.books.PostsAt(j)
@@ -243,12 +238,12 @@ func (ts *Attempts) partial(j *state.Job, a *state.Allocation) {
 	}
 }
 
-// cutDead ends the tasks of an attempt whose machines had ended before it began, and books the
-// bills that came meanwhile.
+// cutDead ends the tasks of an attempt whose machines had ended before it began, and books the bills that came
+// meanwhile.
 func (ts *Attempts) cutDead(j *state.Job, a *state.Attempt) {
 	for _, k := range a.Tasks() {
 		i := ts.State.Instance(k.Instance())
-		if i.Live() && !i.Lost() { // one that was given up has ended for its task, also where it is there after all
+		if i.Live() && !i.Lost() { // an instance that was given up has ended for its task, even if it reappears
 			continue
 		}
 		end := ts.instances.settleEnd(j, k, i.Until())
@@ -264,7 +259,7 @@ func (ts *Attempts) cutDead(j *state.Job, a *state.Attempt) {
 	}
 }
 
-// linesOf are the lines of the newest bill of an instance, or where only sums are kept these, by rule.
+// linesOf returns the lines of the newest bill of an instance, or its sums by rule if only those are kept.
 func linesOf(i *state.Instance) (lines []state.BillLine) {
 	if i.BillLines() != nil {
 		return i.BillLines()
@@ -276,8 +271,8 @@ func linesOf(i *state.Instance) (lines []state.BillLine) {
 	return lines
 }
 
-// gathers reports whether a gang has some of its machines and waits for others of the same
-// pool: two that each had a part of the last ones would both wait for ever.
+// gathers reports whether a gang has some of its machines and waits for others of the same pool. Two gangs that
+// each had some of the last machines would both wait forever.
 func (ts *Attempts) gathers(offer market.OfferID) bool {
 	l := ts.State.Listing(offer)
 	if l == nil {
@@ -293,8 +288,8 @@ func (ts *Attempts) gathers(offer market.OfferID) bool {
 	return false
 }
 
-// reviewGang looks whether an allocation that has some of its machines is given up: it waits
-// for too long, or the budget of its job is spent. It reports whether it is.
+// reviewGang decides whether to give up an allocation that has some of its machines, because it waits for too long
+// or the budget of its job is spent. It reports whether it gave it up.
 func (ts *Attempts) reviewGang(j *state.Job, a *state.Allocation) bool {
 	end := ts.decider.GangEnd(a)
 	if end.IsZero() {
@@ -319,8 +314,8 @@ func (ts *Attempts) reviewGang(j *state.Job, a *state.Allocation) bool {
 	return false
 }
 
-// reduces lets a gang that may do with fewer machines begin with those that it has, or gets from
-// the attempt before, where no others are to be had. It reports whether it does.
+// reduces lets a gang that can do with fewer machines start with those that it has, or takes over from the previous
+// attempt, if no others are available. It reports whether it does.
 func (ts *Attempts) reduces(j *state.Job, a *state.Allocation) bool {
 	has := len(a.Granted())
 	for _, id := range a.Keeps() {

@@ -12,16 +12,16 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// ends are the decisions that end a job which holds no machine.
+// ends are the reasons that end a job which holds no machine.
 var ends = map[plan.Reason]policy.Stop{
 	plan.BudgetGone: policy.BudgetSpent, plan.OutOfMoney: policy.BudgetShort,
 	plan.TimeGone: policy.WallClock, plan.HoursGone: policy.GPUHoursSpent,
 }
 
-// try decides about a job that holds no machine and asks for what was taken.
+// try decides about a job that holds no machine, and requests the chosen offer.
 func (ls *Launches) try(j *state.Job) {
 	ls.Works(j)
-	step.TimesOf(j).Wake = time.Time{} // every try says anew when the next one is due
+	step.TimesOf(j).Wake = time.Time{} // each try sets the next wake time again
 	d, warm := ls.decider.Reuse(j)
 	if warm {
 		ls.decider.Decided(j, d)
@@ -29,7 +29,7 @@ func (ls *Launches) try(j *state.Job) {
 		d = ls.decider.Decide(j)
 	}
 	if planted && d.Why == plan.Cheapest {
-		d.Take = "" // never launches what is cheapest
+		d.Take = "" // the planted fault: never launch the cheapest
 	}
 	switch {
 	case d.Probe != "":
@@ -38,16 +38,16 @@ func (ls *Launches) try(j *state.Job) {
 	case d.Take == "":
 		ls.waits(j, d)
 	case j.Terms().Most() > 1 && ls.attempts.gathers(d.Take):
-		ls.queue.Queue.Tried(j) // until the other has its machines, or gives them back
+		ls.queue.Queue.Tried(j) // until the other gang has its machines, or gives them up
 		ls.OverAt(j)
 	case ls.queue.Keeping == j && len(ls.decider.Kept(j, d.Take, d.Variant, 1)) == 0:
-		ls.queue.Queue.Add(j) // it keeps nothing, and so has its turn like any other
+		ls.queue.Queue.Add(j) // it keeps no machine, so it takes its turn like any other
 	default:
 		ls.request(j, d)
 	}
 }
 
-// waits leaves a job in the queue, or ends it where nothing can ever be taken.
+// waits leaves a job in the queue, or ends it if no offer can ever be taken.
 func (ls *Launches) waits(j *state.Job, d plan.Decision) {
 	if why, ok := ends[d.Why]; ok {
 		ls.jobs.Finish(j, state.Stopped, string(why),
@@ -62,7 +62,7 @@ func (ls *Launches) waits(j *state.Job, d plan.Decision) {
 	ls.decider.RungAt(j)
 }
 
-// request asks for the machine that was decided on.
+// request requests the machine of a decision.
 func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	l := ls.State.Listing(d.Take)
 	t := j.Terms()
@@ -98,14 +98,13 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 		return
 	}
 	ls.WakeAt(j, ls.decider.LooksFurther(j, j.Asked()))
-	ls.OverAt(j) // it may wait for longer than it has
+	ls.OverAt(j) // it may wait longer than its wall-clock limit
 }
 
-// holdsAgain is said where what jobs hold has changed.
+// holdsAgain must be called after the holdings of jobs have changed.
 func (ls *Launches) holdsAgain(*state.Job) { ls.queue.Sums = nil }
 
-// Launched takes the answer to a launch, whether it came from the launch itself
-// or from the provider's inventory.
+// Launched handles the grant of a launch, whether from the launch itself or from the provider's inventory.
 func (ls *Launches) Launched(r state.Rented) {
 	a := ls.State.Allocation(r.Launch)
 	if a == nil {
@@ -114,16 +113,16 @@ func (ls *Launches) Launched(r state.Rented) {
 		}
 		return
 	}
-	if a.Has(r.Instance) { // an answer that comes again
+	if a.Has(r.Instance) { // a repeated answer
 		return
 	}
-	if ls.State.Instance(r.Instance) != nil { // a provider that gives one machine twice
+	if ls.State.Instance(r.Instance) != nil { // the provider granted one machine twice
 		ls.Refused(state.LaunchRefused{Launch: r.Launch, Reason: "error"})
 		return
 	}
 	tried := ls.State.Trying(a)
 	ls.Fact(state.AllocationGranted{Allocation: a.ID(), Instance: r.Instance})
-	if tried || a.Nodes() > 1 && a.Answered() { // whoever waited for that may try too
+	if tried || a.Nodes() > 1 && a.Answered() { // jobs that waited for the answer may try too
 		ls.queue.Queue.Changed()
 	}
 	if a.Full() {
@@ -137,7 +136,7 @@ func (ls *Launches) Launched(r state.Rented) {
 	j := ls.State.Job(a.Job())
 	ls.holdsAgain(j)
 	ls.WakeAt(j, ls.decider.GangEnd(a))
-	ls.WakeAt(j, ls.Now()) // its budget is looked after
+	ls.WakeAt(j, ls.Now()) // to check its budget
 }
 
 // isOf reports whether r is a machine of the attempt that its launch led to.
@@ -146,7 +145,7 @@ func (ls *Launches) isOf(r state.Rented) bool {
 	return a != nil && (a.Nodes() == 1 && a.Partial() == 0 || a.On(r.Instance) != nil)
 }
 
-// began begins the attempt of an allocation that is complete.
+// began starts the attempt of a complete allocation.
 func (ls *Launches) began(a *state.Allocation) {
 	j, cancelled := ls.State.Job(a.Job()), a.Phase() == state.Cancelling
 	adopts := cancelled && j.Asked() == nil && j.State() == state.Queued && j.Live() == nil &&
@@ -166,17 +165,18 @@ func (ls *Launches) began(a *state.Allocation) {
 	}
 	ls.queue.Queue.Remove(j)
 	ls.queue.Queue.Leave(j)
-	if t.Portion() != nil { // what it has no part of counts in no quota
+	if t.Portion() != nil { // the rest of the machine no longer counts against quotas
 		ls.jobs.Freed()
 	}
-	step.TimesOf(j).Wake = time.Time{} // nobody waits for an answer any more
+	step.TimesOf(j).Wake = time.Time{} // no answer is pending any more
 	ls.WakeAt(j, ls.attempts.bootLimit(t))
 	if at, limited := ls.admission.BrokeAt(j); limited {
 		ls.WakeAt(j, at)
 	}
 }
 
-// Pending takes that the provider has the request in its queue, and what it says of the wait. The job goes on looking.
+// Pending records that the provider has queued the request, and its message about the wait. The job keeps looking
+// for other offers.
 func (ls *Launches) Pending(b state.LaunchPending) {
 	a := ls.State.Allocation(b.Launch)
 	if a == nil || !a.Queued().IsZero() && a.Detail() == b.Detail {
@@ -189,16 +189,16 @@ func (ls *Launches) Pending(b state.LaunchPending) {
 	}
 }
 
-// Refused leaves what refused alone for a while, and lets the job try again.
+// Refused backs off from what refused, and lets the job try again.
 func (ls *Launches) Refused(b state.LaunchRefused) {
 	a := ls.State.Allocation(b.Launch)
 	if a == nil {
 		return
 	}
 	j := ls.State.Job(a.Job())
-	if b.Reason == "image" { // which the job names: others that ask for the offer are none the worse
+	if b.Reason == "image" { // the job names the image, so other jobs may still use the offer
 		if key := state.ScopeKey(state.OfferScope, a.Machine()); ls.State.Backoff(key).Trial == a.ID() {
-			ls.Fact(state.BackedOff{Scope: key}) // it can be had
+			ls.Fact(state.BackedOff{Scope: key}) // the offer itself is available
 		}
 		ls.unanswered(a, state.Refused, state.JobQueued{Why: "image_refused", Detail: b.Detail, Failed: true})
 		return
@@ -210,7 +210,7 @@ func (ls *Launches) Refused(b state.LaunchRefused) {
 	ls.unanswered(a, state.Refused, state.JobQueued{Why: "launch_refused", Detail: b.Detail})
 }
 
-// Expired takes that the provider gave the request up.
+// Expired handles a request that the provider dropped.
 func (ls *Launches) Expired(launch string) {
 	if a := ls.State.Allocation(launch); a != nil {
 		ls.backOff(a, state.OfferScope, 0, "the provider gave a request up")
@@ -220,7 +220,7 @@ func (ls *Launches) Expired(launch string) {
 	}
 }
 
-// Cancelled takes that the provider gave the request up because we asked.
+// Cancelled handles a request that the provider dropped because scrimp asked.
 func (ls *Launches) Cancelled(launch string) {
 	a := ls.State.Allocation(launch)
 	switch {
@@ -232,8 +232,7 @@ func (ls *Launches) Cancelled(launch string) {
 	}
 }
 
-// unanswered closes an allocation that leads to nothing. The job that waited for it
-// tries again.
+// unanswered closes an allocation that leads to nothing. The job that waited for it tries again.
 func (ls *Launches) unanswered(a *state.Allocation, as state.AllocationPhase, again state.JobQueued) {
 	j := ls.State.Job(a.Job())
 	asked := j.Asked() == a
@@ -246,7 +245,7 @@ func (ls *Launches) unanswered(a *state.Allocation, as state.AllocationPhase, ag
 	ls.holdsAgain(j)
 	ls.queue.Queue.Changed()
 	if asked {
-		step.TimesOf(j).Wake = time.Time{} // nobody waits for an answer any more
+		step.TimesOf(j).Wake = time.Time{} // no answer is pending any more
 	}
 	if !asked || j.State().Over() {
 		return
@@ -263,18 +262,17 @@ func (ls *Launches) unanswered(a *state.Allocation, as state.AllocationPhase, ag
 	}
 }
 
-// unansweredYet is what is said of an offer whose request was given up for another one.
+// unansweredYet is the detail of a backoff from an offer whose pending request was given up for another.
 const unansweredYet = "a request had no answer in time"
 
-// most is by how many doublings a back-off grows.
+// mostDoublings is the largest number of times that a backoff doubles.
 const mostDoublings = 6
 
-// backOff leaves a scope alone after a refusal: for CoolOff, doubled with each refusal in
-// a row up to 64 times, or for as long as the provider says where that is longer. When it
-// is over one launch tries, and others wait for its answer.
+// backOff backs off from a scope after a refusal: for CoolOff, doubled with each refusal in a row up to 64 times,
+// or for as long as the provider asks if that is longer. After that, one launch tests the scope, and others wait
+// for its answer.
 //
-// Refusals of launches that were under way when another was refused are the same
-// refusal, and double nothing.
+// Refusals of launches that were pending when another was refused count as the same refusal, and double nothing.
 func (ls *Launches) backOff(a *state.Allocation, scope state.Scope, wait time.Duration, detail string) {
 	key := state.ScopeKey(scope, a.Machine())
 	b := ls.State.Backoff(key)
@@ -288,7 +286,7 @@ func (ls *Launches) backOff(a *state.Allocation, scope state.Scope, wait time.Du
 	ls.Fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until, Detail: detail})
 }
 
-// coolOff leaves an offer alone until a time, where it is not left for longer already, for that reason.
+// coolOff backs off from an offer until a time for the given reason, unless it already backs off for longer.
 func (ls *Launches) coolOff(on *state.Machine, until time.Time, detail string) {
 	key := state.ScopeKey(state.OfferScope, on)
 	if b := ls.State.Backoff(key); b.Until.Before(until) {
@@ -296,12 +294,11 @@ func (ls *Launches) coolOff(on *state.Machine, until time.Time, detail string) {
 	}
 }
 
-// reviewAsked looks whether a job that waits for an answer should look further: when the
-// provider takes too long and something else can be had, or the deadline asks for a
-// machine that is not interrupted: other spot is no surer than what is pending. An
-// offer that is left unanswered backs off as one that refuses, so that a job does not
-// go to and fro between offers that are slow. Where a quota has been lowered since and has no
-// room for it, nothing else is asked for: what was asked for may still come.
+// reviewAsked decides whether a job with a pending request should request something else: if the provider takes too
+// long and another offer is available, or if the deadline requires a non-preemptible machine. Other spot is no
+// safer than the pending one. An unanswered offer backs off like one that refuses, so that a job does not go back
+// and forth between slow offers. If a lowered quota has no room for another machine, the job keeps its request,
+// which may still be granted.
 func (ls *Launches) reviewAsked(j *state.Job, a *state.Allocation) {
 	step.TimesOf(j).Wake = time.Time{}
 	if why, spent := admission.Over(j, ls.Now()); spent {
@@ -338,16 +335,16 @@ func (ls *Launches) reviewAsked(j *state.Job, a *state.Allocation) {
 	}
 }
 
-// giveUp cancels an allocation that is not answered.
+// giveUp cancels an unanswered allocation.
 func (ls *Launches) giveUp(a *state.Allocation, why string) {
 	ls.Fact(state.AllocationCancelling{Allocation: a.ID(), Why: why})
 	ls.holdsAgain(nil)
-	if a.Answered() { // all that was asked of a provider is granted: nothing else can come of it
+	if a.Answered() { // everything requested is granted, so no other answer can come
 		ls.unanswered(a, state.CancelDone, state.JobQueued{})
 	}
 }
 
-// OverAt wakes a job that waits when its wall clock runs out.
+// OverAt wakes a waiting job when its wall-clock limit is reached.
 func (ls *Launches) OverAt(j *state.Job) {
 	if w := j.Terms().WallClock; w > 0 && !j.Began().IsZero() {
 		ls.WakeAt(j, j.Began().Add(w))

@@ -1,5 +1,5 @@
-// Package lifecycle leads jobs from their submission to their end: launches, attempts on one machine or a gang,
-// instances with their seats, what waits warm, and the archive.
+// Package lifecycle takes jobs from submission to end: launches, attempts on one machine or a gang, instances with
+// their seats, idle machines, and the archive.
 package lifecycle
 
 import (
@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Below are the parts below this package, which all of its own use.
+// Below has the packages below this one. All parts use it.
 type Below struct {
 	*step.Context
 	books     *books.Books
@@ -22,47 +22,47 @@ type Below struct {
 	bids      *placement.Bids
 }
 
-// Under names the parts below.
+// Under returns a Below of the given parts.
 func Under(b *books.Books, a *admission.Admission, q *queue.Quotas, m *placement.Market, d *placement.Decider,
 	bids *placement.Bids) Below {
 	return Below{b.Context, b, a, q, m, d, bids}
 }
 
-// Jobs begin, wait for others, pause, change and end.
+// Jobs starts, queues, pauses, changes and ends jobs.
 type Jobs struct {
 	Below
 	*Parts
 	Watcher Watcher
-	Waiters map[string][]string // jobs and groups that wait, by the job or group that they wait for
-	Added   *state.Job          // that the step has put into the queue; nil: none
+	Waiters map[string][]string // waiting jobs and groups, by the job or group that they wait for
+	Added   *state.Job          // job that the step has put into the queue; nil: none
 }
 
-// Launches ask for machines, and take the answers.
+// Launches requests machines and handles the answers.
 type Launches struct {
 	Below
 	*Parts
 }
 
-// Attempts are what runs of jobs.
+// Attempts handles running attempts.
 type Attempts struct {
 	Below
 	*Parts
 }
 
-// Instances are the machines, with their seats.
+// Instances handles machines and their seats.
 type Instances struct {
 	Below
 	*Parts
-	freedReserved bool // a reserved machine came free in this step
+	freedReserved bool // a reserved machine became free in this step
 }
 
-// Mover asks for rounds, and moves jobs as they propose.
+// Mover requests rounds, and moves jobs as they propose.
 type Mover struct {
 	Below
 	*Parts
 }
 
-// Parts are those of this package.
+// Parts are the parts of this package.
 type Parts struct {
 	jobs      *Jobs
 	launches  *Launches
@@ -71,7 +71,7 @@ type Parts struct {
 	mover     *Mover
 }
 
-// New are the parts over those below. Who watches jobs is to be set.
+// New returns the parts of this package over those below. The caller must set the Watcher of Jobs.
 func New(b Below) (*Jobs, *Launches, *Attempts, *Instances, *Mover) {
 	p := &Parts{}
 	p.jobs = &Jobs{Below: b, Parts: p, Waiters: map[string][]string{}}

@@ -6,9 +6,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// Market takes offers and quotes: what waits may be tried again, and what holds a
-// machine is reviewed, where it could have what is named. Where the market is polled at
-// set times all are: a policy may count on it.
+// Market handles offers and quotes. Waiting jobs may be tried again, and jobs with a machine are reviewed if a
+// named offer suits them. If the market is polled at fixed times, all of them are reviewed, because a policy may
+// count on it.
 func (js *Jobs) Market(b state.MarketSeen) {
 	if len(b.Offers) > 0 {
 		js.market.FindPrepaid()
@@ -33,7 +33,7 @@ func (js *Jobs) Market(b state.MarketSeen) {
 	js.market.ReviewWho(named)
 }
 
-// TableReady has the jobs decided again that were without it.
+// TableReady decides again about the jobs that waited for the table.
 func (ts *Attempts) TableReady(key string) {
 	t := ts.market.Tables[key]
 	if t == nil {

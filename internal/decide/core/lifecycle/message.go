@@ -10,8 +10,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Started takes that the program runs. saved is the step that the newest checkpoint was
-// thought to hold.
+// Started handles the start of a program. saved is the step that the newest checkpoint was believed to have.
 func (ts *Attempts) Started(b state.AttemptStarted, saved int64) {
 	k := ts.TaskOf(b.Attempt, b.Node)
 	if k == nil || k.Phase() == state.TaskRunning || k.Phase() == state.Ended {
@@ -34,7 +33,7 @@ func (ts *Attempts) Started(b state.AttemptStarted, saved int64) {
 	ts.gotOn(j, a)
 }
 
-// TaskOf is a rank of an attempt that is not over, or nil.
+// TaskOf returns a rank of an attempt that has not ended, or nil.
 func (ts *Attempts) TaskOf(attempt string, node int) *state.Task {
 	if a := ts.State.Attempt(attempt); a != nil {
 		return a.Rank(node)
@@ -42,7 +41,7 @@ func (ts *Attempts) TaskOf(attempt string, node int) *state.Task {
 	return nil
 }
 
-// Progressed takes how far the program is. seen is what its metric had come to before.
+// Progressed handles the progress of a program. seen summarizes its metric up to the previous report.
 func (ts *Attempts) Progressed(b state.Progressed, seen policy.Seen) {
 	a := ts.State.Attempt(b.Attempt)
 	if a == nil || a.Lead().Phase() != state.TaskRunning {
@@ -65,22 +64,22 @@ func (ts *Attempts) Progressed(b state.Progressed, seen policy.Seen) {
 	ts.gotOn(j, a)
 }
 
-// Saved takes that a checkpoint is kept.
+// Saved handles a stored checkpoint.
 func (ts *Attempts) Saved(b state.CheckpointSaved) {
 	if a := ts.State.Attempt(b.Attempt); a != nil && !a.Started().IsZero() {
 		ts.gotOn(ts.State.Job(a.Job()), a)
 	}
 }
 
-// Noticed takes an agent's word that its machine will be interrupted: it changes what becomes of
-// that machine and of the job there, and nothing for others.
+// Noticed handles an agent's report that its machine will be interrupted. It affects only that machine and the job
+// on it, not other jobs.
 func (ts *Attempts) Noticed(b state.NoticeGiven) {
 	k := ts.TaskOf(b.Attempt, b.Node)
 	if k == nil {
 		return
 	}
 	if i := ts.State.Instance(k.Instance()); i != nil && i.Release() != "" {
-		return // we end it ourselves, and its agent is told that as it is told of the provider's end
+		return // scrimp is terminating it, and the agent cannot tell that from an interruption
 	}
 	a := k.Attempt()
 	ts.Fact(state.NoticeTaken{Attempt: a.ID()})
@@ -89,7 +88,7 @@ func (ts *Attempts) Noticed(b state.NoticeGiven) {
 	}
 }
 
-// Announced takes a provider's word for the same: nothing of the offer is asked for until then.
+// Announced handles a provider's announcement of the same: nothing is requested from the offer until then.
 func (ts *Attempts) Announced(b state.InterruptionAnnounced) {
 	i := ts.State.Instance(b.Instance)
 	if i == nil || !i.Live() || !i.Announced().IsZero() {
@@ -99,7 +98,7 @@ func (ts *Attempts) Announced(b state.InterruptionAnnounced) {
 	ts.launches.coolOff(i.Machine(), b.At, "the provider takes a machine of it back")
 }
 
-// Used takes what an attempt was measured to use.
+// Used handles the measured usage of an attempt.
 func (ts *Attempts) Used(b state.UsageSeen) {
 	a := ts.State.Attempt(b.Attempt)
 	if a == nil || a.Task() != state.TaskRunning {
@@ -111,7 +110,7 @@ func (ts *Attempts) Used(b state.UsageSeen) {
 	}
 }
 
-// ProgramEnded gives the machine back and settles what becomes of the job.
+// ProgramEnded terminates the machine and decides what happens to the job.
 func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	k := ts.TaskOf(b.Attempt, b.Node)
 	if k == nil || k.Phase() == state.Ended || !k.Live() {
@@ -126,14 +125,14 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	case b.Reason == "completed":
 		ts.books.Settle(j, k, ledger.Useful, over)
 	case b.Saved:
-		// its last checkpoint counted as useful when it was published; what came after it was the leaving
+		// Its last checkpoint counted as useful when it was published; the time after it went into leaving.
 		ts.books.Settle(j, k, ledger.Useful, k.Kept())
 	default:
 		lost = over.Sub(k.Kept())
 		ts.books.Settle(j, k, ledger.Useful, k.Kept())
 		ts.books.Settle(j, k, ledger.Lost, over)
 	}
-	ts.books.Settle(j, k, ledger.Idle, ts.Now()) // the machine kept what the program had left
+	ts.books.Settle(j, k, ledger.Idle, ts.Now()) // the machine was storing the program's files
 	ts.Fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
 	if a.Nodes() > 1 {
 		ts.rankEnded(j, k, b.Reason)
@@ -151,12 +150,12 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	}
 }
 
-// becomes says what becomes of a job whose program has ended.
+// becomes decides what happens to a job whose program has ended.
 func (ts *Attempts) becomes(j *state.Job, a *state.Attempt, reason string, exit int) {
 	switch {
 	case reason == "completed":
 		ts.jobs.Finish(j, state.Succeeded, "completed", j.Detail())
-	case j.State() == state.Paused: // its machine was being given back when the program began
+	case j.State() == state.Paused: // its machine was already being terminated when the program started
 	case j.Ending() != "":
 		ts.jobs.Finish(j, j.Ending(), j.EndingWhy(), j.Detail())
 	case reason == "drained":
@@ -172,8 +171,8 @@ func (ts *Attempts) becomes(j *state.Job, a *state.Attempt, reason string, exit 
 	}
 }
 
-// retries reports whether a program that ended with that status is tried again:
-// 75 asks for it; 137 is a kill, most often for memory, and never retried unless the user lists it.
+// retries reports whether a program that ended with that exit status is tried again. 75 asks for a retry. 137 is a
+// kill, mostly for memory, and is retried only if the user lists it.
 func (ts *Attempts) retries(j *state.Job, exit int) bool {
 	t := j.Terms()
 	return j.Retries() < t.MaxRetries && (exit == 75 || slices.Contains(t.RetryCodes, exit))

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// fewJobs are so few that a round among them costs nothing: whoever waits for it need not wait long.
+// fewJobs is a number of jobs so small that a round costs nothing, so nobody need wait long for it.
 const fewJobs = 32
 
 // roundPause is how long after a round the next one may run.
@@ -25,10 +25,10 @@ func (mv *Mover) roundPause() time.Duration {
 	return mv.bids.RoundEvery()
 }
 
-// RoundLost is after how many periods a round is asked for again that has not come.
+// RoundLost is the number of periods after which an unanswered round is requested again.
 const RoundLost = 10
 
-// RecallsKept finds the jobs again for which seats are kept, after a restart.
+// RecallsKept restores the list of jobs with reserved seats after a restart.
 func (mv *Mover) RecallsKept() {
 	mv.bids.Rounds.Due = len(mv.market.Prepaid) > 0
 	for _, j := range mv.State.Jobs() {
@@ -38,7 +38,7 @@ func (mv *Mover) RecallsKept() {
 	}
 }
 
-// AsksRound asks for a round where something changed that it depends on, at most once a period.
+// AsksRound requests a round if something that it depends on has changed, at most once a period.
 func (mv *Mover) AsksRound() {
 	r := &mv.bids.Rounds
 	if len(mv.market.Prepaid) == 0 {
@@ -60,7 +60,7 @@ func (mv *Mover) AsksRound() {
 	mv.Out.Actions = append(mv.Out.Actions, step.RunRound{Base: mv.State.Seq()})
 }
 
-// roundAt is from when on a round may be asked for.
+// roundAt is the earliest time for the next round.
 func (mv *Mover) roundAt() time.Time {
 	switch r := &mv.bids.Rounds; {
 	case r.Asked.IsZero():
@@ -72,7 +72,7 @@ func (mv *Mover) roundAt() time.Time {
 	}
 }
 
-// WakeForRound is when a round is to be asked for; zero: something has to change first.
+// WakeForRound is when a round must be requested; zero: something has to change first.
 func (mv *Mover) WakeForRound() time.Time {
 	r := &mv.bids.Rounds
 	if len(mv.market.Prepaid) == 0 || !r.Due && r.Again.IsZero() || mv.State.Undecided() || !mv.hasBidder() {
@@ -85,7 +85,7 @@ func (mv *Mover) WakeForRound() time.Time {
 	return step.Later(at, mv.Now().Add(time.Nanosecond))
 }
 
-// hasBidder reports whether a job may want a seat that has none, or another than it has.
+// hasBidder reports whether a job without a seat, or with another seat, may want one.
 func (mv *Mover) hasBidder() bool {
 	if mv.queue.Queue.Len() > 0 || len(mv.market.Prepaid) > 1 && len(mv.State.Running()) > 0 {
 		return true
@@ -98,7 +98,7 @@ func (mv *Mover) hasBidder() bool {
 	return false
 }
 
-// movesBids reports whether the step changed what a round depends on: prices, seats, what runs.
+// movesBids reports whether the step changed an input of a round: prices, seats or running jobs.
 func (mv *Mover) movesBids() bool {
 	switch mv.Event.Body.(type) {
 	case state.MarketSeen, state.Configured, state.JobUpdated, state.OwnershipDecided:
@@ -113,8 +113,8 @@ func (mv *Mover) movesBids() bool {
 	return false
 }
 
-// Proposed takes the groups of a round: each happens whole, or is dropped where it is stale. Who
-// waited for the round is decided about again.
+// Proposed handles the groups of a round: each is applied as a whole, or dropped if it is stale. Jobs that waited
+// for the round are decided again.
 func (mv *Mover) Proposed(b *state.RoundProposed) {
 	r := &mv.bids.Rounds
 	r.Waits, r.Again = false, b.Again
@@ -136,7 +136,7 @@ type possible struct {
 	d   plan.Decision
 }
 
-// happens makes all moves of a group, or none where the state is not as it was when the round began.
+// happens makes all moves of a group, or none if the state has changed since the round began.
 func (mv *Mover) happens(moves []round.Move) bool {
 	list := make([]possible, 0, len(moves))
 	seats := map[market.OfferID]int{}
@@ -154,7 +154,7 @@ func (mv *Mover) happens(moves []round.Move) bool {
 		}
 	}
 	if begin > 0 && len(mv.State.Running())+begin > mv.Config().MaxRunning || begin > 1 && len(mv.queue.Quotas) > 0 {
-		return false // quotas are asked for one job at a time
+		return false // quotas are checked one job at a time
 	}
 	for _, l := range mv.market.Prepaid {
 		free, kept := mv.market.SeatsOf(l.Offer(), nil)
@@ -169,37 +169,51 @@ func (mv *Mover) happens(moves []round.Move) bool {
 	return true
 }
 
-// placed holds a move against the state: the job stands as it did when the round began and is
-// neither pinned nor rests, the offer costs no more, and the job's own decision, were those the
-// only seats, is to go there.
+// placed checks a move against the state: the job is as it was when the round began and is neither pinned nor
+// resting, the offer costs no more, and the job itself would decide to go there if those were the only seats.
 func (mv *Mover) placed(v *round.Move) (p possible, ok bool) {
 	j := mv.State.Job(v.Job)
 	if j == nil || len(mv.market.Prepaid) == 0 || mv.State.Undecided() || !mv.standsAs(j, v) ||
 		!mv.Faults.Stale && j.Epoch() != v.Epoch {
 		return p, false
 	}
-	if v.From != "" && (j.Pinned() && !mv.Faults.Unpins || j.Rests().After(mv.Now())) {
+	if v.From != "" && (j.Pinned() && !mv.Faults.Unpins || j.Rests().After(mv.Now())) || v.To != "" && !mv.sells(v) {
 		return p, false
 	}
-	if v.To != "" {
-		l := mv.State.Listing(v.To)
-		if l == nil || !mv.bids.IsPrepaid(v.To) || !l.Quote().Available || l.Quote().Rate > v.Most {
-			return p, false
-		}
+	d := mv.decideFor(j, v.To)
+	return possible{*v, j, d}, agrees(&d, v)
+}
+
+// agrees reports whether a decision of a job is the move that a round gives it.
+func agrees(d *plan.Decision, v *round.Move) bool {
+	if d.Take != "" && d.Take == v.From {
+		return false
 	}
+	if v.To != "" {
+		return d.Take == v.To
+	}
+	_, ends := ends[d.Why]
+	return !ends
+}
+
+// sells reports whether the offer that a move goes to still has a machine, at no higher price than the round saw.
+func (mv *Mover) sells(v *round.Move) bool {
+	l := mv.State.Listing(v.To)
+	return l != nil && mv.bids.IsPrepaid(v.To) && l.Quote().Available && l.Quote().Rate <= v.Most
+}
+
+// decideFor is the job's own decision if the offer had the only reserved seats.
+func (mv *Mover) decideFor(j *state.Job, offer market.OfferID) plan.Decision {
 	view := mv.decider.View(j)
 	view.Pending, view.Probed = "", true
 	for _, l := range mv.market.Prepaid {
 		id := l.Offer().ID
-		view.Reserved = append(view.Reserved, plan.Reservation{Offer: id, Promised: id != v.To})
+		view.Reserved = append(view.Reserved, plan.Reservation{Offer: id, Promised: id != offer})
 	}
 	d := mv.market.Planner.Decide(view, mv.market.Class(j))
 	mv.Out.Decided++
 	mv.market.WantsTable(j, d.Table)
-	if _, ends := ends[d.Why]; d.Take != v.To && v.To != "" || ends && v.To == "" || d.Take == v.From && d.Take != "" {
-		return p, false
-	}
-	return possible{*v, j, d}, true
+	return d
 }
 
 // standsAs reports whether a job waits, or runs, as the move says.
@@ -218,8 +232,8 @@ func (mv *Mover) standsAs(j *state.Job, v *round.Move) bool {
 	return j.State() == state.Queued && queue.At(j).Waits && mv.queue.Room() && mv.queue.Blocks()(j).By == nil
 }
 
-// place makes a move. by is when the seats are free for which others leave theirs, or now. It
-// returns when the job has left its own.
+// place makes a move. by is when the seats that others leave for it are free, or now. It returns when the job has
+// left its own seat.
 func (mv *Mover) place(p *possible, by time.Time) (left time.Time) {
 	j, a := p.job, p.job.Live()
 	mv.decider.Decided(j, p.d)
@@ -253,8 +267,8 @@ func (mv *Mover) place(p *possible, by time.Time) (left time.Time) {
 	return left
 }
 
-// SeatsFreed lets the jobs go on for which a reserved machine was kept that came free, and
-// reports whether one did.
+// SeatsFreed lets jobs continue for which a reserved machine was kept that is now free, and reports whether one was
+// freed.
 func (mv *Mover) SeatsFreed() bool {
 	if !mv.instances.freedReserved {
 		return false

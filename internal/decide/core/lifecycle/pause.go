@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// PauseJob lets a job give up its machine, once what it did is saved, and its place in
-// the queue. One that ends or is paused already stays as it is.
+// PauseJob makes a job give up its machine, after it has saved, and its place in the queue. A job that is ending or
+// already paused stays as it is.
 func (js *Jobs) PauseJob(b state.JobPaused) {
 	j := js.State.Job(b.Job)
 	if j == nil || j.State() != state.Queued && j.State() != state.Running {
@@ -25,10 +25,10 @@ func (js *Jobs) PauseJob(b state.JobPaused) {
 	js.Pause(j, why, b.Cause)
 }
 
-// Pause lets a job save and give up its machine. cause is what failed where a step worked on it.
+// Pause makes a job save and give up its machine. cause is the error if a step that worked on the job failed.
 func (js *Jobs) Pause(j *state.Job, why, cause string) {
 	a := j.Live()
-	atOnce := cause != "" && j.Ending() != "" // steps fail also while it ends: that is not waited for
+	atOnce := cause != "" && j.Ending() != "" // steps also fail while it ends, so do not wait for that
 	switch {
 	case j.Ending() != "" && !atOnce:
 	case a != nil && a.Task() == state.TaskRunning && j.State() == state.Running && !atOnce:
@@ -42,11 +42,11 @@ func (js *Jobs) Pause(j *state.Job, why, cause string) {
 	}
 }
 
-// SetAside is why a job is paused that a failed step worked on.
+// SetAside is the reason of a job that is paused because a step that worked on it failed.
 const SetAside = "set_aside"
 
-// suspend pauses a job that does nothing which must be saved. What it asked for is given
-// up; its deadline goes on, its wall-clock budget does not.
+// suspend pauses a job that has nothing to save, and cancels its pending request. Its deadline keeps running, its
+// wall-clock limit does not.
 func (js *Jobs) suspend(j *state.Job, why, detail string) {
 	js.queue.Queue.Remove(j)
 	js.queue.Queue.Leave(j)
@@ -59,7 +59,7 @@ func (js *Jobs) suspend(j *state.Job, why, detail string) {
 	js.Freed()
 }
 
-// ResumeJob lets a job go on that is paused, or is about to be, or is over and did not succeed.
+// ResumeJob resumes a job that is paused or pausing, or that ended without success.
 func (js *Jobs) ResumeJob(b state.JobResumed) {
 	j := js.State.Job(b.Job)
 	if j == nil || !admission.Resumes(j) {
@@ -74,12 +74,12 @@ func (js *Jobs) ResumeJob(b state.JobResumed) {
 	case j.State() == state.Paused:
 		js.changes(j, b.Changes, len(b.Spec) > 0)
 		js.Fact(state.JobQueued{Job: j.ID(), Why: state.Resumed})
-	case j.Pausing(): // it saves: it is queued when it has
+	case j.Pausing(): // it is still saving, and is queued after that
 		js.Fact(state.JobEnding{Job: j.ID()})
 		js.changes(j, b.Changes, len(b.Spec) > 0)
 		return
-	default: // it is over
-		step.TimesOf(j).Wake = time.Time{} // of its earlier life
+	default: // it has ended
+		step.TimesOf(j).Wake = time.Time{} // left over from before it ended
 		js.changes(j, b.Changes, len(b.Spec) > 0)
 		if asking != nil {
 			js.Fact(state.JobHeld{Job: j.ID(), Asking: v.Asking})
@@ -99,15 +99,15 @@ func (js *Jobs) ResumeJob(b state.JobResumed) {
 	js.Added = j
 }
 
-// Leaves reports whether the machine of a job that waits is still being given back: it is
-// tried when that has ended.
+// Leaves reports whether the machine of a waiting job is still being terminated. The job is tried once that has
+// ended.
 func Leaves(j *state.Job) bool {
 	a := j.Live()
 	return j.State() == state.Queued && a != nil && a.Task() != state.Ended
 }
 
-// UpdateJob takes new terms for a job that is not over. One that holds a machine is
-// reviewed at once, one that waits takes the place that they give it.
+// UpdateJob applies new terms to a job that has not ended. A job with a machine is reviewed at once; a waiting job
+// takes its new place in the queue.
 func (js *Jobs) UpdateJob(b state.JobUpdated) {
 	j := js.State.Job(b.Job)
 	if j == nil || j.State().Over() {
@@ -129,9 +129,9 @@ func (js *Jobs) UpdateJob(b state.JobUpdated) {
 		js.launches.OverAt(j)
 	case j.State() == state.Running:
 		js.WakeAt(j, js.Now())
-	case j.State() == state.Held && v.Asking != nil: // for another sum than before
+	case j.State() == state.Held && v.Asking != nil: // for a different amount than before
 		js.Fact(state.JobHeld{Job: j.ID(), Asking: v.Asking})
-	case j.State() == state.Held && (b.Changes.Budget != nil || b.Changes.NoBudget): // it is under all thresholds now
+	case j.State() == state.Held && (b.Changes.Budget != nil || b.Changes.NoBudget): // it is now below all thresholds
 		step.TimesOf(j).Wake = time.Time{}
 		js.Fact(state.JobQueued{Job: j.ID(), Why: "under_the_threshold"})
 		js.Enqueue(j)
@@ -140,15 +140,14 @@ func (js *Jobs) UpdateJob(b state.JobUpdated) {
 	js.Freed()
 }
 
-// changes takes new terms, where there are any.
+// changes applies new terms, if there are any.
 func (js *Jobs) changes(j *state.Job, c state.Changes, spec bool) {
 	if c != (state.Changes{}) || spec {
 		js.Fact(state.JobChanged{Job: j.ID()})
 	}
 }
 
-// Exhausted says which limit of the terms t is used up, so that the job could not go on
-// with them; "" is none.
+// Exhausted returns the limit of the terms t that is used up, so that the job could not continue with them, or "".
 func (js *Jobs) Exhausted(j *state.Job, t state.Terms) plan.Reason {
 	switch {
 	case t.HasBudget && !t.DeadlineFirst && j.Spent(js.Now()).Cmp(t.Budget) >= 0:

@@ -2,6 +2,6 @@
 
 package lifecycle
 
-// planted breaks the launch rule where the build tag of that name is set, to
-// prove that the figures of `scrimp simulate` come from here.
+// planted breaks the launch rule if the build tag of that name is set, to prove that the figures of `scrimp
+// simulate` come from here.
 const planted = false

@@ -11,10 +11,9 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// regain counts as useful what the attempt before a was thought to have lost: a
-// begins at a later step than the newest checkpoint that we heard of (saved), so one was
-// published whose word got lost with its machine. Of what was lost it gives the
-// share of its time.
+// regain counts as useful what the attempt before a seemed to have lost. a starts at a later step than the newest
+// checkpoint we heard of (saved), so a checkpoint was published whose report was lost with its machine. The share
+// of the lost money is the share of the lost time.
 func (ts *Attempts) regain(j *state.Job, a *state.Attempt, from, saved int64, f *state.TaskStarted) {
 	i := slices.Index(j.Attempts(), a) - 1
 	if i < 0 || from <= saved {
@@ -40,8 +39,8 @@ func (ts *Attempts) regain(j *state.Job, a *state.Attempt, from, saved int64, f 
 	f.Work = quantity.Add(f.Work, quantity.Scale(min(d, last.LostTime()), speed))
 }
 
-// unheard is how long an attempt took from step saved to step from: at the job's pace, or where nobody knows that
-// at the attempt's own up to the newest checkpoint of it that we heard of.
+// unheard is how long an attempt took from step saved to step from: at the job's pace, or, if that is unknown, at
+// the attempt's own pace up to its newest reported checkpoint.
 func unheard(j *state.Job, last *state.Attempt, from, saved int64) time.Duration {
 	steps, done := from-saved, saved-last.First()
 	switch {
@@ -54,12 +53,11 @@ func unheard(j *state.Job, last *state.Attempt, from, saved int64) time.Duration
 	return 0
 }
 
-// forfeit counts as lost what was settled as useful and is done again: an attempt
-// begins at an earlier step than the newest checkpoint that we heard of (saved), because
-// that one was torn or is gone. Each earlier attempt gives the share of its useful
-// money that its steps from there on were of all its useful steps.
+// forfeit counts as lost what was settled as useful and must be repeated. The attempt starts at an earlier step
+// than the newest checkpoint we heard of (saved), because that one was torn or is missing. Each earlier attempt
+// gives up the share of its useful money that the repeated steps have of its useful steps.
 func (ts *Attempts) forfeit(j *state.Job, a *state.Attempt, from, saved int64, f *state.TaskStarted) {
-	end := saved // of the useful steps of the attempt that is looked at
+	end := saved // end of the useful steps of the attempt in the loop
 	for i := slices.Index(j.Attempts(), a) - 1; i >= 0 && end > from; i-- {
 		last := j.Attempts()[i]
 		if last.Started().IsZero() || last.Live() {

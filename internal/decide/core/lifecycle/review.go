@@ -13,14 +13,14 @@ import (
 	"scrimp/internal/market"
 )
 
-// effort is what reviews of a step took so far.
+// effort counts the reviews of a step so far.
 type effort struct{ reviews, weighed int }
 
 func (e effort) enough() bool {
 	return e.reviews >= placement.ReviewsAtOnce || e.weighed >= placement.WeighedAtOnce
 }
 
-// reviewWithin reviews a job and adds what that took.
+// reviewWithin reviews a job and adds the effort.
 func (ts *Attempts) reviewWithin(j *state.Job, e *effort) {
 	decided := ts.Out.Decided
 	ts.reviewJob(j)
@@ -29,12 +29,11 @@ func (ts *Attempts) reviewWithin(j *state.Job, e *effort) {
 	}
 }
 
-// Reviews goes on with the pass, or begins the next where one is due. To put many in
-// order is a step's work too.
+// Reviews continues the pass, or starts the next one if it is due. Sorting many jobs takes a step of its own.
 func (ts *Attempts) Reviews() {
 	r := &ts.market.Review
 	if _, ok := ts.Event.Body.(state.MarketSeen); ok && len(r.Jobs) == 0 && len(r.Next) > manyTurns {
-		return // to find so many took its time
+		return // finding so many took enough time
 	}
 	for e := (effort{}); !e.enough(); {
 		if len(r.Jobs) == 0 {
@@ -50,19 +49,19 @@ func (ts *Attempts) Reviews() {
 	}
 }
 
-// manyTurns is from how many jobs on it takes milliseconds to put them in order.
+// manyTurns is the number of jobs above which sorting them takes milliseconds.
 const manyTurns = 1000
 
-// soon is how near the guard of a job is that is reviewed before the others.
+// soon is how near the guard of a job must be for a review before the others.
 const soon = 10 * time.Minute
 
-// turns is the order in which jobs are reviewed: those whose guard is near first, then
-// those side by side that may share a table, then by name.
+// turns sorts jobs for review: first those whose guard is near, then those that may share a table side by side,
+// then by ID.
 func (ts *Attempts) turns(list []*state.Job) []*state.Job {
 	limit := ts.Now().Add(soon)
 	type turn struct {
 		job *state.Job
-		key int64 // below 0: by its guard
+		key int64 // negative: by its guard
 		n   int
 	}
 	turns := make([]turn, len(list))
@@ -80,8 +79,7 @@ func (ts *Attempts) turns(list []*state.Job) []*state.Job {
 	return list
 }
 
-// reviewJob looks whether a job that holds a machine must stop, and whether it should be
-// elsewhere.
+// reviewJob decides whether a job with a machine must stop, and whether it should be elsewhere.
 func (ts *Attempts) reviewJob(j *state.Job) {
 	ts.Works(j)
 	if asked := j.Asked(); asked != nil {
@@ -97,7 +95,7 @@ func (ts *Attempts) reviewJob(j *state.Job) {
 		return
 	}
 	if ts.limits(j, a) || !a.Noticed().IsZero() || ts.decider.Awaits(j) {
-		return // it is saving, or asking
+		return // it is saving, or waits for an answer
 	}
 	if ts.expires(j, a) {
 		return
@@ -110,7 +108,7 @@ func (ts *Attempts) bootLimit(a *state.Attempt) time.Time {
 	return a.Full().Add(ts.market.TimingOf(a.Machine()).BootLimit + a.Transfer())
 }
 
-// endDrain gives a machine back that takes too long to save, or for which no money is left.
+// endDrain terminates a machine that takes too long to save, or that no money is left for.
 func (ts *Attempts) endDrain(j *state.Job, a *state.Attempt) {
 	broke, limited := ts.admission.BrokeAt(j)
 	switch {
@@ -126,8 +124,8 @@ func (ts *Attempts) endDrain(j *state.Job, a *state.Attempt) {
 	}
 }
 
-// overdue gives a machine back that takes too long to begin or to end, and reports
-// whether there is nothing else to decide.
+// overdue terminates a machine that takes too long to start or to end. It reports whether there is nothing else to
+// decide.
 func (ts *Attempts) overdue(j *state.Job, a *state.Attempt) bool {
 	switch {
 	case a.Draining() || a.Task() == state.Ended:
@@ -178,8 +176,8 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 	}
 }
 
-// expiry is when a machine with a longest lifetime is left: early enough to save
-// twice, for the end is known in advance.
+// expiry is when a job leaves a machine with a longest lifetime: early enough to save twice, because the end is
+// known in advance.
 func (ts *Attempts) expiry(a *state.Attempt, j *state.Job) (time.Time, bool) {
 	l := ts.State.Listing(a.Offer())
 	if l == nil {
@@ -190,13 +188,13 @@ func (ts *Attempts) expiry(a *state.Attempt, j *state.Job) (time.Time, bool) {
 	if o.Reserved.Count > 0 {
 		return o.Reserved.Until.Add(-margin), true
 	}
-	if o.MaxLifetime <= 0 || margin >= o.MaxLifetime/2 { // it would be left as soon as it works
+	if o.MaxLifetime <= 0 || margin >= o.MaxLifetime/2 { // the job would leave as soon as it makes progress
 		return time.Time{}, false
 	}
 	return a.Rented().Add(o.MaxLifetime - margin), true
 }
 
-// expires leaves a machine whose lifetime ends, in time to lose no work.
+// expires makes a job leave a machine whose lifetime ends, in time to lose no work.
 func (ts *Attempts) expires(j *state.Job, a *state.Attempt) bool {
 	at, ok := ts.expiry(a, j)
 	if !ok || a.Task() != state.TaskRunning || ts.Now().Before(at) {
@@ -206,13 +204,13 @@ func (ts *Attempts) expires(j *state.Job, a *state.Attempt) bool {
 	return true
 }
 
-// probe asks about an offer that nobody has tried; the answer brings the job back here.
+// probe probes an offer that nobody has tried. The answer brings the job back here.
 func (ts *Attempts) probe(j *state.Job, offer market.OfferID) {
 	ts.Fact(state.ProbeAsked{Job: j.ID(), Offer: offer})
 	ts.WakeAt(j, ts.Now().Add(ts.decider.AnswerTime(offer)))
 }
 
-// limits ends a job whose budget of any kind is used up, and reports whether it did.
+// limits ends a job that has used up its budget or another limit, and reports whether it did.
 func (ts *Attempts) limits(j *state.Job, a *state.Attempt) bool {
 	if a.Task() != state.TaskRunning || a.Draining() {
 		return false
@@ -224,9 +222,8 @@ func (ts *Attempts) limits(j *state.Job, a *state.Attempt) bool {
 	return stop
 }
 
-// gotOn reviews a job that made progress: its limits, and whether it turned
-// out to be so slow that the guard holds. The market is as it was, so nothing
-// else can have changed.
+// gotOn reviews a job that made progress: its limits, and whether it is so slow that the guard applies. The market
+// is unchanged, so nothing else can have changed.
 func (ts *Attempts) gotOn(j *state.Job, a *state.Attempt) {
 	if ts.limits(j, a) || a.Draining() || !a.Noticed().IsZero() || !placement.IsSpot(a) || a.Task() != state.TaskRunning {
 		return

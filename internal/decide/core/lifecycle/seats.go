@@ -6,8 +6,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// seat gives a machine that waits, or a part of one, to the job, whose request for it has just
-// been recorded.
+// seat gives an idle machine, or a portion of a machine, to the job, whose request for it has just been recorded.
 func (is *Instances) seat(j *state.Job, i *state.Instance) {
 	a := j.Asked()
 	if idle, waits := i.Idle(); waits {
@@ -18,7 +17,7 @@ func (is *Instances) seat(j *state.Job, i *state.Instance) {
 	is.reviewSeats(i, a.ID())
 }
 
-// reviewSeats has the jobs reviewed that have parts of a machine: what an hour costs them has changed.
+// reviewSeats schedules a review of the jobs on a shared machine: their hourly cost has changed.
 func (is *Instances) reviewSeats(i *state.Instance, but string) {
 	for _, a := range is.State.SeatedAll(i) {
 		if a.ID() != but {
@@ -27,7 +26,7 @@ func (is *Instances) reviewSeats(i *state.Instance, but string) {
 	}
 }
 
-// releaseSeat takes a task's seat from it: its agent ends what runs, and says so.
+// releaseSeat makes a task leave its seat. Its agent ends the program and reports it.
 func (is *Instances) releaseSeat(k *state.Task, why, end string) {
 	a := k.Attempt()
 	if k.Releasing() || a.Disowned() || !k.Live() {
@@ -45,8 +44,8 @@ func (is *Instances) releaseSeat(k *state.Task, why, end string) {
 	}
 }
 
-// TendSeats gives the machines back of which a part is not left in time, once the others there
-// have saved: its agent does not do what it is asked.
+// TendSeats terminates machines on which a task does not leave its seat in time, after the other tasks there have
+// saved: the agent does not do what it is asked.
 func (is *Instances) TendSeats() {
 	for _, k := range is.State.Leaving() {
 		is.Works(is.State.Job(k.Attempt().Job()))
@@ -67,7 +66,7 @@ func (is *Instances) TendSeats() {
 	}
 }
 
-// WakeForSeats is when that is due; zero: no seat is being left.
+// WakeForSeats is when TendSeats is due next; zero: no task is leaving its seat.
 func (is *Instances) WakeForSeats() (soonest time.Time) {
 	for _, k := range is.State.Leaving() {
 		if t := k.LeaveBy(); t.After(is.Event.At) && (soonest.IsZero() || t.Before(soonest)) {
@@ -77,8 +76,8 @@ func (is *Instances) WakeForSeats() (soonest time.Time) {
 	return soonest
 }
 
-// TaskGone takes that nothing is left of a task whose seat was taken from it. The machine stays
-// for those that have seats there; where none is left, it is given back or waits.
+// TaskGone handles a task that had to leave its seat and is gone. The machine stays for the others on it. If there
+// are none, it is terminated or kept idle.
 func (is *Instances) TaskGone(attempt string, node int) {
 	k := is.attempts.TaskOf(attempt, node)
 	if k == nil || k.Leaving() == "" || !k.Live() {

@@ -12,16 +12,16 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A step stops so many jobs of a limit that is spent at most, and goes through so many of
-// those that wait: others follow in short steps of their own.
+// StopsAtOnce is the largest number of jobs of a spent limit that one step stops, and PassedAtOnce the largest
+// number of waiting jobs that it checks. The others follow in short steps of their own.
 const (
 	StopsAtOnce  = 16
 	PassedAtOnce = 2000
 )
 
-// GuardLimits saves and stops the jobs of limits that are spent: first those that cost
-// something, then those that wait. What is held for a job keeps its limit; this is for jobs
-// whose most nobody knows, and for those that pass it.
+// GuardLimits saves and stops the jobs of limits that are spent: first those that cost something, then those that
+// wait. A hold already keeps a job within its limit; this is for jobs without a known maximum cost, and for those
+// that exceed it.
 func (js *Jobs) GuardLimits() {
 	js.checkSpent()
 	for _, u := range js.admission.Usage {
@@ -32,7 +32,7 @@ func (js *Jobs) GuardLimits() {
 	}
 }
 
-// checkSpent looks which limits are spent, of those whose time has come.
+// checkSpent finds limits that are spent among those that are due.
 func (js *Jobs) checkSpent() {
 	due := false
 	for _, u := range js.admission.Usage {
@@ -58,7 +58,7 @@ func (js *Jobs) checkSpent() {
 	}
 }
 
-// spends reports whether the event can make limits be spent earlier than was foreseen.
+// spends reports whether the event can make a limit run out earlier than predicted.
 func (js *Jobs) spends() bool {
 	switch js.Event.Body.(type) {
 	case state.MarketSeen, state.LaunchDone, state.InventorySeen, state.InstanceEnded, state.BillReceived,
@@ -68,8 +68,8 @@ func (js *Jobs) spends() bool {
 	return false
 }
 
-// checkLimit begins to stop the jobs of a limit that is spent, or says when it is looked at
-// again: when it would be spent at the rate of now.
+// checkLimit starts to stop the jobs of a spent limit, or sets the next check to when the limit would be spent at
+// the current rate.
 func (js *Jobs) checkLimit(u *admission.Usage, b budget.Accounts, burn money.Rate) {
 	g := &u.Guard
 	g.Checked, g.Next = js.Now(), time.Time{}
@@ -88,7 +88,7 @@ func (js *Jobs) checkLimit(u *admission.Usage, b budget.Accounts, burn money.Rat
 	}
 }
 
-// stopOf stops some jobs of a limit that is spent.
+// stopOf stops some jobs of a spent limit.
 func (js *Jobs) stopOf(u *admission.Usage) {
 	n := 0
 	for _, i := range js.State.Waiting() {
@@ -117,7 +117,7 @@ func (js *Jobs) stopOf(u *admission.Usage) {
 	u.Guard.Stops = false
 }
 
-// stops saves and stops a job that the limit holds, and reports whether it did.
+// stops saves and stops a job under the limit, and reports whether it did.
 func (js *Jobs) stops(u *admission.Usage, j *state.Job) bool {
 	ends := j.State() == state.Held || j.State().Over() || j.Ending() != "" && j.Ending() != state.Paused
 	if ends || !u.Scope.Holds(j.Terms().Owner, j.User()) || js.Faults.Spares != nil && js.Faults.Spares(j.ID()) {
@@ -147,7 +147,7 @@ func (js *Jobs) End(j *state.Job, save bool, why, detail string) {
 	}
 }
 
-// WakeForLimits is when a limit is checked next, or goes on stopping.
+// WakeForLimits is when a limit is checked next, or more jobs are stopped.
 func (js *Jobs) WakeForLimits() (soonest time.Time) {
 	for _, u := range js.admission.Usage {
 		if u.Guard.Stops {

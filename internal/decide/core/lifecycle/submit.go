@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Submit takes a new job: into the queue, or to wait for approval.
+// Submit admits a new job to the queue, or makes it wait for approval.
 func (js *Jobs) Submit(b *state.JobSubmitted) {
 	if b.Job == "" || js.State.Job(b.Job) != nil {
 		return
@@ -33,8 +33,8 @@ func (js *Jobs) Submit(b *state.JobSubmitted) {
 	js.Added = j
 }
 
-// Reviewed lets a job that waits for approval into the queue, or ends it. A job
-// that waits for none, as one that was reviewed already, stays as it is.
+// Reviewed admits a job that waits for approval to the queue, or ends it. It ignores jobs that do not wait for
+// approval.
 func (js *Jobs) Reviewed(b state.JobReviewed) {
 	j := js.State.Job(b.Job)
 	if j == nil || j.State() != state.Held {
@@ -44,7 +44,7 @@ func (js *Jobs) Reviewed(b state.JobReviewed) {
 		js.admission.TurnDown(v.No)
 		return
 	}
-	step.TimesOf(j).Wake = time.Time{} // it expires no more
+	step.TimesOf(j).Wake = time.Time{} // its approval can no longer expire
 	if !b.Approved {
 		js.Finish(j, state.Cancelled, step.Rejected, b.Reason)
 		return
@@ -53,9 +53,9 @@ func (js *Jobs) Reviewed(b state.JobReviewed) {
 	js.Enqueue(j)
 }
 
-// TooLate reports by how much at least a job that waits misses its deadline, at t:
-// on the fastest machine for sale, begun at once. ok is false where it may be in
-// time, has no deadline, or nobody knows its work and the deadline is to come.
+// TooLate returns by how much a waiting job misses its deadline at least, if it started at t on the fastest machine
+// for sale. ok is false if it may be in time or has no deadline, or if its work is unknown and the deadline has not
+// passed.
 func (js *Jobs) TooLate(j *state.Job, t time.Time) (by time.Duration, ok bool) {
 	terms := j.Terms()
 	if terms.Deadline.IsZero() {

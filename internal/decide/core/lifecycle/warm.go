@@ -13,25 +13,32 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// mayKeep reports whether the machine of a task whose program has ended may serve another
-// job: not where it is interrupted, moved from, at fault or out of the log's hands.
+// mayKeep reports whether the machine of a task whose program has ended may serve another job. It may not if it is
+// being interrupted, moved from or at fault, or is no longer in the log.
 func (is *Instances) mayKeep(k *state.Task, end string) bool {
 	a := k.Attempt()
 	i := is.State.Instance(k.Instance())
 	switch {
 	case is.market.TimingOf(a.Machine()).Idle <= 0 || a.Machine().Prepaid:
 		return false
-	case i == nil || i.Agent() == nil || i.Release() != "" || i.Disowned() || is.State.Undecided():
+	case i == nil || !serves(i) || is.State.Undecided():
 		return false
-	case !i.Missing().IsZero() || len(i.Seats()) != 1 || is.State.Seated(i) != a || i.Phase() == state.Provisioning:
+	case len(i.Seats()) != 1 || is.State.Seated(i) != a:
+		return false
+	case a.Draining() && is.State.Job(a.Job()).MigratingTo() != "":
 		return false
 	}
-	moved := a.Draining() && is.State.Job(a.Job()).MigratingTo() != ""
-	return i.Noticed().IsZero() && end != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
+	return end != "setup" && a.DrainWhy() != "lifetime_ends"
 }
 
-// vacate leaves the machine of a task to the next job of its user, for as long as that is
-// expected to pay and its team has room for it; else it is given back.
+// serves reports whether a machine has an agent and stays: nobody gives it back, takes it or misses it.
+func serves(i *state.Instance) bool {
+	return i.Agent() != nil && i.Phase() != state.Provisioning && i.Release() == "" && !i.Disowned() &&
+		i.Missing().IsZero() && i.Noticed().IsZero()
+}
+
+// vacate leaves the machine of a task to the next job of its user, for as long as that is expected to pay and the
+// team's limits have room for it. Otherwise it terminates the machine.
 func (is *Instances) vacate(j *state.Job, k *state.Task, reason string) {
 	i := is.State.Instance(k.Instance())
 	keep := is.keepsFor(j, k.Attempt(), i)
@@ -47,7 +54,7 @@ func (is *Instances) vacate(j *state.Job, k *state.Task, reason string) {
 	is.jobs.Freed()
 }
 
-// keepsFor is how long a machine waits for the next job at most.
+// keepsFor is the longest time that a machine waits for the next job.
 func (is *Instances) keepsFor(j *state.Job, a *state.Attempt, i *state.Instance) time.Duration {
 	l := is.State.Listing(a.Offer())
 	if l == nil {
@@ -57,7 +64,7 @@ func (is *Instances) keepsFor(j *state.Job, a *state.Attempt, i *state.Instance)
 		is.State.Gaps(j.User()), is.market.TimingOf(a.Machine()).Idle)
 }
 
-// startOf is what a start takes: what the first one on this machine took, else as the job expects.
+// startOf is the time of a start: what the first one on this machine took, or else what the job expects.
 func (is *Instances) startOf(j *state.Job, i *state.Instance) time.Duration {
 	if a := is.State.AttemptOf(i.Allocation()); a != nil && !a.Started().IsZero() {
 		return max(0, a.Started().Sub(a.Requested())-a.Transfer())
@@ -65,8 +72,8 @@ func (is *Instances) startOf(j *state.Job, i *state.Instance) time.Duration {
 	return j.Restart()
 }
 
-// noRoom reports whether a limit has no room for what a machine may cost while it waits. Its
-// last job holds nothing more where it is over.
+// noRoom reports whether a limit has no room for what a machine may cost while it is idle. Its last job no longer
+// has a hold if it has ended.
 func (is *Instances) noRoom(j *state.Job, i *state.Instance, most money.Amount) bool {
 	if len(is.Rules().Limits) == 0 {
 		return false
@@ -82,7 +89,7 @@ func (is *Instances) noRoom(j *state.Job, i *state.Instance, most money.Amount) 
 		GPUBounded: true, Kind: budget.Hold}, &state.Terms{}) != nil
 }
 
-// Cleans reports whether it is news that nothing of an earlier task is left on a machine.
+// Cleans reports whether it is news that a machine is clean.
 func (is *Instances) Cleans(instance string) bool {
 	i := is.State.Instance(instance)
 	if i == nil || !i.Live() {
@@ -92,7 +99,7 @@ func (is *Instances) Cleans(instance string) bool {
 	return ok && idle.Clean.IsZero()
 }
 
-// Cleaned takes that a machine without a task may be used.
+// Cleaned records that an idle machine is clean and may be used.
 func (is *Instances) Cleaned(instance string) {
 	if is.Cleans(instance) {
 		is.Fact(state.InstanceCleaned{Instance: instance})
@@ -100,8 +107,7 @@ func (is *Instances) Cleaned(instance string) {
 	}
 }
 
-// Tend gives back the machines that have waited for long enough, and posts by the hour what
-// waiting costs.
+// Tend terminates machines that were idle long enough, and posts the cost of idle time by the hour.
 func (is *Instances) Tend() {
 	for _, i := range is.State.Waiting() {
 		idle, _ := i.Idle()
@@ -120,13 +126,12 @@ func (is *Instances) Tend() {
 	}
 }
 
-// cleanBy is by when a machine must be shown clean: one that is not is of no use.
+// cleanBy is when a machine must be clean; otherwise it is of no use.
 func (is *Instances) cleanBy(i *state.Instance, idle *state.Idle) time.Time {
 	return idle.From.Add(is.market.TimingOf(i.Machine()).Detect + is.Config().Patience)
 }
 
-// needsRoom reports whether the event may have let something in that needs the room which a
-// machine that waits has.
+// needsRoom reports whether the event may have admitted something that needs the room held for idle machines.
 func (is *Instances) needsRoom() bool {
 	switch is.Event.Body.(type) {
 	case state.JobSubmitted, state.JobReviewed, state.JobResumed, state.JobUpdated, state.GroupOpened,
@@ -136,8 +141,8 @@ func (is *Instances) needsRoom() bool {
 	return false
 }
 
-// shortOfRoom reports whether a limit has no room any more for what a machine that waits may
-// cost beyond what it is paid for anyway.
+// shortOfRoom reports whether a limit no longer has room for what an idle machine may cost beyond the time already
+// paid for.
 func (is *Instances) shortOfRoom(i *state.Instance, idle *state.Idle) bool {
 	w := is.admission.Weigher()
 	v := is.books.IdleJob(i, idle, is.Now())
@@ -145,13 +150,13 @@ func (is *Instances) shortOfRoom(i *state.Instance, idle *state.Idle) bool {
 	return v.Most.Sign() > 0 && w.Weigh(v, &state.Terms{}) != nil
 }
 
-// hourAfter is the end of the hour in which the cost of a span without a task was posted last.
+// hourAfter is the end of the hour in which the cost of an idle span was last posted.
 func hourAfter(idle *state.Idle) time.Time {
 	last := step.Later(idle.From, idle.Settled)
 	return last.Truncate(time.Hour).Add(time.Hour)
 }
 
-// WakeForIdle is when a machine that waits is to be looked at next; zero: none does.
+// WakeForIdle is when an idle machine must be reviewed next; zero: none is idle.
 func (is *Instances) WakeForIdle() (soonest time.Time) {
 	for _, i := range is.State.Waiting() {
 		idle, _ := i.Idle()
@@ -173,14 +178,14 @@ func (is *Instances) WakeForIdle() (soonest time.Time) {
 	return soonest
 }
 
-// releaseIdle gives a machine without a task back.
+// releaseIdle terminates an idle machine.
 func (is *Instances) releaseIdle(i *state.Instance, why string) {
 	if i.Release() == "" && !i.Disowned() {
 		is.Fact(state.InstanceReleased{Instance: i.ID(), Why: why})
 	}
 }
 
-// accrueIdle posts what a machine has cost by t and no task has.
+// accrueIdle posts the cost of a machine up to t that no task pays for.
 func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time) {
 	due := i.Cost(t).Sub(i.Posted())
 	known := step.Later(idle.From, idle.Accrued)
@@ -199,7 +204,7 @@ func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time
 	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
 }
 
-// idleEnded takes the end of a machine that had no task.
+// idleEnded handles the end of an idle machine.
 func (is *Instances) idleEnded(i *state.Instance, until time.Time, cause string, givenUp bool) {
 	idle, _ := i.Idle()
 	is.accrueIdle(i, &idle, until)
@@ -207,15 +212,15 @@ func (is *Instances) idleEnded(i *state.Instance, until time.Time, cause string,
 	is.jobs.Freed()
 }
 
-// overran takes back from an attempt that took a machine without a task, or a part of one, what it
-// was not there for: the machine had ended before, and nobody knew. It returns when the attempt ended.
+// overran reverses the charges of an attempt that took an idle machine, or a portion of one, that had already ended
+// unnoticed. It returns when the attempt ended.
 func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) time.Time {
 	a := k.Attempt()
 	if !k.Warm() || !until.Before(k.From()) {
 		return until
 	}
 	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == a.ID() })
-	if at < 0 { // others had it before: what they paid is theirs
+	if at < 0 { // others had it before, and keep what they paid
 		return k.From()
 	}
 	idle := &i.Idles()[at]
@@ -227,8 +232,7 @@ func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) 
 	return k.From()
 }
 
-// IdleAfter is what the machines of a job cost by t after its attempts, while they waited for
-// another; nil: none has.
+// IdleAfter returns the idle cost of a job's machines after its attempts, up to t; nil if none was idle.
 func (is *Instances) IdleAfter(j *state.Job, t time.Time) *money.Amount {
 	var sum *money.Amount
 	for _, a := range j.Attempts() {

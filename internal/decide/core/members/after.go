@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// DependsAgain rebuilds the index of who waits for whom after a restart.
+// DependsAgain rebuilds the index of dependencies after a restart.
 func (ms *Members) DependsAgain() {
 	for _, j := range ms.State.Jobs() {
 		if !j.State().Over() {
@@ -26,7 +26,7 @@ func (ms *Members) DependsAgain() {
 	}
 }
 
-// Settled releases the jobs and groups that waited for one that is over, or cancels them.
+// Settled releases the jobs and groups that waited for one that has ended, or cancels them.
 func (ms *Members) Settled(id string) {
 	waiters := ms.jobs.Waiters[id]
 	delete(ms.jobs.Waiters, id)

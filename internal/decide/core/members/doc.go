@@ -1,5 +1,5 @@
-// Package members keeps groups: arrays, studies, pipelines and schedules. It asks their planners what is to happen
-// next, and lets happen what still holds.
+// Package members keeps groups: arrays, studies, pipelines and schedules. It asks their planners for the next
+// moves, and applies those that are still valid.
 package members
 
 import (
@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// Members are the groups with what is in them.
+// Members keeps the groups and their members.
 type Members struct {
 	*step.Context
 	admission *admission.Admission
@@ -20,7 +20,7 @@ type Members struct {
 	Proposals Proposals
 }
 
-// New is without a group.
+// New returns Members without groups.
 func New(a *admission.Admission, b *placement.Bids, j *lifecycle.Jobs, l *lifecycle.Launches) *Members {
 	return &Members{Context: a.Context, admission: a, bids: b, jobs: j, launches: l, Proposals: NewProposals()}
 }

@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// TakeGroup takes what happened to a group.
+// TakeGroup handles an event about a group.
 func (ms *Members) TakeGroup(b state.Body) {
 	switch b := b.(type) {
 	case state.GroupOpened:
@@ -22,7 +22,7 @@ func (ms *Members) TakeGroup(b state.Body) {
 	}
 }
 
-// openGroup begins an array, a study, a pipeline or a schedule, where there is room for its worst case.
+// openGroup opens an array, a study, a pipeline or a schedule if there is room for its worst case.
 func (ms *Members) openGroup(b state.GroupOpened) {
 	if ms.State.Group(b.Group) != nil {
 		return
@@ -35,7 +35,7 @@ func (ms *Members) openGroup(b state.GroupOpened) {
 	ms.opens(&b, v)
 }
 
-// opens begins a group that was weighed.
+// opens opens a group that was weighed.
 func (ms *Members) opens(b *state.GroupOpened, v admission.Verdict) {
 	t := b.Terms
 	if v.Bound != nil {
@@ -50,7 +50,7 @@ func (ms *Members) opens(b *state.GroupOpened, v admission.Verdict) {
 	ms.Proposals.due(b.Group)
 }
 
-// reviewGroup lets a group that waits for approval begin, or closes it.
+// reviewGroup opens a group that waits for approval, or closes it.
 func (ms *Members) reviewGroup(b state.GroupReviewed) {
 	g := ms.State.Group(b.Group)
 	if g == nil || g.Phase != state.GroupAwaits {
@@ -69,15 +69,15 @@ func (ms *Members) reviewGroup(b state.GroupReviewed) {
 	}
 }
 
-// endGroup closes a group and those that take from it: they get no more members, and what is
-// held for members that have not come is given up. Those that it has end as ends says.
+// endGroup closes a group and those that use its budget: they get no more members, and the hold for future members
+// is released. Existing members end as ends says.
 func (ms *Members) endGroup(name, why, detail string, ends state.EndMembers) {
 	g := ms.State.Group(name)
 	if g == nil || g.Phase == state.GroupOver ||
 		g.Phase == state.GroupEnding && (ends == g.Ends || ends == state.LetMembers) {
 		return
 	}
-	if g.Phase == state.GroupEnding { // its members went on, or were saving
+	if g.Phase == state.GroupEnding { // its members continued, or were saving
 		ms.Fact(state.MembersEnding{Group: name, Members: ends})
 	} else {
 		ms.Fact(state.GroupEnded{Group: name, Why: why, Detail: detail, Members: ends})
@@ -88,7 +88,7 @@ func (ms *Members) endGroup(name, why, detail string, ends state.EndMembers) {
 	}
 }
 
-// spawn begins parts of a hold, all or none.
+// spawn starts members of a group, all or none.
 func (ms *Members) spawn(b state.Spawn) {
 	v := ms.admission.Verdict(admission.SpawnKey(b))
 	if v.No != nil {

@@ -14,33 +14,33 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// membersAtOnce is how many members of groups one step ends at most.
+// membersAtOnce is the largest number of group members that one step ends.
 const membersAtOnce = 64
 
 // groupAgain is how long a group waits after a limit refused its next member.
 const groupAgain = time.Minute
 
 // Proposals tracks which groups need a planner and which planners have not answered. It is not part of the state:
-// after a restart the core asks about each group that is not over.
+// after a restart the core asks about each group that has not ended.
 type Proposals struct {
 	list  []string         // groups that changed, oldest change first
-	in    map[string]bool  // that are in the list
+	in    map[string]bool  // groups in the list
 	asked map[string]bool  // groups whose planner has not answered; true: the group changed after it was asked
 	later []laterProposals // when to ask again, soonest first
-	// elsewhere are pipelines that wait for what another makes.
+	// elsewhere lists pipelines that wait for outputs that another one makes.
 	elsewhere []string
 }
 
 type laterProposals struct {
 	at    time.Time
 	group string
-	lost  bool // only where its planner has not answered by then
+	lost  bool // only if its planner has not answered by then
 }
 
-// NewProposals tracks none yet.
+// NewProposals returns Proposals that track nothing.
 func NewProposals() Proposals { return Proposals{in: map[string]bool{}, asked: map[string]bool{}} }
 
-// due marks a group as changed: this step or the next one looks at it.
+// due marks a group as changed: this step or the next one handles it.
 func (p *Proposals) due(group string) {
 	if group != "" && !p.in[group] {
 		p.in[group], p.list = true, append(p.list, group)
@@ -83,7 +83,7 @@ func (ms *Members) TendGroups() {
 		if x.lost && !p.awaits(x.group) {
 			continue
 		}
-		delete(p.asked, x.group) // it was lost
+		delete(p.asked, x.group) // the request was lost
 		p.due(x.group)
 	}
 	if ms.State.Undecided() || len(p.list) == 0 {
@@ -126,7 +126,7 @@ func (ms *Members) tendGroup(g *state.Group) {
 // endMembers ends the members of a group that is being ended, a few in each step, and the group with the last.
 func (ms *Members) endMembers(g *state.Group) {
 	left, why := membersAtOnce, g.Why
-	if g.Study != nil && g.Why != step.ClosedByUser { // the budget that is spent is that of the search
+	if g.Study != nil && g.Why != step.ClosedByUser { // the spent budget is that of the search, not of the trial
 		why = step.SearchOver
 	}
 	for _, j := range slices.Clone(ms.State.OpenMembers(g.Name)) {
@@ -148,17 +148,17 @@ func (ms *Members) endMembers(g *state.Group) {
 	}
 }
 
-// groupOver finishes a group whose members are all over.
+// groupOver finishes a group whose members have all ended.
 func (ms *Members) groupOver(g *state.Group, why string) {
 	ms.Fact(state.GroupFinished{Group: g.Name, Why: why})
 	ms.Proposals.due(g.Terms.Parent)
 	ms.Settled(g.Name)
 }
 
-// take takes what a planner proposes: each move that still holds happens.
+// take carries out the moves that a planner proposes and that still hold, and counts the others as stale.
 func (p *Proposals) take(m *Members, b state.Proposed) {
 	g := m.State.Group(b.Group)
-	if p.asked[b.Group] { // the planner did not see it
+	if p.asked[b.Group] { // the planner did not see that change
 		p.due(b.Group)
 	}
 	delete(p.asked, b.Group)
@@ -167,52 +167,16 @@ func (p *Proposals) take(m *Members, b state.Proposed) {
 	}
 	w := m.admission.Weigher()
 	for _, v := range b.Moves {
-		if g.Phase != state.GroupOpen || len(g.Waits) > 0 {
-			m.Out.Stale++
-			continue
+		done, refused := false, false
+		if g.Phase == state.GroupOpen && len(g.Waits) == 0 {
+			done, refused = m.moves(w, g, v, b.Base)
 		}
-		done := false
-		if g.Schedule != nil {
-			if done = m.movesSchedule(g, v); done {
-				m.Out.Moved++
-			} else {
-				m.Out.Stale++
-			}
-			continue
-		}
-		switch v.Do {
-		case groups.Start:
-			no := m.starts(w, g, v, b.Base)
-			if done = no == nil; no != nil && no.Job != "" {
-				if m.notYet(g, no); no.Why != MadeElsewhere {
-					return
-				}
-				p.elsewhere = append(p.elsewhere, g.Name) // other stages of it may begin
-			}
-		case groups.Pause, groups.Resume, groups.Stop:
-			done = m.movesTrial(w, g, v)
-		case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
-			done = m.settlesStage(g, v)
-		case groups.Await: // of a schedule
-		case groups.Finish:
-			if g.Terms.Pipeline != nil {
-				if done = admission.StagesOver(g); done {
-					m.groupOver(g, step.AllOver)
-				}
-				break
-			}
-			if g.Study != nil {
-				m.endGroup(g.Name, admission.FinishedBy(v.Why), "", state.StopMembers)
-				done = true
-				break
-			}
-			if done = g.Began == g.Members() && g.Open == 0; done {
-				m.groupOver(g, step.AllOver)
-			}
-		}
-		if done {
+		switch {
+		case refused:
+			return
+		case done:
 			m.Out.Moved++
-		} else {
+		default:
 			m.Out.Stale++
 		}
 	}
@@ -221,8 +185,51 @@ func (p *Proposals) take(m *Members, b state.Proposed) {
 	}
 }
 
-// starts begins a member of an array, or returns why it does not. A refusal without a job means that the proposal came
-// too late.
+// moves carries out one move, if it still holds. refused: a limit refuses the next member, so that no later move of
+// the proposal can begin one.
+func (ms *Members) moves(w *admission.Weighing, g *state.Group, v groups.Move, base uint64) (done, refused bool) {
+	if g.Schedule != nil {
+		return ms.movesSchedule(g, v), false
+	}
+	switch v.Do {
+	case groups.Start:
+		no := ms.starts(w, g, v, base)
+		if no != nil && no.Job != "" {
+			if ms.notYet(g, no); no.Why != MadeElsewhere && no.Why != DeployedElsewhere {
+				return false, true
+			}
+			ms.Proposals.elsewhere = append(ms.Proposals.elsewhere, g.Name) // other stages of it may begin
+		}
+		return no == nil, false
+	case groups.Pause, groups.Resume, groups.Stop:
+		return ms.movesTrial(w, g, v), false
+	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
+		return ms.settlesStage(g, v, base), false
+	case groups.Finish:
+		return ms.finishes(g, v), false
+	case groups.Await: // of a schedule
+	}
+	return false, false
+}
+
+// finishes ends a group that has nothing left to do.
+func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
+	over := g.Began == g.Members() && g.Open == 0
+	switch {
+	case g.Terms.Pipeline != nil:
+		over = admission.StagesOver(g)
+	case g.Study != nil:
+		ms.endGroup(g.Name, admission.FinishedBy(v.Why), "", state.StopMembers)
+		return true
+	}
+	if over {
+		ms.groupOver(g, step.AllOver)
+	}
+	return over
+}
+
+// starts starts a member of a group, or returns why it does not. A refusal without a job means that the proposal
+// came too late.
 func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, base uint64) *step.Refusal {
 	b, no := ms.mayStart(g, v, base)
 	if no != nil {
@@ -235,10 +242,9 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 		}
 	}
 	one := w.Submission(b, g.User())
-	if one.No == nil && one.Asking != nil && g.Approval == nil { // a limit that came later
-		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array anew, so that "+
-			"it is "+
-			"approved as a whole", one.Asking)}
+	if one.No == nil && one.Asking != nil && g.Approval == nil { // the limit was set later
+		one.No = &step.Refusal{Job: b.Job, Why: step.NeedsApproval, Err: fmt.Errorf("%s: submit the array again, so that "+
+			"it is approved as a whole", one.Asking)}
 	}
 	if one.No != nil {
 		return one.No
@@ -252,7 +258,7 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 	return nil
 }
 
-// mayStart is the member that a move starts, or why it does not.
+// mayStart returns the member that a move starts, or why it may not start.
 func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.JobSubmitted, *step.Refusal) {
 	open, may := g.Open, v.Member == g.Began && v.Member < g.Members()
 	if g.Study != nil {
@@ -273,14 +279,14 @@ func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.
 	return g.Member(v.Member), nil
 }
 
-// shareOf is the budget of the next member, by its index: of an array what is left of the group's, divided by the
-// members that have not begun.
+// shareOf is the budget of the next member, by its index. For an array that is what is left of the group's budget,
+// divided by the number of members that have not started.
 func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) money.Amount {
 	if w.Family == nil {
 		w.Family = ms.admission.Family(w.T)
 	}
 	_, taken := w.Family.Sums(g.Name)
-	for n := range g.Began { // minimum charges of members that are over are still to come
+	for n := range g.Began { // ended members may still owe minimum charges
 		if j := ms.State.Job(g.MemberID(n)); j != nil && (j.State().Over() || admission.BySearch(j)) {
 			leaving, held := ms.admission.MinimumDue(j)
 			taken = taken.Add(leaving).Add(held)
@@ -298,7 +304,7 @@ func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) mon
 	return left.Over(g.Members() - g.Began)
 }
 
-// notYet records why the next member may not begin, and tries it again later.
+// notYet records why the next member may not start, and tries it again later.
 func (ms *Members) notYet(g *state.Group, no *step.Refusal) {
 	if detail := no.Err.Error(); g.Why != string(no.Why) || g.Detail != detail {
 		ms.Fact(state.GroupWaits{Group: g.Name, Why: string(no.Why), Detail: detail})
@@ -306,7 +312,7 @@ func (ms *Members) notYet(g *state.Group, no *step.Refusal) {
 	ms.Proposals.again(g.Name, ms.Now().Add(groupAgain))
 }
 
-// WakeForGroups is when a group is to be looked at; zero: something has to change first.
+// WakeForGroups is when a group must be handled; zero: something has to change first.
 func (ms *Members) WakeForGroups() time.Time {
 	p := &ms.Proposals
 	switch {
@@ -319,7 +325,7 @@ func (ms *Members) WakeForGroups() time.Time {
 	return time.Time{}
 }
 
-// GroupSnapshot is what a planner sees of a group.
+// GroupSnapshot returns the view of a group for a planner.
 func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	g := ms.State.Group(name)
 	if g == nil {
@@ -331,7 +337,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 		s.Schedule, s.Due, s.Now, s.Runs, s.Open = g.Terms.Schedule, y.Due, ms.Now(), y.Begun, ms.openRuns(g)
 	}
 	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
-		s.Stages = slices.Clone(g.Stages)
+		s.Stages, s.Deployed = slices.Clone(g.Stages), ms.State.DeployedOf(g)
 	}
 	if y := g.Study; y != nil {
 		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
@@ -346,7 +352,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	return s, true
 }
 
-// GroupSpent is what the members of a group have cost by t.
+// GroupSpent returns the cost of a group's members up to t.
 func (ms *Members) GroupSpent(g *state.Group, t time.Time) money.Amount {
 	spent := g.Archived
 	for n := range g.Began {

@@ -6,10 +6,10 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// NoMoreRuns is why a schedule is over that has run as often, or as long, as it should.
+// NoMoreRuns is why a schedule ends that has run as often, or as long, as it should.
 const NoMoreRuns = "no_more_runs"
 
-// openRuns is how many runs of a schedule are not over.
+// openRuns is the number of runs of a schedule that have not ended.
 func (ms *Members) openRuns(g *state.Group) (n int) {
 	for _, run := range ms.admission.Parts[g.Name].Holds {
 		if ms.State.Group(run).Phase != state.GroupOver {
@@ -19,7 +19,7 @@ func (ms *Members) openRuns(g *state.Group) (n int) {
 	return n
 }
 
-// Runs are a group and those that take from it.
+// Runs returns a group and those that use its budget.
 func (ms *Members) Runs(name string) []*state.Group {
 	list := []*state.Group{ms.State.Group(name)}
 	for _, run := range ms.admission.Parts[name].Holds {
@@ -28,36 +28,23 @@ func (ms *Members) Runs(name string) []*state.Group {
 	return list
 }
 
-// movesSchedule begins a run of a schedule or skips it, where the schedule is due as who proposes it saw it.
+// movesSchedule carries out a move of a schedule, if the schedule is due as the planner saw it.
 func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 	y, r := g.Schedule, v.Run
-	open := ms.openRuns(g)
 	if v.Do == groups.Finish {
-		if open == 0 {
-			ms.groupOver(g, NoMoreRuns)
+		if ms.openRuns(g) > 0 {
+			return false
 		}
-		return open == 0
+		ms.groupOver(g, NoMoreRuns)
+		return true
 	}
 	if r == nil || !r.Saw.Equal(y.Due) || !r.Next.After(y.Due) {
 		return false
 	}
-	if v.Do == groups.Await {
-		if ok := y.Due.IsZero() && r.Due.IsZero(); !ok {
-			return false
-		}
-		ms.Fact(state.RunSettled{Group: g.Name})
-		return true
-	}
-	if r.Due.IsZero() || r.Due.After(ms.Now()) || r.Due.Before(y.Due) || y.Due.IsZero() {
-		return false
-	}
-	switch v.Do {
-	case groups.Start:
-		if open > 0 && !ms.Faults.Overlaps || g.Terms.Schedule.Runs > 0 && y.Begun >= g.Terms.Schedule.Runs {
-			return false
-		}
+	switch due := ms.isDue(y, r); {
+	case v.Do == groups.Start && due && ms.mayRun(g):
 		ms.startsRun(g)
-	case groups.Skip:
+	case v.Do == groups.Skip && due, v.Do == groups.Await && y.Due.IsZero() && r.Due.IsZero():
 		ms.Fact(state.RunSettled{Group: g.Name})
 	default:
 		return false
@@ -65,7 +52,21 @@ func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 	return true
 }
 
-// startsRun begins the next run of a schedule, or ends the schedule where its budget leaves nothing for another.
+// isDue reports whether the run of a move is due now, and not before the next one of its schedule.
+func (ms *Members) isDue(y *state.Schedule, r *groups.RunMove) bool {
+	return !y.Due.IsZero() && !r.Due.IsZero() && !r.Due.After(ms.Now()) && !r.Due.Before(y.Due)
+}
+
+// mayRun reports whether a schedule may begin another run: none is open, and it has not begun as many as it should.
+func (ms *Members) mayRun(g *state.Group) bool {
+	if ms.openRuns(g) > 0 && !ms.Faults.Overlaps {
+		return false
+	}
+	most := g.Terms.Schedule.Runs
+	return most <= 0 || g.Schedule.Begun < most
+}
+
+// startsRun starts the next run of a schedule, or ends the schedule if its budget has nothing left for another.
 func (ms *Members) startsRun(g *state.Group) {
 	b := g.NextRun()
 	w := ms.admission.Weigher()

@@ -10,15 +10,48 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// MadeElsewhere is why a stage waits: another pipeline makes the same.
+// MadeElsewhere is why a stage waits: another pipeline is making the same outputs.
 const MadeElsewhere step.RefusalReason = "made_elsewhere"
 
-// stageMayBegin returns why the job of a stage may not begin; nil: it may. Its key was computed on the state after the
+// DeployedElsewhere is why a stage that deploys waits: another run of the pipeline puts a version in place.
+const DeployedElsewhere step.RefusalReason = "deployed_elsewhere"
+
+// outdated reports whether another version was put in place after the event base. What was said of the stage, by its
+// gates or of what it may reuse, then no longer holds, and the planner is asked again.
+func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
+	x := &g.Terms.Pipeline.Stages[stage]
+	if !x.ComparesDeployed() && !x.MayDeploy() {
+		return false
+	}
+	_, since, ok := ms.State.Deployed(g)
+	if !ok || since <= base {
+		return false
+	}
+	ms.Proposals.due(g.Name)
+	return true
+}
+
+// deploying is the job that puts another version in place, if the stage would put one in place too; "": none does.
+func (ms *Members) deploying(g *state.Group, stage int) string {
+	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
+		return ""
+	}
+	return ms.State.Deploying(g)
+}
+
+// stageMayBegin returns why the job of a stage may not start, or nil. Its key was computed on the state after the
 // event base.
 func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
 	n, ok := admission.StageOf(g, v)
 	if !ok || !admission.StageComes(g, n) && !ms.Faults.Unready || v.Of.Key == "" || ms.State.Job(g.StageID(n)) != nil {
 		return &step.Refusal{Why: step.NoGroup}
+	}
+	if ms.outdated(g, n, base) {
+		return &step.Refusal{Why: step.NoGroup}
+	}
+	if by := ms.deploying(g, n); by != "" {
+		return &step.Refusal{Job: g.StageID(n), Why: DeployedElsewhere,
+			Err: fmt.Errorf("%s puts another version in place", by)}
 	}
 	ref, ok := ms.State.MadeOf(g, v.Of.Key)
 	if ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {
@@ -26,16 +59,16 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 		return &step.Refusal{Why: step.NoGroup}
 	}
 	if by := ms.State.Making(g, v.Of.Key); by != "" && !ms.Faults.Doubled {
-		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s makes what stage %s would make", by,
-			g.Terms.Pipeline.Stages[n].Name)}
+		return &step.Refusal{Job: g.StageID(n), Why: MadeElsewhere, Err: fmt.Errorf("%s already produces the output of "+
+			"stage %s", by, g.Terms.Pipeline.Stages[n].Name)}
 	}
 	return nil
 }
 
 // settlesStage takes what becomes of a stage without a job, where it stands as who proposes it saw it.
-func (ms *Members) settlesStage(g *state.Group, v groups.Move) bool {
+func (ms *Members) settlesStage(g *state.Group, v groups.Move, base uint64) bool {
 	n, ok := admission.StageOf(g, v)
-	if !ok {
+	if !ok || v.Do != groups.Keep && ms.outdated(g, n, base) {
 		return false
 	}
 	phase := g.Stages[n].Phase
@@ -58,7 +91,7 @@ func (ms *Members) settlesStage(g *state.Group, v groups.Move) bool {
 	return ok
 }
 
-// made lets the pipelines be looked at that wait for what another makes.
+// made marks the pipelines as changed that wait for outputs of another one.
 func (p *Proposals) made() {
 	for _, name := range p.elsewhere {
 		p.due(name)
@@ -66,8 +99,8 @@ func (p *Proposals) made() {
 	p.elsewhere = nil
 }
 
-// shareOfStage is the budget of a stage that begins: its own, where it has one, else as much of what is left as each
-// other whose turn it is.
+// shareOfStage is the budget of a stage that starts: its own if it has one, else an equal share, among the stages
+// that may start, of what is left.
 func (ms *Members) shareOfStage(g *state.Group, stage int, left money.Amount) money.Amount {
 	if t := g.Terms.Stages[stage]; t.HasBudget {
 		if t.Budget.Cmp(left) < 0 {

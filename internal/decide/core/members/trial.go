@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// outOfTime reports whether the wall clock of a study is over, and looks again when it will be.
+// outOfTime reports whether the wall-clock limit of a study is reached. If not, it schedules the next check.
 func (ms *Members) outOfTime(g *state.Group) bool {
 	if g.Study == nil || g.Terms.Study.Wall == 0 {
 		return false
@@ -25,7 +25,7 @@ func (ms *Members) outOfTime(g *state.Group) bool {
 	return true
 }
 
-// outOfMoney ends a group whose budget leaves nothing for another member. Trials that train may leave something.
+// outOfMoney ends a group whose budget leaves nothing for another member. Running trials may leave something.
 func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
 	if g.Study != nil {
 		if g.Study.Active() > 0 {
@@ -42,8 +42,9 @@ func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
 	return nil
 }
 
-// shareOfTrial is what a trial that begins gets of what is left: as much as each other that may train beside it. Where
-// that starts no machine, it gets what two starts cost; where not even that is left, nothing.
+// shareOfTrial is the budget of a trial that starts: an equal share, among the trials that may train at once, of
+// what is left. If that does not start a machine, the trial gets the cost of two starts; if even that is not left,
+// nothing.
 func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
 	t, least, known := g.Terms.Member, money.Amount{}, false
 	for _, l := range ms.State.Sale() {
@@ -65,7 +66,7 @@ func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount 
 	return money.Amount{}
 }
 
-// mayBegin reports whether a trial of that configuration may begin.
+// mayBegin reports whether a trial of that configuration may start.
 func (ms *Members) mayBegin(g *state.Group, v groups.Move) bool {
 	spec := g.Terms.Study
 	most := study.MaxTrials
@@ -75,7 +76,7 @@ func (ms *Members) mayBegin(g *state.Group, v groups.Move) bool {
 	return g.Began < most && v.Config >= 0 && v.Config < study.MaxTrials && !g.Study.Has(v.Config)
 }
 
-// movesTrial pauses, resumes or ends a trial, where it stands as the planner saw it.
+// movesTrial pauses, resumes or ends a trial, if the trial is still as the planner saw it.
 func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Move) bool {
 	if g.Study == nil || v.Member < 0 || v.Member >= len(g.Study.Trials) {
 		return false
@@ -85,7 +86,7 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 		return false
 	}
 	phase := g.Study.Trials[v.Member].Phase
-	if !j.Costs() && v.Do != groups.Resume { // the sums of the group are without a job that this step changes
+	if !j.Costs() && v.Do != groups.Resume { // the sums of the group omit a job that this step changes
 		w.Takes(g.Name, j.Spent(ms.Now()))
 	}
 	switch {
@@ -95,12 +96,7 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 		return true
 	case v.Do == groups.Stop && (phase == groups.Open || phase == groups.Paused):
 		ms.Works(j)
-		// It lost its machine at the end.
-		if g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units() && j.State() == state.Queued {
-			ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
-			return true
-		}
-		ms.jobs.End(j, true, step.Pruned, "")
+		ms.stopsTrial(j, g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units())
 		return true
 	case v.Do == groups.Resume && admission.BySearch(j) && g.Study.Active() < g.Terms.AtOnce:
 		return ms.resumesTrial(w, g, j)
@@ -108,14 +104,23 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 	return false
 }
 
-// resumesTrial lets a paused trial go on, with another share of what is left of the budget.
+// stopsTrial ends the job of a trial. One that is trained in full and lost its machine at the end has succeeded.
+func (ms *Members) stopsTrial(j *state.Job, full bool) {
+	if full && j.State() == state.Queued {
+		ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
+		return
+	}
+	ms.jobs.End(j, true, step.Pruned, "")
+}
+
+// resumesTrial resumes a paused trial with another share of the remaining budget.
 func (ms *Members) resumesTrial(w *admission.Weighing, g *state.Group, j *state.Job) bool {
 	share := ms.shareOf(w, g, j.Terms().Index)
 	if share.IsZero() {
 		return ms.outOfMoney(g) == nil
 	}
 	most := j.Spent(ms.Now()).Add(share)
-	if j.Costs() { // the sums of the group have what it has spent
+	if j.Costs() { // the sums of the group include its cost so far
 		w.Takes(g.Name, share)
 	} else {
 		w.Takes(g.Name, most)
@@ -131,10 +136,10 @@ func (ms *Members) resumesTrial(w *admission.Weighing, g *state.Group, j *state.
 	return true
 }
 
-// LooksAt has the planner of a group look at it again.
+// LooksAt marks a group as changed, so that its planner runs again.
 func (ms *Members) LooksAt(group string) { ms.Proposals.due(group) }
 
-// Left lets the planner of a job's group know that the job is paused or over.
+// Left tells the planner of a job's group that the job is paused or has ended.
 func (ms *Members) Left(j *state.Job) {
 	if g, _ := ms.State.StudyOf(j); g != nil {
 		ms.Fact(state.TrialLeft{Job: j.ID(), Spent: state.Dollars(j.Spent(ms.Now()))})
@@ -143,8 +148,8 @@ func (ms *Members) Left(j *state.Job) {
 	ms.Proposals.made()
 }
 
-// Judges ends a trial that is trained in full, and lets the searcher know of its values. It reports whether the
-// trial ends.
+// Judges ends a trial that is trained in full, and passes its values to the searcher. It reports whether the trial
+// ends.
 func (ms *Members) Judges(j *state.Job, a *state.Attempt) bool {
 	g, t := ms.State.StudyOf(j)
 	if g == nil {
@@ -153,7 +158,7 @@ func (ms *Members) Judges(j *state.Job, a *state.Attempt) bool {
 	ms.Proposals.due(g.Name)
 	full := g.Terms.Study.Fidelity.Name != "" && t.Unit >= g.Terms.Study.Units()
 	if j.Ending() != "" || !full || ms.Faults.Beyond || !t.Beyond && j.Total() <= j.Step() {
-		return false // a program that trains no longer may still write its model
+		return false // a program that has finished training may still write its model
 	}
 	ms.jobs.Drain(j, a, step.TrainedInFull, state.Succeeded, "")
 	return true

@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Registered takes the key of a machine's agent: the first one, of the machine that the
-// allocation was granted, while it boots. A machine that is given back gets none.
+// Registered accepts the key of a machine's agent. It accepts only the first key, from the machine that the
+// allocation was granted, while that machine boots. A machine that is being terminated gets none.
 func (mk *Market) Registered(b state.MachineRegistered) {
 	i := mk.State.Instance(b.Instance)
 	if i == nil || b.Key == "" || b.Allocation == "" || i.Allocation() != b.Allocation {
@@ -22,14 +22,12 @@ func (mk *Market) Registered(b state.MachineRegistered) {
 	mk.Fact(state.InstanceRegistered{Instance: b.Instance})
 }
 
-// Stays reports whether a machine may be given tasks: it is not being given back, and its
-// provider lists it.
+// Stays reports whether a machine may get tasks: it is not being terminated, and its provider lists it.
 func (mk *Market) Stays(i *state.Instance) bool {
 	return i.Live() && i.Release() == "" && !i.Paid()
 }
 
-// bootEnd is until when a machine's agent may register, whether the machines of its gang are
-// all there or not.
+// bootEnd is the time until which a machine's agent may register, whether its gang is complete or not.
 func (mk *Market) bootEnd(i *state.Instance) time.Time {
 	end := i.From().Add(mk.TimingOf(i.Machine()).BootLimit)
 	if a := mk.State.Seated(i); a != nil {
@@ -38,9 +36,9 @@ func (mk *Market) bootEnd(i *state.Instance) time.Time {
 	return end
 }
 
-// Tasks are those that the agent of a machine is to run, in the order of its seats.
-// Where programs are not kept apart by users of their own, they are of one user: what one
-// leaves, another's could read.
+// Tasks returns the tasks that the agent of a machine must run, in the order of its seats. If the machine does not
+// run each user's programs as a separate system user, all tasks are of one user, because one task could read what
+// another leaves.
 func (mk *Market) Tasks(i *state.Instance) []*state.Task {
 	if !mk.Stays(i) || i.Agent() == nil {
 		return nil
@@ -56,13 +54,13 @@ func (mk *Market) Tasks(i *state.Instance) []*state.Task {
 	return list
 }
 
-// OneUser is whom a machine serves: the user of its first seat.
+// OneUser is the user that a machine serves: the one in its first seat.
 type OneUser struct {
 	user  string
 	known bool
 }
 
-// Serves reports whether a machine that serves one user may serve this one.
+// Serves reports whether the machine may also serve this user.
 func (o *OneUser) Serves(user string) bool {
 	if !o.known {
 		o.user, o.known = user, true
@@ -70,8 +68,8 @@ func (o *OneUser) Serves(user string) bool {
 	return o.user == user
 }
 
-// reachable reports whether the machines of an attempt can find each other: the gang has all of them, and each has said
-// where it is.
+// reachable reports whether the machines of an attempt can find each other: the gang is complete, and each machine
+// has reported its address.
 func (mk *Market) reachable(a *state.Attempt) bool {
 	if a.Partial() > 0 {
 		return false

@@ -15,26 +15,25 @@ import (
 	"scrimp/internal/market"
 )
 
-// A round is about so many pools at most and so many jobs of each sort, and as many bids are made
-// anew for it as a few milliseconds allow: those that are the oldest.
+// Bounds of a round: the number of pools, and of jobs of each kind. It recomputes as many bids, the oldest first,
+// as a few milliseconds allow.
 const (
 	mostPools  = 32
 	mostBids   = 64
 	bidsWeighs = WeighedAtOnce
 )
 
-// bidding is what a job would give for seats, as it was found out last. It is not part of the
-// state: a restart finds it out anew.
+// bidding is a job's last computed bid for seats. It is not part of the state; a restart computes it again.
 type bidding struct {
-	since     time.Time // since when the job has waited for a round; zero: it does not
-	event     uint64    // that it began with
-	at        time.Time // when what follows was found out; zero: never
-	epoch     int       // of the job then
+	since     time.Time // since when the job has waited for a round; zero: it does not wait
+	event     uint64    // sequence number when the wait began
+	at        time.Time // when the fields below were computed; zero: never
+	epoch     int       // epoch of the job at that time
 	elsewhere money.Rate
 	asks      []round.Want
 }
 
-// biddingOf is that of j.
+// biddingOf returns the bidding of j.
 func biddingOf(j *state.Job) *bidding {
 	p := LookoutOf(j)
 	if p.bid == nil {
@@ -43,22 +42,21 @@ func biddingOf(j *state.Job) *bidding {
 	return p.bid
 }
 
-// bids makes a bid of the decision to take what is reserved and no round has given to j: a round
-// is asked for. Until it has come a job without a machine waits, for two periods at most; else it
-// is decided without what is reserved. Where its guard holds it takes it at once.
+// bids turns a decision to take a reserved offer that no round gave to j into a bid: it requests a round. A job
+// without a machine waits for the round, for two periods at most; any other is decided without the reserved offers.
+// If its guard applies, the job takes the offer at once.
 func (rs *Bids) bids(j *state.Job, v *plan.Job, d plan.Decision) plan.Decision {
 	if len(rs.market.Prepaid) == 0 || rs.Faults.Seizes {
 		return d
 	}
 	kept, _ := j.Kept(rs.Now())
 	late := rs.decider.Progress(j, d.Speed).Guard(false)
-	switch {
-	case v.Held == "" && !late && d.Take != kept && rs.isLeft(kept, v.Reserved):
+	if v.Held == "" && !late && d.Take != kept && rs.isLeft(kept, v.Reserved) {
 		return rs.awaitsRound(j, d, rs.Now().Add(rs.RoundEvery()))
-	case d.Take == v.Held || d.Take == kept || d.Take == j.MigratingTo() || !rs.IsPrepaid(d.Take):
-		if p := LookoutOf(j).bid; p != nil {
-			p.since = time.Time{}
-		}
+	}
+	given := []market.OfferID{v.Held, kept, j.MigratingTo()}
+	if slices.Contains(given, d.Take) || !rs.IsPrepaid(d.Take) {
+		endBid(j)
 		return d
 	}
 	rs.Rounds.Due = true
@@ -75,13 +73,20 @@ func (rs *Bids) bids(j *state.Job, v *plan.Job, d plan.Decision) plan.Decision {
 	return rs.market.Planner.Decide(*v, rs.market.Class(j))
 }
 
-// isLeft reports whether seats of an offer are still being left by others.
+// endBid forgets since when a job bids: the next bid waits for a round anew.
+func endBid(j *state.Job) {
+	if p := LookoutOf(j).bid; p != nil {
+		p.since = time.Time{}
+	}
+}
+
+// isLeft reports whether other jobs are still leaving the seats of an offer.
 func (rs *Bids) isLeft(offer market.OfferID, list []plan.Reservation) bool {
 	return offer != "" && slices.ContainsFunc(list, func(r plan.Reservation) bool { return r.Offer == offer && r.InUse })
 }
 
-// bidUntil is until when j waits for a round, from its first bid on; a time that is past once one has come that began
-// since.
+// bidUntil is when j stops waiting for a round, counted from its first bid. It is in the past once a round that
+// started after the bid has come.
 func (rs *Bids) bidUntil(j *state.Job) time.Time {
 	p := biddingOf(j)
 	if p.since.IsZero() {
@@ -93,7 +98,7 @@ func (rs *Bids) bidUntil(j *state.Job) time.Time {
 	return p.since.Add(2 * rs.RoundEvery())
 }
 
-// awaitsRound is the decision to wait for a round.
+// awaitsRound returns the decision to wait for a round.
 func (rs *Bids) awaitsRound(j *state.Job, d plan.Decision, until time.Time) plan.Decision {
 	d.Take, d.Rate, d.Variant, d.Probe, d.Table, d.Why = "", 0, "", "", nil, plan.NextRound
 	d.Retry, d.Unschedulable = time.Time{}, false
@@ -104,7 +109,7 @@ func (rs *Bids) awaitsRound(j *state.Job, d plan.Decision, until time.Time) plan
 	return d
 }
 
-// IsPrepaid reports whether an offer is of reserved machines.
+// IsPrepaid reports whether an offer is reserved.
 func (rs *Bids) IsPrepaid(id market.OfferID) bool {
 	return slices.ContainsFunc(rs.market.Prepaid, func(l *state.Listing) bool { return l.Offer().ID == id })
 }
@@ -116,9 +121,9 @@ func (rs *Bids) Pins(j *state.Job) {
 	}
 }
 
-// RoundInputs is what a round decides about: the reserved offers with their free seats, the most
-// urgent jobs that wait or run elsewhere, and the least urgent that have a seat. It is read
-// between two steps and changes nothing that is recorded.
+// RoundInputs returns the input of a round: the reserved offers with their free seats, the most urgent jobs that
+// wait or run elsewhere, and the least urgent jobs with a seat. It runs between two steps and changes no recorded
+// state.
 func (rs *Bids) RoundInputs() round.Inputs {
 	s := round.Inputs{Base: rs.State.Seq(), Now: rs.Now()}
 	rs.Rounds.stood = rs.State.Seq()
@@ -154,22 +159,22 @@ func (rs *Bids) RoundInputs() round.Inputs {
 	return s
 }
 
-// isOpen reports whether what is reserved can be had now.
+// isOpen reports whether a reserved offer is available now.
 func (rs *Bids) isOpen(l *state.Listing) bool {
 	o := l.Offer()
 	return o.Currency == rs.Config().Currency && l.Quote().Available && !rs.Now().Before(o.Reserved.From) &&
 		rs.Now().Before(o.Reserved.Until)
 }
 
-// Movable reports whether an attempt's program runs and nothing else becomes of it.
+// Movable reports whether an attempt's program runs and nothing else is about to happen to it.
 func Movable(j *state.Job, a *state.Attempt) bool {
 	return a != nil && j.State() == state.Running && j.Asked() == nil && j.Ending() == "" &&
 		a.Task() == state.TaskRunning &&
 		!a.Draining() && a.Noticed().IsZero() && !a.Releasing() && !a.Disowned()
 }
 
-// bidders are the jobs that have a seat of the pools, the least urgent first, and the others that
-// run or have waited for long for an answer, the most urgent first.
+// bidders returns the jobs with a seat in the pools, the least urgent first, and other jobs that run, or have
+// waited long for an answer, the most urgent first.
 func (rs *Bids) bidders(pools []round.Pool) (seated, others []*state.Job) {
 	blocks := rs.queue.Blocks()
 	for _, j := range rs.State.Running() {
@@ -204,7 +209,7 @@ func byUrgency(a, b *state.Job) int {
 	return 1
 }
 
-// waiting are the most urgent jobs of the queue that may begin now; it looks at four times as many.
+// waiting returns the most urgent queued jobs that may start now. It checks four times as many.
 func (rs *Bids) waiting() (list []*state.Job) {
 	if !rs.queue.Room() {
 		return nil
@@ -219,8 +224,7 @@ func (rs *Bids) waiting() (list []*state.Job) {
 	return list
 }
 
-// rebids finds out anew what jobs would give, those first of which that is the longest ago.
-// Where not all come to it another round follows.
+// rebids recomputes the bids of jobs, the oldest first. If it does not reach all, another round follows.
 func (rs *Bids) rebids(pools []round.Pool, jobs []*state.Job) {
 	slices.SortStableFunc(jobs, func(a, b *state.Job) int { return biddingOf(a).at.Compare(biddingOf(b).at) })
 	weighed := 0
@@ -234,8 +238,8 @@ func (rs *Bids) rebids(pools []round.Pool, jobs []*state.Job) {
 	}
 }
 
-// rebid finds out what j would give for a seat: what an hour elsewhere costs it, by a policy that
-// needs no tables, and which pools it would take if each were the only offer.
+// rebid recomputes the bid of j: its hourly cost elsewhere, by a policy that needs no tables, and the pools that it
+// would take if each were the only offer.
 func (rs *Bids) rebid(pools []round.Pool, j *state.Job) {
 	p, class := biddingOf(j), rs.market.Class(j)
 	v := rs.decider.View(j)
@@ -263,7 +267,7 @@ func (rs *Bids) rebid(pools []round.Pool, j *state.Job) {
 	}
 }
 
-// scaledRate is what the work of an hour at one speed costs where it is done at another.
+// scaledRate is the cost elsewhere of the work that an hour there does.
 func scaledRate(rate money.Rate, there, elsewhere float64) money.Rate {
 	if elsewhere <= 0 || there == elsewhere {
 		return rate
@@ -271,7 +275,7 @@ func scaledRate(rate money.Rate, there, elsewhere float64) money.Rate {
 	return money.Rate(quantity.Int(float64(rate) * (there / elsewhere)))
 }
 
-// bidOf is the bid of a job as it stands now.
+// bidOf returns the current bid of a job.
 func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
 	t, now := j.Terms(), rs.decider.Progress(j, 1)
 	b := round.Bid{
@@ -286,7 +290,7 @@ func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
 	}
 	b.On, b.Seated = a.Offer(), a.Machine().Prepaid
 	if i := rs.State.Instance(a.Instance()); b.Seated && i != nil && len(i.Seats()) > 1 {
-		b.Fixed = true // whoever has another part of the machine stays, and so no machine comes free
+		b.Fixed = true // the other tasks on the machine stay, so moving this one frees no machine
 		return b
 	}
 	if slack, timed := now.Slack(false); b.Seated && (!j.Pinned() || !rs.Faults.Unpins) {
@@ -295,17 +299,17 @@ func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
 	return b
 }
 
-// Rounds is where the rounds over what is reserved stand. It is not part of the state: after a
-// restart a round is asked for again.
+// Rounds is the state of the rounds over reserved offers. It is not part of the recorded state; after a restart a
+// round is requested again.
 type Rounds struct {
-	Due   bool         // something changed that a round depends on
-	Asked time.Time    // when the newest was asked for; zero: none was
-	Waits bool         // it has not come
-	Again time.Time    // when time alone could change what it found; zero: never
-	stood uint64       // the event after which the newest standing was taken
-	Kept  []*state.Job // for which seats may be kept
+	Due   bool         // something that a round depends on has changed
+	Asked time.Time    // time of the newest request; zero: none
+	Waits bool         // the answer is still pending
+	Again time.Time    // when time alone could change the result; zero: never
+	stood uint64       // the event after which the newest inputs were taken
+	Kept  []*state.Job // jobs that may have reserved seats
 }
 
-// RoundEvery is how often a round runs at most where there are many jobs, every 15 seconds of a usual server, and
-// what one that does not come is waited for is counted in.
+// RoundEvery is the shortest time between rounds if there are many jobs, 15 seconds on a usual server. The wait for
+// a missing round is a multiple of it.
 func (rs *Bids) RoundEvery() time.Duration { return max(rs.Config().Detect/2, time.Second) }

@@ -14,16 +14,16 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Decide takes the decision for j, and records it where it changes something.
+// Decide decides about j, and records the decision if it changes something.
 func (dc *Decider) Decide(j *state.Job) plan.Decision {
 	d := dc.Weighs(j)
-	if d.Why != plan.NextRound || j.Decided().IsZero() { // else it is decided in a moment
+	if d.Why != plan.NextRound || j.Decided().IsZero() { // otherwise it is decided in a moment
 		dc.Decided(j, d)
 	}
 	return d
 }
 
-// Weighs is what would be decided for j now.
+// Weighs returns what would be decided for j now.
 func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 	var d plan.Decision
 	if why, spent := admission.Over(j, dc.Now()); spent {
@@ -44,11 +44,11 @@ func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 	return d
 }
 
-// Decided records a decision that changes something: what is taken and why, or why
-// what else is there is not. What was expected then stands until the next.
+// Decided records a decision that changes something: what is taken and why, or why nothing else is. The expectation
+// of that time stands until the next decision.
 func (dc *Decider) Decided(j *state.Job, d plan.Decision) {
 	if d.Expect != nil && !d.Expect.Whole() {
-		panic(fmt.Sprintf("core: what is expected of job %s is no number: %+v", j.ID(), *d.Expect))
+		panic(fmt.Sprintf("core: the expectation of job %s is not a number: %+v", j.ID(), *d.Expect))
 	}
 	last := j.Last()
 	foreseen := dc.Foresees(j, d)
@@ -64,9 +64,8 @@ func (dc *Decider) Decided(j *state.Job, d plan.Decision) {
 	dc.Out.Facts = append(dc.Out.Facts, f)
 }
 
-// stays reports whether j keeps what it has, as before. Why nothing else is taken differs with
-// each quote then: it is recorded once an hour, for a few jobs a minute, and not while a
-// table is waited for.
+// stays reports whether j keeps what it has, as before. The reasons against other offers then change with each
+// quote, so they are recorded once an hour, for a few jobs a minute, and not while a table is missing.
 func (dc *Decider) stays(j *state.Job, d, last *plan.Decision) bool {
 	if d.Take == "" || d.Take != last.Take || d.Variant != last.Variant || d.Why != plan.Stays ||
 		last.Why != plan.Stays || d.Speed != last.Speed || d.Probe != last.Probe {
@@ -87,11 +86,11 @@ func (dc *Decider) stays(j *state.Job, d, last *plan.Decision) bool {
 	return dc.stayed > StaysAMinute
 }
 
-// StaysAMinute is how many of the jobs that stay may record why in a minute: some 40 KB.
+// StaysAMinute is how many staying jobs may record their reasons in a minute, some 40 KB.
 const StaysAMinute = 64
 
-// same reports whether two decisions do the same for the same reasons, in whatever order
-// these are listed. Prices and expectations move with every quote, and change nothing by themselves.
+// same reports whether two decisions do the same for the same reasons, in any order. Prices and expectations move
+// with every quote, and change nothing by themselves.
 func same(a, b *plan.Decision) bool {
 	if a.Take != b.Take || a.Variant != b.Variant || a.Why != b.Why || a.Mode != b.Mode || a.Probe != b.Probe ||
 		a.Speed != b.Speed {
@@ -106,9 +105,9 @@ func same(a, b *plan.Decision) bool {
 	})
 }
 
-// Foresees is what a job is expected to cost at its first decision that says so: what it
-// had spent by then, and what the rest of its work was expected to cost. A decision by
-// its budget alone says what the rest costs at the least. Nil: nothing new.
+// Foresees returns the expected cost of a job at its first decision that states one: the cost so far plus the
+// expected cost of the remaining work. A decision by its budget alone states the lowest cost of the rest. It
+// returns nil if there is nothing new.
 func (dc *Decider) Foresees(j *state.Job, d plan.Decision) *money.Amount {
 	if j.Foreseen() != nil {
 		return nil
@@ -129,7 +128,7 @@ func (dc *Decider) Foresees(j *state.Job, d plan.Decision) *money.Amount {
 	return &all
 }
 
-// View is j as a decision sees it.
+// View returns j as a decision sees it.
 func (dc *Decider) View(j *state.Job) plan.Job {
 	t := j.Terms()
 	v := plan.Job{
@@ -164,14 +163,14 @@ func (dc *Decider) View(j *state.Job) plan.Job {
 	return v
 }
 
-// open says which rungs of its ladder j may use, and when that changes next.
+// open returns which rungs of its ladder j may use, and when that changes next.
 func (dc *Decider) open(j *state.Job) (open []bool, next time.Time) {
 	without := time.Duration(0)
 	if !j.UnplacedSince().IsZero() {
 		without = dc.Now().Sub(j.UnplacedSince())
 	}
 	open, next = plan.Open(j.Terms().Need.Ladder, j.Fallback(), dc.Now(), without)
-	if a := j.Live(); a != nil { // where it is now it may be, and before
+	if a := j.Live(); a != nil { // it may stay on its current rung, and use earlier ones
 		for i := range min(a.Rung(), len(open)) {
 			open[i] = open[i] || i == a.Rung()-1
 		}
@@ -187,7 +186,7 @@ func (dc *Decider) RungAt(j *state.Job) {
 	}
 }
 
-// Failed counts a loss or a refusal on a rung of the job's ladder, from 1; 0 is none.
+// Failed counts a loss or a refusal on a rung of the job's ladder, from 1; 0 is no rung.
 func (dc *Decider) Failed(j *state.Job, rung int) {
 	ladder := j.Terms().Need.Ladder
 	if rung < 1 || rung > len(ladder) || ladder[rung-1].Failures == 0 {
@@ -203,7 +202,7 @@ func (dc *Decider) Failed(j *state.Job, rung int) {
 	dc.Fact(state.RungFailed{Job: j.ID(), Rung: rung - 1, State: s})
 }
 
-// Progress is what the deadline policy looks at, with the work on a machine of that speed.
+// Progress is the job's progress for the deadline policy, with the work on a machine of that speed.
 func (dc *Decider) Progress(j *state.Job, speed float64) policy.Progress {
 	t, cfg := j.Terms(), dc.Config()
 	detect, grant := dc.market.detects(j)
@@ -217,9 +216,9 @@ func (dc *Decider) Progress(j *state.Job, speed float64) policy.Progress {
 	}
 }
 
-// Interval is the time between checkpoints in force: Young and Daly's, by what is
-// measured, and never so long that what is unsaved would use up the slack; that of its
-// newest attempt where it has no machine. 0: as the program likes.
+// Interval is the current time between checkpoints: that of Young and Daly with measured values, but never so long
+// that unsaved work would use up the slack. Without a machine it is that of the newest attempt. 0 leaves it to the
+// program.
 func (dc *Decider) Interval(j *state.Job) time.Duration {
 	t, a := j.Terms(), j.Attempt()
 	if t.Interval > 0 || !t.Saves || a == nil {
@@ -229,7 +228,7 @@ func (dc *Decider) Interval(j *state.Job) time.Duration {
 	interval := policy.Interval(cost, dc.between(a))
 	left, _, known := j.Left(cmp.Or(max(a.Speed(), 0), 1))
 	p := policy.Progress{Now: dc.Now(), Deadline: t.Deadline, Left: left, Known: known}
-	if slack, ok := p.Slack(true); ok && slack >= 0 { // what is late anyway saves as if there were no deadline
+	if slack, ok := p.Slack(true); ok && slack >= 0 { // a job that is late anyway saves as if it had no deadline
 		room := (slack - 2*j.Restart() - dc.market.TimingOf(a.Machine()).Detect) / 2
 		interval = max(min(interval, room), min(cost, interval))
 	}

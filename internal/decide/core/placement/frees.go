@@ -9,14 +9,14 @@ import (
 	"scrimp/internal/market"
 )
 
-// Frees says how many machines of a reserved offer jobs have or ask for, and when they come free, soonest first: as
-// their jobs are expected to go on from t, which is not before the last event. Machines whose jobs nobody knows
-// the end of are left out.
+// Frees returns how many machines of a reserved offer jobs have or request, and when they become free, soonest
+// first, as their jobs are expected to progress from t. t must not be before the last event. It omits machines
+// whose jobs have an unknown end.
 func (mk *Market) Frees(o *market.Offer, t time.Time) (used int, at []time.Time) {
 	if o.Reserved.Count == 0 {
 		return 0, nil
 	}
-	ends, endless := map[string]time.Time{}, map[string]bool{} // by machine, which several jobs may have parts of
+	ends, endless := map[string]time.Time{}, map[string]bool{} // by machine, which several jobs may share
 	for _, j := range mk.State.Running() {
 		for _, a := range j.Open() {
 			if a.Offer() != o.ID || !a.Live() {
@@ -40,10 +40,10 @@ func (mk *Market) Frees(o *market.Offer, t time.Time) (used int, at []time.Time)
 	return max(0, o.Reserved.Count-max(0, mk.Free(o))), at
 }
 
-// holdsFor is for how long j is expected to hold the machines of a from t on; false where nobody can say.
+// holdsFor returns how long j is expected to hold the machines of a from t on. ok is false if that is unknown.
 func holdsFor(j *state.Job, a *state.Attempt, t time.Time) (time.Duration, bool) {
 	if j.Ending() != "" || a.Draining() {
-		return 0, true // they are being given back
+		return 0, true // they are being terminated
 	}
 	start, kept := time.Duration(0), a.Kept()
 	if a.Started().IsZero() {

@@ -12,9 +12,9 @@ import (
 func (dc *Decider) between(a *state.Attempt) time.Duration {
 	between := policy.Hazard{}.Between()
 	if l := dc.State.Listing(a.Offer()); l != nil {
-		between = l.Hazard().Between() / time.Duration(a.Nodes()) // any of them ends the attempt
-		if w := l.Watch(); w.Known && w.Up {                      // at the period's present age, not in the mean
-			offer := horizon.Public.Between(w.At(dc.Now())) // when it ends all its machines go
+		between = l.Hazard().Between() / time.Duration(a.Nodes()) // any loss ends the attempt
+		if w := l.Watch(); w.Known && w.Up {                      // at the current age of the period, not on average
+			offer := horizon.Public.Between(w.At(dc.Now())) // all machines of the offer end with it
 			if a.Nodes() > 1 {
 				offer = min(offer, between)
 			}

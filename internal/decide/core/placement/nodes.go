@@ -5,7 +5,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// nodesOf is how many machines the job has, or is to have.
+// nodesOf is the number of machines the job has, or should have.
 func (dc *Decider) nodesOf(j *state.Job) int {
 	if a := j.Live(); a != nil && a.Task() != state.Ended && j.State() == state.Running {
 		return a.Nodes()
@@ -16,7 +16,7 @@ func (dc *Decider) nodesOf(j *state.Job) int {
 	return dc.Enough(j)
 }
 
-// Enough is how many machines the job is to have.
+// Enough is the number of machines the job should have.
 func (dc *Decider) Enough(j *state.Job) int {
 	least, most := j.Terms().Fewest(), j.Terms().Most()
 	if least == most {
@@ -25,9 +25,8 @@ func (dc *Decider) Enough(j *state.Job) int {
 	return plan.Enough(dc.Progress(j, 1), least, most)
 }
 
-// Grows reports whether an elastic gang is ended for one of more machines: the work takes too
-// long on those that it has, it has run for long enough to be worth another start, and nothing
-// says that no more are to be had.
+// Grows reports whether an elastic gang should end for a larger one: the work takes too long on its machines, it
+// has run long enough to be worth another start, and nothing indicates that no more machines are available.
 func (dc *Decider) Grows(j *state.Job, a *state.Attempt) bool {
 	l := dc.State.Listing(a.Offer())
 	if l == nil || !l.Quote().Available {

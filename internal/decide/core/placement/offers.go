@@ -9,19 +9,19 @@ import (
 	"scrimp/internal/market"
 )
 
-// Need is what some jobs ask for, with the class of offers that do for it.
+// Need is a set of requirements with its class of suitable offers.
 type Need struct {
-	class *plan.Class // nil: not made, or dropped
+	class *plan.Class // nil: not built, or dropped
 }
 
-// What is for sale is sorted for each class: mostClasses are kept, and fewer where more
-// than classedOffers would be in them.
+// Each class sorts the offers for sale. At most mostClasses are kept, or fewer if together they would have more
+// than classedOffers offers.
 const (
 	mostClasses   = 512
 	classedOffers = 8 << 20
 )
 
-// needOf is that of j.
+// needOf returns the Need of j.
 func (mk *Market) needOf(j *state.Job) *Need {
 	p := LookoutOf(j)
 	if p.need == nil {
@@ -34,12 +34,12 @@ func (mk *Market) needOf(j *state.Job) *Need {
 	return p.need
 }
 
-// Class is what does for j of all that is for sale.
+// Class returns the class of offers that suit j.
 func (mk *Market) Class(j *state.Job) *plan.Class {
 	n := mk.needOf(j)
 	if n.class == nil {
 		if most := max(16, classedOffers/(len(mk.State.Sale())+1)); len(mk.built) >= min(most, mostClasses) {
-			drop := mk.seq % len(mk.built) // not the oldest: those may be asked for in turn
+			drop := mk.seq % len(mk.built) // not the oldest, because classes may be used in turn
 			mk.seq++
 			mk.built[drop].class, mk.built[drop] = nil, n
 		} else {
@@ -50,7 +50,7 @@ func (mk *Market) Class(j *state.Job) *plan.Class {
 	return n.class
 }
 
-// List lists what is for sale anew, for decisions.
+// List rebuilds the listings that decisions see.
 func (mk *Market) List() {
 	mk.listings = &plan.Listings{Shared: func(provider string) bool { return shares(mk.Config(), provider) }}
 	for _, l := range mk.State.Sale() {
@@ -64,27 +64,27 @@ func (mk *Market) List() {
 	mk.built = nil
 }
 
-// listed reports whether l is among what decisions see.
+// listed reports whether decisions see l.
 func (mk *Market) listed(l *state.Listing) bool { return mk.listings.Of(l.Offer().ID) == l.Plan() }
 
-// lookout is what was found out about a job when it was decided last.
+// lookout holds the findings of the last decision about a job.
 type lookout struct {
-	Guard time.Time // when the guard will hold; zero: never
-	Kin   int64     // near to that of jobs that may share a table
-	Due   bool      // it is going to be reviewed
+	Guard time.Time // when the guard will apply; zero: never
+	Kin   int64     // close to that of jobs that may share a table
+	Due   bool      // a review is scheduled
 	need  *Need     // nil: not looked up
-	Table *Awaited  // that the decision lacked; nil: none
-	bid   *bidding  // for what is reserved; nil: none was made
+	Table *Awaited  // table that the decision lacked; nil: none
+	bid   *bidding  // bid for reserved offers; nil: none
 }
 
-// LookoutOf is that of j.
+// LookoutOf returns the lookout of j.
 func LookoutOf(j *state.Job) *lookout { return step.Slot[lookout](j, step.OfPlacement) }
 
-// ManyOffers is from how many on all that is for sale is listed anew, and all jobs are
-// reviewed, and not each offer and each job by itself.
+// ManyOffers is the number of changed offers above which everything is listed again and all jobs are reviewed,
+// instead of each offer and job separately.
 const ManyOffers = 256
 
-// Relist lists what the event changed, and reports whether that is everything.
+// Relist lists the offers that the event changed, and reports whether that is everything.
 func (mk *Market) Relist() (all bool) {
 	changed := mk.State.Repriced()
 	if len(changed) > ManyOffers {
@@ -105,8 +105,8 @@ func (mk *Market) Relist() (all bool) {
 	return false
 }
 
-// ReviewWho has the jobs reviewed that one of those offers concerns: they hold or ask for
-// it, or it does for what they ask, or did.
+// ReviewWho schedules a review of the jobs that one of the offers concerns: they hold or request it, or it suits
+// them now or did before.
 func (mk *Market) ReviewWho(named map[market.OfferID]*state.Listing) {
 	concerned := map[*Need]bool{}
 	concerns := func(n *Need) bool {

@@ -17,13 +17,13 @@ import (
 	"scrimp/internal/market"
 )
 
-// likely is the share of jobs that last no longer than the slow end of their course,
-// and of those that last no less than the quick one.
+// likely is the share of jobs that last no longer than the slow end of their course, and of those that last no less
+// than the quick end.
 const likely = 0.9
 
-// Courses are how the jobs that hold a machine, and the most urgent of those that wait,
-// are expected to go on from t, which is not before the last event; at most so many
-// that wait. places is how many hold a machine at once, beyond says that more wait.
+// Courses returns the expected courses, from t, of the jobs with a machine and of up to most of the most urgent
+// waiting jobs. t must not be before the last event. places is the number of jobs that may hold a machine at once;
+// beyond is set if more jobs wait.
 func (dc *Decider) Courses(t time.Time, most int) (list []budget.Course, places int, beyond bool) {
 	for _, j := range dc.State.Running() {
 		list = append(list, dc.courseOf(j, t))
@@ -53,8 +53,7 @@ func (dc *Decider) Courses(t time.Time, most int) (list []budget.Course, places 
 	return list, dc.Config().MaxRunning, beyond
 }
 
-// idleCourse is how a machine that waits goes on: until it is given back, or as long as it is
-// paid for anyway.
+// idleCourse is the course of an idle machine: until it is terminated, or as long as it is paid for in any case.
 func (dc *Decider) idleCourse(i *state.Instance, t time.Time) budget.Course {
 	idle, _ := i.Idle()
 	v := dc.books.IdleJob(i, &idle, t)
@@ -63,8 +62,8 @@ func (dc *Decider) idleCourse(i *state.Instance, t time.Time) budget.Course {
 		Quick: last, Slow: last, Known: true, Rest: idle.Most.Sub(v.Spent), Bounded: true}
 }
 
-// urgent are the most urgent jobs that wait, in order, and whether there are others:
-// also those that wait for the next window of a quota, and those for which the market has nothing.
+// urgent returns the most urgent waiting jobs in order, and whether there are others, including those that wait for
+// the next window of a quota and those that the market has nothing for.
 func (dc *Decider) urgent(most int) (list []*state.Job, others bool) {
 	var tops frontier
 	for _, c := range dc.queue.Queue.Classes {
@@ -93,8 +92,8 @@ func (dc *Decider) urgent(most int) (list []*state.Job, others bool) {
 	return list, others || len(tops) > 0
 }
 
-// standing is a job in a heap of those that wait; frontier are those of which no more
-// urgent one is left.
+// standing is a job in a heap of waiting jobs. A frontier has those standings whose more urgent jobs have all been
+// taken.
 type (
 	standing struct {
 		of queue.Urgency
@@ -118,14 +117,14 @@ func (f *frontier) Pop() any {
 	return x
 }
 
-// rest is a course without its time.
+// restOf returns a course without its times.
 func restOf(j *state.Job, t time.Time) budget.Course {
 	w := admission.Weighed(j.ID(), j.User(), j.Terms())
 	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)),
 		Bounded: w.Bounded}
 }
 
-// courseOf is how a job that has a machine, or asks for one, goes on.
+// courseOf returns the course of a job that has a machine or requests one.
 func (dc *Decider) courseOf(j *state.Job, t time.Time) budget.Course {
 	c := restOf(j, t)
 	c.Runs = true
@@ -140,7 +139,7 @@ func (dc *Decider) courseOf(j *state.Job, t time.Time) budget.Course {
 	}
 	c.GPUs, c.Rate = max(c.GPUs, a.GPUs()), a.Rate()
 	if !a.Until().IsZero() || a.Task() == state.Ended || a.Draining() && j.Ending() != "" {
-		c.Known = true // it is being given back
+		c.Known = true // it is being terminated
 		return c
 	}
 	if a.Started().IsZero() {
@@ -150,8 +149,8 @@ func (dc *Decider) courseOf(j *state.Job, t time.Time) budget.Course {
 	return expected(c, j, a.Machine(), a.Kept(), 0, t)
 }
 
-// expected is a course on a machine, on which work is done since kept, if at all, and
-// begins after start.
+// expected completes a course on a machine. Work on it has been done since kept, if that is set, and starts after
+// start.
 func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, start time.Duration,
 	t time.Time) budget.Course {
 	left, doubt, known := remains(j, on.Speed, kept, t)
@@ -159,17 +158,17 @@ func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, 
 		return c
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
-	// What the plan expects it to cost may be more than the time at this price: of
-	// interruptions, and of going on-demand before it is late.
+	// The plan may expect a higher cost than the time at this price, for interruptions and for going on-demand
+	// before the job is late.
 	if d, ok := c.Rate.Buys(expectedRest(j, on.Capacity, t)); ok {
 		c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, quantity.Add(d, doubt))
 	}
 	return c
 }
 
-// remains is how long the job still takes on its machine, counted from its newest step
-// and not from its checkpoint, and how much longer or shorter it may be; false where
-// nobody can say: also of one that goes on past what was said of it.
+// remains returns how long the job still takes on its machine, counted from its newest step and not its checkpoint,
+// and how much longer or shorter it may take. ok is false if that is unknown, also for a job that has outrun its
+// stated work.
 func remains(j *state.Job, speed float64, kept, t time.Time) (left, doubt time.Duration, ok bool) {
 	speed = cmp.Or(max(speed, 0), 1)
 	switch {
@@ -197,11 +196,11 @@ func remains(j *state.Job, speed float64, kept, t time.Time) (left, doubt time.D
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
 		return left, j.Margin(left, likely), true
 	}
-	return left, left / 2, true // its length is somebody's word: half again, as in budget.Bound
+	return left, left / 2, true // the work is only stated, so allow half of it either way, as budget.Bound does
 }
 
-// expectedRest is what the newest decision expected of what the job has taken, less
-// what it has cost since; nothing where it said nothing.
+// expectedRest is the newest decision's expectation for what the job has taken, less its cost since then; zero if
+// there was none.
 func expectedRest(j *state.Job, on market.Capacity, t time.Time) (rest money.Amount) {
 	e := j.Last().Expect
 	if e == nil || j.Decided().IsZero() {
@@ -228,12 +227,12 @@ func expectedRest(j *state.Job, on market.Capacity, t time.Time) (rest money.Amo
 	return all.Sub(a.Cost(t).Sub(a.Cost(since)))
 }
 
-// waits is how a job that waits goes on once its turn has come, on a machine that does
-// its work for the least money, or on any that is for sale then.
+// waits is the course of a waiting job once its turn comes, on the machine for sale that does its work for the
+// least money.
 func waits(j *state.Job, t time.Time, rate money.Rate, speed float64, sold bool) budget.Course {
 	c := restOf(j, t)
 	if !sold {
-		return c // nothing for sale fits: nobody knows when and at what price it begins
+		return c // nothing for sale fits, so its start and price are unknown
 	}
 	c.Rate = rate.Times(j.Terms().Most())
 	left, _, ok := j.Left(speed)

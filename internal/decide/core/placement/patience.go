@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// GangEnd is until when an allocation that has some of its machines waits for the others; zero:
-// it has none, or nobody else is to come.
+// GangEnd is when an allocation with some of its machines stops waiting for the others; zero if it has none, or
+// needs no others.
 func (dc *Decider) GangEnd(a *state.Allocation) time.Time {
 	if a.Nodes() == 1 || len(a.Granted()) == 0 {
 		return time.Time{}
@@ -17,17 +17,17 @@ func (dc *Decider) GangEnd(a *state.Allocation) time.Time {
 	return a.Since().Add(max(dc.market.TimingOf(a.Machine()).GrantWait, GrantPatience))
 }
 
-// unanswered launches are waited for so long, where the engine does not state longer.
+// GrantPatience is how long a launch may stay unanswered, unless the engine states a longer time.
 const GrantPatience = 10 * time.Minute
 
-// Patience is how long an answer to a launch is waited for before the job looks further.
+// Patience is how long a job waits for the answer to a launch before it looks further.
 func (dc *Decider) Patience(a *state.Allocation) time.Duration {
 	t := dc.market.TimingOf(a.Machine())
 	return max(t.GrantWait, t.Detect, GrantPatience)
 }
 
-// LooksFurther is when a job that waits for an allocation reviews it: after patience, or,
-// where it waits for spot, when its guard holds.
+// LooksFurther is when a job reviews its pending allocation: after its patience, or, if it waits for spot, when its
+// guard applies.
 func (dc *Decider) LooksFurther(j *state.Job, a *state.Allocation) time.Time {
 	at := a.Requested().Add(dc.Patience(a))
 	if end := dc.GangEnd(a); !end.IsZero() {
@@ -42,7 +42,7 @@ func (dc *Decider) LooksFurther(j *state.Job, a *state.Allocation) time.Time {
 	return at
 }
 
-// rate is the price of an hour of what the allocation asks for, as it is quoted now.
+// rateOf is the currently quoted hourly price of the requested offer.
 func (dc *Decider) rateOf(a *state.Allocation) money.Rate {
 	if l := dc.State.Listing(a.Offer()); l != nil {
 		return l.Quote().Rate

@@ -1,5 +1,5 @@
-// Package placement decides which machines a job is to have: what is for sale to it, what of it is taken, what it bids
-// for what is reserved, and which warm machine does.
+// Package placement decides which machines a job should have: the offers for sale to it, the choice among them, its
+// bids for reserved offers, and the use of idle machines.
 package placement
 
 import (
@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Market is what is for sale, sorted for what jobs ask for.
+// Market is the offers for sale, sorted by the requirements of jobs.
 type Market struct {
 	*step.Context
 	books   *books.Books
@@ -21,17 +21,17 @@ type Market struct {
 	bids    *Bids
 
 	Planner   *plan.Planner
-	OneTiming bool                // all providers have the timing of those that are not named
-	listings  *plan.Listings      // what is for sale in the currency of the configuration
+	OneTiming bool                // all providers have the default timing
+	listings  *plan.Listings      // offers in the currency of the configuration
 	Needs     map[string]*Need    // by key
-	built     []*Need             // those that have their class
-	seq       int                 // how many classes were dropped
-	Tables    map[string]*Awaited // that were asked for, by key
-	Prepaid   []*state.Listing    // what is for sale and reserved
-	Review    Backlog             // of the jobs that hold a machine
+	built     []*Need             // needs that have their class
+	seq       int                 // number of dropped classes
+	Tables    map[string]*Awaited // requested tables, by key
+	Prepaid   []*state.Listing    // reserved offers
+	Review    Backlog             // jobs with a machine that need a review
 }
 
-// Decider takes the decisions for jobs.
+// Decider decides for jobs.
 type Decider struct {
 	*step.Context
 	books     *books.Books
@@ -40,11 +40,11 @@ type Decider struct {
 	market    *Market
 	bids      *Bids
 
-	stayedAt time.Time // begin of the minute in which jobs that stay recorded why
+	stayedAt time.Time // start of the minute in which staying jobs recorded their reasons
 	stayed   int       // how many did
 }
 
-// Bids are what jobs would give for what is reserved. Rounds share it out.
+// Bids are what jobs would pay for reserved offers. Rounds assign them.
 type Bids struct {
 	*step.Context
 	queue   *queue.Quotas
@@ -54,7 +54,7 @@ type Bids struct {
 	Rounds Rounds
 }
 
-// New are the parts over a planner, which is the market's own from now on.
+// New returns the parts of this package. The market owns the planner from then on.
 func New(b *books.Books, a *admission.Admission, q *queue.Quotas, planner *plan.Planner) (*Market, *Decider, *Bids) {
 	mk := &Market{Context: b.Context, books: b, Planner: planner, Needs: map[string]*Need{}, Tables: map[string]*Awaited{}}
 	dc := &Decider{Context: b.Context, books: b, admission: a, queue: q, market: mk}

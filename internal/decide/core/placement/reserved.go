@@ -10,11 +10,11 @@ import (
 	"scrimp/money"
 )
 
-// settleEvery is how often the hours of a reservation that nobody uses are booked.
+// settleEvery is how often the unused hours of a reservation are booked.
 const settleEvery = 15 * time.Minute
 
-// SettleReserved posts what the reservations have cost by now and no attempt has: with
-// what the attempts have, it is what was paid, exactly.
+// SettleReserved posts what reservations have cost so far and no attempt used. Together with the attempts' postings
+// that is exactly what was paid.
 func (mk *Market) SettleReserved(ended bool) {
 	for _, l := range mk.Prepaid {
 		o := l.Offer()
@@ -32,7 +32,7 @@ func (mk *Market) SettleReserved(ended bool) {
 	}
 }
 
-// ReservedEntry is a posting about what a reservation cost and nobody used, without its amount.
+// ReservedEntry is a posting about the unused cost of a reservation, without its amount.
 func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase) ledger.Posting {
 	return ledger.Posting{
 		Currency: o.Currency, Category: ledger.Fixed, Phase: phase, Use: ledger.Idle, Rule: state.ReservedRule,
@@ -42,7 +42,7 @@ func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase) ledger.Post
 	}
 }
 
-// Unused is what a reservation has cost by t that no attempt has, and that is not booked.
+// Unused returns the cost of a reservation up to t that no attempt used and that is not booked yet.
 func (mk *Market) Unused(o *market.Offer, t time.Time) money.Amount {
 	s := mk.State.Stock(o.ID)
 	idle := o.Reserved.Committed(t).Sub(s.Used).Sub(s.Idle)
@@ -57,15 +57,15 @@ func (mk *Market) Unused(o *market.Offer, t time.Time) money.Amount {
 	return idle
 }
 
-// Unused is what a reservation cost and nobody used.
+// Unused is the unused cost of a reservation.
 type Unused struct {
-	Team     string // that pays for it
+	Team     string // the team that pays for it
 	Currency money.Currency
 	Amount   money.Amount
 }
 
-// Unused returns what reservations have cost between two times, used by nobody, that is not booked yet. No time is
-// before the last event but the first.
+// Unused returns the unused cost of reservations between two times that is not booked yet. until, and since unless
+// it is the first time, must not be before the last event.
 func (dc *Decider) Unused(since, until time.Time) (list []Unused) {
 	for _, l := range dc.market.Prepaid {
 		o := l.Offer()
@@ -83,7 +83,7 @@ func (dc *Decider) Unused(since, until time.Time) (list []Unused) {
 	return list
 }
 
-// FindPrepaid finds what is reserved among what is for sale.
+// FindPrepaid finds the reserved offers for sale.
 func (mk *Market) FindPrepaid() {
 	mk.Prepaid = nil
 	for _, l := range mk.State.Sale() {
@@ -93,17 +93,39 @@ func (mk *Market) FindPrepaid() {
 	}
 }
 
-// Free is how many machines of a reserved offer nobody has or asks for.
+// Free is the number of machines of a reserved offer that no job has or requests.
 func (mk *Market) Free(o *market.Offer) int {
 	free, _ := mk.SeatsOf(o, nil)
 	return free
 }
 
-// SeatsOf is how many machines of a reserved offer nobody has or asks for, and how many are kept
-// for other jobs than j: a round has placed them there, or they leave their machines for it.
+// SeatsOf returns how many machines of a reserved offer no job has or requests, and how many are kept for jobs
+// other than j: a round has placed those jobs there, or they leave their machines for it.
 func (mk *Market) SeatsOf(o *market.Offer, j *state.Job) (free, kept int) {
-	free = o.Reserved.Count
-	shared := map[string]bool{} // machines that several jobs have parts of
+	free = o.Reserved.Count - mk.seated(o)
+	for a := range mk.State.Allocations() {
+		if a.Offer() == o.ID {
+			free -= a.Nodes()
+		}
+	}
+	for _, k := range mk.State.Running() {
+		if k != j && k.Asked() == nil && k.MigratingTo() == o.ID {
+			if offer, _ := k.Kept(mk.Now()); offer != o.ID {
+				kept += mk.decider.nodesOf(k)
+			}
+		}
+	}
+	for _, k := range mk.bids.Rounds.Kept {
+		if offer, nodes := k.Kept(mk.Now()); k != j && offer == o.ID {
+			kept += nodes
+		}
+	}
+	return free, kept
+}
+
+// seated is how many machines of the offer live attempts have. Jobs that share a machine count it once.
+func (mk *Market) seated(o *market.Offer) (n int) {
+	shared := map[string]bool{}
 	for _, k := range mk.State.Running() {
 		for _, a := range k.Open() {
 			if a.Offer() != o.ID || !a.Live() {
@@ -116,28 +138,13 @@ func (mk *Market) SeatsOf(o *market.Offer, j *state.Job) (free, kept int) {
 				}
 				shared[i.ID()] = true
 			}
-			free -= a.Nodes()
-		}
-		if k != j && k.Asked() == nil && k.MigratingTo() == o.ID {
-			if offer, _ := k.Kept(mk.Now()); offer != o.ID {
-				kept += mk.decider.nodesOf(k)
-			}
+			n += a.Nodes()
 		}
 	}
-	for a := range mk.State.Allocations() {
-		if a.Offer() == o.ID {
-			free -= a.Nodes()
-		}
-	}
-	for _, k := range mk.bids.Rounds.Kept {
-		if offer, nodes := k.Kept(mk.Now()); k != j && offer == o.ID {
-			kept += nodes
-		}
-	}
-	return free, kept
+	return n
 }
 
-// reservations says of each reserved offer what j may have of it.
+// reservations returns how j may use each reserved offer.
 func (mk *Market) reservations(j *state.Job) (list []plan.Reservation) {
 	for _, l := range mk.Prepaid {
 		if l.Offer().Currency == mk.Config().Currency {
@@ -147,8 +154,8 @@ func (mk *Market) reservations(j *state.Job) (list []plan.Reservation) {
 	return list
 }
 
-// reservation says of a reserved offer what j may have of it: nothing where all its machines are
-// in use, or kept for others. Who has one stays there until a round takes it away.
+// reservation returns how j may use a reserved offer: not at all if all its machines are in use or kept for others.
+// A job with a seat stays there until a round moves it.
 func (mk *Market) reservation(j *state.Job, o *market.Offer) plan.Reservation {
 	r := plan.Reservation{Offer: o.ID}
 	if a := j.Live(); a != nil && a.Offer() == o.ID && j.State() == state.Running && !a.Draining() {

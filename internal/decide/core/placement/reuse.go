@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// Reuse decides whether j takes a machine that waits, or a part of one: where it would stay on it
-// if it held it. ok is false where it takes none.
+// Reuse decides whether j takes an idle machine or a portion of a shared one: it does if it would stay on that
+// machine. ok is false if it takes none.
 func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
-	// Each machine of a gang would have to be there.
+	// A gang would need an existing machine for each node.
 	if _, spent := admission.Over(j, dc.Now()); spent || j.Terms().Most() > 1 {
 		return d, false
 	}
@@ -52,15 +52,15 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 	return d, false
 }
 
-// vacancy is a machine, or a part of one, that a job may take, and what an hour of that costs.
+// vacancy is an idle machine, or a free portion of one, that a job may take, with its hourly cost.
 type vacancy struct {
 	i    *state.Instance
 	rate money.Rate
 }
 
-// affords reports whether the rest of the work, and the grace of its end, cost no more on the
-// machine than is left of j's budget, also where those who have parts of it leave. The last job on a machine
-// pays the rest of its minimum charge (splitBill), so a job with $1 left does not take one with $3.60 still due.
+// affords reports whether the remaining work and its grace cost no more on the machine than is left of j's budget,
+// even if the others on the machine leave. The last job on a machine pays the rest of its minimum charge
+// (SplitBill), so a job with $1 left does not take a machine with $3.60 still due.
 func (dc *Decider) affords(j *state.Job, i *state.Instance) bool {
 	t := j.Terms()
 	if !t.HasBudget || t.DeadlineFirst {
@@ -86,32 +86,23 @@ func (dc *Decider) onRung(j *state.Job, i *state.Instance) bool {
 	return rung >= 0 && open[rung]
 }
 
-// triedWarm is how many machines that wait are weighed for a job at most.
+// triedWarm is the largest number of idle machines weighed for a job.
 const triedWarm = 4
 
-// fitting are the machines that wait and that j may use, those that can be used at once and the
-// cheapest first: of its user, or of its team where that shares machines, where its checkpoint
-// is, for long enough.
+// fitting returns the idle machines that j may use, those that are clean first, then the cheapest: machines of its
+// user, or of its team if that shares machines, in the region of its checkpoint, that last long enough.
 func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 	if len(dc.State.Waiting()) == 0 || dc.State.Undecided() {
 		return nil
 	}
 	for _, i := range dc.State.Waiting() {
-		idle, _ := i.Idle()
-		l := dc.State.Listing(i.Machine().Offer)
-		soon := dc.Now().Before(idle.From.Add(dc.market.TimingOf(i.Machine()).Detect))
-		if l == nil || !dc.market.listed(l) || !dc.market.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
-			!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) ||
-			idle.Clean.IsZero() && !soon {
-			continue
-		}
-		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
+		if !dc.fits(j, i) {
 			continue
 		}
 		if room, limited := dc.queue.GPURoom(j); limited && i.Machine().GPUs > room {
-			continue // it would be taken for more GPUs than a quota has left
+			continue // the whole machine has more GPUs than a quota has left
 		}
-		if dc.lasts(j, i, l.Offer()) {
+		if dc.lasts(j, i, dc.State.Listing(i.Machine().Offer).Offer()) {
 			list = append(list, vacancy{i, i.PresentRate()})
 		}
 	}
@@ -123,9 +114,22 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 	return list[:min(len(list), triedWarm)]
 }
 
-// mayFollow reports whether j may have a machine that a job of the user and the owner had, or
-// has: of the same user, or of the same team where that shares its machines, and programs run
-// there as users of their own.
+// fits reports whether a machine that waits is still for sale, is or soon will be clean, and is one that j may follow
+// its last job on, in the region of j's checkpoint.
+func (dc *Decider) fits(j *state.Job, i *state.Instance) bool {
+	idle, _ := i.Idle()
+	l := dc.State.Listing(i.Machine().Offer)
+	soon := dc.Now().Before(idle.From.Add(dc.market.TimingOf(i.Machine()).Detect))
+	if l == nil || !dc.market.listed(l) || !dc.market.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
+		!dc.market.hasSomeImage(i.Machine(), j) || !dc.mayFollow(j, idle.User, idle.Owner, i) {
+		return false
+	}
+	home := j.CheckpointRegion()
+	return (!idle.Clean.IsZero() || soon) && (home == "" || home == i.Machine().Region)
+}
+
+// mayFollow reports whether j may have a machine that a job of the given user and owner has or had: if it is of the
+// same user, or of the same team if the team shares its machines and the machine isolates programs by system user.
 func (dc *Decider) mayFollow(j *state.Job, user string, owner ledger.Owner, i *state.Instance) bool {
 	switch team := j.Terms().Owner.Team; {
 	case owner.Tenant != j.Tenant():
@@ -145,8 +149,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// lasts reports whether what is left of a machine's lifetime is enough for the job, or as much as
-// half of a new one's.
+// lasts reports whether the rest of a machine's lifetime is enough for the job, or at least half of a new one's.
 func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer) bool {
 	if o.MaxLifetime <= 0 {
 		return true
@@ -156,30 +159,29 @@ func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer) bool 
 	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
 }
 
-// IdleUntil is when a machine that waits is given back: once its time is over, or what is held
-// for it would be spent at the present price.
+// IdleUntil is when an idle machine is terminated: when its time is over, or when its cost at the current price
+// would exceed the amount held for it.
 func (dc *Decider) IdleUntil(i *state.Instance, idle *state.Idle) time.Time {
 	keep := idle.Keep
-	if most := idle.From.Add(dc.market.TimingOf(i.Machine()).Idle); most.Before(keep) { // it was set anew
+	if most := idle.From.Add(dc.market.TimingOf(i.Machine()).Idle); most.Before(keep) { // the setting was lowered
 		keep = most
 	}
 	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(dc.Now()).Sub(i.Posted()))
 	return dc.Now().Add(plan.WaitWarm(i.PresentRate(), keep.Sub(dc.Now()), left))
 }
 
-// ImageOf is the container image that the job runs in, its work being done that way; "": the
-// engine's own.
+// ImageOf returns the container image that the job uses in that variant; empty means the engine's default.
 func ImageOf(j *state.Job, variant string) string {
 	return j.Terms().Need.RequirementsOf(variant).Image
 }
 
-// hasImage reports whether the machine was rented with the image of the job, its work being done that
-// way: one with another is not given to it, nor one with an image to a job that names none.
+// hasImage reports whether the machine was rented with the image that the job uses in that variant. A machine with
+// another image does not suit it, nor one with an image if the job names none.
 func (mk *Market) hasImage(on *state.Machine, j *state.Job, variant string) bool {
 	return on.Image == ImageOf(j, variant) || mk.Faults.Images
 }
 
-// hasSomeImage reports whether that is so of any way of doing the work.
+// hasSomeImage reports whether hasImage holds for any variant.
 func (mk *Market) hasSomeImage(on *state.Machine, j *state.Job) bool {
 	variants := j.Terms().Need.Variants
 	for i := range variants {

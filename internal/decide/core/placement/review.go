@@ -10,25 +10,24 @@ import (
 	"scrimp/internal/market"
 )
 
-// A step reviews so many jobs at most because the market moved, and as many whose time has
-// come, and no more once it has weighed so many offers: a few milliseconds. Others follow in
-// short steps of their own.
+// Bounds of the reviews in a step: the number of jobs, separately for market changes and for jobs that are due, and
+// the number of offers weighed, which takes a few milliseconds. The others follow in short steps of their own.
 const (
 	ReviewsAtOnce = 16
 	WeighedAtOnce = 10_000
 )
 
-// Backlog is the jobs that hold a machine and are going to be reviewed, in passes. What moves
-// meanwhile makes another pass follow, so that nobody waits for more than two.
+// Backlog is the jobs with a machine that need a review, in passes. Changes during a pass start another pass, so no
+// job waits for more than two.
 type Backlog struct {
-	Jobs []*state.Job // in the order of their turns
-	Next []*state.Job // those of the next pass, each once in both
+	Jobs []*state.Job // in the order of review
+	Next []*state.Job // jobs of the next pass; no job is in either list twice
 }
 
-// Left reports whether somebody waits to be reviewed.
+// Left reports whether a job waits for a review.
 func (r *Backlog) Left() bool { return len(r.Jobs)+len(r.Next) > 0 }
 
-// Add has j reviewed, where it is not going to be.
+// Add schedules a review of j, unless one is scheduled.
 func (r *Backlog) Add(j *state.Job) {
 	if p := LookoutOf(j); !p.Due {
 		p.Due = true
@@ -36,14 +35,14 @@ func (r *Backlog) Add(j *state.Job) {
 	}
 }
 
-// kinOf is near for jobs that may share a table. It decides nothing.
+// kinOf returns close numbers for jobs that may share a table. It decides nothing.
 func kinOf(p policy.Progress) int64 {
 	k := plan.Kin(p)
 	tick := int64(bits.Len64(uint64(max(0, k[0]))))
 	return tick<<56 | min(max(0, k[1]), 1<<40-1)<<16 | min(max(0, k[2]), 1<<16-1)
 }
 
-// AnswerTime is how long an answer to a probe is waited for, and how long it counts.
+// AnswerTime is how long a job waits for the answer to a probe, and how long the answer counts.
 func (dc *Decider) AnswerTime(offer market.OfferID) time.Duration {
 	return max(dc.market.timingAt(offer).Detect, time.Nanosecond)
 }

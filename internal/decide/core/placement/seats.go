@@ -11,13 +11,12 @@ import (
 	"scrimp/internal/market"
 )
 
-// whole is the share of a task that has all of its machine.
+// whole is the share of a task that has its machine to itself.
 const whole = 1_000_000
 
-// Part is what j gets of a machine of the offer: of instance i, which others may have parts of,
-// or, where that is nil, of one that is to be rented. nil is all of it: its engine gives a machine
-// to one task at a time, or the job does not say what it needs. ok is false where no such part is
-// free.
+// Part returns the portion that j gets of a machine of the offer: of instance i, which others may share, or, if i
+// is nil, of a machine to be rented. A nil portion is the whole machine: the engine gives a machine to one task at
+// a time, or the job does not state its needs. ok is false if no such portion is free.
 func (dc *Decider) Part(j *state.Job, o *market.Offer, variant string, i *state.Instance) (p *state.Portion, ok bool) {
 	var seats []state.Seat
 	if i != nil {
@@ -58,8 +57,9 @@ func (dc *Decider) Part(j *state.Job, o *market.Offer, variant string, i *state.
 	return p, true
 }
 
-// PartOf is what a job that asks for so much has of a machine by itself; nil: all of it, or it
-// does not say. What it does not ask for it gets by the largest share of what it asks for.
+// PartOf returns the portion of an otherwise empty machine for a job with those requirements; nil means the whole
+// machine, or that the job states none. Resources that it does not request it gets in proportion to the largest
+// share of those it does.
 func PartOf(asks *plan.Requirements, o *market.Offer) *state.Portion {
 	cpus, memory, accelerators := asks.AsksOf(o)
 	p := &state.Portion{CPUs: cpus, Memory: memory, Devices: make([]int, min(accelerators, o.Accelerators))}
@@ -77,7 +77,7 @@ func PartOf(asks *plan.Requirements, o *market.Offer) *state.Portion {
 	return p
 }
 
-// millionths is part / all, cut off so that equal parts fit, and no share of what is asked for is 0.
+// millionths is part / all, rounded down so that equal portions fit, but at least 1 if anything is requested.
 func millionths(part, all int64) int64 {
 	if part <= 0 || all <= 0 {
 		return 0
@@ -88,8 +88,8 @@ func millionths(part, all int64) int64 {
 	return max(1, int64(state.Share(whole, part, all)))
 }
 
-// beside are the machines of which j may take a part beside the tasks of its user that run there,
-// the cheapest part first.
+// beside returns the machines of which j may take a portion beside the tasks of its user that run there, the
+// cheapest portion first.
 func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 	if len(dc.State.Partly()) == 0 || dc.State.Undecided() {
 		return nil
@@ -112,7 +112,7 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 	return list[:min(len(list), triedWarm)]
 }
 
-// besideRate is what an hour of a part costs beside those that are there.
+// besideRate is the hourly cost of a portion beside the tasks already there.
 func besideRate(i *state.Instance, p *state.Portion) money.Rate {
 	all := p.Share
 	for _, s := range i.Seats() {
@@ -121,8 +121,8 @@ func besideRate(i *state.Instance, p *state.Portion) money.Rate {
 	return money.Rate(state.Share(time.Duration(i.PresentRate()), p.Share, all))
 }
 
-// sharesWith reports whether j may take a part of a machine beside those that have one: tasks of
-// its user, or of its team where that shares machines, on a machine that stays and where its checkpoint is.
+// sharesWith reports whether j may take a portion of a machine beside the tasks that share it: tasks of its user,
+// or of its team if that shares machines, on a machine that stays, in the region of its checkpoint.
 func (dc *Decider) sharesWith(j *state.Job, i *state.Instance) bool {
 	home := j.CheckpointRegion()
 	if !dc.market.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() || !i.Noticed().IsZero() ||

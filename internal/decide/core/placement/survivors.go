@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Survivors are the machines of a gang that another attempt could go on with.
+// Survivors returns the machines of a gang that another attempt could continue on.
 func (dc *Decider) Survivors(a *state.Attempt) (list []*state.Task) {
 	for _, k := range a.Tasks() {
 		i := dc.State.Instance(k.Instance())
@@ -18,8 +18,7 @@ func (dc *Decider) Survivors(a *state.Attempt) (list []*state.Task) {
 	return list
 }
 
-// Kept are those of the survivors that are of the offer and run the image of that way of doing the
-// work, for so many nodes at most.
+// Kept returns the survivors that belong to the offer and run the image of that variant, up to the given number.
 func (dc *Decider) Kept(j *state.Job, offer market.OfferID, variant string, nodes int) (list []string) {
 	if dc.queue.Keeping != j {
 		return nil
@@ -32,8 +31,8 @@ func (dc *Decider) Kept(j *state.Job, offer market.OfferID, variant string, node
 	return list
 }
 
-// meanwhile has a gang that is being made up again go on with what is left of it as long as
-// the table is missing that says what each choice costs: its machines would be given back else.
+// meanwhile lets a regrouping gang continue with its remaining machines while the table with the cost of each
+// choice is missing. Otherwise its machines would be terminated.
 func (dc *Decider) meanwhile(j *state.Job, d plan.Decision) plan.Decision {
 	if d.Take != "" || d.Why != plan.Weighing {
 		return d
@@ -44,11 +43,12 @@ func (dc *Decider) meanwhile(j *state.Job, d plan.Decision) plan.Decision {
 	return d
 }
 
-// heldBack is a machine of a gang that is being made up again where its job may have that again:
-// what is left is enough for the job, or more of the same may be asked for. nil: it has none.
+// heldBack returns a machine of a regrouping gang if its job may use the same offer again: the remaining machines
+// are enough, or more may be requested. It returns nil if there is none.
 func (dc *Decider) heldBack(j *state.Job) *state.Task {
 	keeps := dc.queue.Keeps
-	if dc.queue.Keeping != j || len(keeps) == 0 || keeps[0].Machine().Prepaid { // reserved ones go to the most urgent
+	// reserved machines go to the most urgent job
+	if dc.queue.Keeping != j || len(keeps) == 0 || keeps[0].Machine().Prepaid {
 		return nil
 	}
 	k := dc.queue.Keeps[0]

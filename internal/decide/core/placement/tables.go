@@ -8,21 +8,21 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Awaited is a table that was asked for, with the jobs that are decided without it. It is
-// not part of the state: after a restart it is asked for again.
+// Awaited is a requested table with the jobs that are decided without it. It is not part of the state; after a
+// restart it is requested again.
 type Awaited struct {
 	since time.Time
 	Jobs  []*state.Job
 }
 
 const (
-	// tableAgain is after how long a table is asked for again that has not come.
+	// tableAgain is how long after its request a missing table is requested again.
 	tableAgain = 10 * time.Minute
-	// mostAwaited is how many are awaited before those are forgotten that did not come.
+	// mostAwaited is how many tables are awaited before overdue ones are dropped.
 	mostAwaited = 1024
 )
 
-// WantsTable asks for the table that the newest decision about j lacks; nil: none.
+// WantsTable requests the table that the newest decision about j lacks; nil: none.
 func (mk *Market) WantsTable(j *state.Job, r *plan.TableRequest) {
 	p := LookoutOf(j)
 	if r == nil {
@@ -56,6 +56,5 @@ func (mk *Market) forgetTables() {
 	}
 }
 
-// Adopt keeps a table that was asked for, for the decisions to come. TableReady is to be
-// the next event.
+// Adopt keeps a requested table for later decisions. TableReady must be the next event.
 func (mk *Market) Adopt(t plan.Table) { mk.Planner.Adopt(t) }

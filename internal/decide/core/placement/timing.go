@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// AlikeTiming reports whether all providers behave alike in time.
+// AlikeTiming reports whether all providers have the default timing.
 func AlikeTiming(c *state.Config) bool {
 	for _, t := range c.Providers {
 		if t != c.Timing() {
@@ -17,10 +17,10 @@ func AlikeTiming(c *state.Config) bool {
 	return true
 }
 
-// shares reports whether several tasks may have parts of a machine of the provider.
+// shares reports whether several tasks may share a machine of the provider.
 func shares(c *state.Config, provider string) bool { return c.TimingOf(provider).Seats > 1 }
 
-// SharesAlike reports whether every provider shares its machines by both configurations or by none.
+// SharesAlike reports whether both configurations let the same providers share machines.
 func SharesAlike(a, b *state.Config) bool {
 	for _, c := range []*state.Config{a, b} {
 		for provider := range c.Providers {
@@ -32,10 +32,10 @@ func SharesAlike(a, b *state.Config) bool {
 	return (a.Seats > 1) == (b.Seats > 1)
 }
 
-// TimingOf is how the provider of a machine behaves.
+// TimingOf returns the timing of the machine's provider.
 func (mk *Market) TimingOf(on *state.Machine) state.Timing { return mk.Config().TimingOf(on.Provider) }
 
-// timingAt is how the provider of an offer behaves.
+// timingAt returns the timing of the offer's provider.
 func (mk *Market) timingAt(id market.OfferID) state.Timing {
 	if l := mk.State.Listing(id); l != nil {
 		return mk.Config().TimingOf(l.Offer().Provider)
@@ -43,10 +43,9 @@ func (mk *Market) timingAt(id market.OfferID) state.Timing {
 	return mk.Config().Timing()
 }
 
-// detects is how long a loss can go unnoticed wherever j may be: the longest of the
-// providers that sell what does for it, and of the one whose machine it has. grant is the
-// longest that those take to grant it a machine which is not interrupted: its guard acts so
-// much earlier.
+// detects returns how long a loss can go unnoticed wherever j may run: the longest detection time of the providers
+// of suitable offers and of the provider of its machine. grant is the longest time that providers take to grant a
+// non-preemptible machine; the guard acts that much earlier.
 func (mk *Market) detects(j *state.Job) (detect, grant time.Duration) {
 	if mk.OneTiming {
 		return mk.Config().Detect, mk.Config().GrantWait
@@ -61,7 +60,7 @@ func (mk *Market) detects(j *state.Job) (detect, grant time.Duration) {
 	switch a := j.Live(); {
 	case a != nil:
 		detect = max(detect, mk.TimingOf(a.Machine()).Detect)
-	case len(all) == 0: // nothing does for it yet
+	case len(all) == 0: // no offer suits it yet
 		detect, grant = mk.Config().Detect, mk.Config().GrantWait
 	}
 	return detect, grant

@@ -1,4 +1,4 @@
-// Package queue keeps the jobs that wait, the most urgent first, and the quotas for which they may wait.
+// Package queue keeps the waiting jobs, the most urgent first, and the quotas that they may wait for.
 package queue
 
 import (
@@ -7,19 +7,19 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Quotas are the limits that the queue keeps, with the queue.
+// Quotas is the queue with the limits that it keeps.
 type Quotas struct {
 	*step.Context
 	admission *admission.Admission
 
 	Queue  Queue
 	Quotas []*Quota // by name
-	era    int      // how often they changed
-	Sums   []Tally  // of what runs under them now; nil: not summed
+	era    int      // incremented when the quotas change
+	Sums   []Tally  // what runs under each quota now; nil: not summed
 
-	Keeping *state.Job    // whose gang is being made up again
-	Keeps   []*state.Task // on these machines of it
+	Keeping *state.Job    // job whose gang is regrouping
+	Keeps   []*state.Task // on these machines of the gang
 }
 
-// New is an empty queue without a quota.
+// New returns an empty queue without quotas.
 func New(c *step.Context, a *admission.Admission) *Quotas { return &Quotas{Context: c, admission: a} }

@@ -11,32 +11,31 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Equivalence is an equivalence class: the jobs that ask the same of a machine. What the
-// market has not for one of them it has not for the others, whatever their deadlines and
-// budgets: once a few were found unschedulable, the others are passed over until
-// something changes. So a job that can run at once is found behind a million that fit nowhere.
+// Equivalence is an equivalence class: the jobs with the same requirements of a machine. If the market has nothing
+// for one of them, it has nothing for the others, whatever their deadlines and budgets. Once a few were found
+// unschedulable, the others are skipped until something changes. So the queue finds a job that can run at once
+// behind a million that fit nowhere.
 type Equivalence struct {
 	Key           string
-	Groups        int       // in the queue that are of it
-	failures      int       // jobs that were tried since something changed, and that the market had nothing for
-	Unschedulable bool      // its jobs are passed over
-	until         time.Time // an offer that refused a launch may be asked again then; zero: none did
+	Groups        int       // groups of the class in the queue
+	failures      int       // jobs tried since the last change that the market had nothing for
+	Unschedulable bool      // its jobs are skipped
+	until         time.Time // when an offer that refused a launch may be tried again; zero: none refused
 }
 
 const (
-	// Alike is how many jobs of a class are found unschedulable before the others are
-	// passed over: those that wait in a short queue all learn why.
+	// Alike is the number of jobs of a class that must be unschedulable before the others are skipped. In a short
+	// queue all jobs are tried and have a reason.
 	Alike = 16
-	// MostGroups is how many groups are told apart at once. Jobs of further ones are
-	// loose: they are tried one by one.
+	// MostGroups is the largest number of groups. Jobs of further groups are loose: they are tried one by one.
 	MostGroups = 256
 )
 
-// Loose is the class of jobs of which nothing is known in common. They are never passed over.
+// Loose is the class of jobs that share nothing known. They are never skipped.
 const Loose = ""
 
-// EquivalenceOf is the key of what a job asks for. A job with a ladder is loose: what it
-// may use depends on how long it has waited.
+// EquivalenceOf returns the class key of a job's requirements. A job with a ladder is loose, because what it may
+// use depends on how long it has waited.
 func EquivalenceOf(n plan.Need) string {
 	if len(n.Ladder) > 0 {
 		return Loose
@@ -44,16 +43,15 @@ func EquivalenceOf(n plan.Need) string {
 	return n.Key()
 }
 
-// Group is the jobs in the queue that ask for the same and are of the same owner and
-// user, so that every quota that ever will be holds all of them or none. Where quotas
-// are set, groups change their classes, and not a million jobs.
+// Group is the queued jobs with the same requirements, owner, tags and user, so that any quota covers all of them
+// or none. When quotas are set, groups change their classes instead of a million jobs.
 type Group struct {
-	Key         string // of its equivalence class and owner; "": jobs that are loose, which have nothing in common
+	Key         string // of its equivalence class and owner; empty: loose jobs
 	Equivalence *Equivalence
 	Jobs        int
 }
 
-// ownerOf is the key of whom a job is of, as scopes see it.
+// ownerOf appends the key of a job's owner, as scopes see it.
 func ownerOf(b []byte, o *ledger.Owner, user string) []byte {
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -73,7 +71,7 @@ func ownerOf(b []byte, o *ledger.Owner, user string) []byte {
 	return b
 }
 
-// enter counts j for its group when it comes into the queue.
+// enter counts j in its group when it enters the queue.
 func (q *Queue) enter(j *state.Job) {
 	if At(j).Group != nil {
 		return
@@ -92,14 +90,14 @@ func (q *Queue) enter(j *state.Job) {
 	q.count(j, equivalence, string(q.key))
 }
 
-// GroupOf writes the key of the group of a job of that equivalence class. It begins with the length of
-// that of the class, so that no two groups have the same.
+// GroupOf appends the key of the group of a job in that equivalence class. The key starts with the length of the
+// class key, so no two groups share a key.
 func GroupOf(b []byte, equivalence string, j *state.Job) []byte {
 	b = binary.AppendUvarint(b, uint64(len(equivalence)))
 	return ownerOf(append(b, equivalence...), &j.Terms().Owner, j.User())
 }
 
-// count is enter of a job that is loose or not already.
+// count is enter for a job that is loose or starts a new group.
 func (q *Queue) count(j *state.Job, of, key string) {
 	if At(j).Loose {
 		of, key = Loose, Loose
@@ -127,7 +125,7 @@ func (q *Queue) equivalence(key string) *Equivalence {
 	return q.Equivalences[key]
 }
 
-// Leave is said of a job that is not in the queue any more: it runs, or is over.
+// Leave must be called when a job has left the queue for good: it runs or has ended.
 func (q *Queue) Leave(j *state.Job) {
 	g, p := At(j).Group, At(j).Subqueue
 	if g == nil {
@@ -149,9 +147,9 @@ func (q *Queue) Leave(j *state.Job) {
 	}
 }
 
-// Failed puts j among those that were tried without result. Where the market has nothing for
-// what it asks (unschedulable), that counts for its equivalence class; until is when the
-// backoff of an offer that refused ends, zero for none.
+// Failed puts j among the jobs tried without success. If the market has nothing for its requirements
+// (unschedulable), that counts for its equivalence class. until is when the backoff of an offer that refused ends;
+// zero: none.
 func (q *Queue) Failed(j *state.Job, unschedulable bool, until time.Time) {
 	k := At(j).Group.Equivalence
 	if k.Key == Loose || !unschedulable {
@@ -181,8 +179,8 @@ func (q *Queue) Failed(j *state.Job, unschedulable bool, until time.Time) {
 	q.Push(j, q.home(j))
 }
 
-// home is the side on which the others of an unschedulable class stand: to be tried in their
-// order when something changes.
+// home is the side that holds the other jobs of an unschedulable class, to be tried in order when something
+// changes.
 func (q *Queue) home(j *state.Job) int {
 	if p := At(j).Subqueue; len(p.Sides[1-q.fresh]) > 0 {
 		return 1 - q.fresh
@@ -190,8 +188,8 @@ func (q *Queue) home(j *state.Job) int {
 	return q.fresh
 }
 
-// gather puts those few of a class that were tried back among the others, which are
-// passed over now: the most urgent is to be the first again.
+// gather puts the few jobs of a class that were tried back among the others, which are now skipped, so that the
+// most urgent comes first again.
 func (q *Queue) gather(p *subqueue) {
 	if few := p.Sides[1-q.fresh]; len(few) < Alike && len(p.Sides[q.fresh]) > 0 {
 		for _, j := range slices.Clone(few) {
@@ -209,7 +207,7 @@ func (q *Queue) clearBackoff() {
 	q.RetryAt = time.Time{}
 }
 
-// EndBackoff lets the jobs be tried again whose offer may be asked again by now.
+// EndBackoff lets jobs be tried again once the backoff of their offer has ended.
 func (q *Queue) EndBackoff(now time.Time) {
 	if q.RetryAt.IsZero() || now.Before(q.RetryAt) {
 		return

@@ -11,47 +11,45 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Queue holds the jobs that wait, most urgent first: by priority, then by
-// deadline (none is last), then in the order of submission. A step tries a
-// few of them at most: those that were tried without result wait in tried until
-// something changes, so that a million queued jobs do not make each step slow.
+// Queue holds the waiting jobs, most urgent first: by priority, then by deadline (none is last), then in the order
+// of submission. A step tries only a few of them. Jobs that were tried without success wait apart until something
+// changes, so that a million queued jobs do not slow every step down.
 //
-// Jobs that are under the same quotas are a class. Where a quota has no room for
-// the most urgent of a class, the whole class waits and costs no time, so that
-// the jobs of others pass it. In a class those that ask for the same are a subqueue:
-// where the market has nothing for some of them it has nothing for the others (see
-// equivalence), and the jobs of other subqueues pass them.
+// Jobs under the same quotas form a class. If a quota has no room for the most urgent job of a class, the whole
+// class waits at no cost, and jobs of other classes pass it. Within a class, the jobs of one group form a subqueue.
+// If the market has nothing for some of them, it has nothing for the others (see Equivalence), and jobs of other
+// subqueues pass them.
 type Queue struct {
-	Classes      []*class // that have had jobs since the quotas changed, by key
-	fresh        int      // which side of each subqueue holds the jobs to be tried
-	again        bool     // something changed while that one was not empty
+	Classes      []*class // classes that have had jobs since the quotas changed, by key
+	fresh        int      // the side of each subqueue with the jobs to be tried
+	again        bool     // something changed while that side was not empty
 	Equivalences map[string]*Equivalence
 	Groups       map[string]*Group
-	RetryAt      time.Time // the first class in backoff may be tried again, whatever happens; zero: none
-	waiting      int       // jobs
-	key          []byte    // room for that of a group
+	RetryAt      time.Time // when the first class in backoff may be tried again; zero: none
+	waiting      int       // number of jobs
+	key          []byte    // buffer for group keys
 }
 
-// OverQuota is the side of jobs for which a quota has no room though nothing ran: they
-// are tried again when its next window opens, or the quotas change.
+// OverQuota is the side of jobs that exceed a quota even if nothing else runs. They are tried again when its next
+// window opens, or the quotas change.
 const OverQuota = 2
 
-// class is the jobs that are under the same quotas.
+// class is the jobs under the same quotas.
 type class struct {
 	Key       string
 	Quotas    []*Quota    // by name
 	Subqueues []*subqueue // by key of their groups
-	era       int         // of the quotas
+	era       int         // era of the quotas
 }
 
-// subqueue is the jobs of a class that are of one group.
+// subqueue is the jobs of a class that are in one group.
 type subqueue struct {
 	Class *class
 	Group *Group
 	Sides [3]Urgency // two that take turns in being tried, and those over quota
 }
 
-// first is the most urgent job of that side of the class's subqueues, but for those that are passed over.
+// first returns the most urgent job on that side of the class's subqueues that is not skipped.
 func (c *class) first(side int) (best *state.Job) {
 	for _, p := range c.Subqueues {
 		if u := p.Sides[side]; len(u) > 0 && !p.Group.Equivalence.Unschedulable && (best == nil || Before(u[0], best)) {
@@ -61,7 +59,7 @@ func (c *class) first(side int) (best *state.Job) {
 	return best
 }
 
-// subqueue returns the class's subqueue of that group, which is made where there is none.
+// subqueue returns the class's subqueue of that group, and creates it if needed.
 func (c *class) subqueue(g *Group) *subqueue {
 	i, found := slices.BinarySearchFunc(c.Subqueues, g.Key, func(p *subqueue, key string) int {
 		return strings.Compare(p.Group.Key, key)
@@ -81,18 +79,18 @@ func (p *subqueue) move(c *class) {
 	c.Subqueues = slices.Insert(c.Subqueues, i, p)
 }
 
-// place is where a job stands in the queue.
+// place is the position of a job in the queue.
 type place struct {
-	class    *class    // nil: not asked for yet; of a job in the queue its subqueue says it
-	Subqueue *subqueue // that it stands in, or is taken from to be looked at
-	Group    *Group    // that it was counted for when it came into the queue; nil: it is not in it
-	Loose    bool      // there were too many groups then
-	Waits    bool      // it stands in one of the subqueue's sides
+	class    *class    // nil: not computed yet; for a queued job its subqueue has the class
+	Subqueue *subqueue // the subqueue that it is in, or was taken from for a try
+	Group    *Group    // group that counts it; nil: it is not in the queue
+	Loose    bool      // there were too many groups when it entered
+	Waits    bool      // it is on one of the subqueue's sides
 	Side     int
 	Index    int
 }
 
-// At is where j stands in the queue.
+// At returns the position of j in the queue.
 func At(j *state.Job) *place { return step.Slot[place](j, step.OfQueue) }
 
 // Urgency is a heap of jobs, the most urgent first.
@@ -102,7 +100,7 @@ func (u Urgency) Len() int { return len(u) }
 
 func (u Urgency) Less(i, j int) bool { return Before(u[i], u[j]) }
 
-// Before says whether a is more urgent than b.
+// Before reports whether a is more urgent than b.
 func Before(a, b *state.Job) bool {
 	if a.Terms().Priority != b.Terms().Priority {
 		return a.Terms().Priority > b.Terms().Priority
@@ -116,8 +114,7 @@ func Before(a, b *state.Job) bool {
 	return a.Order() < b.Order()
 }
 
-// upTo gives jobs that are more urgent than j, from the top of the heap down; it
-// looks at so many places at most.
+// upTo yields jobs that are more urgent than j, from the top of the heap down. It checks up to most positions.
 func (u Urgency) upTo(j *state.Job, most int) iter.Seq[*state.Job] {
 	return func(yield func(*state.Job) bool) {
 		next := []int{0}
@@ -134,8 +131,8 @@ func (u Urgency) upTo(j *state.Job, most int) iter.Seq[*state.Job] {
 	}
 }
 
-// upTo gives jobs of the class that are more urgent than j, subqueue by subqueue; of each side
-// of a subqueue it looks at so many places at most, and of those of all subqueues at ten times as many.
+// upTo yields jobs of the class that are more urgent than j, by subqueue. It checks up to most positions on each
+// side of a subqueue, and yields at most ten times as many jobs in total.
 func (c *class) upTo(j *state.Job, most int) iter.Seq[*state.Job] {
 	return func(yield func(*state.Job) bool) {
 		n := 0
@@ -156,14 +153,14 @@ func (u Urgency) Swap(i, j int) {
 	At(u[i]).Index, At(u[j]).Index = i, j
 }
 
-// Push is heap.Push's.
+// Push implements heap.Interface.
 func (u *Urgency) Push(x any) {
 	j := x.(*state.Job)
 	At(j).Index = len(*u)
 	*u = append(*u, j)
 }
 
-// Pop is heap.Pop's.
+// Pop implements heap.Interface.
 func (u *Urgency) Pop() any {
 	last := len(*u) - 1
 	j := (*u)[last]
@@ -172,7 +169,7 @@ func (u *Urgency) Pop() any {
 	return j
 }
 
-// class returns the class of that key, which is made where there is none.
+// class returns the class with that key, and creates it if needed.
 func (q *Queue) class(key string, quotas []*Quota, era int) *class {
 	i, found := slices.BinarySearchFunc(q.Classes, key, func(c *class, key string) int {
 		return strings.Compare(c.Key, key)
@@ -186,7 +183,7 @@ func (q *Queue) class(key string, quotas []*Quota, era int) *class {
 // Add puts j among the jobs to be tried.
 func (q *Queue) Add(j *state.Job) { q.Push(j, q.fresh) }
 
-// Tried puts j among those that were tried without result.
+// Tried puts j among the jobs that were tried without success.
 func (q *Queue) Tried(j *state.Job) { q.Push(j, 1-q.fresh) }
 
 // Push puts j on a side of its subqueue.
@@ -195,7 +192,7 @@ func (q *Queue) Push(j *state.Job, side int) {
 	q.seat(j, side)
 }
 
-// seat is push for a job that stood on that side before.
+// seat is Push for a job that is already counted in its group.
 func (q *Queue) seat(j *state.Job, side int) {
 	p := At(j).Subqueue
 	if p == nil {
@@ -206,7 +203,7 @@ func (q *Queue) seat(j *state.Job, side int) {
 	heap.Push(&p.Sides[side], j)
 }
 
-// Remove takes j out of the queue, where it waits in it.
+// Remove takes j out of the queue if it is in it.
 func (q *Queue) Remove(j *state.Job) {
 	if At(j).Waits {
 		q.unseat(j)
@@ -219,10 +216,9 @@ func (q *Queue) unseat(j *state.Job) {
 	q.waiting--
 }
 
-// head is the most urgent job to be tried for which every quota has room. One
-// that has none for a more urgent job, where nothing else is in that job's way,
-// keeps what room it has for that one. A job for which there is none in this window is in
-// nobody's way: it is given, to be put among those over quota.
+// head returns the most urgent job to be tried that every quota has room for. If a quota has no room for a more
+// urgent job, and nothing else blocks that job, the quota reserves its room for it. A job that exceeds a quota's
+// whole window blocks nobody: head returns it so that it can be put over quota.
 func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
 	if len(q.Classes) == 1 && len(q.Classes[0].Quotas) == 0 { // nobody has set any
 		return q.Classes[0].first(q.fresh)
@@ -258,8 +254,8 @@ func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
 	}
 }
 
-// Next takes the most urgent job that was not tried since the last change, and
-// for which the quotas have room.
+// Next removes and returns the most urgent job that was not tried since the last change and that the quotas have
+// room for.
 func (q *Queue) Next(blocks func(*state.Job) blocked) (*state.Job, bool) {
 	j := q.head(blocks)
 	if j == nil && q.again {
@@ -273,7 +269,7 @@ func (q *Queue) Next(blocks func(*state.Job) blocked) (*state.Job, bool) {
 	return j, true
 }
 
-// Changed lets every job be tried again, those that wait for their first try before the others.
+// Changed lets every job be tried again, after those that wait for their first try.
 func (q *Queue) Changed() {
 	q.again = slices.ContainsFunc(q.Classes, func(c *class) bool {
 		return slices.ContainsFunc(c.Subqueues, func(p *subqueue) bool { return len(p.Sides[1-q.fresh]) > 0 })
@@ -281,7 +277,7 @@ func (q *Queue) Changed() {
 	q.clearBackoff()
 }
 
-// loosen lets the jobs that were over a quota be tried.
+// loosen lets the jobs over a quota be tried again.
 func (q *Queue) loosen(by *Quota) {
 	for _, c := range q.Classes {
 		if !slices.Contains(c.Quotas, by) {
@@ -298,7 +294,7 @@ func (q *Queue) loosen(by *Quota) {
 	}
 }
 
-// Untried reports whether next would give a job.
+// Untried reports whether Next would return a job.
 func (q *Queue) Untried(blocks func(*state.Job) blocked) bool {
 	if q.head(blocks) != nil {
 		return true
@@ -312,5 +308,5 @@ func (q *Queue) Untried(blocks func(*state.Job) blocked) bool {
 	return j != nil
 }
 
-// Len is how many jobs wait.
+// Len returns the number of waiting jobs.
 func (q *Queue) Len() int { return q.waiting }

@@ -10,26 +10,25 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Quota is a limit that the queue keeps: what runs at once, and GPU-hours that a
-// job waits for until the next window.
+// Quota is a limit that the queue keeps: on what runs at once, or on GPU-hours that a job waits for until the next
+// window.
 type Quota struct {
 	budget.Limit
-	begin, end time.Time     // of the window that is open, where GPU-hours wait for the next
-	used       time.Duration // GPU time in it of attempts that are gone
-	n          int           // its place among the quotas
+	begin, end time.Time     // current window, if jobs wait for GPU-hours
+	used       time.Duration // GPU time in it of attempts that have ended
+	n          int           // its index among the quotas
 }
 
-// Tally is what a quota has running.
+// Tally is what runs under a quota.
 type Tally struct {
 	running, gpus int
 	past          time.Duration // used in the window
-	hours         time.Duration // that, and held for what runs
-	open          string        // a job that runs, and of which nobody knows how many GPU-hours it can use
+	hours         time.Duration // past, plus what is held for running jobs
+	open          string        // a running job with unknown maximum GPU-hours
 	openTeam      string        // the team of that job
 }
 
-// SetQuotas takes the limits in force. Jobs that run go on; those that wait are put in
-// the classes that the new quotas make.
+// SetQuotas applies the limits in force. Running jobs continue; waiting jobs move to the classes of the new quotas.
 func (qs *Quotas) SetQuotas() {
 	qs.era++
 	qs.Quotas = nil
@@ -55,8 +54,7 @@ func (qs *Quotas) SetQuotas() {
 	qs.Queue.Changed()
 }
 
-// regroup puts what waits into the classes that the quotas make: each group as it
-// stands, what is loose job by job.
+// regroup moves waiting jobs into the classes of the new quotas: each group as a whole, loose jobs one by one.
 func (qs *Quotas) regroup() {
 	old := qs.Queue.Classes
 	qs.Queue.Classes = nil
@@ -94,7 +92,8 @@ func (qs *Quotas) regroup() {
 	}
 }
 
-// moveSubqueue puts a subqueue, or where it is empty those that were over quota in it, into the class of now.
+// moveSubqueue moves a subqueue to its current class. If it is empty, the jobs that were over quota in it determine
+// that class.
 func (qs *Quotas) moveSubqueue(p *subqueue, others Urgency) {
 	for _, u := range [...]Urgency{p.Sides[0], p.Sides[1], others} {
 		if len(u) > 0 {
@@ -104,8 +103,7 @@ func (qs *Quotas) moveSubqueue(p *subqueue, others Urgency) {
 	}
 }
 
-// Recount takes over what attempts that are gone have used of the windows that are
-// open: quotas are limits, and what these have taken is summed.
+// Recount copies from the limits' usage what ended attempts have used in the current windows.
 func (qs *Quotas) Recount() {
 	for _, q := range qs.Quotas {
 		for _, u := range qs.admission.Usage {
@@ -116,7 +114,7 @@ func (qs *Quotas) Recount() {
 	}
 }
 
-// ServedGPUs counts the GPU time of a task that is gone.
+// ServedGPUs counts the GPU time of an ended task.
 func (qs *Quotas) ServedGPUs(j *state.Job, k *state.Task, from, until time.Time) {
 	for _, q := range qs.ClassOf(j).Quotas {
 		if q.Wait {
@@ -125,7 +123,7 @@ func (qs *Quotas) ServedGPUs(j *state.Job, k *state.Task, from, until time.Time)
 	}
 }
 
-// ClassOf is the class of the quotas that j is under now.
+// ClassOf returns the class of the quotas that j is under now.
 func (qs *Quotas) ClassOf(j *state.Job) *class {
 	if p := At(j).Subqueue; p != nil {
 		return p.Class
@@ -136,7 +134,7 @@ func (qs *Quotas) ClassOf(j *state.Job) *class {
 	return At(j).class
 }
 
-// ClassBy is the class of the quotas that hold j.
+// ClassBy returns the class of the quotas whose scope contains j.
 func (qs *Quotas) ClassBy(j *state.Job) *class {
 	var key strings.Builder
 	var quotas []*Quota
@@ -149,7 +147,7 @@ func (qs *Quotas) ClassBy(j *state.Job) *class {
 	return qs.Queue.class(key.String(), quotas, qs.era)
 }
 
-// OpenWindows opens the windows whose time has come.
+// OpenWindows opens the windows that are due.
 func (qs *Quotas) OpenWindows() {
 	qs.admission.OpenLimitWindows()
 	for _, q := range qs.Quotas {
@@ -206,7 +204,7 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 	return sums
 }
 
-// sumUp is tallies of now, kept until something runs or ends.
+// sumUp returns the current tallies. They are kept until something starts or ends.
 func (qs *Quotas) sumUp() []Tally {
 	if qs.Sums == nil {
 		qs.Sums = qs.tallies(qs.Now())
@@ -214,7 +212,7 @@ func (qs *Quotas) sumUp() []Tally {
 	return qs.Sums
 }
 
-// keepsGPUs is how many of an attempt's GPUs the next one of its job has that is being asked for.
+// keepsGPUs is how many of an attempt's GPUs the next attempt of its job, which is being requested, takes over.
 func (qs *Quotas) keepsGPUs(j *state.Job, a *state.Attempt) (n int) {
 	if qs.Keeping != j {
 		return 0
@@ -227,18 +225,17 @@ func (qs *Quotas) keepsGPUs(j *state.Job, a *state.Attempt) (n int) {
 	return n
 }
 
-// blocked is what the quotas say of a job.
+// blocked is the answer of the quotas for a job.
 type blocked struct {
-	By    *Quota // has no room for it; nil: all have
-	keeps bool   // by keeps its room for the job: nothing else is in its way
-	Never bool   // there is no room for it though nothing runs, until the next window
+	By    *Quota // quota without room for it; nil: all have room
+	keeps bool   // By reserves its room for the job, because nothing else blocks it
+	Never bool   // there is no room in this window even if nothing runs
 }
 
-// Blocks returns what says whether the quotas have room for a job.
+// Blocks returns a function that reports whether the quotas have room for a job.
 func (qs *Quotas) Blocks() func(*state.Job) blocked { return qs.blocksBy(nil) }
 
-// blocksBy is blocks by the sums, or by those of what runs now, which are made when
-// they are first asked for.
+// blocksBy is Blocks with the given sums, or with those of what runs now, which are computed when first needed.
 func (qs *Quotas) blocksBy(sums []Tally) func(*state.Job) blocked {
 	return func(j *state.Job) (b blocked) {
 		quotas := qs.ClassOf(j).Quotas
@@ -260,10 +257,10 @@ func (qs *Quotas) blocksBy(sums []Tally) func(*state.Job) blocked {
 	}
 }
 
-// shut reports whether nothing may begin at all.
+// shut reports whether nothing may start at all.
 func (q *Quota) shut() bool { return q.Running != nil && *q.Running == 0 }
 
-// want is what a quota has too little of for a job.
+// want is the shortage of a quota for a job.
 type want int
 
 const (
@@ -271,22 +268,20 @@ const (
 	wantsPlace
 	wantsGPUs
 	wantsHours
-	wantsMost      // nobody knows how many GPU-hours the job can use
-	wantsOtherMost // nobody knows how many one that runs can use
+	wantsMost      // the job's maximum GPU-hours are unknown
+	wantsOtherMost // those of a running job are unknown
 )
 
-// lacks says what the quota has too little of for j. A job that asks for a machine, or whose
-// last one is still being given back, counts among what runs, and not against itself.
+// lacks returns what the quota has too little of for j. A job that requests a machine, or whose last one is still
+// being terminated, counts as running, but not against itself.
 func (q *Quota) lacks(s *Tally, j *state.Job) want {
-	running, rest, gpus := s.running, time.Duration(0), s.gpus
-	most, bounded := admission.GPUMost(j.Terms())
+	running, gpus := s.running, s.gpus
 	if asked := j.Asked(); asked != nil {
 		gpus -= asked.Machine().GPUs * asked.Nodes()
 	}
-	if j.Holds() && running > 0 {
+	serves := j.Holds() && running > 0
+	if serves {
 		running--
-	} else {
-		rest = max(0, most-j.GPUServed())
 	}
 	least := admission.LeastGPUs(j.Terms())
 	switch {
@@ -294,7 +289,22 @@ func (q *Quota) lacks(s *Tally, j *state.Job) want {
 		return wantsPlace
 	case q.GPUs != nil && gpus+least > *q.GPUs && least > 0:
 		return wantsGPUs
-	case !q.Wait || q.GPUHours == nil || most == 0 && bounded:
+	case !q.Wait || q.GPUHours == nil:
+		return hasRoom
+	}
+	return q.lacksHours(s, j, serves)
+}
+
+// lacksHours says what a quota of GPU hours lacks for j: room for all that the job may still use, unless the job
+// serves already and its hours are among those of the tally.
+func (q *Quota) lacksHours(s *Tally, j *state.Job, serves bool) want {
+	most, bounded := admission.GPUMost(j.Terms())
+	rest := time.Duration(0)
+	if !serves {
+		rest = max(0, most-j.GPUServed())
+	}
+	switch {
+	case most == 0 && bounded:
 		return hasRoom
 	case !bounded:
 		return wantsMost
@@ -306,7 +316,7 @@ func (q *Quota) lacks(s *Tally, j *state.Job) want {
 	return hasRoom
 }
 
-// GPURoom is how many GPUs a machine may have that j takes, or false: any number.
+// GPURoom is the largest number of GPUs that a machine for j may have; limited is false if there is no limit.
 func (qs *Quotas) GPURoom(j *state.Job) (room int, limited bool) {
 	for _, q := range qs.ClassOf(j).Quotas {
 		if q.GPUs == nil {
@@ -317,7 +327,7 @@ func (qs *Quotas) GPURoom(j *state.Job) (room int, limited bool) {
 		case asked != nil:
 			free += asked.Machine().GPUs * asked.Nodes()
 		case a != nil && j.State() == state.Running:
-			free += a.GPUs() // it is given back before there is another
+			free += a.GPUs() // that machine is terminated before the next one starts
 		}
 		if !limited || free < room {
 			room, limited = max(0, free), true

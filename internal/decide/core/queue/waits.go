@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// why is that in a sentence; "" where there is room.
+// why explains in a sentence what the quota lacks, or returns "" if there is room.
 func (q *Quota) why(s *Tally, j *state.Job) string {
 	switch q.lacks(s, j) {
 	case wantsPlace:
@@ -48,15 +48,15 @@ func (qs *Quotas) Room() bool {
 	return !full && !qs.State.Undecided()
 }
 
-// Full says how many jobs hold machines, of how many that may, and whether that is all of them: none that waits is
-// looked at then.
+// Full returns how many jobs hold machines, how many may, and whether the maximum is reached. In that case no
+// waiting job is tried.
 func (qs *Quotas) Full() (running, most int, full bool) {
 	running, most = len(qs.State.Running()), qs.Config().MaxRunning
 	return running, most, running >= most
 }
 
-// Waits says which quota a job waits for, in a sentence; ok is false where it
-// waits for none. A job waits too where a quota keeps its room for a more urgent one.
+// Waits explains in a sentence which quota a job waits for. ok is false if it waits for none. A job also waits if a
+// quota reserves its room for a more urgent one.
 func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
 	if j.State() != state.Queued || !At(j).Waits || len(qs.ClassOf(j).Quotas) == 0 {
 		return "", "", false
@@ -76,7 +76,7 @@ func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
 		}
 		for other := range c.upTo(j, step.Tries) {
 			if b := blocks(other); b.By != nil && !b.Never && (b.keeps || c == own) && slices.Contains(mine, b.By) {
-				if other.Terms().Owner.Team != j.Terms().Owner.Team { // whose submitter need not know of it
+				if other.Terms().Owner.Team != j.Terms().Owner.Team { // whose submitter need not know of that job
 					return b.By.Name(), b.By.Name() + " keeps its room for a job of another team, which is more urgent", true
 				}
 				return b.By.Name(), b.By.why(&sums[b.By.n], other) + " (that is job " + other.ID() + ", which is more urgent)", true
@@ -86,8 +86,8 @@ func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
 	return "", "", false
 }
 
-// Waiting counts the jobs that wait for a quota, by limit; limits that none waits for
-// are there with 0. Each job counts once, for the first by name that has no room.
+// Waiting counts the jobs that wait for a quota, by limit. Limits that no job waits for are present with 0. Each
+// job counts once, for the first quota by name without room.
 func (qs *Quotas) Waiting() map[string]int {
 	sums, counts := qs.tallies(qs.Now()), map[string]int{}
 	for _, q := range qs.Quotas {
@@ -114,7 +114,7 @@ func (qs *Quotas) Waiting() map[string]int {
 	return counts
 }
 
-// WakeForQuotas is when a window opens for which jobs may wait; zero: none does.
+// WakeForQuotas is when the next window opens that jobs may wait for; zero: none.
 func (qs *Quotas) WakeForQuotas() time.Time {
 	var at time.Time
 	for _, q := range qs.Quotas {

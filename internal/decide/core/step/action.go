@@ -12,36 +12,35 @@ import (
 	"scrimp/internal/market"
 )
 
-// Action is something to be done outside. Key names it: the same history always
-// gives the same keys, so an action repeated after a crash is recognised by
-// whoever carries it out and not done twice. Actions follow from the state (what is
-// wanted and not acknowledged): a step returns what has come to be wanted, a restart all.
+// Action is work for the shell. Key identifies it: the same history always gives the same keys, so whoever carries
+// actions out recognizes one that is repeated after a crash and does not do it twice. Actions follow from the state
+// (what is wanted and not acknowledged): a step returns the new ones, a restart all of them.
 type Action interface {
 	Key() string
 	Kind() string
 }
 
-// What the core asks for.
+// Actions of the core.
 type (
-	// Launch asks for the machines of an allocation, whose name is the key. Answer:
-	// LaunchDone for each machine, LaunchPending, LaunchRefused or LaunchExpired.
+	// Launch requests the machines of an allocation, whose ID is the key. Answer: LaunchDone for each machine,
+	// LaunchPending, LaunchRefused or LaunchExpired.
 	Launch struct {
 		Job        string         `json:"job"`
 		Allocation string         `json:"allocation"`
-		Provider   string         `json:"provider"` // of the offer: whose machines are asked for
+		Provider   string         `json:"provider"` // provider of the offer
 		Offer      market.OfferID `json:"offer"`
 		Nodes      int            `json:"nodes"`
 		MaxRate    money.Rate     `json:"max_price,omitempty"`
-		Image      string         `json:"image,omitempty"` // that the machines are to run; "": the engine's own
+		// image that the machines must run; empty: the engine's default
+		Image string `json:"image,omitempty"`
 	}
-	// Cancel gives up a launch that is not answered. Answer: LaunchCancelled, or LaunchDone
-	// where it was granted all the same.
+	// Cancel gives up an unanswered launch. Answer: LaunchCancelled, or LaunchDone if it was granted all the same.
 	Cancel struct {
 		Allocation string `json:"allocation"`
 		Provider   string `json:"provider"`
 		Why        string `json:"why"`
 	}
-	// Terminate gives an instance back. Answer: InstanceEnded.
+	// Terminate ends an instance. Answer: InstanceEnded.
 	Terminate struct {
 		Instance string `json:"instance"`
 		Provider string `json:"provider"`
@@ -54,35 +53,35 @@ type (
 		Why     string        `json:"why"`
 		Grace   time.Duration `json:"grace_ns"` // market time
 	}
-	// Probe asks whether the offer can be had now, before anything is given up for
-	// it. Answer: MarketSeen with its quote, or none where the provider cannot say.
+	// Probe finds out whether the offer is available now, before anything is given up for it. Answer: MarketSeen
+	// with its quote, or none if the provider cannot tell.
 	Probe struct {
 		Job   string         `json:"job"`
 		Offer market.OfferID `json:"offer"`
-		Count int            `json:"count"` // of the job's probes
+		Count int            `json:"count"` // number of the job's probes
 	}
-	// BuildTable asks for a table that decisions lack, which are taken without it until
-	// it comes. Answer: Adopt with the table, and TableReady.
+	// BuildTable requests a table that decisions lack; they are made without it until it comes. Answer: Adopt with
+	// the table, and TableReady.
 	BuildTable struct {
 		Request plan.TableRequest `json:"request"`
 	}
-	// RunRound asks for a round over what is reserved, as it stands when it is begun
-	// (RoundInputs), at the earliest after the event Base. Answer: RoundProposed.
+	// RunRound requests a round over reserved offers, on the state when it starts (RoundInputs), which is after
+	// event Base at the earliest. Answer: RoundProposed.
 	RunRound struct {
 		Base uint64 `json:"base"`
 	}
-	// Propose asks the planner of a group what it does next, as it stands when that begins (GroupSnapshot), at the
-	// earliest after the event Base. Answer: Proposed.
+	// Propose asks the planner of a group for its next moves, on the state when it starts (GroupSnapshot), which is
+	// after event Base at the earliest. Answer: Proposed.
 	Propose struct {
 		Group string `json:"group"`
 		Base  uint64 `json:"base"`
 	}
-	// Notify tells whoever the job names. It has no answer.
+	// Notify notifies the recipients that the job names. It has no answer.
 	Notify struct {
 		Job   string       `json:"job"`
 		State state.Status `json:"state"`
 		Why   string       `json:"why"`
-		Life  int          `json:"life,omitempty"` // how often the job was over and taken up again before
+		Life  int          `json:"life,omitempty"` // number of times the job was reopened before
 	}
 )
 
@@ -105,10 +104,10 @@ func (a Propose) Key() string { return fmt.Sprintf("propose/%s/%d", a.Group, a.B
 
 func (a Notify) Key() string { return "notify/" + a.Told() + "/" + string(a.State) }
 
-// Told is the name of what is told: the job's, with a number from its second life on.
+// Told returns the name used in the notification: the job ID, with a number once the job was reopened.
 func (a Notify) Told() string { return ToldOf(a.Job, a.Life) }
 
-// ToldOf is that of a job in one of its lives, from 0. No job has ~ in its name.
+// ToldOf returns the name for a job that was reopened life times. No job ID contains ~.
 func ToldOf(job string, life int) string {
 	if life == 0 {
 		return job
@@ -135,13 +134,13 @@ func (Propose) Kind() string { return "propose" }
 
 func (Notify) Kind() string { return "notify" }
 
-// wanted is what a fact makes us want done; nil: nothing.
+// wanted returns the action that a fact calls for, or nil.
 func (c *Context) wanted(f state.Fact) Action {
 	switch f := f.(type) {
 	case state.AllocationRequested:
 		a := c.State.Job(f.Job).Asked()
 		if f.Instance != "" || a.Rents() == 0 {
-			return nil // it is there
+			return nil // the machine exists
 		}
 		return c.launchOf(a)
 	case state.AllocationCancelling:
@@ -185,32 +184,20 @@ func (c *Context) drainOf(a *state.Attempt) Action {
 
 func (c *Context) notifyOf(j *state.Job) Action { return NotifyOf(j) }
 
-// NotifyOf tells how the job stands.
+// NotifyOf returns the notification about the job's state.
 func NotifyOf(j *state.Job) Notify {
 	return Notify{Job: j.ID(), State: j.State(), Why: j.Why(), Life: j.Reopened()}
 }
 
-// Pending returns what was asked for and is not answered yet. After a restart
-// the shell does it again: every key makes that harmless. Machines of an earlier
-// incarnation are left alone, and nothing is asked for, until somebody decides.
+// Pending returns the actions without an answer. After a restart the shell repeats them; their keys make that
+// harmless. While machines of an earlier incarnation wait for a decision, Pending returns nothing and scrimp leaves
+// them alone.
 func (c *Context) Pending() []Action {
 	var list []Action
 	if c.State.Undecided() {
 		return nil
 	}
-	asked := map[*state.Job]bool{}
-	for a := range c.State.Allocations() {
-		asked[c.State.Job(a.Job())] = true
-	}
-	for a := range c.State.Attempts() {
-		asked[c.State.Job(a.Job())] = true
-	}
-	jobs := make([]*state.Job, 0, len(asked))
-	for j := range asked {
-		jobs = append(jobs, j)
-	}
-	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(a.Order(), b.Order()) })
-	for _, j := range jobs {
+	for _, j := range c.working() {
 		for _, a := range j.Cancelling() {
 			list = append(list, cancelOf(a, "asked_before"))
 		}
@@ -229,4 +216,21 @@ func (c *Context) Pending() []Action {
 		}
 	}
 	return list
+}
+
+// working lists the jobs with an allocation or an attempt that is not over, in the order of their submission.
+func (c *Context) working() []*state.Job {
+	asked := map[*state.Job]bool{}
+	for a := range c.State.Allocations() {
+		asked[c.State.Job(a.Job())] = true
+	}
+	for a := range c.State.Attempts() {
+		asked[c.State.Job(a.Job())] = true
+	}
+	jobs := make([]*state.Job, 0, len(asked))
+	for j := range asked {
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b *state.Job) int { return cmp.Compare(a.Order(), b.Order()) })
+	return jobs
 }

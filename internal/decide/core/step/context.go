@@ -1,41 +1,47 @@
-// Package step is one step of the core as its parts share it: the event, the state, what came of it, and when the
-// next is due.
+// Package step holds what the parts of the core share during one step: the event, the state, the outcome, and when
+// the next step is due.
 package step
 
 import (
+	"cmp"
+
 	"scrimp/internal/decide/state"
 )
 
-// Context is what the parts of the core share.
+// Context holds the data that the parts of the core share.
 type Context struct {
 	State  *state.State
-	Event  *state.Event // of the step; nil between two
+	Event  *state.Event // event of the step; nil between steps
 	Out    *Outcome     // likewise
 	Faults Faults
 
 	event   state.Event
 	outcome Outcome
-	onWork  func(*state.Job) // told of the job that a step works on next; nil: nobody is
+	onWork  func(*state.Job) // called with the job that a step works on next; may be nil
 
-	Wakes   Wakes // when a job is to be reviewed
-	Hours   Wakes // when the next posting of a running job is due
-	Archive Wakes // when jobs that are over are archived
+	Wakes   Wakes // times of job reviews
+	Hours   Wakes // times of the next postings of running jobs
+	Archive Wakes // times at which ended jobs are archived
 }
 
-// OnWork has f called with each job that a step works on by itself, before it does: who drives the machine can then
-// say which job made a step fail.
+// OnWork sets a function that is called with each job before a step works on it, so that the driver of the machine
+// can tell which job made a step fail.
 func (c *Context) OnWork(f func(*state.Job)) { c.onWork = f }
 
-// Works tells whoever asked to know that the step works on j.
+// Works reports that the step works on j.
 func (c *Context) Works(j *state.Job) {
 	if c.onWork != nil && j != nil {
 		c.onWork(j)
 	}
 }
 
-// Concerns is the job that an event is about first; "": on none that is known by it. It may be called after a step
-// that has failed.
+// Concerns returns the job that an event is mainly about, or "". It may be called after a failed step.
 func Concerns(b state.Body) string {
+	return cmp.Or(namedJob(b), OfLaunch(launchIn(b)), OfLaunch(attemptIn(b)))
+}
+
+// namedJob is the job that a request of a user names, or "".
+func namedJob(b state.Body) string {
 	switch b := b.(type) {
 	case state.JobSubmitted:
 		return b.Job
@@ -49,38 +55,52 @@ func Concerns(b state.Body) string {
 		return b.Job
 	case state.JobUpdated:
 		return b.Job
+	}
+	return ""
+}
+
+// launchIn is the launch that an answer of a provider is about, or "".
+func launchIn(b state.Body) string {
+	switch b := b.(type) {
 	case state.LaunchDone:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchPending:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchRefused:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchExpired:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.LaunchCancelled:
-		return OfLaunch(b.Launch)
+		return b.Launch
 	case state.BillReceived:
-		return OfLaunch(b.Launch)
+		return b.Launch
+	}
+	return ""
+}
+
+// attemptIn is the attempt that a message of an agent is about, or "".
+func attemptIn(b state.Body) string {
+	switch b := b.(type) {
 	case state.AgentClaimed:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.AttemptStarted:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.Progressed:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.CheckpointSaved:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.CheckpointFailed:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.CheckpointRefused:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.NoticeGiven:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.UsageSeen:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.AttemptEnded:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	case state.AgentSilent:
-		return OfLaunch(b.Attempt)
+		return b.Attempt
 	}
 	return ""
 }

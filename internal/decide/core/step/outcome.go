@@ -8,30 +8,30 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Outcome is what one step led to. The shell writes its facts and postings with the
-// event in one transaction and then does the actions, in order.
+// Outcome is the result of one step. The shell writes its facts and postings with the event in one transaction, and
+// then carries out the actions in order.
 type Outcome struct {
 	Facts    []state.Fact
 	Actions  []Action
 	Postings []ledger.Posting
 	Wake     time.Time // when the next Tick is due; zero: none
-	// Sample: the event only teaches, and need not be kept for ever. Nothing: it need
-	// not be kept at all, and has no number.
+	// Sample is set if the event is only an observation, which need not be kept forever. Nothing is set if it need
+	// not be kept at all and has no sequence number.
 	Sample, Nothing bool
-	// Decided counts the decisions that were taken, those that changed nothing with them.
+	// Decided counts the decisions made, including those that changed nothing.
 	Decided int
-	// Moved counts the groups of a round that happened, Stale those that were dropped.
+	// Moved counts the groups of a round that were applied, Stale those that were dropped.
 	Moved, Stale int
 }
 
-// Begin takes the event of a new step.
+// Begin starts a step with its event.
 func (c *Context) Begin(e state.Event) {
 	c.event, c.outcome = e, Outcome{}
 	c.Event, c.Out = &c.event, &c.outcome
 	c.State.Begin(c.Event)
 }
 
-// End returns what the step led to.
+// End returns the outcome of the step and ends it.
 func (c *Context) End() Outcome {
 	out := c.outcome
 	c.event, c.outcome = state.Event{}, Outcome{}
@@ -39,7 +39,7 @@ func (c *Context) End() Outcome {
 	return out
 }
 
-// Fact records what was decided.
+// Fact records a decision and the action that it calls for.
 func (c *Context) Fact(f state.Fact) {
 	c.State.Apply(c.Event, f)
 	c.Out.Facts = append(c.Out.Facts, f)
@@ -48,13 +48,13 @@ func (c *Context) Fact(f state.Fact) {
 	}
 }
 
-// Now is the time of the newest event.
+// Now is the time of the last event.
 func (c *Context) Now() time.Time { return c.State.Now() }
 
 // Config is the configuration in force.
 func (c *Context) Config() *state.Config { return c.State.Config() }
 
-// Rules are the limits and required tags in force; none where nobody has set any.
+// Rules returns the limits and required tags in force; none if nobody has set any.
 func (c *Context) Rules() budget.Rules {
 	if r := c.State.Rules(); r != nil {
 		return *r

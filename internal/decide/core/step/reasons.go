@@ -1,29 +1,30 @@
 package step
 
-// LimitSpent is why a job is stopped that its submitter's limits stop, whatever is left of its own.
+// LimitSpent is the reason for stopping a job because a limit of its submitter is spent, whatever is left of the
+// job's own budget.
 const LimitSpent = "limit_spent"
 
-// Why a held job is cancelled.
+// Reasons for cancelling a held job.
 const (
 	Rejected        = "rejected"
-	ApprovalExpired = "approval_expired" // nobody has reviewed it in time
+	ApprovalExpired = "approval_expired" // nobody reviewed it in time
 )
 
-// Why a trial of a study is paused, or over.
+// Reasons for pausing or ending a trial.
 const (
-	PausedBySearch = "paused_by_search"  // it goes on when the searcher wants it
-	Pruned         = "pruned"            // the searcher never comes back to it
-	SearchOver     = "search_over"       // its search has ended, by whatever reason
-	TrainedInFull  = "trained_in_full"   // it has come to the end of its fidelity
+	PausedBySearch = "paused_by_search"  // resumes when the searcher wants it
+	Pruned         = "pruned"            // the searcher never resumes it
+	SearchOver     = "search_over"       // its search has ended, for whatever reason
+	TrainedInFull  = "trained_in_full"   // it has reached the end of its fidelity
 	ResumedFor     = "resumed_by_search" // the searcher wants it trained further
 )
 
-// Why a group gets no more members.
+// Reasons why a group gets no more members.
 const (
 	ClosedByUser     = "closed_by_user"
-	AllOver          = "all_over"          // all of its members are
-	BudgetSpent      = "budget_spent"      // nothing is left of its budget for another
-	TimeSpent        = "time_spent"        // its wall clock is over
+	AllOver          = "all_over"          // all of its members have ended
+	BudgetSpent      = "budget_spent"      // its budget leaves nothing for another member
+	TimeSpent        = "time_spent"        // its wall-clock limit is reached
 	SearchDone       = "search_done"       // the searcher wants nothing more
-	DependencyFailed = "dependency_failed" // what it was to come after did not succeed
+	DependencyFailed = "dependency_failed" // a dependency did not succeed
 )

@@ -6,32 +6,32 @@ import (
 	"scrimp/internal/decide/budget"
 )
 
-// Refusal is why something is not let in.
+// Refusal is the reason why something is not admitted.
 type Refusal struct {
 	Job   string
 	Why   RefusalReason
-	Limit *budget.Refusal // where Why is LimitReached
-	Err   error           // what is wrong, in words
+	Limit *budget.Refusal // set if Why is LimitReached
+	Err   error           // the reason in words
 }
 
-// RefusalReason is why, in a word.
+// RefusalReason is a machine-readable reason.
 type RefusalReason string
 
-// The reasons.
+// Reasons for a refusal.
 const (
 	TagMissing    RefusalReason = "tag"
-	LimitReached  RefusalReason = "limit"          // which one is in Limit
-	NeedsApproval RefusalReason = "approval"       // for so much, and it runs without
-	NoDependency  RefusalReason = "after"          // a job that it depends on does not exist, or did not succeed
-	NoGroup       RefusalReason = "no_hold"        // it is not there, not open, or another's
-	GroupFull     RefusalReason = "hold"           // it has no room for a part
-	NeverApproved RefusalReason = "never_approved" // nobody has ever let it run
+	LimitReached  RefusalReason = "limit"          // Limit names the limit
+	NeedsApproval RefusalReason = "approval"       // the amount needs an approval, and the job runs without one
+	NoDependency  RefusalReason = "after"          // a dependency does not exist or did not succeed
+	NoGroup       RefusalReason = "no_hold"        // the group does not exist, is not open, or is another's
+	GroupFull     RefusalReason = "hold"           // the group has no room for the member
+	NeverApproved RefusalReason = "never_approved" // nobody has approved the job
 )
 
-// Error says why, for whoever submits.
+// Error returns the reason for the submitter.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("job %s is not let in: %v", r.Job, r.Err)
+	return fmt.Sprintf("job %s is refused: %v", r.Job, r.Err)
 }
 
-// Unwrap is what is behind it.
+// Unwrap returns the underlying error.
 func (r *Refusal) Unwrap() error { return r.Err }

@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// What the parts keep of a job beside the state, each in a slot of its own.
+// Slots of the parts that keep data about a job outside the state.
 const (
 	ofTimes = iota
 	OfQueue
@@ -14,7 +14,7 @@ const (
 	OfPlacement
 )
 
-// Slot is what a part keeps of j, which is made where there is nothing yet.
+// Slot returns a part's data about j, and creates it if needed.
 func Slot[T any](j *state.Job, part int) *T {
 	p, ok := j.Slots[part].(*T)
 	if !ok {
@@ -24,13 +24,13 @@ func Slot[T any](j *state.Job, part int) *T {
 	return p
 }
 
-// hours are when a job wants to be looked at.
+// hours are the times at which a job is due.
 type hours struct {
-	Wake    time.Time // when it wants to be reviewed; zero: not by time
-	Posts   time.Time // when its next posting is due
-	Archive time.Time // when it is archived; zero: it is not over
-	Back    time.Time // when it was rehydrated; zero: it was not
+	Wake    time.Time // next review; zero: none scheduled
+	Posts   time.Time // next posting
+	Archive time.Time // when it is archived; zero: not scheduled
+	Back    time.Time // when it was rehydrated; zero: never
 }
 
-// TimesOf are those of j.
+// TimesOf returns the due times of j.
 func TimesOf(j *state.Job) *hours { return Slot[hours](j, ofTimes) }

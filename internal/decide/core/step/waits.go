@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Count is a number of things in words: "1 job", "2 jobs".
+// Count formats a number of things: "1 job", "2 jobs".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

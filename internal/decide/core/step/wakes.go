@@ -7,12 +7,11 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Wakes are the times at which jobs want to be looked at, as a heap with the earliest
-// first; an entry whose job has another time by now is passed over. It is no
-// heap.Interface: that would put each entry on the program's heap twice.
+// Wakes is a heap of due times, the earliest first. Entries whose job has another time by now are skipped. It does
+// not use heap.Interface, which would allocate each entry twice.
 type Wakes []Wake
 
-// Wake is when a job wants to be looked at.
+// Wake is a due time of a job.
 type Wake struct {
 	At  time.Time
 	Job *state.Job
@@ -39,7 +38,7 @@ func (w *Wakes) Push(x Wake) {
 	}
 }
 
-// Pop takes the earliest.
+// Pop removes and returns the earliest.
 func (w *Wakes) Pop() Wake {
 	list := *w
 	first, last := list[0], len(list)-1
@@ -61,10 +60,10 @@ func (w *Wakes) Pop() Wake {
 	}
 }
 
-// Tries is how many queued jobs one step tries, at most.
+// Tries is the largest number of queued jobs that one step tries.
 const Tries = 64
 
-// WakeAt asks for a review of j at t, or earlier where that was asked before.
+// WakeAt schedules a review of j at t, unless an earlier one is scheduled.
 func (c *Context) WakeAt(j *state.Job, t time.Time) {
 	if t.IsZero() {
 		return
@@ -78,11 +77,12 @@ func (c *Context) WakeAt(j *state.Job, t time.Time) {
 	}
 }
 
-// rehydratedFor is how much longer a job stays that was brought back: what it was brought back for is still to come.
+// rehydratedFor is how much longer a rehydrated job stays, because the event that it was brought back for is still
+// to come.
 const rehydratedFor = time.Second
 
-// ArchiveAt is when a job that is over is archived: some time after its end and that of its
-// last machine, a longer one where a bill may come. ok is false where it stays.
+// ArchiveAt is when an ended job is archived: some time after its end and that of its last machine, and longer if a
+// bill may still come. ok is false if the job stays.
 func (c *Context) ArchiveAt(j *state.Job) (t time.Time, ok bool) {
 	after := c.Config().ArchiveAfter
 	if after <= 0 || !j.State().Over() || j.Costs() {
@@ -98,7 +98,7 @@ func (c *Context) ArchiveAt(j *state.Job) (t time.Time, ok bool) {
 	return last.Add(after), true
 }
 
-// Closes schedules the archiving of a job that is over.
+// Closes schedules the archiving of an ended job.
 func (c *Context) Closes(j *state.Job) {
 	t, ok := c.ArchiveAt(j)
 	if p := TimesOf(j); !ok {
@@ -109,7 +109,7 @@ func (c *Context) Closes(j *state.Job) {
 	}
 }
 
-// OfLaunch is the job whose launch or attempt has that name; "": none can.
+// OfLaunch returns the job that a launch or attempt belongs to by its ID, or "".
 func OfLaunch(name string) string {
 	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
 		return name[:dot]
@@ -117,7 +117,7 @@ func OfLaunch(name string) string {
 	return ""
 }
 
-// Later is the later of two times.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

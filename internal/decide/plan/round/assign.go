@@ -1,10 +1,9 @@
 package round
 
-// assign gives each row that needs one seat a column, beside those that are given theirs, so that
-// the sum is worth the most: successive augmenting paths over the pools, whose seats are alike.
-// Rows come one at a time; each takes the best path to a seat that is free, or to a row that goes
-// without, so that what stands so far is always the best for the rows so far. With k pools it takes
-// about rows · (rows · k + k³) steps.
+// assign gives each row that needs one seat a column, besides the rows with a given column, so that the sum is
+// maximal. It uses successive augmenting paths over the pools, whose seats are interchangeable. Rows are added one
+// at a time. Each takes the best path to a free seat or to a row that loses its seat, so the assignment is always
+// optimal for the rows so far. With k pools it takes about rows · (rows · k + k³) steps.
 func (t *table) assign(caps, given []int) (at []int, sum worth) {
 	at = make([]int, len(t.rows))
 	taken := make([]int, t.none()+1)
@@ -41,45 +40,24 @@ func (t *table) assign(caps, given []int) (at []int, sum worth) {
 	return at, sum
 }
 
-// path is the best ways in which one more row can have a place.
+// path holds the best ways to place one more row.
 type path struct {
 	*table
 	at      []int
 	gain    []worth // by column where the path ends
 	reached []bool
-	from    []int // the row that goes there to make room; -1: the new one itself
+	from    []int // the row that moves there to make room; -1: the new row itself
 }
 
-// find finds them for row i, by Bellman and Ford: the rows stand in the best way that there is,
-// so that no circle of moves gains anything.
+// find computes them for row i with Bellman-Ford. The current assignment is optimal, so no cycle of moves has a
+// gain.
 func (p *path) find(i int, given []int) {
 	n := p.none() + 1
 	p.gain, p.reached, p.from = make([]worth, n), make([]bool, n), make([]int, n)
 	for c := range n {
 		p.gain[c], p.reached[c], p.from[c] = p.w[i][c], p.can[i][c], -1
 	}
-	type edge struct {
-		row  int // -1: none
-		gain worth
-	}
-	edges := make([]edge, n*n)
-	for e := range edges {
-		edges[e].row = -1
-	}
-	for r, c := range p.at {
-		if c < 0 || given[r] >= 0 || c == p.none() {
-			continue
-		}
-		for to := range n {
-			if to == c || !p.can[r][to] {
-				continue
-			}
-			gain := p.w[r][to].minus(p.w[r][c])
-			if e := &edges[c*n+to]; e.row < 0 || gain.compare(e.gain) > 0 {
-				*e = edge{r, gain}
-			}
-		}
-	}
+	edges := p.edges(given)
 	for again := true; again; {
 		again = false
 		for c := range p.none() {
@@ -98,4 +76,35 @@ func (p *path) find(i int, given []int) {
 			}
 		}
 	}
+}
+
+// edge is the best move of a row from one column to another.
+type edge struct {
+	row  int // -1: no row can make the move
+	gain worth
+}
+
+// edges finds the best move from each column to each other one: from column c to column to it is at c·n + to, with n
+// columns. Rows that are given their column stay.
+func (p *path) edges(given []int) []edge {
+	n := p.none() + 1
+	edges := make([]edge, n*n)
+	for e := range edges {
+		edges[e].row = -1
+	}
+	for r, c := range p.at {
+		if c < 0 || given[r] >= 0 || c == p.none() {
+			continue
+		}
+		for to := range n {
+			if to == c || !p.can[r][to] {
+				continue
+			}
+			gain := p.w[r][to].minus(p.w[r][c])
+			if e := &edges[c*n+to]; e.row < 0 || gain.compare(e.gain) > 0 {
+				*e = edge{r, gain}
+			}
+		}
+	}
+	return edges
 }

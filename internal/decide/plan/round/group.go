@@ -14,13 +14,13 @@ type step struct {
 	from, to int // columns
 }
 
-// group is steps that need each other: who comes to a seat, and who leaves it.
+// group is a set of steps that need each other: some take seats that others leave.
 type group struct {
 	moves []step
 	none  int // the column without a seat
 }
 
-// groups are what differs from how the rows stand now, the most urgent first.
+// groups returns the changes from the current placement, the most urgent first.
 func (t *table) groups(at []int) []group {
 	var steps []step
 	for i, b := range t.rows {
@@ -56,7 +56,8 @@ func (t *table) groups(at []int) []group {
 		list = append(list, *byGroup[g])
 	}
 	for n := range list {
-		slices.SortStableFunc(list[n].moves, func(a, b step) int { return cmp.Compare(b.to, a.to) }) // who leaves first
+		// leaving comes first
+		slices.SortStableFunc(list[n].moves, func(a, b step) int { return cmp.Compare(b.to, a.to) })
 	}
 	slices.SortStableFunc(list, func(a, b group) int {
 		x, y := a.first(), b.first()
@@ -65,10 +66,10 @@ func (t *table) groups(at []int) []group {
 	return list
 }
 
-// link joins those who come to pool c with those whose seats they need: beyond the free ones,
-// in the order of the rows.
+// link joins the steps that move into pool c with those whose seats they need beyond the free ones, in the order of
+// the rows.
 func (t *table) link(steps []step, c, free int, join func(a, b int)) {
-	var leaving []int // a step for each seat
+	var leaving []int // one step per seat
 	for n := range steps {
 		if steps[n].from == c {
 			for range steps[n].bid.Nodes {
@@ -91,7 +92,7 @@ func (t *table) link(steps []step, c, free int, join func(a, b int)) {
 	}
 }
 
-// first is the bid of those that come which comes first; of one that only leaves it is that.
+// first returns the most urgent bid that gets a seat, or, if none does, the bid that leaves.
 func (g *group) first() (best *Bid) {
 	for _, m := range g.moves {
 		b := m.bid
@@ -106,8 +107,8 @@ func (g *group) first() (best *Bid) {
 	return best
 }
 
-// balance is what a group saves an hour for a span, and what its restarts cost. ok is false where
-// somebody leaves a seat for another whose work nobody knows.
+// balance returns what the group saves per hour, for how long, and what its restarts cost. ok is false if a job
+// leaves its seat for another job whose remaining work is unknown.
 func (g *group) balance(s *Inputs) (saves money.Rate, span time.Duration, restarts money.Amount, ok bool) {
 	span, ok = 1<<62, true
 	for _, m := range g.moves {
@@ -132,13 +133,13 @@ func (g *group) balance(s *Inputs) (saves money.Rate, span time.Duration, restar
 	return saves, span, restarts, ok
 }
 
-// evicts reports whether somebody leaves a seat.
+// evicts reports whether a job leaves a seat.
 func (g *group) evicts() bool {
 	return slices.ContainsFunc(g.moves, func(s step) bool { return s.from != g.none })
 }
 
-// pays reports whether the group saves more, in the time that all of it still needs, than its
-// restarts cost. Who waits begins anyway.
+// pays reports whether the group saves more, while all of it still has work, than its restarts cost. A group of
+// waiting jobs always pays, because they would start anyway.
 func (g *group) pays(s *Inputs) bool {
 	if !slices.ContainsFunc(g.moves, func(m step) bool { return m.bid.On != "" }) {
 		return true
@@ -147,7 +148,7 @@ func (g *group) pays(s *Inputs) bool {
 	return ok && saves > 0 && saves.Until(span).Cmp(restarts) > 0
 }
 
-// hold keeps those where they are whose leaving does not pay, or who would come for nothing.
+// hold keeps jobs in place if their leaving does not pay, or if they would move for nothing.
 func (g *group) hold(held map[string]bool) {
 	evicts := g.evicts()
 	for _, m := range g.moves {
@@ -157,8 +158,8 @@ func (g *group) hold(held map[string]bool) {
 	}
 }
 
-// public is the group as it is proposed. Who is moved rests until the move has paid back, and for
-// a restart at the least.
+// public returns the group as it is proposed. A moved job rests until the move has paid back, and for one restart
+// at least.
 func (g *group) public(s *Inputs) Group {
 	saves, _, restarts, _ := g.balance(s)
 	pays := time.Duration(0)

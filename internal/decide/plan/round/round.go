@@ -1,7 +1,6 @@
-// Package round is the second decider: it assigns jobs to machines that are paid for, all of them
-// at once, and proposes groups of moves. It is a pure function of what stood when it began, and
-// knows nothing of what has happened since: whoever takes its groups holds them against the
-// newest state first.
+// Package round is the second decider: it assigns jobs to prepaid machines, all at once, and proposes groups of
+// moves. It is a pure function of the state when it began and knows nothing that has happened since, so whoever
+// applies its groups must first check them against the current state.
 package round
 
 import (
@@ -12,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Inputs is what a round decides about, as it was after the event Base.
+// Inputs is the input of a round, as of the event Base.
 type Inputs struct {
 	Base  uint64
 	Now   time.Time
@@ -20,15 +19,15 @@ type Inputs struct {
 	Bids  []Bid
 }
 
-// Pool is a reserved offer: seats that do alike.
+// Pool is a reserved offer with interchangeable seats.
 type Pool struct {
 	Offer market.OfferID
-	Free  int // seats that nobody has, asks for or is kept
+	Free  int // seats that no job has, requests or is promised
 	Until time.Time
-	Most  money.Rate // price of an hour, which a move must not pass
+	Most  money.Rate // price per hour that a move must not exceed
 }
 
-// Bid is what a job would give for a seat, and where it is now.
+// Bid is the price that a job would pay for a seat, and its present place.
 type Bid struct {
 	Job      string
 	Epoch    int // of its newest request for machines
@@ -36,65 +35,65 @@ type Bid struct {
 	Priority int
 	Deadline time.Time // zero: none
 	Order    uint64    // of its submission
-	// On is the offer of the machine that it runs on; "": it waits. Seated says that it is a pool.
+	// On is the offer of the machine that it runs on; empty: it waits. Seated is set if that offer is a pool.
 	On     market.OfferID
 	Seated bool
-	// Fixed says that it is not to be moved now: its program does not run, or its deadline leaves
-	// no room. A pinned job is not moved either, nor one that rests.
+	// Fixed is set if the job must not move now because its program does not run or its deadline leaves no room.
+	// Pinned and resting jobs do not move either.
 	Fixed  bool
 	Pinned bool
 	Rests  time.Time
-	// Elsewhere is what an hour costs it, for each node, where it has no seat; 0 where it would wait.
+	// Elsewhere is the hourly price per node without a seat; 0 if the job would wait.
 	Elsewhere money.Rate
-	Restart   time.Duration // what a move takes
-	Left      time.Duration // of its work
-	Known     bool          // whether anybody can say that
-	Wants     []Want        // the pools that would do for it, its own with them
+	Restart   time.Duration // time of a move
+	Left      time.Duration // remaining work
+	Known     bool          // whether Left is known
+	Wants     []Want        // suitable pools, including its own
 }
 
-// Want is a pool that does for a job, and what the work of an hour there costs elsewhere.
+// Want is a suitable pool, and the price elsewhere of the work that an hour there does.
 type Want struct {
 	Offer market.OfferID
-	Rate  money.Rate // for each node
+	Rate  money.Rate // per node
 }
 
-// Move is a job's change of place in a group. What it was when the round began is its
-// precondition: the epoch, and the offer whose machine the job had.
+// Move is a job's change of place in a group. Its preconditions are the state when the round began: the epoch, and
+// the offer of the machine that the job had.
 type Move struct {
 	Job   string         `json:"job"`
 	Epoch int            `json:"epoch"`
 	Nodes int            `json:"nodes"`
-	From  market.OfferID `json:"from,omitempty"` // "": it waits
-	To    market.OfferID `json:"to,omitempty"`   // "": it leaves its seat, for what it finds
-	Most  money.Rate     `json:"most,omitempty"` // price of To, which must not have risen
-	// Rests is for how long no round moves it again, from the move on.
+	From  market.OfferID `json:"from,omitempty"` // empty: it waits
+	To    market.OfferID `json:"to,omitempty"`   // empty: it leaves its seat for whatever it finds
+	Most  money.Rate     `json:"most,omitempty"` // maximum price of To
+	// Rests is how long after the move no round moves the job again.
 	Rests time.Duration `json:"rests_ns,omitempty"`
 }
 
-// Group is moves that happen together or not at all: who leaves stands before who comes.
+// Group is a set of moves that happen together or not at all. Jobs that leave come before jobs that arrive.
 type Group struct {
 	Moves []Move `json:"moves"`
 }
 
-// Proposal is what a round found. Again is when time alone could change it; zero: never.
+// Proposal is the result of a round. Again is when the passing of time alone could change it; zero: never.
 type Proposal struct {
 	Base   uint64
 	Groups []Group
 	Again  time.Time
 }
 
-// mostMoves is how many moves a round proposes, so that the step that takes them stays short.
-// The others follow in the next.
+// mostMoves bounds the moves of a proposal, so that the step that applies them stays short. The others follow in
+// the next round.
 const mostMoves = 10
 
-// mostTries is how often the assignment is made again because some of it does not pay. Then the
-// rest of it is proposed.
+// mostTries bounds how often the assignment is repeated because some of its groups do not pay. After that the
+// groups that pay are proposed.
 const mostTries = 16
 
-// Plan is the round: the assignment that is worth the most, as groups of moves.
+// Plan returns the most valuable assignment as groups of moves.
 func Plan(s Inputs) Proposal {
 	p := Proposal{Base: s.Base}
-	held := map[string]bool{} // jobs that are not moved, because that does not pay
+	held := map[string]bool{} // jobs kept in place because moving them does not pay
 	var groups []group
 	for range mostTries {
 		t := newTable(&s, held)
@@ -127,8 +126,8 @@ func Plan(s Inputs) Proposal {
 	return p
 }
 
-// Took is how long a round of so many bids and seats takes in simulation: 100 ms, and 1 ms for
-// each pair. It is longer than a processor needs, so that simulated runs meet what is stale.
+// Took returns the simulated duration of a round with these bids and seats: 100 ms, and 1 ms per pair. It is longer
+// than the real computation, so that simulated runs encounter stale proposals.
 //
 // Example: 20 bids for 4 seats take 180 ms.
 func Took(s *Inputs) time.Duration {
@@ -147,10 +146,10 @@ func Took(s *Inputs) time.Duration {
 // fixed reports whether a round leaves the job where it is.
 func (b *Bid) fixed(now time.Time) bool { return b.Fixed || b.Pinned || b.rests(now) }
 
-// rests reports whether an earlier move has not paid back yet. Who waits may begin all the same.
+// rests reports whether an earlier move has not paid back yet. A waiting job may start all the same.
 func (b *Bid) rests(now time.Time) bool { return b.On != "" && b.Rests.After(now) }
 
-// span is for how long a seat of the pool would serve the job; ok is false where nobody can say.
+// span returns how long a seat of the pool would serve the job. ok is false if the remaining work is unknown.
 func (b *Bid) span(until, now time.Time) (d time.Duration, ok bool) {
 	d = until.Sub(now)
 	if b.Known {
@@ -159,8 +158,7 @@ func (b *Bid) span(until, now time.Time) (d time.Duration, ok bool) {
 	return max(0, d), b.Known
 }
 
-// restart is what a move costs the job, spread over the hours of the seat: its restart at that
-// price, over the span.
+// restart is the hourly cost of a move: the cost of a restart at the given rate, spread over the time in the seat.
 func (b *Bid) restart(rate money.Rate, until, now time.Time) money.Rate {
 	span, ok := b.span(until, now)
 	switch {
@@ -172,7 +170,7 @@ func (b *Bid) restart(rate money.Rate, until, now time.Time) money.Rate {
 	return money.Rate(quantity.Int(float64(rate) * (float64(b.Restart) / float64(span))))
 }
 
-// ask is that of the pool; ok is false where the job does not ask for it.
+// ask returns the job's claim on the pool. ok is false if the job does not want it.
 func (b *Bid) ask(pool market.OfferID) (rate money.Rate, ok bool) {
 	for _, a := range b.Wants {
 		if a.Offer == pool {

@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// drawn is few jobs and pools, so that all assignments can be tried.
+// drawn has few jobs and pools, so that all assignments can be tried.
 func drawn(rng *rand.Rand, classes, gangs int) Inputs {
 	s := Inputs{Now: now, Base: 7}
 	for n := range 1 + rng.IntN(3) {
@@ -51,7 +51,7 @@ func drawn(rng *rand.Rand, classes, gangs int) Inputs {
 	return s
 }
 
-// brute is the best sum of all assignments of the table, by trying each.
+// brute returns the best sum of all assignments of the table by trying each.
 func brute(t *table) (most worth) {
 	first := true
 	caps := slices.Clone(t.caps)
@@ -87,8 +87,7 @@ func (t *table) sum(at []int) (sum worth) {
 	return sum
 }
 
-// greedy gives the seats that are free to the greatest worth first, one after the other, as long
-// as something is gained.
+// greedy assigns free seats by decreasing worth, as long as each gains something.
 func greedy(t *table) worth {
 	at, caps := make([]int, len(t.rows)), slices.Clone(t.caps)
 	for i, b := range t.rows {
@@ -117,9 +116,9 @@ func greedy(t *table) worth {
 	}
 }
 
-// The assignment of jobs that need one seat each is worth as much as the best of all that there
-// are, and never less than what is found by giving seats away one after the other.
-func TestAnAssignmentIsWorthTheMost(t *testing.T) {
+// The assignment of jobs that need one seat each is as good as the best of all assignments, and never worse than a
+// greedy one.
+func TestSolve_SingleSeatsAreOptimal(t *testing.T) {
 	better := 0
 	for seed := range uint64(5000) {
 		s := drawn(rand.New(rand.NewPCG(seed, 1)), priorities, 0)
@@ -140,9 +139,9 @@ func TestAnAssignmentIsWorthTheMost(t *testing.T) {
 	}
 }
 
-// Jobs that need several seats of one pool get all of them or none, no more than there are, and
-// the whole is worth no less than without them.
-func TestAGangHasAllItsSeatsOrNone(t *testing.T) {
+// Jobs that need several seats of one pool get all of them or none and never exceed the pool, and the total is
+// worth no less than without them.
+func TestSolve_GangGetsAllSeatsOrNone(t *testing.T) {
 	placed := 0
 	for seed := range uint64(3000) {
 		s := drawn(rand.New(rand.NewPCG(seed, 2)), 1, 3)
@@ -179,10 +178,9 @@ func TestAGangHasAllItsSeatsOrNone(t *testing.T) {
 	}
 }
 
-// A round moves nobody who is fixed, pinned or rests; it gives away no seat twice; whoever leaves
-// a seat for another job leaves it to one of no lesser priority, and the group saves more than its
-// restarts cost.
-func TestARoundKeepsItsRules(t *testing.T) {
+// A round does not move fixed, pinned or resting jobs and assigns no seat twice. A job leaves its seat only for one
+// of no lower priority, and the group saves more than its restarts cost.
+func TestPlan_KeepsItsRules(t *testing.T) {
 	evicted, moved, began := 0, 0, 0
 	for seed := range uint64(5000) {
 		s := drawn(rand.New(rand.NewPCG(seed, 3)), priorities, int(seed%3))
@@ -242,7 +240,7 @@ func bidOf(s *Inputs, job string) *Bid {
 	return &s.Bids[slices.IndexFunc(s.Bids, func(b Bid) bool { return b.Job == job })]
 }
 
-// bid is a job that runs or waits and asks for pool a.
+// bid is a job that runs or waits and wants pool a.
 func bid(job string, rate money.Rate, on market.OfferID) Bid {
 	return Bid{Job: job, Nodes: 1, Priority: 1, On: on, Seated: on == "a", Elsewhere: rate * 1e12, Known: true, Left: 4 * time.Hour,
 		Restart: time.Minute, Wants: []Want{{"a", rate * 1e12}}}
@@ -252,8 +250,8 @@ func pool(free int) []Pool {
 	return []Pool{{Offer: "a", Free: free, Until: now.Add(24 * time.Hour), Most: 2}}
 }
 
-// Who would pay more elsewhere gets the seat, also where another has it; both moves are one group.
-func TestASwapIsOneGroup(t *testing.T) {
+// The job that would pay more elsewhere gets the seat, even from another job; both moves are one group.
+func TestPlan_SwapIsOneGroup(t *testing.T) {
 	p := Plan(Inputs{Now: now, Pools: pool(0), Bids: []Bid{bid("patient", 1, "a"), bid("urgent", 3, "od")}})
 	if len(p.Groups) != 1 || len(p.Groups[0].Moves) != 2 {
 		t.Fatalf("%+v", p)
@@ -262,14 +260,14 @@ func TestASwapIsOneGroup(t *testing.T) {
 	if leaves.Job != "patient" || leaves.To != "" || comes.Job != "urgent" || comes.To != "a" || comes.Most != 2 {
 		t.Errorf("%+v", p)
 	}
-	// A minute at 1 and one at 3 are paid back at 2 an hour after two minutes.
+	// A minute at 1 and one at 3 are paid back at 2 per hour after two minutes.
 	if comes.Rests.Round(time.Second) != 2*time.Minute || leaves.Rests != comes.Rests {
 		t.Errorf("they rest for %v and %v", leaves.Rests, comes.Rests)
 	}
 }
 
-// A swap that does not pay is not proposed: the other would have to stay for longer than it needs.
-func TestASwapThatDoesNotPayIsNone(t *testing.T) {
+// A swap that does not pay is not proposed: the other job would have to stay for longer than it needs.
+func TestPlan_OmitsSwapThatDoesNotPay(t *testing.T) {
 	short := bid("urgent", 3, "od")
 	short.Left = 90 * time.Second
 	if p := Plan(Inputs{Now: now, Pools: pool(0), Bids: []Bid{bid("patient", 1, "a"), short}}); len(p.Groups) > 0 {
@@ -280,7 +278,7 @@ func TestASwapThatDoesNotPayIsNone(t *testing.T) {
 	if p := Plan(Inputs{Now: now, Pools: pool(0), Bids: []Bid{bid("patient", 1, "a"), unknown}}); len(p.Groups) > 0 {
 		t.Errorf("nobody knows what it needs: %+v", p)
 	}
-	critical := bid("urgent", 1, "od") // of the higher priority, and no dearer elsewhere
+	critical := bid("urgent", 1, "od") // higher priority, and no dearer elsewhere
 	critical.Priority = 2
 	if p := Plan(Inputs{Now: now, Pools: pool(0), Bids: []Bid{bid("patient", 1, "a"), critical}}); len(p.Groups) > 0 {
 		t.Errorf("nothing is saved: %+v", p)
@@ -288,7 +286,7 @@ func TestASwapThatDoesNotPayIsNone(t *testing.T) {
 }
 
 // Free seats go by priority, then claim, then deadline, then order.
-func TestTheOrderOfBids(t *testing.T) {
+func TestPlan_OrdersBids(t *testing.T) {
 	late, soon := bid("late", 2, ""), bid("soon", 2, "")
 	late.Order, soon.Order, soon.Deadline = 1, 2, now.Add(time.Hour)
 	dear, low := bid("dear", 3, "od"), bid("low", 9, "od")
@@ -310,9 +308,9 @@ func TestTheOrderOfBids(t *testing.T) {
 	}
 }
 
-// A round of many moves proposes what one step can take, and asks for the next at once; one that
-// leaves out who rests says when that is over.
-func TestARoundSaysWhenTheNextIsDue(t *testing.T) {
+// A round with many moves proposes what one step can take, and requests the next round at once. A round that skips
+// resting jobs says when their rest ends.
+func TestPlan_AgainIsWhenNextRoundIsDue(t *testing.T) {
 	var bids []Bid
 	for n := range 30 {
 		bids = append(bids, bid(fmt.Sprint(n), 1, ""))
@@ -328,7 +326,7 @@ func TestARoundSaysWhenTheNextIsDue(t *testing.T) {
 	}
 }
 
-func TestWhatARoundTakesInSimulation(t *testing.T) {
+func TestTook_CountsBidsAndSeats(t *testing.T) {
 	s := Inputs{Pools: pool(4)}
 	for range 20 {
 		s.Bids = append(s.Bids, bid("j", 1, ""))
@@ -338,7 +336,7 @@ func TestWhatARoundTakesInSimulation(t *testing.T) {
 	}
 }
 
-// BenchmarkRound is the largest that a server asks for: 192 jobs, 32 pools.
+// BenchmarkRound is the largest round that a server requests: 192 jobs, 32 pools.
 func BenchmarkRound(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := Inputs{Now: now}

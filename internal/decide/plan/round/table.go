@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// worth is what an assignment is worth, the first component that differs first: for each
-// priority from the highest the dollars an hour that are saved and how many seats are in use, then
-// how few leave a seat, then how early those come whose deadline is near or who came first. What a
-// seat saves is the claim alone, so that those without one come in the order of their claims;
-// whether a group pays for its restarts is asked when it is complete.
+// worth is the value of an assignment, compared by the first component that differs. For each priority from the
+// highest it has the dollars per hour saved and the number of seats in use; then how few jobs leave a seat; then
+// how early jobs with a near deadline, or that came first, get one. The saving of a seat is the claim alone, so
+// jobs without a seat come in the order of their claims. Whether a group pays for its restarts is checked once it
+// is complete.
 type worth [2*priorities + 2]int64
 
 // priorities are 2 critical, 1 normal, 0 low.
 const priorities = 3
 
-// mostRate keeps sums of rates in range: 10,000 an hour.
+// mostRate keeps sums of rates in range: 10,000 per hour.
 const mostRate = 1e16
 
 func (w worth) plus(o worth) worth {
@@ -41,18 +41,18 @@ func (w worth) compare(o worth) int {
 	return 0
 }
 
-// table is the bids that may be assigned and what each is worth where. The last column is none:
-// the job waits, or runs where it rents.
+// table has the bids that may be assigned and their worth in each column. The last column means no seat: the job
+// waits, or runs on a rented machine.
 type table struct {
 	*Inputs
 	rows []*Bid
-	col  map[*Bid]int // where each is now
+	col  map[*Bid]int // current column of each bid
 	caps []int        // seats of each pool that the rows may have
 	w    [][]worth
 	can  [][]bool
 }
 
-// newTable leaves out who is not moved; who has a seat that way keeps it.
+// newTable omits jobs that do not move; such a job keeps its seat.
 func newTable(s *Inputs, held map[string]bool) *table {
 	t := &table{Inputs: s, caps: make([]int, len(s.Pools)), col: map[*Bid]int{}}
 	for i := range s.Pools {
@@ -98,10 +98,10 @@ func boolean(b bool) int {
 	return 0
 }
 
-// none is the column of those that have no seat.
+// none is the column of jobs without a seat.
 func (t *table) none() int { return len(t.Pools) }
 
-// weigh says what row i is worth in each column.
+// weigh computes what row i is worth in each column.
 func (t *table) weigh(i int) {
 	b := t.rows[i]
 	t.w[i], t.can[i] = make([]worth, len(t.Pools)+1), make([]bool, len(t.Pools)+1)
@@ -122,7 +122,7 @@ func (t *table) weigh(i int) {
 		saves := min(rate, mostRate)
 		restart := b.restart(saves, p.Until, t.Now)
 		if b.On != "" && !stays && saves <= restart {
-			continue // it would hardly have begun there
+			continue // it would hardly have started there
 		}
 		w := &t.w[i][c]
 		if b.Seated && !stays {
@@ -134,9 +134,9 @@ func (t *table) weigh(i int) {
 	}
 }
 
-// solve assigns each row a column so that the sum is worth the most. Rows that need one seat are
-// assigned exactly. Those that need several come one after the other, the most valuable seats
-// first, each where the whole is worth more with it than without.
+// solve assigns each row a column so that the sum is maximal. Rows that need one seat are assigned optimally. Rows
+// that need several are added one after the other, the most valuable seats first, each wherever the total is worth
+// more with it than without.
 func (t *table) solve() []int {
 	var gangs []int
 	given := make([]int, len(t.rows))
@@ -164,7 +164,7 @@ func (t *table) solve() []int {
 	return at
 }
 
-// left is what is left of the pools by those whose column is given.
+// left returns the seats that the given columns leave in each pool.
 func (t *table) left(given []int) []int {
 	caps := slices.Clone(t.caps)
 	for i, c := range given {
@@ -175,7 +175,7 @@ func (t *table) left(given []int) []int {
 	return caps
 }
 
-// best is what a seat of row i is worth where it is worth the most.
+// best returns the highest worth per seat of row i in any column.
 func (t *table) best(i int) (most worth) {
 	for c := range t.Pools {
 		w := t.w[i][c]

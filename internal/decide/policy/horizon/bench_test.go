@@ -49,7 +49,7 @@ func runs(t testing.TB) []tick.Run {
 	return all
 }
 
-// play runs all under solvers of the prior and prints the parts.
+// play runs all traces under solvers of the prior and prints the parts.
 func play(runs []tick.Run, prior horizon.Prior) (all tick.Score, parts map[[2]time.Duration]*tick.Score) {
 	solvers := map[[2]time.Duration]*horizon.Solver{}
 	parts = map[[2]time.Duration]*tick.Score{}
@@ -66,7 +66,7 @@ func play(runs []tick.Run, prior horizon.Prior) (all tick.Score, parts map[[2]ti
 	return all, parts
 }
 
-func TestThePublicBenchmarkCostsLessThanThePublishedPolicies(t *testing.T) {
+func TestBenchmark_CostsLessThanPublishedPolicies(t *testing.T) {
 	lane.Nightly(t, "it plays the 960 runs of the public benchmark")
 	all, parts := play(runs(t), horizon.Public)
 	for k, s := range parts {
@@ -100,9 +100,9 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestLooksOfAnotherLengthAreAsGood plays some of the runs with every tick cut in
-// two, and with half of the ticks.
-func TestLooksOfAnotherLengthAreAsGood(t *testing.T) {
+// TestLooks_OfAnotherLengthDoAsWell plays some of the runs with every tick split in two, and with half of the
+// ticks.
+func TestLooks_OfAnotherLengthDoAsWell(t *testing.T) {
 	lane.Nightly(t, "it plays an eighth of the public benchmark at three resolutions")
 	var some [3][]tick.Run
 	for i, r := range runs(t) {

@@ -5,38 +5,37 @@ import (
 	"time"
 )
 
-// State is what a decision looks at.
+// State is the input of a decision.
 type State struct {
 	Until  time.Duration // to the deadline
-	Left   time.Duration // useful work left, above zero
+	Left   time.Duration // remaining useful work, positive
 	Held   Held
-	Owed   time.Duration // overhead that the held machine has still to serve
+	Owed   time.Duration // overhead that the held machine still has to serve
 	Market Market        // spot
 }
 
-// Verdict is a choice with the dollars that are expected to be paid from now on,
-// for each of the choices; one that cannot be made costs infinitely much.
+// Verdict is a choice with the expected cost in dollars of each choice. An impossible choice costs infinitely much.
 type Verdict struct {
 	Choice Held
 	USD    [3]float64 // by Held
-	Lasts  float64    // chance that the market stays as it is until the next decision
-	Hour   float64    // chance that it does so for an hour
+	Lasts  float64    // probability that the market stays as it is until the next decision
+	Hour   float64    // probability that it does so for an hour
 }
 
-// Tables are made for offsets half a logarithm apart; between them the dollars lie straight.
+// Tables exist for offsets half a logarithm apart. Between them the dollars are interpolated linearly.
 const (
 	offsets = 7
 	apart   = 0.5
 )
 
-// Solver keeps the tables of one problem, made when they are first needed.
+// Solver holds the tables of one problem and builds them when they are first needed.
 type Solver struct {
 	p      Problem
 	prior  Prior
 	g      *shape
 	tables [offsets][offsets]*Table
-	Made   int // tables solved so far
-	bytes  int // that they take
+	Made   int // number of tables solved
+	bytes  int // their memory
 }
 
 // New returns a solver without tables.
@@ -44,7 +43,7 @@ func New(p Problem, prior Prior) *Solver {
 	return &Solver{p: p, prior: prior, g: newShape(p)}
 }
 
-// between returns the table below an offset and the part of the way to the next.
+// between returns the index of the table below an offset and the fraction of the way to the next.
 func between(offset float64) (int, float64) {
 	x := offset/apart + (offsets-1)/2
 	x = min(max(x, 0), offsets-1)
@@ -61,13 +60,13 @@ func (v *Solver) table(i, j int) *Table {
 	return v.tables[i][j]
 }
 
-// solveAt makes the table of those offsets, by their numbers.
+// solveAt builds the table for two offsets, given by index.
 func solveAt(g *shape, p Problem, prior Prior, i, j int) *Table {
 	const middle = (offsets - 1) / 2
 	return solve(g, p.Grid, prior, apart*float64(i-middle), apart*float64(j-middle))
 }
 
-// bytes is what the table takes.
+// bytes is the memory of the table.
 func (t *Table) bytes() int {
 	n := 0
 	for _, level := range t.value {
@@ -76,7 +75,7 @@ func (t *Table) bytes() int {
 	return n
 }
 
-// Decide returns the cheapest choice. Of equal ones it takes what is held.
+// Decide returns the cheapest choice. Among equal ones it prefers what is held.
 func (v *Solver) Decide(s State) Verdict {
 	up, gap := v.prior.Offsets(s.Market.Odds)
 	var ends float64
@@ -112,8 +111,8 @@ func (v *Solver) Decide(s State) Verdict {
 	return out
 }
 
-// weigh asks from the whole steps to the deadline below and above, and lies
-// between; where the guard holds with the lower number, that counts alone.
+// weigh interpolates between the whole numbers of steps to the deadline below and above. If the guard applies at
+// the lower number, only that one counts.
 func (v *Solver) weigh(t *Table, s State, ends float64) [3]float64 {
 	part := s.Until % v.p.Grid
 	s.Until -= part
@@ -132,7 +131,7 @@ func (v *Solver) weigh(t *Table, s State, ends float64) [3]float64 {
 	return low
 }
 
-// ask is one step of the decision process from the exact state.
+// ask computes one step of the decision process from the exact state.
 func (v *Solver) ask(t *Table, s State, ends float64) [3]float64 {
 	g := v.g
 	unit := float64(v.p.Grid)

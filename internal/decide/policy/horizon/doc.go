@@ -1,14 +1,12 @@
 // Package horizon decides between waiting, spot and on-demand for a job with a
 // deadline.
 //
-// It is a decision process of finite horizon. Its state is the time and the slack
-// left, whether spot can be had and for how long that has been so, and the machine
-// held with the overhead that it still owes. A Table holds the dollars that the
-// best choices cost from each state on, where a market's hazards are known; a
-// Watch learns what is particular about a market from its periods; the Solver
-// weighs the tables around what the Watch finds. What all markets have in common
-// is the Prior.
+// The method is a decision process with a finite horizon. Its state is the time and the slack left, whether spot is
+// available and since when, and the held machine with its remaining overhead. A Table holds the expected dollars of
+// the best choices from each state, for known hazards of the market. A Watch learns the specifics of a market from
+// its periods, and the Solver interpolates between tables around what the Watch finds. The Prior is what all
+// markets have in common.
 //
-// The guard of package policy stands above every verdict. The tables know of it,
-// so that they do not count on what it would forbid.
+// The guard of package policy overrides every verdict. The tables account for it, so they do not count on choices
+// that it would forbid.
 package horizon

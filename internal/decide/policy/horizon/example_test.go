@@ -7,8 +7,7 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 )
 
-// A caller keeps one Watch for each spot offer, which sees every look at the
-// market, and one Shelf for all jobs.
+// A caller keeps one Watch per spot offer, updated at every look at the market, and one Shelf for all jobs.
 func Example() {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var watch horizon.Watch

@@ -16,19 +16,19 @@ var (
 	allZones = flag.Bool("zones", false, "leave out every zone in its turn, not the first only")
 )
 
-// A row is one tick of one run: whether the period ended in the next.
+// A row is one tick of one run, and whether the period ended in the next tick.
 type row struct {
 	zone  string
 	ended float64
 	knot  int     // the knot below the age
-	part  float64 // of the way to the next
+	part  float64 // fraction of the way to the next knot
 	x     [3]float64
 }
 
 const step = 10 * time.Minute
 
-// rows are those of all windows, by kind: 0 with spot, 1 without. The features are
-// taken from the package, by a prior in which one of the factors is 1.
+// rows returns the rows of all windows by kind: 0 with spot, 1 without. Its features come from the package, through
+// a prior with one factor set to 1.
 func rows(list []tick.Run, middle [2]float64) (out [2][]row) {
 	var one [3]horizon.Prior
 	for i := range one {
@@ -70,10 +70,9 @@ func rows(list []tick.Run, middle [2]float64) (out [2][]row) {
 	return out
 }
 
-// fit finds the shape of one kind by Newton's method: the end of a period within
-// a step has the chance 1 - exp(-exp(eta) · step). The logarithms at the knots are
-// held near a straight line by a ridge of 10 and the factors near 0 by one of 0.5.
-// The windows of a zone overlap four times, so a row counts a quarter.
+// fit finds the shape of one kind by Newton's method. A period ends within a step with probability 1 -
+// exp(-exp(eta) · step). A ridge of 10 keeps the logarithms at the knots near a straight line, and one of 0.5 keeps
+// the factors near 0. The windows of a zone overlap four times, so a row counts a quarter.
 func fit(list []row, skip string, middle float64) horizon.Shape {
 	const p = horizon.Knots + 2 + 3
 	var b [p]float64
@@ -111,7 +110,7 @@ func fit(list []row, skip string, middle float64) horizon.Shape {
 			}
 			load := math.Exp(eta)
 			chance := -math.Expm1(-load)
-			slope := load * (1 - chance) // of the chance by eta
+			slope := load * (1 - chance) // derivative of the probability by eta
 			score := (o.ended - chance) * slope / (chance * (1 - chance))
 			curve := slope * slope / (chance * (1 - chance))
 			for i := range x {
@@ -169,7 +168,7 @@ func without(o [2][]row, zone string) horizon.Prior {
 	return horizon.Prior{Up: fit(o[0], zone, middles[0]), Gap: fit(o[1], zone, middles[1])}
 }
 
-func TestLeavingTheTestedZoneOutOfTheFitCostsLittle(t *testing.T) {
+func TestFit_LeavingOutTheTestedZoneCostsLittle(t *testing.T) {
 	lane.Nightly(t, "it fits the policy's prior to the public benchmark anew")
 	list := runs(t)
 	o := rows(list, middles)
@@ -184,7 +183,7 @@ func TestLeavingTheTestedZoneOutOfTheFitCostsLittle(t *testing.T) {
 		}
 		byZone[r.Zone] = append(byZone[r.Zone], r)
 	}
-	// What the eight come to: TestLeavingTheTestedZoneOut -zones, 2026-11-21.
+	// Sum over the eight zones: TestFit_LeavingOutTheTestedZoneCostsLittle -zones, 2026-11-21.
 	most := 99.35
 	if !*allZones {
 		zones, most = []string{"us-west-2b_v100_1"}, 98.4

@@ -19,7 +19,7 @@ func small(over time.Duration) horizon.Problem {
 	return horizon.Problem{Deadline: 24 * time.Hour, Overhead: over, Grid: 10 * time.Minute, Spot: 1, OnDemand: 3, Whole: true}
 }
 
-// anyState is some state of a run, from chance.
+// anyState draws a state of a run.
 func anyState(r *rand.Rand, p horizon.Problem) horizon.State {
 	until := time.Duration(1+r.IntN(int(p.Deadline/p.Grid))) * p.Grid
 	s := horizon.State{
@@ -39,7 +39,7 @@ func anyState(r *rand.Rand, p horizon.Problem) horizon.State {
 	return s
 }
 
-func TestTheTablesNeverCountOnWhatTheGuardForbids(t *testing.T) {
+func TestTables_NeverUseWhatTheGuardForbids(t *testing.T) {
 	for _, over := range []time.Duration{0, 3 * time.Minute, 12 * time.Minute} {
 		p := small(over)
 		solver, r := horizon.New(p, horizon.Public), rand.New(rand.NewPCG(1, uint64(over)))
@@ -62,7 +62,7 @@ func TestTheTablesNeverCountOnWhatTheGuardForbids(t *testing.T) {
 	}
 }
 
-func TestTheChoiceIsTheCheapestOfTheDollarsShown(t *testing.T) {
+func TestChoice_IsTheCheapestShown(t *testing.T) {
 	p := small(12 * time.Minute)
 	solver, r := horizon.New(p, horizon.Public), rand.New(rand.NewPCG(2, 0))
 	seen := map[horizon.Held]int{}
@@ -84,7 +84,7 @@ func TestTheChoiceIsTheCheapestOfTheDollarsShown(t *testing.T) {
 	}
 }
 
-func TestMoreTimeIsNeverExpectedToCostMore(t *testing.T) {
+func TestSlack_NeverRaisesTheExpectedCost(t *testing.T) {
 	p := small(12 * time.Minute)
 	solver, r := horizon.New(p, horizon.Public), rand.New(rand.NewPCG(3, 0))
 	better := 0
@@ -96,8 +96,7 @@ func TestMoreTimeIsNeverExpectedToCostMore(t *testing.T) {
 		got := solver.Decide(s)
 		s.Until += p.Grid
 		more := solver.Decide(s)
-		// 2 %: between the points of the grids the dollars lie straight, which shows
-		// where little work is left.
+		// 2 % tolerance: dollars are linear between grid points, which shows when little work is left.
 		if more.USD[more.Choice] > got.USD[got.Choice]*1.02 {
 			t.Fatalf("%+v: $%v, with a step less $%v", s, more.USD[more.Choice], got.USD[got.Choice])
 		}
@@ -112,7 +111,7 @@ func TestMoreTimeIsNeverExpectedToCostMore(t *testing.T) {
 
 var markets = flag.Int("markets", lane.Pick(200, 10_000), "how many generated markets the properties of the mean are held on")
 
-// mean plays so many generated markets and returns the mean dollars.
+// mean plays n generated markets and returns the mean dollars.
 func mean(t *testing.T, runs int, job tick.Job) float64 {
 	t.Helper()
 	solver := horizon.New(horizon.Problem{Deadline: job.Deadline, Overhead: job.Overhead, Grid: job.Gap, Spot: job.Spot.Float(), OnDemand: job.OnDemand.Float(), Whole: true}, horizon.Public)
@@ -127,7 +126,7 @@ func mean(t *testing.T, runs int, job tick.Job) float64 {
 	return all.Mean()
 }
 
-func TestMoreSlackNeverCostsMoreInTheMean(t *testing.T) {
+func TestSlack_NeverCostsMoreInTheMean(t *testing.T) {
 	last := math.Inf(1)
 	for _, hours := range []int{10, 11, 13, 18} {
 		job := tick.Job{Work: 9 * time.Hour, Deadline: time.Duration(hours) * time.Hour, Overhead: 12 * time.Minute, Gap: 10 * time.Minute, Spot: perHour(1), OnDemand: perHour(3)}
@@ -140,7 +139,7 @@ func TestMoreSlackNeverCostsMoreInTheMean(t *testing.T) {
 	}
 }
 
-func TestCheaperSpotNeverCostsMoreInTheMeanAndNeverMoreThanOnDemand(t *testing.T) {
+func TestSpot_CheaperNeverCostsMoreInTheMean(t *testing.T) {
 	last := 0.0
 	for _, usd := range []float64{0.5, 1.5, 2.8} {
 		job := tick.Job{Work: 9 * time.Hour, Deadline: 12 * time.Hour, Overhead: 12 * time.Minute, Gap: 10 * time.Minute, Spot: perHour(usd), OnDemand: perHour(3)}
@@ -151,7 +150,7 @@ func TestCheaperSpotNeverCostsMoreInTheMeanAndNeverMoreThanOnDemand(t *testing.T
 		}
 		last = got
 	}
-	// On-demand throughout: 9 h 12 min, billed in whole ticks of 10 min.
+	// On-demand only: 9 h 12 min, billed in whole ticks of 10 min.
 	if onDemand := 56.0 / 6 * 3; last > onDemand*1.005 {
 		t.Errorf("with spot at $2.80 a run costs $%.3f, on-demand $%.3f", last, onDemand)
 	}
@@ -161,8 +160,8 @@ func perHour(usd float64) money.Rate {
 	return money.Rate(math.Round(usd * 1e12))
 }
 
-// The bytes must be these on every processor. A change of the model changes them.
-func TestTheSameStatesGiveTheSameBytes(t *testing.T) {
+// The bytes are the same on every processor. A change of the model changes them.
+func TestTables_AreTheSameBytesForTheSameState(t *testing.T) {
 	p := small(12 * time.Minute)
 	sum := func(order int) string {
 		solver, h := horizon.New(p, horizon.Public), fnv.New64a()
@@ -179,14 +178,13 @@ func TestTheSameStatesGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// twin is the decision process without tables, grids or buckets: it tries every
-// choice at every step, to the end.
+// twin is the decision process without tables, grids or buckets: it tries every choice at every step to the end.
 func twin(p horizon.Problem, until, left time.Duration, up bool, age time.Duration, held horizon.Held, owed time.Duration) float64 {
 	if left <= 0 {
 		return 0
 	}
 	if until <= 0 {
-		return 0 // never reached under the guard
+		return 0 // unreachable under the guard
 	}
 	shape := horizon.Public.Gap
 	if up {
@@ -226,7 +224,7 @@ func twin(p horizon.Problem, until, left time.Duration, up bool, age time.Durati
 	return best
 }
 
-func TestTheTablesFindWhatTryingEveryChoiceFinds(t *testing.T) {
+func TestTables_MatchAnExhaustiveSearch(t *testing.T) {
 	for _, over := range []time.Duration{0, 3 * time.Minute, 12 * time.Minute} {
 		p := horizon.Problem{Deadline: 70 * time.Minute, Overhead: over, Grid: 10 * time.Minute, Spot: 1, OnDemand: 3, Whole: true}
 		solver := horizon.New(p, horizon.Public)
@@ -236,12 +234,12 @@ func TestTheTablesFindWhatTryingEveryChoiceFinds(t *testing.T) {
 					if until-left < over {
 						continue // no choice is in time
 					}
-					// Ages up to five steps have buckets of their own.
+					// Ages up to five steps have their own buckets.
 					got := solver.Decide(horizon.State{Until: until, Left: left, Market: horizon.Market{Up: up}})
 					want := twin(p, until, left, up, 0, horizon.None, 0)
 					near := 0.002
 					if until-left > 40*time.Minute {
-						near = 0.04 // between points of the grid that lie further apart
+						near = 0.04 // between grid points that lie further apart
 					}
 					if math.Abs(got.USD[got.Choice]-want) > near*want {
 						t.Errorf("overhead %v, %v left of %v, spot %v: $%.5f, trying every choice finds $%.5f", over, left, until, up, got.USD[got.Choice], want)
@@ -252,7 +250,7 @@ func TestTheTablesFindWhatTryingEveryChoiceFinds(t *testing.T) {
 	}
 }
 
-func TestAWatchIsNotChangedByLookingMoreOften(t *testing.T) {
+func TestWatch_DoesNotDependOnTheNumberOfLooks(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var seldom, often horizon.Watch
 	up := tick.Drawn(5, 7, 300)
@@ -275,7 +273,7 @@ func TestAWatchIsNotChangedByLookingMoreOften(t *testing.T) {
 	}
 }
 
-func TestLikeJobsShareTheirTables(t *testing.T) {
+func TestShelf_SharesTablesOfLikeJobs(t *testing.T) {
 	shelf := horizon.NewShelf(horizon.Public, 2)
 	a := horizon.For(52*time.Hour, 12*time.Minute, 10*time.Minute, 0.9731, 3.06)
 	b := horizon.For(51*time.Hour, 12*time.Minute-time.Second, 10*time.Minute, 0.9731, 3.06)
@@ -292,8 +290,8 @@ func TestLikeJobsShareTheirTables(t *testing.T) {
 			t.Errorf("%+v: %+v", c, p)
 		}
 	}
-	// Of three problems on a shelf for two the one that was not asked for longest goes,
-	// and what is made anew decides the same.
+	// With three problems on a shelf for two, the least recently used one is evicted, and its rebuilt tables decide
+	// the same.
 	short := horizon.For(time.Hour, 0, time.Minute, 1, 3)
 	first, second := shelf.Solver(a), shelf.Solver(short)
 	if shelf.Solver(a) != first || shelf.Solver(short) != second || shelf.Solver(a) != first {
@@ -309,8 +307,8 @@ func TestLikeJobsShareTheirTables(t *testing.T) {
 	}
 }
 
-// The worked numbers of docs/formulas.md.
-func TestTheWorkedNumbers(t *testing.T) {
+// The examples of docs/formulas.md.
+func TestHorizon_MatchesTheExamples(t *testing.T) {
 	prior := horizon.Public
 	if got := prior.Up.Ends(0, 0, 10*time.Minute); math.Abs(got-0.2907) > 5e-5 {
 		t.Errorf("spot that is just seen ends within 10 min with %.4f", got)

@@ -7,9 +7,8 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Between is the mean time to the end of a period that would go on ending as
-// likely as it is now, at its present age: 1/h(age). It is what a checkpoint
-// interval follows, which is short against the time in which h changes.
+// Between is the mean time to the end of a period if the hazard stayed as it is at the period's current age:
+// 1/h(age). The checkpoint interval follows it, because the interval is short against the time in which h changes.
 func (p Prior) Between(m Market) time.Duration {
 	const step = 10 * time.Minute
 	shape, offset := p.present(&m)
@@ -20,9 +19,8 @@ func (p Prior) Between(m Market) time.Duration {
 	return time.Duration(quantity.Int(math.Round(float64(step)/-math.Log(1-ends)/float64(time.Second)))) * time.Second
 }
 
-// Outlasts is the chance that the present period lasts for a span more, and how much
-// of the span it is expected to last. The hazard is that at the middle of each of
-// some forty steps, of a minute at least.
+// Outlasts returns the probability that the current period lasts for another span, and how much of the span it is
+// expected to last. It uses the hazard at the middle of each of about forty steps of at least a minute.
 func (p Prior) Outlasts(m Market, span time.Duration) (chance float64, mean time.Duration) {
 	shape, offset := p.present(&m)
 	step := max(span/40, time.Minute)

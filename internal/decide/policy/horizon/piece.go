@@ -6,20 +6,19 @@ import (
 	"math"
 )
 
-// Piece names the tables of a problem that decide while the offsets of a market lie
-// between two neighbours of those that tables are made for: Up and, with NextUp, the
-// one after it, and the same of Gap. A market that was never seen to change lies on
-// one. They serve any work and any time up to the problem's deadline. All of a problem
-// would be 49 tables, most of which no market ever comes to.
+// Piece identifies the tables of a problem that are needed while the offsets of a market lie between two
+// neighbouring table offsets: Up and, if NextUp is set, the next one, and likewise for Gap. A market that was never
+// seen to change lies exactly on one. The tables serve any amount of work and any time up to the problem's
+// deadline. A problem has 49 tables in total, most of which no market ever needs.
 type Piece struct {
 	Problem Problem `json:"problem"`
-	Up      int     `json:"up"` // number of the offset
+	Up      int     `json:"up"` // index of the offset
 	Gap     int     `json:"gap"`
 	NextUp  bool    `json:"next_up,omitempty"`
 	NextGap bool    `json:"next_gap,omitempty"`
 }
 
-// corners are the tables of the piece.
+// corners returns the tables of the piece.
 func (p *Piece) corners() (list []corner) {
 	for _, c := range corners(p.Up, p.Gap, 0.5, 0.5) {
 		if (c.i == p.Up || p.NextUp) && (c.j == p.Gap || p.NextGap) {
@@ -29,26 +28,25 @@ func (p *Piece) corners() (list []corner) {
 	return list
 }
 
-// corner is one of the tables around a market's offsets, and its weight.
+// corner is one of the tables around a market's offsets, with its weight.
 type corner struct {
 	i, j int
 	w    float64
 }
 
-// corners are the tables of the piece that (i, j) is the lower end of, weighed by the
-// parts of the way to its upper end.
+// corners returns the tables around the piece at (i, j), weighted by the fractions of the way to its upper end.
 func corners(i, j int, x, y float64) [4]corner {
 	return [4]corner{{i, j, (1 - x) * (1 - y)}, {i + 1, j, x * (1 - y)}, {i, j + 1, (1 - x) * y}, {i + 1, j + 1, x * y}}
 }
 
-// Tables answer for a piece. They never change, so any goroutine may read them.
+// Tables answer for a piece. They are immutable and safe for concurrent use.
 type Tables struct {
 	piece Piece
 	g     *shape
 	at    []*Table // in the order of the piece's corners
 }
 
-// Build makes the tables of a piece. It is a pure function.
+// Build builds the tables of a piece. It is a pure function.
 func Build(p Piece, prior Prior) *Tables {
 	t := &Tables{piece: p, g: newShape(p.Problem)}
 	for _, c := range p.corners() {
@@ -57,7 +55,7 @@ func Build(p Piece, prior Prior) *Tables {
 	return t
 }
 
-// Bytes is what they take.
+// Bytes returns the memory of the tables.
 func (t *Tables) Bytes() int {
 	n := 0
 	for _, c := range t.at {
@@ -66,7 +64,7 @@ func (t *Tables) Bytes() int {
 	return n
 }
 
-// Sum writes all that they answer into h.
+// Sum writes all values of the tables to h.
 func (t *Tables) Sum(h hash.Hash) {
 	var buf []byte
 	for _, c := range t.at {
@@ -80,8 +78,8 @@ func (t *Tables) Sum(h hash.Hash) {
 	}
 }
 
-// Missing returns the piece that a decision about the problem in that market needs and
-// the shelf does not have; ok is false where all is there.
+// Missing returns the piece that a decision about the problem in that market needs and the shelf lacks. ok is false
+// if nothing is missing.
 func (s *Shelf) Missing(p Problem, m Market) (want Piece, ok bool) {
 	up, gap := s.prior.Offsets(m.Odds)
 	i, x := between(up)
@@ -95,7 +93,7 @@ func (s *Shelf) Missing(p Problem, m Market) (want Piece, ok bool) {
 	return want, false
 }
 
-// Adopt puts tables on the shelf. What is there already stays: it says the same.
+// Adopt adds tables to the shelf. It keeps existing ones, which have the same values.
 func (s *Shelf) Adopt(t *Tables) {
 	v := s.find(t.piece.Problem)
 	if v == nil {

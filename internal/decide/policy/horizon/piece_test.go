@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 )
 
-// drawState is any state of a job on any market.
+// drawState draws a state of a job on any market.
 func drawState(rng *rand.Rand) horizon.State {
 	var w horizon.Watch
 	at := time.Unix(0, 0).UTC()
@@ -25,8 +25,8 @@ func drawState(rng *rand.Rand) horizon.State {
 	return s
 }
 
-// A shelf that others fill decides as one that makes what it lacks, and makes nothing.
-func TestAdoptedTablesDecideAsThoseMadeWithin(t *testing.T) {
+// A shelf filled from outside decides like one that builds its own tables, and builds nothing.
+func TestShelf_AdoptedTablesDecideTheSame(t *testing.T) {
 	p := horizon.For(9*time.Hour, 12*time.Minute, 10*time.Minute, 0.33, 1)
 	own, filled := horizon.New(p, horizon.Public), horizon.NewShelf(horizon.Public, 4)
 	adopted := 0
@@ -52,7 +52,7 @@ func TestAdoptedTablesDecideAsThoseMadeWithin(t *testing.T) {
 	}
 }
 
-func TestAPieceThatGaveWayIsMissingAgain(t *testing.T) {
+func TestShelf_EvictedPieceIsMissingAgain(t *testing.T) {
 	shelf := horizon.NewShelf(horizon.Public, 2)
 	var asked []horizon.Piece
 	for _, deadline := range []time.Duration{2 * time.Hour, 3 * time.Hour, 4 * time.Hour} {

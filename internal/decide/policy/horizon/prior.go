@@ -1,8 +1,7 @@
 package horizon
 
-// Public is the common shape of spot markets, fitted to the eight public traces of
-// 2022. It holds no zone's own figures; docs/design/deadline-policy.md says what it
-// costs to leave the tested zone out of the fit.
+// Public is the common shape of spot markets, fitted to the eight public traces of 2022. It contains no zone's own
+// figures; docs/design/deadline-policy.md states the cost of leaving the tested zone out of the fit.
 var Public = Prior{
 	Up: Shape{
 		Log:  [Knots]float64{0.723, 0.378, -0.058, -0.281, -0.381, -0.698, -0.994, -1.282, -1.601, -1.909},

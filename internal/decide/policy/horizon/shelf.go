@@ -7,12 +7,11 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// For returns the problem of a job with so much time to its deadline, which is
-// looked at every look. Problems of like jobs come out equal, so that they share
-// tables: the time is rounded up to one of a ladder whose rungs are an eighth
-// apart (twice where the grid is not that of the looks), the overhead up to the next
-// twentieth of a grid step, or quarter where the grid is not that of the looks. Where it
-// is, machines are given back at looks only.
+// For returns the problem of a job with that much time to its deadline, polled at every look. It rounds, so that
+// similar jobs get equal problems and share tables: the time goes up to the next rung of a ladder with rungs an
+// eighth apart, and the overhead to the next twentieth of a grid step. If the grid is longer than look, the rungs
+// are twice as far apart and the overhead is rounded to a quarter step. If the grid equals look, machines are
+// released only at polls.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
 	for most := maxSteps; ; most = maxSteps / 2 {
@@ -25,7 +24,7 @@ func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem
 	for quantity.Times(grid, steps) < deadline {
 		steps += max(1, steps/8)
 	}
-	if grid != look { // one table for all that have this grid: it serves any shorter time
+	if grid != look { // one table for every job with this grid: it serves any shorter time
 		steps = maxSteps / 2
 	}
 	unit := max(grid/4, 1)
@@ -38,29 +37,27 @@ func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem
 	}
 }
 
-// maxSteps bounds the work of a table; half of it where the grid is not that of
-// the looks anyway.
+// maxSteps bounds the work of a table; half of it applies if the grid is longer than look.
 const maxSteps = 512
 
-// Shelf keeps the solvers that were asked for last. It is a cache of pure results:
-// with or without it the verdicts are the same.
+// Shelf keeps the most recently used solvers. It is a cache of pure results and does not affect verdicts.
 type Shelf struct {
 	prior Prior
 	room  int
-	order []*Solver // the latest last
+	order []*Solver // most recently used last
 }
 
-// mostBytes bounds what the tables of a shelf take, whatever its room: some 130
-// tables of a job of three days. One solver alone may take 100 MB.
+// mostBytes bounds the memory of a shelf's tables, whatever its room: about 130 tables of a job of three days. A
+// single solver may take 100 MB.
 const mostBytes = 256 << 20
 
-// NewShelf returns a shelf with room for so many problems, 1 or more.
+// NewShelf returns a shelf with room for that many problems, at least 1.
 func NewShelf(prior Prior, room int) *Shelf {
 	return &Shelf{prior: prior, room: max(room, 1)}
 }
 
-// Solver returns the problem's solver, which makes the tables that it lacks. Those that
-// were not asked for longest make room for it.
+// Solver returns the problem's solver, which builds missing tables. The least recently used solvers make room for
+// it.
 func (s *Shelf) Solver(p Problem) *Solver {
 	v := s.find(p)
 	if v == nil {
@@ -80,7 +77,7 @@ func (s *Shelf) find(p Problem) *Solver {
 	return nil
 }
 
-// put makes v the newest, and has the oldest make room for it.
+// put makes v the most recently used solver and evicts the oldest ones to make room.
 func (s *Shelf) put(v *Solver) {
 	if n := len(s.order); n > 0 && s.order[n-1] == v {
 		return

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 )
 
-// What the policy begins with stands in docs/formulas.md, number by number.
-func TestThePriorIsTheOneThatIsStated(t *testing.T) {
+// docs/formulas.md states every number of the prior.
+func TestPrior_MatchesTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/formulas.md")
 	if err != nil {
 		t.Fatal(err)

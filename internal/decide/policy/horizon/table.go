@@ -8,32 +8,32 @@ import (
 	"scrimp/internal/market"
 )
 
-// Problem is what tables are made for. Jobs of equal problems share them: they
-// serve any work and any time up to Deadline.
+// Problem is what tables are built for. Jobs with equal problems share tables, which serve any amount of work and
+// any time up to Deadline.
 type Problem struct {
-	// Deadline is the longest time to a deadline that is asked about.
+	// Deadline is the longest time to a deadline in a query.
 	Deadline time.Duration `json:"deadline_ns"`
-	// Overhead is what taking a machine costs in time: boot, restore, work that is lost.
+	// Overhead is the time that taking a machine costs: boot, restore, lost work.
 	Overhead time.Duration `json:"overhead_ns"`
 	Grid     time.Duration `json:"grid_ns"`  // time between two decisions
-	Spot     float64       `json:"spot_usd"` // an hour, a statistic
+	Spot     float64       `json:"spot_usd"` // per hour, a statistic
 	OnDemand float64       `json:"on_demand_usd"`
-	// Whole says that a machine is paid for whole grid steps, also the one in which the work ends.
+	// Whole is set if machines are paid for whole grid steps, including the one in which the work ends.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// Held is what the job runs on.
+// Held is the kind of capacity that the job holds.
 type Held = market.Choice
 
-// What can be held. None is to wait.
+// Kinds of capacity. None means to wait.
 const (
 	None     = market.ChoiceNone
 	Spot     = market.ChoiceSpot
 	OnDemand = market.ChoiceOnDemand
 )
 
-// ages are the buckets of a period's age in steps: exact where the hazard falls
-// fast. A bucket reaches to the next.
+// ages are the age buckets of a period, in steps: fine where the hazard falls quickly. A bucket extends to the next
+// one.
 var ages = []int{1, 2, 3, 4, 5, 7, 10, 14, 20, 32, 50, 80, 130}
 
 func bucket(age int) int {
@@ -44,23 +44,22 @@ func bucket(age int) int {
 	return b
 }
 
-// shape is what all tables of a problem share: the slack grid and how a slack
-// that shrinks falls between two of its points.
+// shape is what all tables of a problem share: the slack grid, and how a decreased slack maps between its points.
 type shape struct {
 	steps int       // steps to the deadline
 	over  float64   // overhead in steps
-	owed  []float64 // overhead owed at the start of a step by a machine that is held, by state; the first is 0
-	next  []int     // the state that follows
-	first int       // the state that follows the step in which a machine is taken
+	owed  []float64 // overhead owed by a held machine at the start of a step, by state; the first is 0
+	next  []int     // following state
+	first int       // state after the step in which a machine is taken
 	slack []float64 // grid points in steps
 	wait  shift
 	taken shift
 	serve []shift // by state
-	spot  float64 // dollars a step
+	spot  float64 // dollars per step
 	firm  float64
 	whole bool
 	ends  []edge // by steps to the deadline
-	holds int    // columns of an up state
+	holds int    // number of columns of an up state
 }
 
 type shift struct {
@@ -86,7 +85,7 @@ func newShape(p Problem) *shape {
 	if n > 1 {
 		g.first = 1
 	}
-	// Near the guard a tenth of a step, further up wider and wider.
+	// The grid is a tenth of a step near the guard, and wider further up.
 	const fine = 0.1
 	for s := 0.0; s < g.over+4; s = float64(len(g.slack)) * fine {
 		g.slack = append(g.slack, s)
@@ -137,7 +136,7 @@ func (g *shape) shift(by float64) shift {
 	return s
 }
 
-// column numbers what is held: 0 none, then spot by what it owes, then on-demand.
+// column numbers what is held: 0 for nothing, then spot by what it owes, then on-demand.
 func (g *shape) column(h Held, state int) int {
 	switch h {
 	case None:
@@ -149,26 +148,26 @@ func (g *shape) column(h Held, state int) int {
 	return 0
 }
 
-// guarded reports whether so little slack, in steps, leaves only on-demand, or
-// spot that lives and owes nothing. A step that is lost here cannot be made good.
+// guarded reports whether that little slack, in steps, leaves only on-demand, or live spot that owes nothing. A
+// step lost here cannot be recovered.
 func (g *shape) guarded(slack float64) bool { return slack < g.over+1-1e-9 }
 
-// Table is the cost to go in dollars, for one problem and one pair of offsets.
+// Table is the expected remaining cost in dollars, for one problem and one pair of offsets.
 type Table struct {
 	g     *shape
-	up    []float64 // chance that a period with spot ends within a step, by bucket
+	up    []float64 // probability that a period with spot ends within a step, by bucket
 	gap   []float64
-	value [][]float32 // by kept level: [market][column][slack]
+	value [][]float32 // by stored level: [market][column][slack]
 }
 
-// near is how many of the last steps before the deadline a table keeps one by
-// one; of those further away it keeps every sixteenth and lies straight between.
+// near is the number of steps before the deadline that a table stores one by one. Further away it stores every
+// sixteenth and interpolates linearly.
 const (
 	near   = 32
 	stride = 16
 )
 
-// kept is the level at or below m, where it is kept, and the next level above.
+// kept returns the stored level at or below m, its index, and the next stored level above.
 func kept(m int) (low, index, high int) {
 	if m < near {
 		return m, m, m + 1
@@ -214,8 +213,8 @@ func solve(g *shape, grid time.Duration, prior Prior, up, gap float64) *Table {
 	}
 }
 
-// expect fills mean with the value at the start of the next step, by the market
-// and what is held at the end of this one.
+// expect fills mean with the value at the start of the next step, by the market and what is held at the end of this
+// one.
 func (t *Table) expect(v, mean []float32) {
 	g, n, S := t.g, len(ages), len(t.g.slack)
 	for b := range n {
@@ -251,13 +250,13 @@ func (t *Table) expect(v, mean []float32) {
 	}
 }
 
-// level fills the rows of a table at one number of steps to the deadline. What it costs to take a machine, or none, is
-// the same whatever is held, so it is found once a market.
+// level fills the rows of a table at one number of steps to the deadline. The cost of taking a machine, or none, is
+// the same whatever is held, so it is computed once per market.
 type level struct {
 	g    *shape
 	e    edge
-	work []float64 // left, by slack, in steps
-	// points is how many slacks have work left, free the first of them that leaves a choice.
+	work []float64 // remaining work, by slack, in steps
+	// points is the number of slacks with work left, and free the index of the first that leaves a choice.
 	points, free          int
 	firm, spot, none, own []float32
 }
@@ -277,15 +276,15 @@ func (l *level) set(m int) {
 		if l.g.guarded(min(slack, float64(m)-1e-6)) {
 			l.free = s + 1
 		}
-		// The first point past the end of the work stands for the least work there
-		// is: what lies before it is found between it and the point below.
+		// The first point past the end of the work stands for the smallest amount of work. Values before it are
+		// interpolated between it and the point below.
 		if w <= 1e-9 {
 			return
 		}
 	}
 }
 
-// fill fills the rows of a market: the cheapest of the choices by what is held and slack.
+// fill fills the rows of a market with the cheapest choice, by what is held and slack.
 func (l *level) fill(t *Table, market int, mean, out []float32) {
 	g, S := l.g, len(l.g.slack)
 	after := func(h Held, next int) []float32 { return mean[t.at(market, g.column(h, next)):][:S] }
@@ -301,7 +300,7 @@ func (l *level) fill(t *Table, market int, mean, out []float32) {
 	}
 	l.cheapest(out[t.at(market, 0):][:S], l.firm, l.spot, forSale, false)
 	for state := range g.owed {
-		if forSale { // no spot is held without a market
+		if forSale { // no spot can be held without a market
 			l.run(l.own, &g.serve[state], after(Spot, g.next[state]), spotPrice)
 			l.cheapest(out[t.at(market, g.column(Spot, state)):][:S], l.firm, l.own, true, state == 0)
 		}
@@ -310,7 +309,7 @@ func (l *level) fill(t *Table, market int, mean, out []float32) {
 	}
 }
 
-// run fills to with what a step costs on a machine, and all that follows, by slack.
+// run fills to with the cost of a step on a machine and all that follows, by slack.
 func (l *level) run(to []float32, by *shift, mean []float32, price float32) {
 	for s, w := range l.work[:l.points] {
 		switch {
@@ -324,8 +323,8 @@ func (l *level) run(to []float32, by *shift, mean []float32, price float32) {
 	}
 }
 
-// cheapest fills to with the least of the choices that the guard leaves. Lives says that spot is held and owes nothing,
-// which the guard keeps.
+// cheapest fills to with the cheapest choice that the guard allows. lives says that spot is held and owes nothing,
+// which the guard allows to keep.
 func (l *level) cheapest(to, firm, spot []float32, forSale, lives bool) {
 	copy(to, firm[:l.points])
 	if forSale {
@@ -345,13 +344,12 @@ func (l *level) cheapest(to, firm, spot []float32, forSale, lives bool) {
 	}
 }
 
-// edge is the pair of grid points between which the work comes to its end at some
-// number of steps to the deadline. The upper one stands for the least work there is,
-// wherever it lies.
+// edge is the pair of grid points between which the work ends at some number of steps to the deadline. The upper
+// one stands for the smallest amount of work, wherever it lies.
 type edge struct {
 	index int32
-	wider float32 // distance of the two over that of the lower one to the end
-	whole bool    // the last step is paid for whole
+	wider float32 // distance between the two points, relative to that of the lower one to the end
+	whole bool    // the last step is paid in full
 }
 
 func (g *shape) edge(m int) edge {
@@ -360,7 +358,7 @@ func (g *shape) edge(m int) edge {
 	return edge{index: i, wider: float32(math.Round(min(wide, 1e6)*1024) / 1024), whole: g.whole}
 }
 
-// mix is the value a part of the way from point i to the next.
+// mix interpolates between point i and the next.
 func (e edge) mix(v []float32, i int32, part float32) float32 {
 	if i == e.index {
 		part = min(part*e.wider, 1)
@@ -368,7 +366,7 @@ func (e edge) mix(v []float32, i int32, part float32) float32 {
 	return v[i] + float32(part*(v[i+1]-v[i]))
 }
 
-// lookup is the value at m steps to the deadline and a slack in steps.
+// lookup returns the value at m steps to the deadline and a slack in steps.
 func (t *Table) lookup(m, market, c int, slack float64) float64 {
 	if float64(m)-slack <= 1e-9 || m <= 0 {
 		return 0
@@ -381,7 +379,7 @@ func (t *Table) lookup(m, market, c int, slack float64) float64 {
 		return x
 	}
 	y := float64(t.g.ends[high].mix(t.value[k+1][at:], i, p))
-	// At the lower level the work may be at its end before.
+	// At the lower level the work may already have ended.
 	from := max(float64(low), slack)
 	return x + float64((y-x)*(float64(m)-from)/(float64(high)-from))
 }

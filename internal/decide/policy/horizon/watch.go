@@ -6,20 +6,18 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Watch is what was seen of one offer's spot market: its present period and the
-// odds from the ones before. The zero Watch has seen nothing. It is a plain
-// value: copy it, keep it, compare it. It changes when the market does, and not
-// by being looked at more often.
+// Watch is what was observed of one offer's spot market: its current period and the odds from earlier ones. The
+// zero Watch has observed nothing. It is a plain value that can be copied, stored and compared. It changes when the
+// market does, and not with the number of polls.
 type Watch struct {
 	Known bool
-	Whole bool      // the present period was seen to begin
-	Up    bool      // spot can be had
-	Since time.Time // first look that saw the present period
-	Odds  Odds      // of the periods before
+	Whole bool      // the start of the current period was observed
+	Up    bool      // spot is available
+	Since time.Time // first poll that saw the current period
+	Odds  Odds      // of earlier periods
 }
 
-// See returns the watch after a look at the market. A look earlier than the
-// present period changes nothing.
+// See returns the watch after a poll of the market. A poll before the current period changes nothing.
 func (w Watch) See(at time.Time, up bool) Watch {
 	switch {
 	case !w.Known:
@@ -30,15 +28,15 @@ func (w Watch) See(at time.Time, up bool) Watch {
 	return Watch{Known: true, Whole: true, Up: up, Since: at, Odds: w.Odds.ended(w.Up, at.Sub(w.Since))}
 }
 
-// Market is what is known at a time.
+// Market is the knowledge about a market at one time.
 type Market struct {
 	Up   bool
-	Age  time.Duration // of the present period
+	Age  time.Duration // of the current period
 	Odds Odds
 }
 
-// At returns what is known at now, which is not before Since. A market that was
-// never seen to change is taken to be as it is since 100 minutes more.
+// At returns what is known at now, which must not be before Since. A market that was never seen to change is
+// assumed to have been in its state for 100 minutes more.
 func (w Watch) At(now time.Time) Market {
 	if !w.Known {
 		return Market{}

@@ -1,6 +1,6 @@
 package place
 
-// mix is x·a + y·b + c + h·l, place by place.
+// mix computes x·a + y·b + c + h·l elementwise.
 func mix(out, a, b, l []float64, x, y, c, h float64) {
 	a, b, l = a[:len(out)], b[:len(out)], l[:len(out)]
 	for q := range out {
@@ -8,8 +8,7 @@ func mix(out, a, b, l []float64, x, y, c, h float64) {
 	}
 }
 
-// ahead puts into out the value half a step above that of p, from those of p and
-// of o, a step below it.
+// ahead sets out to the values half a step above p, extrapolated from p and from o, one step below it.
 func ahead(out, p, o []float64, first bool) {
 	p, o = p[:len(out)], o[:len(out)]
 	if first {
@@ -82,34 +81,33 @@ func (t *table) fill(i int) {
 	t.older(cur)
 }
 
-// lines are the rows of a layer that lean on each other from place to place, by
-// home region and zone: all others are done row by row, before or after.
+// lines are the rows of a layer that depend on each other from place to place, by home region and zone. All other
+// rows are computed one by one, before or after.
 type lines struct {
-	of    []line  // by the same region or not, then zone
-	took  []*line // by home region, then zone
+	of    []line  // by same region or not, then by zone
+	took  []*line // by home region, then by zone
 	homes []home
 }
 
-// line is the part of a zone that is taken from one region.
+// line is the data of a zone that is taken from one region.
 type line struct {
-	fresh, old, cand, lost []float64 // taken new or old; on on-demand while it is up, new; at its loss
+	fresh, old, cand, lost []float64 // taken when new or old; on on-demand while it is up and new; at its loss
 	whole                  [2]float64
 	half                   []spot
 	first                  int
 	owed                   float64 // dollars at a loss on the way
-	part                   float64 // of returns
+	part                   float64 // share of returns
 	up                     float64
 	region                 int
 }
 
-// home is what is done at one home region.
+// home is the data of one home region.
 type home struct {
 	none       [ages][]float64
 	back, come []float64
 }
 
-// line sets the lines for the layer, and puts into none what on-demand instead of
-// waiting costs.
+// line sets up the lines of the layer, and fills none with the cost of on-demand instead of waiting.
 func (t *table) line(cur *layer, work float64) {
 	m := &t.m
 	w := len(t.grid)
@@ -149,7 +147,7 @@ func (t *table) line(cur *layer, work float64) {
 	}
 }
 
-// cheaper puts into none what on-demand costs in a region where it costs less, the move there included.
+// cheaper lowers none to the cost of on-demand in cheaper regions, including the move there.
 func (t *table) cheaper(cur *layer, h, b int, none []float64) {
 	m, far := &t.m, &t.shift[1]
 	for r := range m.n {
@@ -163,8 +161,8 @@ func (t *table) cheaper(cur *layer, h, b int, none []float64) {
 	}
 }
 
-// lasting puts into take, by place, what taking a machine comes to if it outlasts
-// its restart, times the chance of that.
+// lasting fills take, by place, with the cost of taking a machine if it outlasts its restart, times the probability
+// of that.
 func (t *table) lasting(cur *layer) {
 	m := &t.m
 	w := len(t.grid)
@@ -176,7 +174,7 @@ func (t *table) lasting(cur *layer) {
 				continue
 			}
 			c := t.ways.fare[m.regions[z]][k] + float64(m.price[z]*s.owed)
-			done := 0 // buckets up to here stand in t.after
+			done := 0 // buckets below this one are in t.after
 			for a := range ages {
 				b, f, p := s.bucket[a], s.part[a], s.last[a][z]
 				for ; done <= min(b+1, ages-1); done++ {
@@ -204,8 +202,7 @@ func (t *table) lasting(cur *layer) {
 	}
 }
 
-// takes adds what a loss during the restart comes to, where the machine is new or
-// old.
+// takes adds the cost of a loss during the restart, for a new and for an old machine.
 func (t *table) takes(q int) {
 	for i := range t.lines.of {
 		l := &t.lines.of[i]
@@ -219,7 +216,7 @@ func (t *table) takes(q int) {
 	}
 }
 
-// older does the same for the other ages, when all losses are known.
+// older does the same for the other ages, once all losses are known.
 func (t *table) older(cur *layer) {
 	m := &t.m
 	w := len(t.grid)
@@ -253,7 +250,7 @@ func (t *table) older(cur *layer) {
 	}
 }
 
-// waits is the cost to go where nothing is up, on on-demand or with nothing held.
+// waits computes the remaining cost if nothing is up, on on-demand or with nothing held.
 func (t *table) waits(q int) {
 	zones := len(t.m.price)
 	for h := range t.lines.homes {
@@ -270,7 +267,7 @@ func (t *table) waits(q int) {
 			continue
 		}
 		a = (a + home.back[q-1]) / 2
-		for b := ages - 1; b >= 0; b-- { // a later bucket first: waiting leads there
+		for b := ages - 1; b >= 0; b-- { // later buckets first, because waiting leads to them
 			r, on := t.waited[b][q], t.moved[b][q]
 			x := float64((1-on)*none[b][q-1]) + float64(on*none[min(b+1, ages-1)][q-1])
 			none[b][q] = min(none[b][q], float64(r*min(a, x))+float64((1-r)*x))
@@ -278,8 +275,7 @@ func (t *table) waits(q int) {
 	}
 }
 
-// losses is the cost to go when a machine has just been lost: the best neighbour
-// that is up, or none.
+// losses computes the remaining cost just after a loss: the best neighbour that is up, or none.
 func (t *table) losses(q int) {
 	zones := len(t.m.price)
 	for h := range t.lines.homes {

@@ -6,40 +6,36 @@ import (
 	"time"
 )
 
-// Foresight is the default policy: it takes the option with the lowest expected
-// cost to the end of the job, by a finite-horizon decision process whose hazards
-// are learned from what was seen of the zones. What it answers follows from its
-// Job and the View, whatever it was asked before: all that it keeps is the last
-// tables. Its zero value with a Job is ready. It is not for use by several
-// goroutines at once.
+// Foresight is the default policy. It takes the option with the lowest expected cost to the end of the job,
+// computed by a finite-horizon decision process with hazards learned from observations of the zones. Its answer
+// depends only on its Job and the View, not on earlier calls: all that it keeps is a cache of tables. The zero
+// value with a Job is ready to use. It is not safe for concurrent use.
 type Foresight struct {
 	Job *Job
-	// Shelf has the tables that others build; nil: it builds what it needs when it
-	// needs it. Where it is set, Missing is asked before Look and Decide.
+	// Shelf has tables that others build; nil: Foresight builds what it needs. If Shelf is set, call Missing before
+	// Poll and Decide.
 	Shelf *Shelf
 
 	tab     *table
-	tabs    []*table // the last ones, newest first
+	tabs    []*table // most recently used first
 	now     model
 	options []Option
 }
 
-// Option is one thing that could be held in this tick, and the dollars that the
-// job is expected to cost from now to its end where it is taken. Dollars of 1e9
-// mean that the guard would step in before it did any work.
+// Option is something that could be held in this tick, and the expected cost in dollars from now to the end of the
+// job if it is taken. A cost of 1e9 means that the guard would step in before it did any work.
 type Option struct {
 	Choice
 	USD float64
 }
 
-// Options are what the last call of Decide weighed, for a reader: the first of
-// the lowest was taken, unless a live machine in hand cost hardly more. They are valid
-// until the next call, and empty where the guard decides.
+// Options returns the options that the last call of Decide weighed. Decide took the first of the cheapest, unless a
+// live held machine cost hardly more. The slice is valid until the next call, and empty if the guard decided.
 func (p *Foresight) Options() []Option { return p.options }
 
-// Chance is that of zone z's spot lasting so long from now where it is up, or of
-// its being there by then where it is down; where nobody looked, of its being up
-// now. It counts with the hazards of the last call of Decide or Look.
+// Chance is the probability that spot in zone z lasts for that long if it is up, or comes back by then if it is
+// down. If nobody polled it, it is the probability that it is up now. It uses the hazards of the last call of
+// Decide or Poll.
 func (p *Foresight) Chance(v View, z int, ahead time.Duration) float64 {
 	m := &p.now
 	if z >= len(m.loss) {
@@ -58,20 +54,20 @@ func (p *Foresight) Chance(v View, z int, ahead time.Duration) float64 {
 	return r.chance(v.Now, m.up[z])
 }
 
-// Decide takes the option with the lowest expected cost. A live spot machine is
-// left only for one that is cheaper by inHand: the costs are estimates, the lowest
-// of several is likelier one that is too low, and a restart is paid for certain.
+// Decide takes the option with the lowest expected cost. It leaves a live spot machine only for one that is cheaper
+// by inHand: the costs are estimates, the lowest of several is more likely to be too low, and a restart certainly
+// costs money.
 func (p *Foresight) Decide(v View) Choice {
 	work, slack := p.begin(v)
 	if p.Job.Guarded(v.Tick, v.Left) {
 		p.options = p.options[:0]
-		return Choice{Kind: v.Held, Zone: v.Zone} // what follows is the guard's
+		return Choice{Kind: v.Held, Zone: v.Zone} // the guard overrides this anyway
 	}
 	return p.best(v, work, slack)
 }
 
-// begin returns the hours of work and of slack left, with the table for them;
-// slack is what can be spent before the guard steps in.
+// begin returns the remaining hours of work and slack, and prepares their table. Slack is what can be spent before
+// the guard steps in.
 func (p *Foresight) begin(v View) (work, slack float64) {
 	j := p.Job
 	tick := j.Tick.Hours()
@@ -84,16 +80,16 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	return work, slack
 }
 
-// tables is how many are kept, for jobs that are asked about in turn.
+// tables is the number of tables kept, for jobs that are queried in turn.
 const tables = 4
 
-// every is how many ticks a table stands at least, where no price moves: three, or
-// half an hour where the ticks are shorter, but not over sixteen.
+// every is the smallest number of ticks for which a table is used while no price moves: three, or half an hour if
+// ticks are short, but at most sixteen.
 func (j *Job) every() int {
 	return max(3, min(16, int(30*time.Minute/j.Tick)))
 }
 
-// refresh rebuilds the table where what it is built from has moved.
+// refresh rebuilds the table if its inputs have changed.
 func (p *Foresight) refresh(v View, work, slack float64) {
 	j := p.Job
 	m := &p.now
@@ -125,7 +121,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	p.tabs[0] = p.tab
 }
 
-// regions numbers the regions of the zones, and counts them.
+// regions numbers the regions of the zones, and returns their number.
 func (j *Job) regions() (by []int, n int) {
 	index := map[string]int{}
 	for _, z := range j.Zones {
@@ -139,7 +135,7 @@ func (j *Job) regions() (by []int, n int) {
 	return by, len(index)
 }
 
-// prices sets what on-demand costs by region, and moves between them.
+// prices sets the on-demand prices by region, and the costs of moves between regions.
 func (j *Job) prices(m *model) {
 	names := make([]string, m.n)
 	m.demand, m.carry = make([]float64, m.n), nil
@@ -155,7 +151,7 @@ func (j *Job) prices(m *model) {
 	}
 }
 
-// home is the number of the checkpoint's region, −1 before there is one.
+// home is the index of the checkpoint's region, or −1 if there is no checkpoint.
 func (p *Foresight) home(v View) int {
 	for z, k := range p.now.regions {
 		if p.Job.Zones[z].Region == v.Home {
@@ -165,7 +161,7 @@ func (p *Foresight) home(v View) int {
 	return -1
 }
 
-// spot is the cost to go of a machine of zone z at some age.
+// spotAt is the remaining cost on a machine of zone z at some age.
 func (t *table) spotAt(z int, age, work, slack float64) float64 {
 	b, f := between(age)
 	lo := t.pick(work, slack, func(l *layer) []float64 { return l.spot[z][b] })
@@ -176,8 +172,8 @@ func (t *table) spotAt(z int, age, work, slack float64) float64 {
 	return float64((1-f)*lo) + float64(f*hi)
 }
 
-// staying is the cost to go on on-demand in a region while zone z is up at some age, where
-// it is not taken in this tick.
+// staying is the remaining cost on on-demand in a region while zone z is up at some age and is not taken in this
+// tick.
 func (t *table) staying(z, on int, age, work, slack float64) float64 {
 	m := &t.m
 	if slack < -1e-9 || work < m.tick {
@@ -195,8 +191,8 @@ func (t *table) staying(z, on int, age, work, slack float64) float64 {
 	return float64(m.demand[on]*m.tick) + float64((1-h)*lo) + float64(h*gone)
 }
 
-// owes is the cost to go of a machine of zone z at some age that still owes so
-// many hours of overhead, carry apart.
+// owes is the remaining cost on a machine of zone z at some age that still owes that many hours of overhead,
+// without the cost of a move.
 func (t *table) owes(z int, age, owed, work, slack float64) float64 {
 	m := &t.m
 	if slack < (math.Ceil(owed/m.tick-1e-9)-1)*m.tick-1e-9 {
@@ -220,7 +216,7 @@ func (t *table) take(z, home int, age, work, slack float64) float64 {
 	return c + t.owes(z, age, owed, work, slack)
 }
 
-// weigh puts into p.options what each is expected to cost.
+// weigh fills p.options with the expected cost of each option.
 func (p *Foresight) weigh(v View, work, slack float64) {
 	t, m := p.tab, &p.tab.m
 	home := p.home(v)
@@ -235,8 +231,7 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 			consider(Choice{Spot, z}, t.take(z, home, v.Past[z].age(), work, slack))
 		}
 	}
-	// On-demand: with nothing up it waits for a return, else for what is up to
-	// have lasted.
+	// On-demand: with nothing up it waits for a return, otherwise for a live zone to have lasted.
 	reserve := p.Job.Reserve(v)
 	if v.Held != OnDemand {
 		owed = m.restart

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// renting is the cost to go on on-demand in a region, of which some hours are still owed before it does work.
+// renting is the remaining cost on on-demand in a region, where some hours are still owed before it does work.
 func (p *Foresight) renting(v View, g gap, region int, owed, work, slack float64) float64 {
 	t, m := p.tab, &p.tab.m
 	still, some := math.Inf(1), false
@@ -22,7 +22,7 @@ func (p *Foresight) renting(v View, g gap, region int, owed, work, slack float64
 	return float64(m.demand[region]*owed) + still
 }
 
-// cheapestIn is the zone of a region where on-demand costs least, the first of equals.
+// cheapestIn is the zone of a region with the cheapest on-demand, the first of equals.
 func (p *Foresight) cheapestIn(region int) int {
 	best := -1
 	for z, k := range p.now.regions {
@@ -33,16 +33,16 @@ func (p *Foresight) cheapestIn(region int) int {
 	return best
 }
 
-// gap is how a job stands while nothing is up.
+// gap is the state of a job while nothing is up.
 type gap struct {
 	t    *table
 	home int       // region
-	b    int       // bucket of the time for which nothing has been up
-	f    float64   // part of the way to the next
+	b    int       // bucket of the time since which nothing has been up
+	f    float64   // fraction of the way to the next bucket
 	now  []float64 // hazard of return, by zone
 }
 
-// gap finds the hazard of return now, and the bucket of nothing up that has the same.
+// gap finds the current hazard of return, and the bucket of nothing up with the same hazard.
 func (p *Foresight) gap(v View, home int) gap {
 	t, m := p.tab, &p.tab.m
 	g := gap{t: t, home: home, b: ages - 1, now: make([]float64, len(m.price))}
@@ -73,7 +73,7 @@ func (p *Foresight) gap(v View, home int) gap {
 	return g
 }
 
-// cost is the cost to go there, of the rows that of picks.
+// cost is the remaining cost there, from the rows that of selects.
 func (g *gap) cost(of func(*layer) [][ages][]float64, work, slack float64) float64 {
 	lo := g.t.pick(work, slack, func(l *layer) []float64 { return of(l)[g.home][g.b] })
 	if g.f == 0 {
@@ -83,8 +83,8 @@ func (g *gap) cost(of func(*layer) [][ages][]float64, work, slack float64) float
 	return float64((1-g.f)*lo) + float64(g.f*hi)
 }
 
-// waiting is the cost to go of waiting a tick: what is up stays up or not, what is down
-// comes back or not.
+// waiting is the remaining cost of waiting for one tick: zones that are up stay up or not, and zones that are down
+// come back or not.
 func (p *Foresight) waiting(v View, g gap, home int, work, slack float64) float64 {
 	t, m := p.tab, &p.tab.m
 	s := slack - m.tick

@@ -5,11 +5,9 @@ import (
 	"time"
 )
 
-// A shape is the hazard by age that is common to all zones: none before age from,
-// then rate · (age − from + shift)^−power events an hour, ages in hours. Spot
-// periods and the gaps between them are heavy-tailed everywhere: what has lasted
-// lasts. Nothing is seen to change sooner than it is looked at, which the public
-// markets are every ten minutes.
+// A shape is the hazard by age that all zones share: zero before age from, then rate · (age − from + shift)^−power
+// events per hour, with ages in hours. Spot periods and the gaps between them are heavy-tailed everywhere: what has
+// lasted lasts longer. No change is seen before the next poll, which in the public markets comes every ten minutes.
 type shape struct{ from, rate, power, shift float64 }
 
 var (
@@ -17,21 +15,20 @@ var (
 	returnShape = shape{0.14, 0.9, 0.72, 0.4}
 )
 
-// cumulative is the expected number of events from age a to age b of a zone of
-// scale 1.
+// cumulative is the expected number of events from age a to age b in a zone of scale 1.
 func (s shape) cumulative(a, b float64) float64 {
 	e := 1 - s.power
 	a, b = max(a-s.from, 0), max(b-s.from, 0)
 	return s.rate / e * (math.Pow(b+s.shift, e) - math.Pow(a+s.shift, e))
 }
 
-// edges are the ages, in hours, that split what is remembered of an age; a
-// period moves on from one to the next. The last has no end.
+// edges are the ages, in hours, that separate the age buckets. A period moves from one bucket to the next; the last
+// has no end.
 var edges = [...]float64{0, 1. / 6, 0.5, 1.5, 4.5, 13.5}
 
 const ages = len(edges)
 
-// centre is the age that stands for bucket b.
+// centre is the age that represents bucket b.
 func centre(b int) float64 {
 	if b == ages-1 {
 		return 1.5 * edges[b]
@@ -39,7 +36,7 @@ func centre(b int) float64 {
 	return (edges[b] + edges[b+1]) / 2
 }
 
-// mean is the hazard an hour in bucket b of a zone of scale 1.
+// mean is the hourly hazard in bucket b of a zone of scale 1.
 func (s shape) mean(b int) float64 {
 	lo, hi := edges[b], 2.5*edges[b]
 	if b < ages-1 {
@@ -48,7 +45,7 @@ func (s shape) mean(b int) float64 {
 	return s.cumulative(lo, hi) / (hi - lo)
 }
 
-// between splits age a over the two buckets whose centres it lies between.
+// between divides age a between the two buckets whose centres enclose it.
 func between(a float64) (lo int, f float64) {
 	if a <= centre(0) {
 		return 0, 0
@@ -61,34 +58,34 @@ func between(a float64) (lo int, f float64) {
 	return ages - 1, 0
 }
 
-// What is taken for granted before a run has seen anything, and how fast what it
-// sees counts. The figures are the formulas document's; hours where no unit stands.
+// Priors for a run without observations, and how fast observations count. The figures are from the formulas
+// document; times without a unit are in hours.
 const (
-	forget     = 72.0 // what was seen so long ago counts 1/e
+	forget     = 72.0 // age at which an observation counts 1/e
 	zoneWeight = 20.0 // of the region's scale against the zone's own, in events
-	allWeight  = 12.0 // of the common shape against what all zones showed, in events
-	upWeight   = 20.0 // of the usual share of time against the one seen
-	lossScale  = 1.5  // losses beside the common shape: hope is dearer than fear
-	seenFirst  = 2.5  // age of a state that was found and not seen to begin
-	mixing     = 3.0  // a state that nobody looked at fades so fast
+	allWeight  = 12.0 // of the common shape against all zones' observations, in events
+	upWeight   = 20.0 // of the usual share of time against the observed one
+	lossScale  = 1.5  // losses relative to the common shape: optimism costs more than pessimism
+	seenFirst  = 2.5  // age of a state whose start was not seen
+	mixing     = 3.0  // time constant with which an unobserved state fades
 
-	lossPrice = 1.5  // losses go with the price to this power
-	backPrice = -0.4 // returns too
-	upPrice   = 5.4  // and the odds of being up, to minus this
-	upOdds    = 3.3  // at a third of on-demand's price
+	lossPrice = 1.5  // losses grow with the price to this power
+	backPrice = -0.4 // returns likewise
+	upPrice   = 5.4  // and the odds of being up, to minus this power
+	upOdds    = 3.3  // at a third of the on-demand price
 	dearest   = 0.7  // largest logarithm of the price that counts
 
-	moodWeight = 8.0  // of none against what the last hours showed, in events
-	moodLasts  = 5.0  // so long does it last
-	traitLasts = 48.0 // what the run says of a zone passes
-	nowLasts   = 3.0  // so does the state that it is in
-	otherAge   = 1.0  // a zone that is down with others is so much longer down
-	inHand     = 0.2  // of on-demand's price for an hour: a live machine is not left for less
-	together   = 0.8  // chance that a live neighbour of the region outlives a loss
+	moodWeight = 8.0  // of none against the observations of the last hours, in events
+	moodLasts  = 5.0  // time constant of the mood
+	traitLasts = 48.0 // time constant of the evidence about a zone within the run
+	nowLasts   = 3.0  // time constant of the zone's current state
+	otherAge   = 1.0  // extra age of a zone that is down with others
+	inHand     = 0.2  // in hours of on-demand: a live machine is not left for a smaller gain
+	together   = 0.8  // probability that a live neighbour in the region survives a loss
 )
 
-// Tables are computed for values on these grids, so that the same table serves
-// until something has moved, and which one serves does not depend on the way there.
+// Tables are computed for values on these grids, so that one table serves until something has moved, and the choice
+// of the table does not depend on the history.
 const (
 	priceGrid = 0.005 // of the logarithm of a price
 	scaleGrid = 0.35  // of the logarithm of a scale
@@ -96,30 +93,28 @@ const (
 	nowGrid   = 0.25
 )
 
-// snap rounds to the grid; nothing is zero, never minus zero, which reads otherwise in a request.
+// snap rounds to the grid. It never returns minus zero, which would differ in a request.
 func snap(x, grid float64) float64 { return float64(math.Round(x/grid)*grid) + 0 }
 
-// dear is dear of a zone's price at present.
+// dear is dear for a zone's current price.
 func (m *model) dear(zone int) float64 { return dear(m.price[zone], m.demandAt(zone)) }
 
-// dear is the logarithm of a spot price over its on-demand price, against the
-// usual third: where spot is dear little is left over, and machines are lost more
-// often.
+// dear is the logarithm of a spot price relative to on-demand, against the usual third. Where spot is expensive,
+// little is left over and machines are lost more often.
 func dear(price, demand float64) float64 {
 	x := math.Log(max(price/demand, 0.01) / 0.33)
 	return min(max(x, -dearest), dearest)
 }
 
-// usual is the share of the time that a zone of such a price is up.
+// usual is the share of time that a zone with such a price is up.
 func usual(dear float64) float64 {
 	odds := upOdds * math.Exp(-float64(upPrice*dear))
 	return odds / (1 + odds)
 }
 
-// learn sets of m what the records say at a time: how many times as often as in
-// the common shape each zone is lost and comes back, and the share of the time
-// that it is up, each the zone's own, shrunk to its region's, shrunk to that of
-// all, shrunk to the prior; and the chance that it is up at that time.
+// learn sets the hazards of m from the records at a time: how often each zone is lost and comes back relative to
+// the common shape, and its share of time up. Each is the zone's own value, shrunk towards its region's, that
+// towards all zones', and that towards the prior. It also sets the probability that each zone is up at that time.
 func (m *model) learn(records []Record, at time.Time) {
 	n := len(m.price)
 	m.loss, m.back = m.loss[:0], m.back[:0]
@@ -149,9 +144,8 @@ func (m *model) learn(records []Record, at time.Time) {
 	}
 }
 
-// mood is the logarithm of how many times as many machines as these scales say
-// were lost in the last hours, over all zones: bad hours come to all of them, and
-// are over within a few more.
+// mood is the logarithm of how many more machines were lost in the last hours than these scales predict, over all
+// zones: bad hours affect all of them, and pass within a few more.
 func (m *model) mood(now []Record, scale []float64) float64 {
 	n, e := moodWeight, moodWeight
 	for z, r := range now {
@@ -161,8 +155,7 @@ func (m *model) mood(now []Record, scale []float64) float64 {
 	return snap(math.Log(n/e), scaleGrid)
 }
 
-// shrink takes events by zone and then what was expected of each, and leaves the
-// scales by zone in place of the events.
+// shrink takes the events of each zone, followed by the expected events, and replaces the events with the scales.
 func (m *model) shrink(x []float64, prior float64) {
 	zones := len(x) / 2
 	var an, ae float64

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// What docs/formulas.md works out.
-func TestTheWorkedHazards(t *testing.T) {
+// The examples of docs/formulas.md.
+func TestHazard_MatchesTheExamples(t *testing.T) {
 	rate := func(s shape, age float64) float64 { return s.cumulative(age, age+1e-6) / 1e-6 }
 	for _, c := range []struct{ got, want float64 }{
 		{lossScale * rate(lossShape, 0.14), 1.72}, {lossScale * rate(lossShape, 10), 0.11},
@@ -21,9 +21,9 @@ func TestTheWorkedHazards(t *testing.T) {
 	}
 }
 
-// The chances that a decision shows are those that it was weighed with: they fall
-// with the span where the zone is up and rise where it is down.
-func TestTheChancesShownAreThoseOfTheHazards(t *testing.T) {
+// The displayed probabilities are the ones used in the decision. They fall with the span if the zone is up and rise
+// if it is down.
+func TestChances_ShownAreThoseOfTheHazards(t *testing.T) {
 	now := time.Unix(0, 0).UTC()
 	j := Job{
 		Zones: []Zone{{"a", "r", 3_000_000_000_000}, {"b", "r", 3_000_000_000_000}, {"c", "s", 3_000_000_000_000}},

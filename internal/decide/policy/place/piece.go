@@ -9,19 +9,18 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// Piece is all that a table is computed from: prices and hazards as they were learned,
-// on the grids that they are rounded to, and the stretch of work and slack that the
-// table is for. It comes back from JSON as it was. Dollars and hours.
+// Piece is the complete input of a table: prices and learned hazards, on the grids they are rounded to, and the
+// range of work and slack that the table covers. It round-trips through JSON. Units are dollars and hours.
 type Piece struct {
-	Price   []float64    `json:"spot_usd"` // an hour, by zone
+	Price   []float64    `json:"spot_usd"` // per hour, by zone
 	Loss    [][3]float64 `json:"loss"`     // by zone: logarithm of the scale that passes in days, in hours, and never
 	Back    [][3]float64 `json:"back"`
 	Up      []float64    `json:"up"`            // share of the time, by zone
-	Now     []float64    `json:"now"`           // chance of being up at present, by zone
-	Regions []int        `json:"regions"`       // number of the region, by zone
-	Demand  []float64    `json:"on_demand_usd"` // an hour, by region
+	Now     []float64    `json:"now"`           // probability of being up now, by zone
+	Regions []int        `json:"regions"`       // index of the region, by zone
+	Demand  []float64    `json:"on_demand_usd"` // per hour, by region
 	Restart float64      `json:"restart_hours"`
-	Carry   []float64    `json:"carry_usd"` // by region from and to
+	Carry   []float64    `json:"carry_usd"` // by region, from and to
 	Further float64      `json:"transfer_hours"`
 	Tick    float64      `json:"tick_hours"`
 	Latch   bool         `json:"latch,omitempty"`
@@ -65,8 +64,7 @@ func (p *Piece) model() *model {
 	return m
 }
 
-// Table answers for a piece: for every view whose model it is. It never changes, so any
-// goroutine may read it.
+// Table answers for a piece: for every view with that model. It is immutable and safe for concurrent use.
 type Table struct{ t *table }
 
 // Build computes the table of a piece. It is a pure function.
@@ -77,13 +75,13 @@ func Build(p Piece) *Table {
 	return &Table{t}
 }
 
-// rest lets go of what only building needs.
+// rest drops what only building needs.
 func (t *table) rest() {
 	t.mid, t.midA, t.order, t.lines, t.spare = nil, nil, nil, lines{}, nil
 	t.waited, t.moved, t.after = [ages][]float64{}, [ages][]float64{}, [ages][]float64{}
 }
 
-// Bytes is what it takes.
+// Bytes returns the memory of the table.
 func (t *Table) Bytes() int { return t.t.bytes() }
 
 func (t *table) bytes() int {
@@ -94,8 +92,8 @@ func (t *table) bytes() int {
 	return n
 }
 
-// Sum writes all that it answers into h, to a thousandth of a dollar: the last bits of
-// exponentials are not the same on all processors.
+// Sum writes all values to h, to a thousandth of a dollar, because the last bits of exponentials differ between
+// processors.
 func (t *Table) Sum(h hash.Hash) {
 	var buf []byte
 	for _, l := range t.t.layers {
@@ -107,17 +105,17 @@ func (t *Table) Sum(h hash.Hash) {
 	}
 }
 
-// Shelf keeps the tables that were asked for last, for all jobs. It is a cache of pure results.
+// Shelf keeps the most recently used tables, for all jobs. It is a cache of pure results.
 type Shelf struct {
 	most  int
 	bytes int
-	order []*table // the latest first
+	order []*table // most recently used first
 }
 
-// NewShelf returns a shelf for so many bytes, but at least for one table.
+// NewShelf returns a shelf for that many bytes, but at least for one table.
 func NewShelf(bytes int) *Shelf { return &Shelf{most: bytes} }
 
-// Adopt puts a table on the shelf. Those that were not asked for longest make room for it.
+// Adopt adds a table to the shelf. The least recently used ones make room for it.
 func (s *Shelf) Adopt(t *Table) {
 	if s.find(&t.t.m) != nil {
 		return
@@ -131,7 +129,7 @@ func (s *Shelf) Adopt(t *Table) {
 	}
 }
 
-// find returns the table for m and makes it the newest, or nil.
+// find returns the table for m and makes it the newest, or returns nil.
 func (s *Shelf) find(m *model) *table {
 	i := slices.IndexFunc(s.order, func(t *table) bool { return m.alike(&t.m) && m.same(&t.m) })
 	if i < 0 {
@@ -143,14 +141,14 @@ func (s *Shelf) find(m *model) *table {
 	return t
 }
 
-// alike reports whether m is about zones and machines as those of o.
+// alike reports whether m has the same zones and machines as o.
 func (m *model) alike(o *model) bool {
 	return slices.Equal(m.demand, o.demand) && m.restart == o.restart && slices.Equal(m.carry, o.carry) &&
 		m.further == o.further && m.tick == o.tick && m.latch == o.latch && slices.Equal(m.regions, o.regions)
 }
 
-// Missing returns the piece that Look and Decide need for the view and that Shelf does
-// not have; ok is false where nothing is missing, as where the guard decides.
+// Missing returns the piece that Poll and Decide need for the view and that Shelf lacks. ok is false if nothing is
+// missing, for example because the guard decides.
 func (p *Foresight) Missing(v View) (want Piece, ok bool) {
 	if p.Shelf == nil || p.Job.Guarded(v.Tick, v.Left) {
 		return want, false

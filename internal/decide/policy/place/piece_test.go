@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/policy/place"
 )
 
-// filled builds what a shelf lacks before each answer, as the shelf's owner would.
+// filled builds the missing tables of a shelf before each answer, as its owner would.
 type filled struct {
 	*place.Foresight
 	pieces []place.Piece
@@ -24,8 +24,8 @@ func (f *filled) fill(v place.View) {
 func (f *filled) Decide(v place.View) place.Choice { f.fill(v); return f.Foresight.Decide(v) }
 func (f *filled) Poll(v place.View) int            { f.fill(v); return f.Foresight.Poll(v) }
 
-// Jobs that share a shelf, also one that holds a single table, decide as each would alone.
-func TestAdoptedTablesAnswerAsThoseBuiltWithin(t *testing.T) {
+// Jobs that share a shelf, even one with room for a single table, decide as each would alone.
+func TestShelf_AdoptedTablesAnswerTheSame(t *testing.T) {
 	small, large := place.NewShelf(1), place.NewShelf(64<<20)
 	for seed := range uint64(6) {
 		m := generate(seed, 1+int(seed%4), time.Duration(1+seed%3)*time.Hour, seed%2 == 1)
@@ -42,8 +42,8 @@ func TestAdoptedTablesAnswerAsThoseBuiltWithin(t *testing.T) {
 	}
 }
 
-// What a shelf has no room for is missing again.
-func TestATableThatGaveWayIsMissingAgain(t *testing.T) {
+// A table that the shelf evicted is missing again.
+func TestShelf_EvictedTableIsMissingAgain(t *testing.T) {
 	m := generate(1, 3, 2*time.Hour, false)
 	view := func(left time.Duration) place.View {
 		return place.View{

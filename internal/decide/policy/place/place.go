@@ -1,10 +1,8 @@
-// Package place says where a job with a deadline runs, and when: in which of
-// several zones on spot, on on-demand, or not at all for now, and which zone to
-// look at next where looking is limited.
+// Package place decides where and when a job with a deadline runs: in which of several zones on spot, on on-demand,
+// or not at all for now, and which zone to poll next if polls are limited.
 //
-// A Policy sees what its View holds, no more, and the default's answer follows
-// from the View alone. The same policies are driven by the benchmark's plain loop
-// and by the product.
+// A Policy sees only its View, and the answer of the default policy depends on the View alone. The benchmark's
+// plain loop and the product drive the same policies.
 package place
 
 import (
@@ -14,59 +12,58 @@ import (
 	"scrimp/internal/market"
 )
 
-// Kind is what is held, or wanted, for the next tick.
+// Kind is the capacity held, or wanted, for the next tick.
 type Kind = market.Choice
 
-// The kinds, as this package's policies name them.
+// Kinds, as named in this package.
 const (
 	None     = market.ChoiceNone
 	Spot     = market.ChoiceSpot
 	OnDemand = market.ChoiceOnDemand
 )
 
-// Sight is what is known of a zone's spot capacity in this tick.
+// Sight is the knowledge about a zone's spot capacity in this tick.
 type Sight int8
 
-// The sights. Unseen is neither: nobody looked.
+// Values of Sight. Unseen means that nobody polled the zone.
 const (
 	Unseen Sight = iota
 	Down
 	Up
 )
 
-// Zone is one place to run. Zones of one region share their on-demand machine
-// and the checkpoint's store.
+// Zone is one place to run. The zones of a region share their on-demand machine and the checkpoint store.
 type Zone struct {
 	Name, Region string
 	OnDemand     money.Rate
 }
 
-// Job is the work to place, as it stands before its first tick. It is never
-// changed during a run.
+// Job is the work to place, as of its first tick. It never changes during a run.
 type Job struct {
-	Zones    []Zone // the order counts: it breaks ties
+	Zones    []Zone // the order breaks ties
 	Tick     time.Duration
-	Work     time.Duration // on any of the machines
+	Work     time.Duration // the same on any of the machines
 	Deadline time.Duration // after the start
 	Restart  time.Duration // d: from taking a machine to useful work
-	// Moving the checkpoint to another region takes Transfer longer and costs
-	// Carry, once for each move; Egress has the routes that cost something else.
+	// Moving the checkpoint to another region takes Transfer longer and costs Carry for each move. Egress has the
+	// routes with another cost.
 	Transfer time.Duration
 	Carry    money.Amount
 	Egress   Egress
-	// Looks says that a policy sees only the zone of its held spot machine and one
-	// other that it names (form B); false: it sees all (form A).
+	// Looks is set if a policy sees only the zone of its held spot machine and one other that it names (form B);
+	// false: it sees all (form A).
 	Looks bool
-	// Tries, with Looks, says that a look is a try to rent (sight C): one that succeeds and whose machine is not
-	// taken is billed for Fee. PerTick is how many tries a tick allows; 0: any number.
+	// Tries is set, with Looks, if a poll is an attempt to rent (sight C). A successful attempt whose machine is
+	// not taken is billed for Fee. PerTick is the number of attempts per tick; 0: any number.
 	Tries   bool
 	Fee     time.Duration
 	PerTick int
-	// Latch says that the guard, once it holds, keeps the job on on-demand to its end; false: working spot is kept.
+	// Latch is set if the guard, once it applies, keeps the job on on-demand to its end; false: it keeps working
+	// spot.
 	Latch bool
 }
 
-// Polls is how many zones may be polled in a tick.
+// Polls returns how many zones may be polled in a tick.
 func (j *Job) Polls() int {
 	switch {
 	case !j.Looks:
@@ -79,18 +76,18 @@ func (j *Job) Polls() int {
 	return j.PerTick
 }
 
-// A Fare is what it costs to move the checkpoint from one region to another.
+// Fare is the cost of moving the checkpoint from one region to another.
 type Fare struct {
 	From string       `json:"from"`
 	To   string       `json:"to"`
 	Cost money.Amount `json:"cost"`
 }
 
-// Egress lists the fares that are not the usual one.
+// Egress lists the fares that differ from the usual one.
 type Egress []Fare
 
-// Moving is what it costs to bring the checkpoint to a region, where other is what the routes cost that e does not
-// have; nothing where there is no checkpoint yet.
+// Moving returns the cost of bringing the checkpoint to a region; other is the cost of routes that e lacks. It
+// returns zero if there is no checkpoint yet.
 func (e Egress) Moving(from, to string, other money.Amount) money.Amount {
 	if from == "" || from == to {
 		return money.Amount{}
@@ -103,62 +100,61 @@ func (e Egress) Moving(from, to string, other money.Amount) money.Amount {
 	return other
 }
 
-// Moving is what it costs to bring the checkpoint to a region.
+// Moving returns the cost of bringing the checkpoint to a region.
 func (j *Job) Moving(from, to string) money.Amount { return j.Egress.Moving(from, to, j.Carry) }
 
 // Ticks is T, the number of whole ticks before the deadline.
 func (j *Job) Ticks() int { return int(j.Deadline / j.Tick) }
 
-// View is what a policy may see at the start of a tick. Its slices belong to
-// the driver and change with the next tick.
+// View is what a policy may see at the start of a tick. Its slices belong to the driver and change with the next
+// tick.
 type View struct {
 	Tick   int           // t, 0 to T−1
-	Now    time.Time     // on any clock that the records are on too
-	Left   time.Duration // work left
+	Now    time.Time     // on the same clock as the records
+	Left   time.Duration // remaining work
 	Done   time.Duration
 	Prices []money.Rate // spot, by zone
-	// Seen is by zone: Up or Down where it was seen in this tick.
+	// Seen is by zone: Up or Down if it was seen in this tick.
 	Seen []Sight
-	// Past is by zone what was seen of it so far, this tick's sights included.
+	// Past holds the observations by zone so far, including this tick.
 	Past []Record
-	// Held is what survives into this tick, in zone Zone; Lost says that a spot
-	// machine was held in the last tick and is gone.
+	// Held is what survives into this tick, in zone Zone. Lost is set if a spot machine was held in the last tick
+	// and is gone.
 	Held Kind
 	Zone int
 	Lost bool
-	// Overhead is what the held machine still has to spend before it does useful
-	// work.
+	// Overhead is the time that the held machine still needs before it does useful work.
 	Overhead time.Duration
 	// Home is the region of the checkpoint; empty before the first machine.
 	Home string
 }
 
-// Choice is what to hold in this tick. Zone means nothing with None.
+// Choice is what to hold in this tick. Zone has no meaning with None.
 type Choice struct {
 	Kind Kind
 	Zone int
 }
 
-// A Policy decides one run, tick by tick.
+// Policy decides one run, tick by tick.
 type Policy interface {
 	Decide(View) Choice
 }
 
-// A Poller names the zone to poll in this tick, −1 for none. It is asked
-// before Decide, where Job.Looks; the View holds the sight of the held zone and of
-// those polled in this tick. It is asked again after each answer as long as the job allows more.
+// Poller names the zone to poll in this tick, or −1 for none. If Job.Looks is set, Poll is called before Decide;
+// the View has the sight of the held zone and of the zones polled in this tick. Poll is called again after each
+// answer as long as the job allows more.
 type Poller interface {
 	Poll(View) int
 }
 
-// Guarded reports whether the guard holds: with overhead d, transfer delay x,
-// work left w and m ticks to the deadline, ceil((w + d + x) / tick) ≥ m, so that
-// nothing is left to lose. Latched it counts without x: it stays in the region, or goes where that is in time.
+// Guarded reports whether the guard applies: with overhead d, transfer delay x, remaining work w and m ticks to the
+// deadline, ceil((w + d + x) / tick) ≥ m, so that no tick may be lost. A latched guard omits x: it stays in the
+// region, or goes where that is in time.
 func (j *Job) Guarded(t int, left time.Duration) bool {
 	return j.tight(t, left, j.reserve())
 }
 
-// reserve is what the guard keeps besides the work left.
+// reserve is the time that the guard keeps besides the remaining work.
 func (j *Job) reserve() time.Duration {
 	if j.Latch {
 		return j.Restart
@@ -171,10 +167,9 @@ func (j *Job) tight(t int, left, spare time.Duration) bool {
 	return left+spare > (m-1)*j.Tick // ceil(a/g) ≥ m ⇔ a > (m−1)·g
 }
 
-// Guard returns c, or what no estimate can override where the slack is used up:
-// the held spot machine where it lives and works, else the held on-demand
-// machine, else on-demand where the checkpoint is. A latched guard returns on-demand in
-// the held machine's zone, else where the work left costs least, its transfer included.
+// Guard returns c, or, if the slack is used up, the choice that no estimate overrides: the held spot machine if it
+// is alive and working, else the held on-demand machine, else on-demand in the checkpoint's region. A latched guard
+// returns on-demand in the held machine's zone, else where the remaining work costs least, including the transfer.
 func (j *Job) Guard(v View, c Choice) Choice {
 	switch {
 	case !j.Guarded(v.Tick, v.Left):
@@ -189,8 +184,8 @@ func (j *Job) Guard(v View, c Choice) Choice {
 	return Choice{OnDemand, j.Reserve(v)}
 }
 
-// Reserve is the zone in which on-demand is taken: the held one's, else the
-// cheapest in the checkpoint's region, else the cheapest; the first of equals.
+// Reserve is the zone for on-demand: the held one, else the cheapest in the checkpoint's region, else the cheapest;
+// the first of equals.
 func (j *Job) Reserve(v View) int {
 	if v.Held == OnDemand {
 		return v.Zone
@@ -211,8 +206,8 @@ func (j *Job) Reserve(v View) int {
 	return best
 }
 
-// toEnd is the zone where on-demand does the work left for the least, moving there included, by
-// the deadline where that can be; of equals one in the checkpoint's region, then the first.
+// toEnd is the zone where on-demand does the remaining work for the least, including the move, by the deadline if
+// possible. Among equals it prefers the checkpoint's region, then the first.
 func (j *Job) toEnd(v View) int {
 	type bill struct {
 		late, away bool
@@ -244,7 +239,7 @@ func (j *Job) toEnd(v View) int {
 	return best
 }
 
-// Cheapest is the zone seen up with the lowest spot price, the first of equals.
+// Cheapest returns the zone seen up with the lowest spot price, the first of equals.
 func Cheapest(v View) (zone int, ok bool) {
 	zone = -1
 	for i, s := range v.Seen {

@@ -12,15 +12,15 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// market is a small world: which zone is up in which tick, and its price.
+// market is a small simulated market: the state and price of each zone by tick.
 type market struct {
 	job   place.Job
 	up    [][]bool // by tick, zone
 	price []money.Rate
 }
 
-// generate draws a market of zones over two regions whose spot periods and gaps
-// are about two hours and one long.
+// generate draws a market of zones in two regions. Their spot periods and gaps last about two hours, one of them
+// long.
 func generate(seed uint64, zones int, slack time.Duration, looks bool) *market {
 	chance := rand.New(rand.NewPCG(seed, 7))
 	m := &market{job: place.Job{
@@ -55,7 +55,7 @@ type outcome struct {
 	broken  string
 }
 
-// play runs p by the rules, with the guard, and notes what should never be.
+// play runs p by the rules, with the guard, and records violations.
 func (m *market) play(p place.Policy) (out outcome) {
 	j := &m.job
 	v := place.View{Left: j.Work, Prices: m.price, Seen: make([]place.Sight, len(j.Zones)), Past: make([]place.Record, len(j.Zones))}
@@ -124,7 +124,7 @@ func (m *market) play(p place.Policy) (out outcome) {
 	return out
 }
 
-// reckless answers anything that the rules allow.
+// reckless gives random answers that the rules allow.
 type reckless struct {
 	chance *rand.Rand
 	zones  int
@@ -141,7 +141,7 @@ func (r *reckless) Decide(v place.View) place.Choice {
 	return place.Choice{}
 }
 
-func TestTheGuardIsOnTimeWhateverIsDecided(t *testing.T) {
+func TestGuard_IsOnTimeForAnyDecisions(t *testing.T) {
 	for seed := range uint64(300) {
 		m := generate(seed, 1+int(seed%4), time.Duration(seed%5)*20*time.Minute+20*time.Minute, false)
 		out := m.play(&reckless{rand.New(rand.NewPCG(seed, 1)), len(m.price)})
@@ -151,7 +151,7 @@ func TestTheGuardIsOnTimeWhateverIsDecided(t *testing.T) {
 	}
 }
 
-func TestTheDefaultPolicyIsOnTimeAndKeepsTheRules(t *testing.T) {
+func TestDefault_IsOnTimeAndKeepsTheRules(t *testing.T) {
 	for seed := range uint64(lane.Pick(20, 200)) {
 		m := generate(seed, 1+int(seed%5), time.Duration(1+seed%4)*30*time.Minute, seed%2 == 1)
 		out := m.play(&place.Foresight{Job: &m.job})
@@ -161,7 +161,7 @@ func TestTheDefaultPolicyIsOnTimeAndKeepsTheRules(t *testing.T) {
 	}
 }
 
-func TestTheSameRunIsDecidedTheSame(t *testing.T) {
+func TestDefault_IsDeterministic(t *testing.T) {
 	for seed := range uint64(lane.Pick(4, 20)) {
 		a := generate(seed, 4, time.Hour, seed%2 == 1)
 		x, y := a.play(&place.Foresight{Job: &a.job}), a.play(&place.Foresight{Job: &a.job})
@@ -171,7 +171,7 @@ func TestTheSameRunIsDecidedTheSame(t *testing.T) {
 	}
 }
 
-// mean is what the default policy costs on average over generated markets.
+// mean returns the mean cost of the default policy over generated markets.
 func mean(seeds uint64, of func(seed uint64) *market) float64 {
 	sum := 0.0
 	for seed := range seeds {
@@ -181,7 +181,7 @@ func mean(seeds uint64, of func(seed uint64) *market) float64 {
 	return sum / float64(seeds)
 }
 
-func TestMoreSlackAndMoreZonesAndCheaperMarketsCostNoMore(t *testing.T) {
+func TestDefault_BetterMarketsCostNoMore(t *testing.T) {
 	seeds := uint64(lane.Pick(10, 200))
 	base := mean(seeds, func(s uint64) *market { return generate(s, 3, 90*time.Minute, false) })
 	slack := mean(seeds, func(s uint64) *market { return generate(s, 3, 4*time.Hour, false) })
@@ -192,7 +192,7 @@ func TestMoreSlackAndMoreZonesAndCheaperMarketsCostNoMore(t *testing.T) {
 		}
 		return m
 	})
-	// The same market with its first zone taken away.
+	// The same market without its first zone.
 	fewer := mean(seeds, func(s uint64) *market {
 		m := generate(s, 3, 90*time.Minute, false)
 		for t := range m.up {
@@ -209,7 +209,7 @@ func TestMoreSlackAndMoreZonesAndCheaperMarketsCostNoMore(t *testing.T) {
 	}
 }
 
-// withTwin puts behind every zone one that is never up and dearer.
+// withTwin gives every zone a twin that is never up and costs twice as much.
 func withTwin(m *market) *market {
 	n := *m
 	n.job.Zones = append([]place.Zone(nil), m.job.Zones...)
@@ -227,7 +227,7 @@ func withTwin(m *market) *market {
 	return &n
 }
 
-func TestAZoneThatIsNeverUpChangesNothing(t *testing.T) {
+func TestDefault_IgnoresAZoneThatIsNeverUp(t *testing.T) {
 	with, without := 0.0, 0.0
 	for seed := range uint64(lane.Pick(12, 60)) {
 		m := generate(seed, 1+int(seed%3), 90*time.Minute, false)
@@ -243,15 +243,15 @@ func TestAZoneThatIsNeverUpChangesNothing(t *testing.T) {
 		without += m.play(&place.Foresight{Job: &m.job}).dollars
 		with += n.play(&place.Foresight{Job: &n.job}).dollars
 	}
-	// The default policy cannot know that a zone will never come up; it may hope,
-	// and that must cost next to nothing.
+	// The default policy cannot know that a zone never comes up. It may wait for it, but that must cost next to
+	// nothing.
 	if math.Abs(with-without) > 0.02*without {
 		t.Errorf("%.3f dollars become %.3f", without, with)
 	}
 }
 
-// A live machine in hand is left for a fifth of an hour of on-demand, not for less.
-func TestTheCheapestOptionIsTakenAndALiveMachineLeftOnlyForMore(t *testing.T) {
+// The policy leaves a live machine only to save a fifth of an on-demand hour or more.
+func TestDefault_TakesTheCheapestAndRarelyLeavesALiveMachine(t *testing.T) {
 	const hand = 0.2 * 3
 	weighed, kept, left := 0, 0, 0
 	for seed := range uint64(lane.Pick(10, 60)) {
@@ -303,13 +303,13 @@ func (c checked) Decide(v place.View) place.Choice {
 	return x
 }
 
-// anew asks a policy that has answered nothing yet, every time.
+// anew asks a fresh policy every time.
 type anew struct{ job *place.Job }
 
 func (a anew) Decide(v place.View) place.Choice { return (&place.Foresight{Job: a.job}).Decide(v) }
 func (a anew) Poll(v place.View) int            { return (&place.Foresight{Job: a.job}).Poll(v) }
 
-func TestTheAnswerFollowsFromTheViewAlone(t *testing.T) {
+func TestDefault_DependsOnTheViewAlone(t *testing.T) {
 	for seed := range uint64(4) {
 		m := generate(seed, 1+int(seed), time.Duration(1+seed)*time.Hour, seed%2 == 1)
 		kept, fresh := m.play(&place.Foresight{Job: &m.job}), m.play(anew{&m.job})
@@ -319,7 +319,7 @@ func TestTheAnswerFollowsFromTheViewAlone(t *testing.T) {
 	}
 }
 
-func TestLooksThatFindTheSameChangeNoOdds(t *testing.T) {
+func TestHazard_IgnoresLooksWithoutAChange(t *testing.T) {
 	at := func(t int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(t) * time.Minute) }
 	var often, seldom place.Record
 	for t := 0; t <= 600; t += 3 {

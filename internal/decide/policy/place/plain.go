@@ -2,14 +2,14 @@ package place
 
 import "slices"
 
-// Certain is on-demand from the start to the end.
+// Certain uses on-demand from start to end.
 type Certain struct{ Job *Job }
 
 // Decide takes on-demand.
 func (p *Certain) Decide(v View) Choice { return Choice{OnDemand, p.Job.Reserve(v)} }
 
-// Greedy keeps a live spot machine, takes the cheapest that it sees, and waits
-// otherwise; the guard alone is on time.
+// Greedy keeps a live spot machine, takes the cheapest that it sees, and otherwise waits. Only the guard keeps it
+// in time.
 type Greedy struct {
 	Job   *Job
 	round round
@@ -32,9 +32,8 @@ func (p *Greedy) Decide(v View) Choice {
 	return Choice{}
 }
 
-// Uniform is Uniform Progress (Wu et al., "Can't Be Late", NSDI 2024) over any
-// of several zones: the job is kept on a straight line from its start to its
-// deadline. Second is the paper's condition for leaving on-demand: only where
+// Uniform is Uniform Progress (Wu et al., "Can't Be Late", NSDI 2024) over any of several zones: it keeps the job
+// on a straight line from its start to its deadline. Second is the paper's condition for leaving on-demand: only if
 // the job is ahead of the line by two restarts.
 type Uniform struct {
 	Job    *Job
@@ -45,9 +44,9 @@ type Uniform struct {
 // Poll goes round the zones while no spot machine is held.
 func (p *Uniform) Poll(v View) int { return p.round.poll(p.Job, v, p.Decide) }
 
-// round is which zone a published policy polls. In form B that is one after the other, one in each tick without spot.
-// Where a look is a try, it tries only what it would take: the same zones where a tick allows one try, else the
-// cheapest first until one succeeds. So it never pays for a try.
+// round decides which zone a published policy polls. In form B it polls one after the other, one in each tick
+// without spot. If a poll is an attempt to rent, it tries only what it would take: the same zones if a tick allows
+// one attempt, else the cheapest first until one succeeds. So it never pays for an attempt.
 type round struct{ at int }
 
 func (r *round) poll(j *Job, v View, decide func(View) Choice) int {

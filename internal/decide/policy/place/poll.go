@@ -2,8 +2,7 @@ package place
 
 import "math"
 
-// Poll names the zone whose state is worth most: the chance that it is up, times
-// what it would save.
+// Poll names the zone whose state is worth the most: the probability that it is up, times what it would save.
 func (p *Foresight) Poll(v View) int {
 	work, slack := p.begin(v)
 	if p.Job.Guarded(v.Tick, v.Left) {
@@ -22,7 +21,7 @@ func (p *Foresight) Poll(v View) int {
 		}
 		gain := stay - p.takeNow(v, z, work, slack)
 		if p.Job.Tries && gain <= needs {
-			continue // it would not be taken, and the try would be paid for
+			continue // it would not be taken, and the attempt would be billed
 		}
 		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(gain, 1e-6)
 		if saves > most {
@@ -32,7 +31,7 @@ func (p *Foresight) Poll(v View) int {
 	return look
 }
 
-// margin is how much cheaper something must be for which a live spot machine is left.
+// margin is how much cheaper an option must be to leave a live spot machine for it.
 func (p *Foresight) margin(v View) float64 {
 	if v.Held != Spot {
 		return 0
@@ -40,7 +39,7 @@ func (p *Foresight) margin(v View) float64 {
 	return inHand * p.now.demandAt(v.Zone)
 }
 
-// tried is what is billed for the tries of this tick that succeeded, if none of them is taken.
+// tried is the charge for the successful attempts of this tick if none of them is taken.
 func (p *Foresight) tried(v View) (usd float64) {
 	for z, s := range v.Seen {
 		if p.Job.Tries && s == Up && (v.Held != Spot || z != v.Zone) {
@@ -50,7 +49,7 @@ func (p *Foresight) tried(v View) (usd float64) {
 	return usd
 }
 
-// takeNow is the cost to go of taking zone z, would it be up.
+// takeNow is the remaining cost of taking zone z if it is up.
 func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
 	age := 0.0
 	if v.Past[z].Up {

@@ -5,34 +5,33 @@ import (
 	"time"
 )
 
-// Record is what was seen of one zone's spot capacity: the state it is in, and
-// the odds of the periods before. The zero Record has seen nothing. It is a plain
-// value that follows from the looks alone; a look that finds what the last one
-// found changes nothing but Seen.
+// Record is what was observed of one zone's spot capacity: its current state, and tallies of earlier periods. The
+// zero Record has observed nothing. It is a plain value that depends only on the polls. A poll that finds the same
+// state changes nothing but Seen.
 type Record struct {
-	Known bool      `json:"known,omitempty"`
-	Found bool      `json:"found,omitempty"` // the present state was not seen to begin
-	Up    bool      `json:"up,omitempty"`
-	Since time.Time `json:"since,omitzero"` // of the present state: half way between the looks before and after the turn
-	Seen  time.Time `json:"seen,omitzero"`  // the last look
-	// Of the periods before the present one, with the weight that they had at Since.
+	Known bool `json:"known,omitempty"`
+	Found bool `json:"found,omitempty"` // the start of the current state was not seen
+	Up    bool `json:"up,omitempty"`
+	// start of the current state: half way between the polls before and after the change
+	Since time.Time `json:"since,omitzero"`
+	Seen  time.Time `json:"seen,omitzero"` // last poll
+	// Tallies of the periods before the current one, with their weight at Since.
 	Loss Tally `json:"loss,omitzero"`
 	Back Tally `json:"back,omitzero"`
-	// Lately is Loss with what was seen forgotten within hours.
+	// Lately is Loss with a memory of hours.
 	Lately Tally   `json:"lately,omitzero"`
 	UpFor  float64 `json:"up_hours,omitempty"`
 	All    float64 `json:"hours,omitempty"`
 }
 
-// Tally is what was seen of one kind of event: how many, and how many a zone of
-// scale 1 would have had in the same time.
+// Tally counts one kind of event: the observed number, and the number expected in a zone of scale 1 in the same
+// time.
 type Tally struct {
 	Events   float64 `json:"events"`
 	Expected float64 `json:"expected"`
 }
 
-// See returns the record after a look. A look that is not after the last one
-// changes nothing.
+// See returns the record after a poll. A poll that is not later than the last one changes nothing.
 func (r Record) See(at time.Time, up bool) Record {
 	switch {
 	case !r.Known:
@@ -55,8 +54,7 @@ func (r Record) See(at time.Time, up bool) Record {
 	return r
 }
 
-// until returns the record with the present state counted up to t, not before
-// Since.
+// until returns the record with the current state counted up to t, which must not be before Since.
 func (r Record) until(t time.Time) Record {
 	h := t.Sub(r.Since).Hours()
 	if h <= 0 {
@@ -77,8 +75,8 @@ func (r Record) until(t time.Time) Record {
 	return r
 }
 
-// lately is what was expected of a period that began at age a and stands h hours,
-// as it counts at its end: in pieces, the last of them first.
+// lately is the expected number of events in a period that began at age a and lasts h hours, weighted as of its
+// end, computed in pieces from the end.
 func lately(a, h float64) float64 {
 	const piece = 1.5
 	sum := 0.0
@@ -91,7 +89,7 @@ func lately(a, h float64) float64 {
 
 func (t Tally) times(x float64) Tally { return Tally{t.Events * x, t.Expected * x} }
 
-// first is the age of the present state at Since, in hours.
+// first is the age of the current state at Since, in hours.
 func (r *Record) first() float64 {
 	if r.Found {
 		return seenFirst
@@ -99,10 +97,10 @@ func (r *Record) first() float64 {
 	return 0
 }
 
-// age is the age of the present state when it was last seen, in hours. Where clocks say that it began later, it is 0.
+// age is the age of the current state when last seen, in hours. It is 0 if clocks disagree.
 func (r *Record) age() float64 { return max(0, r.first()+r.Seen.Sub(r.Since).Hours()) }
 
-// idle is the age of a state that is not up, in hours: 0 where nothing was seen.
+// idle is the age of a state that is not up, in hours; 0 if nothing was observed.
 func (r *Record) idle() float64 {
 	if !r.Known {
 		return 0
@@ -110,14 +108,13 @@ func (r *Record) idle() float64 {
 	return r.age()
 }
 
-// chance is that of the zone being up at t, where share of the time it is: what
-// was last seen of it, fading.
+// chance is the probability that the zone is up at t: its last seen state, fading towards share.
 func (r *Record) chance(t time.Time, share float64) float64 {
 	if !r.Known {
 		return share
 	}
 	last := 0.0
-	// A turn after t was not seen yet at t. Only the last one is known.
+	// A change after t was not seen yet at t. Only the last one is known.
 	if r.Up != (r.Since.After(t) && !r.Found) {
 		last = 1
 	}

@@ -7,31 +7,30 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// model is what a table is computed from. Dollars and hours.
+// model is the input of a table. Units are dollars and hours.
 type model struct {
 	price   []float64 // spot, by zone
 	loss    []drift   // scales
 	back    []drift
 	up      []float64 // share of the time
-	now     []float64 // chance of being up at present
-	usual   []float64 // share of the time that a zone of this price is up
+	now     []float64 // probability of being up now
+	usual   []float64 // share of the time that a zone with this price is up
 	regions []int
-	n       int       // regions
+	n       int       // number of regions
 	demand  []float64 // on-demand, by region: the cheapest of its zones
 	restart float64   // d
-	carry   []float64 // dollars by region from · n + to
-	further float64   // hours for another region
+	carry   []float64 // dollars, indexed by from · n + to
+	further float64   // extra hours for another region
 	tick    float64
 	latch   bool
 
 	step  float64 // hours of work between layers
-	top   int     // layers
-	slack float64 // hours, the most that the table is for
+	top   int     // number of layers
+	slack float64 // maximum slack in hours
 }
 
-// size sets which part of the process the table holds: steps of work that double
-// where there is much of it left, the work left in blocks of them, slack on a
-// ladder.
+// size sets which part of the process the table covers: steps of work that double if much is left, the remaining
+// work in blocks of steps, and the slack on a ladder.
 func (m *model) size(work, slack float64) {
 	for m.step = 2 * m.tick; work > layersIn*m.step; {
 		m.step *= 2
@@ -45,13 +44,12 @@ func (m *model) size(work, slack float64) {
 const (
 	layersIn = 80
 	block    = 4
-	// mostFine bounds the places near the guard: a job whose restart takes no time has ticks of weeks where its
-	// deadline is years away.
+	// mostFine bounds the places near the guard: a job with no restart time and a deadline years away has ticks of
+	// weeks.
 	mostFine = 5000
 )
 
-// same reports whether what a table for m says is in the table of o: one for more
-// slack says the same of less.
+// same reports whether the table of o answers for m. A table for more slack also serves less.
 func (m *model) same(o *model) bool {
 	return m.step == o.step && m.top == o.top && m.slack <= o.slack && slices.Equal(m.price, o.price) &&
 		slices.Equal(m.loss, o.loss) && slices.Equal(m.back, o.back) && slices.Equal(m.up, o.up) && slices.Equal(m.now, o.now)
@@ -66,54 +64,53 @@ func (m *model) copyOf(o *model) {
 	m.loss, m.back = slices.Clone(o.loss), slices.Clone(o.back)
 }
 
-// drift is a logarithm of a scale that is not what it is for ever: the mood of the
-// last hours passes within hours, what the run showed within days, what the price
-// says does not.
+// drift is the logarithm of a scale that changes: the mood of the last hours passes within hours, what the run
+// showed within days, and the effect of the price lasts.
 type drift struct{ trait, mood, lasting float64 }
 
-// in is the scale so many hours ahead.
+// in is the scale h hours from now.
 func (d drift) in(h float64) float64 {
 	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/traitLasts)) + float64(d.mood*math.Exp(-h/moodLasts)))
 }
 
-// layer is the cost to go at one amount of work left, by slack: place 0 is the
-// slack under guard, the others as the grid has them.
+// layer is the remaining cost at one amount of remaining work, by slack: place 0 is the slack under guard, the
+// others are on the grid.
 type layer struct {
 	spot  [][ages][]float64   // by zone, age
-	none  [][ages][]float64   // by home region, time for which nothing is up
+	none  [][ages][]float64   // by home region, time since which nothing is up
 	dem   [][ages][]float64   // the same on on-demand
-	take  [][][ages][]float64 // by zone, way from the home region, age; the first fresh
+	take  [][][ages][]float64 // by zone, way from the home region, age; the first is new
 	cand  [][][ages][]float64 // on on-demand while a zone is up, by the same
 	lost  [][]float64         // by zone, at its loss
-	back  [][]float64         // by home region, at the return of the zone that returns first
+	back  [][]float64         // by home region, when the first zone returns
 	come  [][]float64         // the same on on-demand
 	cells []float64
 }
 
-// table is the cost to go of the layers nearest to the work left.
+// table is the remaining cost for the layers nearest to the remaining work.
 type table struct {
 	m      model
 	ways   ways
 	step   float64   // hours of work between layers
 	grid   []float64 // slack by place; the first is the guard's
-	top    int       // layers
+	top    int       // number of layers
 	room   int
 	layers []*layer // the last few, by number modulo their count
 
-	hold    [][ages]float64 // chance of a loss a step, by zone
-	share   []float64       // of the zones among returns
+	hold    [][ages]float64 // probability of a loss per step, by zone
+	share   []float64       // share of each zone among returns
 	scale   []float64       // of losses, by zone
 	up      []float64
 	all     float64         // sum of the scales of return
-	ahead   float64         // hours from now for which the hazards stand
-	mean    [ages]float64   // losses an hour of a zone of scale 1
-	mix     [ages]float64   // returns an hour, over the sum of the scales
-	rate    [ages]float64   // returns an hour
-	stepped [ages]float64   // chance of a return a step
-	onward  [ages]float64   // chance of the next bucket a step
-	shift   [2]shift        // by the same region or not
-	waited  [ages][]float64 // chance of a return while the slack falls by a place
-	moved   [ages][]float64 // chance of the next bucket in the same
+	ahead   float64         // hours from now that the hazards are for
+	mean    [ages]float64   // losses per hour in a zone of scale 1
+	mix     [ages]float64   // returns per hour, over the sum of the scales
+	rate    [ages]float64   // returns per hour
+	stepped [ages]float64   // probability of a return per step
+	onward  [ages]float64   // probability of the next bucket per step
+	shift   [2]shift        // by same region or not
+	waited  [ages][]float64 // probability of a return while the slack falls by a place
+	moved   [ages][]float64 // probability of the next bucket in that time
 	mid     [][]float64
 	midA    [][]float64
 	order   []int
@@ -122,16 +119,16 @@ type table struct {
 	after   [ages][]float64
 }
 
-// shift is where some hours of overhead lead, by place.
+// shift is the effect of some hours of overhead, by place.
 type shift struct {
 	owed   float64
 	whole  []spot    // after all of it
 	half   []spot    // after half of it, on the way
-	first  int       // from here on the machine does work before the guard steps in
+	first  int       // first place at which the machine does work before the guard steps in
 	bucket [ages]int // ages after it
 	part   [ages]float64
-	events [ages]float64   // expected losses on the way, of a zone of scale 1
-	last   [ages][]float64 // chance that the machine outlasts it, by zone
+	events [ages]float64   // expected losses on the way, in a zone of scale 1
+	last   [ages][]float64 // probability that the machine outlasts it, by zone
 }
 
 // spot is a point between two places.
@@ -182,10 +179,10 @@ func newLayer(zones, regions, ways, width int) *layer {
 	return l
 }
 
-// oldAge is the age of a neighbour that was up before it is needed.
+// oldAge is the age of a neighbour that was up before it was needed.
 const oldAge = 3
 
-// begins is the age at which bucket b is taken: what is fresh is new.
+// begins is the age at which a machine in bucket b is taken; in the first bucket it is new.
 func begins(b int) float64 {
 	if b == 0 {
 		return 0
@@ -193,8 +190,7 @@ func begins(b int) float64 {
 	return centre(b)
 }
 
-// lay chooses the places of slack: fine where the guard is near and each
-// restart counts, coarser further away.
+// lay chooses the places of slack: fine near the guard, where each restart counts, and coarser further away.
 func (t *table) lay(slack float64) {
 	t.grid = append(t.grid[:0], -1, 0)
 	fine := 6 * max(t.m.restart, t.m.tick)
@@ -210,7 +206,7 @@ func (t *table) lay(slack float64) {
 	t.grid = append(t.grid, s+gap)
 }
 
-// at returns where s hours of slack lie.
+// at returns the place of s hours of slack.
 func (t *table) at(s float64) spot {
 	if s < -1e-9 {
 		return spot{0, 0}
@@ -234,6 +230,7 @@ func (p spot) of(v []float64) float64 {
 	return float64((1-p.f)*v[p.lo]) + float64(p.f*v[p.lo+1])
 }
 
+// prepare sizes the rows of the table for its zones and its places, and works out what needs no price.
 func (t *table) prepare() {
 	m := &t.m
 	zones, w := len(m.price), len(t.grid)
@@ -241,36 +238,8 @@ func (t *table) prepare() {
 		*v = slices.Grow((*v)[:0], zones)[:zones]
 	}
 	t.hold = slices.Grow(t.hold[:0], zones)[:zones]
-	for k := range t.shift {
-		s := &t.shift[k]
-		s.owed = m.restart
-		if k == 1 {
-			s.owed += m.further
-		}
-		s.whole, s.half = s.whole[:0], s.half[:0]
-		ticks := math.Ceil(s.owed/m.tick-1e-9) - 1
-		s.first = w
-		for q, x := range t.grid {
-			if q == 0 {
-				s.whole, s.half = append(s.whole, spot{}), append(s.half, spot{})
-				continue
-			}
-			if x >= ticks*m.tick-1e-9 && s.first == w {
-				s.first = q
-			}
-			s.whole = append(s.whole, t.at(x-s.owed))
-			h := t.at(x - s.owed/2)
-			if h.lo+1 >= q && h.f > 0 || h.lo >= q {
-				h = spot{q - 1, 0}
-			}
-			s.half = append(s.half, h)
-		}
-		for i := range ages {
-			s.bucket[i], s.part[i] = between(begins(i) + s.owed)
-			s.events[i] = lossShape.cumulative(begins(i), begins(i)+s.owed)
-			s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
-		}
-	}
+	t.prepareShift(&t.shift[0], m.restart)
+	t.prepareShift(&t.shift[1], m.restart+m.further)
 	for b := range ages {
 		t.mean[b], t.mix[b] = lossShape.mean(b), returnMix(b, zones)
 		t.waited[b] = slices.Grow(t.waited[b][:0], w)[:w]
@@ -298,7 +267,31 @@ func (t *table) prepare() {
 	}
 }
 
-// hazards sets the chances to what they are so many hours from now.
+// prepareShift works out where that many hours of overhead lead from each place and each age.
+func (t *table) prepareShift(s *shift, owed float64) {
+	zones := len(t.m.price)
+	s.owed, s.first = owed, len(t.grid)
+	s.whole, s.half = append(s.whole[:0], spot{}), append(s.half[:0], spot{})
+	ticks := math.Ceil(s.owed/t.m.tick-1e-9) - 1
+	for q, x := range t.grid[1:] {
+		if x >= ticks*t.m.tick-1e-9 {
+			s.first = min(s.first, q+1)
+		}
+		s.whole = append(s.whole, t.at(x-s.owed))
+		h := t.at(x - s.owed/2)
+		if h.lo > q || h.lo == q && h.f > 0 { // not beyond the place before it
+			h = spot{q, 0}
+		}
+		s.half = append(s.half, h)
+	}
+	for i := range ages {
+		s.bucket[i], s.part[i] = between(begins(i) + s.owed)
+		s.events[i] = lossShape.cumulative(begins(i), begins(i)+s.owed)
+		s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
+	}
+}
+
+// hazards sets the probabilities to their values that many hours from now.
 func (t *table) hazards(ahead float64) {
 	m := &t.m
 	t.ahead = ahead
@@ -341,7 +334,7 @@ func (t *table) hazards(ahead float64) {
 	}
 }
 
-// build computes the cost to go up to the work and slack that m is for.
+// build computes the remaining cost up to the work and slack of m.
 func (t *table) build(m *model) {
 	t.m.copyOf(m)
 	t.step, t.top = m.step, m.top
@@ -369,8 +362,8 @@ func (t *table) build(m *model) {
 	t.hazards(0)
 }
 
-// returnMix is the mean hazard of return in bucket b of nothing up: the zone
-// that was lost last is that long down, the others longer.
+// returnMix is the mean hazard of return in bucket b of nothing up: the zone that was lost last has been down for
+// that long, the others longer.
 func returnMix(b, zones int) float64 {
 	f := 1 / float64(zones)
 	a := centre(b) + otherAge
@@ -380,7 +373,7 @@ func returnMix(b, zones int) float64 {
 
 func (t *table) layer(i int) *layer { return t.layers[i%kept] }
 
-// pick is the cost to go in one of the kept layers, between work and slack.
+// pick interpolates the remaining cost in the kept layers, by work and slack.
 func (t *table) pick(work, slack float64, of func(*layer) []float64) float64 {
 	x := work / t.step
 	i := max(min(int(x), t.top-1), t.top-kept+1, 0)

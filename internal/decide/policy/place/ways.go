@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// ways are how a zone is reached from the region of the checkpoint. Way 0 is from its own region; the regions that are
-// left are told apart by what a move and on-demand cost, as far as that differs, in up to mostWays groups.
+// ways are the ways to reach a zone from the region of the checkpoint. Way 0 is from its own region. The other
+// regions are grouped by the cost of the move and of on-demand there, in up to mostWays ways in total.
 type ways struct {
-	kinds int         // ways of the zone that has most
-	of    [][]int     // by region to, region from: the way
-	fare  [][]float64 // by region to, way: dollars, the mean of its regions
-	from  [][]int     // by region to, way: a region that stands for them
+	kinds int         // ways of the zone with the most
+	of    [][]int     // way, by region to and region from
+	fare  [][]float64 // dollars, by region to and way: the mean over its regions
+	from  [][]int     // by region to and way: a region that represents it
 }
 
-// mostWays bounds what a table holds for the zones of one region.
+// mostWays bounds the ways that a table holds for the zones of one region.
 const mostWays = 4
 
-// onDemandFor is for how many hours of on-demand the regions of one way may differ as much as for their fares.
+// onDemandFor is the number of hours of on-demand whose price counts like a fare when regions are grouped into
+// ways.
 const onDemandFor = 4
 
 func (m *model) ways() ways {
@@ -25,7 +26,7 @@ func (m *model) ways() ways {
 	for to := range m.n {
 		of, fare, from := make([]int, m.n), []float64{0}, []int{to}
 		cost := func(h int) float64 { return m.fare(h, to) + float64(onDemandFor*m.demand[h]) }
-		var others []int // the next region first, so that it stands for those that cost the same
+		var others []int // the next region first, so that it represents those with the same cost
 		for i := range m.n - 1 {
 			others = append(others, (to+1+i)%m.n)
 		}
@@ -50,7 +51,7 @@ func (m *model) ways() ways {
 	return w
 }
 
-// rotated are regions counted from another one on.
+// rotated returns region numbers counted from another region.
 func rotated(list []int, from, n int) (out []int) {
 	for _, h := range list {
 		out = append(out, (h-from+n)%n)
@@ -58,7 +59,7 @@ func rotated(list []int, from, n int) (out []int) {
 	return out
 }
 
-// cut is how many of the sorted list belong together, where so many groups are left for all of it.
+// cut returns how many entries of the sorted list form the first group, if that many groups are left for all of it.
 func cut(list []int, cost func(int) float64, groups int) int {
 	var gaps []float64
 	for i := 1; i < len(list); i++ {
@@ -78,7 +79,7 @@ func cut(list []int, cost func(int) float64, groups int) int {
 	return len(list)
 }
 
-// fare is what a move of the checkpoint costs.
+// fare is the cost of a move of the checkpoint.
 func (m *model) fare(from, to int) float64 {
 	if from < 0 || from == to {
 		return 0
@@ -86,8 +87,8 @@ func (m *model) fare(from, to int) float64 {
 	return m.carry[from*m.n+to]
 }
 
-// forced is what the work left costs once the guard holds and nothing is held: on-demand in the checkpoint's region,
-// or where the guard latches, where it costs least.
+// forced is the cost of the remaining work once the guard applies and nothing is held: on-demand in the
+// checkpoint's region, or, if the guard latches, wherever it costs least.
 func (m *model) forced(home int, work float64) float64 {
 	least := m.demand[home] * (work + m.restart)
 	for r := range m.n {
@@ -98,5 +99,5 @@ func (m *model) forced(home int, work float64) float64 {
 	return least
 }
 
-// usual price of on-demand where the zone is.
+// demandAt is the on-demand price in the zone's region.
 func (m *model) demandAt(zone int) float64 { return m.demand[m.regions[zone]] }

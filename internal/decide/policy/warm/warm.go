@@ -1,21 +1,20 @@
-// Package warm says how long a machine whose task is over is kept for the next job.
+// Package warm decides how long an idle machine is kept for the next job.
 //
-// A machine that waits costs its price; one that is given back costs the next job a start.
-// Nobody knows when that job comes. To wait as long as a start takes, and no longer, never
-// costs more than twice what hindsight would (the rent-or-buy problem: Karlin, Manasse,
-// Rudolph and Sleator, "Competitive snoopy caching", 1988). Within that bound what was seen
-// of earlier gaps says when to stop sooner.
+// An idle machine costs its price, and a terminated one costs the next job a start. It is unknown when that job
+// comes. Waiting as long as a start takes, and no longer, never costs more than twice the optimum in hindsight (the
+// rent-or-buy problem: Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988). Within that
+// bound, earlier gaps decide when to stop sooner.
 package warm
 
 import "time"
 
-// known is from how many gaps on they are trusted.
+// known is the number of gaps from which on they are used.
 const known = 3
 
-// Keep is how long a machine waits at most. start is what the next job would spend until
-// its work begins on a new machine; paid is how long the machine is paid for anyway, as by a
-// minimum charge; gaps are earlier times from the end of a task until the next was
-// there. A gap counts what it would have cost to wait for it against the start that it saves.
+// Keep returns the longest time that a machine waits. start is the time that the next job would need to start on a
+// new machine. paid is how long the machine is paid for in any case, for example by a minimum charge. gaps are
+// earlier times from the end of a task to the next job. Each gap weighs the cost of waiting for it against the
+// start that it saves.
 func Keep(start, paid time.Duration, gaps []time.Duration) time.Duration {
 	start, paid = max(0, start), max(0, paid)
 	if len(gaps) < known {
@@ -33,7 +32,7 @@ func Keep(start, paid time.Duration, gaps []time.Duration) time.Duration {
 	return best
 }
 
-// worth is what keeping a machine for so long would have saved over those gaps, in machine time.
+// worth is the machine time that keeping a machine that long would have saved over the gaps.
 func worth(keep, start, paid time.Duration, gaps []time.Duration) (saved time.Duration) {
 	for _, g := range gaps {
 		if g <= keep {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// cost is what a gap costs in machine time where the machine is kept for so long.
+// cost returns the machine cost of a gap if the machine is kept for the given time.
 func cost(keep, start, paid, gap time.Duration) time.Duration {
 	idle := max(0, min(gap, keep)-paid)
 	if gap > keep {
@@ -15,9 +15,9 @@ func cost(keep, start, paid, gap time.Duration) time.Duration {
 	return idle
 }
 
-// Whatever the gaps before and the one that comes, waiting costs at most twice what
-// hindsight would: the lesser of waiting for it and of a new start.
-func TestNoGapCostsMoreThanTwiceWhatHindsightWould(t *testing.T) {
+// For any earlier gaps and any next one, waiting costs at most twice the optimum in hindsight: the lesser of
+// waiting through the gap and a new start.
+func TestWait_CostsAtMostTwiceTheHindsight(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		start, paid := time.Duration(r.Int64N(1000)), time.Duration(r.Int64N(300))
@@ -40,9 +40,9 @@ func TestNoGapCostsMoreThanTwiceWhatHindsightWould(t *testing.T) {
 	}
 }
 
-// Over gaps that come as those before did, what is learned costs no more than any fixed
-// time within the bound, found by trying all.
-func TestWhatIsLearnedIsTheBestFixedTime(t *testing.T) {
+// Over gaps from the same distribution as before, the learned time costs no more than the best fixed time within
+// the bound, found by trying all.
+func TestWait_LearnsTheBestFixedTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		start, paid := time.Duration(1+r.Int64N(60)), time.Duration(r.Int64N(20))
@@ -66,7 +66,7 @@ func TestWhatIsLearnedIsTheBestFixedTime(t *testing.T) {
 	}
 }
 
-func TestWithoutKnowledgeItIsAsLongAsAStartTakes(t *testing.T) {
+func TestWait_LastsOneStartWithoutHistory(t *testing.T) {
 	for _, c := range []struct {
 		start, paid, want time.Duration
 		gaps              []time.Duration

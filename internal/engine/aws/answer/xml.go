@@ -28,8 +28,8 @@ const deepest = 32
 // declaration is how each answer of EC2 begins.
 const declaration = `<?xml version="1.0" encoding="UTF-8"?>`
 
-// plain are the bytes that a text may have: ASCII but for what means something in XML, or is another byte once it is
-// read (a carriage return).
+// plain are the bytes that a text may have: printable ASCII, newline and tab, without the bytes that mean something in
+// XML. '\r' is not among them, because an XML parser reads it as '\n'.
 var plain = func() (is [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		is[c] = c != '<' && c != '>' && c != '&'

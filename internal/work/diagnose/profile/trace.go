@@ -179,19 +179,28 @@ func (t *trace) take(e *event) {
 	t.seen++
 	t.first, t.last = min(t.first, e.At), max(t.last, e.At+e.Dur)
 	cat := strings.ToLower(e.Cat)
-	if cat == "kernel" || strings.HasPrefix(cat, "gpu_mem") {
-		if t.devices == nil {
-			t.devices = map[string]bool{}
-		}
-		if len(t.devices) < mostThreads {
-			t.devices[string(e.Pid)] = true
-		}
-		t.device.add(e.Name, t.part(e.Name), e.Dur/1e6, 1)
-		return
+	switch {
+	case cat == "kernel" || strings.HasPrefix(cat, "gpu_mem"):
+		t.kernel(e)
+	case cat == "gpu_user_annotation" || cat == "trace" || strings.HasPrefix(e.Name, "ProfilerStep"):
+	default:
+		t.operator(e)
 	}
-	if cat == "gpu_user_annotation" || cat == "trace" || strings.HasPrefix(e.Name, "ProfilerStep") {
-		return
+}
+
+// kernel adds what a GPU does.
+func (t *trace) kernel(e *event) {
+	if t.devices == nil {
+		t.devices = map[string]bool{}
 	}
+	if len(t.devices) < mostThreads {
+		t.devices[string(e.Pid)] = true
+	}
+	t.device.add(e.Name, t.part(e.Name), e.Dur/1e6, 1)
+}
+
+// operator begins or ends an operator of a thread.
+func (t *trace) operator(e *event) {
 	th := t.thread(e)
 	if th == nil {
 		return

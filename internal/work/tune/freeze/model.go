@@ -89,15 +89,9 @@ func (m *model) correlations(trial tune.Trial) []float64 {
 	return c
 }
 
-// add conditions all posteriors on a row. It ignores a row of a trial that the model leaves out.
-func (m *model) add(r row) {
-	at := m.place[r.trial]
-	if at < 0 {
-		return
-	}
-	c, n := m.correlations(r.trial), len(m.rows)
-	// The covariance with an earlier row, and the row of l.
-	l := make([]float64, n+1)
+// covariances are those of a row with each part of each trial that the model has, before any row is known.
+func (m *model) covariances(r row) []float64 {
+	at, c := m.place[r.trial], m.correlations(r.trial)
 	next := make([]float64, parts*len(m.post))
 	for i := range m.post {
 		for p := range parts {
@@ -108,7 +102,18 @@ func (m *model) add(r row) {
 			next[parts*i+p] = k * r.at[p]
 		}
 	}
-	for q := range m.rows {
+	return next
+}
+
+// add conditions all posteriors on a row. It ignores a row of a trial that the model leaves out.
+func (m *model) add(r row) {
+	at := m.place[r.trial]
+	if at < 0 {
+		return
+	}
+	n := len(m.rows)
+	l, next := make([]float64, n+1), m.covariances(r)
+	for q := range m.rows { // the covariance with an earlier row, and the row of l
 		o, s := &m.rows[q], 0.0
 		for p := range parts {
 			s += next[parts*m.place[o.trial]+p] * o.at[p]

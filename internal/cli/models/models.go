@@ -1,0 +1,119 @@
+// Package models holds the commands that list the versions of the models that pipelines deploy.
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show/group"
+)
+
+// app is what every command is given, for the commands of this package.
+type app struct {
+	*command.App
+	project string
+}
+
+// Commands are those of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{App: shared}
+	cmd := &cobra.Command{Use: "models [PIPELINE]", Short: "List the versions of the models that pipelines deploy",
+		GroupID: command.GroupLook, Args: command.Takes("[PIPELINE]"),
+		Long: "Lists the versions of the models that pipelines deploy, oldest first: each run of a pipeline with a stage " +
+			"that deploys is a version. A line has the version, its state, what the run cost, what its gates say and its " +
+			"metrics. deployed is the version that is in place now; replaced, one that was; unchanged, a run whose model is " +
+			"the one in place. docs/pipelines.md explains gates." + command.PlainExit,
+		Example: "  scrimp models\n  scrimp models retrain --json\n  scrimp models show retrain@3",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			list, err := c.ModelVersions(ctx, name, a.project)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				for _, v := range list {
+					if err := a.Print(v); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			a.Printf("%s", group.Models(list, a.Place()))
+			return nil
+		})}
+	cmd.PersistentFlags().StringVar(&a.project, "project", "", "take the pipelines of this `project` alone (default: "+
+		"of all)")
+	cmd.AddCommand(a.showCmd())
+	return []*cobra.Command{cmd}
+}
+
+func (a *app) showCmd() *cobra.Command {
+	return &cobra.Command{Use: "show VERSION", Short: "Show a version of a model: cost, gates, metrics and lineage",
+		Args: command.Takes("VERSION"),
+		Long: "Shows a version of a model: what its run cost, what its gates compared with what, its metrics, and its " +
+			"lineage: the digests of what each stage has read and made, and its parameters. VERSION is PIPELINE@NUMBER as " +
+			"scrimp models lists it, or the id of the run." + command.PlainExit,
+		Example: "  scrimp models show retrain@3\n  scrimp models show retrain-3 --json",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			run, err := a.runOf(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			v, err := c.ModelVersion(ctx, run)
+			if no, ok := errors.AsType[*api.Problem](err); ok && no.Status == http.StatusNotFound {
+				return unknown(args[0])
+			}
+			switch {
+			case err != nil:
+				return err
+			case a.JSON:
+				return a.Print(v)
+			}
+			a.Printf("%s", group.Model(v, a.Place()))
+			return nil
+		})}
+}
+
+func unknown(version string) error {
+	return fmt.Errorf("there is no version %s: scrimp models lists those that there are", version)
+}
+
+// runOf is the run that has made a version.
+func (a *app) runOf(ctx context.Context, c *command.Client, version string) (string, error) {
+	name, number, found := strings.Cut(version, "@")
+	if !found {
+		return version, nil
+	}
+	if n, err := strconv.Atoi(number); err != nil || n < 1 || name == "" {
+		return "", fmt.Errorf("%q is no version: write one such as retrain@3, as scrimp models lists it", version)
+	}
+	list, err := c.ModelVersions(ctx, name, a.project)
+	if err != nil {
+		return "", err
+	}
+	var runs []api.ModelVersion
+	for _, v := range list {
+		if v.ID() == version {
+			runs = append(runs, v)
+		}
+	}
+	switch len(runs) {
+	case 0:
+		return "", unknown(version)
+	case 1:
+		return runs[0].Run, nil
+	}
+	return "", fmt.Errorf("%s is a version of the projects %q and %q: give --project, or the run, such as %s", version,
+		runs[0].Project, runs[1].Project, runs[0].Run)
+}

@@ -1,0 +1,264 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
+)
+
+// flags are those of scrimp serve-plan.
+type flags struct {
+	trace, model, measured, serverless, latency, formats string
+	gpu                                                  string
+	providers, regions, machines, rules                  []string
+	batch, exactly, most                                 int
+	wait, cold, keep, poll, hours                        string
+	form, output                                         string
+	deployment, metric, prometheus                       string
+}
+
+func (f *flags) add(cmd *cobra.Command) {
+	s := cmd.Flags()
+	s.StringVar(&f.trace, "trace", "", "CSV `file` of the requests")
+	s.StringVar(&f.latency, "latency", "", "`target`, such as 'p99<=300ms'; several separated by commas; p50, p90, p95, "+
+		"p99, p99.9")
+	s.StringVar(&f.model, "model", "", "`model` as scrimp estimate takes it: a name, a config.json, an ONNX file, a "+
+		"shape (default: --measured has all times)")
+	s.StringVar(&f.measured, "measured", "", "CSV `file` of accelerator,batch,seconds from your own benchmark; an "+
+		"accelerator, a machine type or a function (default: all times are estimates)")
+	s.StringVar(&f.serverless, "serverless", "", "YAML `file` of functions and their prices (default: machines only)")
+	s.StringVar(&f.formats, "format", "fp16,int8,int4", "`formats` that the weights may have, the widest that fits first")
+	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: L4, A100:1..8; none for machines without (default: all)")
+	s.StringSliceVar(&f.providers, "provider", nil, "`pattern` of providers: aws, gcp (default: all; may be repeated)")
+	s.StringSliceVar(&f.regions, "region", nil, "`pattern` of regions: us-* (default: all; may be repeated)")
+	s.StringSliceVar(&f.machines, "machine", nil, "`pattern` of machine types: g6.* (default: all; may be repeated)")
+	s.StringSliceVar(&f.rules, "rule", nil, "`kind` of rule to try: "+kindNames()+" (default: all; may be repeated)")
+	s.IntVar(&f.batch, "batch", 0, "`requests` of a batch at most (default: 1, 2, 4 ... 64 are tried)")
+	s.StringVar(&f.wait, "wait", "", "`span` that a batch waits for more requests (default: several are tried)")
+	s.IntVar(&f.exactly, "machines", 0, "`number` of machines, for rules that start machines the most (default: as few "+
+		"as meet the target)")
+	s.IntVar(&f.most, "max-machines", 64, "`number` of machines at most, 1 to 1000")
+	s.StringVar(&f.cold, "cold-start", "90s", "`span` from the start of a machine to its first answer")
+	s.StringVar(&f.keep, "keep-alive", "5m", "`span` that a machine without requests is kept")
+	s.StringVar(&f.poll, "poll", "15s", "`span` between two decisions to start machines")
+	s.StringVar(&f.hours, "warm", "", "`hours` in UTC with a warm pool: 8-18 (default: the hours that hold 90% of the "+
+		"requests)")
+	s.StringVar(&f.form, "manifest", "", "`form` of a manifest to write: hpa or keda (default: none)")
+	s.StringVarP(&f.output, "output", "o", "", "`file` of the manifest, which must not exist (default: none)")
+	s.StringVar(&f.deployment, "deployment", "model-server", "`name` of the deployment that the manifest scales")
+	s.StringVar(&f.metric, "metric", "requests_in_flight", "`name` of the metric of requests that a pod has")
+	s.StringVar(&f.prometheus, "prometheus", "http://prometheus-server.monitoring", "`address` that KEDA asks")
+	_ = cmd.MarkFlagRequired("trace")
+	_ = cmd.MarkFlagRequired("latency")
+	_ = cmd.MarkFlagFilename("trace", "csv")
+	_ = cmd.MarkFlagFilename("measured", "csv")
+	_ = cmd.MarkFlagFilename("serverless", "yaml", "yml")
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range serving.Kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// ask reads all flags but those of offers and of the manifest.
+func (f *flags) ask(cmd *cobra.Command) (ask serving.Ask, err error) {
+	if f.model == "" && f.measured == "" {
+		return ask, errors.New("say how long the model takes: --model MODEL for an estimate, or --measured FILE")
+	}
+	if ask.Options.Targets, err = serving.ParseTargets(f.latency); err != nil {
+		return ask, fmt.Errorf("--latency: %w", err)
+	}
+	if ask.Formats, err = load.ParseFormats(f.formats); err != nil {
+		return ask, fmt.Errorf("--format %w", err)
+	}
+	if f.model == "" && cmd.Flags().Changed("format") {
+		return ask, errors.New("--format needs --model: without it scrimp does not know the size of the weights")
+	}
+	if err := f.options(cmd, &ask.Options); err != nil {
+		return ask, err
+	}
+	return ask, f.files(&ask)
+}
+
+// options reads what says which rules are tried.
+func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
+	given := cmd.Flags().Changed
+	o.Kinds = serving.Kinds
+	if given("rule") {
+		o.Kinds = nil
+	}
+	for _, name := range f.rules {
+		k := serving.Kind(name)
+		if !slices.Contains(serving.Kinds, k) {
+			return fmt.Errorf("--rule %q is none of %s", name, kindNames())
+		}
+		o.Kinds = append(o.Kinds, k)
+	}
+	for _, n := range []struct {
+		flag      string
+		value     int
+		least, of int
+	}{{"batch", f.batch, 1, load.MaxBatch}, {"machines", f.exactly, 1, 1000}, {"max-machines", f.most, 1, 1000}} {
+		if given(n.flag) && (n.value < n.least || n.value > n.of) {
+			return fmt.Errorf("--%s %d: give %d to %d", n.flag, n.value, n.least, n.of)
+		}
+	}
+	if given("batch") {
+		o.Batches = []int{f.batch}
+	}
+	if err := f.apart(given, o.Kinds); err != nil {
+		return err
+	}
+	if o.Machines = f.most; given("machines") {
+		if given("max-machines") {
+			return errors.New("--machines and --max-machines do not go together: the first is exact")
+		}
+		o.Machines, o.Exactly = f.exactly, true
+	}
+	for _, d := range []struct {
+		flag, text string
+		to         *time.Duration
+	}{{"cold-start", f.cold, &o.Cold}, {"keep-alive", f.keep, &o.Keep}, {"poll", f.poll, &o.Poll}} {
+		if *d.to, err = span(d.flag, d.text); err != nil {
+			return err
+		}
+	}
+	if given("wait") {
+		w, err := span("wait", f.wait)
+		if err != nil {
+			return err
+		}
+		o.Waits = []time.Duration{w}
+	}
+	if given("warm") {
+		if o.Warm, err = load.ParseHours(f.hours); err != nil {
+			return fmt.Errorf("--warm %w", err)
+		}
+	}
+	return nil
+}
+
+// apart refuses flags that no rule would honour.
+func (f *flags) apart(given func(string) bool, kinds []serving.Kind) error {
+	only := func(list ...serving.Kind) bool {
+		return !slices.ContainsFunc(kinds, func(k serving.Kind) bool { return !slices.Contains(list, k) })
+	}
+	switch {
+	case given("warm") && !slices.Contains(kinds, serving.WarmHours):
+		return errors.New("--warm is for warm-hours, which --rule leaves out: add --rule warm-hours, or leave --warm out")
+	case given("wait") && (f.batch == 1 || only(serving.Fixed)):
+		return errors.New("--wait is for batches, and a batch of one waits for nobody: leave --wait out")
+	case given("batch") && (f.batch == 1 && only(serving.Batched) || f.batch > 1 && only(serving.Fixed)):
+		return errors.New("--batch and --rule do not go together: fixed answers one request at a time, batched several")
+	}
+	for _, name := range []string{"cold-start", "keep-alive", "poll"} {
+		if given(name) && only(serving.Fixed, serving.Batched) {
+			return fmt.Errorf("--%s is for rules that start machines, which --rule leaves out: leave it out", name)
+		}
+	}
+	return nil
+}
+
+func span(flag, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > 24*time.Hour {
+		return 0, fmt.Errorf("--%s %q is no span from 0 to 24h, such as 90s", flag, text)
+	}
+	return d, nil
+}
+
+// warm chooses the hours of a warm pool where none are given, and says where there are none.
+func (f *flags) warm(ask *serving.Ask) (notes []string) {
+	if f.hours != "" || !slices.Contains(ask.Options.Kinds, serving.WarmHours) {
+		return nil
+	}
+	h, ok := ask.Trace.Busiest()
+	if !ok {
+		return []string{"no warm pool is tried: the trace is shorter than a day, or 90 % of its requests need all hours " +
+			"(--warm 8-18 tries one)"}
+	}
+	ask.Options.Warm = h
+	return []string{fmt.Sprintf("the hours %s hold 90 %% of the requests: warm-hours keeps machines in them (--warm)", h)}
+}
+
+var (
+	deploymentName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	metricName     = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]{0,199}$`)
+)
+
+// manifestFlags checks the flags of the manifest before anything is simulated.
+func (f *flags) manifestFlags(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	if f.form == "" {
+		for _, name := range []string{"output", "deployment", "metric", "prometheus"} {
+			if given(name) {
+				return fmt.Errorf("--%s says what stands in a manifest: add --manifest hpa or --manifest keda", name)
+			}
+		}
+		return nil
+	}
+	address, err := url.Parse(f.prometheus)
+	switch {
+	case f.form != "hpa" && f.form != "keda":
+		return fmt.Errorf("--manifest %q is none of hpa, keda", f.form)
+	case f.output == "":
+		return errors.New("--manifest needs --output FILE")
+	case f.form == "hpa" && given("prometheus"):
+		return errors.New("--prometheus is for --manifest keda: an HPA reads the metrics API of the cluster")
+	case !deploymentName.MatchString(f.deployment):
+		return fmt.Errorf("--deployment %.80q is no name of a Kubernetes object, such as model-server", f.deployment)
+	case !metricName.MatchString(f.metric):
+		return fmt.Errorf("--metric %.80q is no name of a metric, such as requests_in_flight", f.metric)
+	case err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https":
+		return fmt.Errorf("--prometheus %.80q is no address, such as http://prometheus-server.monitoring", f.prometheus)
+	}
+	if _, err := os.Lstat(f.output); err == nil {
+		return fmt.Errorf("--output %s exists: choose another name, or remove it", f.output)
+	}
+	return nil
+}
+
+// manifest writes the rule that comes first.
+func (f *flags) manifest(best serving.Choice) error {
+	d := serving.Deployment{Name: f.deployment, Metric: f.metric, Prometheus: f.prometheus}
+	var text string
+	ok := true
+	switch f.form {
+	case "hpa":
+		text, ok = serving.HPA(best.Outcome.Rule, best.Engine.Slots, d)
+	case "keda":
+		text, ok = serving.KEDA(best.Outcome.Rule, best.Engine.Slots, d)
+	default:
+		return nil
+	}
+	switch {
+	case best.Function != nil:
+		return fmt.Errorf("--manifest: the cheapest is the function %s, which scales by itself: leave --serverless out",
+			best.Name())
+	case !ok:
+		return fmt.Errorf("--manifest hpa: an HPA cannot express %q: use --manifest keda, or --rule autoscale",
+			best.Outcome.Rule)
+	}
+	out, err := os.OpenFile(f.output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	_, err = out.WriteString(text)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", f.output, err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package show_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/inference"
+	"scrimp/internal/estimate/shape"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/golden"
+	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
+)
+
+func served(t *testing.T, provider, machine, accelerator string, count int, price string) catalog.Listing {
+	t.Helper()
+	l := catalog.Listing{}
+	l.Offer = market.Offer{ID: market.OfferID(provider + "/us-east-1/" + machine + "/on-demand"), Provider: provider,
+		Region: "us-east-1", Machine: machine, Capacity: market.OnDemand, Accelerator: accelerator, Accelerators: count,
+		Currency: money.USD, Billing: market.Billing{Minimum: time.Minute}}
+	rate, err := money.ParseRate(price)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Quote = market.Quote{Rate: rate, Priced: true, Source: "example", At: time.Date(2026, 7, 20, 0, 0, 0, 0, time.UTC)}
+	return l
+}
+
+// chats is two days of requests, most of them from 8 to 18.
+func chats() load.Trace {
+	var t load.Trace
+	for second := 0; second < 48*3600; second += 2 {
+		if hour := second / 3600 % 24; (hour < 8 || hour >= 18) && second%600 != 0 {
+			continue
+		}
+		t.At = append(t.At, time.Duration(second)*time.Second)
+		t.In, t.Out = append(t.In, int32(100+second%300)), append(t.Out, int32(20+second%80))
+		t.BytesOut += 500
+	}
+	t.Window, t.Sized = 48*time.Hour, true
+	return t
+}
+
+func servePlan(t *testing.T, limit time.Duration, list ...catalog.Listing) inference.Answer {
+	t.Helper()
+	model, _ := shape.Named("llama-3-8b")
+	functions, err := serving.ReadFunctions("f.yaml", []byte(`functions:
+  - {name: function-with-a-long-name, provider: aws, memory: 20GiB, per_request: 0.0000002, per_gib_second: 0.00002, cold_start: 20s, source: "example"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours, _ := chats().Busiest()
+	p, err := serving.NewPlan(catalog.Catalog{}, list, serving.Ask{Trace: chats(), Model: &model, Formats: load.Formats,
+		Measured: map[string]load.Measured{"a10g": {{Batch: 1, Seconds: 1.5}, {Batch: 8, Seconds: 2.5}},
+			"function-with-a-long-name": {{Batch: 1, Seconds: 6}}},
+		Functions: functions,
+		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: limit}}, Kinds: serving.Kinds, Machines: 16,
+			Cold: 90 * time.Second, Keep: 5 * time.Minute, Poll: 15 * time.Second, Warm: hours}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Runs() {
+		p.Play(i)
+	}
+	v, _, ok := inference.AnswerOf(p, "llama-3-8b")
+	if !ok {
+		t.Fatal("no answer")
+	}
+	v.Notes = []string{"an example"}
+	return v
+}
+
+// What serving costs is printed as people and programs read it; no line is wider than the terminal.
+func TestServePlanIsPrinted(t *testing.T) {
+	offers := []catalog.Listing{served(t, "aws", "g6.xlarge", "L4", 1, "0.8048"), served(t, "aws", "g5.xlarge", "A10G", 1, "1.006"),
+		served(t, "a-provider-of-a-long-name", "gpu_8x_a100_80gb_sxm4_with_a_long_name", "A100-SXM-80GB", 8, "27.44705"),
+		served(t, "aws", "g4dn.xlarge", "T4", 1, "0.526"), served(t, "aws", "c6i.2xlarge", "", 0, "0.34")}
+	met, missed := servePlan(t, 12*time.Second, offers...), servePlan(t, time.Millisecond, offers[:2]...)
+	for name, v := range map[string]inference.Answer{"serve-plan": met, "serve-plan-missed": missed} {
+		golden.JSON(t, name+".json", v.Choices[0])
+		for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
+			text := v.Text(p)
+			golden.Check(t, name+"."+width+".txt", text)
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); p.Width > 0 && n > p.Width {
+					t.Errorf("%s: a line of %d columns: %s", name, n, line)
+				}
+			}
+		}
+	}
+	b, err := json.Marshal(met.Skipped[0])
+	if err != nil || string(b) != `{"offer":"aws/us-east-1/c6i.2xlarge/on-demand","skipped":"nobody measured it, and its rate or bandwidth is unknown"}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// Each figure that is printed of a fixed rule is that of a plain sum: machines × hours × price, the same by prediction and by
+// million tokens.
+func TestServePlan_AddsUpPlainly(t *testing.T) {
+	v := servePlan(t, 12*time.Second, served(t, "aws", "g5.xlarge", "A10G", 1, "1.006"))
+	for _, c := range v.Choices {
+		if c.Rule != serving.Batched && c.Rule != serving.Fixed {
+			continue
+		}
+		rate, _ := money.ParseRate("1.006")
+		// The last request arrives at the end of the window, and is answered after it.
+		whole := rate.Until(48 * time.Hour).Times(c.Max)
+		more := rate.Until(48*time.Hour + 5*time.Second).Times(c.Max)
+		if c.Machines.Cmp(whole) < 0 || c.Machines.Cmp(more) > 0 {
+			t.Errorf("%d machines cost %s, want %s", c.Max, c.Machines, whole)
+		}
+		sent := money.Picos(int64(len(v.Trace.At)) * 500 * 90) // $0.09 a gigabyte are 90 picos a byte
+		all := c.Machines.Add(sent)
+		if *c.Egress != sent || *c.Total != all || c.Each != all.Over(len(v.Trace.At)) {
+			t.Errorf("egress %s, total %s, a prediction %s; want %s and %s", c.Egress, c.Total, c.Each, sent, all)
+		}
+		in, out, _ := v.Trace.Tokens()
+		if got, want := c.Tokens.Float(), all.Float()*1e6/float64(in+out); got > want || got < want*0.999999 {
+			t.Errorf("a million tokens cost %v, want %v", got, want)
+		}
+		if c.Input != nil || c.Output != nil || c.Estimated {
+			t.Errorf("what is unknown has a value: %+v", c)
+		}
+	}
+}

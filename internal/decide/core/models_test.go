@@ -1,0 +1,359 @@
+package core_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/propose"
+)
+
+// models is a world of runs of two pipelines that deploy, whose planners answer late. It knows by the facts alone what
+// is deployed.
+type models struct {
+	t         testing.TB
+	rng       *rand.Rand
+	m         *core.Machine
+	now       time.Time
+	log       []written
+	asked     []core.Propose
+	live      []string            // attempts whose programs run
+	opened    map[string][]string // runs by pipeline, in the order in which they were opened
+	version   map[string]int      // by run
+	deployed  map[string]string   // by pipeline: the run whose version is in place
+	deploying map[string]string   // by pipeline: the job that deploys
+	seen      map[string]int
+	late      bool // a planner has seen what happens now not yet
+}
+
+// modelsSpec is a pipeline that evaluates and deploys what is better than what is deployed.
+func modelsSpec(t testing.TB) *pipeline.Spec {
+	t.Helper()
+	s, err := pipeline.New([]pipeline.Stage{
+		{Name: "evaluate", Deps: []string{"data"}, Outs: []string{"report.json"}, Metrics: []string{"report.json"}},
+		{Name: "deploy", Deps: []string{"report.json"}, Outs: []string{"live"}, Gate: &pipeline.Gate{Metric: "acc", MinGain: "1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newModels(t testing.TB, seed uint64) *models {
+	w := &models{t: t, rng: rand.New(rand.NewPCG(seed, 5)), m: core.New(), now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), opened: map[string][]string{},
+		version: map[string]int{}, deployed: map[string]string{}, deploying: map[string]string{}, seen: map[string]int{}}
+	y := newYard(t, 20) // its log opens the market
+	w.m, w.log = y.m, y.log
+	return w
+}
+
+func (w *models) step(b core.Body) {
+	w.t.Helper()
+	e := core.Event{At: w.now, Schema: core.Schema, Tenant: "t", Body: b}
+	out := w.m.Step(e)
+	if !out.Nothing {
+		w.log = append(w.log, written{e, out})
+	}
+	for _, f := range out.Facts {
+		w.fact(b, f)
+	}
+	for _, a := range out.Actions {
+		switch a := a.(type) {
+		case core.Launch:
+			w.step(core.LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 1e12, From: w.now})
+			w.step(core.AttemptStarted{Attempt: a.Allocation, Message: 1})
+			w.live = append(w.live, a.Allocation)
+		case core.Propose:
+			w.asked = append(w.asked, a)
+		case core.Terminate:
+			w.step(core.InstanceEnded{Instance: a.Instance, Until: w.now, Cause: "terminated"})
+		}
+	}
+}
+
+// fact holds what is decided about stages that deploy to what is known.
+func (w *models) fact(b core.Body, f state.Fact) {
+	w.t.Helper()
+	switch f := f.(type) {
+	case state.GroupGranted:
+		name := w.m.State().Group(f.Group).Terms.Member.Name
+		w.opened[name] = append(w.opened[name], f.Group)
+		w.version[f.Group] = len(w.opened[name])
+	case state.JobQueued:
+		g, stage := w.of(f.Job)
+		if stage != 1 {
+			return
+		}
+		name := g.Terms.Member.Name
+		if other := w.deploying[name]; other != "" {
+			w.t.Errorf("%s deploys while %s does", f.Job, other)
+		}
+		w.deploying[name] = f.Job
+		w.holds(g, g.Stages[1].Gates)
+	case state.JobOver:
+		g, stage := w.of(f.Job)
+		if stage == 1 && f.State != core.Succeeded {
+			delete(w.deploying, g.Terms.Member.Name)
+			w.seen["a deploy fails"]++
+		}
+	case state.StageSettled:
+		g := w.m.State().Group(f.Group)
+		name, x := g.Terms.Member.Name, g.Stages[f.Stage]
+		w.seen["a stage is "+string(x.Phase)]++
+		if f.Stage != 1 {
+			return
+		}
+		switch x.Phase {
+		case groups.Done:
+			w.deployed[name] = f.Group
+			delete(w.deploying, name)
+		case groups.Skipped:
+			if len(x.Gates) > 0 {
+				w.holds(g, x.Gates)
+			}
+		default:
+		}
+	}
+}
+
+// holds that a gate has compared with what is in place.
+func (w *models) holds(g *state.Group, gates []pipeline.Verdict) {
+	w.t.Helper()
+	run := w.deployed[g.Terms.Member.Name]
+	if len(gates) != 1 || gates[0].Run != run || gates[0].Version != w.version[run] || gates[0].Value != w.accuracy(g.Name) {
+		w.t.Errorf("%s was compared as %+v, and in place is %q, version %d", g.Name, gates, run, w.version[run])
+		return
+	}
+	want := run == "" || int(w.accuracy(g.Name)[0]-'0') >= int(w.accuracy(run)[0]-'0')+1
+	if gates[0].Pass != want {
+		w.t.Errorf("%s with %s against %s of %s passes: %v", g.Name, gates[0].Value, gates[0].Base, run, gates[0].Pass)
+	}
+}
+
+// of is the run and the stage of a job; -1: it is none of a pipeline.
+func (w *models) of(job string) (*state.Group, int) {
+	for _, g := range w.m.State().Groups() {
+		for n := range g.Stages {
+			if g.StageID(n) == job {
+				return g, n
+			}
+		}
+	}
+	return nil, -1
+}
+
+// accuracy is what a run reaches: one digit.
+func (w *models) accuracy(run string) string {
+	sum := uint64(0)
+	for _, c := range []byte(run) {
+		sum = sum*31 + uint64(c)
+	}
+	return fmt.Sprint(rand.New(rand.NewPCG(sum, 1)).IntN(10))
+}
+
+// plans answers one of the planners, with what it saw some steps ago.
+func (w *models) plans(lag int) {
+	w.t.Helper()
+	n := w.rng.IntN(len(w.asked))
+	a := w.asked[n]
+	w.asked = append(w.asked[:n], w.asked[n+1:]...)
+	s, ok := w.m.GroupSnapshot(a.Group)
+	if !ok {
+		return
+	}
+	moves := propose.Moves(s)
+	for i := range moves {
+		v := &moves[i]
+		if v.Of == nil {
+			continue
+		}
+		switch v.Do {
+		case groups.Start:
+			v.Of.Key = s.Group + s.Pipeline.Stages[v.Of.Stage].Name
+		case groups.Keep:
+			v.Of.Outs = []pipeline.Content{{Path: s.Pipeline.Stages[v.Of.Stage].Outs[0], Digest: s.Group}}
+			if v.Of.Stage == 0 {
+				v.Of.Metrics = map[string]string{"acc": w.accuracy(s.Group)}
+			}
+		default:
+		}
+	}
+	was := w.late
+	w.late = true
+	for range lag {
+		w.happens()
+	}
+	w.late = was
+	w.step(core.Proposed{Group: a.Group, Base: s.Base, Moves: moves})
+}
+
+// happens lets something happen.
+func (w *models) happens() {
+	w.t.Helper()
+	switch n := w.rng.IntN(10); {
+	case n < 2:
+		w.now = w.now.Add(time.Duration(1+w.rng.IntN(120)) * time.Second)
+		w.step(core.Tick{})
+	case n < 5 && len(w.live) > 0:
+		k := w.rng.IntN(len(w.live))
+		id := w.live[k]
+		w.live = append(w.live[:k], w.live[k+1:]...)
+		if a := w.m.State().AttemptOf(id); a == nil {
+			return
+		}
+		reason, exit := "completed", 0
+		if w.rng.IntN(8) == 0 {
+			reason, exit = "failed", 1
+		}
+		w.step(core.AttemptEnded{Attempt: id, Message: 2, Reason: reason, Exit: exit})
+	case n < 9 && len(w.asked) > 0 && w.late:
+		w.plans(0)
+	case n < 9 && len(w.asked) > 0:
+		w.plans(w.rng.IntN(6))
+	}
+}
+
+func (w *models) opens(n int) {
+	w.t.Helper()
+	owner := ledger.Owner{Team: "a", Project: "p"}
+	member := core.Terms{Name: []string{"retrain", "other"}[w.rng.IntN(2)], Currency: money.USD, Priority: 1, Restart: time.Minute, Owner: owner}
+	t := core.GroupTerms{Kind: groups.Pipeline, Owner: owner, AtOnce: 2, Member: &member, Budget: money.Picos(100e12), HasBudget: true,
+		Pipeline: modelsSpec(w.t), Stages: []core.Terms{member, member}}
+	w.step(core.GroupOpened{Group: fmt.Sprint("run", n), Terms: t})
+}
+
+// check holds the versions and what is in place against what the facts said.
+func (w *models) check() {
+	w.t.Helper()
+	var list []string
+	count := map[string]int{}
+	for _, g := range w.m.State().Models() {
+		name := g.Terms.Member.Name
+		if count[name]++; g.Version != count[name] || g.Version != w.version[g.Name] {
+			w.t.Errorf("%s is version %d, want %d", g.Name, g.Version, w.version[g.Name])
+		}
+		ref, _, ok := w.m.State().Deployed(g)
+		if ref.Group != w.deployed[name] || ok != (w.deployed[name] != "") {
+			w.t.Errorf("in place of %s is %q, want %q", name, ref.Group, w.deployed[name])
+		}
+		if is := w.m.State().Deploying(g); is != w.deploying[name] {
+			w.t.Errorf("%q deploys %s, want %q", is, name, w.deploying[name])
+		}
+		list = append(list, g.Name)
+	}
+	if len(list) != len(w.version) {
+		w.t.Errorf("there are the versions %v of %v", list, w.version)
+	}
+}
+
+// restarts goes on from a snapshot; the planners that were asked never answer.
+func (w *models) restarts() {
+	w.t.Helper()
+	text, err := w.m.Snapshot()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := state.New()
+	for n, x := range w.log {
+		s.Replay(uint64(n+1), x.event, x.out.Facts, x.out.Postings)
+	}
+	if again, _ := s.Snapshot(); !bytes.Equal(again, text) {
+		w.t.Fatalf("the log gives\n%s\nnot\n%s", again, text)
+	}
+	if w.m, err = core.Restore(text); err != nil {
+		w.t.Fatal(err)
+	}
+	w.asked = nil
+}
+
+// Runs that come at once, programs that fail, planners that answer late and a server that restarts in between: versions
+// never repeat, one version at most is in place and one run at most deploys, and each gate compared with what was in
+// place when its stage began or was skipped. The log alone gives the same verdicts.
+func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(40) {
+		w := newModels(t, seed)
+		runs := 0
+		for n := range 600 {
+			switch {
+			case n < 400 && w.rng.IntN(25) == 0:
+				runs++
+				w.opens(runs)
+			case w.rng.IntN(60) == 0:
+				w.restarts()
+				seen["a restart"]++
+			default:
+				w.happens()
+			}
+			if w.check(); t.Failed() {
+				t.Fatalf("seed %d, step %d", seed, n)
+			}
+		}
+		w.restarts()
+		for what, n := range w.seen {
+			seen[what] += n
+		}
+	}
+	for _, what := range []string{"a stage is done", "a stage is skipped", "a deploy fails", "a restart"} {
+		if seen[what] < 20 {
+			t.Errorf("%s %d times: the test does not get there: %v", what, seen[what], seen)
+		}
+	}
+}
+
+// Runs of a snapshot from before there were versions have those that they would have got.
+func TestModels_OfAnOldSnapshotAreNumbered(t *testing.T) {
+	w := newModels(t, 1)
+	for n := range 12 {
+		w.opens(n + 1)
+		w.now = w.now.Add(time.Minute)
+		for range 20 {
+			w.happens()
+		}
+	}
+	text, err := w.m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	if d.UseNumber(); d.Decode(&all) != nil {
+		t.Fatalf("%.200s", text)
+	}
+	removed := 0
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if _, group := v["phase"]; group && v["terms"] != nil && v["version"] != nil {
+				delete(v, "version")
+				removed++
+			}
+			for _, x := range v {
+				strip(x)
+			}
+		case []any:
+			for _, x := range v {
+				strip(x)
+			}
+		}
+	}
+	strip(all)
+	old, err := json.Marshal(all)
+	if err != nil || removed != 12 {
+		t.Fatalf("%d versions were removed, want 12: %v", removed, err)
+	}
+	if w.m, err = core.Restore(old); err != nil {
+		t.Fatal(err)
+	}
+	w.check()
+}

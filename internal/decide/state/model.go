@@ -1,0 +1,155 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/pipeline"
+)
+
+// scopedName is a pipeline by the name that its runs share.
+type scopedName struct{ team, project, name string }
+
+// models are the versions of the model that the runs of a pipeline make.
+type models struct {
+	runs      []*Group // by version
+	newest    int      // the largest version
+	deployed  StageRef // the stage that put the version in place that is there now; Group "": none
+	since     uint64   // the event since which it is there
+	deploying string   // the job that puts a version in place now; "": none does
+}
+
+// modelName is the pipeline of a run whose stages deploy a model; false: they do not.
+func (g *Group) modelName() (scopedName, bool) {
+	p := g.Terms.Pipeline
+	if p == nil || g.Terms.Member == nil || p.Deploys() < 0 {
+		return scopedName{}, false
+	}
+	return scopedName{g.Terms.Owner.Team, g.Terms.Owner.Project, g.Terms.Member.Name}, true
+}
+
+// modelsOf are the versions of the pipeline of a run; nil: it deploys none.
+func (s *State) modelsOf(g *Group) *models {
+	k, ok := g.modelName()
+	if !ok {
+		return nil
+	}
+	return s.stages.models[k]
+}
+
+// listsModel adds a run to the versions of its pipeline, with the next version unless it has one. No version is given
+// twice: runs are never removed.
+func (s *State) listsModel(g *Group) {
+	k, ok := g.modelName()
+	if !ok {
+		return
+	}
+	m := s.stages.models[k]
+	if m == nil {
+		m = &models{}
+		s.stages.models[k] = m
+	}
+	if g.Version == 0 {
+		g.Version = m.newest + 1
+	}
+	m.newest, m.runs = max(m.newest, g.Version), append(m.runs, g)
+}
+
+// numbersModels lists the runs of a restored state by version. Runs of a snapshot from before there were versions get
+// theirs in the order in which they were opened.
+func (s *State) numbersModels() {
+	var runs []*Group
+	for _, g := range s.Groups() {
+		if _, ok := g.modelName(); ok {
+			runs = append(runs, g)
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b *Group) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), a.Opened.Compare(b.Opened), cmp.Compare(a.Event, b.Event),
+			cmp.Compare(len(a.Name), len(b.Name)))
+	})
+	for _, g := range runs {
+		s.listsModel(g)
+		s.indexDeploy(g, g.Terms.Pipeline.Deploys())
+	}
+}
+
+// indexDeploy notes where the stage of a run stands that deploys.
+func (s *State) indexDeploy(g *Group, stage int) {
+	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
+		return
+	}
+	m := s.modelsOf(g)
+	if m == nil {
+		return
+	}
+	job := g.StageID(stage)
+	switch x := &g.Stages[stage]; x.Phase {
+	case groups.Running, groups.Made:
+		m.deploying = job
+		return
+	case groups.Done:
+		if x.Since > m.since {
+			m.deployed, m.since = StageRef{g.Name, stage}, x.Since
+		}
+	case groups.Waiting, groups.Reused, groups.Skipped, groups.StageFailed:
+	}
+	if m.deploying == job {
+		m.deploying = ""
+	}
+}
+
+// Deployed is the stage that put the version in place that is there now, for the pipeline of a run, and the event since
+// which it is; false: none is.
+func (s *State) Deployed(g *Group) (ref StageRef, since uint64, ok bool) {
+	m := s.modelsOf(g)
+	if m == nil || m.deployed.Group == "" {
+		return ref, 0, false
+	}
+	return m.deployed, m.since, true
+}
+
+// Deploying is the job that puts another version of the pipeline of a run in place; "": none does.
+func (s *State) Deploying(g *Group) string {
+	if m := s.modelsOf(g); m != nil {
+		return m.deploying
+	}
+	return ""
+}
+
+// Models are the runs of all pipelines that deploy a model, by team, project, name and version.
+func (s *State) Models() (list []*Group) {
+	for _, m := range s.stages.models {
+		list = append(list, m.runs...)
+	}
+	slices.SortFunc(list, func(a, b *Group) int {
+		x, _ := a.modelName()
+		y, _ := b.modelName()
+		return cmp.Or(cmp.Compare(x.team, y.team), cmp.Compare(x.project, y.project), cmp.Compare(x.name, y.name),
+			cmp.Compare(a.Version, b.Version))
+	})
+	return list
+}
+
+// DeployedOf is the version in place of the pipeline of a run, with the metrics of its stages; nil: none is, or no gate
+// of the run compares with it.
+func (s *State) DeployedOf(g *Group) *pipeline.Deployed {
+	if p := g.Terms.Pipeline; p == nil || !slices.ContainsFunc(p.Stages, func(x pipeline.Stage) bool {
+		return x.ComparesDeployed()
+	}) {
+		return nil
+	}
+	ref, _, ok := s.Deployed(g)
+	if !ok {
+		return nil
+	}
+	run := s.groups[ref.Group]
+	d := &pipeline.Deployed{Version: run.Version, Run: run.Name, Metrics: map[string]map[string]string{}}
+	for n := range run.Stages {
+		if m := run.Stages[n].Metrics; m != nil {
+			d.Metrics[run.Terms.Pipeline.Stages[n].Name] = m
+		}
+	}
+	return d
+}

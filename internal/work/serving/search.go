@@ -1,0 +1,281 @@
+package serving
+
+import (
+	"slices"
+	"time"
+
+	"scrimp/internal/work/serving/load"
+)
+
+// An Engine is what answers requests: one or more copies of a model on one machine, or a function.
+type Engine struct {
+	Service    Service
+	Fast, Slow Service   // ends of an estimate; nil: the time is measured
+	Slots      int       // copies in a machine
+	Batch      int       // largest that it answers
+	Fit        *load.Fit // nil: the time is measured, so the model fits
+}
+
+// Options say which rules are tried.
+type Options struct {
+	Targets  []Target
+	Kinds    []Kind
+	Batches  []int           // nil: powers of two
+	Waits    []time.Duration // nil: none, and shares of the smallest limit
+	Machines int             // at most
+	Exactly  bool            // Machines is the number of machines, not its bound
+	Cold     time.Duration
+	Keep     time.Duration
+	Poll     time.Duration
+	Warm     load.Hours // of rules with a warm pool; both equal: the busiest hours of the trace
+}
+
+// strictest returns the smallest limit.
+func (o Options) strictest() time.Duration {
+	limit := never
+	for _, t := range o.Targets {
+		limit = min(limit, t.Limit)
+	}
+	return limit
+}
+
+// pairs returns the batches and waits that are tried, the plain one first.
+func (o Options) pairs(e Engine) (list []Rule) {
+	batches := o.Batches
+	if batches == nil {
+		for b := 1; b <= e.Batch; b *= 2 {
+			batches = append(batches, b)
+		}
+	}
+	waits := o.Waits
+	if waits == nil {
+		limit := o.strictest()
+		waits = []time.Duration{0, limit / 10, limit * 2 / 5}
+	}
+	for _, b := range batches {
+		for _, w := range waits {
+			if b == 1 {
+				w = 0
+			}
+			if b > e.Batch || b == 1 && len(list) > 0 {
+				continue
+			}
+			list = append(list, Rule{Batch: b, Wait: w})
+		}
+	}
+	return list
+}
+
+// searcher looks for rules of one engine.
+type searcher struct {
+	sim  *Simulation
+	opts Options
+	met  []Outcome
+}
+
+// Search plays the trace under rules of each kind and returns the outcomes that meet the targets. Of fixed rules it
+// keeps those with the fewest machines. Where none meets them it returns the outcome that comes nearest, and false.
+func Search(t load.Trace, e Engine, opts Options) ([]Outcome, bool) {
+	s := &searcher{sim: NewSimulation(t, e.Service, e.Slots, opts.Targets), opts: opts}
+	pairs := opts.pairs(e)
+	best := map[Kind]Outcome{}
+	for _, p := range pairs {
+		p.Kind = Batched
+		if p.Batch == 1 {
+			p.Kind = Fixed
+		}
+		most := opts.Machines
+		if b, ok := best[p.Kind]; ok && !opts.Exactly {
+			most = b.Rule.Max - 1
+		}
+		if o, ok := s.fewest(p, most); ok {
+			best[p.Kind] = o
+		}
+	}
+	fewest := opts.Machines
+	for _, kind := range []Kind{Fixed, Batched} {
+		if o, ok := best[kind]; ok {
+			fewest = min(fewest, o.Rule.Max)
+			if slices.Contains(opts.Kinds, kind) {
+				s.met = append(s.met, o)
+			}
+		}
+	}
+	base, ok := best[Batched]
+	if plain, is := best[Fixed]; is && (!ok || plain.Rule.Max < base.Rule.Max) {
+		base, ok = plain, true
+	}
+	if ok { // with fewer machines no rule meets the targets
+		s.elastic(base.Rule, fewest)
+	}
+	if len(s.met) > 0 {
+		return s.met, true
+	}
+	return s.nearest(t, e, pairs), false
+}
+
+// fewest returns the outcome of the fewest machines, up to most, with which a fixed rule meets the targets. More
+// machines are taken to be no slower.
+func (s *searcher) fewest(p Rule, most int) (Outcome, bool) {
+	run := func(n int) (Outcome, bool) {
+		p.Min, p.Max = n, n
+		o := s.sim.Run(p)
+		return o, o.Meets(s.opts.Targets)
+	}
+	if s.opts.Exactly || most < 1 {
+		if most < 1 {
+			return Outcome{}, false
+		}
+		return run(most)
+	}
+	if most < s.opts.Machines { // it is enough to know whether fewer than before do
+		if o, ok := run(most); !ok || most == 1 {
+			return o, ok
+		}
+	}
+	low, high := 0, 1
+	for ; ; high = min(2*high, most) {
+		o, ok := run(high)
+		switch {
+		case ok && high-low <= 1:
+			return o, true
+		case ok:
+			return s.between(run, o, low, high), true
+		case high >= most:
+			return o, false
+		}
+		low = high
+	}
+}
+
+// between narrows down: low machines are too few, and high are enough.
+func (s *searcher) between(run func(int) (Outcome, bool), best Outcome, low, high int) Outcome {
+	for high-low > 1 {
+		mid := (low + high) / 2
+		if o, ok := run(mid); ok {
+			best, high = o, mid
+		} else {
+			low = mid
+		}
+	}
+	return best
+}
+
+// elastic tries the rules that start and stop machines, of each kind the one that keeps the fewest machines first: it
+// ends with the first that meets the targets. Twice the machines of a fixed rule make up for cold starts where as many
+// do not.
+func (s *searcher) elastic(p Rule, fewest int) {
+	p.Cold, p.Keep, p.Poll = s.opts.Cold, s.opts.Keep, s.opts.Poll
+	p.Min, p.WarmMin = 0, 0
+	for _, kind := range s.opts.Kinds {
+		p.Kind = kind
+		for _, top := range slices.Compact([]int{fewest, min(2*fewest, s.opts.Machines)}) {
+			p.Max = top
+			if s.kept(p, fewest) {
+				break
+			}
+		}
+	}
+}
+
+// kept tries a kind with the machines that it may keep, and reports whether one meets the targets.
+func (s *searcher) kept(r Rule, fewest int) bool {
+	switch r.Kind {
+	case Autoscale:
+		for _, least := range slices.Compact([]int{1, max(1, fewest/2), max(1, fewest-1), fewest}) {
+			if r.Min = least; least < r.Max && s.try(r) {
+				return true
+			}
+		}
+	case ScaleToZero:
+		return s.try(r)
+	case WarmHours:
+		if r.Warm = s.opts.Warm; r.Warm.From == r.Warm.To {
+			return false
+		}
+		for _, warm := range slices.Compact([]int{1, fewest}) {
+			if r.WarmMin = warm; s.try(r) {
+				return true
+			}
+		}
+	case Fixed, Batched, Serverless:
+	}
+	return false
+}
+
+func (s *searcher) try(r Rule) bool {
+	o := s.sim.Run(r)
+	met := o.Meets(s.opts.Targets)
+	if met {
+		s.met = append(s.met, o)
+	}
+	return met
+}
+
+// nearest returns the outcome that misses the targets by least. It plays the whole trace with all machines that are
+// allowed, and then looks for the fewest machines that come as near, within 1 %.
+func (s *searcher) nearest(t load.Trace, e Engine, pairs []Rule) []Outcome {
+	sim := NewSimulation(t, e.Service, e.Slots, nil)
+	var best []Outcome
+	for i, p := range pairs {
+		if i > 0 && p.Batch == pairs[i-1].Batch {
+			continue // more waiting only adds
+		}
+		for _, r := range s.largest(p) {
+			o := sim.Run(r)
+			if !o.Stopped && (best == nil || o.Miss(s.opts.Targets) < best[0].Miss(s.opts.Targets)) {
+				best = []Outcome{o}
+			}
+		}
+	}
+	if best == nil || s.opts.Exactly || best[0].Rule.elastic() {
+		return best
+	}
+	near := *s
+	near.opts.Targets = slices.Clone(s.opts.Targets)
+	miss := best[0].Miss(s.opts.Targets) * 1.01
+	for i := range near.opts.Targets {
+		l := &near.opts.Targets[i].Limit
+		*l = time.Duration(min(float64(*l)*miss, float64(tooLate)))
+	}
+	near.sim = NewSimulation(t, e.Service, e.Slots, near.opts.Targets)
+	if o, ok := near.fewest(best[0].Rule, s.opts.Machines); ok {
+		best[0] = o
+	}
+	return best
+}
+
+// largest returns the rule of each kind that is tried with all machines that are allowed.
+func (s *searcher) largest(p Rule) (list []Rule) {
+	p.Max = s.opts.Machines
+	for _, k := range s.opts.Kinds {
+		r := p
+		r.Kind = k
+		switch k {
+		case Fixed, Batched:
+			if (k == Fixed) != (p.Batch == 1) {
+				continue
+			}
+			r.Min = p.Max
+		default:
+			if r.Cold, r.Keep, r.Poll = s.opts.Cold, s.opts.Keep, s.opts.Poll; k == Autoscale {
+				r.Min = 1
+			}
+			if r.Warm = s.opts.Warm; k == WarmHours && r.Warm.From != r.Warm.To {
+				r.WarmMin = p.Max
+			} else if k == WarmHours {
+				continue
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// Miss returns the largest latency as a multiple of its limit.
+func (o Outcome) Miss(targets []Target) (worst float64) {
+	for _, t := range targets {
+		worst = max(worst, o.Quantiles[t.PerMille].Seconds()/t.Limit.Seconds())
+	}
+	return worst
+}
