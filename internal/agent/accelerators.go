@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/lib/child"
 
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
 )
 
@@ -61,7 +62,7 @@ func (x *accelerators) before() {
 		}
 		x.first.Boot = bootID()
 		if b, x.err = json.Marshal(x.first); x.err == nil {
-			x.err = replaceFile(x.path, b)
+			x.err = durable.Replace(x.path, b)
 		}
 	})
 }

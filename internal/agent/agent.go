@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
 )
 
@@ -217,5 +218,5 @@ func markRan(dir, attempt string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(markPath(dir), b)
+	return durable.Replace(markPath(dir), b)
 }

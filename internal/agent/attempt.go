@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
@@ -28,7 +29,7 @@ type attempt struct {
 	Config
 	a       api.Assignment
 	server  wire.Server
-	box     *outbox
+	box     *outbox.Box
 	folders folders
 	mask    logship.Masker
 	match   progress.Patterns
@@ -105,7 +106,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	if err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o700)); err != nil {
 		return nil, err
 	}
-	box, err := openOutbox(f.own, a.Attempt)
+	box, err := outbox.Open(f.own, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		}
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
-	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)
+	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.Wake)
 	g.ship.Poll = c.pace.log
 	return g, nil
 }

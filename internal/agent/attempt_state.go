@@ -60,7 +60,7 @@ func (g *attempt) unsaved(what string, err error) {
 		}
 		g.say(api.Message{Unsaved: &api.Unsaved{Why: why}})
 	}
-	g.box.wake()
+	g.box.Wake()
 }
 
 // published reports a checkpoint.

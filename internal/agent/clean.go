@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"scrimp/internal/agent/program"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 )
@@ -144,7 +145,7 @@ func (d *daemon) stain(g *attempt) error {
 			continue
 		}
 		why := fmt.Sprintf("%s of %s is outside of the task's folder, and stays: %s", what, g.a.Attempt, path)
-		if err := replaceFile(d.stainFile(), []byte(why)); err != nil {
+		if err := durable.Replace(d.stainFile(), []byte(why)); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
@@ -223,7 +224,7 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 		t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
 	}
 	// What could not be said is on the disk.
-	box, err := openOutbox(filepath.Join(ownFolder(r.config.MachineDir), "tasks", a.Attempt), a.Attempt)
+	box, err := outbox.Open(filepath.Join(ownFolder(r.config.MachineDir), "tasks", a.Attempt), a.Attempt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (g *attempt) whyEnded(life context.Context, exit program.Exit) *stop {
 	default:
 	}
 	for range 2 { // the first may be to a report from before the end
-		g.box.wake()
+		g.box.Wake()
 		select {
 		case <-ctx.Done():
 		case <-g.heard:

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"scrimp/internal/lib/durable"
 )
 
 // identity is who the machine is to its server: the key that it made. It lies in the
@@ -38,7 +40,7 @@ func KeepToken(machine, token string) error {
 	if err := os.MkdirAll(ownFolder(machine), 0o700); err != nil {
 		return fmt.Errorf("keep the machine's token: %w", err)
 	}
-	if err := replaceFile(tokenFile(machine), []byte(token)); err != nil {
+	if err := durable.Replace(tokenFile(machine), []byte(token)); err != nil {
 		return fmt.Errorf("keep the machine's token: %w", err)
 	}
 	return nil
@@ -80,7 +82,7 @@ func openIdentity(machine string) (*identity, error) {
 func (i *identity) write() error {
 	b, err := json.Marshal(i)
 	if err == nil {
-		err = replaceFile(i.path, b)
+		err = durable.Replace(i.path, b)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the machine's key: %w", err)

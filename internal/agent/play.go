@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
 )
 
@@ -276,7 +277,7 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return replaceFile(g.setupDone(), []byte(g.a.Setup))
+	return durable.Replace(g.setupDone(), []byte(g.a.Setup))
 }
 
 // runProgram starts the program and sees to it until all it left is kept.

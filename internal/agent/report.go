@@ -25,7 +25,7 @@ func (g *attempt) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-g.box.urgent:
+		case <-g.box.Urgent:
 		}
 		sent := g.ship.Sent()
 		said := api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()), Messages: g.box.Next(),
@@ -57,7 +57,7 @@ func (g *attempt) report(ctx context.Context) {
 			g.ship.Every(pause)
 			g.ship.Has(orders.LogEnd, sent)
 			if g.obey(ctx, orders) {
-				g.box.wake()
+				g.box.Wake()
 			}
 		}
 		timer.Reset(pause)

@@ -1,16 +1,12 @@
 package agent
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	_ "scrimp/internal/test/sameseed"
-
-	"scrimp/internal/wire/api"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -117,56 +113,4 @@ func TestSilence(t *testing.T) {
 			t.Errorf("given up at %g s", got)
 		}
 	})
-}
-
-func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	o, err := openOutbox(dir, "j.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Add(api.Message{At: epoch, Started: &api.Started{}}); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 10000 { // hours without a server
-		o.Step(epoch, api.Step{Step: int64(i)}, nil)
-		o.Usage(epoch, api.Usage{DiskRead: 1})
-		o.Next()
-	}
-	if n := len(o.Next()); n != 3 {
-		t.Errorf("%d messages wait, want the start, one step and one measurement", n)
-	}
-	if err := o.Add(api.Message{At: epoch, Ended: &api.Ended{}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.Ack(1, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.Ack(99, 0); err == nil {
-		t.Error("an acknowledgement of what was never written is no error")
-	}
-	before := o.Next()
-	if err := o.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "outbox.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = f.WriteString(`{"message":{"seq":77,`) // torn by the crash
-	_ = f.Close()
-	o, err = openOutbox(dir, "j.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	after := o.Next()
-	if len(after) != len(before) || after[0].Seq != 2 || after[len(after)-1].Ended == nil || after[len(after)-2].Usage.DiskRead != 9999 {
-		t.Errorf("after the crash %+v, before %+v", after, before)
-	}
-	_ = o.Close()
-	if o, err = openOutbox(dir, "j.2"); err != nil || len(o.Next()) != 0 || o.seq != 0 {
-		t.Errorf("another attempt begins with %d messages, number %d (%v)", len(o.queue), o.seq, err)
-	}
-	_ = o.Close()
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/setup"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
 )
 
@@ -79,7 +80,7 @@ func takeSlot(machine string, a api.Assignment) error {
 		if _, err := os.Lstat(slot); taken[slot] || err == nil {
 			continue
 		}
-		return errors.Join(os.MkdirAll(own, 0o700), replaceFile(file, []byte(strconv.Itoa(n))))
+		return errors.Join(os.MkdirAll(own, 0o700), durable.Replace(file, []byte(strconv.Itoa(n))))
 	}
 }
 
@@ -137,7 +138,7 @@ func (g *attempt) reuse(ctx context.Context, output *os.File) error {
 	}
 	_, err = fmt.Fprintf(output, "scrimp: set-up skipped: the same one ran on this machine at %s (%v)\n",
 		e.Made.UTC().Format(time.RFC3339), e.Took.Round(time.Millisecond))
-	return errors.Join(err, replaceFile(g.setupDone(), []byte(g.a.Setup)))
+	return errors.Join(err, durable.Replace(g.setupDone(), []byte(g.a.Setup)))
 }
 
 // startOver empties what a set-up may have changed.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/meter"
+	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/telemetry"
@@ -157,7 +158,7 @@ func TestUseOfGPUsIsToldWhereTheJobAsksForSome(t *testing.T) {
 //	go test -run '^$' -bench 'Measure$' ./internal/agent
 func BenchmarkMeasure(b *testing.B) {
 	r := newRig(b, assign(b, ""))
-	g := &attempt{Config: r.config, a: r.server.assignment, box: &outbox{}}
+	g := &attempt{Config: r.config, a: r.server.assignment, box: &outbox.Box{}}
 	g.Now = time.Now
 	g.gpus = &meter.GPUs{}
 	p := startSleeper(b)

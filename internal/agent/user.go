@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/agent/program"
 	"scrimp/internal/lib/confined"
+	"scrimp/internal/lib/durable"
 )
 
 // Whose the processes of a task are (SCRIMP_TASK_USER).
@@ -94,7 +95,7 @@ func claimUser(tasks, attempt string) (int, error) {
 	for range 1000 {
 		user := firstUser + rand.IntN(users)
 		if !taken[user] && !program.Runs(user) {
-			return user, replaceFile(mine, []byte(strconv.Itoa(user)))
+			return user, durable.Replace(mine, []byte(strconv.Itoa(user)))
 		}
 	}
 	return 0, errors.New("no user is free for the task")

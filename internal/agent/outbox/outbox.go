@@ -1,4 +1,5 @@
-package agent
+// Package outbox holds what an agent has to say to its server until the server has it: on disk, in order, each once.
+package outbox
 
 import (
 	"bufio"
@@ -14,19 +15,20 @@ import (
 	"time"
 
 	"scrimp/internal/agent/progress"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
 )
 
-// outbox is the queue of what the agent has to say. Messages are numbered from
+// Box is the queue of what the agent has to say. Messages are numbered from
 // 1, kept on disk until the server has them, and sent again with the same
 // number until it says so; the server applies each number once.
 //
 // Progress and measurements are held back, newest only, while an earlier one is
 // still on its way, so that a server that is away for hours costs no memory. The values
 // of what the job is judged by are kept one and all, on disk from the moment they are
-// known: at most valuesASecond for as long as the agent waits for a server that is silent.
-type outbox struct {
+// known: at most ten a second for as long as the agent waits for a server that is silent.
+type Box struct {
 	mu      sync.Mutex
 	file    *os.File
 	path    string
@@ -40,7 +42,7 @@ type outbox struct {
 	usage   *held[api.Usage]
 	torn    bool          // the file lacks something of the queue, for want of room
 	whole   int64         // bytes of the file when it was last written anew
-	urgent  chan struct{} // has a value while something should be sent at once
+	Urgent  chan struct{} // has a value while something should be sent at once
 }
 
 type held[T any] struct {
@@ -68,9 +70,9 @@ type line struct {
 	Ack     int64        `json:"ack,omitempty"`
 }
 
-// openOutbox continues the outbox of this attempt in folder dir, or begins one.
-func openOutbox(dir, attempt string) (*outbox, error) {
-	o := &outbox{path: filepath.Join(dir, "outbox.jsonl"), attempt: attempt, urgent: make(chan struct{}, 1)}
+// Open continues the outbox of this attempt in folder dir, or begins one.
+func Open(dir, attempt string) (*Box, error) {
+	o := &Box{path: filepath.Join(dir, "outbox.jsonl"), attempt: attempt, Urgent: make(chan struct{}, 1)}
 	old, err := os.ReadFile(o.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open outbox: %w", err)
@@ -84,7 +86,7 @@ func openOutbox(dir, attempt string) (*outbox, error) {
 
 // replay reads the lines of an earlier agent. A torn last line is what a crash
 // leaves; its message was never sent.
-func (o *outbox) replay(old []byte) {
+func (o *Box) replay(old []byte) {
 	mine := false
 	in := bufio.NewScanner(bytes.NewReader(old))
 	in.Buffer(nil, len(old)+1)
@@ -116,7 +118,7 @@ func (o *outbox) replay(old []byte) {
 }
 
 // rewrite replaces the file by one that holds what is kept only.
-func (o *outbox) rewrite() error {
+func (o *Box) rewrite() error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	lines := []line{{Attempt: o.attempt}}
@@ -134,7 +136,7 @@ func (o *outbox) rewrite() error {
 			return err
 		}
 	}
-	if err := replaceFile(o.path, b.Bytes()); err != nil {
+	if err := durable.Replace(o.path, b.Bytes()); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(o.path, os.O_APPEND|os.O_WRONLY, 0o600)
@@ -148,25 +150,8 @@ func (o *outbox) rewrite() error {
 	return nil
 }
 
-// replaceFile writes path so that after a crash it holds the old or the new bytes.
-func replaceFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
-
 // Close closes the file. What it holds stays.
-func (o *outbox) Close() error {
+func (o *Box) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.file.Close()
@@ -175,23 +160,24 @@ func (o *outbox) Close() error {
 // Add queues a message that must arrive, and asks for it to be sent at once.
 // Progress that was seen before it goes first. A disk that is full does not keep
 // the message from being sent.
-func (o *outbox) Add(m api.Message) error {
+func (o *Box) Add(m api.Message) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.release(m.Ended != nil)
 	err := o.push(m, true)
-	o.wake()
+	o.Wake()
 	return err
 }
 
-func (o *outbox) wake() {
+// Wake asks for a report to be sent at once.
+func (o *Box) Wake() {
 	select {
-	case o.urgent <- struct{}{}:
+	case o.Urgent <- struct{}{}:
 	default:
 	}
 }
 
-func (o *outbox) push(m api.Message, sync bool) error {
+func (o *Box) push(m api.Message, sync bool) error {
 	o.seq++
 	m.Seq = o.seq
 	m.At = m.At.UTC()
@@ -205,7 +191,7 @@ func (o *outbox) push(m api.Message, sync bool) error {
 
 // write appends a line. Where the disk is full the file may end within one; the
 // next write then puts the whole queue into a new file, or fails as well.
-func (o *outbox) write(l line, sync bool) error {
+func (o *Box) write(l line, sync bool) error {
 	if o.torn {
 		err := o.rewrite()
 		o.torn = err != nil
@@ -225,7 +211,7 @@ func (o *outbox) write(l line, sync bool) error {
 // Step holds progress for the next report, and keeps the value that it says of the metric
 // which the job is judged by, if any. A metric that was not a number stays marked until it
 // is sent, also where it has become one again.
-func (o *outbox) Step(at time.Time, s api.Step, value *api.Value) {
+func (o *Box) Step(at time.Time, s api.Step, value *api.Value) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var before api.Step
@@ -243,7 +229,7 @@ func (o *outbox) Step(at time.Time, s api.Step, value *api.Value) {
 }
 
 // Usage holds a measurement for the next report.
-func (o *outbox) Usage(at time.Time, u api.Usage) {
+func (o *Box) Usage(at time.Time, u api.Usage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.usage != nil { // amounts add up, levels are replaced
@@ -257,7 +243,7 @@ func (o *outbox) Usage(at time.Time, u api.Usage) {
 }
 
 // release moves what is held into the queue where no earlier one is on its way, or always.
-func (o *outbox) release(always bool) {
+func (o *Box) release(always bool) {
 	waits := func(is func(*api.Message) bool) bool {
 		return !always && slices.ContainsFunc(o.queue, func(m api.Message) bool { return m.Seq > o.heard && is(&m) })
 	}
@@ -272,7 +258,7 @@ func (o *outbox) release(always bool) {
 }
 
 // pushStep queues what is held of progress, with all values.
-func (o *outbox) pushStep() {
+func (o *Box) pushStep() {
 	for len(o.values) > 0 {
 		values := o.values[:min(len(o.values), maxValues)]
 		o.values = o.values[len(values):]
@@ -292,14 +278,14 @@ func (o *outbox) pushStep() {
 }
 
 // First is the first message that is kept, or will be.
-func (o *outbox) First() int64 {
+func (o *Box) First() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.acked + 1
 }
 
 // Next returns what the next report carries, in order.
-func (o *outbox) Next() (list []api.Message) {
+func (o *Box) Next() (list []api.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.release(false)
@@ -321,7 +307,7 @@ func (o *outbox) Next() (list []api.Message) {
 
 // Ack drops what the server has made durable, and sends no more what it has heard, unless
 // it has forgotten it. more says that it made room for others that wait.
-func (o *outbox) Ack(seq, heard int64) (more bool, err error) {
+func (o *Box) Ack(seq, heard int64) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if seq > o.seq {
@@ -340,21 +326,21 @@ func (o *outbox) Ack(seq, heard int64) (more bool, err error) {
 	return more, o.write(line{Ack: seq}, false)
 }
 
-func (o *outbox) drop(seq int64) {
+func (o *Box) drop(seq int64) {
 	o.acked = max(o.acked, seq)
 	o.seq = max(o.seq, seq)
 	o.queue = slices.DeleteFunc(o.queue, func(m api.Message) bool { return m.Seq <= seq })
 }
 
 // Heard reports whether the server has heard all that was queued.
-func (o *outbox) Heard() bool {
+func (o *Box) Heard() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.heard >= o.seq
 }
 
 // Empty reports whether everything that was said has arrived.
-func (o *outbox) Empty() bool {
+func (o *Box) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.queue) == 0 && o.step == nil && len(o.values) == 0
