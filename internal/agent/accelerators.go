@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"scrimp/internal/lib/child"
-
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
 )

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/session"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
@@ -118,8 +120,8 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	}
 	g := &attempt{
 		Config: c, a: a, server: server, box: box, folders: f, mask: logship.NewMasker(a.Secrets),
-		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
-		sessions: make(chan struct{}, execAtOnce),
+		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, session.AtOnce),
+		sessions: make(chan struct{}, session.AtOnce),
 		silence:  newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 		objective: objective{name: a.Metric},
 	}
@@ -133,6 +135,9 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	g.ship.Poll = c.pace.log
 	return g, nil
 }
+
+// newToken returns a secret that nobody can guess.
+func newToken() string { return strings.ToLower(rand.Text()) }
 
 // say queues a message.
 func (g *attempt) say(m api.Message) {
@@ -308,9 +313,9 @@ func (g *attempt) watchServer(life context.Context) {
 
 // The program's API.
 
-// progress takes a report that the program has posted. It fails where the report's value of the metric
+// Progress takes a report that the program has posted. It fails where the report's value of the metric
 // that the job is judged by is one too many; the rest of it is taken.
-func (g *attempt) progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
+func (g *attempt) Progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
 
 // anew reports whether what a source counts begins anew each epoch.
 func (g *attempt) anew(source *progress.Counter) bool {
@@ -352,7 +357,7 @@ func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	return err
 }
 
-func (g *attempt) total() int64 {
+func (g *attempt) Total() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return max(g.a.Total, g.last.Total)
@@ -365,7 +370,7 @@ func (g *attempt) seen() (int64, map[string]float64) {
 	return g.last.Step, maps.Clone(g.last.Metrics)
 }
 
-func (g *attempt) save(ctx context.Context, step int64) error {
+func (g *attempt) Save(ctx context.Context, step int64) error {
 	at := g.Now()
 	last, metrics := g.seen()
 	if step == 0 {

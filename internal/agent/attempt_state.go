@@ -3,10 +3,11 @@ package agent
 import (
 	"fmt"
 
+	"scrimp/internal/agent/programapi"
 	"scrimp/internal/wire/api"
 )
 
-func (g *attempt) state() ProgramState {
+func (g *attempt) State() programapi.State {
 	now := g.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -15,7 +16,7 @@ func (g *attempt) state() ProgramState {
 	if g.orders.Interval > 0 {
 		interval = g.orders.Interval
 	}
-	s := ProgramState{
+	s := programapi.State{
 		ShouldCheckpoint: g.saves() && due(now, g.lastSave, interval, g.asked, g.stopping),
 		ShouldStop:       g.stopping,
 		Spent:            g.orders.Spent,

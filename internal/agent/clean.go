@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/residue"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
@@ -196,7 +197,7 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 		}
 		var err error
 		if user := claimedUser(f.own); user != 0 && !slot {
-			err = endUser(user, d.MachineDir)
+			err = residue.EndUser(user, d.MachineDir)
 		}
 		if err == nil { // nobody is left who could put a link where something is removed
 			err = f.remove()
@@ -219,7 +220,7 @@ func (d *daemon) cleanUp(g *attempt, fenced bool) error {
 	}
 	err := errors.Join(g.unended, g.endAll())
 	if g.user != 0 {
-		err = errors.Join(err, endUser(g.user, d.MachineDir))
+		err = errors.Join(err, residue.EndUser(g.user, d.MachineDir))
 	}
 	if err == nil && (g.box.Empty() || fenced) { // nobody is left who could put a link where something is removed
 		err = g.folders.remove()

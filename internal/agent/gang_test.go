@@ -109,7 +109,7 @@ func TestWhoSavesIsAskedTo(t *testing.T) {
 	}{{0, false, true}, {0, true, true}, {1, false, false}, {1, true, true}} {
 		g := &attempt{Config: Config{Now: time.Now}, stopping: true,
 			a: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
-		if s := g.state(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
+		if s := g.State(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
 			t.Errorf("%+v: the program is told %+v", c, s)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/programapi"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
@@ -88,7 +89,7 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 
 // ready is what is made ready for the program.
 type ready struct {
-	api      *programAPI
+	api      *programapi.API
 	restored restored
 	took     time.Duration // the restore, wall
 	env      []string
@@ -207,10 +208,10 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		*c = progress.Counter{Anew: g.a.Anew, From: r.restored.Step}
 	}
 	g.mu.Unlock()
-	if r.api, err = serveProgram(g, g.Log); err != nil {
+	if r.api, err = programapi.Serve(g, g.Log); err != nil {
 		return r, err
 	}
-	if err := os.WriteFile(g.folders.token, []byte(r.api.token), 0o600); err != nil {
+	if err := os.WriteFile(g.folders.token, []byte(r.api.Token), 0o600); err != nil {
 		return r, errors.Join(err, r.api.Close())
 	}
 	if err := g.handOver(); err != nil {
@@ -218,7 +219,7 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	}
 	r.env = surroundings{
 		base: g.home(), borrowed: g.Borrowed, a: g.a, instance: g.Instance, folders: g.folders, accelerators: g.accelerators,
-		restored: r.restored.Manifest, url: r.api.url, token: r.api.token, port: g.masterPort(), network: g.network(),
+		restored: r.restored.Manifest, url: r.api.URL, token: r.api.Token, port: g.masterPort(), network: g.network(),
 	}.environ()
 	if err := g.setup(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())

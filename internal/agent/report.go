@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"scrimp/internal/agent/session"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
@@ -143,10 +144,10 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		case env == nil:
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 		case e.Input || e.Terminal != nil:
-			s := session{server: g.server, id: e.ID, mask: g.mask, hangUp: g.pace.hangUp}
-			r = s.run(ctx, e, g.folders.work, env, g.user)
+			s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.pace.hangUp}
+			r = s.Run(ctx, e, g.folders.work, env, g.user)
 		default:
-			r = execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, execTime)
+			r = session.Execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, session.Limit)
 		}
 		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/agent/residue"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
@@ -239,7 +240,7 @@ func (g *attempt) keepSetup(ctx context.Context, took time.Duration) {
 			err = errors.New("it changed the checkpoint folder, or made files beside the work folder")
 		}
 		if err == nil && g.user != 0 {
-			err = noneShared(g.user, g.MachineDir)
+			err = residue.NoneShared(g.user, g.MachineDir)
 		}
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/agent/programapi"
 	"scrimp/internal/lib/child"
 	"scrimp/internal/wire/api"
 )
@@ -94,7 +95,7 @@ func (s surroundings) environ() []string {
 		"SCRIMP_CHECKPOINT_DIR": s.folders.checkpoint, "SCRIMP_RESTORED": s.restored, "SCRIMP_METRIC": s.a.Metric,
 		"SCRIMP_PROGRESS_FILE": s.folders.progress,
 		"SCRIMP_AGENT_URL":     s.url, "SCRIMP_AGENT_TOKEN": s.token,
-		"KUBEFLOW_TRAINER_SERVER_URL":   s.url + fmt.Sprintf(trainerPath, s.a.Job),
+		"KUBEFLOW_TRAINER_SERVER_URL":   s.url + fmt.Sprintf(programapi.TrainerPath, s.a.Job),
 		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.folders.token, // a file that holds it, as Kubeflow mounts it
 	})
 	delete(env, "SCRIMP_CHECKPOINT_INTERVAL_S")

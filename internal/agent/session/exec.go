@@ -1,4 +1,4 @@
-package agent
+package session
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 
 // Limits of a command that the server asks for.
 const (
-	execTime   = time.Minute
+	Limit      = time.Minute
 	execOutput = 1 << 20
-	execAtOnce = 4
+	AtOnce     = 4
 )
 
 // bounded keeps the first bytes of what is written to it and takes the rest in silence. It is
@@ -37,8 +37,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// execute runs a command in folder dir with the program's environment.
-func execute(ctx context.Context, command []string, dir string, env []string, user int, mask logship.Masker,
+// Execute runs a command in folder dir with the program's environment.
+func Execute(ctx context.Context, command []string, dir string, env []string, user int, mask logship.Masker,
 	limit time.Duration) api.ExecResult {
 	if len(command) == 0 {
 		return api.ExecResult{Exit: 2, Error: "the command is empty"}

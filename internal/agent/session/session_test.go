@@ -1,4 +1,4 @@
-package agent
+package session
 
 import (
 	"context"
@@ -76,10 +76,10 @@ func (s *typist) prints(t *testing.T, text string) {
 // begin begins a session, and returns how it ends.
 func (s *typist) begin(t *testing.T, terminal *api.Terminal, command ...string) chan api.ExecResult {
 	s.changed, s.size = make(chan struct{}), terminal
-	run := session{server: s, id: "s1", mask: logship.NewMasker(map[string]string{"KEY": "sesame-street"}), hangUp: quickPace.hangUp}
+	run := Session{Server: s, ID: "s1", Mask: logship.NewMasker(map[string]string{"KEY": "sesame-street"}), HangUp: 100 * time.Millisecond}
 	done := make(chan api.ExecResult, 1)
 	go func() {
-		done <- run.run(t.Context(), api.Exec{ID: "s1", Command: command, Input: true, Terminal: terminal}, t.TempDir(), os.Environ(), 0)
+		done <- run.Run(t.Context(), api.Exec{ID: "s1", Command: command, Input: true, Terminal: terminal}, t.TempDir(), os.Environ(), 0)
 	}()
 	return done
 }

@@ -1,4 +1,6 @@
-package agent
+// Package residue finds and removes what the user of a task left on a machine: processes, files in the folders that all
+// users share, and memory of System V.
+package residue
 
 import (
 	"errors"
@@ -44,9 +46,9 @@ func scratch() (dirs []string, err error) {
 	return dirs, err
 }
 
-// endUser ends every process of a task's user and removes what they left in folders that
+// EndUser ends every process of a task's user and removes what they left in folders that
 // all users share.
-func endUser(user int, machine string) error {
+func EndUser(user int, machine string) error {
 	if err := program.KillUser(user); err != nil {
 		return err
 	}
@@ -54,8 +56,8 @@ func endUser(user int, machine string) error {
 	return errors.Join(err, noneInMemory(user))
 }
 
-// noneShared reports what a user has in the folders that all users share.
-func noneShared(user int, machine string) error {
+// NoneShared reports what a user has in the folders that all users share.
+func NoneShared(user int, machine string) error {
 	err := eachShared(user, machine, func(_ *os.Root, name, at string) error {
 		return fmt.Errorf("it left %s in %s", name, at)
 	})

@@ -1,4 +1,6 @@
-package agent
+// Package programapi is the HTTP API on the loopback interface by which the program of a job talks to its machine's
+// agent: it posts its progress, says that it has saved, and asks whether it should save or stop.
+package programapi
 
 import (
 	"context"
@@ -18,16 +20,16 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// backend is what the program's API asks of the agent.
-type backend interface {
-	progress(api.Step) error                    // the value of the metric that the job is judged by is one too many
-	save(ctx context.Context, step int64) error // the folder is complete; returns once it is captured
-	state() ProgramState
-	total() int64 // steps of the job, 0 unknown
+// Backend is what the program's API asks of the agent.
+type Backend interface {
+	Progress(api.Step) error                    // the value of the metric that the job is judged by is one too many
+	Save(ctx context.Context, step int64) error // the folder is complete; returns once it is captured
+	State() State
+	Total() int64 // steps of the job, 0 unknown
 }
 
-// ProgramState is what GET /v1/state answers to the program.
-type ProgramState struct {
+// State is what GET /v1/state answers to the program.
+type State struct {
 	ShouldCheckpoint bool     `json:"should_checkpoint"`
 	ShouldStop       bool     `json:"should_stop"`
 	Spent            string   `json:"spent"`
@@ -36,32 +38,29 @@ type ProgramState struct {
 	TimeToDeadline   *float64 `json:"time_to_deadline_s"` // null: no deadline
 }
 
-// trainerPath is the form of Kubeflow Trainer's address of a job's status.
-const trainerPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/scrimp/trainjobs/%s/status"
+// TrainerPath is the form of Kubeflow Trainer's address of a job's status.
+const TrainerPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/scrimp/trainjobs/%s/status"
 
 // maxProgress bounds what a program may post.
 const maxProgress = 1 << 20
 
-// programAPI is the HTTP server on the loopback interface that the program talks to.
-type programAPI struct {
-	url    string
-	token  string
+// API is the HTTP server on the loopback interface that the program talks to.
+type API struct {
+	URL    string
+	Token  string
 	server *http.Server
 	done   chan struct{}
 }
 
-// newToken returns a secret that nobody can guess.
-func newToken() string { return strings.ToLower(rand.Text()) }
-
-// serveProgram starts the server. The caller must Close it.
-func serveProgram(b backend, log *slog.Logger) (*programAPI, error) {
+// Serve starts the server. The caller must Close it.
+func Serve(b Backend, log *slog.Logger) (*API, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for the program: %w", err)
 	}
-	p := &programAPI{url: "http://" + l.Addr().String(), token: newToken(), done: make(chan struct{})}
+	p := &API{URL: "http://" + l.Addr().String(), Token: strings.ToLower(rand.Text()), done: make(chan struct{})}
 	c := &connections{open: map[net.Conn]*connection{}}
-	p.server = &http.Server{Handler: programHandler(b, p.token), ReadHeaderTimeout: headerTime, IdleTimeout: restTime,
+	p.server = &http.Server{Handler: programHandler(b, p.Token), ReadHeaderTimeout: headerTime, IdleTimeout: restTime,
 		ConnState: c.state, ConnContext: c.context, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	go func() {
 		defer close(p.done)
@@ -73,13 +72,13 @@ func serveProgram(b backend, log *slog.Logger) (*programAPI, error) {
 }
 
 // Close ends the server. Requests that run are cut off: the program is gone.
-func (p *programAPI) Close() error {
+func (p *API) Close() error {
 	err := p.server.Close()
 	<-p.done
 	return err
 }
 
-func programHandler(b backend, token string) http.Handler {
+func programHandler(b Backend, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/progress", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNoContent, r, func(body []byte) error {
@@ -100,7 +99,7 @@ func programHandler(b backend, token string) http.Handler {
 					return err
 				}
 			}
-			if err := b.save(r.Context(), saved.Step); err != nil {
+			if err := b.Save(r.Context(), saved.Step); err != nil {
 				return conflict{err}
 			}
 			return nil
@@ -108,13 +107,13 @@ func programHandler(b backend, token string) http.Handler {
 	})
 	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(b.state()) // the program went away
+		_ = json.NewEncoder(w).Encode(b.State()) // the program went away
 	})
 	// Any namespace and name: the token says whose it is. Kubeflow's answer is 200.
 	mux.HandleFunc("POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{job}/status",
 		func(w http.ResponseWriter, r *http.Request) {
 			reply(w, http.StatusOK, r, func(body []byte) error {
-				s, ok, err := progress.ParseTrainer(body, b.total())
+				s, ok, err := progress.ParseTrainer(body, b.Total())
 				if err != nil || !ok {
 					return err
 				}
@@ -134,9 +133,9 @@ func programHandler(b backend, token string) http.Handler {
 }
 
 // tell takes reports in order, and returns why the last was refused that was.
-func tell(b backend, list ...api.Step) (err error) {
+func tell(b Backend, list ...api.Step) (err error) {
 	for _, s := range list {
-		if why := b.progress(s); why != nil {
+		if why := b.Progress(s); why != nil {
 			err = tooMany{why}
 		}
 	}

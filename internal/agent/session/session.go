@@ -1,4 +1,6 @@
-package agent
+// Package session runs commands beside the program of a job: one after which a user waits, and one that lasts, with a
+// terminal or pipes that the server carries to the user.
+package session
 
 import (
 	"context"
@@ -23,16 +25,16 @@ import (
 // lastWords is how long the output of a session is read whose command has ended: its children may hold the terminal.
 const lastWords = time.Second
 
-// session is a command beside the program whose input comes from a user, and whose output goes to them, while it runs.
-type session struct {
-	server wire.Server
-	id     string
-	mask   logship.Masker
-	hangUp time.Duration // for the command to end once nobody follows it any more
+// Session is a command beside the program whose input comes from a user, and whose output goes to them, while it runs.
+type Session struct {
+	Server wire.Server
+	ID     string
+	Mask   logship.Masker
+	HangUp time.Duration // for the command to end once nobody follows it any more
 }
 
-// run runs the command until it ends or nobody follows it any more.
-func (s *session) run(ctx context.Context, e api.Exec, dir string, env []string, user int) api.ExecResult {
+// Run runs the command until it ends or nobody follows it any more.
+func (s *Session) Run(ctx context.Context, e api.Exec, dir string, env []string, user int) api.ExecResult {
 	if len(e.Command) == 0 {
 		return api.ExecResult{Exit: 2, Error: "the command is empty"}
 	}
@@ -42,7 +44,7 @@ func (s *session) run(ctx context.Context, e api.Exec, dir string, env []string,
 	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: program.As(user)}
 	cmd.Cancel = func() error { return s.hang(cmd.Process.Pid) }
-	cmd.WaitDelay = s.hangUp
+	cmd.WaitDelay = s.HangUp
 	program.DefaultSignals()
 	out, in, err := start(cmd, e.Terminal, user)
 	if err != nil {
@@ -70,9 +72,9 @@ func (s *session) run(ctx context.Context, e api.Exec, dir string, env []string,
 }
 
 // hang tells a session's command that nobody is there any more, as a closed terminal does, and ends what stays.
-func (s *session) hang(group int) error {
+func (s *Session) hang(group int) error {
 	err := syscall.Kill(-group, syscall.SIGHUP)
-	time.AfterFunc(s.hangUp/2, func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
+	time.AfterFunc(s.HangUp/2, func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
 	return err
 }
 
@@ -136,9 +138,9 @@ func cells(n, usual int) uint16 {
 }
 
 // input writes what is typed to the command, until the session is over.
-func (s *session) input(ctx context.Context, end func(), in io.WriteCloser, size *api.Terminal) {
+func (s *Session) input(ctx context.Context, end func(), in io.WriteCloser, size *api.Terminal) {
 	for offset := int64(0); ctx.Err() == nil; {
-		got, err := s.server.SessionInput(ctx, s.id, offset)
+		got, err := s.Server.SessionInput(ctx, s.ID, offset)
 		switch {
 		case errors.Is(err, wire.ErrBad), errors.Is(err, wire.ErrFenced):
 			end()
@@ -160,14 +162,14 @@ func (s *session) input(ctx context.Context, end func(), in io.WriteCloser, size
 }
 
 // output sends what the command prints, until it has ended or nobody follows it.
-func (s *session) output(ctx context.Context, end func(), out io.Reader) {
+func (s *Session) output(ctx context.Context, end func(), out io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for offset := int64(0); ; {
 		n, err := out.Read(buffer)
 		if n > 0 {
-			chunk := s.mask.Mask(slices.Clone(buffer[:n]))
+			chunk := s.Mask.Mask(slices.Clone(buffer[:n]))
 			failed := wire.Retry(ctx, func(ctx context.Context) error {
-				return s.server.SessionOutput(ctx, s.id, offset, chunk)
+				return s.Server.SessionOutput(ctx, s.ID, offset, chunk)
 			})
 			if failed != nil {
 				end()
