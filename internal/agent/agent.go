@@ -20,7 +20,10 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/host"
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
@@ -60,7 +63,7 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open  func(context.Context, *attempt) (keeper, error)
+	open  func(context.Context, keeper.Options) (keeper.Keeper, error)
 	store *httpblob.Bucket // the server's own
 	// lends fetches credentials for the job's store, where the server lends them
 	lends func(context.Context) (api.StoreCredentials, error)
@@ -106,7 +109,7 @@ func (c *Config) Validate() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.open == nil {
-		c.open = openKeeper
+		c.open = keeper.Open
 	}
 	if c.pace == (pace{}) {
 		c.pace = usualPace
@@ -133,7 +136,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(ownFolder(c.MachineDir), 0o700); err != nil {
+	if err := os.MkdirAll(place.OwnFolder(c.MachineDir), 0o700); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	id, err := openIdentity(c.MachineDir)
@@ -151,11 +154,11 @@ func Run(ctx context.Context, c Config) error {
 	if c.Token == "" && !id.Registered {
 		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
 	}
-	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), bootID(), setup.Default()); err != nil {
+	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), setup.Default()); err != nil {
 		c.Log.Warn("no set-up is kept on this machine", "error", err)
 	}
 	defer func() { // a machine may have its folder on a disk that stays
-		if err := removeAll(filepath.Join(c.MachineDir, "setups")); err != nil {
+		if err := place.RemoveAll(filepath.Join(c.MachineDir, "setups")); err != nil {
 			c.Log.Warn("remove the set-ups that were kept", "error", err)
 		}
 	}()
@@ -186,10 +189,11 @@ func Run(ctx context.Context, c Config) error {
 			c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
 		}
 	}
-	d := &daemon{Config: c, id: id, machine: machine, ended: make(chan struct{}, 1), running: map[string]string{},
+	seen := filepath.Join(place.OwnFolder(c.MachineDir), "accelerators.json")
+	d := &daemon{Config: c, accelerators: host.Accelerators{Path: seen}, id: id, machine: machine,
+		ended: make(chan struct{}, 1), running: map[string]string{},
 		dropped: map[string]bool{}, answered: wall(c.Now()), silence: defaultSilence}
-	d.accelerators.path = filepath.Join(ownFolder(c.MachineDir), "accelerators.json")
-	wg.Go(d.accelerators.before)
+	wg.Go(d.accelerators.Before)
 	wg.Go(func() { d.gpus.Run(life) })
 	wg.Go(func() { d.collect(life) })
 	if err := d.register(ctx, life); err != nil {

@@ -13,10 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/logship"
+	"scrimp/internal/agent/measure"
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/outbox"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/session"
@@ -32,11 +35,11 @@ type attempt struct {
 	a       api.Assignment
 	server  wire.Server
 	box     *outbox.Box
-	folders folders
+	folders place.Folders
 	mask    logship.Masker
 	match   progress.Patterns
 	ship    *logship.Shipper
-	keeper  keeper
+	keeper  keeper.Keeper
 	saver   *save.Saver // nil until the keeper is open
 	stops   chan stop
 	heard   chan struct{} // has a value after each answer of the server
@@ -57,8 +60,8 @@ type attempt struct {
 
 	objective objective   // guarded by mu, but for its name
 	gpus      *meter.GPUs // of the machine; nil: nobody reads them
-	series    series
-	pacing    pacing
+	series    measure.Series
+	pacing    measure.Pacing
 
 	mu   sync.Mutex
 	last api.Step // all progress so far
@@ -101,14 +104,14 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
 		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
 	}
-	if err := takeSlot(c.MachineDir, a); err != nil {
+	if err := place.TakeSlot(c.MachineDir, a); err != nil {
 		return nil, err
 	}
-	f := layOut(c.MachineDir, a)
-	if err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o700)); err != nil {
+	f := place.LayOut(c.MachineDir, a)
+	if err := errors.Join(os.MkdirAll(f.Own, 0o700), os.MkdirAll(f.Top, 0o700)); err != nil {
 		return nil, err
 	}
-	box, err := outbox.Open(f.own, a.Attempt)
+	box, err := outbox.Open(f.Own, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +134,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		}
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
-	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.Wake)
+	g.ship = logship.New(g.folders.Log, a.Attempt, server, g.mask, g.Log, box.Wake)
 	g.ship.Poll = c.pace.log
 	return g, nil
 }
@@ -168,7 +171,7 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		g.execs.Wait()
 		err = errors.Join(err, g.box.Close())
 	}()
-	output, err := os.OpenFile(g.folders.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	output, err := os.OpenFile(g.folders.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("agent: open log: %w", err)
 	}
@@ -341,7 +344,7 @@ func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	g.last.Broken = nil // it is about now
 	g.last = progress.Merge(g.last, s)
 	if g.last.Step > 0 {
-		g.pacing.saw(time.Now(), g.last.Step)
+		g.pacing.Saw(time.Now(), g.last.Step)
 	}
 	if g.a.Node > 0 { // rank 0 speaks for the gang
 		g.mu.Unlock()

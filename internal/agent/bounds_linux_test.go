@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/wire/api"
 )
 
@@ -46,7 +47,7 @@ func TestASetupThatNamesManyFilesIsNotReadWhole(t *testing.T) {
 		words += name + " " + name + " "
 	}
 	uses := func(setup string) bool {
-		return (&attempt{a: api.Assignment{Setup: setup}, folders: folders{work: dir}}).usesPython()
+		return (&attempt{a: api.Assignment{Setup: setup}, folders: place.Folders{Work: dir}}).usesPython()
 	}
 	if uses(strings.Repeat("f01 ", 10_000)) || !uses(words) {
 		t.Errorf("one file, named often: %v; many: %v", uses(strings.Repeat("f01 ", 10_000)), uses(words))

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/agent/host"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/residue"
 	"scrimp/internal/lib/durable"
@@ -84,14 +86,14 @@ func (d *daemon) show(ctx context.Context) error {
 		return err
 	}
 	apart, _ := d.separate()
-	if boot, process, _ := strings.Cut(string(last), " "); boot == bootID() && process != program.Self() && !apart {
+	if boot, process, _ := strings.Cut(string(last), " "); boot == host.BootID() && process != program.Self() && !apart {
 		return errors.New("the agent was started again: what programs left behind before is unknown")
 	}
-	d.accelerators.before() // it starts a program too
+	d.accelerators.Before() // it starts a program too
 	if err := d.endStrays(); err != nil {
 		return err
 	}
-	if err := d.accelerators.released(ctx); err != nil {
+	if err := d.accelerators.Released(ctx); err != nil {
 		return err
 	}
 	return os.Remove(d.userFile())
@@ -102,7 +104,7 @@ func (d *daemon) endStrays() error {
 	switch {
 	case d.Sole:
 		return program.KillDescendants()
-	case bootID() == "":
+	case host.BootID() == "":
 		return program.ErrBlind
 	}
 	return nil // each was found by its mark when it ended
@@ -117,21 +119,23 @@ func (d *daemon) collect(ctx context.Context) {
 
 // userFile says which process runs tasks, from the first on until the machine is clean
 // again: what they leave behind is that process' alone.
-func (d *daemon) userFile() string { return filepath.Join(ownFolder(d.MachineDir), "unclean") }
+func (d *daemon) userFile() string { return filepath.Join(place.OwnFolder(d.MachineDir), "unclean") }
 
 // stainFile says why the machine can never be shown clean again.
-func (d *daemon) stainFile() string { return filepath.Join(ownFolder(d.MachineDir), "never-clean") }
+func (d *daemon) stainFile() string {
+	return filepath.Join(place.OwnFolder(d.MachineDir), "never-clean")
+}
 
 // use notes that a task is about to run.
 func (d *daemon) use(g *attempt) error {
-	d.accelerators.before()
+	d.accelerators.Before()
 	d.mu.Lock()
 	d.shown = false
 	d.mu.Unlock()
 	if err := d.stain(g); err != nil {
 		return err
 	}
-	return os.WriteFile(d.userFile(), []byte(bootID()+" "+program.Self()), 0o600)
+	return os.WriteFile(d.userFile(), []byte(host.BootID()+" "+program.Self()), 0o600)
 }
 
 // stain notes that a task writes where the agent removes nothing: a folder of the machine's
@@ -140,9 +144,9 @@ func (d *daemon) stain(g *attempt) error {
 	if g.user != 0 { // it can write to shared folders only, and they are cleaned
 		return nil
 	}
-	outside := map[string]string{"checkpoint.dir": g.folders.checkpoint, "progress.file": g.folders.progress}
+	outside := map[string]string{"checkpoint.dir": g.folders.Checkpoint, "progress.file": g.folders.Progress}
 	for what, path := range outside {
-		if rel, err := filepath.Rel(g.folders.top, path); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(g.folders.Top, path); err == nil && filepath.IsLocal(rel) {
 			continue
 		}
 		why := fmt.Sprintf("%s of %s is outside of the task's folder, and stays: %s", what, g.a.Attempt, path)
@@ -156,7 +160,7 @@ func (d *daemon) stain(g *attempt) error {
 // leftovers are the attempts that have a folder here and do not run.
 func (d *daemon) leftovers() []string {
 	found := map[string]bool{}
-	for _, dir := range []string{filepath.Join(ownFolder(d.MachineDir), "tasks"), filepath.Join(d.MachineDir, "tasks")} {
+	for _, dir := range []string{place.Tasks(d.MachineDir), filepath.Join(d.MachineDir, "tasks")} {
 		names, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			found[dir] = true // which no answer of the server removes
@@ -165,10 +169,10 @@ func (d *daemon) leftovers() []string {
 			found[n.Name()] = true
 		}
 	}
-	slots, _ := os.ReadDir(slots(d.MachineDir)) // no task was in one
+	slots, _ := os.ReadDir(place.Slots(d.MachineDir)) // no task was in one
 	known := map[string]bool{}
 	for attempt := range found {
-		known[topOf(d.MachineDir, attempt)] = true
+		known[place.TopOf(d.MachineDir, attempt)] = true
 	}
 	for _, s := range slots { // its task's own folder is gone: the removal was cut off
 		if path := filepath.Join("slots", s.Name()); !known[filepath.Join(d.MachineDir, path)] {
@@ -190,17 +194,17 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 		if d.keep || slices.ContainsFunc(tasks, func(a api.Assignment) bool { return a.Attempt == attempt }) {
 			continue
 		}
-		f := folders{own: filepath.Join(ownFolder(d.MachineDir), "tasks", attempt), top: topOf(d.MachineDir, attempt)}
+		f := place.Folders{Own: filepath.Join(place.Tasks(d.MachineDir), attempt), Top: place.TopOf(d.MachineDir, attempt)}
 		slot := filepath.Dir(attempt) == "slots"
 		if slot {
-			f.top = filepath.Join(d.MachineDir, attempt)
+			f.Top = filepath.Join(d.MachineDir, attempt)
 		}
 		var err error
-		if user := claimedUser(f.own); user != 0 && !slot {
+		if user := place.ClaimedUser(f.Own); user != 0 && !slot {
 			err = residue.EndUser(user, d.MachineDir)
 		}
 		if err == nil { // nobody is left who could put a link where something is removed
-			err = f.remove()
+			err = f.Remove()
 		}
 		if err != nil {
 			d.Log.Warn("remove what is left of a task", "attempt", attempt, "error", err)
@@ -223,13 +227,7 @@ func (d *daemon) cleanUp(g *attempt, fenced bool) error {
 		err = errors.Join(err, residue.EndUser(g.user, d.MachineDir))
 	}
 	if err == nil && (g.box.Empty() || fenced) { // nobody is left who could put a link where something is removed
-		err = g.folders.remove()
+		err = g.folders.Remove()
 	}
 	return err
-}
-
-// bootID tells this boot of the machine from others; "" where the system does not say.
-func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // not there, or not to be read
-	return strings.TrimSpace(string(b))
 }

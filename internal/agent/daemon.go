@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/wait"
@@ -26,7 +27,7 @@ type daemon struct {
 	tasks   sync.WaitGroup
 	ended   chan struct{} // has a value after each task's end
 
-	accelerators accelerators
+	accelerators host.Accelerators
 	gpus         meter.GPUs
 	warned       bool // that the machine is not shown clean; of the goroutine that pulls
 
@@ -57,8 +58,11 @@ func (d *daemon) register(soft, life context.Context) error {
 		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
 	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
-		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0,
-		Isolated: isolated, Address: d.address(ctx)}
+		CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
+		Isolated: isolated, Address: d.Address}
+	if r.Address == "" {
+		r.Address = host.Address(ctx, d.Server, d.Metadata, d.Log)
+	}
 	err := wire.Retry(ctx, func(ctx context.Context) error {
 		_, err := d.machine.Register(ctx, r)
 		if err != nil {
@@ -217,9 +221,9 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	}
 	g.contact, g.only, g.gpus = d.contact, d.runsOne, &d.gpus
 	err = d.use(g)
-	g.accelerators = d.accelerators.first.Devices
+	g.accelerators = d.accelerators.First.Devices
 	if dropped { // it ran
-		err = errors.Join(err, markRan(g.folders.own, a.Attempt))
+		err = errors.Join(err, markRan(g.folders.Own, a.Attempt))
 	}
 	if err != nil {
 		server.Close()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/wire/api"
 )
 
@@ -73,7 +74,7 @@ func TestAnAgentThatIsStartedAgainGoesOnWithItsKey(t *testing.T) {
 	if _, err := os.Stat(tokenFile(r.config.MachineDir)); !os.IsNotExist(err) {
 		t.Errorf("the spent token is on the machine's disk: %v", err)
 	}
-	if st, err := os.Stat(filepath.Join(ownFolder(r.config.MachineDir), "machine.key")); err != nil || st.Mode().Perm() != 0o600 {
+	if st, err := os.Stat(filepath.Join(place.OwnFolder(r.config.MachineDir), "machine.key")); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", st, err)
 	}
 	r.server.order(func() {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/outbox"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
@@ -224,7 +225,7 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 		t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
 	}
 	// What could not be said is on the disk.
-	box, err := outbox.Open(filepath.Join(ownFolder(r.config.MachineDir), "tasks", a.Attempt), a.Attempt)
+	box, err := outbox.Open(filepath.Join(place.Tasks(r.config.MachineDir), a.Attempt), a.Attempt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
+	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/program"
 )
 
@@ -22,60 +22,6 @@ func (g *attempt) fencedBy(err error) stop {
 		return stop{why: err.Error(), grace: g.a.Grace, fenced: true}
 	}
 	return stop{why: err.Error(), at: true, fenced: true}
-}
-
-// gang are the variables by which the programs of an attempt find each other: scrimp's, torchrun's
-// and Slurm's. A job of one machine has them too, so that the same script runs.
-func (s surroundings) gang() map[string]string {
-	nodes, node := strconv.Itoa(max(1, s.a.Nodes)), strconv.Itoa(s.a.Node)
-	devices := s.devices()
-	procs, port := strconv.Itoa(max(1, devices)), strconv.Itoa(s.port)
-	addresses := s.a.Addresses
-	if len(addresses) == 0 {
-		addresses = []string{"127.0.0.1"}
-	}
-	all := strings.Join(addresses, ",")
-	env := map[string]string{
-		"SCRIMP_NODE": node, "SCRIMP_NODES": nodes, "SCRIMP_NODE_ADDRESSES": all, "SCRIMP_PROCS_PER_NODE": procs,
-		"MASTER_ADDR": addresses[0], "MASTER_PORT": port, "NODE_RANK": node,
-		"PET_NNODES": nodes, "PET_NODE_RANK": node, "PET_NPROC_PER_NODE": procs,
-		"PET_MASTER_ADDR": addresses[0], "PET_MASTER_PORT": port,
-		// As srun says it to the one task that it starts on each machine.
-		"SLURM_JOB_NUM_NODES": nodes, "SLURM_NNODES": nodes, "SLURM_NODEID": node, "SLURM_JOB_NODELIST": all,
-		"SLURM_NTASKS": nodes, "SLURM_NTASKS_PER_NODE": "1", "SLURM_PROCID": node, "SLURM_LOCALID": "0",
-		// What Slurm calls a shell that a user sits at: Lightning would take any other for a job
-		// that it is to requeue. SLURM_JOB_ID and SLURM_JOBID are not set: nobody answers for them.
-		"SLURM_JOB_NAME": "bash",
-	}
-	if devices > 0 {
-		env["SLURM_GPUS_ON_NODE"] = procs
-	}
-	if s.network != "" { // gloo goes by the host's name else, which need not be an address that others reach
-		env["GLOO_SOCKET_IFNAME"] = s.network
-	}
-	return env
-}
-
-// devices are the accelerators that the program sees: those of the machine, or those that its
-// environment leaves it.
-func (s surroundings) devices() int {
-	const name = "CUDA_VISIBLE_DEVICES"
-	visible, set := s.a.Env[name]
-	if p := s.a.Part; p != nil && !set {
-		return len(p.Devices)
-	}
-	for _, kv := range s.base {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok && !set {
-			visible, set = v, true
-		}
-	}
-	switch {
-	case !set:
-		return s.accelerators
-	case visible == "" || strings.HasPrefix(visible, "-"): // none
-		return 0
-	}
-	return min(s.accelerators, strings.Count(visible, ",")+1)
 }
 
 // How long a gang's machine waits for the server: with a signal until the server knows of the
@@ -144,7 +90,7 @@ func (g *attempt) network() string {
 	if g.a.Nodes < 2 || g.a.Node >= len(g.a.Addresses) {
 		return ""
 	}
-	return interfaceOf(g.a.Addresses[g.a.Node])
+	return host.InterfaceOf(g.a.Addresses[g.a.Node])
 }
 
 // canMeet reports why rank 0's program cannot listen where the others look for it.

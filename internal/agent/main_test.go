@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/content/checkpoint"
@@ -98,19 +99,19 @@ func (k *memKeeper) Publish(_ context.Context, c save.Capture, m save.Meta) (sav
 
 func (k *memKeeper) Prune(context.Context) error { return nil }
 
-func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refused, error) {
+func (k *memKeeper) Restore(_ context.Context, dir string) (keeper.Restored, []api.Refused, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.versions) == 0 {
-		return restored{}, k.refused, nil
+		return keeper.Restored{}, k.refused, nil
 	}
 	n := len(k.versions) - 1
 	for name, content := range k.versions[n] {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return restored{}, nil, err
+			return keeper.Restored{}, nil, err
 		}
 	}
-	return restored{Manifest: fmt.Sprintf("%06d-%06d", 1, n+1), Step: k.metas[n].Step}, k.refused, nil
+	return keeper.Restored{Manifest: fmt.Sprintf("%06d-%06d", 1, n+1), Step: k.metas[n].Step}, k.refused, nil
 }
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
@@ -177,7 +178,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 		Now:  func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 		keep: true,
 		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
-		open: func(context.Context, *attempt) (keeper, error) { return r.keeper, nil },
+		open: func(context.Context, keeper.Options) (keeper.Keeper, error) { return r.keeper, nil },
 	}
 	if _, ok := t.(*testing.B); ok {
 		r.config.pace = usualPace

@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/agent/keeper"
+	"scrimp/internal/agent/measure"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/programapi"
 	"scrimp/internal/agent/progress"
@@ -46,7 +49,7 @@ func notStarted(err error) (status int, known bool) {
 
 // play makes everything ready, runs the program, and keeps what it leaves.
 func (g *attempt) play(life context.Context, output *os.File) outcome {
-	if ranBefore(g.folders.own, g.a.Attempt) {
+	if ranBefore(g.folders.Own, g.a.Attempt) {
 		// The program died with the agent before. What lies in its folder may be torn.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
 			Error: "the agent was started again; the program had ended with the one before"}}
@@ -90,7 +93,7 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 // ready is what is made ready for the program.
 type ready struct {
 	api      *programapi.API
-	restored restored
+	restored keeper.Restored
 	took     time.Duration // the restore, wall
 	env      []string
 }
@@ -159,68 +162,33 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := g.sharesNoFolder(); err != nil {
 		return r, err
 	}
-	k, err := g.open(ctx, g)
-	if err != nil {
-		return r, fmt.Errorf("open the store: %w", err)
+	if err := g.openKeeper(ctx); err != nil {
+		return r, err
 	}
-	g.keeper = k
 	if err := g.withhold(output); err != nil {
 		return r, err
 	}
 	if err := g.fetch(ctx, output); err != nil {
 		return r, err
 	}
-	if err := g.reading(g.folders.checkpoint).Make(); err != nil {
-		return r, fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
-	}
-	if err := writable(g.folders.checkpoint); err != nil {
+	if err := g.restore(ctx, &r); err != nil {
 		return r, err
 	}
-	var refused []api.Refused
-	begin := g.Now()
-	r.restored, refused, err = k.Restore(ctx, g.folders.checkpoint)
-	for _, x := range refused {
-		if g.a.Node == 0 { // who restores for the gang
-			g.say(api.Message{Refused: &x})
-		}
-	}
-	if err != nil {
-		return r, fmt.Errorf("restore checkpoint: %w", err)
-	}
-	r.took = g.Now().Sub(begin)
-	vault := save.Vault(k)
-	if g.a.Checkpoint.URL == "" || !g.saves() {
-		vault = nil
-	}
-	g.saver = save.New(vault, save.Config{
-		Dir: g.reading(g.folders.checkpoint), Quiet: g.Quiet,
-		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
-		Failing: func(err error) { g.unsaved(troubleKeep, err) },
-		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
-		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
-	})
-	if err := g.saver.Begin(); err != nil {
-		return r, err
-	}
-	g.mu.Lock()
-	g.last.Step = max(g.last.Step, r.restored.Step)
-	for _, c := range []*progress.Counter{&g.printed, &g.written, &g.posted} {
-		*c = progress.Counter{Anew: g.a.Anew, From: r.restored.Step}
-	}
-	g.mu.Unlock()
+	var err error
 	if r.api, err = programapi.Serve(g, g.Log); err != nil {
 		return r, err
 	}
-	if err := os.WriteFile(g.folders.token, []byte(r.api.Token), 0o600); err != nil {
+	if err := os.WriteFile(g.folders.Token, []byte(r.api.Token), 0o600); err != nil {
 		return r, errors.Join(err, r.api.Close())
 	}
 	if err := g.handOver(); err != nil {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
-	r.env = surroundings{
-		base: g.home(), borrowed: g.Borrowed, a: g.a, instance: g.Instance, folders: g.folders, accelerators: g.accelerators,
-		restored: r.restored.Manifest, url: r.api.URL, token: r.api.Token, port: g.masterPort(), network: g.network(),
-	}.environ()
+	r.env = place.Environment{
+		Base: g.home(), Borrowed: g.Borrowed, Task: g.a, Instance: g.Instance, Folders: g.folders,
+		Accelerators: g.accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
+		Port: g.masterPort(), Network: g.network(),
+	}.Variables()
 	if err := g.setup(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())
 	}
@@ -228,12 +196,68 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	return r, nil
 }
 
+// openKeeper opens the store of the attempt.
+func (g *attempt) openKeeper(ctx context.Context) error {
+	o := keeper.Options{Task: g.a, Server: g.store, Lends: g.lends, Works: g.works, Log: g.Log}
+	if g.user != 0 { // where the program cannot put another file in the place of a copy
+		o.Aside = g.folders.Own
+	}
+	k, err := g.open(ctx, o)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	g.keeper = k
+	return nil
+}
+
+// restore fills the checkpoint folder with the newest checkpoint, and makes ready to save what follows.
+func (g *attempt) restore(ctx context.Context, r *ready) error {
+	if err := g.reading(g.folders.Checkpoint).Make(); err != nil {
+		return fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
+	}
+	if err := writable(g.folders.Checkpoint); err != nil {
+		return err
+	}
+	begin := g.Now()
+	restored, refused, err := g.keeper.Restore(ctx, g.folders.Checkpoint)
+	for _, x := range refused {
+		if g.a.Node == 0 { // who restores for the gang
+			g.say(api.Message{Refused: &x})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("restore checkpoint: %w", err)
+	}
+	r.restored, r.took = restored, g.Now().Sub(begin)
+	vault := save.Vault(g.keeper)
+	if g.a.Checkpoint.URL == "" || !g.saves() {
+		vault = nil
+	}
+	g.saver = save.New(vault, save.Config{
+		Dir: g.reading(g.folders.Checkpoint), Quiet: g.Quiet,
+		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
+		Failing: func(err error) { g.unsaved(troubleKeep, err) },
+		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
+		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
+	})
+	if err := g.saver.Begin(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.last.Step = max(g.last.Step, r.restored.Step)
+	for _, c := range []*progress.Counter{&g.printed, &g.written, &g.posted} {
+		*c = progress.Counter{Anew: g.a.Anew, From: r.restored.Step}
+	}
+	g.mu.Unlock()
+	return nil
+}
+
 // fetch fills the work folder with what was uploaded, or with what the set-up made of it before.
 func (g *attempt) fetch(ctx context.Context, output *os.File) error {
 	if g.isSetUp() { // the agent was started again: what the set-up changed is not overwritten
 		return nil
 	}
-	if repeats(g.a) {
+	if place.Repeats(g.a) {
 		if err := g.startOver(); err != nil {
 			return err
 		}
@@ -249,7 +273,7 @@ func (g *attempt) download(ctx context.Context) error {
 	if g.a.Workdir == "" {
 		return nil
 	}
-	if err := g.keeper.Fetch(ctx, g.a.Workdir, g.folders.work); err != nil {
+	if err := g.keeper.Fetch(ctx, g.a.Workdir, g.folders.Work); err != nil {
 		return fmt.Errorf("fetch work folder: %w", err)
 	}
 	return nil
@@ -281,6 +305,13 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	return durable.Replace(g.setupDone(), []byte(g.a.Setup))
 }
 
+// measure reports what the program and its machine do, until ctx is done.
+func (g *attempt) measure(ctx context.Context, p *program.Program) {
+	m := measure.Measurer{Box: g.box, GPUs: g.gpus, Part: g.a.Part, NeedsGPUs: g.a.GPUs, Now: g.Now, Every: g.pace.usage,
+		Series: &g.series, Pacing: &g.pacing}
+	m.Run(ctx, p)
+}
+
 // runProgram starts the program and sees to it until all it left is kept.
 func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig syscall.Signal) outcome {
 	args := g.a.Args
@@ -288,16 +319,16 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		args = []string{"/bin/sh", "-c", g.a.Command}
 	}
 	// What set-up printed, and what lies in the work folder, is no progress.
-	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Bars: true},
-		file: progress.Tail{In: g.reading(""), Path: g.folders.progress}}
-	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), markRan(g.folders.own, g.a.Attempt))
+	w := &watcher{g: g, output: progress.Tail{Path: g.folders.Log, Bars: true},
+		file: progress.Tail{In: g.reading(""), Path: g.folders.Progress}}
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), markRan(g.folders.Own, g.a.Attempt))
 	if err != nil {
 		return failSetup(1, err)
 	}
 	if err := g.canMeet(); err != nil { // no fault of the program: the next attempt meets elsewhere
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 1, Error: err.Error()}}
 	}
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, User: g.user,
+	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.Work, Env: r.env, Output: output, User: g.user,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if status, known := notStarted(err); known { // another machine would not find it either
 		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}

@@ -31,7 +31,7 @@ func (g *attempt) report(ctx context.Context) {
 		sent := g.ship.Sent()
 		said := api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()), Messages: g.box.Next(),
 			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.now()),
-			Telemetry: g.series.next(time.Now())}
+			Telemetry: g.series.Next(time.Now())}
 		bound.Clip(&said)
 		orders, err := g.server.Report(ctx, said)
 		switch {
@@ -106,7 +106,7 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	for _, e := range o.Exec {
 		g.exec(ctx, e)
 	}
-	g.series.taken(o.Telemetry)
+	g.series.Taken(o.Telemetry)
 	g.tellHeard()
 	return more
 }
@@ -145,9 +145,9 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 		case e.Input || e.Terminal != nil:
 			s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.pace.hangUp}
-			r = s.Run(ctx, e, g.folders.work, env, g.user)
+			r = s.Run(ctx, e, g.folders.Work, env, g.user)
 		default:
-			r = session.Execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, session.Limit)
+			r = session.Execute(ctx, e.Command, g.folders.Work, env, g.user, g.mask, session.Limit)
 		}
 		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {

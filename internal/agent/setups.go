@@ -11,23 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/residue"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/lib/durable"
-	"scrimp/internal/wire/api"
 )
-
-// What a set-up sees of one attempt only. It is no part of what makes two set-ups the
-// same, so a command that names one of these is never skipped.
-var ofOneAttempt = []string{
-	"SCRIMP_JOB", "SCRIMP_ATTEMPT", "SCRIMP_EPOCH", "SCRIMP_RESTORED", "SCRIMP_CHECKPOINT_INTERVAL_S",
-	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN",
-	"MASTER_ADDR", "MASTER_PORT", "SCRIMP_NODE_ADDRESSES", "SLURM_JOB_NODELIST", "WANDB_RUN_ID",
-}
 
 // A copy of what a set-up made may take this share of the time that the set-up took, and
 // this long in any case: the program waits for it.
@@ -35,55 +26,6 @@ const (
 	copyShare = 2
 	copyLeast = 2 * time.Second
 )
-
-// repeats reports whether what this task's set-up makes may serve another. Secrets may be
-// written to any file.
-func repeats(a api.Assignment) bool {
-	names := func(name string) bool { return strings.Contains(a.Setup, name) }
-	return a.Setup != "" && len(a.Secrets) == 0 && !slices.ContainsFunc(ofOneAttempt, names)
-}
-
-// placeFile says in the agent's own folder of a task in which slot the task runs.
-const placeFile = "slot"
-
-// slots are the folders of tasks whose set-up may serve another: paths that stay the same
-// from task to task, since what a set-up makes has its path written into it.
-func slots(machine string) string { return filepath.Join(machine, "slots") }
-
-// topOf is the folder of a task that is or was on the machine.
-func topOf(machine, attempt string) string {
-	if b, err := os.ReadFile(filepath.Join(ownFolder(machine), "tasks", attempt, placeFile)); err == nil {
-		if n, err := strconv.Atoi(string(b)); err == nil {
-			return filepath.Join(slots(machine), strconv.Itoa(n))
-		}
-	}
-	return filepath.Join(machine, "tasks", attempt)
-}
-
-// takeSlot gives a task the first slot that is free, for good: what is left of another is
-// never in it.
-func takeSlot(machine string, a api.Assignment) error {
-	own := filepath.Join(ownFolder(machine), "tasks", a.Attempt)
-	file := filepath.Join(own, placeFile)
-	if _, err := os.Stat(file); !repeats(a) || err == nil {
-		return nil
-	}
-	all, err := os.ReadDir(filepath.Dir(own))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	taken := map[string]bool{}
-	for _, e := range all {
-		taken[topOf(machine, e.Name())] = true
-	}
-	for n := 1; ; n++ {
-		slot := filepath.Join(slots(machine), strconv.Itoa(n))
-		if _, err := os.Lstat(slot); taken[slot] || err == nil {
-			continue
-		}
-		return errors.Join(os.MkdirAll(own, 0o700), durable.Replace(file, []byte(strconv.Itoa(n))))
-	}
-}
 
 // kept is how this task's set-up and those that are kept belong together.
 type kept struct {
@@ -93,13 +35,13 @@ type kept struct {
 
 // trees are the folders that a set-up may change.
 func (g *attempt) trees() []setup.Tree {
-	except, err := filepath.Rel(g.folders.work, g.folders.checkpoint)
+	except, err := filepath.Rel(g.folders.Work, g.folders.Checkpoint)
 	if err != nil || !filepath.IsLocal(except) {
 		except = ""
 	}
-	trees := []setup.Tree{{Name: "work", Path: g.folders.work, Except: except}}
+	trees := []setup.Tree{{Name: "work", Path: g.folders.Work, Except: except}}
 	if g.user != 0 {
-		trees = append(trees, setup.Tree{Name: "home", Path: filepath.Join(g.folders.top, "home")})
+		trees = append(trees, setup.Tree{Name: "home", Path: filepath.Join(g.folders.Top, "home")})
 	}
 	if _, err := os.Lstat(g.venv()); err == nil || g.python {
 		trees = append(trees, setup.Tree{Name: "venv", Path: g.venv()})
@@ -108,7 +50,7 @@ func (g *attempt) trees() []setup.Tree {
 }
 
 // setupDone is written once a task's set-up is there.
-func (g *attempt) setupDone() string { return filepath.Join(g.folders.own, "setup.done") }
+func (g *attempt) setupDone() string { return filepath.Join(g.folders.Own, "setup.done") }
 
 // isSetUp reports whether that happened, before the agent was started again.
 func (g *attempt) isSetUp() bool {
@@ -119,7 +61,7 @@ func (g *attempt) isSetUp() bool {
 // reuse fills the task's folders with what the same set-up made before, where that is
 // kept. The work folder holds what was uploaded, and nothing else.
 func (g *attempt) reuse(ctx context.Context, output *os.File) error {
-	if g.setups == nil || !repeats(g.a) || g.isSetUp() {
+	if g.setups == nil || !place.Repeats(g.a) || g.isSetUp() {
 		return nil
 	}
 	key, err := g.setupKey(ctx)
@@ -148,11 +90,11 @@ func (g *attempt) startOver() error {
 		return err
 	}
 	for _, t := range g.trees() {
-		if err := removeAll(t.Path); err != nil {
+		if err := place.RemoveAll(t.Path); err != nil {
 			return err
 		}
 	}
-	return os.MkdirAll(g.folders.work, 0o700)
+	return os.MkdirAll(g.folders.Work, 0o700)
 }
 
 // setupKey is the same for two set-ups that make the same: of one command, in one folder of
@@ -161,20 +103,20 @@ func (g *attempt) setupKey(ctx context.Context) (string, error) {
 	if err := g.apart(); err != nil {
 		return "", err
 	}
-	content, err := setup.Content(ctx, g.folders.work)
+	content, err := setup.Content(ctx, g.folders.Work)
 	if err != nil {
 		return "", err
 	}
 	a := g.a
 	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
-	env := surroundings{base: g.home(), borrowed: g.Borrowed, a: a, instance: g.Instance, folders: g.folders,
-		accelerators: g.accelerators}.environ()
+	env := place.Environment{Base: g.home(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.folders,
+		Accelerators: g.accelerators}.Variables()
 	env = slices.DeleteFunc(env, func(kv string) bool { // what the server sets by the job's name is there too
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(ofOneAttempt, name)
+		return slices.Contains(place.OfOneAttempt, name)
 	})
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "2 %q %q %s %q %t %t %q\n", a.Setup, a.Workdir, content, g.folders.work, g.user != 0,
+	_, _ = fmt.Fprintf(sum, "2 %q %q %s %q %t %t %q\n", a.Setup, a.Workdir, content, g.folders.Work, g.user != 0,
 		g.python, env)
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -188,7 +130,7 @@ func (g *attempt) apart() error {
 	case "":
 		return nil
 	}
-	at := g.folders.work
+	at := g.folders.Work
 	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		at = filepath.Join(at, part)
 		info, err := os.Lstat(at)
@@ -204,11 +146,11 @@ func (g *attempt) apart() error {
 
 // beside is a digest of what a set-up may reach of its task besides the trees.
 func (g *attempt) beside() (string, error) {
-	marks, err := setup.Marks(g.folders.checkpoint)
+	marks, err := setup.Marks(g.folders.Checkpoint)
 	if err != nil {
 		return "", err
 	}
-	names, err := os.ReadDir(g.folders.top)
+	names, err := os.ReadDir(g.folders.Top)
 	for _, n := range names {
 		marks += "\n" + n.Name()
 	}

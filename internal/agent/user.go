@@ -3,30 +3,26 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"math/rand/v2"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
+	"strings"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/lib/confined"
-	"scrimp/internal/lib/durable"
+	"scrimp/internal/wire/api"
 )
 
 // Whose the processes of a task are (SCRIMP_TASK_USER).
 const (
 	UserAuto = "auto" // a user of each task's own, where the agent is root and others reach the machine's folder
 	UserSame = "same" // the agent's
-)
-
-// Users of tasks are of a range that no system gives to people, services or containers.
-const (
-	firstUser = 480_000
-	users     = 40_000
 )
 
 // Apart reports whether an agent of this process' user, with its machine's folder there,
@@ -62,56 +58,11 @@ func (c *Config) separate() (ok bool, why string) {
 // openTo gives the task a user, and lets that user in and nobody else: what lies above its
 // folder is passed, not read.
 func (g *attempt) openTo() (err error) {
-	if g.user, err = claimUser(filepath.Dir(g.folders.own), g.a.Attempt); err != nil {
+	if g.user, err = place.ClaimUser(filepath.Dir(g.folders.Own), g.a.Attempt); err != nil {
 		return err
 	}
-	g.folders.log = filepath.Join(g.folders.own, "log") // where the program cannot put another file in its place
-	return errors.Join(os.Chmod(g.MachineDir, 0o711), os.Chmod(filepath.Dir(g.folders.top), 0o711))
-}
-
-// claimUser returns the user of an attempt: the same after a restart of the agent, and
-// nobody who has another task of this machine or a process on this host. tasks holds what is
-// the agent's of each task.
-func claimUser(tasks, attempt string) (int, error) {
-	claims, err := filepath.Glob(filepath.Join(tasks, "*", "user"))
-	if err != nil {
-		return 0, err
-	}
-	mine, taken := filepath.Join(tasks, attempt, "user"), map[int]bool{}
-	for _, path := range claims {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return 0, err
-		}
-		user, err := strconv.Atoi(string(text))
-		if err != nil || user < firstUser || user >= firstUser+users {
-			return 0, fmt.Errorf("read the user of a task: %s holds %q", path, text)
-		}
-		if path == mine {
-			return user, nil
-		}
-		taken[user] = true
-	}
-	for range 1000 {
-		user := firstUser + rand.IntN(users)
-		if !taken[user] && !program.Runs(user) {
-			return user, durable.Replace(mine, []byte(strconv.Itoa(user)))
-		}
-	}
-	return 0, errors.New("no user is free for the task")
-}
-
-// claimedUser is the user whose claim lies in the agent's own folder of a task; 0: none.
-func claimedUser(own string) int {
-	text, err := os.ReadFile(filepath.Join(own, "user"))
-	if err != nil {
-		return 0
-	}
-	user, err := strconv.Atoi(string(text))
-	if err != nil || user < firstUser || user >= firstUser+users {
-		return 0
-	}
-	return user
+	g.folders.Log = filepath.Join(g.folders.Own, "log") // where the program cannot put another file in its place
+	return errors.Join(os.Chmod(g.MachineDir, 0o711), os.Chmod(filepath.Dir(g.folders.Top), 0o711))
 }
 
 // beginAnew makes the task's folder, empty where it has a user: a set-up that an agent before
@@ -121,11 +72,11 @@ func (g *attempt) beginAnew() error {
 		if err := g.endAll(); err != nil {
 			return err
 		}
-		if err := errors.Join(removeAll(g.folders.top), os.RemoveAll(g.setupDone())); err != nil {
+		if err := errors.Join(place.RemoveAll(g.folders.Top), os.RemoveAll(g.setupDone())); err != nil {
 			return err
 		}
 	}
-	return os.MkdirAll(g.folders.work, 0o700)
+	return os.MkdirAll(g.folders.Work, 0o700)
 }
 
 // handOver gives the task's folder to its user, before anything of the user's has run.
@@ -133,10 +84,10 @@ func (g *attempt) handOver() error {
 	if g.user == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(g.folders.top, "home"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(g.folders.Top, "home"), 0o700); err != nil {
 		return err
 	}
-	return filepath.WalkDir(g.folders.top, func(path string, _ fs.DirEntry, err error) error {
+	return filepath.WalkDir(g.folders.Top, func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(path, g.user, g.user))
 	})
 }
@@ -147,7 +98,7 @@ func (g *attempt) reading(path string) confined.Folder {
 	if g.user == 0 {
 		return confined.Folder{Path: path}
 	}
-	return confined.Folder{Path: path, Within: g.folders.top, Owner: g.user}
+	return confined.Folder{Path: path, Within: g.folders.Top, Owner: g.user}
 }
 
 // sharesNoFolder refuses stores that are folders of the machine where the agent is root and
@@ -182,6 +133,25 @@ func (g *attempt) home() []string {
 	if g.user == 0 {
 		return g.Environ
 	}
-	home := filepath.Join(g.folders.top, "home")
+	home := filepath.Join(g.folders.Top, "home")
 	return append(slices.Clone(g.Environ), "HOME="+home, "TMPDIR="+home, "USER=task", "LOGNAME=task")
+}
+
+// withhold keeps what is of the submitter's shell from a user of the task's own, who cannot read the
+// submitter's files, and says which of the names that the job asked for it does not get.
+func (g *attempt) withhold(output io.Writer) error {
+	if g.user != 0 {
+		for _, name := range slices.Sorted(maps.Keys(g.a.Shell)) {
+			if !slices.Contains(api.Shell, name) {
+				g.a.Withheld = append(g.a.Withheld, name)
+			}
+		}
+		g.a.Shell = nil
+	}
+	if len(g.a.Withheld) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(output, "scrimp: not set on this machine, which does not share the files of the shell that "+
+		"submitted: %s (inherit): write values for it under env or secrets\n", strings.Join(g.a.Withheld, ", "))
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 )
 
@@ -40,7 +41,7 @@ var venvProgram string
 
 // venv is the virtual environment of a task whose set-up may install packages: never into the
 // Python of a user or of the machine.
-func (g *attempt) venv() string { return filepath.Join(g.folders.top, "venv") }
+func (g *attempt) venv() string { return filepath.Join(g.folders.Top, "venv") }
 
 // usesPython reports whether the set-up names Python or one of its installers, itself or in a
 // file of the work folder that it names.
@@ -48,7 +49,7 @@ func (g *attempt) usesPython() bool {
 	if namesPython([]byte(g.a.Setup)) {
 		return true
 	}
-	root, err := os.OpenRoot(g.folders.work)
+	root, err := os.OpenRoot(g.folders.Work)
 	if err != nil {
 		return false
 	}
@@ -84,7 +85,7 @@ exec "$python" -c "$0" "$1"`
 	if err != nil || e.Status == 0 {
 		return err
 	}
-	if err := errors.Join(removeAll(g.venv()), os.Mkdir(g.venv(), 0o700)); err != nil {
+	if err := errors.Join(place.RemoveAll(g.venv()), os.Mkdir(g.venv(), 0o700)); err != nil {
 		return err
 	}
 	_, err = io.WriteString(output, "scrimp: set-up: no virtual environment was made, for the reason above: pip installs "+
@@ -122,7 +123,7 @@ func (g *attempt) inVenv(env []string) []string {
 
 // once runs a command of the task's user to its end.
 func (g *attempt) once(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: env, Output: output, User: g.user,
+	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.Work, Env: env, Output: output, User: g.user,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return e, err

@@ -90,7 +90,7 @@ func (w *watcher) readOutput(last bool) {
 	}
 	if last { // it was printed at an unknown time since, and the program may have begun another save
 		found.By = before.Add(-clockTick)
-		if info, err := os.Stat(g.folders.log); err == nil && closes {
+		if info, err := os.Stat(g.folders.Log); err == nil && closes {
 			found.By = info.ModTime()
 		}
 	}

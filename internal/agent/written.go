@@ -55,13 +55,13 @@ func (g *attempt) lookBefore() error {
 
 // lookAtWork lists the files of the work folder, but for those that scrimp keeps elsewhere.
 func (g *attempt) lookAtWork() (list []written, err error) {
-	tree, err := g.reading(g.folders.work).Open()
+	tree, err := g.reading(g.folders.Work).Open()
 	if err != nil {
 		return nil, fmt.Errorf("look at the work folder: %w", err)
 	}
 	own := map[string]bool{}
-	for _, p := range []string{g.folders.checkpoint, g.folders.progress} {
-		if rel, err := filepath.Rel(g.folders.work, p); err == nil {
+	for _, p := range []string{g.folders.Checkpoint, g.folders.Progress} {
+		if rel, err := filepath.Rel(g.folders.Work, p); err == nil {
 			own[filepath.ToSlash(rel)] = true
 		}
 	}
@@ -138,7 +138,7 @@ func (g *attempt) keepOutputs(ctx context.Context) (where, wrong string) {
 			return "", wrong
 		}
 	}
-	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.folders.work), names)
+	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.folders.Work), names)
 	if err != nil && !errors.Is(err, wire.ErrFenced) {
 		g.Log.Error("keep outputs", "error", err)
 		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))

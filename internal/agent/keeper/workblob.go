@@ -1,4 +1,4 @@
-package agent
+package keeper
 
 import (
 	"context"
@@ -32,7 +32,7 @@ var errWork = errors.New("it is not the work folder that the server has put ther
 
 // fetchLent fills dir with the work folder from the job's bucket. Done is false where it is not there, is damaged or
 // does not come: dir is empty then, and the server sends it.
-func (k *storeKeeper) fetchLent(ctx context.Context, dir string) (done bool, err error) {
+func (k *store) fetchLent(ctx context.Context, dir string) (done bool, err error) {
 	at, err := k.workBlob(ctx)
 	if err == nil && at.SHA256 == "" {
 		return false, nil // the server has not put it there
@@ -62,7 +62,7 @@ func (k *storeKeeper) fetchLent(ctx context.Context, dir string) (done bool, err
 }
 
 // workBlob asks the server where the work folder is, and waits while it is on its way there.
-func (k *storeKeeper) workBlob(ctx context.Context) (at api.WorkBlob, err error) {
+func (k *store) workBlob(ctx context.Context) (at api.WorkBlob, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, workComes, fmt.Errorf("it is not there within %v", workComes))
 	defer cancel()
 	for {

@@ -1,4 +1,6 @@
-package agent
+// Package host says what the machine of an agent is: its memory, its addresses, its boot, and what its accelerators
+// are used for.
+package host
 
 import (
 	"context"
@@ -30,12 +32,12 @@ const (
 	releaseSlack = 64 // MiB
 )
 
-// accelerators is what the machine's accelerators were used for before the first task:
+// Accelerators is what the machine's accelerators were used for before the first task:
 // what they are used for beyond that is a task's.
-type accelerators struct {
-	path  string // where the first look is kept
+type Accelerators struct {
+	Path  string // where the first look is kept
 	once  sync.Once
-	first accelerated
+	First accelerated
 	err   error
 }
 
@@ -47,29 +49,29 @@ type accelerated struct {
 	Memory    map[string]int64 `json:"memory_mib"` // by device, where it is told
 }
 
-// before looks at the accelerators, once, before the first task.
-func (x *accelerators) before() {
+// Before looks at the accelerators, once, before the first task.
+func (x *Accelerators) Before() {
 	x.once.Do(func() {
-		b, err := os.ReadFile(x.path)
-		if err == nil && json.Unmarshal(b, &x.first) == nil && x.first.Boot == bootID() {
+		b, err := os.ReadFile(x.Path)
+		if err == nil && json.Unmarshal(b, &x.First) == nil && x.First.Boot == BootID() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), smiTime)
 		defer cancel()
-		if x.first, x.err = look(ctx); x.err != nil || x.first.Memory == nil {
+		if x.First, x.err = look(ctx); x.err != nil || x.First.Memory == nil {
 			return
 		}
-		x.first.Boot = bootID()
-		if b, x.err = json.Marshal(x.first); x.err == nil {
-			x.err = durable.Replace(x.path, b)
+		x.First.Boot = BootID()
+		if b, x.err = json.Marshal(x.First); x.err == nil {
+			x.err = durable.Replace(x.Path, b)
 		}
 	})
 }
 
-// released reports what the accelerators are used for beyond what they were before the
+// Released reports what the accelerators are used for beyond what they were before the
 // first task. It waits a moment: drivers release memory after a process' end.
-func (x *accelerators) released(ctx context.Context) error {
-	x.before()
+func (x *Accelerators) Released(ctx context.Context) error {
+	x.Before()
 	if x.err != nil {
 		return x.err
 	}
@@ -89,14 +91,14 @@ func (x *accelerators) released(ctx context.Context) error {
 
 // beyond reports what is used now and was not before. No process of a task lives any more,
 // so one that this system lists is another's.
-func (x *accelerators) beyond(now accelerated) error {
+func (x *Accelerators) beyond(now accelerated) error {
 	for _, pid := range now.Processes {
-		if !slices.Contains(x.first.Processes, pid) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if !slices.Contains(x.First.Processes, pid) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return fmt.Errorf("an accelerator is used by process %d, which is not of this system or has just ended", pid)
 		}
 	}
 	for device, used := range now.Memory {
-		if was := x.first.Memory[device]; used > was+releaseSlack {
+		if was := x.First.Memory[device]; used > was+releaseSlack {
 			return fmt.Errorf("%d MiB of accelerator %s are in use, %d before the first task", used, device, was)
 		}
 	}

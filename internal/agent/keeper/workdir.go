@@ -1,4 +1,4 @@
-package agent
+package keeper
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // Fetch understands three forms of address: scrimp:work is the job's work folder, in the bucket for which the server
 // lends credentials or else on the server; ADDRESS#NAME is what was kept under a name in a store of checkpoints;
 // ADDRESS alone is a store whose blobs are the files.
-func (k *storeKeeper) Fetch(ctx context.Context, address, dir string) error {
+func (k *store) Fetch(ctx context.Context, address, dir string) error {
 	place, name := splitName(address)
 	if address == api.ServerWork && k.a.WorkLent && k.bucket != nil && k.works != nil {
 		if done, err := k.fetchLent(ctx, dir); done || err != nil {

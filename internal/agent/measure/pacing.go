@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"slices"
@@ -16,8 +16,8 @@ const (
 	leastStall = time.Second
 )
 
-// pacing follows how a program's steps come: how many, and for how long they stall. The zero value has seen none.
-type pacing struct {
+// Pacing follows how a program's steps come: how many, and for how long they stall. The zero value has seen none.
+type Pacing struct {
 	mu      sync.Mutex
 	step    int64
 	at      time.Time // of the last step; zero: none was reported
@@ -27,8 +27,8 @@ type pacing struct {
 	counted time.Duration // of the wait that goes on, in earlier measurements
 }
 
-// saw notes that the program has come to a step. A step that is not new is no step.
-func (p *pacing) saw(now time.Time, step int64) {
+// Saw notes that the program has come to a step. A step that is not new is no step.
+func (p *Pacing) Saw(now time.Time, step int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.at.IsZero() {
@@ -46,7 +46,7 @@ func (p *pacing) saw(now time.Time, step int64) {
 }
 
 // stall returns the part of a wait by which it is longer than usual; 0: it is not much longer.
-func (p *pacing) stall(wait time.Duration) time.Duration {
+func (p *Pacing) stall(wait time.Duration) time.Duration {
 	if len(p.waits) < leastWaits {
 		return 0
 	}
@@ -60,7 +60,7 @@ func (p *pacing) stall(wait time.Duration) time.Duration {
 }
 
 // put adds what was seen since the last call to a bucket, if any step ever was. A wait that goes on counts.
-func (p *pacing) put(now time.Time, span time.Duration, b *telemetry.Bucket) {
+func (p *Pacing) put(now time.Time, span time.Duration, b *telemetry.Bucket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.at.IsZero() || span <= 0 {

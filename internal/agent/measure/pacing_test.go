@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"math"
@@ -12,12 +12,12 @@ import (
 func paced(steps []float64, until float64) (rate, stalled []float64) {
 	begin := time.Unix(1000, 0)
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
-	var p pacing
+	var p Pacing
 	n := 0
 	for end := 5.0; end <= until; end += 5 {
 		for n < len(steps) && steps[n] < end {
 			n++
-			p.saw(at(steps[n-1]), int64(n))
+			p.Saw(at(steps[n-1]), int64(n))
 		}
 		var b telemetry.Bucket
 		p.put(at(end), 5*time.Second, &b)
@@ -33,13 +33,13 @@ func TestPacing_CountsSteps(t *testing.T) {
 	if !math.IsNaN(rate[0]) || rate[1] != 2.0/5 || rate[2] != 0 || !math.IsNaN(stalled[1]) {
 		t.Errorf("%v steps a second, stalled %v", rate, stalled)
 	}
-	var p pacing
+	var p Pacing
 	var b telemetry.Bucket
 	begin := time.Unix(1000, 0)
-	p.saw(begin, 50)
-	p.saw(begin.Add(time.Second), 50) // the same again
-	p.saw(begin.Add(2*time.Second), 1)
-	p.saw(begin.Add(3*time.Second), 3)
+	p.Saw(begin, 50)
+	p.Saw(begin.Add(time.Second), 50) // the same again
+	p.Saw(begin.Add(2*time.Second), 1)
+	p.Saw(begin.Add(3*time.Second), 3)
 	if p.put(begin.Add(5*time.Second), 5*time.Second, &b); b.Value(telemetry.TaskSteps, 0).Mean != 0.4 {
 		t.Errorf("after the steps began anew: %v a second", b.Value(telemetry.TaskSteps, 0).Mean)
 	}

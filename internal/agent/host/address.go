@@ -1,7 +1,8 @@
-package agent
+package host
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -17,23 +18,20 @@ const (
 	metadataPause = 500 * time.Millisecond
 )
 
-// address is at which other machines reach this one: as it was told, as its metadata says, else that of the
-// interface by which it reaches the server; "" where neither is known.
-func (c *Config) address(ctx context.Context) string {
-	if c.Address != "" {
-		return c.Address
-	}
+// Address is at which other machines reach this one: as its metadata says, else that of the interface by which it
+// reaches the server; "" where neither is known.
+func Address(ctx context.Context, server string, metadata notice.Endpoints, log *slog.Logger) string {
 	for range metadataTries {
-		own, err := notice.Address(ctx, c.Metadata, nil)
+		own, err := notice.Address(ctx, metadata, nil)
 		if own != "" {
 			return own
 		}
 		if err == nil || wait.For(ctx, metadataPause) != nil {
 			break
 		}
-		c.Log.Warn("ask the metadata for the machine's address", "error", err)
+		log.Warn("ask the metadata for the machine's address", "error", err)
 	}
-	u, err := url.Parse(c.Server)
+	u, err := url.Parse(server)
 	if err != nil {
 		return ""
 	}
@@ -56,8 +54,8 @@ func (c *Config) address(ctx context.Context) string {
 	return ""
 }
 
-// interfaceOf is the name of the network interface that has an address; "" where none does.
-func interfaceOf(address string) string {
+// InterfaceOf is the name of the network interface that has an address; "" where none does.
+func InterfaceOf(address string) string {
 	want, err := netip.ParseAddr(address)
 	if err != nil {
 		return ""

@@ -1,4 +1,6 @@
-package agent
+// Package keeper is the store of one attempt: it holds the claim on the checkpoints of a job, keeps outputs, and
+// fetches the work folder.
+package keeper
 
 import (
 	"context"
@@ -20,13 +22,13 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// keeper is the store of one attempt: its claim on the job's checkpoints, and
+// Keeper is the store of one attempt: its claim on the job's checkpoints, and
 // the place of its outputs.
-type keeper interface {
+type Keeper interface {
 	save.Vault
 	// Restore puts the newest checkpoint that verifies into folder dir, and
 	// says which ones it passed over. restored is empty where there is none.
-	Restore(ctx context.Context, dir string) (r restored, refused []api.Refused, err error)
+	Restore(ctx context.Context, dir string) (r Restored, refused []api.Refused, err error)
 	// Fetch copies the work folder from a store's address into folder dir.
 	Fetch(ctx context.Context, address, dir string) error
 	// Keep copies the named folders below dir to the place of outputs, and says where they are, and what it left out
@@ -35,8 +37,8 @@ type keeper interface {
 	Close() error
 }
 
-// restored is the checkpoint that a program begins from.
-type restored struct {
+// Restored is the checkpoint that a program begins from.
+type Restored struct {
 	Manifest string
 	Step     int64
 }
@@ -44,8 +46,8 @@ type restored struct {
 // storePatience is how long a store may be away before the attempt begins.
 const storePatience = 5 * time.Minute
 
-// storeKeeper is the keeper in a store of checkpoints.
-type storeKeeper struct {
+// store is the keeper in a store of checkpoints.
+type store struct {
 	a        api.Assignment
 	server   *httpblob.Bucket // the server's own store
 	lends    func(context.Context) (api.StoreCredentials, error)
@@ -59,14 +61,23 @@ type storeKeeper struct {
 	first    bool   // no capture was made yet
 }
 
-// openKeeper opens the store, and on rank 0 claims it for the attempt's epoch: older
+// Options says whose keeper is opened, and what it has.
+type Options struct {
+	Task   api.Assignment
+	Server *httpblob.Bucket // the server's own store
+	// Lends fetches credentials for the job's store, where the server lends them.
+	Lends func(context.Context) (api.StoreCredentials, error)
+	// Works asks where in that store the work folder lies, or says why what it was told was not taken.
+	Works func(ctx context.Context, refused string) (api.WorkBlob, error)
+	Aside string // folder of captures; "": beside what is captured
+	Log   *slog.Logger
+}
+
+// Open opens the store, and on rank 0 claims it for the attempt's epoch: older
 // attempts can write no more from here on. The others of a gang wait for that claim.
-func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
-	a, log := g.a, g.Log
-	k := &storeKeeper{a: a, server: g.store, lends: g.lends, works: g.works, log: log, first: true}
-	if g.user != 0 { // where the program cannot put another file in the place of a copy
-		k.aside = g.folders.own
-	}
+func Open(ctx context.Context, o Options) (Keeper, error) {
+	a, log := o.Task, o.Log
+	k := &store{a: a, server: o.Server, lends: o.Lends, works: o.Works, log: log, aside: o.Aside, first: true}
 	if a.Checkpoint.URL == "" {
 		return k, nil
 	}
@@ -95,7 +106,7 @@ func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
 	return k, err
 }
 
-func (k *storeKeeper) follow(ctx context.Context, store *checkpoint.Store) error {
+func (k *store) follow(ctx context.Context, store *checkpoint.Store) error {
 	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
 		k.follower, err = store.Follow(ctx, k.a.Epoch, k.a.Attempt)
 		return fenceOf(err)
@@ -108,7 +119,7 @@ func (k *storeKeeper) follow(ctx context.Context, store *checkpoint.Store) error
 
 // openCheckpoints opens the store of checkpoints, with what the server lends for it where it does. The credentials
 // are in this process' memory alone.
-func (k *storeKeeper) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
+func (k *store) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 	c := k.a.Checkpoint
 	if !c.Lent || k.lends == nil {
 		return k.openStore(ctx, c.URL)
@@ -121,7 +132,7 @@ func (k *storeKeeper) openCheckpoints(ctx context.Context) (*gcblob.Bucket, erro
 }
 
 // openStore opens the store at an address; scrimp: is the server's own, and takes a prefix too.
-func (k *storeKeeper) openStore(ctx context.Context, address string) (*gcblob.Bucket, error) {
+func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, error) {
 	rest, own := strings.CutPrefix(address, api.ServerStore)
 	if !own || k.server == nil {
 		b, err := blob.Open(ctx, address)
@@ -173,7 +184,7 @@ func fenceOf(err error) error {
 
 // Capture implements save.Vault. The first capture is a copy of everything:
 // whether the program overwrites its files in place is only known from the second on.
-func (k *storeKeeper) Capture(ctx context.Context, dir confined.Folder) (save.Capture, error) {
+func (k *store) Capture(ctx context.Context, dir confined.Folder) (save.Capture, error) {
 	if k.capturer == nil || k.capturer.Folder != dir {
 		k.capturer = &checkpoint.Capturer{Folder: dir, Aside: k.aside, Ignore: save.Aside()}
 	}
@@ -187,7 +198,7 @@ func (k *storeKeeper) Capture(ctx context.Context, dir confined.Folder) (save.Ca
 }
 
 // Publish implements save.Vault: what it returns was read back from the store.
-func (k *storeKeeper) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.Published, error) {
+func (k *store) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.Published, error) {
 	copied, ok := c.(*checkpoint.Capture)
 	if !ok {
 		return save.Published{}, fmt.Errorf("publish checkpoint: a capture of type %T", c)
@@ -212,7 +223,7 @@ func (k *storeKeeper) Publish(ctx context.Context, c save.Capture, m save.Meta) 
 }
 
 // Prune implements save.Vault by the job's keep rule.
-func (k *storeKeeper) Prune(ctx context.Context) error {
+func (k *store) Prune(ctx context.Context) error {
 	if k.follower != nil {
 		return nil
 	}
@@ -225,7 +236,7 @@ func (k *storeKeeper) Prune(ctx context.Context) error {
 	return fenceOf(err)
 }
 
-func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.Refused, error) {
+func (k *store) Restore(ctx context.Context, dir string) (Restored, []api.Refused, error) {
 	var r checkpoint.Restored
 	var err error
 	switch {
@@ -248,13 +259,13 @@ func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.
 		refused = append(refused, api.Refused{Manifest: x.Name, Why: x.Why})
 	}
 	if err != nil || r.Manifest == nil {
-		return restored{}, refused, err
+		return Restored{}, refused, err
 	}
-	return restored{Manifest: r.Manifest.Name, Step: r.Manifest.Step}, refused, nil
+	return Restored{Manifest: r.Manifest.Name, Step: r.Manifest.Step}, refused, nil
 }
 
 // Keep returns an address of the form ADDRESS#NAME.
-func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []string) (where string,
+func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string) (where string,
 	left checkpoint.Left, err error) {
 	name := api.OutputsName(k.a.Job, k.a.Node)
 	err = wire.Retry(ctx, func(ctx context.Context) (err error) {
@@ -278,7 +289,7 @@ func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []s
 }
 
 // Close gives up the store. The claim stays: nobody but a newer attempt takes it.
-func (k *storeKeeper) Close() error {
+func (k *store) Close() error {
 	if k.bucket == nil {
 		return nil
 	}

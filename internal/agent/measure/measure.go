@@ -1,4 +1,5 @@
-package agent
+// Package measure follows what the program of an attempt and its machine do, and keeps it until the server has it.
+package measure
 
 import (
 	"context"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/meter"
+	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
@@ -33,9 +35,17 @@ const (
 	bucketsAgain = 10 * time.Second
 )
 
-// measurer measures what a program and its machine do.
-type measurer struct {
-	g       *attempt
+// Measurer measures what the program of an attempt and its machine do.
+type Measurer struct {
+	Box       *outbox.Box
+	GPUs      *meter.GPUs // of the machine; nil: nobody reads them
+	Part      *api.Part   // of the machine, which the attempt has; nil: it has the whole
+	NeedsGPUs bool        // whether the job asks for GPUs
+	Now       func() time.Time
+	Every     time.Duration // between two measurements, at least
+	Series    *Series
+	Pacing    *Pacing
+
 	program *program.Meter
 	machine meter.Machine
 	cores   time.Time // when each was measured last
@@ -43,25 +53,24 @@ type measurer struct {
 	head    telemetry.Head
 }
 
-// measure reports what the program and its machine do, until ctx is done.
-func (g *attempt) measure(ctx context.Context, p *program.Program) {
+// Run reports what the program and its machine do, until ctx is done.
+func (m *Measurer) Run(ctx context.Context, p *program.Program) {
 	now := time.Now()
-	m := &measurer{g: g, program: p.Meter(now), cores: now}
+	m.program, m.cores = p.Meter(now), now
 	m.head = m.machine.Head()
 	m.machine.Measure(now, &telemetry.Bucket{})
-	m.gpus(now) // they are read from now on
-	least := g.pace.usage
-	for pause := least; wait.For(ctx, pause) == nil; {
+	m.ofTask(now) // they are read from now on
+	for pause := m.Every; wait.For(ctx, pause) == nil; {
 		begun := time.Now()
 		m.once(begun)
-		pause = max(least, min(measureShare*time.Since(begun), slowestMeasure))
+		pause = max(m.Every, min(measureShare*time.Since(begun), slowestMeasure))
 	}
 	m.once(time.Now())
-	g.series.close()
+	m.Series.close()
 }
 
 // once measures the time since the last time.
-func (m *measurer) once(now time.Time) {
+func (m *Measurer) once(now time.Time) {
 	var b telemetry.Bucket
 	span := m.machine.Measure(now, &b)
 	every := lookCores
@@ -80,20 +89,20 @@ func (m *measurer) once(now time.Time) {
 		b.Set(telemetry.TaskWrite, float64(u.Written)/span.Seconds())
 		m.detail(u.Detail, now, span, &b)
 	}
-	m.g.pacing.put(now, span, &b)
-	gpus := m.gpus(now)
+	m.Pacing.put(now, span, &b)
+	gpus := m.ofTask(now)
 	if of := meter.Put(gpus, &b); len(of.GPUs) > 0 {
 		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
 	}
 	if known {
-		m.g.box.Usage(m.g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
+		m.Box.Usage(m.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
 			Processes: u.Processes, GPU: m.inUse(gpus)})
 	}
-	m.g.series.add(m.g.Now(), span, b, m.head)
+	m.Series.add(m.Now(), span, b, m.head)
 }
 
 // detail adds how a program used what it used, where that is known.
-func (m *measurer) detail(d *program.Detail, now time.Time, span time.Duration, b *telemetry.Bucket) {
+func (m *Measurer) detail(d *program.Detail, now time.Time, span time.Duration, b *telemetry.Bucket) {
 	if d == nil {
 		return
 	}
@@ -111,24 +120,23 @@ func (m *measurer) detail(d *program.Detail, now time.Time, span time.Duration, 
 	}
 }
 
-// gpus are those that the task has.
-func (m *measurer) gpus(now time.Time) []meter.Reading {
-	if m.g.gpus == nil {
+// ofTask are the GPUs that the task has.
+func (m *Measurer) ofTask(now time.Time) []meter.Reading {
+	if m.GPUs == nil {
 		return nil
 	}
-	all := m.g.gpus.Latest(now)
-	part := m.g.a.Part
-	if part == nil {
+	all := m.GPUs.Latest(now)
+	if m.Part == nil {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool {
-		return !slices.Contains(part.Devices, r.Index)
+		return !slices.Contains(m.Part.Devices, r.Index)
 	})
 }
 
 // inUse is the highest use of a GPU, where the job asks for some; nil: it does not, or nobody knows.
-func (m *measurer) inUse(list []meter.Reading) (most *float64) {
-	if !m.g.a.GPUs {
+func (m *Measurer) inUse(list []meter.Reading) (most *float64) {
+	if !m.NeedsGPUs {
 		return nil
 	}
 	for _, r := range list {
@@ -139,8 +147,8 @@ func (m *measurer) inUse(list []meter.Reading) (most *float64) {
 	return most
 }
 
-// series is what was measured and the server has not taken.
-type series struct {
+// Series is what was measured and the server has not taken.
+type Series struct {
 	mu   sync.Mutex
 	open telemetry.Bucket // ten seconds that go on; Width 0: none do
 	list []telemetry.Bucket
@@ -150,7 +158,7 @@ type series struct {
 }
 
 // add counts what was measured in a span that ends now.
-func (s *series) add(now time.Time, span time.Duration, b telemetry.Bucket, h telemetry.Head) {
+func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h telemetry.Head) {
 	if span <= 0 {
 		return
 	}
@@ -174,7 +182,7 @@ func (s *series) add(now time.Time, span time.Duration, b telemetry.Bucket, h te
 }
 
 // flush ends the ten seconds that go on. What has waited for too long goes.
-func (s *series) flush() {
+func (s *Series) flush() {
 	if s.open.Width > 0 {
 		s.list = append(s.list, s.open)
 		s.open = telemetry.Bucket{}
@@ -185,15 +193,15 @@ func (s *series) flush() {
 }
 
 // close ends the ten seconds that go on, at the program's end.
-func (s *series) close() {
+func (s *Series) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
 	s.sent = time.Time{}
 }
 
-// next is what the next report carries; nil: nothing is new.
-func (s *series) next(now time.Time) *api.Measurements {
+// Next is what the next report carries; nil: nothing is new.
+func (s *Series) Next(now time.Time) *api.Measurements {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.list[:min(len(s.list), maxBuckets)]
@@ -213,8 +221,8 @@ func (s *series) next(now time.Time) *api.Measurements {
 	return t
 }
 
-// taken drops what the server has.
-func (s *series) taken(upTo int64) {
+// Taken drops what the server has.
+func (s *Series) Taken(upTo int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = slices.DeleteFunc(s.list, func(b telemetry.Bucket) bool { return b.End() <= upTo })
