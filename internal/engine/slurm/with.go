@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/rest"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -32,7 +32,7 @@ type With struct {
 	Signal     engine.Span `yaml:"signal,omitempty"`
 	Partitions []Partition `yaml:"partitions"`
 
-	REST *REST `yaml:"rest,omitempty"` // nil: Slurm is asked by its commands
+	REST *rest.Setting `yaml:"rest,omitempty"` // nil: Slurm is asked by its commands
 
 	Requeue bool `yaml:"requeue,omitempty"` // refused, with its reason
 }
@@ -88,7 +88,7 @@ func readWith(s *engine.Setting) (w With, err error) {
 		}
 	}
 	if w.REST != nil {
-		if err := w.REST.check(); err != nil {
+		if err := w.REST.Check(); err != nil {
 			return w, fmt.Errorf("with: rest: %w", err)
 		}
 	}
@@ -207,12 +207,9 @@ func (w *With) checkOptions(options []string) error {
 		if w.REST == nil {
 			continue
 		}
-		if err := checkREST(name, value); err != nil {
+		if err := rest.CheckOption(name, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// minutes is a time limit as Slurm takes it.
-func minutes(d time.Duration) int { return max(1, int(d/time.Minute)) }

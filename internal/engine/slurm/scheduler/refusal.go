@@ -1,94 +1,40 @@
-package slurm
+package scheduler
 
 import (
-	"bytes"
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"scrimp/internal/lib/child"
-
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/child"
 )
 
-// commandTime is how long one command may take: a controller that is dead lets them hang for ten seconds.
-const commandTime = 8 * time.Second
+// AnswerTime is how long one command may take: a controller that is dead lets them hang for ten seconds.
+const AnswerTime = 8 * time.Second
 
-// runner runs a command of Slurm and returns what it printed.
-type runner func(ctx context.Context, name string, args ...string) (string, error)
-
-// commandError is a command, or a request to slurmrestd, that did not do what it was to.
-type commandError struct {
-	command string
-	text    string // what it said
-	err     error  // nil: it said so itself
+// Error is a command, or a request to slurmrestd, that did not do what it was to.
+type Error struct {
+	Command string
+	Text    string // what it said
+	Err     error  // nil: it said so itself
 }
 
-func (e *commandError) Error() string {
-	_, exited := errors.AsType[*exec.ExitError](e.err)
-	if e.err != nil && (e.text == "" || !exited) {
-		return strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", e.command, e.err, e.text), ": ")
+func (e *Error) Error() string {
+	_, exited := errors.AsType[*exec.ExitError](e.Err)
+	if e.Err != nil && (e.Text == "" || !exited) {
+		return strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", e.Command, e.Err, e.Text), ": ")
 	}
-	return fmt.Sprintf("%s: %s", e.command, e.text)
+	return fmt.Sprintf("%s: %s", e.Command, e.Text)
 }
 
-func (e *commandError) Unwrap() error { return e.err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// runnerOf runs the commands of this machine, in the environment of the machine and its user, for sbatch passes it
-// on to the nodes: no SBATCH_ of a shell changes what is asked for, and no secret of it leaves.
-func runnerOf(w *With) runner {
-	env := append(environ(), "SLURM_TIME_FORMAT=%s")
-	if conf := cmp.Or(w.Conf, os.Getenv("SLURM_CONF")); conf != "" {
-		env = append(env, "SLURM_CONF="+conf)
-	}
-	return func(ctx context.Context, name string, args ...string) (string, error) {
-		path := name
-		if w.Commands != "" {
-			path = filepath.Join(w.Commands, name)
-		}
-		ctx, cancel := context.WithTimeoutCause(ctx, commandTime, fmt.Errorf("no answer within %v", commandTime))
-		defer cancel()
-		var out, said bytes.Buffer
-		cmd := exec.CommandContext(ctx, path, args...)
-		cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = env, &out, &said, time.Second
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the server is not meant for it
-		err := cmd.Run()
-		if err == nil {
-			return out.String(), nil
-		}
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return out.String(), &commandError{command: name, text: oneLine(said.String()), err: err}
-	}
-}
-
-// environ is what of the server's environment belongs to the machine and its user.
-func environ() []string {
+// Environ is what of the server's environment belongs to the machine and its user.
+func Environ() []string {
 	return append(child.Environ(func(name string) bool { return child.OfMachine(name) && name != "LC_ALL" }), "LC_ALL=C")
-}
-
-// oneLine is what a command said, without what all of them begin with.
-func oneLine(s string) string {
-	var lines []string
-	for l := range strings.Lines(s) {
-		for _, begin := range []string{"sbatch: ", "squeue: ", "scancel: ", "error: ", "Batch job " +
-			"submission failed: "} {
-			l = strings.TrimPrefix(l, begin)
-		}
-		if l = strings.TrimSpace(l); l != "" && !slices.Contains(lines, l) {
-			lines = append(lines, l)
-		}
-	}
-	return strings.Join(lines, "; ")
 }
 
 // refusals are what sbatch says when it is a clear no, in the words of Slurm 20.11 to 24.
@@ -141,10 +87,10 @@ var refusals = []struct {
 	{"Invalid --", engine.ErrRequest, "zone", "correct options in engines.yaml"},
 }
 
-// refusal is what a failed sbatch means: an error that is a clear no, or one that leaves open whether there is
+// Refusal is what a failed sbatch means: an error that is a clear no, or one that leaves open whether there is
 // a job now.
-func refusal(err error) error {
-	c, ok := errors.AsType[*commandError](err)
+func Refusal(err error) error {
+	c, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
@@ -154,8 +100,8 @@ func refusal(err error) error {
 			"engines.yaml", engine.ErrRequest), Scope: "account"}
 	}
 	for _, r := range refusals {
-		if strings.Contains(c.text, r.said) {
-			text := c.text
+		if strings.Contains(c.Text, r.said) {
+			text := c.Text
 			if r.fix != "" {
 				text += ": " + r.fix
 			}
@@ -163,4 +109,11 @@ func refusal(err error) error {
 		}
 	}
 	return err
+}
+
+// IsUnknown reports whether Slurm says that it has no such job any more.
+func IsUnknown(err error) bool {
+	c, ok := errors.AsType[*Error](err)
+	return ok && (strings.Contains(c.Text, "Invalid job id") || strings.Contains(c.Text, "already "+
+		"completing or completed"))
 }

@@ -1,4 +1,4 @@
-package slurm
+package rest
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/engine/slurm/scheduler"
 )
 
 // restOptions are the options of sbatch that slurmrestd takes too, by their names there.
@@ -32,8 +34,8 @@ const (
 	aList // since v0.0.39; a text before
 )
 
-// checkREST says whether an option can be sent to slurmrestd.
-func checkREST(name, value string) error {
+// CheckOption says whether an option can be sent to slurmrestd.
+func CheckOption(name, value string) error {
 	o, ok := restOptions[name]
 	if !ok {
 		return fmt.Errorf("option --%s is not one that slurmrestd takes: leave it out, or rest", name)
@@ -44,28 +46,28 @@ func checkREST(name, value string) error {
 	return nil
 }
 
-// description is a job as slurmrestd takes it: in v0.0.38 by the names of sbatch's options, since then by those of
+// describe is a job as slurmrestd takes it: in v0.0.38 by the names of sbatch's options, since then by those of
 // the controller.
-func (o *order) description(version string) map[string]any {
+func describe(o *scheduler.Order, version string) map[string]any {
 	old := version == "v0.0.38"
-	job := map[string]any{"name": o.name, "comment": o.comment, "partition": o.partition, "tasks": o.nodes,
-		"tasks_per_node": 1, "cpus_per_task": o.cpus, "dependency": "singleton", "standard_input": "/dev/null",
+	job := map[string]any{"name": o.Name, "comment": o.Comment, "partition": o.Partition, "tasks": o.Nodes,
+		"tasks_per_node": 1, "cpus_per_task": o.CPUs, "dependency": "singleton", "standard_input": "/dev/null",
 		"requeue": false}
-	if o.folder != "" {
-		job["current_working_directory"], job["standard_output"] = o.folder, o.console()
+	if o.Folder != "" {
+		job["current_working_directory"], job["standard_output"] = o.Folder, o.Console()
 	}
-	for name, value := range map[string]string{"account": o.account, "qos": o.qos, "wckey": o.wckey,
-		"constraints": o.constraint} {
+	for name, value := range map[string]string{"account": o.Account, "qos": o.QOS, "wckey": o.WCKey,
+		"constraints": o.Constraint} {
 		if value != "" {
 			job[name] = value
 		}
 	}
 	if old {
-		o.older(job)
+		older(o, job)
 	} else {
-		o.newer(job, version)
+		newer(o, job, version)
 	}
-	for _, option := range o.options {
+	for _, option := range o.Options {
 		name, value, _ := strings.Cut(strings.TrimPrefix(option, "--"), "=")
 		r := restOptions[name]
 		n, _ := strconv.Atoi(value) // it was checked
@@ -84,27 +86,27 @@ func (o *order) description(version string) map[string]any {
 }
 
 // older adds what v0.0.38 has a form of its own for.
-func (o *order) older(job map[string]any) {
+func older(o *scheduler.Order, job map[string]any) {
 	delete(job, "requeue") // 22.05 takes no false
 	job["no_requeue"] = true
 	// It has no way to signal scripts only: the step that listens hears it, and tells the script.
-	job["signal"] = fmt.Sprintf("TERM@%d", int(o.lead.Seconds()))
-	job["nodes"] = []int{o.nodes, o.nodes}
-	job["memory_per_node"] = int64(o.memory >> 20)
+	job["signal"] = fmt.Sprintf("TERM@%d", int(o.Lead.Seconds()))
+	job["nodes"] = []int{o.Nodes, o.Nodes}
+	job["memory_per_node"] = int64(o.Memory >> 20)
 	job["open_mode"] = "append"
-	if o.exclusive {
+	if o.Exclusive {
 		job["exclusive"] = "exclusive"
 	}
-	if gres := o.gres(); gres != "" {
+	if gres := o.GRES(); gres != "" {
 		job["gres"] = gres
 	}
-	if o.limit > 0 {
-		job["time_limit"] = minutes(o.limit)
-	} else if o.unlimited {
+	if o.Limit > 0 {
+		job["time_limit"] = scheduler.Minutes(o.Limit)
+	} else if o.Unlimited {
 		job["time_limit"] = "UNLIMITED"
 	}
 	env := map[string]string{}
-	for _, v := range environ() {
+	for _, v := range scheduler.Environ() {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
@@ -130,25 +132,25 @@ type counted struct {
 }
 
 // newer adds what v0.0.39 and later have a form of their own for.
-func (o *order) newer(job map[string]any, version string) {
+func newer(o *scheduler.Order, job map[string]any, version string) {
 	job["kill_warning_signal"] = "TERM"
-	job["kill_warning_delay"] = counted{Set: true, Number: int64(o.lead / time.Second)}
-	job["minimum_nodes"], job["maximum_nodes"] = o.nodes, o.nodes
-	job["memory_per_node"] = counted{Set: true, Number: int64(o.memory >> 20)}
+	job["kill_warning_delay"] = counted{Set: true, Number: int64(o.Lead / time.Second)}
+	job["minimum_nodes"], job["maximum_nodes"] = o.Nodes, o.Nodes
+	job["memory_per_node"] = counted{Set: true, Number: int64(o.Memory >> 20)}
 	job["open_mode"] = []string{"APPEND"}
-	if o.exclusive {
+	if o.Exclusive {
 		job["shared"] = []string{"none"}
 	}
-	if gres := o.gres(); gres != "" {
+	if gres := o.GRES(); gres != "" {
 		job["tres_per_node"] = "gres/" + gres
 		if version == "v0.0.39" { // of 23.02, where the accounts' name for it is not taken
 			job["tres_per_node"] = "gres:" + gres
 		}
 	}
-	if o.limit > 0 {
-		job["time_limit"] = counted{Set: true, Number: int64(minutes(o.limit))}
-	} else if o.unlimited {
+	if o.Limit > 0 {
+		job["time_limit"] = counted{Set: true, Number: int64(scheduler.Minutes(o.Limit))}
+	} else if o.Unlimited {
 		job["time_limit"] = counted{Set: true, Infinite: true}
 	}
-	job["environment"] = slices.Sorted(slices.Values(environ()))
+	job["environment"] = slices.Sorted(slices.Values(scheduler.Environ()))
 }

@@ -1,4 +1,5 @@
-package slurm
+// Package rest asks Slurm by slurmrestd, in each version of its API that is known.
+package rest
 
 import (
 	"bytes"
@@ -21,10 +22,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// REST is how slurmrestd is reached.
-type REST struct {
+// Setting is how slurmrestd is reached.
+type Setting struct {
 	URL string `yaml:"url"` // unix:///run/slurmrestd.sock, https://HOST, or http:// of this machine
 	// User is whose the jobs are; "": of this process.
 	User string `yaml:"user,omitempty"`
@@ -33,16 +36,32 @@ type REST struct {
 	Version   string `yaml:"version,omitempty"` // such as v0.0.38; "": the first that both sides know
 }
 
-// tried is the version of slurmrestd's API that has been tried on a real cluster.
-const tried = "v0.0.38"
+// Tried is the version of slurmrestd's API that has been tried on a real cluster.
+const Tried = "v0.0.38"
 
 // versions are those that are known here, the others by their documentation. Of several that a cluster has the
 // first is taken: what was tried, and else what is nearest to the cluster's own.
-var versions = []string{tried, "v0.0.41", "v0.0.40", "v0.0.39"}
+var versions = []string{Tried, "v0.0.41", "v0.0.40", "v0.0.39"}
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?$`)
 
-func (r *REST) check() error {
+func (r *Setting) Check() error {
+	if err := r.checkAddress(); err != nil {
+		return err
+	}
+	switch {
+	case r.TokenFile != "" && !filepath.IsAbs(r.TokenFile):
+		return fmt.Errorf("token_file is %q: write an absolute path", r.TokenFile)
+	case r.User != "" && !userName.MatchString(r.User):
+		return fmt.Errorf("user is %q: write it as id -un prints it", r.User)
+	case r.Version != "" && !slices.Contains(versions, r.Version):
+		return fmt.Errorf("version is %q: write one of %s", r.Version, strings.Join(versions, ", "))
+	}
+	return nil
+}
+
+// checkAddress checks the URL, and that a token goes to nobody else.
+func (r *Setting) checkAddress() error {
 	u, err := url.Parse(r.URL)
 	switch {
 	case err != nil || u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https":
@@ -59,12 +78,6 @@ func (r *REST) check() error {
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return fmt.Errorf("%s would carry the token in the clear: write https://, or reach its port through "+
 			"ssh -N -L 6820:localhost:6820 %s, and write http://localhost:6820", r.URL, u.Hostname())
-	case r.TokenFile != "" && !filepath.IsAbs(r.TokenFile):
-		return fmt.Errorf("token_file is %q: write an absolute path", r.TokenFile)
-	case r.User != "" && !userName.MatchString(r.User):
-		return fmt.Errorf("user is %q: write it as id -un prints it", r.User)
-	case r.Version != "" && !slices.Contains(versions, r.Version):
-		return fmt.Errorf("version is %q: write one of %s", r.Version, strings.Join(versions, ", "))
 	}
 	return nil
 }
@@ -74,19 +87,22 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// rest asks Slurm by slurmrestd.
-type rest struct {
-	REST
-	base   string // of its URLs
-	client *http.Client
-	most   int64 // bytes of an answer that are read
+// Client asks Slurm by slurmrestd.
+type Client struct {
+	Setting
+	base string // of its URLs
+	HTTP *http.Client
+	most int64 // bytes of an answer that are read
 
 	finding sync.Mutex
 	version string // of its API; "": not found yet; guarded by finding
 }
 
-func newREST(r *REST) *rest {
-	c := &rest{REST: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: mostAnswer}
+var _ scheduler.Scheduler = (*Client)(nil)
+
+// New asks slurmrestd as r says. It asks nothing yet.
+func New(r *Setting) *Client {
+	c := &Client{Setting: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: mostAnswer}
 	if c.User == "" {
 		if u, err := user.Current(); err == nil {
 			c.User = u.Username
@@ -101,7 +117,7 @@ func newREST(r *REST) *rest {
 	} else if strings.HasPrefix(r.URL, "https:") {
 		t.Proxy = http.ProxyFromEnvironment
 	}
-	c.client = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
+	c.HTTP = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // it would be told the token
 	}}
 	return c
@@ -142,7 +158,7 @@ func (e errStatus) Error() string { return fmt.Sprintf("it answers %d", int(e)) 
 
 // ask sends a request below a version of the API, such as GET /slurm/{version}/jobs, and reads its answer. An error
 // that slurmrestd has answered comes beside what else the answer holds.
-func (c *rest) ask(ctx context.Context, method, service, path string, body, into any) error {
+func (c *Client) ask(ctx context.Context, method, service, path string, body, into any) error {
 	version, err := c.speaks(ctx)
 	if err != nil {
 		return err
@@ -152,11 +168,11 @@ func (c *rest) ask(ctx context.Context, method, service, path string, body, into
 		Errors []problem `json:"errors"`
 	}
 	if bad := json.Unmarshal(answer, &problems); err == nil && bad != nil {
-		return &commandError{command: "slurmrestd", err: fmt.Errorf("its answer is not understood: %w", bad)}
+		return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("its answer is not understood: %w", bad)}
 	}
 	if err == nil && into != nil {
 		if err := json.Unmarshal(answer, into); err != nil {
-			return &commandError{command: "slurmrestd", err: fmt.Errorf("its answer is not understood: %w", err)}
+			return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("its answer is not understood: %w", err)}
 		}
 	}
 	text := said(problems.Errors)
@@ -168,20 +184,20 @@ func (c *rest) ask(ctx context.Context, method, service, path string, body, into
 	case text != "":
 		err = nil // it says so itself
 	}
-	return &commandError{command: "slurmrestd", text: text, err: err}
+	return &scheduler.Error{Command: "slurmrestd", Text: text, Err: err}
 }
 
 // errUnknown says that slurmrestd does not know who asks.
 var errUnknown = errors.New("it does not know who asks")
 
 // unknown reports whether an answer says that.
-func (c *rest) unknown(err error, text string) bool {
+func (c *Client) unknown(err error, text string) bool {
 	return errors.Is(err, errStatus(http.StatusUnauthorized)) || errors.Is(err, errStatus(http.StatusForbidden)) ||
 		strings.Contains(text, "uthentication") || c.TokenFile != "" && strings.HasPrefix(text, unspecified)
 }
 
 // unknownAs is that error, with what to do.
-func (c *rest) unknownAs() error {
+func (c *Client) unknownAs() error {
 	if c.TokenFile == "" {
 		return fmt.Errorf("%w: run slurmrestd as %s (slurmrestd -a rest_auth/local unix:%s), or set token_file",
 			errUnknown, c.User, strings.TrimPrefix(c.URL, "unix://"))
@@ -190,13 +206,14 @@ func (c *rest) unknownAs() error {
 }
 
 // renew is the command that makes a token.
-func (c *rest) renew() string {
+func (c *Client) renew() string {
 	return fmt.Sprintf("(umask 077; scontrol token lifespan=86400 > %s) makes one, on a login node", c.TokenFile)
 }
 
 // send sends one request and reads the answer to it.
-func (c *rest) send(ctx context.Context, method, path string, body any) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, commandTime, fmt.Errorf("no answer within %v", commandTime))
+func (c *Client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, scheduler.AnswerTime,
+		fmt.Errorf("no answer within %v", scheduler.AnswerTime))
 	defer cancel()
 	var text []byte
 	if body != nil {
@@ -220,7 +237,7 @@ func (c *rest) send(ctx context.Context, method, path string, body any) ([]byte,
 		q.Header.Set("X-SLURM-USER-NAME", c.User)
 		q.Header.Set("X-SLURM-USER-TOKEN", token)
 	}
-	answer, err := c.client.Do(q)
+	answer, err := c.HTTP.Do(q)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -244,7 +261,7 @@ func (c *rest) send(ctx context.Context, method, path string, body any) ([]byte,
 }
 
 // token reads the token anew, for it may have been renewed.
-func (c *rest) token() (string, error) {
+func (c *Client) token() (string, error) {
 	f, err := os.Open(c.TokenFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w: %w: %s", errToken, err, c.renew())
@@ -291,7 +308,7 @@ func expiry(token string) time.Time {
 var errToken = errors.New("the token is not to be used")
 
 // speaks finds the version of the API that both sides know.
-func (c *rest) speaks(ctx context.Context) (string, error) {
+func (c *Client) speaks(ctx context.Context) (string, error) {
 	c.finding.Lock()
 	defer c.finding.Unlock()
 	if c.version != "" {
@@ -308,7 +325,7 @@ func (c *rest) speaks(ctx context.Context) (string, error) {
 		err = c.unknownAs()
 	}
 	if err != nil {
-		return "", &commandError{command: "slurmrestd", err: fmt.Errorf("ask for its versions: %w", err)}
+		return "", &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("ask for its versions: %w", err)}
 	}
 	var has []string
 	for path := range spec.Paths {
@@ -323,7 +340,7 @@ func (c *rest) speaks(ctx context.Context) (string, error) {
 			return v, nil
 		}
 	}
-	return "", &commandError{command: "slurmrestd", err: fmt.Errorf("it speaks %s, and known here are %s: leave rest "+
+	return "", &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("it speaks %s, and known here are %s: leave rest "+
 		"out, and run the server where sbatch works", cmp.Or(strings.Join(has, ", "), "no version"),
 		strings.Join(versions, ", "))}
 }

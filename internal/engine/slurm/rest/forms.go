@@ -1,4 +1,4 @@
-package slurm
+package rest
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/size"
 )
 
@@ -64,7 +65,7 @@ func (v number) time() time.Time {
 	if !v.set || v.infinite {
 		return time.Time{}
 	}
-	return moment(strconv.FormatInt(v.n, 10))
+	return scheduler.Moment(strconv.FormatInt(v.n, 10))
 }
 
 // listed are words: one with commas between them, or since v0.0.39 a list.
@@ -96,8 +97,8 @@ func (l listed) last() string {
 	return l[len(l)-1]
 }
 
-// restPartition is a partition: the first names are those of v0.0.38.
-type restPartition struct {
+// partitionForm is a partition: the first names are those of v0.0.38.
+type partitionForm struct {
 	Name    string `json:"name"`
 	State   listed `json:"state"`
 	Most    number `json:"max_time_limit"`
@@ -119,7 +120,7 @@ type restPartition struct {
 	LaterGrace number `json:"grace_time"`
 }
 
-func (p *restPartition) partition() partition {
+func (p *partitionForm) partition() scheduler.Partition {
 	if state := p.Later.State; len(state) > 0 {
 		p.State = state
 	}
@@ -135,24 +136,24 @@ func (p *restPartition) partition() partition {
 	if p.Maximums.Nodes != (number{}) {
 		p.Nodes = p.Maximums.Nodes
 	}
-	part := partition{state: "UP", limit: p.Most.span(time.Minute), nodes: p.Nodes.count()}
+	part := scheduler.Partition{State: "UP", Limit: p.Most.span(time.Minute), Nodes: p.Nodes.count()}
 	if len(p.State) > 0 {
-		part.state = strings.ToUpper(p.State[0])
+		part.State = strings.ToUpper(p.State[0])
 	}
-	part.defaults = (p.Default.set || p.Default.infinite) && p.Default.span(time.Minute) != part.limit
+	part.Defaults = (p.Default.set || p.Default.infinite) && p.Default.span(time.Minute) != part.Limit
 	for _, mode := range p.Mode {
 		if !slices.Contains([]string{"disabled", "off", "gang", "within"}, strings.ToLower(mode)) {
-			part.preempted = true
+			part.Preempted = true
 		}
 	}
-	if part.preempted || len(p.Mode) == 0 { // or nobody says so: the user may
-		part.grace = p.Grace.span(time.Second)
+	if part.Preempted || len(p.Mode) == 0 { // or nobody says so: the user may
+		part.Grace = p.Grace.span(time.Second)
 	}
 	return part
 }
 
-// restNode is a node, in all of its partitions.
-type restNode struct {
+// nodeForm is a node, in all of its partitions.
+type nodeForm struct {
 	Name       string `json:"name"`
 	Address    string `json:"address"`
 	Hostname   string `json:"hostname"`
@@ -165,19 +166,19 @@ type restNode struct {
 	Partitions listed `json:"partitions"`
 }
 
-func (r *restNode) node(partition string) node {
-	n := node{name: r.Name, partition: partition, address: r.Address, host: r.Hostname, cpus: r.CPUs,
-		memory: size.Bytes(r.Memory << 20), features: r.Features, usable: true}
+func (r *nodeForm) node(partition string) scheduler.Node {
+	n := scheduler.Node{Name: r.Name, Partition: partition, Address: r.Address, Host: r.Hostname, CPUs: r.CPUs,
+		Memory: size.Bytes(r.Memory << 20), Features: r.Features, Usable: true}
 	for _, state := range slices.Concat(r.State, r.Flags) {
 		state = strings.ToLower(state)
-		n.usable = n.usable && (usable(state) || state == "reboot_requested")
+		n.Usable = n.Usable && (scheduler.Usable(state) || state == "reboot_requested")
 	}
-	n.accelerator, n.accelerators = gpus(r.GRES)
+	n.Accelerator, n.Accelerators = scheduler.GPUs(r.GRES)
 	return n
 }
 
-// restJob is a job of the controller.
-type restJob struct {
+// jobForm is a job of the controller.
+type jobForm struct {
 	ID      int64  `json:"job_id"`
 	Name    string `json:"name"`
 	State   listed `json:"job_state"`
@@ -191,7 +192,7 @@ type restJob struct {
 }
 
 // of reports whether a job is a user's, by name or where slurmrestd knows none by number.
-func (r *restJob) of(name string) bool {
+func (r *jobForm) of(name string) bool {
 	if r.User != "" {
 		return r.User == name
 	}
@@ -199,13 +200,13 @@ func (r *restJob) of(name string) bool {
 	return err == nil && r.UserID.set && u.Uid == strconv.FormatInt(r.UserID.n, 10)
 }
 
-func (r *restJob) job() *job {
-	return &job{id: strconv.FormatInt(r.ID, 10), state: r.State.last(), reason: r.Reason, start: r.Start.time(),
-		end: r.End.time(), nodes: r.Nodes, name: r.Name, comment: r.Comment}
+func (r *jobForm) job() *scheduler.Job {
+	return &scheduler.Job{ID: strconv.FormatInt(r.ID, 10), State: r.State.last(), Reason: r.Reason, Start: r.Start.time(),
+		End: r.End.time(), Nodes: r.Nodes, Name: r.Name, Comment: r.Comment}
 }
 
-// restAccount is a job of slurmdbd.
-type restAccount struct {
+// accountForm is a job of slurmdbd.
+type accountForm struct {
 	ID    int64 `json:"job_id"`
 	State struct {
 		Current listed `json:"current"`
@@ -217,11 +218,11 @@ type restAccount struct {
 	Nodes string `json:"nodes"`
 }
 
-func (r *restAccount) job() *job {
-	j := &job{id: strconv.FormatInt(r.ID, 10), state: r.State.Current.last(), start: r.Time.Start.time(),
-		end: r.Time.End.time(), nodes: r.Nodes}
-	if strings.Contains(j.nodes, "None") {
-		j.nodes = ""
+func (r *accountForm) job() *scheduler.Job {
+	j := &scheduler.Job{ID: strconv.FormatInt(r.ID, 10), State: r.State.Current.last(), Start: r.Time.Start.time(),
+		End: r.Time.End.time(), Nodes: r.Nodes}
+	if strings.Contains(j.Nodes, "None") {
+		j.Nodes = ""
 	}
 	return j
 }

@@ -1,4 +1,4 @@
-package slurm
+package rest
 
 import (
 	"context"
@@ -13,21 +13,25 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/lib/durable"
 )
 
-func (c *rest) cluster(ctx context.Context, partitions []string) (*cluster, error) {
-	all := &cluster{at: time.Now(), partitions: map[string]partition{}, killWait: usualKillWait}
+// Cluster implements scheduler.Scheduler.
+func (c *Client) Cluster(ctx context.Context, partitions []string) (*scheduler.Cluster, error) {
+	all := &scheduler.Cluster{At: time.Now(), Partitions: map[string]scheduler.Partition{},
+		KillWait: scheduler.UsualKillWait}
 	var parts struct {
-		Partitions []restPartition `json:"partitions"`
+		Partitions []partitionForm `json:"partitions"`
 	}
 	if err := c.ask(ctx, http.MethodGet, "slurm", "/partitions", nil, &parts); err != nil {
 		return nil, err
 	}
 	for n := range parts.Partitions {
-		all.partitions[parts.Partitions[n].Name] = parts.Partitions[n].partition()
+		all.Partitions[parts.Partitions[n].Name] = parts.Partitions[n].partition()
 	}
 	var nodes struct {
-		Nodes []restNode `json:"nodes"`
+		Nodes []nodeForm `json:"nodes"`
 	}
 	if err := c.ask(ctx, http.MethodGet, "slurm", "/nodes", nil, &nodes); err != nil {
 		return nil, err
@@ -35,40 +39,42 @@ func (c *rest) cluster(ctx context.Context, partitions []string) (*cluster, erro
 	for n := range nodes.Nodes {
 		for _, p := range nodes.Nodes[n].Partitions {
 			if slices.Contains(partitions, p) && nodes.Nodes[n].CPUs > 0 {
-				all.nodes = append(all.nodes, nodes.Nodes[n].node(p))
+				all.Nodes = append(all.Nodes, nodes.Nodes[n].node(p))
 			}
 		}
 	}
 	return all, nil
 }
 
-type restJobs struct {
-	Jobs []restJob `json:"jobs"`
+type jobList struct {
+	Jobs []jobForm `json:"jobs"`
 }
 
-func (c *rest) jobs(ctx context.Context) (all []*job, err error) {
-	var answer restJobs
+// Jobs implements scheduler.Scheduler.
+func (c *Client) Jobs(ctx context.Context) (all []*scheduler.Job, err error) {
+	var answer jobList
 	if err := c.ask(ctx, http.MethodGet, "slurm", "/jobs", nil, &answer); err != nil {
 		return nil, err
 	}
 	for n := range answer.Jobs {
-		if j := &answer.Jobs[n]; strings.HasPrefix(j.Name, namePrefix) && j.of(c.User) {
+		if j := &answer.Jobs[n]; strings.HasPrefix(j.Name, scheduler.NamePrefix) && j.of(c.User) {
 			all = append(all, j.job())
 		}
 	}
 	return all, nil
 }
 
-func (c *rest) accounts(ctx context.Context, ids []string) (map[string]*job, error) {
-	jobs := map[string]*job{}
+// Accounts implements scheduler.Scheduler.
+func (c *Client) Accounts(ctx context.Context, ids []string) (map[string]*scheduler.Job, error) {
+	jobs := map[string]*scheduler.Job{}
 	for _, id := range ids {
 		var answer struct {
-			Jobs []restAccount `json:"jobs"`
+			Jobs []accountForm `json:"jobs"`
 		}
 		err := c.ask(ctx, http.MethodGet, "slurmdb", "/job/"+id, nil, &answer)
-		if no, ok := errors.AsType[*commandError](err); ok && (errors.Is(no.err, errStatus(http.StatusNotFound)) ||
-			strings.Contains(no.text, "not configured") || strings.Contains(no.text, "storage is disabled")) {
-			return nil, errNoAccounts
+		if no, ok := errors.AsType[*scheduler.Error](err); ok && (errors.Is(no.Err, errStatus(http.StatusNotFound)) ||
+			strings.Contains(no.Text, "not configured") || strings.Contains(no.Text, "storage is disabled")) {
+			return nil, scheduler.ErrNoAccounts
 		}
 		if err != nil {
 			return nil, err
@@ -80,14 +86,15 @@ func (c *rest) accounts(ctx context.Context, ids []string) (map[string]*job, err
 	return jobs, nil
 }
 
-// restSubmission is what slurmrestd takes as a batch job.
-type restSubmission struct {
+// submission is what slurmrestd takes as a batch job.
+type submission struct {
 	Script string         `json:"script"`
 	Job    map[string]any `json:"job"`
 }
 
-func (c *rest) submit(ctx context.Context, o *order) (job string, err error) {
-	script, err := os.ReadFile(o.script())
+// Submit implements scheduler.Scheduler.
+func (c *Client) Submit(ctx context.Context, o *scheduler.Order) (job string, err error) {
+	script, err := os.ReadFile(o.Script())
 	if err != nil {
 		return "", fmt.Errorf("read the allocation's script: %w", err)
 	}
@@ -95,15 +102,15 @@ func (c *rest) submit(ctx context.Context, o *order) (job string, err error) {
 	if err != nil {
 		return "", err
 	}
-	job, err = c.hand(ctx, restSubmission{string(script), o.description(version)})
+	job, err = c.hand(ctx, submission{string(script), describe(o, version)})
 	if job != "" {
 		return job, nil // what else is said of it is why it waits
 	}
-	return "", refusal(err)
+	return "", scheduler.Refusal(err)
 }
 
 // hand hands in a job. It returns its number also where something is said of it.
-func (c *rest) hand(ctx context.Context, s restSubmission) (job string, err error) {
+func (c *Client) hand(ctx context.Context, s submission) (job string, err error) {
 	var answer struct {
 		Job int64 `json:"job_id"`
 	}
@@ -120,16 +127,16 @@ func (c *rest) hand(ctx context.Context, s restSubmission) (job string, err erro
 // trialAfter is when a job that is only tried would begin, had it not been taken back.
 const trialAfter = 10 * 365 * 24 * time.Hour
 
-// try submits a job that is not to begin for years, and takes it back: slurmrestd has no trial, and of a job that is
+// Try submits a job that is not to begin for years, and takes it back: slurmrestd has no trial, and of a job that is
 // held Slurm does not ask whether any node has what it needs.
-func (c *rest) try(ctx context.Context, o *order) error {
-	jobs, err := c.jobs(ctx)
+func (c *Client) Try(ctx context.Context, o *scheduler.Order) error {
+	jobs, err := c.Jobs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, j := range jobs { // of a trial whose answer was lost
-		if j.name == trialName && waits[j.state] {
-			if err := c.cancel(ctx, j.id); err != nil {
+		if j.Name == scheduler.TrialName && scheduler.Waits[j.State] {
+			if err := c.Cancel(ctx, j.ID); err != nil {
 				return err
 			}
 		}
@@ -138,33 +145,33 @@ func (c *rest) try(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	description := o.description(version)
+	description := describe(o, version)
 	description["current_working_directory"], description["standard_output"] = "/", "/dev/null"
 	description["begin_time"] = later(version, time.Now().Add(trialAfter))
-	job, err := c.hand(ctx, restSubmission{"#!/bin/sh\ntrue\n", description})
+	job, err := c.hand(ctx, submission{"#!/bin/sh\ntrue\n", description})
 	if job == "" {
-		return refusal(err)
+		return scheduler.Refusal(err)
 	}
-	if no := c.cancel(ctx, job); no != nil {
+	if no := c.Cancel(ctx, job); no != nil {
 		return no
 	}
 	if err != nil {
-		return refusal(err)
+		return scheduler.Refusal(err)
 	}
 	return nil
 }
 
-// cancelPending holds a job first, so that it cannot begin between the question and the end.
-func (c *rest) cancelPending(ctx context.Context, job string) error {
+// CancelPending holds a job first, so that it cannot begin between the question and the end.
+func (c *Client) CancelPending(ctx context.Context, job string) error {
 	path := "/job/" + job
 	if err := c.ask(ctx, http.MethodPost, "slurm", path, map[string]any{"hold": true}, nil); err != nil {
-		if no, ok := errors.AsType[*commandError](err); ok && (strings.Contains(no.text, "already finished") ||
-			strings.Contains(no.text, "no longer pending")) {
+		if no, ok := errors.AsType[*scheduler.Error](err); ok && (strings.Contains(no.Text, "already finished") ||
+			strings.Contains(no.Text, "no longer pending")) {
 			return nil
 		}
 		return err
 	}
-	var answer restJobs
+	var answer jobList
 	if err := c.ask(ctx, http.MethodGet, "slurm", path, nil, &answer); err != nil {
 		return err
 	}
@@ -172,45 +179,47 @@ func (c *rest) cancelPending(ctx context.Context, job string) error {
 		return fmt.Errorf("slurmrestd holds job %s, and does not show it", job)
 	}
 	switch state := answer.Jobs[len(answer.Jobs)-1].State.last(); {
-	case waits[state]:
-		return c.cancel(ctx, job)
-	case runs[state]:
+	case scheduler.Waits[state]:
+		return c.Cancel(ctx, job)
+	case scheduler.Runs[state]:
 		return c.ask(ctx, http.MethodPost, "slurm", path, map[string]any{"hold": false}, nil)
 	}
 	return nil
 }
 
-func (c *rest) cancel(ctx context.Context, job string) error {
+// Cancel implements scheduler.Scheduler.
+func (c *Client) Cancel(ctx context.Context, job string) error {
 	return c.ask(ctx, http.MethodDelete, "slurm", "/job/"+job, nil, nil)
 }
 
-// endRanks writes the files that an allocation looks for: slurmrestd signals no single steps.
-func (c *rest) endRanks(_ context.Context, _, folder string, ranks []int) (err error) {
+// EndRanks writes the files that an allocation looks for: slurmrestd signals no single steps.
+func (c *Client) EndRanks(_ context.Context, _, folder string, ranks []int) (err error) {
 	for _, k := range ranks {
 		path := filepath.Join(folder, fmt.Sprintf("given.%d", k))
 		if _, no := os.Stat(path); no != nil {
-			err = errors.Join(err, replace(path, nil))
+			err = errors.Join(err, durable.Replace(path, nil))
 		}
 	}
 	return err
 }
 
-func (c *rest) ready(ctx context.Context) engine.Finding {
+// Ready implements scheduler.Scheduler.
+func (c *Client) Ready(ctx context.Context) engine.Finding {
 	f := engine.Finding{Name: "slurmrestd"}
 	version, err := c.speaks(ctx)
 	if err != nil {
-		f.Name, f.Text = c.advice(ctx, err)
+		f.Name, f.Text = c.Advice(ctx, err)
 		return f
 	}
 	f.OK, f.Text = true, fmt.Sprintf("%s speaks %s", c.URL, version)
-	if version != tried {
-		f.Text += ", whose forms are known by their documentation: " + tried + " has been tried"
+	if version != Tried {
+		f.Text += ", whose forms are known by their documentation: " + Tried + " has been tried"
 	}
 	return f
 }
 
-// advice tells what slurmrestd does not take from what does not answer.
-func (c *rest) advice(_ context.Context, err error) (about, text string) {
+// Advice tells what slurmrestd does not take from what does not answer.
+func (c *Client) Advice(_ context.Context, err error) (about, text string) {
 	text = err.Error()
 	if errors.Is(err, errToken) || errors.Is(err, errUnknown) {
 		return "credentials", text
