@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/await"
 	"scrimp/internal/wire/api"
@@ -116,7 +116,7 @@ func (k *memKeeper) Restore(_ context.Context, dir string) (keeper.Restored, []a
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, checkpoint.Left, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, folder.Left, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders

@@ -18,6 +18,8 @@ import (
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/wire/api"
 )
@@ -33,7 +35,7 @@ type Keeper interface {
 	Fetch(ctx context.Context, address, dir string) error
 	// Keep copies the named folders below dir to the place of outputs, and says where they are, and what it left out
 	// since it cannot be kept.
-	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, left checkpoint.Left, err error)
+	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, left folder.Left, err error)
 	Close() error
 }
 
@@ -56,7 +58,7 @@ type store struct {
 	bucket   *gcblob.Bucket       // nil: the job keeps no checkpoints
 	writer   *checkpoint.Writer   // of rank 0
 	follower *checkpoint.Follower // of the other machines of a gang
-	capturer *checkpoint.Capturer
+	capturer *folder.Capturer
 	aside    string // folder of captures; "": beside what is captured
 	first    bool   // no capture was made yet
 }
@@ -186,7 +188,7 @@ func fenceOf(err error) error {
 // whether the program overwrites its files in place is only known from the second on.
 func (k *store) Capture(ctx context.Context, dir confined.Folder) (save.Capture, error) {
 	if k.capturer == nil || k.capturer.Folder != dir {
-		k.capturer = &checkpoint.Capturer{Folder: dir, Aside: k.aside, Ignore: save.Aside()}
+		k.capturer = &folder.Capturer{Folder: dir, Aside: k.aside, Ignore: save.Aside()}
 	}
 	k.capturer.Copy = k.first
 	c, err := k.capturer.Capture(ctx)
@@ -199,11 +201,11 @@ func (k *store) Capture(ctx context.Context, dir confined.Folder) (save.Capture,
 
 // Publish implements save.Vault: what it returns was read back from the store.
 func (k *store) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.Published, error) {
-	copied, ok := c.(*checkpoint.Capture)
+	copied, ok := c.(*folder.Capture)
 	if !ok {
 		return save.Published{}, fmt.Errorf("publish checkpoint: a capture of type %T", c)
 	}
-	meta := checkpoint.Meta{Job: k.a.Job, Attempt: k.a.Attempt, Step: m.Step, Captured: m.Captured, Metrics: m.Metrics}
+	meta := format.Meta{Job: k.a.Job, Attempt: k.a.Attempt, Step: m.Step, Captured: m.Captured, Metrics: m.Metrics}
 	publish := k.writer.PublishCapture
 	switch {
 	case k.follower != nil: // rank 0 publishes it
@@ -266,7 +268,7 @@ func (k *store) Restore(ctx context.Context, dir string) (Restored, []api.Refuse
 
 // Keep returns an address of the form ADDRESS#NAME.
 func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string) (where string,
-	left checkpoint.Left, err error) {
+	left folder.Left, err error) {
 	name := api.OutputsName(k.a.Job, k.a.Node)
 	err = wire.Retry(ctx, func(ctx context.Context) (err error) {
 		b, err := k.openStore(ctx, k.a.OutputsURL)

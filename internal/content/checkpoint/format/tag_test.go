@@ -1,4 +1,4 @@
-package checkpoint
+package format
 
 import (
 	"crypto/aes"
@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
-
-	"gocloud.dev/blob/memblob"
 )
 
 // plainTag is tagOf written from the definition of GMAC: polynomials over two elements, whose first bit is the
@@ -70,17 +68,17 @@ func TestATagIsGMACAndFindsEveryDamage(t *testing.T) {
 			content[i] = byte(r.Uint32())
 		}
 		sum := sha256.Sum256(content)
-		tag := tagOf(sum, content)
+		tag := TagOf(sum, content)
 		if plain := plainTag(sum, content); tag != plain || len(tag) != tagLength {
 			t.Fatalf("%d bytes: tag %s, not %s", size, tag, plain)
 		}
 		p := Part{Sum: hex.EncodeToString(sum[:]), Size: int64(size), Tag: tag}
-		if !p.holds(content) || p.holds(append(content, 0)) {
+		if !p.Holds(content) || p.Holds(append(content, 0)) {
 			t.Errorf("%d bytes: what was published is refused, or more than that taken", size)
 		}
 		for bit := range size * 8 {
 			content[bit/8] ^= 1 << (bit % 8)
-			if p.holds(content) {
+			if p.Holds(content) {
 				t.Errorf("%d bytes with bit %d flipped are taken", size, bit)
 			}
 			content[bit/8] ^= 1 << (bit % 8)
@@ -88,44 +86,21 @@ func TestATagIsGMACAndFindsEveryDamage(t *testing.T) {
 	}
 }
 
-// A part without a tag, and one whose tag is wrong, is held to its hash.
-func TestTheHashDecidesWhereATagDoesNot(t *testing.T) {
-	t.Parallel()
-	b := memblob.OpenBucket(nil)
-	defer b.Close()
-	s := Open(b, "")
-	content := []byte("what was published")
-	sum := sha256.Sum256(content)
-	p := Part{Sum: hex.EncodeToString(sum[:]), Size: int64(len(content)), Home: "h"}
-	for _, tag := range []string{"", tagOf(sum, []byte("something else"))} {
-		p.Tag = tag
-		for _, held := range []string{string(content), "what was publisheD"} {
-			if err := b.WriteAll(t.Context(), p.key(), []byte(held), nil); err != nil {
-				t.Fatal(err)
-			}
-			err := s.readTagged(t.Context(), p, make([]byte, p.Size))
-			if (err == nil) != (held == string(content)) {
-				t.Errorf("tag %q, %q: %v", tag, held, err)
-			}
-		}
-	}
-}
-
 // Tags are in a manifest that stays below what is read of one, and in no longer one.
 func TestTooManyTagsAreLeftOut(t *testing.T) {
 	t.Parallel()
-	p := Part{Sum: hex.EncodeToString(make([]byte, sha256.Size)), Size: partSize, Home: "999999-999999-9999-9999999999",
-		Tag: tagOf([sha256.Size]byte{}, nil)}
+	p := Part{Sum: hex.EncodeToString(make([]byte, sha256.Size)), Size: PartSize, Home: "999999-999999-9999-9999999999",
+		Tag: TagOf([sha256.Size]byte{}, nil)}
 	for n, want := range map[int]string{mostTags: p.Tag, mostTags + 1: ""} {
 		f := File{Path: "f", Parts: make([]Part, n)}
 		for i := range f.Parts {
 			f.Parts[i] = p
 		}
-		files := untagged([]File{{Path: "a"}, f})
+		files := Untagged([]File{{Path: "a"}, f})
 		if files[1].Parts[n-1].Tag != want || files[0].Parts != nil || f.Parts[0].Tag != p.Tag {
 			t.Errorf("%d parts: tag %q", n, files[1].Parts[n-1].Tag)
 		}
-		if data, err := seal(Manifest{Files: files}); err != nil || n == mostTags && len(data) > mostManifest {
+		if data, err := Seal(Manifest{Files: files}); err != nil || n == mostTags && len(data) > MostBytes {
 			t.Errorf("%d parts: %d bytes, %v", n, len(data), err)
 		}
 	}

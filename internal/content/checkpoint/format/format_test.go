@@ -1,4 +1,4 @@
-package checkpoint
+package format
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 func sample() Manifest {
 	sum := strings.Repeat("ab", 32)
 	return Manifest{
-		Form: form, Name: "000003-000017", Meta: Meta{Job: "j", Epoch: 3, Step: 12}, Session: 1, Bytes: 5,
+		Form: Version, Name: "000003-000017", Meta: Meta{Job: "j", Epoch: 3, Step: 12}, Session: 1, Bytes: 5,
 		Files: []File{
 			{Path: "a", Mode: fs.ModeDir | 0o755},
 			{Path: "a/f", Mode: 0o644, Size: 5, Parts: []Part{{Sum: sum, Size: 5, Home: "000003-000001"}}},
@@ -57,7 +57,7 @@ func TestManifestIsHeldToItsForm(t *testing.T) {
 
 // Any change of a sealed manifest, also by one bit, is found.
 func FuzzUnseal(f *testing.F) {
-	sealed, err := seal(sample())
+	sealed, err := Seal(sample())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func FuzzUnseal(f *testing.F) {
 		data := bytes.Clone(sealed)
 		data[int(at)%len(data)] ^= flip
 		data = data[:len(data)-int(short)%len(data)]
-		_, err := decode("000003-000017", data)
+		_, err := Decode("000003-000017", data)
 		if same := bytes.Equal(data, sealed); same != (err == nil) {
 			t.Fatalf("same bytes: %v, but decoded: %v", same, err)
 		}
@@ -79,14 +79,14 @@ func FuzzUnseal(f *testing.F) {
 
 // FuzzDecode: bytes from anywhere never panic, and what is accepted stays inside.
 func FuzzDecode(f *testing.F) {
-	sealed, err := seal(sample())
+	sealed, err := Seal(sample())
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(sealed)
 	f.Add([]byte("{}\nsha256 \n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if m, err := decode("000003-000017", data); err == nil && m.check("000003-000017") != nil {
+		if m, err := Decode("000003-000017", data); err == nil && m.check("000003-000017") != nil {
 			t.Fatal("accepted what does not hold")
 		}
 	})
@@ -99,11 +99,11 @@ func TestPairs(t *testing.T) {
 		name string
 		ok   bool
 	}{{"000001-000002", true}, {"1234567-000002", true}, {"1-2", false}, {"000001-00000x", false}, {"-00001-000002", false}, {"000001", false}, {"", false}} {
-		if _, _, ok := parsePair(c.name); ok != c.ok {
+		if _, _, ok := ParseName(c.name); ok != c.ok {
 			t.Errorf("%q: %v", c.name, ok)
 		}
 	}
-	if comparePairs("1000000-000001", "999999-000002") <= 0 || comparePairs("000001-000002", "000001-000010") >= 0 {
+	if CompareNames("1000000-000001", "999999-000002") <= 0 || CompareNames("000001-000002", "000001-000010") >= 0 {
 		t.Error("order")
 	}
 }

@@ -1,4 +1,4 @@
-package checkpoint
+package folder
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// makeAside makes a folder with the mark in its name beside dir, or in it where dir is a mount or its
+// MakeAside makes a folder with the mark in its name beside dir, or in it where dir is a mount or its
 // parent cannot be written: from there its content can be renamed into place.
-func makeAside(dir, mark string) (string, error) {
+func MakeAside(dir, mark string) (string, error) {
 	name := "." + filepath.Base(dir) + mark
 	here, err := os.Stat(dir)
 	if err != nil {
@@ -25,10 +25,10 @@ func makeAside(dir, mark string) (string, error) {
 	return os.MkdirTemp(dir, name)
 }
 
-// swap puts fresh in the place of dir and what dir held to old. A folder that
+// Swap puts fresh in the place of dir and what dir held to old. A folder that
 // cannot be renamed, such as a mount, gets fresh's content instead; being
 // killed on that way leaves a mixture, which the next restore replaces.
-func swap(dir, fresh, old string) error {
+func Swap(dir, fresh, old string) error {
 	stat, err := os.Stat(dir)
 	if err != nil {
 		return err
@@ -71,9 +71,9 @@ func moveAll(from, to, except string) error {
 	return nil
 }
 
-// drop removes a folder of ours, also where what it holds cannot be written.
+// Drop removes a folder of ours, also where what it holds cannot be written.
 // What cannot be removed is left for the next restore.
-func drop(dir string) {
+func Drop(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
@@ -84,4 +84,24 @@ func drop(dir string) {
 		return nil
 	})
 	_ = os.RemoveAll(dir)
+}
+
+// RestoreMark is in the name of every folder that is being restored into.
+const RestoreMark = ".scrimp-restore-"
+
+// Clean removes what captures and restores of a killed agent left beside and in dir.
+func Clean(dir string) {
+	for _, at := range []string{filepath.Dir(dir), dir} {
+		names, err := os.ReadDir(at)
+		if err != nil {
+			continue // what is wrong with it is said by what comes next
+		}
+		for _, n := range names {
+			for _, mark := range []string{captureMark, RestoreMark} {
+				if strings.HasPrefix(n.Name(), "."+filepath.Base(dir)+mark) {
+					Drop(filepath.Join(at, n.Name()))
+				}
+			}
+		}
+	}
 }

@@ -1,4 +1,6 @@
-package checkpoint
+// Package folder copies a folder that a program writes, all of it as it was at one moment, and puts a copy in the
+// place of a folder.
+package folder
 
 import (
 	"context"
@@ -20,8 +22,11 @@ const captureMark = ".scrimp-capture-"
 // a file that was written within it may be written again and look the same.
 var tick = 20 * time.Millisecond
 
-// captureTries is how often a folder that changes is captured anew.
-const captureTries = 5
+// ErrChanged says that a folder changed while it was read.
+var ErrChanged = errors.New("changed while it was read")
+
+// Tries is how often a folder that changes is captured anew.
+const Tries = 5
 
 // Capturer takes consistent copies of a folder that a program writes. Use one
 // for all captures of a folder, because it learns which files the program
@@ -44,7 +49,7 @@ type Capture struct {
 	Took   time.Duration
 
 	aside string
-	files []source
+	Files []Source
 	left  Left
 }
 
@@ -65,8 +70,8 @@ func (c *Capture) Discard() error {
 	return nil
 }
 
-// TakeCapture captures a folder once.
-func TakeCapture(ctx context.Context, dir string) (*Capture, error) {
+// Take captures a folder once.
+func Take(ctx context.Context, dir string) (*Capture, error) {
 	return (&Capturer{Folder: confined.Folder{Path: dir}}).Capture(ctx)
 }
 
@@ -85,7 +90,7 @@ func (c *Capturer) Capture(ctx context.Context) (*Capture, error) {
 			capture.Took = time.Since(begin)
 			return capture, nil
 		}
-		if !errors.Is(err, ErrChanged) || try == captureTries {
+		if !errors.Is(err, ErrChanged) || try == Tries {
 			return nil, fmt.Errorf("capture %s: %w", c.Path, err)
 		}
 	}
@@ -109,7 +114,7 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	}
 	var aside string
 	if c.Aside == "" {
-		aside, err = makeAside(dir, captureMark)
+		aside, err = MakeAside(dir, captureMark)
 	} else {
 		aside, err = os.MkdirTemp(c.Aside, "."+filepath.Base(dir)+captureMark)
 	}
@@ -147,22 +152,22 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.EqualFunc(found, again, func(a, b source) bool {
+	if !slices.EqualFunc(found, again, func(a, b Source) bool {
 		return a.Path == b.Path && a.Mode == b.Mode && a.Target == b.Target && a.state == b.state
 	}) {
 		return nil, ErrChanged
 	}
 	c.remember(found)
-	copied := func(f source) bool { return f.in == nil }
+	copied := func(f Source) bool { return f.in == nil }
 	if len(made.left) > 0 && !slices.ContainsFunc(found, copied) { // the checkpoint before it is better than none
 		return nil, fmt.Errorf("no file can be copied: %v", made.left)
 	}
-	made.files = slices.DeleteFunc(found, func(f source) bool { return f.Mode.IsRegular() && !copied(f) })
+	made.Files = slices.DeleteFunc(found, func(f Source) bool { return f.Mode.IsRegular() && !copied(f) })
 	return made, nil
 }
 
 // take makes the copy of one file and returns how many bytes it cost.
-func (c *Capturer) take(f *source, to string) (_ int64, err error) {
+func (c *Capturer) take(f *Source, to string) (_ int64, err error) {
 	in, err := f.open()
 	if err != nil {
 		return 0, moved(err)
@@ -222,7 +227,7 @@ func copyWhole(out, in *os.File) error {
 }
 
 // remember notes the files of a capture, to tell later which are overwritten in place.
-func (c *Capturer) remember(files []source) {
+func (c *Capturer) remember(files []Source) {
 	c.seen = map[string]identity{}
 	for _, f := range files {
 		if f.Mode.IsRegular() {
@@ -231,8 +236,8 @@ func (c *Capturer) remember(files []source) {
 	}
 }
 
-// unchanged returns ErrChanged where a file that is not a copy of our own was written to.
-func unchanged(files []source) error {
+// Unchanged returns ErrChanged where a file that is not a copy of our own was written to.
+func Unchanged(files []Source) error {
 	for _, f := range files {
 		if !f.linked {
 			continue

@@ -1,4 +1,6 @@
-package checkpoint
+// Package format is how checkpoints are stored: a manifest with its checksum names files, and the parts that their
+// content is in, each with its hash and tag.
+package format
 
 import (
 	"bytes"
@@ -6,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -20,9 +23,12 @@ import (
 // form is the version of what is written here; formRanks that of a checkpoint of all ranks, of
 // which no machine restores the whole.
 const (
-	form      = 1
-	formRanks = 2
+	Version      = 1
+	VersionRanks = 2
 )
+
+// ErrDamaged says that what is stored is not what was published.
+var ErrDamaged = errors.New("damaged")
 
 // Meta is said about a checkpoint by who publishes it.
 type Meta struct {
@@ -68,16 +74,17 @@ type Part struct {
 	Tag string `json:"tag,omitempty"`
 }
 
-func (p Part) key() string { return "objects/" + p.Home + "/" + p.Sum }
+// Key is where the part lies in its store.
+func (p Part) Key() string { return "objects/" + p.Home + "/" + p.Sum }
 
-// parts returns every part of m once, by its key.
-func (m Manifest) parts() []Part {
+// Parts returns every part of m once, by its key.
+func (m Manifest) Parts() []Part {
 	seen := map[string]bool{}
 	var all []Part
 	for _, f := range m.Files {
 		for _, p := range f.Parts {
-			if !seen[p.key()] {
-				seen[p.key()] = true
+			if !seen[p.Key()] {
+				seen[p.Key()] = true
 				all = append(all, p)
 			}
 		}
@@ -85,8 +92,8 @@ func (m Manifest) parts() []Part {
 	return all
 }
 
-// finite returns the metrics that JSON can carry.
-func finite(metrics map[string]float64) map[string]float64 {
+// Finite returns the metrics that JSON can carry.
+func Finite(metrics map[string]float64) map[string]float64 {
 	kept := map[string]float64{}
 	for name, v := range metrics {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -96,8 +103,8 @@ func finite(metrics map[string]float64) map[string]float64 {
 	return kept
 }
 
-// seal writes v as one line of JSON and a line with its checksum.
-func seal(v any) ([]byte, error) {
+// Seal writes v as one line of JSON and a line with its checksum.
+func Seal(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -107,8 +114,8 @@ func seal(v any) ([]byte, error) {
 	return fmt.Appendf(body, "sha256 %x\n", sum), nil
 }
 
-// unseal reads what seal wrote, and nothing that differs from it in one bit.
-func unseal(data []byte, v any) error {
+// Unseal reads what seal wrote, and nothing that differs from it in one bit.
+func Unseal(data []byte, v any) error {
 	i := bytes.IndexByte(data, '\n') + 1
 	sum := sha256.Sum256(data[:i])
 	if i == 0 || string(data[i:]) != fmt.Sprintf("sha256 %x\n", sum) {
@@ -120,10 +127,10 @@ func unseal(data []byte, v any) error {
 	return nil
 }
 
-// decode reads a manifest that was published as name.
-func decode(name string, data []byte) (Manifest, error) {
+// Decode reads a manifest that was published as name.
+func Decode(name string, data []byte) (Manifest, error) {
 	var m Manifest
-	if err := unseal(data, &m); err != nil {
+	if err := Unseal(data, &m); err != nil {
 		return Manifest{}, err
 	}
 	if err := m.check(name); err != nil {
@@ -134,9 +141,9 @@ func decode(name string, data []byte) (Manifest, error) {
 
 // check holds a manifest to what restore relies on: nothing in it leads out of the folder.
 func (m Manifest) check(name string) error {
-	epoch, _, ok := parsePair(name)
+	epoch, _, ok := ParseName(name)
 	switch {
-	case m.Form != form && m.Form != formRanks || (m.Form == formRanks) != (m.Ranks > 0):
+	case m.Form != Version && m.Form != VersionRanks || (m.Form == VersionRanks) != (m.Ranks > 0):
 		return fmt.Errorf("form %d is not known: use a newer scrimp", m.Form)
 	case m.Name != name:
 		return fmt.Errorf("it says that its name is %q", m.Name)
@@ -183,7 +190,7 @@ func (m Manifest) checkFiles() error {
 func (f File) check() error {
 	var size int64
 	for _, p := range f.Parts {
-		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > partSize ||
+		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > PartSize ||
 			p.Home == "" || strings.ContainsAny(p.Home, "/.") || p.Tag != "" && len(p.Tag) != tagLength {
 			return fmt.Errorf("part %+v", p)
 		}
@@ -201,7 +208,7 @@ func (f File) check() error {
 		}
 		return nil
 	case fs.ModeSymlink:
-		if f.Size != 0 || !inside(f.Path, f.Target) {
+		if f.Size != 0 || !Inside(f.Path, f.Target) {
 			return fmt.Errorf("link to %q", f.Target)
 		}
 		return nil
@@ -209,7 +216,44 @@ func (f File) check() error {
 	return fmt.Errorf("mode %v", f.Mode)
 }
 
-// inside reports whether a link at slash path at stays in the folder.
-func inside(at, target string) bool {
+// Inside reports whether a link at slash path at stays in the folder.
+func Inside(at, target string) bool {
 	return target != "" && !path.IsAbs(target) && filepath.IsLocal(path.Join(path.Dir(at), target))
 }
+
+// ParseName returns the two counts of a name that NameOf has made.
+func ParseName(name string) (a, b int, ok bool) {
+	left, right, _ := strings.Cut(name, "-")
+	a, errA := strconv.Atoi(left)
+	b, errB := strconv.Atoi(right)
+	return a, b, errA == nil && errB == nil && a >= 0 && b >= 0 && NameOf(a, b) == name
+}
+
+// PartSize is in bytes; large files are cut at its multiples. Smaller parts
+// find more that is unchanged, and cost more requests.
+const PartSize = 8 << 20
+
+// Holds reports whether a part's content is what was published, by its tag if it has one.
+func (p Part) Holds(content []byte) bool {
+	if p.Tag != "" {
+		var sum [sha256.Size]byte
+		n, err := hex.Decode(sum[:], []byte(p.Sum))
+		return err == nil && n == len(sum) && TagOf(sum, content) == p.Tag
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]) == p.Sum
+}
+
+// NameOf is how two counts make a name that sorts: 000003-000017.
+func NameOf(a, b int) string { return fmt.Sprintf("%06d-%06d", a, b) }
+
+// CompareNames orders names by their counts, also beyond six digits.
+func CompareNames(x, y string) int {
+	a, b, _ := ParseName(x)
+	c, d, _ := ParseName(y)
+	return cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
+}
+
+// MostBytes is how many bytes a manifest has at most: 200,000 files. Whoever has
+// a task's token can put anything in its place, and who reads it has it in memory.
+const MostBytes = 64 << 20
