@@ -1,6 +1,8 @@
 //go:build !local
 
-package aws
+// Package made reads what the Terraform module has made for an engine of AWS, and compares the engine and its account
+// with it.
+package made
 
 import (
 	"context"
@@ -17,17 +19,19 @@ import (
 
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 )
 
-// made is what deploy/terraform or deploy/cloudformation has put out.
-type made struct {
+// Module is what deploy/terraform or deploy/cloudformation has put out.
+type Module struct {
 	Installation, Bucket, SecurityGroup, LaunchTemplate, ServerRole, JobRole, Server string
 	Subnets                                                                          []string
 }
 
-// readMade reads what terraform output -json prints, for the module itself or for an output whose value it is, or the
+// Read reads what terraform output -json prints, for the module itself or for an output whose value it is, or the
 // outputs of a stack as aws cloudformation describe-stacks has them.
-func readMade(text []byte) (*made, error) {
+func Read(text []byte) (*Module, error) {
 	var stack []struct{ OutputKey, OutputValue string }
 	if json.Unmarshal(text, &stack) == nil {
 		values := map[string]any{}
@@ -57,7 +61,7 @@ func readMade(text []byte) (*made, error) {
 }
 
 // outputs are the names of what the module puts out as text, and where each goes.
-func (m *made) outputs() map[string]*string {
+func (m *Module) outputs() map[string]*string {
 	return map[string]*string{"installation": &m.Installation, "bucket": &m.Bucket,
 		"security_group": &m.SecurityGroup, "launch_template": &m.LaunchTemplate, "server_role": &m.ServerRole,
 		"job_role": &m.JobRole, "server": &m.Server}
@@ -65,7 +69,7 @@ func (m *made) outputs() map[string]*string {
 
 // outputsIn is how many of the module's outputs there are.
 func outputsIn(values map[string]any) (n int) {
-	for name := range (&made{}).outputs() {
+	for name := range (&Module{}).outputs() {
 		if values[name] != nil {
 			n++
 		}
@@ -74,8 +78,8 @@ func outputsIn(values map[string]any) (n int) {
 }
 
 // madeOf takes the values by the names of the module's outputs.
-func madeOf(values map[string]any) (*made, error) {
-	m := &made{}
+func madeOf(values map[string]any) (*Module, error) {
+	m := &Module{}
 	var missing []string
 	for name, to := range m.outputs() {
 		*to, _ = values[name].(string)
@@ -117,36 +121,36 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// Compare implements engine.Comparer.
-func (d *Driver) Compare(ctx context.Context, text []byte) ([]engine.Finding, error) {
-	m, err := readMade(text)
-	if err != nil {
-		return nil, err
-	}
-	a, err := d.connected(ctx)
-	if err != nil {
-		return nil, err
-	}
+// comparer is an engine that is held against what was made.
+type comparer struct {
+	name string
+	with *setting.With
+}
+
+// Compare holds an engine and its account against what was made.
+func Compare(ctx context.Context, m *Module, name string, with *setting.With, a *account.Client) []engine.Finding {
+	d := comparer{name, with}
 	found := []engine.Finding{d.sameSettings(m), d.sameStore(m), sameUser(a, m)}
 	for _, look := range []struct {
 		name string
-		do   func(context.Context, *api, *made) (string, error)
+		do   func(context.Context, *account.Client, *Module) (string, error)
 	}{{"made: subnets", d.subnetsAre}, {"made: security group", d.groupIs}, {"made: launch template", d.templateIs},
 		{"made: server", d.serverIs}} {
 		f := engine.Finding{Name: look.name}
+		var err error
 		f.Text, err = look.do(ctx, a, m)
 		if f.OK = err == nil; !f.OK {
-			f.Text = d.explain(err).Error()
+			f.Text = account.Explain(d.name, d.with, err).Error()
 		}
 		if f.Text != "" {
 			found = append(found, f)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // sameSettings holds engines.yaml against what was made.
-func (d *Driver) sameSettings(m *made) engine.Finding {
+func (d *comparer) sameSettings(m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: settings"}
 	var wrong []string
 	if d.name != m.Installation {
@@ -170,16 +174,16 @@ func (d *Driver) sameSettings(m *made) engine.Finding {
 }
 
 // sameStore holds the store that is declared against the bucket and the role that were made.
-func (d *Driver) sameStore(m *made) engine.Finding {
+func (d *comparer) sameStore(m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: store"}
 	bucket, err := lent.Declared(m.Bucket, d.with.Region)
 	switch {
 	case err != nil:
 		f.Text = fmt.Sprintf("bucket %s: %v", m.Bucket, err)
-	case d.with.store == nil:
+	case d.with.Bucket == nil:
 		f.OK, f.Text = true, fmt.Sprintf("none is declared: jobs get credentials for the bucket with store: %s and "+
 			"job_role: %s under with", m.Bucket, m.JobRole)
-	case d.with.store.Bucket != bucket.Bucket || d.with.store.Region != bucket.Region:
+	case d.with.Bucket.Bucket != bucket.Bucket || d.with.Bucket.Region != bucket.Region:
 		f.Text = fmt.Sprintf("the store is %s, and the bucket that was made %s: write that one", d.with.Store, m.Bucket)
 	case d.with.JobRole != m.JobRole:
 		f.Text = fmt.Sprintf("job_role is %s, and the role that was made %s: write that one", d.with.JobRole, m.JobRole)
@@ -190,25 +194,25 @@ func (d *Driver) sameStore(m *made) engine.Finding {
 }
 
 // sameUser tells whether what is looked at with is the server's role.
-func sameUser(a *api, m *made) engine.Finding {
+func sameUser(a *account.Client, m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: role", OK: true}
 	role := strings.Split(m.ServerRole, ":")
 	name := m.ServerRole[strings.LastIndexByte(m.ServerRole, '/')+1:]
 	switch {
-	case len(role) != 6 || role[4] != a.account:
+	case len(role) != 6 || role[4] != a.Account:
 		f.OK, f.Text = false, fmt.Sprintf("%s was made, and this is %s of account %s: use the account's credentials",
-			m.ServerRole, a.user, a.account)
-	case strings.Contains(a.user, ":assumed-role/"+name+"/"):
+			m.ServerRole, a.User, a.Account)
+	case strings.Contains(a.User, ":assumed-role/"+name+"/"):
 		f.Text = "these are the credentials of the server's role, " + name
 	default:
-		f.Text = fmt.Sprintf("this is %s, not the server's role %s: what was tried says nothing about that one", a.user, name)
+		f.Text = fmt.Sprintf("this is %s, not the server's role %s: what was tried says nothing about that one", a.User, name)
 	}
 	return f
 }
 
 // subnetsAre tells that the subnets are there, in one network, and give their machines a way out.
-func (d *Driver) subnetsAre(ctx context.Context, a *api, m *made) (string, error) {
-	out, err := a.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: m.Subnets})
+func (d *comparer) subnetsAre(ctx context.Context, a *account.Client, m *Module) (string, error) {
+	out, err := a.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: m.Subnets})
 	if err != nil {
 		return "", err
 	}
@@ -231,8 +235,8 @@ func (d *Driver) subnetsAre(ctx context.Context, a *api, m *made) (string, error
 }
 
 // groupIs tells that nobody but the group's own members comes in.
-func (d *Driver) groupIs(ctx context.Context, a *api, m *made) (string, error) {
-	out, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{m.SecurityGroup}})
+func (d *comparer) groupIs(ctx context.Context, a *account.Client, m *Module) (string, error) {
+	out, err := a.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{m.SecurityGroup}})
 	if err != nil {
 		return "", err
 	}
@@ -250,8 +254,8 @@ func (d *Driver) groupIs(ctx context.Context, a *api, m *made) (string, error) {
 }
 
 // templateIs tells that the launch template is there.
-func (d *Driver) templateIs(ctx context.Context, a *api, m *made) (string, error) {
-	_, err := a.ec2.DescribeLaunchTemplates(ctx,
+func (d *comparer) templateIs(ctx context.Context, a *account.Client, m *Module) (string, error) {
+	_, err := a.EC2.DescribeLaunchTemplates(ctx,
 		&ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{m.LaunchTemplate}})
 	if err != nil {
 		return "", err
@@ -260,11 +264,11 @@ func (d *Driver) templateIs(ctx context.Context, a *api, m *made) (string, error
 }
 
 // serverIs tells how the server's instance stands; nothing where there is none.
-func (d *Driver) serverIs(ctx context.Context, a *api, m *made) (string, error) {
+func (d *comparer) serverIs(ctx context.Context, a *account.Client, m *Module) (string, error) {
 	if m.Server == "" {
 		return "", nil
 	}
-	out, err := a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{m.Server}})
+	out, err := a.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{m.Server}})
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,8 @@
 //go:build !local
 
-package aws
+// Package account is AWS as one account and region has it: the clients of its services, what their errors mean, and
+// what the catalogue says of its machines.
+package account
 
 import (
 	"context"
@@ -8,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -20,42 +21,40 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/awshttp"
 )
 
-// api is AWS, as one account and region has it.
-type api struct {
-	ec2     *ec2.Client
-	prices  *pricing.Client
-	quotas  *servicequotas.Client
-	sts     *sts.Client
-	plans   *savingsplans.Client
-	account string
-	user    string // ARN of who asks
+// Client is AWS, as one account and region has it.
+type Client struct {
+	EC2     *ec2.Client
+	Prices  *pricing.Client
+	Quotas  *servicequotas.Client
+	STS     *sts.Client
+	Plans   *savingsplans.Client
+	Account string
+	User    string // ARN of who asks
 }
+
+// tries is how often the SDK asks, with growing waits: enough for one throttled page of many.
+const tries = 3
 
 // priceRegion has the price list of all regions.
 const priceRegion = "us-east-1"
-
-// tries is how often the SDK asks, with growing waits: enough for one throttled page of many.
-const (
-	tries      = 3
-	maxBackoff = 5 * time.Second
-)
 
 // clockCodes are EC2's answers to what another clock has signed. The SDK reads AWS' clock from an answer and signs by
 // it from then on; of these codes it does not know that they are worth another try.
 var clockCodes = map[string]struct{}{"RequestExpired": {}}
 
-// connect asks AWS who we are.
-func (w *With) connect(ctx context.Context) (*api, error) {
+// Connect asks AWS who we are.
+func Connect(ctx context.Context, w *setting.With) (*Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region, o.SharedConfigProfile = w.Region, w.Profile
 		o.Logger = logging.Nop{} // it would write to standard error; what it has to say comes as errors too
 		o.Retryer = func() sdk.Retryer {
 			return retry.NewStandard(
 				func(o *retry.StandardOptions) {
-					o.MaxAttempts, o.MaxBackoff = tries, w.backoff
+					o.MaxAttempts, o.MaxBackoff = tries, w.Backoff
 					o.Retryables = append(o.Retryables, retry.RetryableErrorCode{Codes: clockCodes})
 				},
 			)
@@ -76,24 +75,24 @@ func (w *With) connect(ctx context.Context) (*api, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, &credentialsError{err}
 	}
-	a := &api{
-		ec2:    ec2.NewFromConfig(cfg),
-		quotas: servicequotas.NewFromConfig(cfg),
-		sts:    sts.NewFromConfig(cfg),
-		plans:  savingsplans.NewFromConfig(cfg),
-		prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
+	a := &Client{
+		EC2:    ec2.NewFromConfig(cfg),
+		Quotas: servicequotas.NewFromConfig(cfg),
+		STS:    sts.NewFromConfig(cfg),
+		Plans:  savingsplans.NewFromConfig(cfg),
+		Prices: pricing.NewFromConfig(cfg, func(o *pricing.Options) {
 			o.Region = priceRegion
 		}),
 	}
-	who, err := a.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	who, err := a.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		if wire, ok := errors.AsType[*net.OpError](err); ok && wire.Op == "dial" && w.Endpoint != "" {
 			return nil, fmt.Errorf("with: endpoint is %q, where nobody answers (%w): write where AWS answers, or leave "+
 				"endpoint out for AWS' own", w.Endpoint, wire)
 		}
-		return nil, w.regional(ctx, &cfg, err)
+		return nil, regional(ctx, w, &cfg, err)
 	}
-	a.account, a.user = sdk.ToString(who.Account), sdk.ToString(who.Arn)
+	a.Account, a.User = sdk.ToString(who.Account), sdk.ToString(who.Arn)
 	return a, nil
 }
 

@@ -1,12 +1,12 @@
 //go:build !local
 
-package aws
+// Package setting reads and checks what an AWS engine has under with in engines.yaml.
+package setting
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -49,13 +49,15 @@ type With struct {
 	// Certificate signs identity documents where the endpoint is not AWS'.
 	Certificate string `yaml:"certificate,omitempty"`
 
-	disk     size.Bytes
-	diskRate money.Rate // of a GiB and month
-	diskSaid bool
-	ca       string      // text of CA
-	store    *lent.Store // nil: none is declared
-	cert     []byte
-	backoff  time.Duration // of the SDK, at most
+	// What follows is read of the texts above; engines.yaml has none of it.
+
+	DiskSize   size.Bytes    `yaml:"-"`
+	DiskPrice  money.Rate    `yaml:"-"` // of a GiB and month
+	DiskPriced bool          `yaml:"-"` // DiskRate is written
+	CAText     string        `yaml:"-"` // content of CA
+	Bucket     *lent.Store   `yaml:"-"` // of Store; nil: none is declared
+	SignedBy   []byte        `yaml:"-"` // content of Certificate
+	Backoff    time.Duration `yaml:"-"` // of the SDK, at most
 }
 
 const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +
@@ -64,7 +66,6 @@ const withHas = "an AWS engine has region, types, capacity, fleets, reservations
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
 	typeName   = regexp.MustCompile(`^[a-z0-9*?-]+\.[a-z0-9*?-]+$`)
-	instanceID = regexp.MustCompile(`^i-[0-9a-z]+$`)
 	idOf       = map[string]*regexp.Regexp{}
 )
 
@@ -74,15 +75,15 @@ func init() {
 	}
 }
 
-// readWith reads and checks what is set.
-func readWith(s *engine.Setting) (w With, err error) {
+// Read reads and checks what is set.
+func Read(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, withHas); err != nil {
 		return w, err
 	}
 	if len(w.Capacity) == 0 {
 		w.Capacity = []market.Capacity{market.Spot, market.OnDemand}
 	}
-	w.backoff = maxBackoff
+	w.Backoff = maxBackoff
 	w.Disk = cmp.Or(w.Disk, "100GiB")
 	w.Placement = cmp.Or(w.Placement, "none")
 	switch {
@@ -145,14 +146,14 @@ func (w *With) capacities() error {
 
 // measures reads what is written with units, and the files.
 func (w *With) measures() (err error) {
-	if w.disk, err = size.Parse(w.Disk); err != nil || w.disk < 8*size.GiB {
+	if w.DiskSize, err = size.Parse(w.Disk); err != nil || w.DiskSize < 8*size.GiB {
 		return fmt.Errorf("with: disk is %q: write a size from 8GiB, such as 100GiB", w.Disk)
 	}
 	if w.DiskRate != "" {
-		if w.diskRate, err = engine.ParseRate(w.DiskRate); err != nil || w.diskRate < 0 {
+		if w.DiskPrice, err = engine.ParseRate(w.DiskRate); err != nil || w.DiskPrice < 0 {
 			return fmt.Errorf("with: disk_rate is %q: write the dollars of a GiB and month, such as 0.08", w.DiskRate)
 		}
-		w.diskSaid = true
+		w.DiskPriced = true
 	}
 	if w.Endpoint != "" {
 		if u, err := url.Parse(w.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -170,10 +171,10 @@ func (w *With) measures() (err error) {
 		if err != nil {
 			return fmt.Errorf("with: ca: %w: write a file of certificates in PEM", err)
 		}
-		w.ca = string(text)
+		w.CAText = string(text)
 	}
 	if w.Certificate != "" {
-		if w.cert, err = os.ReadFile(w.Certificate); err != nil {
+		if w.SignedBy, err = os.ReadFile(w.Certificate); err != nil {
 			return fmt.Errorf(
 				"with: certificate: %w: write a file with the certificate in PEM by which the endpoint signs",
 				err,
@@ -183,23 +184,32 @@ func (w *With) measures() (err error) {
 	return nil
 }
 
-// wants reports whether machines of a type may be rented.
-func (w *With) wants(kind string) bool {
+// Wants reports whether machines of a type may be rented.
+func (w *With) Wants(kind string) bool {
 	return slices.ContainsFunc(w.Types, func(p string) bool { ok, _ := path.Match(p, kind); return ok })
 }
 
-// patterns are the types as EC2's filters take them.
-func (w *With) patterns() []string { return slices.Clone(w.Types) }
+// Patterns are the types as EC2's filters take them.
+func (w *With) Patterns() []string { return slices.Clone(w.Types) }
 
-// public reports whether machines get a public address in a subnet that gives one or not.
-func (w *With) public(subnet bool) bool {
+// Public reports whether machines get a public address in a subnet that gives one or not.
+func (w *With) Public(subnet bool) bool {
 	if w.PublicIP != nil {
 		return *w.PublicIP
 	}
 	return subnet
 }
 
-// isPattern reports whether a type stands for several.
-func isPattern(t string) bool { return strings.ContainsAny(t, "*?") }
+// IsPattern reports whether a type stands for several.
+func IsPattern(t string) bool { return strings.ContainsAny(t, "*?") }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// maxBackoff is how long the SDK waits at most before it asks again.
+const maxBackoff = 5 * time.Second
+
+// HasFamily reports whether a type of a family may be rented.
+func (w *With) HasFamily(family string) bool {
+	return slices.ContainsFunc(w.Types, func(t string) bool {
+		of, _, _ := strings.Cut(t, ".")
+		return of == family || IsPattern(of)
+	})
+}
