@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
 )
 
@@ -65,7 +65,7 @@ func TestARankSpeaksForItselfAlone(t *testing.T) {
 		}
 	}
 	for node, want := range map[int]string{0: "the first", 1: "", 2: "third"} {
-		if b, err := w.store.ReadLog(t.Context(), store.RankLog(attempt, node), 0, 100); err != nil || string(b) != want {
+		if b, err := w.store.ReadLog(t.Context(), logfile.Name(attempt, node), 0, 100); err != nil || string(b) != want {
 			t.Errorf("the output of rank %d is %q, %v; want %q", node, b, err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package logfile
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // What machines were measured to do lies beside the output, in a file for each rank of an attempt. It is no part of
 // the log: nothing is decided on it. It is not synced; a crash of the whole machine costs the end of it.
 
-func (s logFiles) seriesPath(attempt string) (string, error) {
+func (s Files) seriesPath(attempt string) (string, error) {
 	path, err := s.logPath(attempt)
 	return seriesOf(path), err
 }
@@ -23,7 +23,7 @@ func seriesOf(log string) string { return strings.TrimSuffix(log, ".log") + seri
 const seriesEnd = ".series"
 
 // AppendSeries implements Store.
-func (s logFiles) AppendSeries(_ context.Context, attempt string, b []byte) error {
+func (s Files) AppendSeries(_ context.Context, attempt string, b []byte) error {
 	path, err := s.seriesPath(attempt)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s logFiles) AppendSeries(_ context.Context, attempt string, b []byte) erro
 }
 
 // PutSeries implements Store.
-func (s logFiles) PutSeries(_ context.Context, attempt string, b []byte) error {
+func (s Files) PutSeries(_ context.Context, attempt string, b []byte) error {
 	path, err := s.seriesPath(attempt)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s logFiles) PutSeries(_ context.Context, attempt string, b []byte) error {
 }
 
 // Series implements Store.
-func (s logFiles) Series(_ context.Context, attempt string) ([]byte, error) {
+func (s Files) Series(_ context.Context, attempt string) ([]byte, error) {
 	path, err := s.seriesPath(attempt)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s logFiles) Series(_ context.Context, attempt string) ([]byte, error) {
 }
 
 // AllSeries implements Store.
-func (s logFiles) AllSeries(context.Context) (map[string]int64, error) {
+func (s Files) AllSeries(context.Context) (map[string]int64, error) {
 	list, err := os.ReadDir(filepath.Join(s.dir, "logs"))
 	if err != nil {
 		return nil, fmt.Errorf("list measurements: %w", err)

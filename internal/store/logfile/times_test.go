@@ -1,4 +1,4 @@
-package store
+package logfile
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 // Times grow with the output, at most one a second; those of output that was lost, and a torn one, are written over.
 func TestTimesOfOutputFollowIt(t *testing.T) {
-	s := logFiles{t.TempDir()}
+	s := Files{t.TempDir()}
 	log := filepath.Join(s.dir, "logs", "j.1.log")
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		t.Fatal(err)
@@ -31,18 +31,18 @@ func TestTimesOfOutputFollowIt(t *testing.T) {
 		}
 	}
 	note(0, 0, 0)
-	note(10, LogSpan/2, 0)
-	note(20, LogSpan, 0, 20)
-	note(30, 2*LogSpan, 0, 20, 30)
-	note(20, 3*LogSpan, 0, 20) // from 20 on it was lost
+	note(10, TimeSpan/2, 0)
+	note(20, TimeSpan, 0, 20)
+	note(30, 2*TimeSpan, 0, 20, 30)
+	note(20, 3*TimeSpan, 0, 20) // from 20 on it was lost
 	f, err := os.OpenFile(timesPath(log), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = f.WriteString("torn")
 	_ = f.Close()
-	note(50, 9*LogSpan, 0, 20, 50)
-	if list, err := s.LogTimes(t.Context(), "j.1", 2); err != nil || len(list) != 1 || !list[0].At.Equal(at.Add(9*LogSpan)) {
+	note(50, 9*TimeSpan, 0, 20, 50)
+	if list, err := s.LogTimes(t.Context(), "j.1", 2); err != nil || len(list) != 1 || !list[0].At.Equal(at.Add(9*TimeSpan)) {
 		t.Errorf("the third: %v, %v", list, err)
 	}
 }

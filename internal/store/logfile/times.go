@@ -1,4 +1,4 @@
-package store
+package logfile
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// LogTime says when output arrived: what stands from Offset on, up to the next one's, came at At or within
-// LogSpan after it.
-type LogTime struct {
+// Time says when output arrived: what stands from Offset on, up to the next one's, came at At or within
+// TimeSpan after it.
+type Time struct {
 	Offset int64
 	At     time.Time
 }
 
-// LogSpan is how exactly times of output are kept.
-const LogSpan = time.Second
+// TimeSpan is how exactly times of output are kept.
+const TimeSpan = time.Second
 
 // timeSize is the bytes of a time in its file: offset and milliseconds.
 const timeSize = 16
@@ -45,7 +45,7 @@ func noteTime(log string, offset int64, at time.Time) error {
 		end -= timeSize
 		last, ok = lastTime(f, end)
 	}
-	if ok && at.Sub(last.At) < LogSpan && end+timeSize > info.Size() {
+	if ok && at.Sub(last.At) < TimeSpan && end+timeSize > info.Size() {
 		return nil
 	}
 	b := binary.BigEndian.AppendUint64(nil, uint64(offset))
@@ -55,7 +55,7 @@ func noteTime(log string, offset int64, at time.Time) error {
 	return f.Truncate(end + timeSize)
 }
 
-func lastTime(f io.ReaderAt, end int64) (t LogTime, ok bool) {
+func lastTime(f io.ReaderAt, end int64) (t Time, ok bool) {
 	if end <= 0 {
 		return t, false
 	}
@@ -66,13 +66,13 @@ func lastTime(f io.ReaderAt, end int64) (t LogTime, ok bool) {
 	return readTime(b), true
 }
 
-func readTime(b []byte) LogTime {
+func readTime(b []byte) Time {
 	at := time.UnixMilli(int64(binary.BigEndian.Uint64(b[8:])))
-	return LogTime{Offset: int64(binary.BigEndian.Uint64(b)), At: at.UTC()}
+	return Time{Offset: int64(binary.BigEndian.Uint64(b)), At: at.UTC()}
 }
 
 // LogTimes implements Store.
-func (s logFiles) LogTimes(_ context.Context, attempt string, skip int) ([]LogTime, error) {
+func (s Files) LogTimes(_ context.Context, attempt string, skip int) ([]Time, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s logFiles) LogTimes(_ context.Context, attempt string, skip int) ([]LogTi
 	if err != nil {
 		return nil, fmt.Errorf("read times of the log of %s: %w", attempt, err)
 	}
-	var list []LogTime
+	var list []Time
 	for ; len(b) >= timeSize; b = b[timeSize:] {
 		list = append(list, readTime(b))
 	}

@@ -1,4 +1,6 @@
-package store
+// Package logfile keeps the output of programs, when it came, and what their machines were measured to do, in files
+// beside the database.
+package logfile
 
 import (
 	"context"
@@ -18,19 +20,22 @@ import (
 // and no transaction waits for it. It is not synced: what a crash of the whole
 // machine loses there, the agent's own file still has, and the offset asks for it.
 
-// RankLog is the name of a rank's output: the attempt's for rank 0, ATTEMPT~RANK for the others.
+// Name is the name of a rank's output: the attempt's for rank 0, ATTEMPT~RANK for the others.
 // No attempt has ~ in its name.
-func RankLog(attempt string, node int) string {
+func Name(attempt string, node int) string {
 	if node == 0 {
 		return attempt
 	}
 	return attempt + "~" + strconv.Itoa(node)
 }
 
-// logFiles keeps the output of programs in a folder.
-type logFiles struct{ dir string }
+// Files keeps the output of programs in a folder.
+type Files struct{ dir string }
 
-func (s logFiles) logPath(attempt string) (string, error) {
+// In keeps output below the folder logs of dir, which must be there.
+func In(dir string) Files { return Files{dir} }
+
+func (s Files) logPath(attempt string) (string, error) {
 	if attempt == "" || strings.ContainsAny(attempt, "/\\\x00") || attempt[0] == '.' {
 		return "", fmt.Errorf("log of %q: not the name of an attempt", attempt)
 	}
@@ -38,7 +43,7 @@ func (s logFiles) logPath(attempt string) (string, error) {
 }
 
 // AppendLog implements Store.
-func (s logFiles) AppendLog(_ context.Context, attempt string, offset int64, data []byte) (int64, error) {
+func (s Files) AppendLog(_ context.Context, attempt string, offset int64, data []byte) (int64, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return 0, err
@@ -66,7 +71,7 @@ func (s logFiles) AppendLog(_ context.Context, attempt string, offset int64, dat
 }
 
 // ReadLog implements Store.
-func (s logFiles) ReadLog(_ context.Context, attempt string, offset int64, limit int) ([]byte, error) {
+func (s Files) ReadLog(_ context.Context, attempt string, offset int64, limit int) ([]byte, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return nil, err
@@ -92,7 +97,7 @@ func (s logFiles) ReadLog(_ context.Context, attempt string, offset int64, limit
 }
 
 // LogEnd implements Store.
-func (s logFiles) LogEnd(_ context.Context, attempt string) (int64, error) {
+func (s Files) LogEnd(_ context.Context, attempt string) (int64, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return 0, err
@@ -108,7 +113,7 @@ func (s logFiles) LogEnd(_ context.Context, attempt string) (int64, error) {
 }
 
 // Logs implements Store.
-func (s logFiles) Logs(_ context.Context) ([]string, error) {
+func (s Files) Logs(_ context.Context) ([]string, error) {
 	list, err := os.ReadDir(filepath.Join(s.dir, "logs"))
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
@@ -124,7 +129,7 @@ func (s logFiles) Logs(_ context.Context) ([]string, error) {
 }
 
 // DropLog implements Store.
-func (s logFiles) DropLog(_ context.Context, attempt string) error {
+func (s Files) DropLog(_ context.Context, attempt string) error {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return err
@@ -138,7 +143,7 @@ func (s logFiles) DropLog(_ context.Context, attempt string) error {
 }
 
 // SyncLogs makes all output and measurements durable.
-func (s logFiles) SyncLogs() error {
+func (s Files) SyncLogs() error {
 	list, err := os.ReadDir(filepath.Join(s.dir, "logs"))
 	if err != nil {
 		return fmt.Errorf("list logs: %w", err)

@@ -1,4 +1,4 @@
-package store
+package logfile
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 // A follower of a job's output that has it all asks again and again: that takes no memory.
 func TestAFollowerOfOutputTakesNoMemory(t *testing.T) {
 	t.Parallel()
-	s := logFiles{dir: t.TempDir()}
+	s := Files{dir: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(s.dir, "logs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
