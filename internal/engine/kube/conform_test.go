@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
@@ -71,9 +72,9 @@ var sites atomic.Int32
 func newSite(t testing.TB, c *kubetest.Cluster) *site {
 	s := &site{Cluster: c, TB: t, namespace: fmt.Sprintf("team-%d", sites.Add(1))}
 	w := s.with()
-	s.config = c.User(t, s.namespace, w.Role(s.namespace))
+	s.config = c.User(t, s.namespace, Role(&w, s.namespace))
 	var err error
-	if s.admin, err = connect(&With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
+	if s.admin, err = connect(&pool.With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -120,9 +121,9 @@ func (s *site) pool(name string) map[string]string {
 }
 
 // with are an engine's settings for the site.
-func (s *site) with() With {
-	w := With{Kubeconfig: s.config, Image: "user:1", AgentImage: "scrimp:1", User: 1000}
-	for _, p := range []Pool{{Name: "std", Rate: "3.60"}, {Name: "spot", Rate: "1.20", Capacity: "spot"}, {Name: "later", Rate: "0.90"},
+func (s *site) with() pool.With {
+	w := pool.With{Kubeconfig: s.config, Image: "user:1", AgentImage: "scrimp:1", User: 1000}
+	for _, p := range []pool.Pool{{Name: "std", Rate: "3.60"}, {Name: "spot", Rate: "1.20", Capacity: "spot"}, {Name: "later", Rate: "0.90"},
 		{Name: "parts", Rate: "0.90"}, {Name: "limited", Rate: "0.36", PriorityClass: "limited"}} {
 		p.CPUs, p.Memory, p.Selector, p.Grace = 1, "1GiB", s.pool(p.Name), engine.Span(time.Second)
 		w.Pools = append(w.Pools, p)
@@ -150,7 +151,7 @@ func (s *site) driver() *Driver {
 	return s.driverOf(s.with(), "http://127.0.0.1:9")
 }
 
-func (s *site) driverOf(w With, server string) *Driver {
+func (s *site) driverOf(w pool.With, server string) *Driver {
 	s.Helper()
 	e, err := Open(s.Context(), engine.Setting{Name: "k8s", Kind: Kind, Agents: server, With: engine.WithOf(w)}, engine.Host{})
 	if err != nil {

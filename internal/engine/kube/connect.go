@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/engine/kube/pool"
+
 	authv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +58,7 @@ type api struct {
 const perSecond, burst = 100, 200
 
 // connect reads who asks whom. It asks nobody. wrap, where it is given, sees each request.
-func connect(w *With, wrap transport.WrapperFunc) (*api, error) {
+func connect(w *pool.With, wrap transport.WrapperFunc) (*api, error) {
 	cfg, namespace, err := configOf(w)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func restFor(c *rest.Config, client *http.Client) (rest.Interface, error) {
 }
 
 // configOf is how the cluster is reached: as a kubeconfig says, or as pods find it.
-func configOf(w *With) (*rest.Config, string, error) {
+func configOf(w *pool.With) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
 	if w.Kubeconfig != "" {

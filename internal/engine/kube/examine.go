@@ -16,13 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 )
 
 // right is what this driver does to objects of one kind.
 type right struct {
 	group, resource string
 	verbs           []string
-	only            func(*With) bool // nil: always
+	only            func(*pool.With) bool // nil: always
 }
 
 // rights are all that it needs, in its namespace. Nothing of the cluster is read.
@@ -33,13 +34,13 @@ var rights = []right{
 	{"", "pods", []string{"list", "watch", "delete"}, nil},
 	{"", "events", []string{"list"}, nil},
 	{"batch", "jobs", []string{"get", "create", "delete"}, nil},
-	{"kueue.x-k8s.io", "localqueues", []string{"get"}, func(w *With) bool {
-		return slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Queue != "" })
+	{"kueue.x-k8s.io", "localqueues", []string{"get"}, func(w *pool.With) bool {
+		return slices.ContainsFunc(w.Pools, func(p pool.Pool) bool { return p.Queue != "" })
 	}},
 }
 
 // Role is the least Role that the engine needs, as YAML.
-func (w *With) Role(namespace string) string {
+func Role(w *pool.With, namespace string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: scrimp, namespace: "+
 		"%s}\nrules:\n",
@@ -127,7 +128,7 @@ func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
 	}
 	if len(lacks) > 0 {
 		f.Text = fmt.Sprintf("not allowed in namespace %s: %s. An administrator of it applies this Role, and binds it to "+
-			"this user:\n%s", a.namespace, strings.Join(lacks, ", "), d.with.Role(a.namespace))
+			"this user:\n%s", a.namespace, strings.Join(lacks, ", "), Role(&d.with, a.namespace))
 		return f
 	}
 	f.OK, f.Text = true, "all that is needed, in namespace "+a.namespace+" alone"
@@ -147,16 +148,16 @@ func (d *Driver) namespace(ctx context.Context, a *api) engine.Finding {
 }
 
 // pool tries what the cluster would say to a machine of each part of a pool, and leaves nothing there.
-func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
+func (d *Driver) pool(ctx context.Context, a *api, p *pool.Pool) engine.Finding {
 	f := engine.Finding{Name: "pool " + p.Name}
 	var sells []string
 	sales := d.sales()
 	for n := range sales {
 		s := &sales[n]
-		if s.of != p {
+		if s.Of != p {
 			continue
 		}
-		r := &record{Key: "examine", Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency, name: nameOf("examine"),
+		r := &record{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency, name: nameOf("examine"),
 			uid: "00000000-0000-0000-0000-000000000000"}
 		job := d.job(r, s, map[string]string{})
 		job.OwnerReferences = nil
@@ -170,14 +171,14 @@ func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
 			f.Text = refusal(a, err).Error()
 			return f
 		}
-		price := "at an unknown price: " + cmp.Or(s.unknown, "set rate")
-		if s.quote.Priced {
-			price = fmt.Sprintf("%v %s an hour", s.quote.Rate, s.offer.Currency)
+		price := "at an unknown price: " + cmp.Or(s.Unknown, "set rate")
+		if s.Quote.Priced {
+			price = fmt.Sprintf("%v %s an hour", s.Quote.Rate, s.Offer.Currency)
 		}
-		if s.quote.Priced && s.quote.Source != ownRate {
-			price += " (" + s.quote.Source + ")"
+		if s.Quote.Priced && s.Quote.Source != pool.OwnRate {
+			price += " (" + s.Quote.Source + ")"
 		}
-		sells = append(sells, fmt.Sprintf("%s, %s", s.offer.ID, price))
+		sells = append(sells, fmt.Sprintf("%s, %s", s.Offer.ID, price))
 	}
 	if p.Queue != "" {
 		if err := a.localQueue(ctx, p.Queue); err != nil {
@@ -199,14 +200,14 @@ func notAsked(err error) bool {
 }
 
 // nodesOf says which nodes a pool has now, where this user may see nodes.
-func (d *Driver) nodesOf(ctx context.Context, a *api, p *Pool, sales []sale) string {
+func (d *Driver) nodesOf(ctx context.Context, a *api, p *pool.Pool, sales []pool.Sale) string {
 	nodes, err := a.nodes(ctx, p)
 	if err != nil {
 		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
 	}
 	fits := 0
 	for n := range nodes {
-		if slices.ContainsFunc(sales, func(s sale) bool { return s.of == p && s.fits(&nodes[n]) > 0 }) {
+		if slices.ContainsFunc(sales, func(s pool.Sale) bool { return s.Of == p && s.Fits(&nodes[n]) > 0 }) {
 			fits++
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
@@ -66,7 +67,7 @@ func (h *hurt) server(n int) {
 	}
 	w := h.with()
 	s := engine.Setting{With: engine.WithOf(w)}
-	w, err := readWith(&s)
+	w, err := pool.Read(&s)
 	if err != nil {
 		h.bad("%v", err)
 		return

@@ -19,11 +19,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/market"
 )
 
 // Kind is what engines of this package are called.
-const Kind = "kubernetes"
+const Kind = pool.Kind
 
 // usual is how a cluster behaves. What a poll asks for is known already, by the watch.
 var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * time.Minute,
@@ -32,7 +33,7 @@ var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * 
 // Driver implements engine.Driver for one namespace of a cluster.
 type Driver struct {
 	name   string
-	with   With
+	with   pool.With
 	server string // address that agents are given
 	log    *slog.Logger
 	start  time.Duration         // how long a launch waits for its pods to begin
@@ -58,7 +59,7 @@ type Driver struct {
 	troubles map[string]trouble // by pool
 
 	dir    string // data folder, whose catalogue says what engines.yaml does not; "": what the program carries
-	prices map[market.OfferID]price
+	prices map[market.OfferID]pool.Price
 	asked  time.Time // when nodes and catalogue were asked last for them
 }
 
@@ -82,7 +83,7 @@ var quiet sync.Once
 
 // Open opens the engine of a cluster. It asks nobody: a cluster that does not answer yet is no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	with, err := readWith(&s)
+	with, err := pool.Read(&s)
 	if err != nil {
 		return engine.Engine{}, err
 	}
@@ -113,11 +114,11 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
 }
 
-func newDriver(name string, with With) *Driver {
+func newDriver(name string, with pool.With) *Driver {
 	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
 		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
 		done: map[string]bool{}, looked: map[string]bool{}, troubles: map[string]trouble{},
-		prices: map[market.OfferID]price{}}
+		prices: map[market.OfferID]pool.Price{}}
 	d.mirror = newMirror(func() {
 		select {
 		case d.changes <- struct{}{}:
@@ -262,10 +263,10 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	sales := d.sales()
 	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
 	for n, s := range sales {
-		if left, _ := d.troubled(s.of.Name); left > 0 {
-			s.quote.Available = false
+		if left, _ := d.troubled(s.Of.Name); left > 0 {
+			s.Quote.Available = false
 		}
-		offers[n], quotes[n] = s.offer, s.quote
+		offers[n], quotes[n] = s.Offer, s.Quote
 	}
 	return offers, quotes, nil
 }

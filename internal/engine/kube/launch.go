@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
 )
 
@@ -71,8 +72,8 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 	}
 	anew := r == nil
 	if anew {
-		r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.quote.Rate, Priced: s.quote.Priced,
-			Currency: s.offer.Currency, Notice: time.Duration(s.of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
+		r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
+			Currency: s.Offer.Currency, Notice: time.Duration(s.Of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
 			Asked: time.Now().UTC().Truncate(time.Second)}
 		err := d.keep(ctx, a, r)
 		switch {
@@ -106,29 +107,29 @@ func orAgain(err error, why string) error {
 }
 
 // saleOf is what a request asks for, where it can be had. One that has a record keeps the price that it had.
-func (d *Driver) saleOf(q *engine.Request, r *record) (*sale, error) {
+func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 	sales := d.sales()
 	for n := range sales {
 		s := &sales[n]
-		if s.offer.ID != q.Offer {
+		if s.Offer.ID != q.Offer {
 			continue
 		}
 		if r != nil && r.Priced {
-			s.quote.Rate, s.quote.Priced = r.Rate, true
+			s.Quote.Rate, s.Quote.Priced = r.Rate, true
 		}
 		switch {
-		case q.MaxRate > 0 && !s.quote.Priced:
-			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.of.Name,
-				cmp.Or(s.unknown, "set its rate in engines.yaml"))
-		case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
-			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
+		case q.MaxRate > 0 && !s.Quote.Priced:
+			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.Of.Name,
+				cmp.Or(s.Unknown, "set its rate in engines.yaml"))
+		case q.MaxRate > 0 && s.Quote.Rate > q.MaxRate:
+			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.Quote.Rate, q.MaxRate)
 		}
-		if left, why := d.troubled(s.of.Name); left > 0 {
+		if left, why := d.troubled(s.Of.Name); left > 0 {
 			return nil, &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrNoCapacity, why), Scope: "zone", Wait: left}
 		}
-		if s.of.Machines > 0 && q.Machines() > s.offer.Machines {
-			return nil, fmt.Errorf("%w: %d machines at once, and pool %s has %d", engine.ErrNoCapacity, q.Machines(), s.of.Name,
-				s.offer.Machines)
+		if s.Of.Machines > 0 && q.Machines() > s.Offer.Machines {
+			return nil, fmt.Errorf("%w: %d machines at once, and pool %s has %d", engine.ErrNoCapacity, q.Machines(), s.Of.Name,
+				s.Offer.Machines)
 		}
 		return s, nil
 	}
@@ -137,7 +138,7 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*sale, error) {
 
 // make makes the objects of a record that has none yet: the Job last, since it begins. Of a record that was made anew
 // there is no Job, or an earlier one, which its name says.
-func (d *Driver) make(ctx context.Context, a *api, r *record, s *sale, env map[string]string, anew bool) error {
+func (d *Driver) make(ctx context.Context, a *api, r *record, s *pool.Sale, env map[string]string, anew bool) error {
 	var (
 		there batchv1.Job
 		err   error
@@ -241,7 +242,7 @@ func (d *Driver) undo(ctx context.Context, a *api, r *record) error {
 }
 
 // begins waits a moment for the pods of a request, and says how it stands.
-func (d *Driver) begins(ctx context.Context, a *api, r *record, s *sale) ([]engine.Instance, error) {
+func (d *Driver) begins(ctx context.Context, a *api, r *record, s *pool.Sale) ([]engine.Instance, error) {
 	for until, pause := time.Now().Add(d.start), 50*time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		if err := d.settle(ctx, a, r.Key); err != nil {
 			return nil, err

@@ -15,17 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 )
 
 // jobOf is the Job of so many machines of the only pool, written as YAML beside other settings.
-func jobOf(t *testing.T, pool, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
+func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
 	t.Helper()
 	set := engine.Setting{Name: "k8s", Kind: Kind}
-	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pool + "]}"
+	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pools + "]}"
 	if err := yaml.Unmarshal([]byte(text), &set.With); err != nil {
 		t.Fatal(err)
 	}
-	w, err := readWith(&set)
+	w, err := pool.Read(&set)
 	if err != nil {
 		t.Fatal(err)
 	}

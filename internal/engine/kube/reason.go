@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 )
 
 // isGone reports whether an object is not there, or not that one any more.
@@ -134,7 +135,7 @@ var stuck = map[string]string{
 
 // hinders says what keeps the pods of a request from beginning, and asks why there are none where that is to be asked.
 // A refusal means that they never will.
-func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks bool) (why string, err error) {
+func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *pool.Sale, asks bool) (why string, err error) {
 	pods := d.mirror.podsOf(string(r.uid))
 	if asks && len(pods) < r.Nodes-len(r.Granted) {
 		if why, err = d.withoutPods(ctx, a, r, s); err != nil || why != "" {
@@ -169,7 +170,7 @@ func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks b
 			if r.Image != "" && p.reason != "Init" { // the pool is well
 				kind, text = engine.ErrImage, r.Image+": "+text
 			} else {
-				d.trouble(s.of.Name, text)
+				d.trouble(s.Of.Name, text)
 			}
 			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not begin on %s: %s", kind, p.name,
 				cmp.Or(p.node, "any node"), text), Scope: "offer"}
@@ -177,7 +178,7 @@ func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks b
 			why = fmt.Sprintf("pod %s waits for a node: %s", p.name, cmp.Or(p.waits, "the scheduler has not looked at it yet"))
 			if tooLarge(p.waits) {
 				why += fmt.Sprintf(" No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool "+
-					"%s in engines.yaml, unless an autoscaler makes a larger one", s.of.Name)
+					"%s in engines.yaml, unless an autoscaler makes a larger one", s.Of.Name)
 			}
 		case p.waits != "":
 			why = fmt.Sprintf("pod %s begins on %s: %s: %s", p.name, p.node, p.reason, p.waits)
@@ -196,7 +197,7 @@ func tooLarge(said string) bool {
 }
 
 // withoutPods says why a Job has none, or not all.
-func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (string, error) {
+func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *pool.Sale) (string, error) {
 	if time.Since(r.Asked) < time.Second {
 		return "", nil
 	}
@@ -233,7 +234,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (s
 			return e.text, nil
 		}
 		scope := "offer"
-		if errors.Is(kind, engine.ErrQuota) && s.of.PriorityClass == "" { // the namespace's, for whichever pool
+		if errors.Is(kind, engine.ErrQuota) && s.Of.PriorityClass == "" { // the namespace's, for whichever pool
 			scope = "account"
 		}
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.text, fix), Scope: scope}
@@ -250,15 +251,15 @@ func passes(text string) bool {
 }
 
 // queued says for what a Job waits that Kueue has not admitted.
-func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (string, error) {
-	if s.of.Queue == "" {
+func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *pool.Sale) (string, error) {
+	if s.Of.Queue == "" {
 		return "its Job is suspended: kubectl get job " + j.Name + " -o yaml says by whom", nil
 	}
-	err := a.localQueue(ctx, s.of.Queue)
+	err := a.localQueue(ctx, s.Of.Queue)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrRequest, noQueue(a.namespace,
-			s.of.Queue)), Scope: "zone"}
+			s.Of.Queue)), Scope: "zone"}
 	case err != nil && !apierrors.IsForbidden(err):
 		return "", err
 	}
@@ -266,7 +267,7 @@ func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (s
 	if err != nil {
 		return "", err
 	}
-	why := "Kueue has not admitted it (queue " + s.of.Queue + ")"
+	why := "Kueue has not admitted it (queue " + s.Of.Queue + ")"
 	if len(told) > 0 {
 		why += ": " + told[len(told)-1].text
 	}

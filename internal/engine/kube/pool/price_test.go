@@ -1,6 +1,6 @@
 //go:build !local
 
-package kube
+package pool
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ func aNode(gpus int, labels string) corev1.Node {
 	if gpus > 0 {
 		n.Status.Allocatable["nvidia.com/gpu"] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
 	}
-	short := map[string]string{"type": labelType, "region": labelRegion, "zone": labelZone}
+	short := map[string]string{"type": LabelType, "region": LabelRegion, "zone": labelZone}
 	for _, l := range strings.Fields(labels) {
 		key, value, _ := strings.Cut(l, "=")
 		n.Labels[cmp.Or(short[key], key)] = value
@@ -85,21 +85,21 @@ func TestPricesFromTheLabelsOfNodes(t *testing.T) {
 				c.pool+"]}"), &set.With); err != nil {
 				t.Fatal(err)
 			}
-			w, err := readWith(&set)
+			w, err := Read(&set)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := listOf("", "k8s")
+			l, err := ListOf("", "k8s")
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := w.sales("k8s", time.Now())[0]
-			p := w.byNodes(&s, c.nodes, l)
+			s := w.Sales("k8s", time.Now())[0]
+			p := w.ByNodes(&s, c.nodes, l)
 			rate := ""
-			if p.known {
-				rate = p.rate.String()
+			if p.Known {
+				rate = p.Rate.String()
 			}
-			if said := p.source + p.why; rate != c.rate || !strings.Contains(said, c.says) {
+			if said := p.Source + p.Why; rate != c.rate || !strings.Contains(said, c.says) {
 				t.Errorf("it costs %q, want %q; said is %q, want %q", rate, c.rate, said, c.says)
 			}
 		})
@@ -114,7 +114,7 @@ func TestPricesOfNodesByTheUsersFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(own), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := listOf(dir, "k8s")
+	l, err := ListOf(dir, "k8s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,18 +122,18 @@ func TestPricesOfNodesByTheUsersFile(t *testing.T) {
 	p := &Pool{Capacity: market.OnDemand, Resource: "nvidia.com/gpu"}
 	for labels, want := range map[string]string{g5: "0.9054", "type=dgx": "3"} {
 		n := aNode(0, labels)
-		if got := w.node(p, &n, l); !got.known || got.rate.String() != want {
+		if got := w.node(p, &n, l); !got.Known || got.Rate.String() != want {
 			t.Errorf("%s costs %+v, want %s", labels, got, want)
 		}
 	}
-	if l, err = listOf(dir, "other"); err != nil {
+	if l, err = ListOf(dir, "other"); err != nil {
 		t.Fatal(err)
 	}
-	if n := aNode(0, "type=dgx"); w.node(p, &n, l).known {
+	if n := aNode(0, "type=dgx"); w.node(p, &n, l).Known {
 		t.Error("a price of one cluster is that of another")
 	}
 	w.Currency = "EUR"
-	if n := aNode(0, g5); !strings.Contains(w.node(p, &n, l).why, "is in USD: set rate in EUR") {
+	if n := aNode(0, g5); !strings.Contains(w.node(p, &n, l).Why, "is in USD: set rate in EUR") {
 		t.Errorf("in another currency: %+v", w.node(p, &n, l))
 	}
 }

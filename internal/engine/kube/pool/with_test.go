@@ -1,6 +1,6 @@
 //go:build !local
 
-package kube
+package pool
 
 import (
 	"strings"
@@ -58,7 +58,7 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &s.With); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readWith(&s); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := Read(&s); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -69,26 +69,26 @@ func TestPartsOfANode(t *testing.T) {
 	s := engine.Setting{Name: "k8s", Kind: Kind, With: engine.WithOf(With{Image: "a:1", AgentImage: "b:1", Pools: []Pool{
 		{Name: "gpu", Cloud: "eks", Instance: "g5.12xlarge", Region: "us-east-1", Split: []int{1, 2, 4}},
 		{Name: "odd", CPUs: 8, Memory: "32GiB", Rate: "0.000000001", Split: []int{1, 3}}}})}
-	w, err := readWith(&s)
+	w, err := Read(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := map[string]*sale{}
-	for _, x := range w.sales("k8s", w.Pools[0].at) {
-		if x.part == 1 {
-			whole[x.of.Name] = &x
+	whole := map[string]*Sale{}
+	for _, x := range w.Sales("k8s", w.Pools[0].at) {
+		if x.Part == 1 {
+			whole[x.Of.Name] = &x
 			continue
 		}
-		all := whole[x.of.Name]
-		n := int64(x.part)
-		if x.milli*n > all.milli || int64(x.memory)*n > int64(all.memory) || x.offer.Accelerators*x.part != all.offer.Accelerators ||
-			int64(x.quote.Rate)*n < int64(all.quote.Rate) || int64(x.quote.Rate-1)*n >= int64(all.quote.Rate) {
-			t.Errorf("%s of %s: %+v, %+v", x.offer.ID, all.offer.ID, x, all.quote)
+		all := whole[x.Of.Name]
+		n := int64(x.Part)
+		if x.Milli*n > all.Milli || int64(x.Memory)*n > int64(all.Memory) || x.Offer.Accelerators*x.Part != all.Offer.Accelerators ||
+			int64(x.Quote.Rate)*n < int64(all.Quote.Rate) || int64(x.Quote.Rate-1)*n >= int64(all.Quote.Rate) {
+			t.Errorf("%s of %s: %+v, %+v", x.Offer.ID, all.Offer.ID, x, all.Quote)
 		}
 	}
 	gpu := whole["gpu"]
-	if gpu.offer.Accelerators != 4 || gpu.milli >= 48000 || gpu.milli < 40000 || !gpu.quote.Priced || gpu.quote.Rate.Float() < 5 ||
-		w.Pools[0].selectors()["eks.amazonaws.com/capacityType"] != "ON_DEMAND" || gpu.quote.Source != "catalogue" {
-		t.Errorf("a whole node is %+v at %+v, with labels %v", gpu.offer, gpu.quote, w.Pools[0].selectors())
+	if gpu.Offer.Accelerators != 4 || gpu.Milli >= 48000 || gpu.Milli < 40000 || !gpu.Quote.Priced || gpu.Quote.Rate.Float() < 5 ||
+		w.Pools[0].Selectors()["eks.amazonaws.com/capacityType"] != "ON_DEMAND" || gpu.Quote.Source != "catalogue" {
+		t.Errorf("a whole node is %+v at %+v, with labels %v", gpu.Offer, gpu.Quote, w.Pools[0].Selectors())
 	}
 }

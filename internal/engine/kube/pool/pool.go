@@ -1,6 +1,8 @@
 //go:build !local
 
-package kube
+// Package pool is the kinds of nodes from which an engine of Kubernetes rents machines: its settings, what is sold of
+// each pool, and what that costs.
+package pool
 
 import (
 	"cmp"
@@ -91,31 +93,31 @@ func machineLabel(instance string) string {
 	return string(b)
 }
 
-// ownRate is the source of prices that the engine's settings say.
-const ownRate = "engines.yaml"
+// OwnRate is the source of prices that the engine's settings say.
+const OwnRate = "engines.yaml"
 
-// sale is an offer with what a pod asks for.
-type sale struct {
-	offer  market.Offer
-	quote  market.Quote
-	of     *Pool
-	milli  int64      // thousandths of a processor that are asked for
-	memory size.Bytes // that is asked for, and the limit
-	part   int        // the machine is one part of so many
+// Sale is an offer with what a pod asks for.
+type Sale struct {
+	Offer  market.Offer
+	Quote  market.Quote
+	Of     *Pool
+	Milli  int64      // thousandths of a processor that are asked for
+	Memory size.Bytes // that is asked for, and the limit
+	Part   int        // the machine is one part of so many
 
-	unknown string // why its price is not known, with the fix
+	Unknown string // why its price is not known, with the fix
 }
 
-// sales are what is sold of the cluster, for the engine of that name.
-func (w *With) sales(name string, now time.Time) []sale {
-	var all []sale
+// Sales are what is sold of the cluster, for the engine of that name.
+func (w *With) Sales(name string, now time.Time) []Sale {
+	var all []Sale
 	for n := range w.Pools {
 		p := &w.Pools[n]
 		for _, part := range p.Split {
-			s := sale{of: p, part: part, milli: cmp.Or(p.milli, int64(p.CPUs)*1000) / int64(part),
-				memory: p.memory / size.Bytes(part) / size.MiB * size.MiB}
+			s := Sale{Of: p, Part: part, Milli: cmp.Or(p.milli, int64(p.CPUs)*1000) / int64(part),
+				Memory: p.memory / size.Bytes(part) / size.MiB * size.MiB}
 			o := market.Offer{Provider: name, Region: name, Zone: p.Name, Machine: p.machineName(part), Capacity: p.Capacity,
-				CPUs: max(1, int(s.milli/1000)), Memory: s.memory, Accelerator: p.Accelerator,
+				CPUs: max(1, int(s.Milli/1000)), Memory: s.Memory, Accelerator: p.Accelerator,
 				Accelerators: p.Accelerators / part, MaxLifetime: time.Duration(p.Time), Currency: w.Currency,
 				Machines: p.Machines * part, Images: true}
 			if p.Accelerators == 0 {
@@ -125,20 +127,20 @@ func (w *With) sales(name string, now time.Time) []sale {
 				o.Notice = time.Duration(p.Grace)
 			}
 			o.ID = market.OfferID(name + "/" + o.Zone + "/" + o.Machine + "/" + string(o.Capacity))
-			s.offer = o
-			s.quote = market.Quote{Offer: o.ID, Rate: partOf(p.rate, part), Priced: p.priced, Available: true, At: now.UTC(),
-				Source: cmp.Or(p.source, ownRate)}
+			s.Offer = o
+			s.Quote = market.Quote{Offer: o.ID, Rate: PartOf(p.rate, part), Priced: p.priced, Available: true, At: now.UTC(),
+				Source: cmp.Or(p.source, OwnRate)}
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// partOf is the rate of one of so many parts, rounded up: together they never cost less than the whole.
-func partOf(r money.Rate, part int) money.Rate {
+// PartOf is the rate of one of so many parts, rounded up: together they never cost less than the whole.
+func PartOf(r money.Rate, part int) money.Rate {
 	n := money.Rate(part)
 	return (r + n - 1) / n
 }
 
-// amountOf is an amount of memory as Kubernetes writes it.
-func amountOf(b size.Bytes) string { return strconv.FormatInt(int64(b), 10) }
+// AmountOf is an amount of memory as Kubernetes writes it.
+func AmountOf(b size.Bytes) string { return strconv.FormatInt(int64(b), 10) }

@@ -1,6 +1,6 @@
 //go:build !local
 
-package kube
+package pool
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 //go:build !local
 
-package kube
+package pool
 
 import (
 	"cmp"
@@ -21,6 +21,12 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 )
+
+// RunFolder is where a pod has the agent's program and the machine's folder.
+const RunFolder = "/run/scrimp"
+
+// Kind is what engines of Kubernetes are called, and the provider of prices that are of one cluster.
+const Kind = "kubernetes"
 
 // With is what a Kubernetes engine has under with.
 type With struct {
@@ -81,13 +87,15 @@ type Pool struct {
 	Spread        string            `yaml:"spread,omitempty"` // topology key over which a gang is spread; "": nodes
 	Image         string            `yaml:"image,omitempty"`  // "": the engine's
 
-	rate      money.Rate
-	priced    bool
-	memory    size.Bytes
-	shm, disk size.Bytes
-	milli     int64     // thousandths of a processor, where its type says them; 0: cpus says it
-	source    string    // of the rate; "": engines.yaml
-	at        time.Time // of that
+	rate   money.Rate
+	priced bool
+	memory size.Bytes
+	// ShmSize and DiskSize are of the texts above; engines.yaml has none of them.
+	ShmSize  size.Bytes `yaml:"-"`
+	DiskSize size.Bytes `yaml:"-"`
+	milli    int64      // thousandths of a processor, where its type says them; 0: cpus says it
+	source   string     // of the rate; "": engines.yaml
+	at       time.Time  // of that
 }
 
 const withHas = "a Kubernetes engine has image, pools (each with name, capacity, rate, machine, cloud, " +
@@ -104,11 +112,11 @@ var (
 	labelText = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`)
 	objName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	imageRef  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
-	tolerated = regexp.MustCompile(`^([^=:]+)(?:=([^:]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?$`)
+	Tolerated = regexp.MustCompile(`^([^=:]+)(?:=([^:]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?$`)
 )
 
-// readWith reads and checks what is set.
-func readWith(s *engine.Setting) (w With, err error) {
+// Read reads and checks what is set.
+func Read(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, withHas); err != nil {
 		return w, err
 	}
@@ -159,7 +167,7 @@ func (w *With) checkMounts() error {
 			return fmt.Errorf("volume %q at %q: write claim, a claim of the namespace, and path, where it is "+
 				"mounted", v.Claim, v.Path)
 		}
-		if v.Path == runFolder || strings.HasPrefix(v.Path, runFolder+"/") || v.Path == "/dev/shm" {
+		if v.Path == RunFolder || strings.HasPrefix(v.Path, RunFolder+"/") || v.Path == "/dev/shm" {
 			return fmt.Errorf("volume %q: %s is scrimp's own: mount it elsewhere", v.Claim, v.Path)
 		}
 	}
@@ -206,7 +214,7 @@ func (p *Pool) labels() error {
 		}
 	}
 	for _, t := range p.Tolerations {
-		if m := tolerated.FindStringSubmatch(t); m == nil || !labelKey.MatchString(m[1]) || !labelText.MatchString(m[2]) {
+		if m := Tolerated.FindStringSubmatch(t); m == nil || !labelKey.MatchString(m[1]) || !labelText.MatchString(m[2]) {
 			return fmt.Errorf("toleration %q: write KEY=VALUE:NoSchedule, as kubectl describe node shows a taint", t)
 		}
 	}
@@ -236,7 +244,7 @@ func (p *Pool) amounts() error {
 	for _, f := range []struct {
 		name, text string
 		to         *size.Bytes
-	}{{"memory", p.Memory, &p.memory}, {"shm", p.Shm, &p.shm}, {"disk", p.Disk, &p.disk}} {
+	}{{"memory", p.Memory, &p.memory}, {"shm", p.Shm, &p.ShmSize}, {"disk", p.Disk, &p.DiskSize}} {
 		if f.text == "" {
 			continue
 		}
@@ -265,10 +273,10 @@ func (p *Pool) parts() error {
 	switch memory := p.memory / n; {
 	case p.memory > 0 && memory < leastMemory:
 		return fmt.Errorf("memory is %s%s: a machine needs %v for its agent and program", p.Memory, of, leastMemory)
-	case p.memory > 0 && p.shm > memory:
+	case p.memory > 0 && p.ShmSize > memory:
 		return fmt.Errorf("shm is %s, and memory %s%s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory,
 			of)
-	case p.disk > 0 && p.disk/n < leastDisk:
+	case p.DiskSize > 0 && p.DiskSize/n < leastDisk:
 		return fmt.Errorf("disk is %s%s: a machine needs %v for its agent's own files", p.Disk, of, leastDisk)
 	case p.CPUs > 0 && int64(p.CPUs)*1000/int64(n) < leastMilli:
 		return fmt.Errorf("cpus is %d%s: a machine needs a tenth of a processor at least", p.CPUs, of)
@@ -297,8 +305,8 @@ var clouds = map[string]*cloud{
 		ondemand: map[string]string{"karpenter.sh/capacity-type": "on-demand"}},
 }
 
-// selectors are the labels that nodes of the pool have.
-func (p *Pool) selectors() map[string]string {
+// Selectors are the labels that nodes of the pool have.
+func (p *Pool) Selectors() map[string]string {
 	all := map[string]string{}
 	if c := clouds[p.Cloud]; c != nil {
 		labels := c.ondemand
@@ -318,8 +326,8 @@ func (p *Pool) selectors() map[string]string {
 	return all
 }
 
-// taints are those that pods of the pool bear.
-func (p *Pool) taints() []string {
+// Taints are those that pods of the pool bear.
+func (p *Pool) Taints() []string {
 	list := slices.Clone(p.Tolerations)
 	if c := clouds[p.Cloud]; c != nil && p.Capacity == market.Spot {
 		list = append(list, c.taints...)
