@@ -139,20 +139,9 @@ func Run(ctx context.Context, c Config) error {
 	if err := os.MkdirAll(place.OwnFolder(c.MachineDir), 0o700); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	id, err := openIdentity(c.MachineDir)
-	if err == nil {
-		err = id.stays(&c)
-	}
+	id, err := c.identify()
 	if err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
-	if c.Token == "" {
-		if c.Token, err = keptToken(c.MachineDir); err != nil {
-			return fmt.Errorf("agent: read the machine's token: %w", err)
-		}
-	}
-	if c.Token == "" && !id.Registered {
-		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
+		return err
 	}
 	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), setup.Default()); err != nil {
 		c.Log.Warn("no set-up is kept on this machine", "error", err)
@@ -179,16 +168,7 @@ func Run(ctx context.Context, c Config) error {
 		case <-life.Done():
 		}
 	})
-	if ok, _ := c.separate(); ok && c.Sole {
-		if err := program.BoundUsers(); err != nil {
-			c.Log.Warn("a program may use up the machine's processes", "error", err)
-		}
-	}
-	if c.Sole {
-		if err := program.Adopt(); err != nil {
-			c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
-		}
-	}
+	c.ownMachine()
 	seen := filepath.Join(place.OwnFolder(c.MachineDir), "accelerators.json")
 	d := &daemon{Config: c, accelerators: host.Accelerators{Path: seen}, id: id, machine: machine,
 		ended: make(chan struct{}, 1), running: map[string]string{},
@@ -200,6 +180,41 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	return d.serve(ctx, life)
+}
+
+// identify returns who this machine is, and reads its token where the configuration has none.
+func (c *Config) identify() (*identity, error) {
+	id, err := openIdentity(c.MachineDir)
+	if err == nil {
+		err = id.stays(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	if c.Token == "" {
+		if c.Token, err = keptToken(c.MachineDir); err != nil {
+			return nil, fmt.Errorf("agent: read the machine's token: %w", err)
+		}
+	}
+	if c.Token == "" && !id.Registered {
+		return nil, errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
+	}
+	return id, nil
+}
+
+// ownMachine bounds and takes over what programs start, where nothing else in this process starts any.
+func (c *Config) ownMachine() {
+	if !c.Sole {
+		return
+	}
+	if ok, _ := c.separate(); ok {
+		if err := program.BoundUsers(); err != nil {
+			c.Log.Warn("a program may use up the machine's processes", "error", err)
+		}
+	}
+	if err := program.Adopt(); err != nil {
+		c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
+	}
 }
 
 // mark is written before the program starts, so that an agent that is started

@@ -75,33 +75,8 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	if g.contact != nil {
 		g.contact(now)
 	}
-	g.mu.Lock()
-	g.silence.answer(now)
-	g.orders, g.ordersAt = o, now
-	g.asked = g.asked || o.Save
-	ended := g.ended
-	drain := o.Drain != nil && !g.draining && !ended
-	dissolves := o.Fenced && o.Drain != nil && g.a.Nodes > 1
-	dissolve := dissolves && !g.dissolved
-	g.dissolved = g.dissolved || dissolve
-	g.draining = g.draining || drain
-	g.off = g.off || o.Off
-	g.unwanted = g.unwanted || ended && o.Fenced
-	g.mu.Unlock()
-	grace := g.a.Grace
-	if o.Drain != nil && o.Drain.Grace > 0 {
-		grace = o.Drain.Grace
-	}
-	switch {
-	case dissolve:
-		g.ask(stop{why: o.Drain.Why, grace: grace, fenced: true})
-	case dissolves:
-	case o.Fenced:
-		g.ask(stop{why: "another attempt has the task", at: true, fenced: true})
-	case o.Off && !ended:
-		g.ask(stop{why: "the server switches the machine off", at: true})
-	case drain:
-		g.ask(stop{why: o.Drain.Why, grace: grace})
+	if s := g.stopOf(o, now); s != nil {
+		g.ask(*s)
 	}
 	for _, e := range o.Exec {
 		g.exec(ctx, e)
@@ -109,6 +84,39 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	g.series.Taken(o.Telemetry)
 	g.tellHeard()
 	return more
+}
+
+// stopOf notes the server's orders, and returns the end that they ask for; nil: none that was not asked for before.
+func (g *attempt) stopOf(o api.Orders, now time.Time) *stop {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.silence.answer(now)
+	g.orders, g.ordersAt = o, now
+	g.asked = g.asked || o.Save
+	drain := o.Drain != nil && !g.draining && !g.ended
+	dissolves := o.Fenced && o.Drain != nil && g.a.Nodes > 1
+	dissolve := dissolves && !g.dissolved
+	g.dissolved = g.dissolved || dissolve
+	g.draining = g.draining || drain
+	g.off = g.off || o.Off
+	g.unwanted = g.unwanted || g.ended && o.Fenced
+	grace := g.a.Grace
+	if o.Drain != nil && o.Drain.Grace > 0 {
+		grace = o.Drain.Grace
+	}
+	switch {
+	case dissolve:
+		return &stop{why: o.Drain.Why, grace: grace, fenced: true}
+	case dissolves:
+		return nil
+	case o.Fenced:
+		return &stop{why: "another attempt has the task", at: true, fenced: true}
+	case o.Off && !g.ended:
+		return &stop{why: "the server switches the machine off", at: true}
+	case drain:
+		return &stop{why: o.Drain.Why, grace: grace}
+	}
+	return nil
 }
 
 // tellHeard wakes who waits for an answer of the server.

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -92,28 +93,31 @@ func readWith(s *engine.Setting) (w With, err error) {
 			return w, fmt.Errorf("with: rest: %w", err)
 		}
 	}
-	if w.Currency == "" {
-		w.Currency = money.USD
-	}
+	w.Currency = cmp.Or(w.Currency, money.USD)
 	if !w.Currency.Valid() {
 		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
 	}
 	if err := w.checkOptions(w.Options); err != nil {
 		return w, fmt.Errorf("with: %w", err)
 	}
+	return w, w.checkPartitions()
+}
+
+// checkPartitions checks each partition, and that what is rented of one has names of its own.
+func (w *With) checkPartitions() error {
 	seen := map[string]bool{}
 	for n := range w.Partitions {
 		p := &w.Partitions[n]
 		if err := errors.Join(p.check(), w.checkOptions(p.Options)); err != nil {
-			return w, fmt.Errorf("with: partition %q: %w", p.Name, err)
+			return fmt.Errorf("with: partition %q: %w", p.Name, err)
 		}
 		if key := p.Name + "/" + p.Machine; seen[key] {
-			return w, fmt.Errorf("with: partition %q stands twice: give what is rented of it names of their "+
+			return fmt.Errorf("with: partition %q stands twice: give what is rented of it names of their "+
 				"own with machine", p.Name)
 		}
 		seen[p.Name+"/"+p.Machine] = true
 	}
-	return w, nil
+	return nil
 }
 
 var (

@@ -112,41 +112,22 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var aside string
+	made := &Capture{left: left}
 	if c.Aside == "" {
-		aside, err = MakeAside(dir, captureMark)
+		made.aside, err = MakeAside(dir, captureMark)
 	} else {
-		aside, err = os.MkdirTemp(c.Aside, "."+filepath.Base(dir)+captureMark)
+		made.aside, err = os.MkdirTemp(c.Aside, "."+filepath.Base(dir)+captureMark)
 	}
 	if err != nil {
 		return nil, err
 	}
-	made := &Capture{aside: aside, left: left}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Discard())
 		}
 	}()
-	for i := range found {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		f := &found[i]
-		if !f.Mode.IsRegular() {
-			continue
-		}
-		to := filepath.Join(aside, fmt.Sprintf("%d", i))
-		copied, err := c.take(f, to)
-		if unreadable(err) {
-			made.left.add(f.Path, errUnreadable)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		f.from, f.in = to, nil
-		made.Bytes += f.Size
-		made.Copied += copied
+	if err := c.takeAll(ctx, found, made); err != nil {
+		return nil, err
 	}
 	again, _, err := scan(tree, dir, c.Ignore)
 	if err != nil {
@@ -166,6 +147,32 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	return made, nil
 }
 
+// takeAll copies the files that were found to the folder of the capture, but for those that nobody may read.
+func (c *Capturer) takeAll(ctx context.Context, found []Source, made *Capture) error {
+	for i := range found {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f := &found[i]
+		if !f.Mode.IsRegular() {
+			continue
+		}
+		to := filepath.Join(made.aside, fmt.Sprintf("%d", i))
+		copied, err := c.take(f, to)
+		if unreadable(err) {
+			made.left.add(f.Path, errUnreadable)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.from, f.in = to, nil
+		made.Bytes += f.Size
+		made.Copied += copied
+	}
+	return nil
+}
+
 // take makes the copy of one file and returns how many bytes it cost.
 func (c *Capturer) take(f *Source, to string) (_ int64, err error) {
 	in, err := f.open()
@@ -183,13 +190,7 @@ func (c *Capturer) take(f *Source, to string) (_ int64, err error) {
 		}
 		c.noClone = true
 	}
-	last, known := c.seen[f.Path]
-	if known && last.inode == f.state.inode && last != f.state {
-		if c.inPlace == nil {
-			c.inPlace = map[string]bool{}
-		}
-		c.inPlace[f.Path] = true
-	}
+	c.learn(f)
 	if !c.Copy && !c.inPlace[f.Path] && time.Since(f.Modified).Abs() > tick && link(in, f.from, to) == nil {
 		f.linked = true
 		stat, err := os.Lstat(to)
@@ -202,6 +203,18 @@ func (c *Capturer) take(f *Source, to string) (_ int64, err error) {
 		return 0, err
 	}
 	return f.Size, moved(copyFile(in, to, f.Size))
+}
+
+// learn notes whether the program has overwritten a file in place since the last capture.
+func (c *Capturer) learn(f *Source) {
+	last, known := c.seen[f.Path]
+	if !known || last.inode != f.state.inode || last == f.state {
+		return
+	}
+	if c.inPlace == nil {
+		c.inPlace = map[string]bool{}
+	}
+	c.inPlace[f.Path] = true
 }
 
 func copyFile(in *os.File, to string, size int64) (err error) {

@@ -187,11 +187,17 @@ func (m Manifest) checkFiles() error {
 	return nil
 }
 
+// valid reports whether a part is one that Publish can have written.
+func (p Part) valid() bool {
+	sum, err := hex.DecodeString(p.Sum)
+	return err == nil && len(sum) == sha256.Size && p.Size > 0 && p.Size <= PartSize &&
+		p.Home != "" && !strings.ContainsAny(p.Home, "/.") && (p.Tag == "" || len(p.Tag) == tagLength)
+}
+
 func (f File) check() error {
 	var size int64
 	for _, p := range f.Parts {
-		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > PartSize ||
-			p.Home == "" || strings.ContainsAny(p.Home, "/.") || p.Tag != "" && len(p.Tag) != tagLength {
+		if !p.valid() {
 			return fmt.Errorf("part %+v", p)
 		}
 		size += p.Size

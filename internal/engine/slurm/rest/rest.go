@@ -70,9 +70,11 @@ func (r *Setting) checkAddress() error {
 		return errors.New("url: write no user, password or question in it: token_file names the file of a token")
 	case u.Scheme == "unix" && (u.Host != "" || !filepath.IsAbs(u.Path)):
 		return fmt.Errorf("url is %q: write the socket's absolute path, as in unix:///run/slurmrestd.sock", r.URL)
-	case u.Scheme != "unix" && u.Hostname() == "":
+	case u.Scheme == "unix":
+		return nil
+	case u.Hostname() == "":
 		return fmt.Errorf("url is %q: write a host, as in https://HOST", r.URL)
-	case u.Scheme != "unix" && r.TokenFile == "":
+	case r.TokenFile == "":
 		return errors.New("token_file is missing: (umask 077; scontrol token lifespan=86400 > FILE) makes one, and " +
 			"slurmrestd knows nobody on a port without it")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
