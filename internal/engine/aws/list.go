@@ -223,20 +223,16 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 		at, _ = time.Parse(time.DateTime, m[1])
 	}
 	if s.spot != "" && (at.IsZero() || cause == "") {
-		out, err := a.EC2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
-			SpotInstanceRequestIds: []string{s.spot}})
-		if err != nil && account.CodeOf(err) != "InvalidSpotInstanceRequestID.NotFound" {
+		status, err := spotStatus(ctx, a, s.spot)
+		if err != nil {
 			return err
 		}
-		if err == nil && len(out.SpotInstanceRequests) > 0 && out.SpotInstanceRequests[0].Status != nil {
-			status := out.SpotInstanceRequests[0].Status
-			if at.IsZero() && status.UpdateTime != nil {
-				at = status.UpdateTime.UTC()
-			}
-			if cause == "" {
-				cause = causeOfSpot(sdk.ToString(status.Code))
-				reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
-			}
+		if status != nil && at.IsZero() && status.UpdateTime != nil {
+			at = status.UpdateTime.UTC()
+		}
+		if status != nil && cause == "" {
+			cause = causeOfSpot(sdk.ToString(status.Code))
+			reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
 		}
 	}
 	if cause == "" { // the provider's doing, as far as anybody knows
@@ -260,6 +256,19 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 	}
 	s.i.State, s.i.Ended, s.i.Cause, s.i.Bill = engine.Ended, at.UTC(), cause, bill
 	return nil
+}
+
+// spotStatus is what EC2 says of a spot request; nil: nothing, or it knows none of that id any more.
+func spotStatus(ctx context.Context, a *account.Client, id string) (*types.SpotInstanceStatus, error) {
+	out, err := a.EC2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
+		SpotInstanceRequestIds: []string{id}})
+	switch {
+	case err != nil && account.CodeOf(err) != "InvalidSpotInstanceRequestID.NotFound":
+		return nil, err
+	case err != nil || len(out.SpotInstanceRequests) == 0:
+		return nil, nil
+	}
+	return out.SpotInstanceRequests[0].Status, nil
 }
 
 // reclaims are the codes of EC2's interruptions of spot machines; a failure of its hardware is billed as any end is.

@@ -49,16 +49,7 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 	case r != nil && r.Cancelled && len(r.Granted) == 0:
 		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
 	case r != nil && r.whole():
-		if err := d.settle(ctx, a, q.Key); err != nil {
-			return nil, err
-		}
-		if r, err = d.known(ctx, a, q.Key); err != nil || r == nil {
-			return nil, orAgain(err, "its record is gone")
-		}
-		if len(r.Granted) < r.Nodes {
-			err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
-		}
-		return d.instances(r), err
+		return d.launched(ctx, a, q.Key)
 	}
 	if r == nil { // it is rented at a price of now
 		d.reprice(ctx, a)
@@ -72,20 +63,9 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 	}
 	anew := r == nil
 	if anew {
-		r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
-			Currency: s.Offer.Currency, Notice: time.Duration(s.Of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
-			Asked: time.Now().UTC().Truncate(time.Second)}
-		err := d.keep(ctx, a, r)
-		switch {
-		case apierrors.IsAlreadyExists(err): // by another server, or it goes away
-			if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
-				return nil, orAgain(err, "an earlier request of this name is being removed")
-			}
-			anew = false
-		case err != nil:
-			return nil, refusal(a, err)
+		if r, anew, err = d.begin(ctx, a, q, s); err != nil {
+			return nil, err
 		}
-		d.remember(r)
 	}
 	if !d.made(r.Key) {
 		if err := d.make(ctx, a, r, s, q.Env, anew); err != nil {
@@ -96,6 +76,41 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 		}
 	}
 	return d.begins(ctx, a, r, s)
+}
+
+// launched returns what was granted to a request for which no more is asked.
+func (d *Driver) launched(ctx context.Context, a *api, key string) ([]engine.Instance, error) {
+	if err := d.settle(ctx, a, key); err != nil {
+		return nil, err
+	}
+	r, err := d.known(ctx, a, key)
+	if err != nil || r == nil {
+		return nil, orAgain(err, "its record is gone")
+	}
+	if len(r.Granted) < r.Nodes {
+		err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
+	}
+	return d.instances(r), err
+}
+
+// begin keeps the record of a request before anything is asked for; anew is false where another server has kept one.
+func (d *Driver) begin(ctx context.Context, a *api, q *engine.Request, s *pool.Sale) (r *record, anew bool, err error) {
+	r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
+		Currency: s.Offer.Currency, Notice: time.Duration(s.Of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
+		Asked: time.Now().UTC().Truncate(time.Second)}
+	anew = true
+	err = d.keep(ctx, a, r)
+	switch {
+	case apierrors.IsAlreadyExists(err): // by another server, or it goes away
+		if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
+			return nil, false, orAgain(err, "an earlier request of this name is being removed")
+		}
+		anew = false
+	case err != nil:
+		return nil, false, refusal(a, err)
+	}
+	d.remember(r)
+	return r, anew, nil
 }
 
 // orAgain is an error that asks the caller to come again, where there is no other.
@@ -331,22 +346,9 @@ func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
 	}
 	// Pods are deleted as they were last seen: one that has begun meanwhile is of another version, and stays.
 	for tries := 0; ; tries++ {
-		var pods corev1.PodList
-		if err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)},
-			&pods); err != nil {
+		again, err := d.dropWaiting(ctx, a, r)
+		if err != nil {
 			return err
-		}
-		again := false
-		for n := range pods.Items {
-			p := podOf(&pods.Items[n])
-			if p.begun() || !p.deleting.IsZero() || r.grant(p.index) != nil {
-				d.mirror.put(p)
-				continue
-			}
-			err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.rv})
-			if again = again || apierrors.IsConflict(err); err != nil && !apierrors.IsConflict(err) {
-				return err
-			}
 		}
 		if !again || tries > 20 {
 			break
@@ -366,4 +368,25 @@ func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
 		return fmt.Errorf("%w: it has begun, or was refused", engine.ErrNotFound)
 	}
 	return d.settle(ctx, a, key)
+}
+
+// dropWaiting deletes the pods of a request that have not begun; again says that one has changed meanwhile.
+func (d *Driver) dropWaiting(ctx context.Context, a *api, r *record) (again bool, err error) {
+	var pods corev1.PodList
+	if err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)},
+		&pods); err != nil {
+		return false, err
+	}
+	for n := range pods.Items {
+		p := podOf(&pods.Items[n])
+		if p.begun() || !p.deleting.IsZero() || r.grant(p.index) != nil {
+			d.mirror.put(p)
+			continue
+		}
+		err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.rv})
+		if again = again || apierrors.IsConflict(err); err != nil && !apierrors.IsConflict(err) {
+			return false, err
+		}
+	}
+	return again, nil
 }
