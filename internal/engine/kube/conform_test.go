@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
@@ -63,7 +64,7 @@ type site struct {
 	testing.TB
 	namespace string
 	config    string
-	admin     *api // an administrator's way to it
+	admin     *client.Client // an administrator's way to it
 }
 
 var sites atomic.Int32
@@ -74,23 +75,23 @@ func newSite(t testing.TB, c *kubetest.Cluster) *site {
 	w := s.with()
 	s.config = c.User(t, s.namespace, Role(&w, s.namespace))
 	var err error
-	if s.admin, err = connect(&pool.With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
+	if s.admin, err = client.Connect(&pool.With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 // evict evicts a pod by the API.
-func (a *api) evict(ctx context.Context, pod string) error {
-	return a.in(a.core.Post(), "pods").Name(pod).SubResource("eviction").SetHeader("Content-Type", "application/json").
+func evict(ctx context.Context, a *client.Client, pod string) error {
+	return a.In(a.Core.Post(), "pods").Name(pod).SubResource("eviction").SetHeader("Content-Type", "application/json").
 		Body(fmt.Appendf(nil, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod,
-			a.namespace)).Do(ctx).Error()
+			a.Namespace)).Do(ctx).Error()
 }
 
 // read lists objects of the site as an administrator, also where the API server was away a moment ago.
 func (s *site) read(kind string, opts *metav1.ListOptions, to runtime.Object) {
 	s.Helper()
-	await.True(s, "a list of "+kind, func() bool { return s.admin.list(s.Context(), kind, opts, to) == nil })
+	await.True(s, "a list of "+kind, func() bool { return s.admin.List(s.Context(), kind, opts, to) == nil })
 }
 
 // left are what the engine has in the site, but for its records.
@@ -103,7 +104,7 @@ func (s *site) left() (names []string) {
 		services corev1.ServiceList
 	)
 	for kind, to := range map[string]runtime.Object{"pods": &pods, "jobs": &jobs, "secrets": &secrets, "services": &services} {
-		s.read(kind, &metav1.ListOptions{LabelSelector: labelEngine + "=k8s"}, to)
+		s.read(kind, &metav1.ListOptions{LabelSelector: client.LabelEngine + "=k8s"}, to)
 		_ = meta.EachListItem(to, func(o runtime.Object) error {
 			named, err := meta.Accessor(o)
 			if err == nil {
@@ -188,10 +189,10 @@ value: 1
 		defer close(done)
 		for wait.For(ctx, 200*time.Millisecond) == nil {
 			var list corev1.PodList
-			_ = s.admin.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelPool + "=spot",
+			_ = s.admin.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelPool + "=spot",
 				FieldSelector: "status.phase=Running"}, &list) // the API server is away at times
 			for n := range list.Items {
-				_ = s.admin.evict(ctx, list.Items[n].Name)
+				_ = evict(ctx, s.admin, list.Items[n].Name)
 			}
 		}
 	}()

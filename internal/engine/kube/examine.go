@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
 )
 
@@ -56,7 +57,7 @@ func Role(w *pool.With, namespace string) string {
 
 // Examine implements engine.Examiner.
 func (d *Driver) Examine(ctx context.Context) []engine.Finding {
-	a, err := connect(&d.with, nil)
+	a, err := client.Connect(&d.with, nil)
 	if err != nil {
 		return []engine.Finding{{Name: "credentials", Text: err.Error()}}
 	}
@@ -84,10 +85,10 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 }
 
 // cluster asks for the API server, and whether it takes the credentials.
-func (d *Driver) cluster(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) cluster(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "API server"}
 	began := time.Now()
-	err := a.answers(ctx)
+	err := a.Answers(ctx)
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case apierrors.IsForbidden(err): // it has answered: what is allowed is looked at next
@@ -96,15 +97,15 @@ func (d *Driver) cluster(ctx context.Context, a *api) engine.Finding {
 		return f
 	case err != nil:
 		f.Text = fmt.Sprintf("%s does not answer: %s: is it the right context (kubectl config get-contexts), and is the "+
-			"network open?", a.host, said(err))
+			"network open?", a.Host, said(err))
 		return f
 	}
-	f.OK, f.Text = true, fmt.Sprintf("%s answers within %v, namespace %s", a.host, took, a.namespace)
+	f.OK, f.Text = true, fmt.Sprintf("%s answers within %v, namespace %s", a.Host, took, a.Namespace)
 	return f
 }
 
 // allowed asks for each right.
-func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) allowed(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "rights"}
 	var lacks []string
 	for _, r := range rights {
@@ -113,9 +114,9 @@ func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
 		}
 		for _, verb := range r.verbs {
 			review := authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authv1.ResourceAttributes{Namespace: a.namespace, Verb: verb, Group: r.group,
+				ResourceAttributes: &authv1.ResourceAttributes{Namespace: a.Namespace, Verb: verb, Group: r.group,
 					Resource: r.resource}}}
-			err := a.auth.Post().Resource("selfsubjectaccessreviews").VersionedParams(&metav1.CreateOptions{}, queries).
+			err := a.Auth.Post().Resource("selfsubjectaccessreviews").VersionedParams(&metav1.CreateOptions{}, client.Queries).
 				Body(&review).Do(ctx).Into(&review)
 			if err != nil {
 				f.Text = d.explain(err).Error()
@@ -128,27 +129,27 @@ func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
 	}
 	if len(lacks) > 0 {
 		f.Text = fmt.Sprintf("not allowed in namespace %s: %s. An administrator of it applies this Role, and binds it to "+
-			"this user:\n%s", a.namespace, strings.Join(lacks, ", "), Role(&d.with, a.namespace))
+			"this user:\n%s", a.Namespace, strings.Join(lacks, ", "), Role(&d.with, a.Namespace))
 		return f
 	}
-	f.OK, f.Text = true, "all that is needed, in namespace "+a.namespace+" alone"
+	f.OK, f.Text = true, "all that is needed, in namespace "+a.Namespace+" alone"
 	return f
 }
 
 // namespace looks whether it is there, by what can be seen without rights to namespaces.
-func (d *Driver) namespace(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) namespace(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "namespace"}
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scrimp-probe"}}
-	if err := a.create(ctx, "configmaps", probe, true); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := a.Create(ctx, "configmaps", probe, true); err != nil && !apierrors.IsAlreadyExists(err) {
 		f.Text = refusal(a, err).Error()
 		return f
 	}
-	f.OK, f.Text = true, a.namespace+" takes objects"
+	f.OK, f.Text = true, a.Namespace+" takes objects"
 	return f
 }
 
 // pool tries what the cluster would say to a machine of each part of a pool, and leaves nothing there.
-func (d *Driver) pool(ctx context.Context, a *api, p *pool.Pool) engine.Finding {
+func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engine.Finding {
 	f := engine.Finding{Name: "pool " + p.Name}
 	var sells []string
 	sales := d.sales()
@@ -163,11 +164,11 @@ func (d *Driver) pool(ctx context.Context, a *api, p *pool.Pool) engine.Finding 
 		job.OwnerReferences = nil
 		pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
 		pod.Name = job.Name
-		if err := a.create(ctx, "jobs", job, true); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := a.Create(ctx, "jobs", job, true); err != nil && !apierrors.IsAlreadyExists(err) {
 			f.Text = refusal(a, err).Error()
 			return f
 		}
-		if err := a.create(ctx, "pods", pod, true); err != nil && !apierrors.IsAlreadyExists(err) && !notAsked(err) {
+		if err := a.Create(ctx, "pods", pod, true); err != nil && !apierrors.IsAlreadyExists(err) && !notAsked(err) {
 			f.Text = refusal(a, err).Error()
 			return f
 		}
@@ -181,8 +182,8 @@ func (d *Driver) pool(ctx context.Context, a *api, p *pool.Pool) engine.Finding 
 		sells = append(sells, fmt.Sprintf("%s, %s", s.Offer.ID, price))
 	}
 	if p.Queue != "" {
-		if err := a.localQueue(ctx, p.Queue); err != nil {
-			f.Text = noQueue(a.namespace, p.Queue)
+		if err := localQueue(ctx, a, p.Queue); err != nil {
+			f.Text = noQueue(a.Namespace, p.Queue)
 			return f
 		}
 	}
@@ -200,8 +201,8 @@ func notAsked(err error) bool {
 }
 
 // nodesOf says which nodes a pool has now, where this user may see nodes.
-func (d *Driver) nodesOf(ctx context.Context, a *api, p *pool.Pool, sales []pool.Sale) string {
-	nodes, err := a.nodes(ctx, p)
+func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sales []pool.Sale) string {
+	nodes, err := nodesOf(ctx, a, p)
 	if err != nil {
 		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
 	}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/market"
 )
@@ -39,14 +41,14 @@ type Driver struct {
 	start  time.Duration         // how long a launch waits for its pods to begin
 	wrap   transport.WrapperFunc // sees each request; nil: nobody does
 
-	mirror  *mirror
+	mirror  *mirror.Mirror
 	changes chan struct{} // something is to be looked at
 
 	looking chan struct{} // one looks at a time whether the API server answers
 	writers [64]sync.Mutex
 
 	mu       sync.Mutex
-	api      *api // nil: not connected
+	api      *client.Client // nil: not connected
 	stop     context.CancelFunc
 	answered time.Time // when the API server did last
 	failed   time.Time // when it did not last, as failure says; zero: it has answered since
@@ -119,7 +121,7 @@ func newDriver(name string, with pool.With) *Driver {
 		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
 		done: map[string]bool{}, looked: map[string]bool{}, troubles: map[string]trouble{},
 		prices: map[market.OfferID]pool.Price{}}
-	d.mirror = newMirror(func() {
+	d.mirror = mirror.New(func() {
 		select {
 		case d.changes <- struct{}{}:
 		default: // somebody will look already
@@ -132,7 +134,7 @@ func newDriver(name string, with pool.With) *Driver {
 const freshFor = 2 * time.Second
 
 // look connects where nobody has, waits until all pods are known, and returns the API server once that answers.
-func (d *Driver) look(ctx context.Context) (*api, error) {
+func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 	came := time.Now()
 	select {
 	case d.looking <- struct{}{}:
@@ -150,7 +152,7 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 	switch {
 	case failed.After(came): // who waited for the same does not ask again
 		return nil, failure
-	case a != nil && fresh && read && !d.mirror.since().IsZero():
+	case a != nil && fresh && read && !d.mirror.Since().IsZero():
 		return a, nil
 	}
 	a, err := d.connected(ctx, a)
@@ -165,7 +167,7 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 		return nil, err
 	}
 	if !failed.IsZero() { // what it told meanwhile was not heard
-		d.mirror.anew()
+		d.mirror.Anew()
 		d.mu.Lock()
 		d.failed = time.Time{}
 		d.mu.Unlock()
@@ -175,7 +177,7 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 			return nil, d.explain(err)
 		}
 	}
-	for until := time.Now().Add(10 * time.Second); d.mirror.since().IsZero(); {
+	for until := time.Now().Add(10 * time.Second); d.mirror.Since().IsZero(); {
 		if time.Now().After(until) {
 			return nil, fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether they may be", d.name)
 		}
@@ -192,20 +194,20 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 }
 
 // connected is the API server, once it has answered this user.
-func (d *Driver) connected(ctx context.Context, a *api) (*api, error) {
+func (d *Driver) connected(ctx context.Context, a *client.Client) (*client.Client, error) {
 	begin := a == nil
 	if begin {
 		var err error
-		if a, err = connect(&d.with, d.wrap); err != nil {
+		if a, err = client.Connect(&d.with, d.wrap); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.answers(ctx); err != nil {
+	if err := a.Answers(ctx); err != nil {
 		return nil, err
 	}
 	if begin {
 		following, stop := context.WithCancel(context.Background())
-		go d.mirror.follow(following, a, labelEngine+"="+d.name)
+		go d.mirror.Follow(following, a, client.LabelEngine+"="+d.name)
 		d.mu.Lock()
 		d.api, d.stop = a, stop
 		d.mu.Unlock()

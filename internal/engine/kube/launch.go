@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
 )
@@ -40,7 +42,7 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	return list, d.explain(err)
 }
 
-func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engine.Instance, error) {
+func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request) ([]engine.Instance, error) {
 	r, err := d.known(ctx, a, q.Key)
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 }
 
 // launched returns what was granted to a request for which no more is asked.
-func (d *Driver) launched(ctx context.Context, a *api, key string) ([]engine.Instance, error) {
+func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]engine.Instance, error) {
 	if err := d.settle(ctx, a, key); err != nil {
 		return nil, err
 	}
@@ -94,7 +96,8 @@ func (d *Driver) launched(ctx context.Context, a *api, key string) ([]engine.Ins
 }
 
 // begin keeps the record of a request before anything is asked for; anew is false where another server has kept one.
-func (d *Driver) begin(ctx context.Context, a *api, q *engine.Request, s *pool.Sale) (r *record, anew bool, err error) {
+func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record, anew bool,
+	err error) {
 	r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
 		Currency: s.Offer.Currency, Notice: time.Duration(s.Of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
 		Asked: time.Now().UTC().Truncate(time.Second)}
@@ -153,13 +156,14 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 
 // make makes the objects of a record that has none yet: the Job last, since it begins. Of a record that was made anew
 // there is no Job, or an earlier one, which its name says.
-func (d *Driver) make(ctx context.Context, a *api, r *record, s *pool.Sale, env map[string]string, anew bool) error {
+func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.Sale, env map[string]string,
+	anew bool) error {
 	var (
 		there batchv1.Job
 		err   error
 	)
 	if !anew {
-		err = a.get(ctx, "jobs", r.name, &there)
+		err = a.Get(ctx, "jobs", r.name, &there)
 	}
 	switch {
 	case anew:
@@ -186,10 +190,10 @@ func (d *Driver) make(ctx context.Context, a *api, r *record, s *pool.Sale, env 
 		}{"services", d.service(r)}, parts[1])
 	}
 	for _, p := range parts {
-		err := a.create(ctx, p.resource, p.object, false)
+		err := a.Create(ctx, p.resource, p.object, false)
 		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // of a launch whose answer was lost, or an earlier one
-			if err = a.drop(ctx, p.resource, r.name, nil); err == nil {
-				err = a.create(ctx, p.resource, p.object, false)
+			if err = a.Drop(ctx, p.resource, r.name, nil); err == nil {
+				err = a.Create(ctx, p.resource, p.object, false)
 			}
 		}
 		if err != nil {
@@ -222,11 +226,11 @@ func ownedBy(o *metav1.ObjectMeta, r *record) bool {
 
 // refuse forgets a request that is not granted: its key is as one that was never used. Its record goes first, unless
 // another server has written there meanwhile that something has begun; what it owned, Kubernetes removes after it.
-func (d *Driver) refuse(ctx context.Context, a *api, r *record, why error) error {
+func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why error) error {
 	if !engine.Refused(why) {
 		return why
 	}
-	err := a.drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version})
+	err := a.Drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version})
 	if apierrors.IsConflict(err) {
 		if _, err := d.fetch(ctx, a, r.Key); err != nil {
 			return err
@@ -244,20 +248,20 @@ func (d *Driver) refuse(ctx context.Context, a *api, r *record, why error) error
 }
 
 // undo removes the Job of a record, and no other of that name.
-func (d *Driver) undo(ctx context.Context, a *api, r *record) error {
+func (d *Driver) undo(ctx context.Context, a *client.Client, r *record) error {
 	var j batchv1.Job
-	err := a.get(ctx, "jobs", r.name, &j)
+	err := a.Get(ctx, "jobs", r.name, &j)
 	if apierrors.IsNotFound(err) || err == nil && !ownedBy(&j.ObjectMeta, r) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return a.drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
+	return a.Drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
 }
 
 // begins waits a moment for the pods of a request, and says how it stands.
-func (d *Driver) begins(ctx context.Context, a *api, r *record, s *pool.Sale) ([]engine.Instance, error) {
+func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *pool.Sale) ([]engine.Instance, error) {
 	for until, pause := time.Now().Add(d.start), 50*time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		if err := d.settle(ctx, a, r.Key); err != nil {
 			return nil, err
@@ -295,7 +299,7 @@ func (d *Driver) begins(ctx context.Context, a *api, r *record, s *pool.Sale) ([
 }
 
 // begun reports whether a pod of a request has begun of which its record does not know, as the API server has it now.
-func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
+func (d *Driver) begun(ctx context.Context, a *client.Client, r *record) (bool, error) {
 	_, err := d.listed(ctx, a, r)
 	c := r.copied()
 	d.seen(c)
@@ -303,7 +307,7 @@ func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
 }
 
 // part gives up what cannot begin of a request, and returns what has begun of it beside the reason.
-func (d *Driver) part(ctx context.Context, a *api, r *record, why error) ([]engine.Instance, error) {
+func (d *Driver) part(ctx context.Context, a *client.Client, r *record, why error) ([]engine.Instance, error) {
 	err := d.cancel(ctx, a, r.Key)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, orAgain(nil, "it has begun")
@@ -331,7 +335,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	return d.explain(d.cancel(ctx, a, key))
 }
 
-func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
+func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error {
 	r, err := d.known(ctx, a, key)
 	if err == nil && r != nil {
 		if err = d.settle(ctx, a, key); err == nil {
@@ -371,19 +375,19 @@ func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
 }
 
 // dropWaiting deletes the pods of a request that have not begun; again says that one has changed meanwhile.
-func (d *Driver) dropWaiting(ctx context.Context, a *api, r *record) (again bool, err error) {
+func (d *Driver) dropWaiting(ctx context.Context, a *client.Client, r *record) (again bool, err error) {
 	var pods corev1.PodList
-	if err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)},
+	if err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)},
 		&pods); err != nil {
 		return false, err
 	}
 	for n := range pods.Items {
-		p := podOf(&pods.Items[n])
-		if p.begun() || !p.deleting.IsZero() || r.grant(p.index) != nil {
-			d.mirror.put(p)
+		p := mirror.PodOf(&pods.Items[n])
+		if p.Begun() || !p.Deleting.IsZero() || r.grant(p.Index) != nil {
+			d.mirror.Put(p)
 			continue
 		}
-		err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.rv})
+		err := a.Drop(ctx, "pods", p.Name, &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.Version})
 		if again = again || apierrors.IsConflict(err); err != nil && !apierrors.IsConflict(err) {
 			return false, err
 		}

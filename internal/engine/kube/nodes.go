@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/market"
 )
@@ -45,7 +46,7 @@ func (d *Driver) sales() []pool.Sale {
 
 // reprice asks catalogue and nodes anew what machines cost whose pools say no rate, where that was a while ago. What
 // was known stays where it is not found out: nodes are not to be seen, or the pool has none for now.
-func (d *Driver) reprice(ctx context.Context, a *api) {
+func (d *Driver) reprice(ctx context.Context, a *client.Client) {
 	d.mu.Lock()
 	due := d.with.Unsaid() && time.Since(d.asked) >= priceEvery
 	if due {
@@ -80,7 +81,7 @@ func (d *Driver) reprice(ctx context.Context, a *api) {
 
 // pricesOf are the prices of a pool's machines: those of its instance type and region, unless the user's label is to
 // say them, or those of its nodes.
-func (d *Driver) pricesOf(ctx context.Context, a *api, p *pool.Pool, all []pool.Sale,
+func (d *Driver) pricesOf(ctx context.Context, a *client.Client, p *pool.Pool, all []pool.Sale,
 	l *pool.List) map[market.OfferID]pool.Price {
 	prices := map[market.OfferID]pool.Price{}
 	all = slices.DeleteFunc(slices.Clone(all), func(s pool.Sale) bool { return s.Of != p })
@@ -92,7 +93,7 @@ func (d *Driver) pricesOf(ctx context.Context, a *api, p *pool.Pool, all []pool.
 	var nodes []corev1.Node
 	var err error
 	if !stated.Known || d.with.PriceLabel != "" {
-		nodes, err = a.nodes(ctx, p)
+		nodes, err = nodesOf(ctx, a, p)
 	}
 	for n := range all {
 		s := &all[n]
@@ -120,14 +121,14 @@ func (d *Driver) pricesOf(ctx context.Context, a *api, p *pool.Pool, all []pool.
 // nodesAtOnce is how many nodes the API server is asked for at once.
 const nodesAtOnce = 500
 
-// nodes are those that a pool's machines may be on.
-func (a *api) nodes(ctx context.Context, p *pool.Pool) (all []corev1.Node, err error) {
+// nodesOf are those that a pool's machines may be on.
+func nodesOf(ctx context.Context, a *client.Client, p *pool.Pool) (all []corev1.Node, err error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	opts := metav1.ListOptions{Limit: nodesAtOnce, LabelSelector: labels.SelectorFromSet(p.Selectors()).String()}
 	for {
 		var page corev1.NodeList
-		err := a.core.Get().Resource("nodes").VersionedParams(&opts, queries).Do(ctx).Into(&page)
+		err := a.Core.Get().Resource("nodes").VersionedParams(&opts, client.Queries).Do(ctx).Into(&page)
 		if err != nil {
 			return nil, err
 		}

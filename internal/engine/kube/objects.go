@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/size"
 )
@@ -46,7 +47,7 @@ func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
 // owned is the head of an object that goes with its record.
 func (d *Driver) owned(r *record) metav1.ObjectMeta {
 	labels := d.labels(r)
-	labels[labelRecord] = string(r.uid)
+	labels[client.LabelRecord] = string(r.uid)
 	return metav1.ObjectMeta{Name: r.name, Labels: labels, Annotations: tagged(r.Tags),
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: r.name, UID: r.uid}}}
 }
@@ -54,7 +55,7 @@ func (d *Driver) owned(r *record) metav1.ObjectMeta {
 // service gives the pods of a gang names: NAME-0.NAME is the one of index 0.
 func (d *Driver) service(r *record) *corev1.Service {
 	return &corev1.Service{ObjectMeta: d.owned(r), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
-		PublishNotReadyAddresses: true, Selector: map[string]string{labelRecord: string(r.uid)}}}
+		PublishNotReadyAddresses: true, Selector: map[string]string{client.LabelRecord: string(r.uid)}}}
 }
 
 // job is what Kubernetes is asked to run: a pod for each machine, once. It begins none again that has ended: scrimp
@@ -75,7 +76,7 @@ func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Jo
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}},
 			Spec: d.pod(r, s, env)},
 	}}
-	j.Labels[labelPool] = s.Of.Name // of the pods too: they have the same labels
+	j.Labels[client.LabelPool] = s.Of.Name // of the pods too: they have the same labels
 	for k, v := range head.Annotations {
 		j.Spec.Template.Annotations[k] = v
 	}
@@ -115,7 +116,7 @@ func (d *Driver) pod(r *record, s *pool.Sale, env map[string]string) corev1.PodS
 		spec.Subdomain = r.name
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: p.Spread,
 			WhenUnsatisfiable: corev1.ScheduleAnyway,
-			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{labelRecord: string(r.uid)}}}}
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{client.LabelRecord: string(r.uid)}}}}
 	}
 	return spec
 }

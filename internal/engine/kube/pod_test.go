@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
 )
 
@@ -123,8 +124,8 @@ func TestAJobHasWhatItsPoolSays(t *testing.T) {
 	}
 	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta,
 		"Secret": secret.ObjectMeta, "Service": d.service(r).ObjectMeta} {
-		if o.Labels[labelManaged] != "scrimp" || o.Labels[labelEngine] != "k8s" || o.Labels[labelInstallation] != "i1" ||
-			o.Labels[labelJob] != "train" || o.Labels[labelRecord] != "uid" ||
+		if o.Labels[client.LabelManaged] != "scrimp" || o.Labels[client.LabelEngine] != "k8s" || o.Labels[client.LabelInstallation] != "i1" ||
+			o.Labels[client.LabelJob] != "train" || o.Labels[client.LabelRecord] != "uid" ||
 			o.Annotations["scrimp.dev/tag-team"] != "vision & sound" {
 			t.Errorf("the %s carries %v, %v", name, o.Labels, o.Annotations)
 		}

@@ -1,6 +1,8 @@
 //go:build !local
 
-package kube
+// Package client asks the API server of a cluster, as one user of one namespace, about the objects that bear the
+// labels of scrimp.
+package client
 
 import (
 	"context"
@@ -13,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"scrimp/internal/engine/kube/pool"
 
@@ -31,7 +35,7 @@ import (
 var (
 	scheme  = runtime.NewScheme()
 	codecs  = serializer.NewCodecFactory(scheme)
-	queries = runtime.NewParameterCodec(scheme)
+	Queries = runtime.NewParameterCodec(scheme)
 )
 
 func init() {
@@ -43,22 +47,22 @@ func init() {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 }
 
-// api is a cluster's API server, as one user of one namespace.
-type api struct {
-	namespace string
-	host      string
-	core      rest.Interface
+// Client is a cluster's API server, as one user of one namespace.
+type Client struct {
+	Namespace string
+	Host      string
+	Core      rest.Interface
 	batch     rest.Interface
-	auth      rest.Interface
-	plain     rest.Interface // paths without a group
+	Auth      rest.Interface
+	Plain     rest.Interface // paths without a group
 }
 
 // perSecond is how many requests a second go to an API server for long, and burst at once. It has a fairness of its
 // own for users beyond that.
 const perSecond, burst = 100, 200
 
-// connect reads who asks whom. It asks nobody. wrap, where it is given, sees each request.
-func connect(w *pool.With, wrap transport.WrapperFunc) (*api, error) {
+// Connect reads who asks whom. It asks nobody. wrap, where it is given, sees each request.
+func Connect(w *pool.With, wrap transport.WrapperFunc) (*Client, error) {
 	cfg, namespace, err := configOf(w)
 	if err != nil {
 		return nil, err
@@ -75,13 +79,13 @@ func connect(w *pool.With, wrap transport.WrapperFunc) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's credentials: %w", err)
 	}
-	a := &api{namespace: namespace, host: cfg.Host}
+	a := &Client{Namespace: namespace, Host: cfg.Host}
 	for _, part := range []struct {
 		to    *rest.Interface
 		group schema.GroupVersion
 		path  string
-	}{{&a.core, corev1.SchemeGroupVersion, "/api"}, {&a.batch, batchv1.SchemeGroupVersion, "/apis"},
-		{&a.auth, authv1.SchemeGroupVersion, "/apis"}, {&a.plain, schema.GroupVersion{}, "/"}} {
+	}{{&a.Core, corev1.SchemeGroupVersion, "/api"}, {&a.batch, batchv1.SchemeGroupVersion, "/apis"},
+		{&a.Auth, authv1.SchemeGroupVersion, "/apis"}, {&a.Plain, schema.GroupVersion{}, "/"}} {
 		c := rest.CopyConfig(cfg)
 		c.GroupVersion, c.APIPath = &part.group, part.path
 		if *part.to, err = restFor(c, client); err != nil {
@@ -93,7 +97,7 @@ func connect(w *pool.With, wrap transport.WrapperFunc) (*api, error) {
 
 // How soon a connection is dropped on which nothing comes: it is asked after a while, and given up when that is not
 // answered either. Requests and the watch are on one connection, which a new one replaces.
-const silentFor, pingFor = 10 * time.Second, 5 * time.Second
+const SilentFor, PingFor = 10 * time.Second, 5 * time.Second
 
 // clientFor is client-go's way to the API server, but for connections that are dead, which client-go keeps for 45 s.
 func clientFor(cfg *rest.Config) (*http.Client, error) {
@@ -105,11 +109,11 @@ func clientFor(cfg *rest.Config) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: pingFor}).DialContext,
-		TLSClientConfig: trust, TLSHandshakeTimeout: pingFor, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: PingFor}).DialContext,
+		TLSClientConfig: trust, TLSHandshakeTimeout: PingFor, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
 		DisableCompression: c.DisableCompression,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: silentFor, PingTimeout: pingFor,
-			WriteByteTimeout: silentFor}}
+		HTTP2: &http.HTTP2Config{SendPingTimeout: SilentFor, PingTimeout: PingFor,
+			WriteByteTimeout: SilentFor}}
 	if c.Proxy != nil {
 		t.Proxy = c.Proxy
 	}
@@ -167,46 +171,48 @@ func hasContext(loading clientcmd.ClientConfig, name string, files []string) err
 		return nil //nolint:nilerr // what cannot be read is said by who reads it next
 	}
 	return fmt.Errorf("there is no context %q in %s: set context under with in engines.yaml to one of %s (kubectl "+
-		"config get-contexts)", name, strings.Join(files, ", "), sortedWords(slices.Collect(maps.Keys(raw.Contexts))))
+		"config get-contexts)", name, strings.Join(files, ", "), strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
 }
 
-// in begins a request about objects of the namespace.
-func (a *api) in(r *rest.Request, resource string) *rest.Request {
-	return r.Namespace(a.namespace).Resource(resource)
+// In begins a request about objects of the namespace.
+func (a *Client) In(r *rest.Request, resource string) *rest.Request {
+	return r.Namespace(a.Namespace).Resource(resource)
 }
 
-// clientOf is by which a kind of objects is asked for.
-func (a *api) clientOf(resource string) rest.Interface {
+// ClientOf is by which a kind of objects is asked for.
+func (a *Client) ClientOf(resource string) rest.Interface {
 	if resource == "jobs" {
 		return a.batch
 	}
-	return a.core
+	return a.Core
 }
 
-// create makes an object, and sets it to what was made.
-func (a *api) create(ctx context.Context, resource string, o runtime.Object, dry bool) error {
+// Create makes an object, and sets it to what was made.
+func (a *Client) Create(ctx context.Context, resource string, o runtime.Object, dry bool) error {
 	opts := &metav1.CreateOptions{FieldManager: "scrimp"}
 	if dry {
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
-	return a.in(a.clientOf(resource).Post(), resource).VersionedParams(opts, queries).Body(o).Do(ctx).Into(o)
+	return a.In(a.ClientOf(resource).Post(), resource).VersionedParams(opts, Queries).Body(o).Do(ctx).Into(o)
 }
 
-func (a *api) get(ctx context.Context, resource, name string, to runtime.Object) error {
-	return a.in(a.clientOf(resource).Get(), resource).Name(name).VersionedParams(&metav1.GetOptions{},
-		queries).Do(ctx).Into(to)
+// Get reads an object.
+func (a *Client) Get(ctx context.Context, resource, name string, to runtime.Object) error {
+	return a.In(a.ClientOf(resource).Get(), resource).Name(name).VersionedParams(&metav1.GetOptions{},
+		Queries).Do(ctx).Into(to)
 }
 
-func (a *api) update(ctx context.Context, resource, name string, o runtime.Object) error {
-	return a.in(a.clientOf(resource).Put(),
+// Update writes an object that is there.
+func (a *Client) Update(ctx context.Context, resource, name string, o runtime.Object) error {
+	return a.In(a.ClientOf(resource).Put(),
 		resource).Name(name).VersionedParams(&metav1.UpdateOptions{FieldManager: "scrimp"},
-		queries).Body(o).Do(ctx).Into(o)
+		Queries).Body(o).Do(ctx).Into(o)
 }
 
-// drop deletes an object, and what it owns after it. What is not there is dropped.
-func (a *api) drop(ctx context.Context, resource, name string, only *metav1.Preconditions) error {
+// Drop deletes an object, and what it owns after it. What is not there is dropped.
+func (a *Client) Drop(ctx context.Context, resource, name string, only *metav1.Preconditions) error {
 	background := metav1.DeletePropagationBackground
-	err := a.in(a.clientOf(resource).Delete(), resource).Name(name).
+	err := a.In(a.ClientOf(resource).Delete(), resource).Name(name).
 		Body(&metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: only}).Do(ctx).Error()
 	if isGone(err) {
 		return nil
@@ -214,21 +220,45 @@ func (a *api) drop(ctx context.Context, resource, name string, only *metav1.Prec
 	return err
 }
 
-// list reads the objects of a kind that a selector chooses.
-func (a *api) list(ctx context.Context, resource string, opts *metav1.ListOptions, to runtime.Object) error {
-	return a.in(a.clientOf(resource).Get(), resource).VersionedParams(opts, queries).Do(ctx).Into(to)
+// List reads the objects of a kind that a selector chooses.
+func (a *Client) List(ctx context.Context, resource string, opts *metav1.ListOptions, to runtime.Object) error {
+	return a.In(a.ClientOf(resource).Get(), resource).VersionedParams(opts, Queries).Do(ctx).Into(to)
 }
 
-// answers asks for next to nothing, and fails where the API server does not answer this user.
-func (a *api) answers(ctx context.Context) error {
+// Answers asks for next to nothing, and fails where the API server does not answer this user.
+func (a *Client) Answers(ctx context.Context) error {
 	ctx, stop := context.WithTimeoutCause(ctx, 5*time.Second, errors.New("no answer within 5 s"))
 	defer stop()
 	var none corev1.ConfigMapList
-	err := a.list(ctx, "configmaps", &metav1.ListOptions{Limit: 1, ResourceVersion: "0",
-		LabelSelector: labelEngine + "=none-of-them"},
+	err := a.List(ctx, "configmaps", &metav1.ListOptions{Limit: 1, ResourceVersion: "0",
+		LabelSelector: LabelEngine + "=none-of-them"},
 		&none)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// Labels and annotations of all objects.
+const (
+	Domain            = "scrimp.dev/"
+	LabelManaged      = "app.kubernetes.io/managed-by"
+	LabelEngine       = Domain + "engine"
+	LabelInstallation = Domain + "installation"
+	LabelJob          = Domain + "job"
+	LabelRecord       = Domain + "request" // id of the record
+	LabelPool         = Domain + "pool"
+	LabelKind         = Domain + "kind"
+	KindRecord        = "record"
+	DataKey           = "record.json"
+)
+
+// isGone reports whether an object is not there, or not that one any more.
+func isGone(err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Reason == metav1.StatusReasonConflict && status.ErrStatus.Details != nil &&
+		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "uid" })
 }
