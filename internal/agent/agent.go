@@ -11,7 +11,6 @@ package agent
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/attempt"
 	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
@@ -27,9 +27,6 @@ import (
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/content/blob/httpblob"
-	"scrimp/internal/lib/durable"
-	"scrimp/internal/wire/api"
 )
 
 // Config is what an agent needs to know to begin.
@@ -63,26 +60,11 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open  func(context.Context, keeper.Options) (keeper.Keeper, error)
-	store *httpblob.Bucket // the server's own
-	// lends fetches credentials for the job's store, where the server lends them
-	lends func(context.Context) (api.StoreCredentials, error)
-	// works asks where in that store the work folder lies, or says why what it was told was not taken
-	works  func(ctx context.Context, refused string) (api.WorkBlob, error)
+	open   func(context.Context, keeper.Options) (keeper.Keeper, error)
 	setups *setup.Cache // what set-ups made here; nil: none is kept
 	keep   bool         // for tests: leave what a task had on the machine
-	pace   pace         // the zero value is usualPace
+	pace   attempt.Pace // the zero value is usualPace
 }
-
-// Default values of Config.
-const (
-	defaultQuiet       = time.Second
-	defaultRegisterFor = 10 * time.Minute
-	defaultReport      = time.Second
-	defaultGrace       = 30 * time.Second
-	defaultSilence     = 5 * time.Minute
-	collectEvery       = time.Minute
-)
 
 // Validate fills in defaults and says what is missing.
 func (c *Config) Validate() error {
@@ -111,18 +93,20 @@ func (c *Config) Validate() error {
 	if c.open == nil {
 		c.open = keeper.Open
 	}
-	if c.pace == (pace{}) {
-		c.pace = usualPace
+	if c.pace == (attempt.Pace{}) {
+		c.pace = attempt.UsualPace
 	}
 	return nil
 }
 
-// Why the agent's own life ends before all is said.
-var (
-	errHard = errors.New("told to end at once")
-	errOver = errors.New("the attempt is over")
-	// the server ends the attempt on all machines of its gang, and has the next one begin
-	errDissolved = errors.New("the gang is dissolved")
+// errHard is why the agent's own life ends before all is said.
+var errHard = errors.New("told to end at once")
+
+// Default values of Config.
+const (
+	defaultQuiet       = time.Second
+	defaultRegisterFor = 10 * time.Minute
+	collectEvery       = time.Minute
 )
 
 // ErrFenced says that another attempt has the task.
@@ -160,7 +144,7 @@ func Run(ctx context.Context, c Config) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer end(errOver)
+	defer end(attempt.ErrOver)
 	wg.Go(func() {
 		select {
 		case <-c.Hard:
@@ -172,7 +156,7 @@ func Run(ctx context.Context, c Config) error {
 	seen := filepath.Join(place.OwnFolder(c.MachineDir), "accelerators.json")
 	d := &daemon{Config: c, accelerators: host.Accelerators{Path: seen}, id: id, machine: machine,
 		ended: make(chan struct{}, 1), running: map[string]string{},
-		dropped: map[string]bool{}, answered: wall(c.Now()), silence: defaultSilence}
+		dropped: map[string]bool{}, answered: attempt.Wall(c.Now()), silence: attempt.DefaultSilence}
 	wg.Go(d.accelerators.Before)
 	wg.Go(func() { d.gpus.Run(life) })
 	wg.Go(func() { d.collect(life) })
@@ -215,27 +199,4 @@ func (c *Config) ownMachine() {
 	if err := program.Adopt(); err != nil {
 		c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
 	}
-}
-
-// mark is written before the program starts, so that an agent that is started
-// again on the same machine knows that the program ran and died with the agent before.
-type mark struct {
-	Attempt string `json:"attempt"`
-}
-
-func markPath(dir string) string { return filepath.Join(dir, "attempt.json") }
-
-// ranBefore reports whether this attempt's program was started on this machine before.
-func ranBefore(dir, attempt string) bool {
-	b, err := os.ReadFile(markPath(dir))
-	var m mark
-	return err == nil && json.Unmarshal(b, &m) == nil && m.Attempt == attempt
-}
-
-func markRan(dir, attempt string) error {
-	b, err := json.Marshal(mark{attempt})
-	if err != nil {
-		return err
-	}
-	return durable.Replace(markPath(dir), b)
 }

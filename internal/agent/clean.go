@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/agent/attempt"
 	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
@@ -127,7 +128,7 @@ func (d *daemon) stainFile() string {
 }
 
 // use notes that a task is about to run.
-func (d *daemon) use(g *attempt) error {
+func (d *daemon) use(g *attempt.Attempt) error {
 	d.accelerators.Before()
 	d.mu.Lock()
 	d.shown = false
@@ -140,16 +141,16 @@ func (d *daemon) use(g *attempt) error {
 
 // stain notes that a task writes where the agent removes nothing: a folder of the machine's
 // owner, who may want what is in it.
-func (d *daemon) stain(g *attempt) error {
-	if g.user != 0 { // it can write to shared folders only, and they are cleaned
+func (d *daemon) stain(g *attempt.Attempt) error {
+	if g.User != 0 { // it can write to shared folders only, and they are cleaned
 		return nil
 	}
-	outside := map[string]string{"checkpoint.dir": g.folders.Checkpoint, "progress.file": g.folders.Progress}
+	outside := map[string]string{"checkpoint.dir": g.Folders.Checkpoint, "progress.file": g.Folders.Progress}
 	for what, path := range outside {
-		if rel, err := filepath.Rel(g.folders.Top, path); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(g.Folders.Top, path); err == nil && filepath.IsLocal(rel) {
 			continue
 		}
-		why := fmt.Sprintf("%s of %s is outside of the task's folder, and stays: %s", what, g.a.Attempt, path)
+		why := fmt.Sprintf("%s of %s is outside of the task's folder, and stays: %s", what, g.Task.Attempt, path)
 		if err := durable.Replace(d.stainFile(), []byte(why)); err != nil {
 			return err
 		}
@@ -218,16 +219,16 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 
 // cleanUp ends what is left of a task, and removes what it had on the machine. What the
 // server has not heard yet stays, for when it is back.
-func (d *daemon) cleanUp(g *attempt, fenced bool) error {
+func (d *daemon) cleanUp(g *attempt.Attempt, fenced bool) error {
 	if d.keep {
 		return nil
 	}
-	err := errors.Join(g.unended, g.endAll())
-	if g.user != 0 {
-		err = errors.Join(err, residue.EndUser(g.user, d.MachineDir))
+	err := errors.Join(g.Unended, g.EndAll())
+	if g.User != 0 {
+		err = errors.Join(err, residue.EndUser(g.User, d.MachineDir))
 	}
-	if err == nil && (g.box.Empty() || fenced) { // nobody is left who could put a link where something is removed
-		err = g.folders.Remove()
+	if err == nil && (g.Box.Empty() || fenced) { // nobody is left who could put a link where something is removed
+		err = g.Folders.Remove()
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -156,7 +157,7 @@ func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
 // descends from the agent, and is gone before the next task.
 func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
 	t.Parallel()
-	mark := "1000." + digits(newToken())
+	mark := "1000." + digits(strings.ToLower(rand.Text()))
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +215,7 @@ func TestAMachineWhoseAcceleratorIsReleasedIsClean(t *testing.T) {
 func TestNothingOfATasksUserStaysInSharedFolders(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
-	mark := "scrimp-shared-" + digits(newToken())
+	mark := "scrimp-shared-" + digits(strings.ToLower(rand.Text()))
 	r := separated(t, `for d in /tmp /var/tmp /dev/shm; do mkdir $d/`+mark+` && echo x > $d/`+mark+`/f && chmod 500 $d/`+mark+
 		`; done; ln -s /etc/passwd /tmp/`+mark+`.link; echo wrote`)
 	r.server.waiting = true

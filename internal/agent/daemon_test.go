@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/rand"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 // begins: no process, no folder, no secret.
 func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 	t.Parallel()
-	marker := newToken()
+	marker := strings.ToLower(rand.Text())
 	first := assign(t, "")
 	first.Args, first.Secrets = nil, map[string]string{"MINE": "s3cr3t-value"}
 	first.Command = `echo "$MINE" > kept; mkdir shut; echo x > shut/f; chmod 500 shut; ` +

@@ -251,7 +251,7 @@ func TestAProgramThatIsSignalledBeforeItsAgentHasNotFailed(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	a.Command, a.Args = "echo begun; touch "+gone+"; kill -TERM $$", nil
 	r := newRig(t, a)
-	r.config.pace.also = time.Minute
+	r.config.pace.Also = time.Minute
 	r.start()
 	await.True(t, "the program ends", func() bool { _, err := os.Stat(gone); return err == nil })
 	r.stop()

@@ -66,23 +66,6 @@ func TestProgramsOfAGangFindEachOther(t *testing.T) {
 	_ = c.Close()
 }
 
-// Rank 0 is asked for checkpoints, and the others only where their folders are parts of them; all
-// are told to stop.
-func TestWhoSavesIsAskedTo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		node int
-		all  bool
-		want bool
-	}{{0, false, true}, {0, true, true}, {1, false, false}, {1, true, true}} {
-		g := &attempt{Config: Config{Now: time.Now}, stopping: true,
-			a: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
-		if s := g.State(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
-			t.Errorf("%+v: the program is told %+v", c, s)
-		}
-	}
-}
-
 // The other ranks restore what rank 0 does, also where they come first; rank 0 alone speaks for
 // the job and publishes, and each has a log of its own.
 func TestRankZeroSpeaksForTheGang(t *testing.T) {

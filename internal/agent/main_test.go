@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/attempt"
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
@@ -26,8 +27,8 @@ import (
 )
 
 // quickPace is the pace of agents in tests. A test in which a wait ends by an event makes that wait longer.
-var quickPace = pace{look: 20 * time.Millisecond, log: 20 * time.Millisecond, silence: 20 * time.Millisecond,
-	usage: 5 * time.Second, also: 50 * time.Millisecond, farewell: 300 * time.Millisecond, hangUp: 100 * time.Millisecond}
+var quickPace = attempt.Pace{Poll: 20 * time.Millisecond, Log: 20 * time.Millisecond, Silence: 20 * time.Millisecond,
+	Usage: 5 * time.Second, Also: 50 * time.Millisecond, Farewell: 300 * time.Millisecond, HangUp: 100 * time.Millisecond}
 
 // TestMain lets the test binary play the user's program.
 func TestMain(m *testing.M) {
@@ -181,7 +182,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 		open: func(context.Context, keeper.Options) (keeper.Keeper, error) { return r.keeper, nil },
 	}
 	if _, ok := t.(*testing.B); ok {
-		r.config.pace = usualPace
+		r.config.pace = attempt.UsualPace
 	}
 	return r
 }

@@ -38,7 +38,7 @@ func TestTheServerHearsWhatTheMachineDid(t *testing.T) {
 	a := shell(t, "job-1", "until test -e "+until+"; do :; done")
 	a.Part, a.GPUs = &api.Part{CPUs: 1, Memory: 1 << 30, Devices: []int{1, 3}}, true
 	r := newRig(t, a)
-	r.config.pace.usage = 20 * time.Millisecond
+	r.config.pace.Usage = 20 * time.Millisecond
 	r.server.heard = func(m api.Message) { // nvidia-smi has answered
 		if m.Usage != nil && m.Usage.GPU != nil {
 			write(t, until, "")

@@ -5,13 +5,21 @@ package place
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"scrimp/internal/agent/program"
 	"scrimp/internal/lib/durable"
+)
+
+// Whose the processes of a task are (SCRIMP_TASK_USER).
+const (
+	UserAuto = "auto" // a user of each task's own, where the agent is root and others reach the machine's folder
+	UserSame = "same" // the agent's
 )
 
 // Users of tasks are of a range that no system gives to people, services or containers.
@@ -63,4 +71,29 @@ func ClaimedUser(own string) int {
 		return 0
 	}
 	return user
+}
+
+// Separate reports whether an agent of this process' user, with its machine's folder there, runs programs as users of
+// their own; why says why not.
+func Separate(taskUser, machine string) (ok bool, why string) {
+	switch {
+	case taskUser != UserAuto:
+		return false, "SCRIMP_TASK_USER is not auto"
+	case os.Geteuid() != 0:
+		return false, "the agent is not root"
+	case runtime.GOOS != "linux":
+		return false, "only Linux shows whose a process is"
+	}
+	for dir := filepath.Dir(machine); ; dir = filepath.Dir(dir) {
+		st, err := os.Stat(dir)
+		switch {
+		case err != nil || st.Mode().Perm()&0o001 == 0:
+			return false, fmt.Sprintf("other users do not reach the machine's folder: %s is closed to them", dir)
+		case st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0:
+			return false, fmt.Sprintf("other users could replace the machine's folder: %s may be written to by all", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return true, ""
+		}
+	}
 }

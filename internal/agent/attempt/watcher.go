@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const pollShare = 200
 
 // watcher follows what the program prints and writes.
 type watcher struct {
-	g            *attempt
+	g            *Attempt
 	mu           sync.Mutex // one reads at a time
 	output, file progress.Tail
 	announced    *save.Announced // a save that the output announced and that is not captured yet
@@ -26,7 +26,7 @@ type watcher struct {
 
 // follow reads until ctx is done.
 func (w *watcher) follow(ctx context.Context) {
-	for wait.For(ctx, w.g.pace.look) == nil {
+	for wait.For(ctx, w.g.Pace.Poll) == nil {
 		w.read(ctx, false)
 	}
 }
@@ -90,7 +90,7 @@ func (w *watcher) readOutput(last bool) {
 	}
 	if last { // it was printed at an unknown time since, and the program may have begun another save
 		found.By = before.Add(-clockTick)
-		if info, err := os.Stat(g.folders.Log); err == nil && closes {
+		if info, err := os.Stat(g.Folders.Log); err == nil && closes {
 			found.By = info.ModTime()
 		}
 	}
@@ -104,7 +104,7 @@ const clockTick = 10 * time.Millisecond
 // looks at the folder, so that a save has the step that the program printed before it.
 func (w *watcher) watchFolder(ctx context.Context) {
 	g := w.g
-	for pause := g.pace.look; wait.For(ctx, pause) == nil; {
+	for pause := g.Pace.Poll; wait.For(ctx, pause) == nil; {
 		w.read(ctx, false)
 		step, metrics := g.seen()
 		g.mu.Lock()
@@ -123,6 +123,6 @@ func (w *watcher) watchFolder(ctx context.Context) {
 		case ctx.Err() == nil:
 			g.trouble.is(troubleLook, nil)
 		}
-		pause = max(g.pace.look, min(took*pollShare, 10*time.Second))
+		pause = max(g.Pace.Poll, min(took*pollShare, 10*time.Second))
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 )
 
 // keep brings what the ended program left to the store, and says how it ended.
-func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit program.Exit) outcome {
+func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit program.Exit) outcome {
 	ctx, cancel := context.WithTimeout(life, keepTime(g.Now(), s))
 	defer cancel()
 	var listening sync.WaitGroup
@@ -87,12 +87,12 @@ func keepTime(now time.Time, s *stop) time.Duration {
 // endOf names the end. A program that was told to stop by a signal, or that
 // read should_stop, ended because of it, whatever its status. In a gang it may have heard
 // of it from another rank's program; one that SIGTERM ended may have had it from who told the agent too.
-func (g *attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
+func (g *Attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
 	g.mu.Lock()
 	knew := g.knew
 	g.mu.Unlock()
 	switch {
-	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.a.Nodes > 1 && exit.Status != 0 || byTerm(exit)):
+	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.Task.Nodes > 1 && exit.Status != 0 || byTerm(exit)):
 		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
 	case exit.Status == 0:
 		return api.Ended{Reason: api.EndCompleted}

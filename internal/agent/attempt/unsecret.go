@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"maps"
@@ -11,10 +11,10 @@ import (
 // job, as its output has none. The name of the metric that the job is judged by stands in the job file, and stays.
 
 // masked is a text of the program without secrets.
-func (g *attempt) masked(text string) string { return string(g.mask.Mask([]byte(text))) }
+func (g *Attempt) masked(text string) string { return string(g.mask.Mask([]byte(text))) }
 
 // unsecretStep is s with no secret in the names of its metrics.
-func (g *attempt) unsecretStep(s api.Step) api.Step {
+func (g *Attempt) unsecretStep(s api.Step) api.Step {
 	name := func(of string) string {
 		if of == g.objective.name {
 			return of
@@ -36,7 +36,7 @@ func (g *attempt) unsecretStep(s api.Step) api.Step {
 }
 
 // unsecret is m with no secret in what it quotes.
-func (g *attempt) unsecret(m api.Message) api.Message {
+func (g *Attempt) unsecret(m api.Message) api.Message {
 	if m.Ended != nil {
 		e := *m.Ended
 		e.Error = g.masked(e.Error)

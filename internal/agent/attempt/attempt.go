@@ -1,4 +1,6 @@
-package agent
+// Package attempt is one run of one task on a machine: it makes the folders of the task ready, runs its program,
+// keeps what the program saves, reports to the server, and ends the program in time where the machine goes.
+package attempt
 
 import (
 	"cmp"
@@ -29,13 +31,13 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// attempt is one run of one task on this machine.
-type attempt struct {
+// Attempt is one run of one task on this machine.
+type Attempt struct {
 	Config
-	a       api.Assignment
+	Task    api.Assignment
 	server  wire.Server
-	box     *outbox.Box
-	folders place.Folders
+	Box     *outbox.Box
+	Folders place.Folders
 	mask    logship.Masker
 	match   progress.Patterns
 	ship    *logship.Shipper
@@ -48,18 +50,18 @@ type attempt struct {
 	// sessions has a value for each session that is open.
 	sessions chan struct{}
 	trouble  trouble
-	user     int // of the program; 0: ours
+	User     int // of the program; 0: ours
 	// of the machine; 0: none is known
-	accelerators int
-	contact      func(time.Time) // told of each answer of the server; nil: nobody is
-	only         func() bool     // whether no other task runs on the machine; nil: nobody knows
+	Accelerators int
+	Contact      func(time.Time) // told of each answer of the server; nil: nobody is
+	Only         func() bool     // whether no other task runs on the machine; nil: nobody knows
 	kept         kept
 	python       bool               // its set-up may install packages of Python
 	before       map[string]version // the work folder before the program began, where what it writes is kept
-	unended      error              // why processes of the program may live on
+	Unended      error              // why processes of the program may live on
 
 	objective objective   // guarded by mu, but for its name
-	gpus      *meter.GPUs // of the machine; nil: nobody reads them
+	GPUs      *meter.GPUs // of the machine; nil: nobody reads them
 	series    measure.Series
 	pacing    measure.Pacing
 
@@ -100,7 +102,7 @@ type stop struct {
 // silent reports whether nothing is said or kept of what follows.
 func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 
-func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error) {
+func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
 		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
 	}
@@ -121,21 +123,21 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	if a.Grace <= 0 {
 		a.Grace = defaultGrace
 	}
-	g := &attempt{
-		Config: c, a: a, server: server, box: box, folders: f, mask: logship.NewMasker(a.Secrets),
+	g := &Attempt{
+		Config: c, Task: a, server: server, Box: box, Folders: f, mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, session.AtOnce),
 		sessions: make(chan struct{}, session.AtOnce),
 		silence:  newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 		objective: objective{name: a.Metric},
 	}
-	if ok, _ := c.separate(); ok {
+	if ok, _ := place.Separate(c.TaskUser, c.MachineDir); ok {
 		if err := g.openTo(); err != nil {
 			return nil, errors.Join(err, box.Close())
 		}
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
-	g.ship = logship.New(g.folders.Log, a.Attempt, server, g.mask, g.Log, box.Wake)
-	g.ship.Poll = c.pace.log
+	g.ship = logship.New(g.Folders.Log, a.Attempt, server, g.mask, g.Log, box.Wake)
+	g.ship.Poll = c.Pace.Log
 	return g, nil
 }
 
@@ -143,11 +145,11 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 func newToken() string { return strings.ToLower(rand.Text()) }
 
 // say queues a message.
-func (g *attempt) say(m api.Message) {
+func (g *Attempt) say(m api.Message) {
 	if m.At.IsZero() {
 		m.At = g.Now()
 	}
-	err := g.box.Add(g.unsecret(m))
+	err := g.Box.Add(g.unsecret(m))
 	if err != nil {
 		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
 	}
@@ -155,29 +157,29 @@ func (g *attempt) say(m api.Message) {
 }
 
 // ask asks for the program's end. It never blocks: beyond the first few, more reasons change nothing.
-func (g *attempt) ask(s stop) {
+func (g *Attempt) ask(s stop) {
 	select {
 	case g.stops <- s:
 	default:
 	}
 }
 
-// run does everything, and returns when the machine can be switched off.
-func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (err error) {
+// Run does everything, and returns when the machine can be switched off.
+func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (err error) {
 	var wg sync.WaitGroup
 	defer func() {
-		end(errOver)
+		end(ErrOver)
 		wg.Wait()
 		g.execs.Wait()
-		err = errors.Join(err, g.box.Close())
+		err = errors.Join(err, g.Box.Close())
 	}()
-	output, err := os.OpenFile(g.folders.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	output, err := os.OpenFile(g.Folders.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("agent: open log: %w", err)
 	}
 	defer func() { _ = output.Close() }() // the program wrote to it, not we
-	if g.user != 0 {
-		if err := output.Chown(g.user, g.user); err != nil {
+	if g.User != 0 {
+		if err := output.Chown(g.User, g.User); err != nil {
 			return fmt.Errorf("agent: open log: %w", err)
 		}
 	}
@@ -190,7 +192,7 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		select {
 		case <-soft.Done():
 			g.ask(stop{why: "the machine's agent was told to end", source: "signal",
-				until: g.Now().Add(cmp.Or(g.Notice, g.a.Grace))})
+				until: g.Now().Add(cmp.Or(g.Notice, g.Task.Grace))})
 		case <-life.Done():
 		}
 	})
@@ -201,7 +203,7 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	g.mu.Unlock()
 	if o.silent { // fenced, switched off, or told to end at once
 		if o.stop != nil && o.stop.fenced && !o.stop.at {
-			return fmt.Errorf("agent: %w: %w", errDissolved, wire.ErrFenced)
+			return fmt.Errorf("agent: %w: %w", ErrDissolved, wire.ErrFenced)
 		}
 		if o.stop != nil && o.stop.fenced {
 			return fmt.Errorf("agent: %w", wire.ErrFenced)
@@ -223,7 +225,7 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 // the log then, and a server that knows the end may want no more of it. It waits for as
 // long as it is worth, while the server takes some or has no room on its disk now; but for
 // a moment only where the program was told to end: the machine may be gone before the rest is.
-func (g *attempt) lastLines(life context.Context, s *stop, shipping <-chan struct{}) {
+func (g *Attempt) lastLines(life context.Context, s *stop, shipping <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(life, max(time.Second, g.patience(s)))
 	defer cancel()
 	moment := time.NewTimer(time.Second)
@@ -248,10 +250,10 @@ func (g *attempt) lastLines(life context.Context, s *stop, shipping <-chan struc
 }
 
 // patience is how long it is worth to pay for the machine until the server has heard all.
-func (g *attempt) patience(s *stop) time.Duration {
-	limit := g.a.Silence
+func (g *Attempt) patience(s *stop) time.Duration {
+	limit := g.Task.Silence
 	if limit <= 0 {
-		limit = defaultSilence
+		limit = DefaultSilence
 	}
 	if s != nil {
 		limit = min(limit, 20*time.Second)
@@ -264,7 +266,7 @@ func (g *attempt) patience(s *stop) time.Duration {
 
 // farewell waits until the server has heard all, for as long as it is worth.
 // shipping is closed where the log can not be shipped.
-func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
+func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
 	limit := g.patience(s)
 	ctx, cancel := context.WithTimeout(life, limit)
 	defer cancel()
@@ -274,7 +276,7 @@ func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 		unwanted := g.unwanted
 		off, logged := g.off, g.orders.LogEnd >= size || g.orders.LogEnd == 0 && g.ship.Sent() >= size || unshippable
 		g.mu.Unlock()
-		if unwanted || g.box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
+		if unwanted || g.Box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
 			return
 		}
 		select {
@@ -289,7 +291,7 @@ func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 }
 
 // noticed takes what the metadata said.
-func (g *attempt) noticed(n notice.Notice) {
+func (g *Attempt) noticed(n notice.Notice) {
 	if n.Advice {
 		g.Log.Info("the provider advises to leave; a checkpoint is asked for", "source", n.Source)
 		g.mu.Lock()
@@ -301,14 +303,14 @@ func (g *attempt) noticed(n notice.Notice) {
 }
 
 // watchServer asks for the end when the server has been away for too long.
-func (g *attempt) watchServer(life context.Context) {
-	for wait.For(life, g.pace.silence) == nil {
+func (g *Attempt) watchServer(life context.Context) {
+	for wait.For(life, g.Pace.Silence) == nil {
 		g.mu.Lock()
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
 		if due {
-			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace,
-				farewell: g.pace.farewell})
+			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.Task.Silence), grace: g.Task.Grace,
+				farewell: g.Pace.Farewell})
 			return
 		}
 	}
@@ -318,22 +320,22 @@ func (g *attempt) watchServer(life context.Context) {
 
 // Progress takes a report that the program has posted. It fails where the report's value of the metric
 // that the job is judged by is one too many; the rest of it is taken.
-func (g *attempt) Progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
+func (g *Attempt) Progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
 
 // anew reports whether what a source counts begins anew each epoch.
-func (g *attempt) anew(source *progress.Counter) bool {
+func (g *Attempt) anew(source *progress.Counter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return source.Anew
 }
 
 // reported takes a report of one source, which may say how many epochs the program runs.
-func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64) error {
+func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64) error {
 	g.mu.Lock()
-	s = source.Count(s, cmp.Or(epochs, g.a.Epochs))
+	s = source.Count(s, cmp.Or(epochs, g.Task.Epochs))
 	g.mu.Unlock()
 	if s.Anew {
-		g.trouble.is(troubleSteps, errors.New(stepsAnew(max(g.a.Total, s.Total))))
+		g.trouble.is(troubleSteps, errors.New(stepsAnew(max(g.Task.Total, s.Total))))
 	}
 	s = g.unsecretStep(s)
 	now := g.Now()
@@ -346,7 +348,7 @@ func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	if g.last.Step > 0 {
 		g.pacing.Saw(time.Now(), g.last.Step)
 	}
-	if g.a.Node > 0 { // rank 0 speaks for the gang
+	if g.Task.Node > 0 { // rank 0 speaks for the gang
 		g.mu.Unlock()
 		return nil
 	}
@@ -356,24 +358,24 @@ func (g *attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 		s = g.objective.without(s)
 		g.trouble.is(troubleMetric, err)
 	}
-	g.box.Step(now, s, value)
+	g.Box.Step(now, s, value)
 	return err
 }
 
-func (g *attempt) Total() int64 {
+func (g *Attempt) Total() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(g.a.Total, g.last.Total)
+	return max(g.Task.Total, g.last.Total)
 }
 
 // seen returns the last step and a copy of the metrics.
-func (g *attempt) seen() (int64, map[string]float64) {
+func (g *Attempt) seen() (int64, map[string]float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.last.Step, maps.Clone(g.last.Metrics)
 }
 
-func (g *attempt) Save(ctx context.Context, step int64) error {
+func (g *Attempt) Save(ctx context.Context, step int64) error {
 	at := g.Now()
 	last, metrics := g.seen()
 	if step == 0 {

@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"cmp"
@@ -36,12 +36,12 @@ type written struct {
 }
 
 // keepsWritten reports whether all that the program writes is kept.
-func (g *attempt) keepsWritten() bool {
-	return g.a.OutputsURL != "" && slices.Contains(g.a.Outputs, api.OutputsWritten)
+func (g *Attempt) keepsWritten() bool {
+	return g.Task.OutputsURL != "" && slices.Contains(g.Task.Outputs, api.OutputsWritten)
 }
 
 // lookBefore notes what lies in the work folder before the program begins.
-func (g *attempt) lookBefore() error {
+func (g *Attempt) lookBefore() error {
 	if !g.keepsWritten() {
 		return nil
 	}
@@ -54,14 +54,14 @@ func (g *attempt) lookBefore() error {
 }
 
 // lookAtWork lists the files of the work folder, but for those that scrimp keeps elsewhere.
-func (g *attempt) lookAtWork() (list []written, err error) {
-	tree, err := g.reading(g.folders.Work).Open()
+func (g *Attempt) lookAtWork() (list []written, err error) {
+	tree, err := g.reading(g.Folders.Work).Open()
 	if err != nil {
 		return nil, fmt.Errorf("look at the work folder: %w", err)
 	}
 	own := map[string]bool{}
-	for _, p := range []string{g.folders.Checkpoint, g.folders.Progress} {
-		if rel, err := filepath.Rel(g.folders.Work, p); err == nil {
+	for _, p := range []string{g.Folders.Checkpoint, g.Folders.Progress} {
+		if rel, err := filepath.Rel(g.Folders.Work, p); err == nil {
 			own[filepath.ToSlash(rel)] = true
 		}
 	}
@@ -117,11 +117,11 @@ func pickWritten(list []written, before map[string]version, most int64) (names [
 }
 
 // keepOutputs keeps the outputs of the job on this machine, and says where they are and what went wrong.
-func (g *attempt) keepOutputs(ctx context.Context) (where, wrong string) {
-	if len(g.a.Outputs) == 0 || g.a.OutputsURL == "" {
+func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
+	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
 		return "", ""
 	}
-	names := g.a.Outputs
+	names := g.Task.Outputs
 	if g.keepsWritten() {
 		list, err := g.lookAtWork()
 		if err != nil {
@@ -138,7 +138,7 @@ func (g *attempt) keepOutputs(ctx context.Context) (where, wrong string) {
 			return "", wrong
 		}
 	}
-	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.folders.Work), names)
+	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.Folders.Work), names)
 	if err != nil && !errors.Is(err, wire.ErrFenced) {
 		g.Log.Error("keep outputs", "error", err)
 		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))

@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 // await waits for the program's end, and asks for it when something says so.
 // It returns the stop that the program was asked with, or that ends everything at once.
-func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
-	w := ending{attempt: g, p: p, sig: sig}
+func (g *Attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
+	w := ending{Attempt: g, p: p, sig: sig}
 	done := p.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -48,7 +48,7 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 
 // ending is how far the end of a program has come.
 type ending struct {
-	*attempt
+	*Attempt
 	p         *program.Program
 	sig       syscall.Signal // that asks it to save and end
 	known     save.Ending
@@ -63,7 +63,7 @@ type ending struct {
 // why is what asked the program to end. One of a gang may have gone because of what is heard
 // only then: another rank's program knew; so may one that was signalled when its agent was.
 func (w *ending) why() *stop {
-	if w.asked == nil && w.late != nil && (w.a.Nodes > 1 || byTerm(w.p.Exit())) {
+	if w.asked == nil && w.late != nil && (w.Task.Nodes > 1 || byTerm(w.p.Exit())) {
 		w.known.Heard = true
 		return w.late
 	}
@@ -181,10 +181,31 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // plan says when to signal and to kill for this reason to stop.
-func (g *attempt) plan(s stop) plan {
+func (g *Attempt) plan(s stop) plan {
 	now := time.Now()
 	if s.source != "" {
-		return planStop(now, now.Add(s.until.Sub(g.Now())), g.a.SignalLead, g.saver.Expected())
+		return planStop(now, now.Add(s.until.Sub(g.Now())), g.Task.SignalLead, g.saver.Expected())
 	}
 	return plan{signal: now, kill: now.Add(s.grace)}
+}
+
+// byTerm reports whether a program ended of SIGTERM, or says so.
+func byTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }
+
+// alsoTold waits a moment, where a program ended by SIGTERM unasked, for the agent to be told to end too: what ends a
+// machine may signal all that runs there, in any order.
+func (g *Attempt) alsoTold(life context.Context, exit program.Exit) *stop {
+	if !byTerm(exit) {
+		return nil
+	}
+	timer := time.NewTimer(g.Pace.Also)
+	defer timer.Stop()
+	select {
+	case s := <-g.stops:
+		g.tellStop(s)
+		return &s
+	case <-timer.C:
+	case <-life.Done():
+	}
+	return nil
 }

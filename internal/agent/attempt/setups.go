@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"cmp"
@@ -34,14 +34,14 @@ type kept struct {
 }
 
 // trees are the folders that a set-up may change.
-func (g *attempt) trees() []setup.Tree {
-	except, err := filepath.Rel(g.folders.Work, g.folders.Checkpoint)
+func (g *Attempt) trees() []setup.Tree {
+	except, err := filepath.Rel(g.Folders.Work, g.Folders.Checkpoint)
 	if err != nil || !filepath.IsLocal(except) {
 		except = ""
 	}
-	trees := []setup.Tree{{Name: "work", Path: g.folders.Work, Except: except}}
-	if g.user != 0 {
-		trees = append(trees, setup.Tree{Name: "home", Path: filepath.Join(g.folders.Top, "home")})
+	trees := []setup.Tree{{Name: "work", Path: g.Folders.Work, Except: except}}
+	if g.User != 0 {
+		trees = append(trees, setup.Tree{Name: "home", Path: filepath.Join(g.Folders.Top, "home")})
 	}
 	if _, err := os.Lstat(g.venv()); err == nil || g.python {
 		trees = append(trees, setup.Tree{Name: "venv", Path: g.venv()})
@@ -50,18 +50,18 @@ func (g *attempt) trees() []setup.Tree {
 }
 
 // setupDone is written once a task's set-up is there.
-func (g *attempt) setupDone() string { return filepath.Join(g.folders.Own, "setup.done") }
+func (g *Attempt) setupDone() string { return filepath.Join(g.Folders.Own, "setup.done") }
 
 // isSetUp reports whether that happened, before the agent was started again.
-func (g *attempt) isSetUp() bool {
+func (g *Attempt) isSetUp() bool {
 	b, err := os.ReadFile(g.setupDone())
-	return err == nil && string(b) == g.a.Setup
+	return err == nil && string(b) == g.Task.Setup
 }
 
 // reuse fills the task's folders with what the same set-up made before, where that is
 // kept. The work folder holds what was uploaded, and nothing else.
-func (g *attempt) reuse(ctx context.Context, output *os.File) error {
-	if g.setups == nil || !place.Repeats(g.a) || g.isSetUp() {
+func (g *Attempt) reuse(ctx context.Context, output *os.File) error {
+	if g.Setups == nil || !place.Repeats(g.Task) || g.isSetUp() {
 		return nil
 	}
 	key, err := g.setupKey(ctx)
@@ -70,7 +70,7 @@ func (g *attempt) reuse(ctx context.Context, output *os.File) error {
 		return context.Cause(ctx)
 	}
 	g.kept.key = key
-	e, err := g.setups.Restore(ctx, key, g.Now(), g.trees())
+	e, err := g.Setups.Restore(ctx, key, g.Now(), g.trees())
 	switch {
 	case errors.Is(err, setup.ErrNone):
 		return nil
@@ -81,12 +81,12 @@ func (g *attempt) reuse(ctx context.Context, output *os.File) error {
 	}
 	_, err = fmt.Fprintf(output, "scrimp: set-up skipped: the same one ran on this machine at %s (%v)\n",
 		e.Made.UTC().Format(time.RFC3339), e.Took.Round(time.Millisecond))
-	return errors.Join(err, durable.Replace(g.setupDone(), []byte(g.a.Setup)))
+	return errors.Join(err, durable.Replace(g.setupDone(), []byte(g.Task.Setup)))
 }
 
 // startOver empties what a set-up may have changed.
-func (g *attempt) startOver() error {
-	if err := g.endAll(); err != nil { // of the agent before this one
+func (g *Attempt) startOver() error {
+	if err := g.EndAll(); err != nil { // of the agent before this one
 		return err
 	}
 	for _, t := range g.trees() {
@@ -94,35 +94,35 @@ func (g *attempt) startOver() error {
 			return err
 		}
 	}
-	return os.MkdirAll(g.folders.Work, 0o700)
+	return os.MkdirAll(g.Folders.Work, 0o700)
 }
 
 // setupKey is the same for two set-ups that make the same: of one command, in one folder of
 // the machine, with the same work folder and the same environment.
-func (g *attempt) setupKey(ctx context.Context) (string, error) {
+func (g *Attempt) setupKey(ctx context.Context) (string, error) {
 	if err := g.apart(); err != nil {
 		return "", err
 	}
-	content, err := setup.Content(ctx, g.folders.Work)
+	content, err := setup.Content(ctx, g.Folders.Work)
 	if err != nil {
 		return "", err
 	}
-	a := g.a
+	a := g.Task
 	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
-	env := place.Environment{Base: g.home(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.folders,
-		Accelerators: g.accelerators}.Variables()
+	env := place.Environment{Base: g.home(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.Folders,
+		Accelerators: g.Accelerators}.Variables()
 	env = slices.DeleteFunc(env, func(kv string) bool { // what the server sets by the job's name is there too
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(place.OfOneAttempt, name)
 	})
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "2 %q %q %s %q %t %t %q\n", a.Setup, a.Workdir, content, g.folders.Work, g.user != 0,
+	_, _ = fmt.Fprintf(sum, "2 %q %q %s %q %t %t %q\n", a.Setup, a.Workdir, content, g.Folders.Work, g.User != 0,
 		g.python, env)
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // apart reports why the checkpoint folder cannot be told from what a set-up makes.
-func (g *attempt) apart() error {
+func (g *Attempt) apart() error {
 	rel := g.trees()[0].Except
 	switch rel {
 	case ".":
@@ -130,7 +130,7 @@ func (g *attempt) apart() error {
 	case "":
 		return nil
 	}
-	at := g.folders.Work
+	at := g.Folders.Work
 	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		at = filepath.Join(at, part)
 		info, err := os.Lstat(at)
@@ -145,12 +145,12 @@ func (g *attempt) apart() error {
 }
 
 // beside is a digest of what a set-up may reach of its task besides the trees.
-func (g *attempt) beside() (string, error) {
-	marks, err := setup.Marks(g.folders.Checkpoint)
+func (g *Attempt) beside() (string, error) {
+	marks, err := setup.Marks(g.Folders.Checkpoint)
 	if err != nil {
 		return "", err
 	}
-	names, err := os.ReadDir(g.folders.Top)
+	names, err := os.ReadDir(g.Folders.Top)
 	for _, n := range names {
 		marks += "\n" + n.Name()
 	}
@@ -158,7 +158,7 @@ func (g *attempt) beside() (string, error) {
 }
 
 // beforeSetup looks at what a set-up must leave alone to be kept.
-func (g *attempt) beforeSetup() {
+func (g *Attempt) beforeSetup() {
 	marks, err := g.beside()
 	if err != nil {
 		g.Log.Info("the set-up is not kept", "why", err)
@@ -169,27 +169,27 @@ func (g *attempt) beforeSetup() {
 
 // keepSetup copies what a set-up made, that took so long, before the program can change it.
 // Where that fails the program starts all the same.
-func (g *attempt) keepSetup(ctx context.Context, took time.Duration) {
+func (g *Attempt) keepSetup(ctx context.Context, took time.Duration) {
 	if g.kept.key == "" {
 		return
 	}
 	err := func() error {
-		if err := g.endAll(); err != nil {
+		if err := g.EndAll(); err != nil {
 			return err
 		}
 		marks, err := g.beside()
 		if err == nil && marks != g.kept.marks {
 			err = errors.New("it changed the checkpoint folder, or made files beside the work folder")
 		}
-		if err == nil && g.user != 0 {
-			err = residue.NoneShared(g.user, g.MachineDir)
+		if err == nil && g.User != 0 {
+			err = residue.NoneShared(g.User, g.MachineDir)
 		}
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, max(copyLeast, took/copyShare), errors.New("the copy took too long"))
 		defer cancel()
-		return g.setups.Keep(ctx, setup.Entry{Key: g.kept.key, Made: g.Now().UTC(), Took: took}, g.trees())
+		return g.Setups.Keep(ctx, setup.Entry{Key: g.kept.key, Made: g.Now().UTC(), Took: took}, g.trees())
 	}()
 	if err != nil {
 		g.Log.Info("the set-up is not kept", "why", err)

@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"testing"
@@ -8,12 +8,6 @@ import (
 
 	_ "scrimp/internal/test/sameseed"
 )
-
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func at(seconds float64) time.Time {
-	return epoch.Add(time.Duration(seconds * float64(time.Second)))
-}
 
 func TestStopIsPlannedWithinTheNotice(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func (g *attempt) State() programapi.State {
+func (g *Attempt) State() programapi.State {
 	now := g.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.knew = g.knew || g.stopping
-	interval := g.a.Checkpoint.Interval
+	interval := g.Task.Checkpoint.Interval
 	if g.orders.Interval > 0 {
 		interval = g.orders.Interval
 	}
@@ -36,8 +36,8 @@ func (g *attempt) State() programapi.State {
 	case g.orders.TimeToDeadline != 0:
 		left = (g.orders.TimeToDeadline - now.Sub(g.ordersAt)).Seconds()
 		s.TimeToDeadline = &left
-	case !g.a.Deadline.IsZero():
-		left = g.a.Deadline.Sub(now).Seconds()
+	case !g.Task.Deadline.IsZero():
+		left = g.Task.Deadline.Sub(now).Seconds()
 		s.TimeToDeadline = &left
 	}
 	return s
@@ -45,7 +45,7 @@ func (g *attempt) State() programapi.State {
 
 // unsaved notes how it goes to copy what the program saves, or to keep the copies. That it goes wrong is said once,
 // until a checkpoint is kept.
-func (g *attempt) unsaved(what string, err error) {
+func (g *Attempt) unsaved(what string, err error) {
 	g.trouble.is(what, err)
 	if err == nil {
 		return
@@ -56,21 +56,21 @@ func (g *attempt) unsaved(what string, err error) {
 	g.mu.Unlock()
 	if !said {
 		why := what + ": " + err.Error()
-		if g.a.Node > 0 {
-			why = fmt.Sprintf("node %d: %s", g.a.Node, why)
+		if g.Task.Node > 0 {
+			why = fmt.Sprintf("node %d: %s", g.Task.Node, why)
 		}
 		g.say(api.Message{Unsaved: &api.Unsaved{Why: why}})
 	}
-	g.box.Wake()
+	g.Box.Wake()
 }
 
 // published reports a checkpoint.
-func (g *attempt) published(s api.Saved) {
+func (g *Attempt) published(s api.Saved) {
 	g.trouble.is(troubleKeep, nil)
 	if s.Lacks != "" {
 		s.Lacks = troubleCapture + ": " + s.Lacks
 	}
-	if g.a.Node == 0 { // who publishes
+	if g.Task.Node == 0 { // who publishes
 		g.say(api.Message{Saved: &s})
 	}
 	g.mu.Lock()

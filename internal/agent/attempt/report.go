@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// slowest is how long the pause between two reports grows while the server is away.
-const slowest = 5 * time.Second
+// Slowest is how long the pause between two reports grows while the server is away.
+const Slowest = 5 * time.Second
 
 // report sends what is queued and takes orders, about once a second, until ctx
 // is done. While the server is away it asks less often.
-func (g *attempt) report(ctx context.Context) {
-	pause := g.a.Report
+func (g *Attempt) report(ctx context.Context) {
+	pause := g.Task.Report
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -26,11 +26,11 @@ func (g *attempt) report(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-g.box.Urgent:
+		case <-g.Box.Urgent:
 		}
 		sent := g.ship.Sent()
-		said := api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()), Messages: g.box.Next(),
-			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.now()),
+		said := api.Report{Attempt: g.Task.Attempt, Node: g.Task.Node, Now: Wall(g.Now()), Messages: g.Box.Next(),
+			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.now()),
 			Telemetry: g.series.Next(time.Now())}
 		bound.Clip(&said)
 		orders, err := g.server.Report(ctx, said)
@@ -46,19 +46,19 @@ func (g *attempt) report(ctx context.Context) {
 			if ctx.Err() == nil {
 				g.Log.Warn("report", "error", err)
 			}
-			pause = min(2*max(pause, 100*time.Millisecond), max(slowest, g.a.Report))
+			pause = min(2*max(pause, 100*time.Millisecond), max(Slowest, g.Task.Report))
 			if wait.For(ctx, min(pause, 200*time.Millisecond)) != nil { // a crowd of urgent messages does not hammer it
 				return
 			}
 		default:
-			pause = g.a.Report
+			pause = g.Task.Report
 			if orders.Report > 0 { // many agents report to this server
-				pause = min(orders.Report, slowest)
+				pause = min(orders.Report, Slowest)
 			}
 			g.ship.Every(pause)
 			g.ship.Has(orders.LogEnd, sent)
 			if g.obey(ctx, orders) {
-				g.box.Wake()
+				g.Box.Wake()
 			}
 		}
 		timer.Reset(pause)
@@ -66,14 +66,14 @@ func (g *attempt) report(ctx context.Context) {
 }
 
 // obey does what the server's answer says. more says that messages arrived and others still wait.
-func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
-	more, err := g.box.Ack(o.Ack, o.Heard)
+func (g *Attempt) obey(ctx context.Context, o api.Orders) (more bool) {
+	more, err := g.Box.Ack(o.Ack, o.Heard)
 	if err != nil {
 		g.Log.Error("acknowledge messages", "error", err)
 	}
 	now := g.Now()
-	if g.contact != nil {
-		g.contact(now)
+	if g.Contact != nil {
+		g.Contact(now)
 	}
 	if s := g.stopOf(o, now); s != nil {
 		g.ask(*s)
@@ -87,20 +87,20 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 }
 
 // stopOf notes the server's orders, and returns the end that they ask for; nil: none that was not asked for before.
-func (g *attempt) stopOf(o api.Orders, now time.Time) *stop {
+func (g *Attempt) stopOf(o api.Orders, now time.Time) *stop {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.silence.answer(now)
 	g.orders, g.ordersAt = o, now
 	g.asked = g.asked || o.Save
 	drain := o.Drain != nil && !g.draining && !g.ended
-	dissolves := o.Fenced && o.Drain != nil && g.a.Nodes > 1
+	dissolves := o.Fenced && o.Drain != nil && g.Task.Nodes > 1
 	dissolve := dissolves && !g.dissolved
 	g.dissolved = g.dissolved || dissolve
 	g.draining = g.draining || drain
 	g.off = g.off || o.Off
 	g.unwanted = g.unwanted || g.ended && o.Fenced
-	grace := g.a.Grace
+	grace := g.Task.Grace
 	if o.Drain != nil && o.Drain.Grace > 0 {
 		grace = o.Drain.Grace
 	}
@@ -120,7 +120,7 @@ func (g *attempt) stopOf(o api.Orders, now time.Time) *stop {
 }
 
 // tellHeard wakes who waits for an answer of the server.
-func (g *attempt) tellHeard() {
+func (g *Attempt) tellHeard() {
 	select {
 	case g.heard <- struct{}{}:
 	default:
@@ -128,7 +128,7 @@ func (g *attempt) tellHeard() {
 }
 
 // exec runs a command once, however often the server asks for it.
-func (g *attempt) exec(ctx context.Context, e api.Exec) {
+func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 	g.mu.Lock()
 	again, env := g.ran[e.ID], g.env
 	g.ran[e.ID] = true
@@ -152,10 +152,10 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		case env == nil:
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 		case e.Input || e.Terminal != nil:
-			s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.pace.hangUp}
-			r = s.Run(ctx, e, g.folders.Work, env, g.user)
+			s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.Pace.HangUp}
+			r = s.Run(ctx, e, g.Folders.Work, env, g.User)
 		default:
-			r = session.Execute(ctx, e.Command, g.folders.Work, env, g.user, g.mask, session.Limit)
+			r = session.Execute(ctx, e.Command, g.Folders.Work, env, g.User, g.mask, session.Limit)
 		}
 		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {

@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"context"
@@ -48,15 +48,15 @@ func notStarted(err error) (status int, known bool) {
 }
 
 // play makes everything ready, runs the program, and keeps what it leaves.
-func (g *attempt) play(life context.Context, output *os.File) outcome {
-	if ranBefore(g.folders.Own, g.a.Attempt) {
+func (g *Attempt) play(life context.Context, output *os.File) outcome {
+	if ranBefore(g.Folders.Own, g.Task.Attempt) {
 		// The program died with the agent before. What lies in its folder may be torn.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
 			Error: "the agent was started again; the program had ended with the one before"}}
 	}
-	sig, err := program.ParseSignal(g.a.Signal)
+	sig, err := program.ParseSignal(g.Task.Signal)
 	if err == nil {
-		g.match, err = progress.Compile(g.a.Progress)
+		g.match, err = progress.Compile(g.Task.Progress)
 	}
 	if err != nil {
 		return failSetup(2, err)
@@ -115,7 +115,7 @@ func (e setupError) Error() string {
 }
 
 // prepareUntilStopped prepares, and breaks off where something asks for the end.
-func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
+func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	type result struct {
@@ -143,7 +143,7 @@ func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 }
 
 // tellStop reports a notice, and lets the program know.
-func (g *attempt) tellStop(s stop) {
+func (g *Attempt) tellStop(s stop) {
 	g.Log.Info("stop", "why", s.why, "source", s.source)
 	g.mu.Lock()
 	g.stopping = true
@@ -154,7 +154,7 @@ func (g *attempt) tellStop(s stop) {
 }
 
 // prepare fetches the work folder, restores, and sets up.
-func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
+func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
 	if err := g.beginAnew(); err != nil {
 		return r, err
@@ -178,15 +178,15 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if r.api, err = programapi.Serve(g, g.Log); err != nil {
 		return r, err
 	}
-	if err := os.WriteFile(g.folders.Token, []byte(r.api.Token), 0o600); err != nil {
+	if err := os.WriteFile(g.Folders.Token, []byte(r.api.Token), 0o600); err != nil {
 		return r, errors.Join(err, r.api.Close())
 	}
 	if err := g.handOver(); err != nil {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = place.Environment{
-		Base: g.home(), Borrowed: g.Borrowed, Task: g.a, Instance: g.Instance, Folders: g.folders,
-		Accelerators: g.accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
+		Base: g.home(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
+		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
 		Port: g.masterPort(), Network: g.network(),
 	}.Variables()
 	if err := g.setup(ctx, r.env, output); err != nil {
@@ -197,12 +197,12 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 }
 
 // openKeeper opens the store of the attempt.
-func (g *attempt) openKeeper(ctx context.Context) error {
-	o := keeper.Options{Task: g.a, Server: g.store, Lends: g.lends, Works: g.works, Log: g.Log}
-	if g.user != 0 { // where the program cannot put another file in the place of a copy
-		o.Aside = g.folders.Own
+func (g *Attempt) openKeeper(ctx context.Context) error {
+	o := keeper.Options{Task: g.Task, Server: g.Store, Lends: g.Lends, Works: g.Works, Log: g.Log}
+	if g.User != 0 { // where the program cannot put another file in the place of a copy
+		o.Aside = g.Folders.Own
 	}
-	k, err := g.open(ctx, o)
+	k, err := g.Open(ctx, o)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
@@ -211,17 +211,17 @@ func (g *attempt) openKeeper(ctx context.Context) error {
 }
 
 // restore fills the checkpoint folder with the newest checkpoint, and makes ready to save what follows.
-func (g *attempt) restore(ctx context.Context, r *ready) error {
-	if err := g.reading(g.folders.Checkpoint).Make(); err != nil {
+func (g *Attempt) restore(ctx context.Context, r *ready) error {
+	if err := g.reading(g.Folders.Checkpoint).Make(); err != nil {
 		return fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
 	}
-	if err := writable(g.folders.Checkpoint); err != nil {
+	if err := writable(g.Folders.Checkpoint); err != nil {
 		return err
 	}
 	begin := g.Now()
-	restored, refused, err := g.keeper.Restore(ctx, g.folders.Checkpoint)
+	restored, refused, err := g.keeper.Restore(ctx, g.Folders.Checkpoint)
 	for _, x := range refused {
-		if g.a.Node == 0 { // who restores for the gang
+		if g.Task.Node == 0 { // who restores for the gang
 			g.say(api.Message{Refused: &x})
 		}
 	}
@@ -230,11 +230,11 @@ func (g *attempt) restore(ctx context.Context, r *ready) error {
 	}
 	r.restored, r.took = restored, g.Now().Sub(begin)
 	vault := save.Vault(g.keeper)
-	if g.a.Checkpoint.URL == "" || !g.saves() {
+	if g.Task.Checkpoint.URL == "" || !g.saves() {
 		vault = nil
 	}
 	g.saver = save.New(vault, save.Config{
-		Dir: g.reading(g.folders.Checkpoint), Quiet: g.Quiet,
+		Dir: g.reading(g.Folders.Checkpoint), Quiet: g.Quiet,
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.unsaved(troubleKeep, err) },
 		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
@@ -246,18 +246,18 @@ func (g *attempt) restore(ctx context.Context, r *ready) error {
 	g.mu.Lock()
 	g.last.Step = max(g.last.Step, r.restored.Step)
 	for _, c := range []*progress.Counter{&g.printed, &g.written, &g.posted} {
-		*c = progress.Counter{Anew: g.a.Anew, From: r.restored.Step}
+		*c = progress.Counter{Anew: g.Task.Anew, From: r.restored.Step}
 	}
 	g.mu.Unlock()
 	return nil
 }
 
 // fetch fills the work folder with what was uploaded, or with what the set-up made of it before.
-func (g *attempt) fetch(ctx context.Context, output *os.File) error {
+func (g *Attempt) fetch(ctx context.Context, output *os.File) error {
 	if g.isSetUp() { // the agent was started again: what the set-up changed is not overwritten
 		return nil
 	}
-	if place.Repeats(g.a) {
+	if place.Repeats(g.Task) {
 		if err := g.startOver(); err != nil {
 			return err
 		}
@@ -265,23 +265,23 @@ func (g *attempt) fetch(ctx context.Context, output *os.File) error {
 	if err := g.download(ctx); err != nil {
 		return err
 	}
-	g.python = g.a.Setup != "" && g.usesPython()
+	g.python = g.Task.Setup != "" && g.usesPython()
 	return g.reuse(ctx, output)
 }
 
-func (g *attempt) download(ctx context.Context) error {
-	if g.a.Workdir == "" {
+func (g *Attempt) download(ctx context.Context) error {
+	if g.Task.Workdir == "" {
 		return nil
 	}
-	if err := g.keeper.Fetch(ctx, g.a.Workdir, g.folders.Work); err != nil {
+	if err := g.keeper.Fetch(ctx, g.Task.Workdir, g.Folders.Work); err != nil {
 		return fmt.Errorf("fetch work folder: %w", err)
 	}
 	return nil
 }
 
 // setup runs the set-up command, once for each task on the machine, and keeps what it made.
-func (g *attempt) setup(ctx context.Context, env []string, output *os.File) error {
-	if g.a.Setup == "" || g.isSetUp() {
+func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) error {
+	if g.Task.Setup == "" || g.isSetUp() {
 		return nil
 	}
 	begun := g.Now()
@@ -291,7 +291,7 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 		}
 	}
 	g.beforeSetup()
-	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.a.Setup}, g.inVenv(env), output)
+	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, g.inVenv(env), output)
 	if err != nil {
 		return err
 	}
@@ -302,33 +302,34 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return durable.Replace(g.setupDone(), []byte(g.a.Setup))
+	return durable.Replace(g.setupDone(), []byte(g.Task.Setup))
 }
 
 // measure reports what the program and its machine do, until ctx is done.
-func (g *attempt) measure(ctx context.Context, p *program.Program) {
-	m := measure.Measurer{Box: g.box, GPUs: g.gpus, Part: g.a.Part, NeedsGPUs: g.a.GPUs, Now: g.Now, Every: g.pace.usage,
+func (g *Attempt) measure(ctx context.Context, p *program.Program) {
+	m := measure.Measurer{Box: g.Box, GPUs: g.GPUs, Part: g.Task.Part, NeedsGPUs: g.Task.GPUs, Now: g.Now,
+		Every:  g.Pace.Usage,
 		Series: &g.series, Pacing: &g.pacing}
 	m.Run(ctx, p)
 }
 
 // runProgram starts the program and sees to it until all it left is kept.
-func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig syscall.Signal) outcome {
-	args := g.a.Args
+func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig syscall.Signal) outcome {
+	args := g.Task.Args
 	if len(args) == 0 {
-		args = []string{"/bin/sh", "-c", g.a.Command}
+		args = []string{"/bin/sh", "-c", g.Task.Command}
 	}
 	// What set-up printed, and what lies in the work folder, is no progress.
-	w := &watcher{g: g, output: progress.Tail{Path: g.folders.Log, Bars: true},
-		file: progress.Tail{In: g.reading(""), Path: g.folders.Progress}}
-	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), markRan(g.folders.Own, g.a.Attempt))
+	w := &watcher{g: g, output: progress.Tail{Path: g.Folders.Log, Bars: true},
+		file: progress.Tail{In: g.reading(""), Path: g.Folders.Progress}}
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), MarkRan(g.Folders.Own, g.Task.Attempt))
 	if err != nil {
 		return failSetup(1, err)
 	}
 	if err := g.canMeet(); err != nil { // no fault of the program: the next attempt meets elsewhere
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 1, Error: err.Error()}}
 	}
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.Work, Env: r.env, Output: output, User: g.user,
+	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: r.env, Output: output, User: g.User,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if status, known := notStarted(err); known { // another machine would not find it either
 		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}
@@ -357,11 +358,11 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	beside.Go(func() { g.measure(besides, p) })
 
 	e, s := g.await(life, p, sig)
-	err = errors.Join(p.Close(), g.endAll()) // what is kept is what the program left, and nothing changes it
+	err = errors.Join(p.Close(), g.EndAll()) // what is kept is what the program left, and nothing changes it
 	halt()
 	beside.Wait()
 	if err != nil {
-		g.unended = err
+		g.Unended = err
 		g.Log.Error("end the program", "error", err)
 	}
 	if s == nil {
@@ -376,25 +377,4 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	w.read(life, true)
 	e.Said = w.announced
 	return g.keep(life, e, s, p.Exit())
-}
-
-// byTerm reports whether a program ended of SIGTERM, or says so.
-func byTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }
-
-// alsoTold waits a moment, where a program ended by SIGTERM unasked, for the agent to be told to end too: what ends a
-// machine may signal all that runs there, in any order.
-func (g *attempt) alsoTold(life context.Context, exit program.Exit) *stop {
-	if !byTerm(exit) {
-		return nil
-	}
-	timer := time.NewTimer(g.pace.also)
-	defer timer.Stop()
-	select {
-	case s := <-g.stops:
-		g.tellStop(s)
-		return &s
-	case <-timer.C:
-	case <-life.Done():
-	}
-	return nil
 }

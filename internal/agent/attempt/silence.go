@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import "time"
 
@@ -18,23 +18,23 @@ const (
 	probation = 20 * time.Second // for the server, after a gap
 )
 
-func wall(t time.Time) time.Time { return t.Round(0).UTC() }
+func Wall(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // newSilence begins at now, when the server has just answered.
 func newSilence(limit time.Duration, now time.Time) silence {
-	return silence{limit: limit, answered: wall(now), looked: wall(now)}
+	return silence{limit: limit, answered: Wall(now), looked: Wall(now)}
 }
 
 // answer notes that the server answered at now.
 func (s *silence) answer(now time.Time) {
-	if now = wall(now); now.After(s.answered) {
+	if now = Wall(now); now.After(s.answered) {
 		s.answered = now
 	}
 }
 
 // due reports whether the agent must save and switch off. It is asked about once a second.
 func (s *silence) due(now time.Time) bool {
-	now = wall(now)
+	now = Wall(now)
 	if now.Before(s.answered) { // the clock was set back
 		s.answered = now
 	}

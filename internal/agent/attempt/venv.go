@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"bytes"
@@ -41,20 +41,20 @@ var venvProgram string
 
 // venv is the virtual environment of a task whose set-up may install packages: never into the
 // Python of a user or of the machine.
-func (g *attempt) venv() string { return filepath.Join(g.folders.Top, "venv") }
+func (g *Attempt) venv() string { return filepath.Join(g.Folders.Top, "venv") }
 
 // usesPython reports whether the set-up names Python or one of its installers, itself or in a
 // file of the work folder that it names.
-func (g *attempt) usesPython() bool {
-	if namesPython([]byte(g.a.Setup)) {
+func (g *Attempt) usesPython() bool {
+	if namesPython([]byte(g.Task.Setup)) {
 		return true
 	}
-	root, err := os.OpenRoot(g.folders.Work)
+	root, err := os.OpenRoot(g.Folders.Work)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = root.Close() }()
-	words := strings.FieldsFunc(g.a.Setup, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`", r) })
+	words := strings.FieldsFunc(g.Task.Setup, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`", r) })
 	slices.Sort(words)
 	left := int64(mostScripts)
 	for _, word := range slices.Compact(words) {
@@ -78,7 +78,7 @@ func (g *attempt) usesPython() bool {
 
 // makeVenv makes the task's virtual environment with the Python that the set-up would find. A
 // machine without one has nothing that could be installed into.
-func (g *attempt) makeVenv(ctx context.Context, env []string, output *os.File) error {
+func (g *Attempt) makeVenv(ctx context.Context, env []string, output *os.File) error {
 	const find = `python=$(command -v python3 || command -v python) || { echo "no python3 is on PATH" >&2; exit 1; }
 exec "$python" -c "$0" "$1"`
 	e, err := g.once(ctx, []string{"/bin/sh", "-c", find, venvProgram, g.venv()}, env, output)
@@ -95,7 +95,7 @@ exec "$python" -c "$0" "$1"`
 
 // inVenv is an environment in which the task's virtual environment comes first, where there is one.
 // What is said to be installed for the user goes into it too.
-func (g *attempt) inVenv(env []string) []string {
+func (g *Attempt) inVenv(env []string) []string {
 	dir := g.venv()
 	if _, err := os.Lstat(dir); err != nil {
 		return env
@@ -122,8 +122,8 @@ func (g *attempt) inVenv(env []string) []string {
 }
 
 // once runs a command of the task's user to its end.
-func (g *attempt) once(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.Work, Env: env, Output: output, User: g.user,
+func (g *Attempt) once(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
+	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: env, Output: output, User: g.User,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return e, err

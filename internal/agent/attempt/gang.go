@@ -1,4 +1,4 @@
-package agent
+package attempt
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 
 // saves reports whether what the program saves on this machine is kept: on rank 0, which
 // publishes, and on all where each rank's folder is a part of the checkpoint.
-func (g *attempt) saves() bool { return g.a.Node == 0 || g.a.Checkpoint.AllRanks }
+func (g *Attempt) saves() bool { return g.Task.Node == 0 || g.Task.Checkpoint.AllRanks }
 
 // fencedBy is the end of an attempt that the server or the store says is over. In a gang that is how
 // a machine may hear of another one's loss: the pull says what it is for now.
-func (g *attempt) fencedBy(err error) stop {
-	if g.a.Nodes > 1 {
-		return stop{why: err.Error(), grace: g.a.Grace, fenced: true}
+func (g *Attempt) fencedBy(err error) stop {
+	if g.Task.Nodes > 1 {
+		return stop{why: err.Error(), grace: g.Task.Grace, fenced: true}
 	}
 	return stop{why: err.Error(), at: true, fenced: true}
 }
@@ -34,13 +34,13 @@ const (
 // letServerKnow waits a moment until the server has heard of a notice. The signal that follows
 // reaches the other ranks' programs through their collectives, and those may end before their
 // agents hear why: an agent that asks then is told.
-func (g *attempt) letServerKnow(life context.Context) {
-	if g.a.Nodes < 2 {
+func (g *Attempt) letServerKnow(life context.Context) {
+	if g.Task.Nodes < 2 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(life, noticeTime)
 	defer cancel()
-	for !g.box.Heard() {
+	for !g.Box.Heard() {
 		select {
 		case <-ctx.Done():
 			return
@@ -51,8 +51,8 @@ func (g *attempt) letServerKnow(life context.Context) {
 
 // whyEnded asks the server, where a gang's program has failed unasked, whether the gang is being
 // ended: a program notices first that another rank's has gone. nil: the server knows of nothing.
-func (g *attempt) whyEnded(life context.Context, exit program.Exit) *stop {
-	if g.a.Nodes < 2 || exit.Status == 0 {
+func (g *Attempt) whyEnded(life context.Context, exit program.Exit) *stop {
+	if g.Task.Nodes < 2 || exit.Status == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(life, wordTime)
@@ -62,7 +62,7 @@ func (g *attempt) whyEnded(life context.Context, exit program.Exit) *stop {
 	default:
 	}
 	for range 2 { // the first may be to a report from before the end
-		g.box.Wake()
+		g.Box.Wake()
 		select {
 		case <-ctx.Done():
 		case <-g.heard:
@@ -78,27 +78,27 @@ func (g *attempt) whyEnded(life context.Context, exit program.Exit) *stop {
 }
 
 // masterPort is where the gang's programs meet; on a machine of its own, one that is free.
-func (g *attempt) masterPort() int {
-	if g.a.MasterPort > 0 {
-		return g.a.MasterPort
+func (g *Attempt) masterPort() int {
+	if g.Task.MasterPort > 0 {
+		return g.Task.MasterPort
 	}
 	return freePort()
 }
 
 // network is the interface by which the gang's other machines reach this one.
-func (g *attempt) network() string {
-	if g.a.Nodes < 2 || g.a.Node >= len(g.a.Addresses) {
+func (g *Attempt) network() string {
+	if g.Task.Nodes < 2 || g.Task.Node >= len(g.Task.Addresses) {
 		return ""
 	}
-	return host.InterfaceOf(g.a.Addresses[g.a.Node])
+	return host.InterfaceOf(g.Task.Addresses[g.Task.Node])
 }
 
 // canMeet reports why rank 0's program cannot listen where the others look for it.
-func (g *attempt) canMeet() error {
-	if g.a.Nodes < 2 || g.a.Node > 0 || g.a.MasterPort == 0 {
+func (g *Attempt) canMeet() error {
+	if g.Task.Nodes < 2 || g.Task.Node > 0 || g.Task.MasterPort == 0 {
 		return nil
 	}
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(g.a.MasterPort))
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(g.Task.MasterPort))
 	if err != nil {
 		return fmt.Errorf("the gang cannot meet: %w", err)
 	}
