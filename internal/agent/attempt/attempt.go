@@ -102,6 +102,7 @@ type stop struct {
 // silent reports whether nothing is said or kept of what follows.
 func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 
+// New makes the folders of an attempt and opens its outbox. The caller runs it.
 func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
 		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
@@ -362,6 +363,7 @@ func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	return err
 }
 
+// Total implements programapi.Backend.
 func (g *Attempt) Total() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -375,6 +377,7 @@ func (g *Attempt) seen() (int64, map[string]float64) {
 	return g.last.Step, maps.Clone(g.last.Metrics)
 }
 
+// Save implements programapi.Backend.
 func (g *Attempt) Save(ctx context.Context, step int64) error {
 	at := g.Now()
 	last, metrics := g.seen()

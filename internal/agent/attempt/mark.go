@@ -23,6 +23,7 @@ func ranBefore(dir, attempt string) bool {
 	return err == nil && json.Unmarshal(b, &m) == nil && m.Attempt == attempt
 }
 
+// MarkRan notes, in the own folder of an attempt, that its program has been started on this machine.
 func MarkRan(dir, attempt string) error {
 	b, err := json.Marshal(mark{attempt})
 	if err != nil {

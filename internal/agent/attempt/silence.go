@@ -18,6 +18,7 @@ const (
 	probation = 20 * time.Second // for the server, after a gap
 )
 
+// Wall is a time by the wall, without the monotonic clock: hours in which the machine sleeps count.
 func Wall(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // newSilence begins at now, when the server has just answered.

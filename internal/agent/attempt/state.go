@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
+// State implements programapi.Backend.
 func (g *Attempt) State() programapi.State {
 	now := g.Now()
 	g.mu.Lock()

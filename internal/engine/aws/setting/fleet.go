@@ -59,6 +59,7 @@ func (w *With) fleets() error {
 	return nil
 }
 
+// Wants reports whether a type is one of the fleet.
 func (f *Fleet) Wants(kind string) bool {
 	return len(f.Types) == 0 ||
 		slices.ContainsFunc(f.Types, func(p string) bool { ok, _ := path.Match(p, kind); return ok })

@@ -29,6 +29,7 @@ type Reservation struct {
 // Reservations are those that are set: ids, or ids with what they cost, or all.
 type Reservations []Reservation
 
+// All stands for each active reservation of the account.
 const All = "all"
 
 // UnmarshalYAML takes all alone too.

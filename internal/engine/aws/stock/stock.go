@@ -70,6 +70,7 @@ type Type struct {
 	Cluster      bool // may stand in a cluster placement group
 }
 
+// Zone is an availability zone, with the subnet in which machines begin there.
 type Zone struct {
 	Name, ID, Subnet, VPC string
 	Public                bool // machines get a public address there
@@ -82,6 +83,7 @@ type Price struct {
 	Source string
 }
 
+// SpotKey says of what a spot price is.
 type SpotKey struct{ Zone, Type string }
 
 type spotPrice struct {
@@ -89,6 +91,7 @@ type spotPrice struct {
 	at   time.Time
 }
 
+// Image is an AMI.
 type Image struct {
 	ID, name, Root string
 	at             time.Time
@@ -337,4 +340,5 @@ func (d *Reader) ReadSpot(ctx context.Context, a *account.Client, x *Stock) (map
 	return found, nil
 }
 
+// LinuxProduct is what EC2 calls machines with Linux in its history of spot prices.
 const LinuxProduct = "Linux/UNIX"
