@@ -1,4 +1,4 @@
-package ssh
+package openssh
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 // What ssh complains of is said with the machine and what to do.
 func TestWhatSSHComplainsOfIsSaidWithTheFix(t *testing.T) {
-	o := &openssh{host: &Machine{SSH: "ann@gpu1"}, engine: "lab"}
+	o := &Host{Target: "ann@gpu1", Engine: "lab"}
 	for complaint, fix := range map[string]string{
 		"kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 port 22": "MaxStartups",
 		"Received disconnect from 10.0.0.1: Too many authentication failures":                               "IdentitiesOnly yes",

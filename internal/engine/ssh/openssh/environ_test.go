@@ -1,4 +1,4 @@
-package ssh
+package openssh
 
 import (
 	"log/slog"
@@ -23,14 +23,14 @@ func TestSSHHasNoPasswordOfTheServer(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	o := &openssh{host: &Machine{SSH: "m1", Name: "m1"}, engine: "rack", dir: t.TempDir(), log: slog.New(slog.DiscardHandler)}
-	if _, err := o.dial(t.Context()); err == nil {
+	o := &Host{Target: "m1", Name: "m1", Engine: "rack", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	if _, err := o.Dial(t.Context()); err == nil {
 		t.Error("no machine is there, and it is reached")
 	}
-	if o.ping(t.Context()) {
+	if o.Ping(t.Context()) {
 		t.Error("no machine is there, and it answers")
 	}
-	if key, err := o.unknown(t.Context()); err != nil || key == nil {
+	if key, err := o.Unknown(t.Context()); err != nil || key == nil {
 		t.Errorf("the machine's key: %v, %v", key, err)
 	}
 	text, err := os.ReadFile(filepath.Join(bin, "environ"))

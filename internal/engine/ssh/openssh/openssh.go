@@ -1,4 +1,6 @@
-package ssh
+// Package openssh reaches a machine by the ssh of the system: it probes the machine, copies the program there, and
+// starts the host daemon on it.
+package openssh
 
 import (
 	"bytes"
@@ -32,19 +34,21 @@ const KnownHosts = "known_hosts"
 //go:embed probe.sh
 var probeScript string
 
-// openssh reaches a machine by the system's ssh.
-type openssh struct {
-	host     *Machine
-	engine   string
-	sock     string // name of the socket on the machine by which agents reach the server
-	dir      string // the engine's, with the keys of its machines
-	config   string // file of ssh; "": the user's own
-	folder   string // on the machine; "": the usual one
-	exe      string
-	programs map[string]string // of other systems
-	socket   string            // of the server, which the machine reaches through the connection; "": by url
-	url      string
-	log      *slog.Logger
+// Host reaches a machine by the system's ssh.
+type Host struct {
+	Name       string // of the machine, in the settings of its engine
+	Target     string // as ssh takes it: HOST or USER@HOST
+	Address    string // by which other machines reach it; "": it finds out
+	Engine     string
+	SocketName string // name of the socket on the machine by which agents reach the server
+	Dir        string // the engine's, with the keys of its machines
+	Config     string // file of ssh; "": the user's own
+	Folder     string // on the machine; "": the usual one
+	Exe        string
+	Programs   map[string]string // of other systems
+	Socket     string            // of the server, which the machine reaches through the connection; "": by url
+	URL        string
+	Log        *slog.Logger
 
 	mu    sync.Mutex
 	far   string // URL of the socket on the machine
@@ -57,32 +61,33 @@ const (
 	copyTime  = 10 * time.Minute
 )
 
-func (o *openssh) server() string {
+// Server is the URL by which the machine reaches the server, once it is connected.
+func (o *Host) Server() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return cmp.Or(o.far, o.url)
+	return cmp.Or(o.far, o.URL)
 }
 
 // options of every call of ssh. What matters for safety is not left to the user's configuration.
-func (o *openssh) options(ctx context.Context) []string {
+func (o *Host) options(ctx context.Context) []string {
 	list := []string{"-T", "-o", "BatchMode=yes", "-o", "ForwardAgent=no", "-o", "ForwardX11=no", "-o",
 		"PermitLocalCommand=no",
 		"-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + o.known(ctx), "-o", "ConnectTimeout=15",
 		"-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-o", "RequestTTY=no", "-o", "RemoteCommand=none"}
-	if o.config != "" {
-		list = append([]string{"-F", o.config}, list...)
+	if o.Config != "" {
+		list = append([]string{"-F", o.Config}, list...)
 	}
 	return list
 }
 
 // known are the files with the keys of machines: that of the engine, and those of the user.
-func (o *openssh) known(ctx context.Context) string {
+func (o *Host) known(ctx context.Context) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.tried == "" {
-		args := []string{"-G", o.host.SSH}
-		if o.config != "" {
-			args = append([]string{"-F", o.config}, args...)
+		args := []string{"-G", o.Target}
+		if o.Config != "" {
+			args = append([]string{"-F", o.Config}, args...)
 		}
 		out, err := child.Command(ctx, "ssh", args...).Output()
 		own := "~/.ssh/known_hosts"
@@ -91,14 +96,14 @@ func (o *openssh) known(ctx context.Context) string {
 				own = v
 			}
 		}
-		o.tried = `"` + filepath.Join(o.dir, KnownHosts) + `" ` + own
+		o.tried = `"` + filepath.Join(o.Dir, KnownHosts) + `" ` + own
 	}
 	return o.tried
 }
 
-func (o *openssh) ssh(ctx context.Context, more []string, command ...string) *exec.Cmd {
+func (o *Host) ssh(ctx context.Context, more []string, command ...string) *exec.Cmd {
 	args := append(o.options(ctx), more...)
-	cmd := child.Command(ctx, "ssh", append(append(args, "--", o.host.SSH), command...)...)
+	cmd := child.Command(ctx, "ssh", append(append(args, "--", o.Target), command...)...)
 	cmd.WaitDelay = 2 * time.Second
 	return cmd
 }
@@ -112,11 +117,11 @@ type probed struct {
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._@+-]*$`)
 
 // probe makes the folder on the machine, and says what is in it.
-func (o *openssh) probe(ctx context.Context) (p probed, err error) {
+func (o *Host) probe(ctx context.Context) (p probed, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTime, fmt.Errorf("no answer within %v: does its login wait for "+
 		"something (~/.bashrc, a disk over the network)?", probeTime))
 	defer cancel()
-	cmd := o.ssh(ctx, nil, "/bin/sh", "-s", "--", quoted(o.host.Name), quoted(o.sock), quoted(o.folder))
+	cmd := o.ssh(ctx, nil, "/bin/sh", "-s", "--", quoted(o.Name), quoted(o.SocketName), quoted(o.Folder))
 	cmd.Stdin = strings.NewReader(probeScript)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -130,12 +135,12 @@ func (o *openssh) probe(ctx context.Context) (p probed, err error) {
 	_, text, found := strings.Cut(string(out), "scrimp-probe-1\n")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if !found || len(lines) < 4 {
-		return p, fmt.Errorf("%s: /bin/sh there says %q, which is no answer", o.host.SSH, short(string(out)))
+		return p, fmt.Errorf("%s: /bin/sh there says %q, which is no answer", o.Target, short(string(out)))
 	}
 	p = probed{system: system(lines[0], lines[1]), shell: lines[2], dir: lines[3], has: map[string]int64{}}
 	if !plainPath.MatchString(p.dir) {
 		return p, fmt.Errorf("%s: the folder there would be %q: set another one, with: {folder: /scratch/scrimp}",
-			o.host.SSH, p.dir)
+			o.Target, p.dir)
 	}
 	for _, line := range lines[4:] {
 		if fields := strings.Fields(line); len(fields) == 2 {
@@ -160,19 +165,19 @@ func short(s string) string {
 }
 
 // program is the file of this program for a machine's system.
-func (o *openssh) program(of string) (string, error) {
-	if file := o.programs[of]; file != "" {
+func (o *Host) program(of string) (string, error) {
+	if file := o.Programs[of]; file != "" {
 		return file, nil
 	}
 	if of == runtime.GOOS+"/"+runtime.GOARCH {
-		return o.exe, nil
+		return o.Exe, nil
 	}
 	return "", fmt.Errorf("%s is %s, and this program is for %s/%s: give the one for it (make dist), with: "+
-		"{programs: {%s: FILE}}", o.host.SSH, of, runtime.GOOS, runtime.GOARCH, of)
+		"{programs: {%s: FILE}}", o.Target, of, runtime.GOOS, runtime.GOARCH, of)
 }
 
 // install copies the program where the machine lacks it, and returns its path there.
-func (o *openssh) install(ctx context.Context, p *probed) (string, error) {
+func (o *Host) install(ctx context.Context, p *probed) (string, error) {
 	file, err := o.program(p.system)
 	if err != nil {
 		return "", err
@@ -186,7 +191,7 @@ func (o *openssh) install(ctx context.Context, p *probed) (string, error) {
 	if p.has[name] == size {
 		return path, nil
 	}
-	o.log.Info("the program is copied to a machine", "host", o.host.Name, "bytes", size)
+	o.Log.Info("the program is copied to a machine", "host", o.Name, "bytes", size)
 	ctx, cancel := context.WithTimeoutCause(ctx, copyTime, fmt.Errorf("not copied within %v", copyTime))
 	defer cancel()
 	f, err := os.Open(file)
@@ -203,7 +208,7 @@ func (o *openssh) install(ctx context.Context, p *probed) (string, error) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return "", fmt.Errorf("copy the program to %s:%s: %w", o.host.SSH, p.dir, o.explain(err, string(out)))
+		return "", fmt.Errorf("copy the program to %s:%s: %w", o.Target, p.dir, o.explain(err, string(out)))
 	}
 	return path, nil
 }
@@ -234,8 +239,8 @@ func digest(file string) (sum string, size int64, err error) {
 	return sum, at.Size(), nil
 }
 
-// dial implements way.
-func (o *openssh) dial(ctx context.Context) (io.ReadWriteCloser, error) {
+// Dial connects to the host daemon of the machine, which it puts there and starts where that is needed.
+func (o *Host) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	p, err := o.probe(ctx)
 	if err != nil {
 		return nil, err
@@ -244,23 +249,23 @@ func (o *openssh) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := p.dir + "/hosts/" + o.host.Name
+	at := p.dir + "/hosts/" + o.Name
 	var more []string
-	if o.socket != "" {
-		far := at + "/" + o.sock
+	if o.Socket != "" {
+		far := at + "/" + o.SocketName
 		if len(far) > 100 {
 			return nil, fmt.Errorf("%s: the path %s is too long for a socket: set a shorter one, with: {folder: "+
 				"/scratch/scrimp}",
-				o.host.SSH, far)
+				o.Target, far)
 		}
-		more = []string{"-o", "ExitOnForwardFailure=yes", "-R", far + ":" + o.socket}
+		more = []string{"-o", "ExitOnForwardFailure=yes", "-R", far + ":" + o.Socket}
 		o.mu.Lock()
 		o.far = "unix://" + far
 		o.mu.Unlock()
 	}
 	command := program + " hostd --dir " + at
-	if o.host.Address != "" {
-		command += " --address " + quoted(o.host.Address)
+	if o.Address != "" {
+		command += " --address " + quoted(o.Address)
 	}
 	// with what the user's login sets
 	if slices.Contains(loginShells, filepath.Base(p.shell)) && plainPath.MatchString(p.shell) {
@@ -270,89 +275,13 @@ func (o *openssh) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return begin(cmd, o)
 }
 
-// ping implements way.
-func (o *openssh) ping(ctx context.Context) bool {
+// Ping reports whether the machine answers to a new connection.
+func (o *Host) Ping(ctx context.Context) bool {
 	return o.ssh(ctx, []string{"-o", "ConnectTimeout=2"}, "exit").Run() == nil
 }
 
-// loginShells take -lc, and so set what the user's login does.
-var loginShells = []string{"bash", "zsh", "ksh", "sh", "dash"}
-
-// session is an ssh that runs.
-type session struct {
-	io.Reader
-	in        io.WriteCloser
-	cmd       *exec.Cmd
-	complaint *tail
-	over      sync.Once
-	ended     chan struct{}
-	err       error
-	way       *openssh
-}
-
-func begin(cmd *exec.Cmd, o *openssh) (*session, error) {
-	s := &session{cmd: cmd, complaint: &tail{}, ended: make(chan struct{}), way: o}
-	var err error
-	if s.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, into := io.Pipe()
-	cmd.Stdout, cmd.Stderr, s.Reader = into, s.complaint, out
-	if err := cmd.Start(); err != nil {
-		return nil, o.explain(err, "")
-	}
-	go func() {
-		s.err = cmd.Wait()
-		close(s.ended)
-		_ = into.CloseWithError(io.EOF)
-	}()
-	return s, nil
-}
-
-func (s *session) Write(b []byte) (int, error) { return s.in.Write(b) }
-
-// Close ends the connection. What it began goes on.
-func (s *session) Close() error {
-	s.over.Do(func() {
-		_ = s.in.Close()
-		_ = s.cmd.Process.Kill()
-	})
-	<-s.ended
-	return nil
-}
-
-// Reason is what ssh said at its end.
-func (s *session) Reason() error {
-	select {
-	case <-s.ended:
-	case <-time.After(2 * time.Second):
-		return nil
-	}
-	return s.way.explain(s.err, s.complaint.String())
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b...)
-	t.text = t.text[max(0, len(t.text)-4096):]
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
-}
-
 // explain is what ssh complained of, with what to do.
-func (o *openssh) explain(err error, complaint string) error {
+func (o *Host) explain(err error, complaint string) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return errors.New("ssh is not installed here: install OpenSSH's client (apt install openssh-client)")
 	}
@@ -360,11 +289,11 @@ func (o *openssh) explain(err error, complaint string) error {
 	for _, known := range []struct{ has, fix string }{
 		{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its key is another one than was accepted: if that is right, remove " +
 			"the old " +
-			"one (ssh-keygen -R HOST -f " + filepath.Join(o.dir, KnownHosts) + ") and run scrimp engine test " + o.engine +
+			"one (ssh-keygen -R HOST -f " + filepath.Join(o.Dir, KnownHosts) + ") and run scrimp engine test " + o.Engine +
 			" --accept-host-keys"},
-		{"Host key verification failed", "its key is not known: compare it and run scrimp engine test " + o.engine +
+		{"Host key verification failed", "its key is not known: compare it and run scrimp engine test " + o.Engine +
 			" --accept-host-keys"},
-		{"Permission denied", "no key of yours opens it: ssh-copy-id " + o.host.SSH +
+		{"Permission denied", "no key of yours opens it: ssh-copy-id " + o.Target +
 			", or name the key in your ssh configuration"},
 		{"Could not resolve hostname", "nobody knows that name: correct it in engines.yaml, or name the host in your " +
 			"ssh configuration"},
@@ -382,19 +311,22 @@ func (o *openssh) explain(err error, complaint string) error {
 		{"No space left", "its disk is full: make room in the folder, or set another one, with: {folder: /scratch/scrimp}"},
 	} {
 		if strings.Contains(complaint, known.has) {
-			return fmt.Errorf("%s: %s (%s)", o.host.SSH, known.fix, last(said))
+			return fmt.Errorf("%s: %s (%s)", o.Target, known.fix, last(said))
 		}
 	}
 	if said == "" && err == nil {
-		return fmt.Errorf("%s: the connection was closed", o.host.SSH)
+		return fmt.Errorf("%s: the connection was closed", o.Target)
 	}
 	if said == "" {
-		return fmt.Errorf("%s: %w", o.host.SSH, err)
+		return fmt.Errorf("%s: %w", o.Target, err)
 	}
-	return fmt.Errorf("%s: %s", o.host.SSH, said)
+	return fmt.Errorf("%s: %s", o.Target, said)
 }
 
 func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
+
+// loginShells take -lc, and so set what the user's login does.
+var loginShells = []string{"bash", "zsh", "ksh", "sh", "dash"}
