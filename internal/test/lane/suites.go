@@ -17,7 +17,7 @@ type Suite struct {
 var common = []string{
 	"go.mod", "internal/test/await", "internal/test/enginetest", "internal/test/fast", "internal/test/lane",
 	"internal/test/port", "internal/test/proc", "internal/test/testbin", "internal/wire/api", "internal/agent",
-	"internal/lib/child", "internal/engine/driver.go", "internal/engine/hostd", "internal/control",
+	"internal/lib/child", "internal/lib/durable", "internal/engine/driver.go", "internal/engine/hostd", "internal/control",
 }
 
 // Suites lists every suite of the component lane, in the order in which they run.
