@@ -105,7 +105,7 @@ fuzz: ## half a minute of each fuzz test
 	    echo "$$t in $$(dirname $$f)"; $(GO) test $$(dirname $$f) -run '^$$' -fuzz "^$$t$$" -fuzztime 30s || exit 1; done; done
 
 bench: ## benchmarks of the core, the checkpoints and the agent
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/decide/core ./internal/content/checkpoint ./internal/agent ./internal/store ./internal/server
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/decide/core ./internal/content/checkpoint ./internal/agent ./internal/agent/measure ./internal/store ./internal/server
 
 bench-estimate: ## how wrong estimates are, against baselines, and settled without what is scored: needs ../shared/data/estimate
 	@cd internal/estimate && SCRIMP_LANE=nightly $(GO) test -count 1 -run 'TestBench|TestSettledOn' -show -nested

@@ -20,6 +20,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/test/kubetest"
 )
 
@@ -260,11 +261,11 @@ func TestTheServersRoleIsTheEnginesLeast(t *testing.T) {
 		if _, err := kube.Open(t.Context(), settings[0], engine.Host{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		var with kube.With
+		var with pool.With
 		if err := settings[0].With.Into(&with, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := yaml.Unmarshal([]byte(with.Role(namespace)), &given); err != nil {
+		if err := yaml.Unmarshal([]byte(kube.Role(&with, namespace)), &given); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(role["rules"], given["rules"]) {

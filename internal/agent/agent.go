@@ -11,7 +11,6 @@ package agent
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,12 +19,14 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/attempt"
+	"scrimp/internal/agent/host"
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/content/blob/httpblob"
-	"scrimp/internal/wire/api"
 )
 
 // Config is what an agent needs to know to begin.
@@ -59,26 +60,11 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open  func(context.Context, *attempt) (keeper, error)
-	store *httpblob.Bucket // the server's own
-	// lends fetches credentials for the job's store, where the server lends them
-	lends func(context.Context) (api.StoreCredentials, error)
-	// works asks where in that store the work folder lies, or says why what it was told was not taken
-	works  func(ctx context.Context, refused string) (api.WorkBlob, error)
+	open   func(context.Context, keeper.Options) (keeper.Keeper, error)
 	setups *setup.Cache // what set-ups made here; nil: none is kept
 	keep   bool         // for tests: leave what a task had on the machine
-	pace   pace         // the zero value is usualPace
+	pace   attempt.Pace // the zero value is usualPace
 }
-
-// Default values of Config.
-const (
-	defaultQuiet       = time.Second
-	defaultRegisterFor = 10 * time.Minute
-	defaultReport      = time.Second
-	defaultGrace       = 30 * time.Second
-	defaultSilence     = 5 * time.Minute
-	collectEvery       = time.Minute
-)
 
 // Validate fills in defaults and says what is missing.
 func (c *Config) Validate() error {
@@ -105,20 +91,22 @@ func (c *Config) Validate() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.open == nil {
-		c.open = openKeeper
+		c.open = keeper.Open
 	}
-	if c.pace == (pace{}) {
-		c.pace = usualPace
+	if c.pace == (attempt.Pace{}) {
+		c.pace = attempt.UsualPace
 	}
 	return nil
 }
 
-// Why the agent's own life ends before all is said.
-var (
-	errHard = errors.New("told to end at once")
-	errOver = errors.New("the attempt is over")
-	// the server ends the attempt on all machines of its gang, and has the next one begin
-	errDissolved = errors.New("the gang is dissolved")
+// errHard is why the agent's own life ends before all is said.
+var errHard = errors.New("told to end at once")
+
+// Default values of Config.
+const (
+	defaultQuiet       = time.Second
+	defaultRegisterFor = 10 * time.Minute
+	collectEvery       = time.Minute
 )
 
 // ErrFenced says that another attempt has the task.
@@ -132,29 +120,18 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(ownFolder(c.MachineDir), 0o700); err != nil {
+	if err := os.MkdirAll(place.OwnFolder(c.MachineDir), 0o700); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	id, err := openIdentity(c.MachineDir)
-	if err == nil {
-		err = id.stays(&c)
-	}
+	id, err := c.identify()
 	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return err
 	}
-	if c.Token == "" {
-		if c.Token, err = keptToken(c.MachineDir); err != nil {
-			return fmt.Errorf("agent: read the machine's token: %w", err)
-		}
-	}
-	if c.Token == "" && !id.Registered {
-		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
-	}
-	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), bootID(), setup.Default()); err != nil {
+	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), setup.Default()); err != nil {
 		c.Log.Warn("no set-up is kept on this machine", "error", err)
 	}
 	defer func() { // a machine may have its folder on a disk that stays
-		if err := removeAll(filepath.Join(c.MachineDir, "setups")); err != nil {
+		if err := place.RemoveAll(filepath.Join(c.MachineDir, "setups")); err != nil {
 			c.Log.Warn("remove the set-ups that were kept", "error", err)
 		}
 	}()
@@ -167,7 +144,7 @@ func Run(ctx context.Context, c Config) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer end(errOver)
+	defer end(attempt.ErrOver)
 	wg.Go(func() {
 		select {
 		case <-c.Hard:
@@ -175,20 +152,12 @@ func Run(ctx context.Context, c Config) error {
 		case <-life.Done():
 		}
 	})
-	if ok, _ := c.separate(); ok && c.Sole {
-		if err := program.BoundUsers(); err != nil {
-			c.Log.Warn("a program may use up the machine's processes", "error", err)
-		}
-	}
-	if c.Sole {
-		if err := program.Adopt(); err != nil {
-			c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
-		}
-	}
-	d := &daemon{Config: c, id: id, machine: machine, ended: make(chan struct{}, 1), running: map[string]string{},
-		dropped: map[string]bool{}, answered: wall(c.Now()), silence: defaultSilence}
-	d.accelerators.path = filepath.Join(ownFolder(c.MachineDir), "accelerators.json")
-	wg.Go(d.accelerators.before)
+	c.ownMachine()
+	seen := filepath.Join(place.OwnFolder(c.MachineDir), "accelerators.json")
+	d := &daemon{Config: c, accelerators: host.Accelerators{Path: seen}, id: id, machine: machine,
+		ended: make(chan struct{}, 1), running: map[string]string{},
+		dropped: map[string]bool{}, answered: attempt.Wall(c.Now()), silence: attempt.DefaultSilence}
+	wg.Go(d.accelerators.Before)
 	wg.Go(func() { d.gpus.Run(life) })
 	wg.Go(func() { d.collect(life) })
 	if err := d.register(ctx, life); err != nil {
@@ -197,25 +166,37 @@ func Run(ctx context.Context, c Config) error {
 	return d.serve(ctx, life)
 }
 
-// mark is written before the program starts, so that an agent that is started
-// again on the same machine knows that the program ran and died with the agent before.
-type mark struct {
-	Attempt string `json:"attempt"`
-}
-
-func markPath(dir string) string { return filepath.Join(dir, "attempt.json") }
-
-// ranBefore reports whether this attempt's program was started on this machine before.
-func ranBefore(dir, attempt string) bool {
-	b, err := os.ReadFile(markPath(dir))
-	var m mark
-	return err == nil && json.Unmarshal(b, &m) == nil && m.Attempt == attempt
-}
-
-func markRan(dir, attempt string) error {
-	b, err := json.Marshal(mark{attempt})
-	if err != nil {
-		return err
+// identify returns who this machine is, and reads its token where the configuration has none.
+func (c *Config) identify() (*identity, error) {
+	id, err := openIdentity(c.MachineDir)
+	if err == nil {
+		err = id.stays(c)
 	}
-	return replaceFile(markPath(dir), b)
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	if c.Token == "" {
+		if c.Token, err = keptToken(c.MachineDir); err != nil {
+			return nil, fmt.Errorf("agent: read the machine's token: %w", err)
+		}
+	}
+	if c.Token == "" && !id.Registered {
+		return nil, errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
+	}
+	return id, nil
+}
+
+// ownMachine bounds and takes over what programs start, where nothing else in this process starts any.
+func (c *Config) ownMachine() {
+	if !c.Sole {
+		return
+	}
+	if ok, _ := c.separate(); ok {
+		if err := program.BoundUsers(); err != nil {
+			c.Log.Warn("a program may use up the machine's processes", "error", err)
+		}
+	}
+	if err := program.Adopt(); err != nil {
+		c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
+	}
 }

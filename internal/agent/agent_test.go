@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
@@ -278,15 +277,6 @@ func TestStoreThatFencesEndsTheAttempt(t *testing.T) {
 	}
 	if got := r.server.story(); got != "started" {
 		t.Errorf("story %s", got)
-	}
-}
-
-// Of a command that prints without end the first part is kept, and it ends.
-func TestExecKeepsTheFirstOfMuchOutput(t *testing.T) {
-	t.Parallel()
-	got := execute(t.Context(), []string{"head", "-c", "5000000", "/dev/zero"}, t.TempDir(), os.Environ(), 0, logship.Masker{}, time.Minute)
-	if len(got.Output) != execOutput || got.Exit != 0 || !strings.Contains(got.Error, "cut at 1048576") {
-		t.Errorf("%d bytes, exit %d, %q", len(got.Output), got.Exit, got.Error)
 	}
 }
 

@@ -11,7 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/agent/attempt"
+	"scrimp/internal/agent/host"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/residue"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 )
@@ -82,14 +87,14 @@ func (d *daemon) show(ctx context.Context) error {
 		return err
 	}
 	apart, _ := d.separate()
-	if boot, process, _ := strings.Cut(string(last), " "); boot == bootID() && process != program.Self() && !apart {
+	if boot, process, _ := strings.Cut(string(last), " "); boot == host.BootID() && process != program.Self() && !apart {
 		return errors.New("the agent was started again: what programs left behind before is unknown")
 	}
-	d.accelerators.before() // it starts a program too
+	d.accelerators.Before() // it starts a program too
 	if err := d.endStrays(); err != nil {
 		return err
 	}
-	if err := d.accelerators.released(ctx); err != nil {
+	if err := d.accelerators.Released(ctx); err != nil {
 		return err
 	}
 	return os.Remove(d.userFile())
@@ -100,7 +105,7 @@ func (d *daemon) endStrays() error {
 	switch {
 	case d.Sole:
 		return program.KillDescendants()
-	case bootID() == "":
+	case host.BootID() == "":
 		return program.ErrBlind
 	}
 	return nil // each was found by its mark when it ended
@@ -115,36 +120,38 @@ func (d *daemon) collect(ctx context.Context) {
 
 // userFile says which process runs tasks, from the first on until the machine is clean
 // again: what they leave behind is that process' alone.
-func (d *daemon) userFile() string { return filepath.Join(ownFolder(d.MachineDir), "unclean") }
+func (d *daemon) userFile() string { return filepath.Join(place.OwnFolder(d.MachineDir), "unclean") }
 
 // stainFile says why the machine can never be shown clean again.
-func (d *daemon) stainFile() string { return filepath.Join(ownFolder(d.MachineDir), "never-clean") }
+func (d *daemon) stainFile() string {
+	return filepath.Join(place.OwnFolder(d.MachineDir), "never-clean")
+}
 
 // use notes that a task is about to run.
-func (d *daemon) use(g *attempt) error {
-	d.accelerators.before()
+func (d *daemon) use(g *attempt.Attempt) error {
+	d.accelerators.Before()
 	d.mu.Lock()
 	d.shown = false
 	d.mu.Unlock()
 	if err := d.stain(g); err != nil {
 		return err
 	}
-	return os.WriteFile(d.userFile(), []byte(bootID()+" "+program.Self()), 0o600)
+	return os.WriteFile(d.userFile(), []byte(host.BootID()+" "+program.Self()), 0o600)
 }
 
 // stain notes that a task writes where the agent removes nothing: a folder of the machine's
 // owner, who may want what is in it.
-func (d *daemon) stain(g *attempt) error {
-	if g.user != 0 { // it can write to shared folders only, and they are cleaned
+func (d *daemon) stain(g *attempt.Attempt) error {
+	if g.User != 0 { // it can write to shared folders only, and they are cleaned
 		return nil
 	}
-	outside := map[string]string{"checkpoint.dir": g.folders.checkpoint, "progress.file": g.folders.progress}
+	outside := map[string]string{"checkpoint.dir": g.Folders.Checkpoint, "progress.file": g.Folders.Progress}
 	for what, path := range outside {
-		if rel, err := filepath.Rel(g.folders.top, path); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(g.Folders.Top, path); err == nil && filepath.IsLocal(rel) {
 			continue
 		}
-		why := fmt.Sprintf("%s of %s is outside of the task's folder, and stays: %s", what, g.a.Attempt, path)
-		if err := replaceFile(d.stainFile(), []byte(why)); err != nil {
+		why := fmt.Sprintf("%s of %s is outside of the task's folder, and stays: %s", what, g.Task.Attempt, path)
+		if err := durable.Replace(d.stainFile(), []byte(why)); err != nil {
 			return err
 		}
 	}
@@ -154,7 +161,7 @@ func (d *daemon) stain(g *attempt) error {
 // leftovers are the attempts that have a folder here and do not run.
 func (d *daemon) leftovers() []string {
 	found := map[string]bool{}
-	for _, dir := range []string{filepath.Join(ownFolder(d.MachineDir), "tasks"), filepath.Join(d.MachineDir, "tasks")} {
+	for _, dir := range []string{place.Tasks(d.MachineDir), filepath.Join(d.MachineDir, "tasks")} {
 		names, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			found[dir] = true // which no answer of the server removes
@@ -163,10 +170,10 @@ func (d *daemon) leftovers() []string {
 			found[n.Name()] = true
 		}
 	}
-	slots, _ := os.ReadDir(slots(d.MachineDir)) // no task was in one
+	slots, _ := os.ReadDir(place.Slots(d.MachineDir)) // no task was in one
 	known := map[string]bool{}
 	for attempt := range found {
-		known[topOf(d.MachineDir, attempt)] = true
+		known[place.TopOf(d.MachineDir, attempt)] = true
 	}
 	for _, s := range slots { // its task's own folder is gone: the removal was cut off
 		if path := filepath.Join("slots", s.Name()); !known[filepath.Join(d.MachineDir, path)] {
@@ -188,17 +195,17 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 		if d.keep || slices.ContainsFunc(tasks, func(a api.Assignment) bool { return a.Attempt == attempt }) {
 			continue
 		}
-		f := folders{own: filepath.Join(ownFolder(d.MachineDir), "tasks", attempt), top: topOf(d.MachineDir, attempt)}
+		f := place.Folders{Own: filepath.Join(place.Tasks(d.MachineDir), attempt), Top: place.TopOf(d.MachineDir, attempt)}
 		slot := filepath.Dir(attempt) == "slots"
 		if slot {
-			f.top = filepath.Join(d.MachineDir, attempt)
+			f.Top = filepath.Join(d.MachineDir, attempt)
 		}
 		var err error
-		if user := claimedUser(f.own); user != 0 && !slot {
-			err = endUser(user, d.MachineDir)
+		if user := place.ClaimedUser(f.Own); user != 0 && !slot {
+			err = residue.EndUser(user, d.MachineDir)
 		}
 		if err == nil { // nobody is left who could put a link where something is removed
-			err = f.remove()
+			err = f.Remove()
 		}
 		if err != nil {
 			d.Log.Warn("remove what is left of a task", "attempt", attempt, "error", err)
@@ -212,22 +219,16 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 
 // cleanUp ends what is left of a task, and removes what it had on the machine. What the
 // server has not heard yet stays, for when it is back.
-func (d *daemon) cleanUp(g *attempt, fenced bool) error {
+func (d *daemon) cleanUp(g *attempt.Attempt, fenced bool) error {
 	if d.keep {
 		return nil
 	}
-	err := errors.Join(g.unended, g.endAll())
-	if g.user != 0 {
-		err = errors.Join(err, endUser(g.user, d.MachineDir))
+	err := errors.Join(g.Unended, g.EndAll())
+	if g.User != 0 {
+		err = errors.Join(err, residue.EndUser(g.User, d.MachineDir))
 	}
-	if err == nil && (g.box.Empty() || fenced) { // nobody is left who could put a link where something is removed
-		err = g.folders.remove()
+	if err == nil && (g.Box.Empty() || fenced) { // nobody is left who could put a link where something is removed
+		err = g.Folders.Remove()
 	}
 	return err
-}
-
-// bootID tells this boot of the machine from others; "" where the system does not say.
-func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // not there, or not to be read
-	return strings.TrimSpace(string(b))
 }

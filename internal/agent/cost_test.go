@@ -3,6 +3,8 @@ package agent
 import (
 	"testing"
 	"time"
+
+	"scrimp/internal/agent/attempt"
 )
 
 // BenchmarkMeasuring runs an agent whose program sleeps for 50 seconds, once as it is and once with nothing measured, and
@@ -14,12 +16,12 @@ func BenchmarkMeasuring(b *testing.B) {
 	smi(b)
 	for b.Loop() {
 		var share [2]float64
-		for n, pause := range []time.Duration{usualPace.usage, time.Hour} {
+		for n, pause := range []time.Duration{attempt.UsualPace.Usage, time.Hour} {
 			a := assign(b, "")
 			a.Args, a.Command, a.Report = nil, "sleep 50", time.Second
 			r := newRig(b, a)
-			r.config.pace = usualPace
-			r.config.pace.usage = pause
+			r.config.pace = attempt.UsualPace
+			r.config.pace.Usage = pause
 			before, begun := processorTime(b), time.Now()
 			r.start()
 			if err := r.end(); err != nil {

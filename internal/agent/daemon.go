@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/attempt"
+	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/wait"
@@ -26,7 +28,7 @@ type daemon struct {
 	tasks   sync.WaitGroup
 	ended   chan struct{} // has a value after each task's end
 
-	accelerators accelerators
+	accelerators host.Accelerators
 	gpus         meter.GPUs
 	warned       bool // that the machine is not shown clean; of the goroutine that pulls
 
@@ -57,8 +59,11 @@ func (d *daemon) register(soft, life context.Context) error {
 		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
 	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
-		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0,
-		Isolated: isolated, Address: d.address(ctx)}
+		CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
+		Isolated: isolated, Address: d.Address}
+	if r.Address == "" {
+		r.Address = host.Address(ctx, d.Server, d.Metadata, d.Log)
+	}
 	err := wire.Retry(ctx, func(ctx context.Context) error {
 		_, err := d.machine.Register(ctx, r)
 		if err != nil {
@@ -113,12 +118,12 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 				return fmt.Errorf("agent: the server was away for too long: %w", err)
 			}
 			d.rest(ctx, pause)
-			pause = min(2*pause, slowest)
+			pause = min(2*pause, attempt.Slowest)
 			continue
 		}
 		pause = 100 * time.Millisecond
 		d.mu.Lock()
-		d.answered = wall(d.Now())
+		d.answered = attempt.Wall(d.Now())
 		quit := d.quit
 		d.mu.Unlock()
 		if p.Off || quit != nil {
@@ -177,7 +182,7 @@ func (d *daemon) runs() []string {
 func (d *daemon) away() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.running) == 0 && wall(d.Now()).Sub(d.answered) > d.silence
+	return len(d.running) == 0 && attempt.Wall(d.Now()).Sub(d.answered) > d.silence
 }
 
 // ending reports whether an earlier attempt of the task's job runs here: what is left of a gang
@@ -208,22 +213,23 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	}
 	server.Trust(d.Roots)
 	server.Node = a.Node
-	c := d.Config
-	c.store, c.lends, c.works = server.Store(), server.Credentials, server.WorkBlob
-	g, err := newAttempt(c, a, server)
+	g, err := attempt.New(attempt.Config{Instance: d.Instance, MachineDir: d.MachineDir, Metadata: d.Metadata,
+		Environ: d.Environ, Borrowed: d.Borrowed, TaskUser: d.TaskUser, Sole: d.Sole, Background: d.Background,
+		Notice: d.Notice, Quiet: d.Quiet, Now: d.Now, Log: d.Log, Open: d.open, Store: server.Store(),
+		Lends: server.Credentials, Works: server.WorkBlob, Setups: d.setups, Pace: d.pace}, a, server)
 	if err != nil {
 		server.Close()
 		return fmt.Errorf("agent: begin %s: %w", a.Attempt, err)
 	}
-	g.contact, g.only, g.gpus = d.contact, d.runsOne, &d.gpus
+	g.Contact, g.Only, g.GPUs = d.contact, d.runsOne, &d.gpus
 	err = d.use(g)
-	g.accelerators = d.accelerators.first.Devices
+	g.Accelerators = d.accelerators.First.Devices
 	if dropped { // it ran
-		err = errors.Join(err, markRan(g.folders.own, a.Attempt))
+		err = errors.Join(err, attempt.MarkRan(g.Folders.Own, a.Attempt))
 	}
 	if err != nil {
 		server.Close()
-		return fmt.Errorf("agent: begin %s: %w", a.Attempt, errors.Join(err, g.box.Close()))
+		return fmt.Errorf("agent: begin %s: %w", a.Attempt, errors.Join(err, g.Box.Close()))
 	}
 	d.mu.Lock()
 	d.running[a.Attempt], d.ran = a.Job, true
@@ -234,7 +240,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	d.tasks.Go(func() {
 		defer server.Close()
 		mine, end := context.WithCancelCause(life)
-		err := g.run(soft, mine, end)
+		err := g.Run(soft, mine, end)
 		if err != nil {
 			d.Log.Warn("a task ended", "attempt", a.Attempt, "error", err)
 		}
@@ -254,7 +260,7 @@ func (d *daemon) runsOne() bool {
 func (d *daemon) contact(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at = wall(at); at.After(d.answered) {
+	if at = attempt.Wall(at); at.After(d.answered) {
 		d.answered = at
 	}
 }
@@ -262,18 +268,18 @@ func (d *daemon) contact(at time.Time) {
 // over cleans up after a task. What the server has not heard yet stays, for when it is back.
 // A task that was fenced is the last: the server and the agent do not agree about what the
 // machine is for. One whose gang was dissolved is not: the next gang may have the machine.
-func (d *daemon) over(g *attempt, err error) {
+func (d *daemon) over(g *attempt.Attempt, err error) {
 	fenced := errors.Is(err, wire.ErrFenced)
 	quit := err
-	if !fenced || errors.Is(err, errDissolved) {
+	if !fenced || errors.Is(err, attempt.ErrDissolved) {
 		quit = nil
 	}
 	if dirty := d.cleanUp(g, fenced); dirty != nil {
-		quit = errors.Join(quit, fmt.Errorf("agent: clean up after %s: %w", g.a.Attempt, dirty))
+		quit = errors.Join(quit, fmt.Errorf("agent: clean up after %s: %w", g.Task.Attempt, dirty))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.running, g.a.Attempt)
+	delete(d.running, g.Task.Attempt)
 	d.outcome = err
 	if quit != nil {
 		d.quit = errors.Join(d.quit, quit)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/rand"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/wire/api"
 )
 
@@ -15,7 +17,7 @@ import (
 // begins: no process, no folder, no secret.
 func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 	t.Parallel()
-	marker := newToken()
+	marker := strings.ToLower(rand.Text())
 	first := assign(t, "")
 	first.Args, first.Secrets = nil, map[string]string{"MINE": "s3cr3t-value"}
 	first.Command = `echo "$MINE" > kept; mkdir shut; echo x > shut/f; chmod 500 shut; ` +
@@ -73,7 +75,7 @@ func TestAnAgentThatIsStartedAgainGoesOnWithItsKey(t *testing.T) {
 	if _, err := os.Stat(tokenFile(r.config.MachineDir)); !os.IsNotExist(err) {
 		t.Errorf("the spent token is on the machine's disk: %v", err)
 	}
-	if st, err := os.Stat(filepath.Join(ownFolder(r.config.MachineDir), "machine.key")); err != nil || st.Mode().Perm() != 0o600 {
+	if st, err := os.Stat(filepath.Join(place.OwnFolder(r.config.MachineDir), "machine.key")); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", st, err)
 	}
 	r.server.order(func() {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/outbox"
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
@@ -223,7 +225,7 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 		t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
 	}
 	// What could not be said is on the disk.
-	box, err := openOutbox(filepath.Join(ownFolder(r.config.MachineDir), "tasks", a.Attempt), a.Attempt)
+	box, err := outbox.Open(filepath.Join(place.Tasks(r.config.MachineDir), a.Attempt), a.Attempt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +251,7 @@ func TestAProgramThatIsSignalledBeforeItsAgentHasNotFailed(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	a.Command, a.Args = "echo begun; touch "+gone+"; kill -TERM $$", nil
 	r := newRig(t, a)
-	r.config.pace.also = time.Minute
+	r.config.pace.Also = time.Minute
 	r.start()
 	await.True(t, "the program ends", func() bool { _, err := os.Stat(gone); return err == nil })
 	r.stop()

@@ -66,55 +66,6 @@ func TestProgramsOfAGangFindEachOther(t *testing.T) {
 	_ = c.Close()
 }
 
-// A machine's accelerators are its processes, but for those that the program is not to see; the
-// job's own word wins.
-func TestEveryAcceleratorHasAProcess(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		accelerators  int
-		machine, job  string
-		procs, onNode string
-	}{
-		{0, "", "", "1", ""},
-		{8, "", "", "8", "8"},
-		{8, "CUDA_VISIBLE_DEVICES=0,1,2,3", "", "4", "4"},
-		{8, "CUDA_VISIBLE_DEVICES=0,1,2,3", "CUDA_VISIBLE_DEVICES=5", "1", "1"},
-		{8, "", "CUDA_VISIBLE_DEVICES=", "1", ""},
-		{8, "", "CUDA_VISIBLE_DEVICES=-1", "1", ""},
-		{8, "", "PET_NPROC_PER_NODE=2", "2", "8"},
-	} {
-		s := surroundings{base: []string{c.machine}, accelerators: c.accelerators, a: api.Assignment{Env: map[string]string{}}}
-		if name, value, ok := strings.Cut(c.job, "="); ok {
-			s.a.Env[name] = value
-		}
-		got := map[string]string{}
-		for _, kv := range s.environ() {
-			name, value, _ := strings.Cut(kv, "=")
-			got[name] = value
-		}
-		if got["PET_NPROC_PER_NODE"] != c.procs || got["SLURM_GPUS_ON_NODE"] != c.onNode {
-			t.Errorf("%+v: %s processes for torchrun, %q accelerators for Slurm", c, got["PET_NPROC_PER_NODE"], got["SLURM_GPUS_ON_NODE"])
-		}
-	}
-}
-
-// Rank 0 is asked for checkpoints, and the others only where their folders are parts of them; all
-// are told to stop.
-func TestWhoSavesIsAskedTo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		node int
-		all  bool
-		want bool
-	}{{0, false, true}, {0, true, true}, {1, false, false}, {1, true, true}} {
-		g := &attempt{Config: Config{Now: time.Now}, stopping: true,
-			a: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
-		if s := g.state(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
-			t.Errorf("%+v: the program is told %+v", c, s)
-		}
-	}
-}
-
 // The other ranks restore what rank 0 does, also where they come first; rank 0 alone speaks for
 // the job and publishes, and each has a log of its own.
 func TestRankZeroSpeaksForTheGang(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"scrimp/internal/agent/place"
+	"scrimp/internal/lib/durable"
 )
 
 // identity is who the machine is to its server: the key that it made. It lies in the
@@ -22,12 +25,10 @@ type identity struct {
 	key  ed25519.PrivateKey
 }
 
-// ownFolder is the agent's own below that of the machine: no program reads it where
-// programs run as another user.
-func ownFolder(machine string) string { return filepath.Join(machine, "agent") }
-
 // tokenFile holds the bootstrap token until the machine has registered.
-func tokenFile(machine string) string { return filepath.Join(ownFolder(machine), "bootstrap.token") }
+func tokenFile(machine string) string {
+	return filepath.Join(place.OwnFolder(machine), "bootstrap.token")
+}
 
 // KeepToken puts the bootstrap token where the agent finds it, out of the environment that
 // a program of the same user could read.
@@ -35,10 +36,10 @@ func KeepToken(machine, token string) error {
 	if !filepath.IsAbs(machine) {
 		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine", machine)
 	}
-	if err := os.MkdirAll(ownFolder(machine), 0o700); err != nil {
+	if err := os.MkdirAll(place.OwnFolder(machine), 0o700); err != nil {
 		return fmt.Errorf("keep the machine's token: %w", err)
 	}
-	if err := replaceFile(tokenFile(machine), []byte(token)); err != nil {
+	if err := durable.Replace(tokenFile(machine), []byte(token)); err != nil {
 		return fmt.Errorf("keep the machine's token: %w", err)
 	}
 	return nil
@@ -55,7 +56,7 @@ func keptToken(machine string) (string, error) {
 
 // openIdentity reads the machine's key, or makes it.
 func openIdentity(machine string) (*identity, error) {
-	i := &identity{path: filepath.Join(ownFolder(machine), "machine.key")}
+	i := &identity{path: filepath.Join(place.OwnFolder(machine), "machine.key")}
 	b, err := os.ReadFile(i.path)
 	switch {
 	case err == nil:
@@ -80,7 +81,7 @@ func openIdentity(machine string) (*identity, error) {
 func (i *identity) write() error {
 	b, err := json.Marshal(i)
 	if err == nil {
-		err = replaceFile(i.path, b)
+		err = durable.Replace(i.path, b)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the machine's key: %w", err)

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
@@ -65,7 +66,7 @@ func newLending(t *testing.T) *lending {
 		t.Setenv(k, v)
 	}
 	e, err := aws.Open(t.Context(), engine.Setting{Name: "aws", Kind: aws.Kind, Agents: "http://10.0.0.1:7077",
-		With: engine.WithOf(aws.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"}, Store: l.store,
+		With: engine.WithOf(setting.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"}, Store: l.store,
 			JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
 	if err != nil {
 		t.Fatal(err)

@@ -16,17 +16,19 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/attempt"
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/await"
 	"scrimp/internal/wire/api"
 )
 
 // quickPace is the pace of agents in tests. A test in which a wait ends by an event makes that wait longer.
-var quickPace = pace{look: 20 * time.Millisecond, log: 20 * time.Millisecond, silence: 20 * time.Millisecond,
-	usage: 5 * time.Second, also: 50 * time.Millisecond, farewell: 300 * time.Millisecond, hangUp: 100 * time.Millisecond}
+var quickPace = attempt.Pace{Poll: 20 * time.Millisecond, Log: 20 * time.Millisecond, Silence: 20 * time.Millisecond,
+	Usage: 5 * time.Second, Also: 50 * time.Millisecond, Farewell: 300 * time.Millisecond, HangUp: 100 * time.Millisecond}
 
 // TestMain lets the test binary play the user's program.
 func TestMain(m *testing.M) {
@@ -98,24 +100,24 @@ func (k *memKeeper) Publish(_ context.Context, c save.Capture, m save.Meta) (sav
 
 func (k *memKeeper) Prune(context.Context) error { return nil }
 
-func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refused, error) {
+func (k *memKeeper) Restore(_ context.Context, dir string) (keeper.Restored, []api.Refused, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.versions) == 0 {
-		return restored{}, k.refused, nil
+		return keeper.Restored{}, k.refused, nil
 	}
 	n := len(k.versions) - 1
 	for name, content := range k.versions[n] {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return restored{}, nil, err
+			return keeper.Restored{}, nil, err
 		}
 	}
-	return restored{Manifest: fmt.Sprintf("%06d-%06d", 1, n+1), Step: k.metas[n].Step}, k.refused, nil
+	return keeper.Restored{Manifest: fmt.Sprintf("%06d-%06d", 1, n+1), Step: k.metas[n].Step}, k.refused, nil
 }
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, checkpoint.Left, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, folder.Left, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders
@@ -177,10 +179,10 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 		Now:  func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 		keep: true,
 		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
-		open: func(context.Context, *attempt) (keeper, error) { return r.keeper, nil },
+		open: func(context.Context, keeper.Options) (keeper.Keeper, error) { return r.keeper, nil },
 	}
 	if _, ok := t.(*testing.B); ok {
-		r.config.pace = usualPace
+		r.config.pace = attempt.UsualPace
 	}
 	return r
 }

@@ -39,7 +39,7 @@ at=out; for i in $(seq 120); do at=$at/d; done; mkdir -p $at; echo x > $at/deep`
 			t.Errorf("%s: the program is said to be over since %v", outputs, e.Keeping)
 		}
 		to := filepath.Join(t.TempDir(), "got")
-		if err := (&storeKeeper{log: discard()}).Fetch(t.Context(), e.Outputs, to); err != nil {
+		if err := fetchOutputs(t, e.Outputs, to); err != nil {
 			t.Fatal(err)
 		}
 		if b, err := os.ReadFile(filepath.Join(to, "out", "model")); string(b) != "weights\n" {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"scrimp/internal/agent/programapi"
 )
 
 // programs that the tests run, by name.
@@ -142,7 +144,7 @@ func playHelper() int {
 			return 3
 		}
 		_, b, err := call("GET", "/v1/state", nil)
-		var s ProgramState
+		var s programapi.State
 		if err != nil || json.Unmarshal(b, &s) != nil {
 			fmt.Println("state", err)
 			return 4

@@ -3,11 +3,9 @@ package agent
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -295,31 +293,4 @@ func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was told to end
-}
-
-// Tasks that run together never share a slot, and one whose folder is left keeps its own.
-func TestASlotIsOneTasks(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	take := func(n int) string {
-		a := setUp(t, fmt.Sprintf("job-%d", n), nil)
-		if err := takeSlot(dir, a); err != nil {
-			t.Fatal(err)
-		}
-		if err := takeSlot(dir, a); err != nil { // the agent was started again
-			t.Fatal(err)
-		}
-		return filepath.Base(layOut(dir, a).top)
-	}
-	got := []string{take(1), take(2), take(3)}
-	if err := layOut(dir, setUp(t, "job-2", nil)).remove(); err != nil {
-		t.Fatal(err)
-	}
-	if got = append(got, take(4), take(1)); !slices.Equal(got, []string{"1", "2", "3", "2", "1"}) {
-		t.Errorf("slots %v", got)
-	}
-	a := setUp(t, "job-9", func(a *api.Assignment) { a.Secrets = map[string]string{"K": "v"} })
-	if err := takeSlot(dir, a); err != nil || layOut(dir, a).top != filepath.Join(dir, "tasks", "job-9.1") {
-		t.Errorf("a task with secrets is in %s, %v", layOut(dir, a).top, err)
-	}
 }

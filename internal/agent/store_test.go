@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/wire/api"
@@ -206,6 +207,15 @@ func running2(t *testing.T, a api.Assignment) *rig {
 	return r
 }
 
+// fetchOutputs copies what an attempt kept into folder dir.
+func fetchOutputs(t *testing.T, address, dir string) error {
+	k, err := keeper.Open(t.Context(), keeper.Options{Log: discard()})
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.Fetch(t.Context(), address, dir), k.Close())
+}
+
 func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
 	t.Parallel()
 	store, outputs := t.TempDir(), t.TempDir()
@@ -222,9 +232,8 @@ func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
 	if e.Exit != 9 || e.Outputs != "file://"+outputs+"#job-1" || e.Error != "" {
 		t.Errorf("ended %+v", e)
 	}
-	k := &storeKeeper{log: discard()}
 	dir := filepath.Join(t.TempDir(), "got")
-	if err := k.Fetch(t.Context(), e.Outputs, dir); err != nil {
+	if err := fetchOutputs(t, e.Outputs, dir); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "out", "deep", "metrics.json")); string(b) != "result\n" {

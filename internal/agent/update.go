@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"scrimp/internal/agent/place"
 )
 
 // update replaces this program by the server's, where that is another build, and starts it
@@ -23,7 +25,7 @@ func (d *daemon) update(ctx context.Context, build string) error {
 		return fmt.Errorf("update the agent: %s is plain HTTP: whoever is between could send another program, and its hash "+
 			"with it: give the server TLS", d.Server)
 	}
-	path := filepath.Join(ownFolder(d.MachineDir), "scrimp")
+	path := filepath.Join(place.OwnFolder(d.MachineDir), "scrimp")
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
 	if err != nil {
 		return fmt.Errorf("update the agent: %w", err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/wire/api"
 )
@@ -60,7 +61,7 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 	if want := []string{ownHash(), hex.EncodeToString(sum[:])}; !slices.Equal(server.builds, want) {
 		t.Errorf("the builds that pulled are %v, want %v", server.builds, want)
 	}
-	if got, want := string(server.log), filepath.Join(ownFolder(dir), "scrimp")+"\n"; got != want {
+	if got, want := string(server.log), filepath.Join(place.OwnFolder(dir), "scrimp")+"\n"; got != want {
 		t.Errorf("the task's agent is %q, want %q\n%s", got, want, &said)
 	}
 	if server.registered.Key == "" || server.claims != 1 {
@@ -88,14 +89,14 @@ func TestAnAgentStartsNoOtherBuildThanTheServers(t *testing.T) {
 	if err := r.updateTo(hex.EncodeToString(sum[:])); err == nil {
 		t.Error("a damaged program is taken")
 	}
-	if left, _ := filepath.Glob(filepath.Join(ownFolder(r.config.MachineDir), "scrimp*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(place.OwnFolder(r.config.MachineDir), "scrimp*")); len(left) > 0 {
 		t.Errorf("left is %v", left)
 	}
 }
 
 // updateTo has a registered agent of the rig update itself to a build.
 func (r *rig) updateTo(build string) error {
-	if err := os.MkdirAll(ownFolder(r.config.MachineDir), 0o700); err != nil {
+	if err := os.MkdirAll(place.OwnFolder(r.config.MachineDir), 0o700); err != nil {
 		return err
 	}
 	id, err := openIdentity(r.config.MachineDir)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
@@ -75,7 +76,7 @@ echo tried`
 	}
 	text, _ := r.keeper.newest("user")
 	user, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || user < firstUser || user >= firstUser+users {
+	if err != nil || user < 480_000 || user >= 520_000 {
 		t.Fatalf("it ran as %q, %v", text, err)
 	}
 	for _, p := range ofUser(t, user) {
@@ -150,25 +151,6 @@ func TestAProgramsTokenOpensNothingOfTheServers(t *testing.T) {
 	}
 }
 
-// Tasks of a machine have users of their own, the same after a restart of the agent.
-func TestNoTwoTasksHaveOneUser(t *testing.T) {
-	t.Parallel()
-	tasks := t.TempDir()
-	seen := map[int]string{}
-	for i := range 10 {
-		name := "job-" + strconv.Itoa(i) + ".1"
-		if err := os.Mkdir(filepath.Join(tasks, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		user, err := claimUser(tasks, name)
-		again, err2 := claimUser(tasks, name)
-		if err != nil || err2 != nil || again != user || seen[user] != "" {
-			t.Fatalf("%s has user %d, then %d, which is also that of %q: %v %v", name, user, again, seen[user], err, err2)
-		}
-		seen[user] = name
-	}
-}
-
 // What a set-up left that an agent before ran is gone before anything is written: its
 // processes, and the links that it made.
 func TestATaskThatBeginsAgainBeginsFromNothing(t *testing.T) {
@@ -177,13 +159,13 @@ func TestATaskThatBeginsAgainBeginsFromNothing(t *testing.T) {
 	r := separated(t, "")
 	a := r.server.assignment
 	vault := filepath.Join(filepath.Dir(r.config.MachineDir), "vault")
-	f := layOut(r.config.MachineDir, a)
-	err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o711), os.Mkdir(vault, 0o755), os.Symlink(vault, f.work),
-		os.Symlink(vault, f.checkpoint), os.WriteFile(filepath.Join(f.own, "setup.done"), []byte(a.Setup), 0o600))
+	f := place.LayOut(r.config.MachineDir, a)
+	err := errors.Join(os.MkdirAll(f.Own, 0o700), os.MkdirAll(f.Top, 0o711), os.Mkdir(vault, 0o755), os.Symlink(vault, f.Work),
+		os.Symlink(vault, f.Checkpoint), os.WriteFile(filepath.Join(f.Own, "setup.done"), []byte(a.Setup), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := claimUser(filepath.Dir(f.own), a.Attempt)
+	user, err := place.ClaimUser(filepath.Dir(f.Own), a.Attempt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/engine/kube"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
@@ -102,7 +103,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
     kind: local
     with: {market: here.yaml}
 `, e.slurm.Conf(), filepath.Join(e.slurm.Dir, "scratch"), e.machines.Config, filepath.Join(h.data, "own"), e.listen,
-		e.kube.User(t, namespace, (&kube.With{}).Role(namespace))))
+		e.kube.User(t, namespace, kube.Role(&pool.With{}, namespace))))
 	server, _, _ := h.start("serve", "--listen", e.listen, "--insecure")
 	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGTERM); _ = server.Wait() })
 	h.until("the server answers", h.answers)

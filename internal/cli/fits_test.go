@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/engine/kube"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/testbin"
@@ -32,7 +33,7 @@ func TestRun_EstimateChoosesPod(t *testing.T) {
     agents: http://10.0.0.9:7077
     timing: {poll: 1s, sweep: 1s}
     with:
-      kubeconfig: `+c.User(t, namespace, (&kube.With{}).Role(namespace))+`
+      kubeconfig: `+c.User(t, namespace, kube.Role(&pool.With{}, namespace))+`
       image: localhost/user:1
       agent_image: localhost/scrimp:1
       pools:

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/kube"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -91,7 +92,7 @@ func TestEngineAdd_FirstLookAtCluster(t *testing.T) {
 	c := kubetest.Start(t)
 	c.Nodes(t, kubetest.Node{Name: "std-1", Labels: map[string]string{"pool": "std"}})
 	dir := t.TempDir()
-	role := (&kube.With{}).Role("team")
+	role := kube.Role(&pool.With{}, "team")
 	team := c.User(t, "team", role)
 	weak := c.User(t, "weak", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: scrimp}\n"+
 		"rules: [{apiGroups: [batch], resources: [jobs], verbs: [get]}]\n")

@@ -56,19 +56,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	if top >= 0 {
 		top = max(top, r.First-1) // what came before was made up for
 	}
-	var events []core.Event
-	next := top
-	c.agents.locked(func() {
-		for _, m := range r.Messages {
-			if r.First > 0 && top >= 0 && m.Seq > next+1 {
-				break // an earlier server has heard what is missing: it comes again
-			}
-			if top >= 0 && m.Seq > top {
-				events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
-			}
-			next = max(next, m.Seq)
-		}
-	})
+	events, next := c.eventsOf(l, &r, top, wall)
 	if len(events) > 0 {
 		if err := c.proposeWhatGoes(ctx, c.notAhead(events)...); err != nil {
 			c.agents.mu.Lock()
@@ -95,6 +83,24 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	o, err := c.orders(l, ack, len(events) == 0)
 	o.Heard = max(0, next)
 	return o, err
+}
+
+// eventsOf are what the messages of a report come to that are numbered above top, in their order, and the number of
+// the last message that counts as heard.
+func (c *Control) eventsOf(l *Latest, r *api.Report, top int64, wall time.Time) (events []core.Event, next int64) {
+	next = top
+	c.agents.locked(func() {
+		for _, m := range r.Messages {
+			if r.First > 0 && top >= 0 && m.Seq > next+1 {
+				break // an earlier server has heard what is missing: it comes again
+			}
+			if top >= 0 && m.Seq > top {
+				events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
+			}
+			next = max(next, m.Seq)
+		}
+	})
+	return events, next
 }
 
 // confirm asks the engine of a machine that says it will be interrupted, once: only its engine's word

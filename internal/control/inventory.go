@@ -138,22 +138,7 @@ func (c *Control) sweep(ctx context.Context, s *source) {
 	list = c.ours(s, list)
 	b := core.InventorySeen{Provider: s.Name, AsOf: asOf}
 	news, ended := false, false
-	if !c.Read(func(m *core.Machine) {
-		shown := map[string]bool{}
-		for _, i := range list {
-			shown[i.ID] = true // ended ones come with their bill, by poll
-			r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
-			if i.State == engine.Running || m.Unheard(r) {
-				b.Running = append(b.Running, r)
-				news = news || !m.Knows(i.ID)
-			} else {
-				ended = ended || m.Awaits(i.ID)
-			}
-		}
-		for _, i := range m.State().Instances() {
-			news = news || i.Live() && !i.Stray() && i.Machine().Provider == s.Name && !shown[i.ID()]
-		}
-	}) {
+	if !c.Read(func(m *core.Machine) { news, ended = c.compare(m, list, &b) }) {
 		return
 	}
 	for _, i := range list {
@@ -166,6 +151,26 @@ func (c *Control) sweep(ctx context.Context, s *source) {
 	}
 	e := c.engineSays(s, b)
 	_ = c.Propose(ctx, e) // the next sweep sees the same again
+}
+
+// compare writes the running machines of an engine's list to b, and holds the list against what the core knows: news
+// says that one of the two lacks a machine of the other, ended that one has ended whose end the core waits for.
+func (c *Control) compare(m *core.Machine, list []engine.Instance, b *core.InventorySeen) (news, ended bool) {
+	shown := map[string]bool{}
+	for _, i := range list {
+		shown[i.ID] = true // ended ones come with their bill, by poll
+		r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+		if i.State == engine.Running || m.Unheard(r) {
+			b.Running = append(b.Running, r)
+			news = news || !m.Knows(i.ID)
+		} else {
+			ended = ended || m.Awaits(i.ID)
+		}
+	}
+	for _, i := range m.State().Instances() {
+		news = news || i.Live() && !i.Stray() && i.Machine().Provider == b.Provider && !shown[i.ID()]
+	}
+	return news, ended
 }
 
 // bills are what an engine says of bills besides its list.

@@ -316,7 +316,24 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 		s.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{},
 			bad: map[string]string{}}
 	}
-	var seen core.MarketSeen
+	seen := c.newsOf(s, offers, quotes)
+	if len(seen.Offers)+len(seen.Quotes) == 0 {
+		return
+	}
+	e := c.event(c.Now(), seen)
+	e.Actor = s.actor()
+	if c.Propose(ctx, e) == nil {
+		for _, o := range seen.Offers {
+			s.market.offers[o.ID] = o
+		}
+		for _, q := range seen.Quotes {
+			s.market.quotes[q.Offer] = q
+		}
+	}
+}
+
+// newsOf is what is new of the offers and prices that an engine has answered with. What is not sound is left out.
+func (c *Control) newsOf(s *source, offers []market.Offer, quotes []market.Quote) (seen core.MarketSeen) {
 	now := c.Now()
 	left := map[market.OfferID]bool{}
 	for _, o := range offers {
@@ -337,17 +354,5 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 			seen.Quotes = append(seen.Quotes, q)
 		}
 	}
-	if len(seen.Offers)+len(seen.Quotes) == 0 {
-		return
-	}
-	e := c.event(c.Now(), seen)
-	e.Actor = s.actor()
-	if c.Propose(ctx, e) == nil {
-		for _, o := range seen.Offers {
-			s.market.offers[o.ID] = o
-		}
-		for _, q := range seen.Quotes {
-			s.market.quotes[q.Offer] = q
-		}
-	}
+	return seen
 }

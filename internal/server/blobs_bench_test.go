@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/kept"
@@ -187,7 +188,7 @@ func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files i
 		b.Fatal(err)
 	}
 	end := begin()
-	_, stats, err := writer.Publish(ctx, dir, checkpoint.Meta{Job: "a", Step: 1})
+	_, stats, err := writer.Publish(ctx, dir, format.Meta{Job: "a", Step: 1})
 	publish = end()
 	if err != nil || stats.Uploaded != int64(files)*size {
 		b.Fatalf("stored %d bytes, so something else was measured: %v", stats.Uploaded, err)

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/awstest"
@@ -52,7 +53,7 @@ func lendingWorldOf(t *testing.T, store func(*awstest.Server) string) (*world, *
 		t.Setenv(k, v)
 	}
 	e, err := aws.Open(t.Context(), engine.Setting{Name: "aws", Kind: aws.Kind, Agents: "http://10.0.0.1:7077",
-		With: engine.WithOf(aws.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"},
+		With: engine.WithOf(setting.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"},
 			Store: address, JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
 	if err != nil {
 		t.Fatal(err)

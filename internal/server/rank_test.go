@@ -16,12 +16,14 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
 )
 
@@ -63,7 +65,7 @@ func TestRank_CannotReportForAnotherRank(t *testing.T) {
 		}
 	}
 	for node, want := range map[int]string{0: "the first", 1: "", 2: "third"} {
-		if b, err := w.store.ReadLog(t.Context(), store.RankLog(attempt, node), 0, 100); err != nil || string(b) != want {
+		if b, err := w.store.ReadLog(t.Context(), logfile.Name(attempt, node), 0, 100); err != nil || string(b) != want {
 			t.Errorf("the output of rank %d is %q, %v; want %q", node, b, err, want)
 		}
 	}
@@ -200,9 +202,9 @@ func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			c, err := checkpoint.TakeCapture(t.Context(), dirs[node])
+			c, err := folder.Take(t.Context(), dirs[node])
 			if err == nil {
-				_, err = f.Share(t.Context(), c, checkpoint.Meta{Step: 7})
+				_, err = f.Share(t.Context(), c, format.Meta{Step: 7})
 			}
 			if err == nil {
 				_, _, err = stores[node].Keep(t.Context(), confined.Folder{Path: dirs[node]}, []string{"."}, api.OutputsName("g", node))
@@ -212,11 +214,11 @@ func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 			}
 		})
 	}
-	c, err := checkpoint.TakeCapture(t.Context(), dirs[0])
+	c, err := folder.Take(t.Context(), dirs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := leader.PublishRanks(t.Context(), c, checkpoint.Meta{Job: "g", Step: 7})
+	m, _, err := leader.PublishRanks(t.Context(), c, format.Meta{Job: "g", Step: 7})
 	ranks.Wait()
 	if err != nil || m.Ranks != nodes || len(m.Files) != 2*nodes { // a folder and a file each
 		t.Errorf("published is %+v, %v", m, err)

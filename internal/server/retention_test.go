@@ -12,6 +12,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
@@ -35,7 +36,7 @@ func (w *world) left(t *testing.T, job string) {
 		writer, err := s.Claim(t.Context(), 1, job+".1")
 		for step := int64(1); err == nil && step <= 2; step++ {
 			if err = os.WriteFile(filepath.Join(dir, "state"), []byte(strings.Repeat(fmt.Sprint(step), 1<<20)), 0o600); err == nil {
-				_, _, err = writer.Publish(t.Context(), dir, checkpoint.Meta{Job: job, Step: step})
+				_, _, err = writer.Publish(t.Context(), dir, format.Meta{Job: job, Step: step})
 			}
 		}
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/telemetry"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
 	series "scrimp/internal/wire/telemetry"
 )
@@ -236,7 +236,7 @@ func TestTelemetry_IsCompacted(t *testing.T) {
 			list = nil
 		}
 	}
-	text, err := w.store.Series(t.Context(), store.RankLog(attempt, 1))
+	text, err := w.store.Series(t.Context(), logfile.Name(attempt, 1))
 	_, kept, wrong := series.Decode(text)
 	if err != nil || wrong != nil || len(text) > 64<<10 || len(kept) > 1400 {
 		t.Fatalf("a day takes %d bytes in %d buckets: %v, %v", len(text), len(kept), err, wrong)

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/store/logfile"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,7 +26,7 @@ import (
 // Postgres is a Replica in a PostgreSQL database. The output of programs lies
 // in files, as it does beside SQLite.
 type Postgres struct {
-	logFiles
+	logfile.Files
 	cfg  PostgresConfig
 	pool *pgxpool.Pool
 
@@ -72,7 +74,7 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"),
+	s := &Postgres{Files: logfile.In(cfg.Dir), cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"),
 		kinds: newNames("kind")}
 	s.lease.lost = make(chan struct{})
 	if err := s.migrate(ctx); err != nil {

@@ -10,13 +10,15 @@ import (
 	"path/filepath"
 	"sync"
 
+	"scrimp/internal/store/logfile"
+
 	"modernc.org/sqlite" // and the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // SQLite is a Store in one folder: scrimp.db, view.db, logs/, and a lock that one server holds.
 type SQLite struct {
-	logFiles
+	logfile.Files
 	dir   string
 	lock  *os.File
 	write *sql.DB // one connection
@@ -51,7 +53,7 @@ func Open(dir string) (*SQLite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	s := &SQLite{logFiles: logFiles{dir}, dir: dir, lock: lock}
+	s := &SQLite{Files: logfile.In(dir), dir: dir, lock: lock}
 	if err := s.open(); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open %s: %w", filepath.Join(dir, databaseName), err)

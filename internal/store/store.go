@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/ledger"
+	"scrimp/internal/store/logfile"
 )
 
 // A caller acts on these with errors.Is.
@@ -97,7 +98,7 @@ type Store interface {
 	// PostingsOf returns those of the events after one and up to another.
 	PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error]
 
-	// AppendLog adds output of an attempt, or of another rank of it than 0 by its RankLog, at an
+	// AppendLog adds output of an attempt, or of another rank of it than 0 by its logfile.Name, at an
 	// offset and returns the new end.
 	// What is there already is passed over; a hole is refused: the end comes back unchanged.
 	AppendLog(ctx context.Context, attempt string, offset int64, data []byte) (end int64, err error)
@@ -106,7 +107,7 @@ type Store interface {
 	LogEnd(ctx context.Context, attempt string) (int64, error)
 	// LogTimes returns when output arrived, without the first skip entries; none is known of output that was
 	// restored from a backup.
-	LogTimes(ctx context.Context, attempt string, skip int) ([]LogTime, error)
+	LogTimes(ctx context.Context, attempt string, skip int) ([]logfile.Time, error)
 	// Logs returns the names under which there is output, sorted.
 	Logs(ctx context.Context) ([]string, error)
 	// AppendSeries adds to what the machine of a rank was measured to do, by the name of its output, and

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"scrimp/internal/lib/child"
-
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/telemetry"
 )

@@ -212,23 +212,9 @@ func (c *Cache) publish(aside string, e Entry, trees []Tree) (err error) {
 func (c *Cache) makeRoom(key string, size int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	names, err := os.ReadDir(c.dir)
+	kept, total, err := c.others(key)
 	if err != nil {
 		return err
-	}
-	var kept []Entry
-	var total int64
-	for _, n := range names {
-		e, err := c.read(n.Name())
-		switch {
-		case err == nil && e.Key != key:
-			kept, total = append(kept, e), total+e.Bytes
-		case err != nil && strings.HasPrefix(n.Name(), partial): // another task's copy is under way
-		default:
-			if err := remove(filepath.Join(c.dir, n.Name())); err != nil {
-				return err
-			}
-		}
 	}
 	free, whole, err := disk(c.dir)
 	if err != nil {
@@ -251,4 +237,26 @@ func (c *Cache) makeRoom(key string, size int64) error {
 		kept, total, spare = kept[1:], total-e.Bytes, spare+e.Bytes
 	}
 	return nil
+}
+
+// others are the entries that are kept besides that of a key, and their bytes. It removes that one, and what is
+// damaged.
+func (c *Cache) others(key string) (kept []Entry, total int64, err error) {
+	names, err := os.ReadDir(c.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, n := range names {
+		e, err := c.read(n.Name())
+		switch {
+		case err == nil && e.Key != key:
+			kept, total = append(kept, e), total+e.Bytes
+		case err != nil && strings.HasPrefix(n.Name(), partial): // another task's copy is under way
+		default:
+			if err := remove(filepath.Join(c.dir, n.Name())); err != nil {
+				return nil, 0, err
+			}
+		}
+	}
+	return kept, total, nil
 }

@@ -9,17 +9,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"gocloud.dev/blob/memblob"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 )
 
-func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
+func capture(t testing.TB, c *folder.Capturer) *folder.Capture {
 	t.Helper()
 	got, err := c.Capture(t.Context())
 	if err != nil {
@@ -42,7 +43,7 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 	put(t, dir, "model", "before it is replaced")
 	put(t, dir, "gone", "before it is removed")
 	want := read(t, dir)
-	c := capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
+	c := capture(t, &folder.Capturer{Folder: confined.Folder{Path: dir}})
 	if c.Copied != 0 || c.Size() != 41 {
 		t.Errorf("copied %d of %d bytes", c.Copied, c.Size())
 	}
@@ -56,7 +57,7 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 		}
 	}
 	w := claim(t, open(b), 1)
-	if _, _, err := w.PublishCapture(t.Context(), c, checkpoint.Meta{}); err != nil {
+	if _, _, err := w.PublishCapture(t.Context(), c, format.Meta{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, got, _ := restored(t, open(b)); !got.equal(want) {
@@ -71,7 +72,7 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
 	w := claim(t, open(b), 1)
-	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}}
+	c := &folder.Capturer{Folder: confined.Folder{Path: dir}}
 	put(t, dir, "model", "first")
 	put(t, dir, "fixed", "never written again")
 	one := capture(t, c)
@@ -79,7 +80,7 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 		t.Skip("skipped: files are not linked here")
 	}
 	put(t, dir, "model", "second")
-	if _, _, err := w.PublishCapture(t.Context(), one, checkpoint.Meta{}); err == nil {
+	if _, _, err := w.PublishCapture(t.Context(), one, format.Meta{}); err == nil {
 		_, got, _ := restored(t, open(b))
 		if !strings.HasSuffix(got["model"], "first") {
 			t.Fatalf("published %q", got["model"])
@@ -92,43 +93,11 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 		t.Errorf("copied %d bytes", two.Copied)
 	}
 	put(t, dir, "model", "third")
-	if _, _, err := w.PublishCapture(t.Context(), two, checkpoint.Meta{}); err != nil {
+	if _, _, err := w.PublishCapture(t.Context(), two, format.Meta{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, got, _ := restored(t, open(b)); !strings.HasSuffix(got["model"], "second") {
 		t.Errorf("published %q", got["model"])
-	}
-}
-
-// A file that was written a moment ago is copied: its next change might not show.
-func TestCaptureCopiesWhatIsFresh(t *testing.T) {
-	checkpoint.SetTick(t, time.Hour) // however slow this machine is
-	b := openFolder(t, fast.Dir(t))
-	dir := filepath.Join(fast.Dir(t), "c")
-	put(t, dir, "old", "settled")
-	at := filepath.Join(dir, "fresh")
-	if err := os.WriteFile(at, []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
-	if c.Copied != 3 {
-		t.Fatalf("copied %d bytes of a file that was written just now", c.Copied)
-	}
-	stat, err := os.Stat(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at, []byte("two"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(at, stat.ModTime(), stat.ModTime()); err != nil { // as if within one tick
-		t.Fatal(err)
-	}
-	if _, _, err := claim(t, open(b), 1).PublishCapture(t.Context(), c, checkpoint.Meta{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, got, _ := restored(t, open(b)); !strings.HasSuffix(got["fresh"], "one") {
-		t.Errorf("published %q", got["fresh"])
 	}
 }
 
@@ -164,7 +133,7 @@ func TestPublishCapturesAgain(t *testing.T) {
 func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(fast.Dir(t), "c")
-	if _, err := checkpoint.TakeCapture(t.Context(), dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
+	if _, err := folder.Take(t.Context(), dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
 	odd := map[string]string{"out": "/etc/passwd", "up": "../../up", "r\xe9": "state", "bytes": "r\xe9"}
@@ -176,11 +145,11 @@ func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c, err := checkpoint.TakeCapture(t.Context(), dir); err == nil || !strings.Contains(err.Error(), `"r\xe9"`) {
+	if c, err := folder.Take(t.Context(), dir); err == nil || !strings.Contains(err.Error(), `"r\xe9"`) {
 		t.Errorf("nothing can be copied: %+v, %v", c, err)
 	}
 	put(t, dir, "state", "x")
-	c, err := checkpoint.TakeCapture(t.Context(), dir)
+	c, err := folder.Take(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +159,7 @@ func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 		}
 	}
 	w := claim(t, open(memblob.OpenBucket(nil)), 1)
-	m, _, err := w.PublishCapture(t.Context(), c, checkpoint.Meta{Job: "j1"})
+	m, _, err := w.PublishCapture(t.Context(), c, format.Meta{Job: "j1"})
 	if err != nil || len(m.Files) != 1 || m.Files[0].Path != "state" {
 		t.Errorf("published %+v, %v", m.Files, err)
 	}
@@ -209,7 +178,7 @@ func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
 	put(t, dir, "f", "x")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := checkpoint.TakeCapture(gone, dir); !errors.Is(err, context.Canceled) {
+	if _, err := folder.Take(gone, dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("its caller has gone: %v", err)
 	}
 	// A program that never rests: files come and go all the time.
@@ -229,7 +198,7 @@ func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
 	}()
 	broken := 0
 	for n := 0; n < 20 || broken == 0 && n < 10000; n++ {
-		c, err := checkpoint.TakeCapture(t.Context(), dir)
+		c, err := folder.Take(t.Context(), dir)
 		switch {
 		case err == nil:
 			if err := c.Discard(); err != nil {

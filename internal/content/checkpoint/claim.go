@@ -1,43 +1,25 @@
 package checkpoint
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // token is a claim's place in the order of claims: the attempt's epoch, and
 // within it the session, which counts the restarts of that attempt's agent.
 type token struct{ epoch, session int }
 
-func (t token) String() string { return pair(t.epoch, t.session) }
+func (t token) String() string { return format.NameOf(t.epoch, t.session) }
 
 func (t token) before(u token) bool {
 	return t.epoch < u.epoch || t.epoch == u.epoch && t.session < u.session
-}
-
-// pair is how two counts make a name that sorts: 000003-000017.
-func pair(a, b int) string { return fmt.Sprintf("%06d-%06d", a, b) }
-
-func parsePair(name string) (a, b int, ok bool) {
-	left, right, _ := strings.Cut(name, "-")
-	a, errA := strconv.Atoi(left)
-	b, errB := strconv.Atoi(right)
-	return a, b, errA == nil && errB == nil && a >= 0 && b >= 0 && pair(a, b) == name
-}
-
-// comparePairs orders names by their counts, also beyond six digits.
-func comparePairs(x, y string) int {
-	a, b, _ := parsePair(x)
-	c, d, _ := parsePair(y)
-	return cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
 }
 
 // claim is who may write under a token.
@@ -63,11 +45,11 @@ type Writer struct {
 	name    string // chance
 
 	mu       sync.Mutex
-	seq      int             // highest that is used by any manifest
-	known    map[string]Part // by sum: parts that no prune of an older claim drops, and that are stored
-	verified map[string]bool // by key: parts that this writer read back
-	swept    bool            // objects that nobody refers to were dropped, but for those of failed publishes
-	shared   int64           // newest step that was published for all ranks; 0: none
+	seq      int                    // highest that is used by any manifest
+	known    map[string]format.Part // by sum: parts that no prune of an older claim drops, and that are stored
+	verified map[string]bool        // by key: parts that this writer read back
+	swept    bool                   // objects that nobody refers to were dropped, but for those of failed publishes
+	shared   int64                  // newest step that was published for all ranks; 0: none
 }
 
 // Claim takes the right to write for the attempt with this epoch; attempts of
@@ -77,7 +59,7 @@ type Writer struct {
 func (s *Store) Claim(ctx context.Context, epoch int, attempt string) (*Writer, error) {
 	w := &Writer{
 		store: s, token: token{epoch: epoch}, attempt: attempt, name: rand.Text(),
-		known: map[string]Part{}, verified: map[string]bool{},
+		known: map[string]format.Part{}, verified: map[string]bool{},
 	}
 	if err := w.claim(ctx); err != nil {
 		return nil, fmt.Errorf("claim epoch %d for %s: %w", epoch, attempt, err)
@@ -92,7 +74,7 @@ func (w *Writer) claim(ctx context.Context) error {
 			return err
 		}
 		w.token.session = session
-		data, err := seal(claim{Attempt: w.attempt, Writer: w.name, At: time.Now().UTC()})
+		data, err := format.Seal(claim{Attempt: w.attempt, Writer: w.name, At: time.Now().UTC()})
 		if err != nil {
 			return err
 		}
@@ -115,7 +97,7 @@ func (w *Writer) claim(ctx context.Context) error {
 	}
 	f := fence{Token: w.token.String(), Manifests: []string{}}
 	for _, name := range v.names {
-		_, seq, _ := parsePair(name)
+		_, seq, _ := format.ParseName(name)
 		w.seq = max(w.seq, seq)
 		if !v.fence[name] { // one of the last writer's, or a fenced one's
 			_, err := w.store.manifest(ctx, v, name)
@@ -128,7 +110,7 @@ func (w *Writer) claim(ctx context.Context) error {
 		}
 		f.Manifests = append(f.Manifests, name) // a damaged one too: restore says what is wrong with it
 	}
-	data, err := seal(f)
+	data, err := format.Seal(f)
 	if err != nil {
 		return err
 	}
@@ -155,7 +137,7 @@ func (w *Writer) nextSession(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var c claim
-	if err := unseal(data, &c); err != nil {
+	if err := format.Unseal(data, &c); err != nil {
 		return 0, fmt.Errorf("read claims/%s: %w", newest, err)
 	}
 	if c.Attempt != w.attempt {
@@ -173,7 +155,7 @@ func (s *Store) newestClaim(ctx context.Context) (token, error) {
 func newest(names []string) token {
 	var t token
 	for _, n := range names {
-		epoch, session, ok := parsePair(n)
+		epoch, session, ok := format.ParseName(n)
 		if u := (token{epoch, session}); ok && t.before(u) {
 			t = u
 		}
@@ -209,11 +191,11 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 		return v, err
 	}
 	for _, n := range names {
-		if epoch, _, ok := parsePair(n); ok && (epoch > 0 || !s.unseeded) {
+		if epoch, _, ok := format.ParseName(n); ok && (epoch > 0 || !s.unseeded) {
 			v.names = append(v.names, n)
 		}
 	}
-	slices.SortFunc(v.names, comparePairs)
+	slices.SortFunc(v.names, format.CompareNames)
 	fences, err := s.list(ctx, "fences")
 	if err != nil {
 		return v, err
@@ -227,7 +209,7 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 		var f fence
 		data, err := s.read(ctx, key)
 		if err == nil {
-			err = unseal(data, &f)
+			err = format.Unseal(data, &f)
 		}
 		if err == nil {
 			for _, n := range f.Manifests {
@@ -248,21 +230,21 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 }
 
 // manifest reads one that counts; errFencedOut says that it does not.
-func (s *Store) manifest(ctx context.Context, v view, name string) (Manifest, error) {
-	epoch, _, _ := parsePair(name)
+func (s *Store) manifest(ctx context.Context, v view, name string) (format.Manifest, error) {
+	epoch, _, _ := format.ParseName(name)
 	if !v.fence[name] && epoch < v.token.epoch {
-		return Manifest{}, fmt.Errorf("manifest %s: %w", name, errFencedOut)
+		return format.Manifest{}, fmt.Errorf("manifest %s: %w", name, errFencedOut)
 	}
 	data, err := s.read(ctx, "manifests/"+name)
 	if err != nil {
-		return Manifest{}, err
+		return format.Manifest{}, err
 	}
-	m, err := decode(name, data)
+	m, err := format.Decode(name, data)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("manifest %s: %w", name, err)
+		return format.Manifest{}, fmt.Errorf("manifest %s: %w", name, err)
 	}
 	if !v.fence[name] && epoch == v.token.epoch && m.Session < v.token.session {
-		return Manifest{}, fmt.Errorf("manifest %s: %w", name, errFencedOut)
+		return format.Manifest{}, fmt.Errorf("manifest %s: %w", name, errFencedOut)
 	}
 	return m, nil
 }

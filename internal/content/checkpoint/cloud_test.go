@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
 )
@@ -41,7 +42,7 @@ func TestADamagedManifestInS3IsPassedOver(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "state"), []byte(fmt.Sprint(step)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{Job: "j", Step: step})
+		m, _, err := w.Publish(t.Context(), dir, format.Meta{Job: "j", Step: step})
 		if err != nil {
 			t.Fatal(err)
 		}

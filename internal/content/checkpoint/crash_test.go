@@ -17,6 +17,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
@@ -85,7 +86,7 @@ func crashEverywhere(t *testing.T, late bool) {
 				for step := range 3 {
 					put(t, dir, "model.bin", fmt.Sprintf("%d%d the part that stays", epoch, step))
 					tried = append(tried, read(t, dir))
-					m, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{Step: int64(step)})
+					m, _, err := w.Publish(t.Context(), dir, format.Meta{Step: int64(step)})
 					if err != nil {
 						return err
 					}
@@ -278,14 +279,14 @@ func TestRacingWriters(t *testing.T) {
 		var errs [2]error
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			m, _, err := old.Publish(t.Context(), dirs[0], checkpoint.Meta{})
+			m, _, err := old.Publish(t.Context(), dirs[0], format.Meta{})
 			names[0], errs[0] = m.Name, err
 		})
 		wg.Go(func() {
 			w, err := open(b).Claim(t.Context(), 1+round%2, "j1.1")
 			if err == nil {
-				var m checkpoint.Manifest
-				m, _, err = w.Publish(t.Context(), dirs[1], checkpoint.Meta{})
+				var m format.Manifest
+				m, _, err = w.Publish(t.Context(), dirs[1], format.Meta{})
 				names[1] = m.Name
 			}
 			errs[1] = err

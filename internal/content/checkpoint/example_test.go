@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // Two attempts at one job: what the first has published the second begins from.
@@ -37,7 +38,7 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-	m, stats, err := w.Publish(ctx, first, checkpoint.Meta{Job: "j1", Attempt: "j1.1", Step: 100})
+	m, stats, err := w.Publish(ctx, first, format.Meta{Job: "j1", Attempt: "j1.1", Step: 100})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -58,7 +59,7 @@ func Example() {
 	}
 	fmt.Printf("restored %s at step %d: %s\n", r.Manifest.Name, r.Manifest.Step, data)
 
-	_, _, err = w.Publish(ctx, first, checkpoint.Meta{Step: 101})
+	_, _, err = w.Publish(ctx, first, format.Meta{Step: 101})
 	fmt.Println("the first attempt:", err)
 	// Output:
 	// published 000001-000001 with 21 new bytes

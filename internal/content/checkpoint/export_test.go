@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"testing"
 	"time"
 )
 
@@ -16,10 +15,3 @@ func (f *Follower) SetPatience(d time.Duration) { f.patience = d }
 
 // SetStore has the follower use another way to the store.
 func (f *Follower) SetStore(s *Store) { f.store = s }
-
-// SetTick changes for a test how long after a file was written it is copied and not linked.
-func SetTick(t testing.TB, span time.Duration) {
-	before := tick
-	tick = span
-	t.Cleanup(func() { tick = before })
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/wait"
 )
 
@@ -19,7 +20,7 @@ func (s *Store) Of(rank, nodes int) *Store {
 }
 
 // own is what this machine restores of a checkpoint.
-func (s *Store) own(m Manifest) (Manifest, error) {
+func (s *Store) own(m format.Manifest) (format.Manifest, error) {
 	switch {
 	case m.Ranks == 0 || s.nodes == 0:
 		return m, nil
@@ -39,7 +40,7 @@ func (s *Store) own(m Manifest) (Manifest, error) {
 	return part, nil
 }
 
-func (s *Store) fetchOwn(ctx context.Context, m Manifest, dir string) error {
+func (s *Store) fetchOwn(ctx context.Context, m format.Manifest, dir string) error {
 	part, err := s.own(m)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (w *Writer) Lead(ctx context.Context, r Restored) error {
 	if r.Manifest != nil {
 		s.Manifest = r.Manifest.Name
 	}
-	data, err := seal(s)
+	data, err := format.Seal(s)
 	if err == nil {
 		err = w.store.putOnce(ctx, "starts/"+w.token.String(), data)
 	}
@@ -133,7 +134,7 @@ func (f *Follower) same(ctx context.Context) error {
 		return err
 	}
 	var c claim
-	if err := unseal(data, &c); err != nil {
+	if err := format.Unseal(data, &c); err != nil {
 		return fmt.Errorf("read claims/%s: %w", f.token, err)
 	}
 	if c.Attempt != f.attempt {
@@ -168,7 +169,7 @@ func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
 		return r, nil
 	case s.Manifest == "": // what was fetched goes
 		r.Manifest = nil
-		return r, f.store.fetch(ctx, Manifest{}, dir)
+		return r, f.store.fetch(ctx, format.Manifest{}, dir)
 	}
 	m, err := f.store.manifest(ctx, v, s.Manifest)
 	if err == nil {
@@ -196,7 +197,7 @@ func (f *Follower) started(ctx context.Context, s *start) (bool, error) {
 		}
 		data, err := f.store.read(ctx, "starts/"+name)
 		if err == nil {
-			err = unseal(data, s)
+			err = format.Unseal(data, s)
 		}
 		return true, err
 	}

@@ -11,6 +11,8 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 )
@@ -67,23 +69,23 @@ func (g gang) save(t testing.TB, step int64) {
 
 func (g gang) share(t testing.TB, rank int, step int64) error {
 	t.Helper()
-	c, err := checkpoint.TakeCapture(t.Context(), g.dirs[rank])
+	c, err := folder.Take(t.Context(), g.dirs[rank])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Discard() }()
-	_, err = g.others[rank-1].Share(t.Context(), c, checkpoint.Meta{Step: step})
+	_, err = g.others[rank-1].Share(t.Context(), c, format.Meta{Step: step})
 	return err
 }
 
-func (g gang) publish(t testing.TB, step int64) (checkpoint.Manifest, error) {
+func (g gang) publish(t testing.TB, step int64) (format.Manifest, error) {
 	t.Helper()
-	c, err := checkpoint.TakeCapture(t.Context(), g.dirs[0])
+	c, err := folder.Take(t.Context(), g.dirs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Discard() }()
-	m, _, err := g.leader.PublishRanks(t.Context(), c, checkpoint.Meta{Job: "j1", Step: step})
+	m, _, err := g.leader.PublishRanks(t.Context(), c, format.Meta{Job: "j1", Step: step})
 	return m, err
 }
 
@@ -367,7 +369,7 @@ func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
-	if _, _, err := old.Publish(t.Context(), dir, checkpoint.Meta{Step: 9}); !errors.Is(err, checkpoint.ErrFenced) {
+	if _, _, err := old.Publish(t.Context(), dir, format.Meta{Step: 9}); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Fatal(err)
 	}
 	older := list[1].Manifest // as if rank 0 had found the newer one damaged

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 )
 
@@ -25,58 +26,59 @@ const kept = "kept"
 // in place of outputs that were kept under that name before. Folders that are
 // missing are left out, and so is what cannot be kept, which Stats names. Nothing should write to them meanwhile;
 // ErrChanged says that something did.
-func (s *Store) Keep(ctx context.Context, base confined.Folder, folders []string, name string) (Manifest, Stats,
+func (s *Store) Keep(ctx context.Context, base confined.Folder, folders []string, name string) (format.Manifest, Stats,
 	error) {
 	begin := time.Now()
 	m, stats, err := s.keep(ctx, base, folders, name)
 	if err != nil {
-		return Manifest{}, Stats{}, fmt.Errorf("keep outputs %s: %w", name, err)
+		return format.Manifest{}, Stats{}, fmt.Errorf("keep outputs %s: %w", name, err)
 	}
 	stats.Took = time.Since(begin)
 	return m, stats, nil
 }
 
-func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string, name string) (_ Manifest, _ Stats,
+func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string, name string) (_ format.Manifest,
+	_ Stats,
 	err error) {
 	if err := checkName(name); err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	tree, err := base.Open()
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	sources, left, err := gather(tree, base.Path, folders)
+	sources, left, err := folder.Gather(tree, base.Path, folders)
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	versions, err := s.versions(ctx, name)
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	known, err := s.keptParts(ctx, name, versions)
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	up := &upload{store: s, home: kept, known: known}
 	files, err := up.all(ctx, sources)
 	if err == nil {
-		err = unchanged(sources)
+		err = folder.Unchanged(sources)
 	}
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
-	m := Manifest{Form: form, Writer: rand.Text(), Published: time.Now().UTC(), Bytes: up.stats.Bytes,
-		Files: untagged(files)}
+	m := format.Manifest{Form: format.Version, Writer: rand.Text(), Published: time.Now().UTC(), Bytes: up.stats.Bytes,
+		Files: format.Untagged(files)}
 	seq := 1
 	if len(versions) > 0 {
 		seq = versions[0] + 1
 	}
 	for ; ; seq++ {
 		m.Name = outputName(name, seq)
-		data, err := seal(m)
+		data, err := format.Seal(m)
 		if err != nil {
-			return Manifest{}, Stats{}, err
+			return format.Manifest{}, Stats{}, err
 		}
 		err = s.putOnce(ctx, "outputs/"+m.Name, data)
 		if err == nil {
@@ -84,22 +86,22 @@ func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string
 			return m, up.stats, nil
 		}
 		if !errors.Is(err, errTaken) {
-			return Manifest{}, Stats{}, err
+			return format.Manifest{}, Stats{}, err
 		}
 	}
 }
 
 // keptParts are the parts of the newest version that can be read, and of those newer ones
 // that cannot. Parts of outputs are never dropped, so what is there can be referred to.
-func (s *Store) keptParts(ctx context.Context, name string, versions []int) (map[string]Part, error) {
-	known := map[string]Part{}
+func (s *Store) keptParts(ctx context.Context, name string, versions []int) (map[string]format.Part, error) {
+	known := map[string]format.Part{}
 	for _, v := range versions {
 		m, err := s.output(ctx, name, v)
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return nil, err
 		}
-		for _, p := range m.parts() {
-			if a, err := s.bucket.Attributes(ctx, s.prefix+p.key()); err == nil && a.Size == p.Size {
+		for _, p := range m.Parts() {
+			if a, err := s.bucket.Attributes(ctx, s.prefix+p.Key()); err == nil && a.Size == p.Size {
 				known[p.Sum] = p
 			}
 		}
@@ -112,10 +114,10 @@ func (s *Store) keptParts(ctx context.Context, name string, versions []int) (map
 
 // Fetch writes the outputs called name to folder dir, which must be empty or
 // missing. ErrNone: nothing was kept under that name.
-func (s *Store) Fetch(ctx context.Context, name, dir string) (Manifest, error) {
+func (s *Store) Fetch(ctx context.Context, name, dir string) (format.Manifest, error) {
 	m, err := s.fetchOutput(ctx, name, dir)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("fetch outputs %s to %s: %w", name, dir, err)
+		return format.Manifest{}, fmt.Errorf("fetch outputs %s to %s: %w", name, dir, err)
 	}
 	return m, nil
 }
@@ -131,7 +133,7 @@ func (s *Store) OutputNames(ctx context.Context) ([]string, error) {
 
 // Outputs is the newest manifest of what was kept under a name that can be read. ErrNone:
 // nothing was kept.
-func (s *Store) Outputs(ctx context.Context, name string) (m Manifest, err error) {
+func (s *Store) Outputs(ctx context.Context, name string) (m format.Manifest, err error) {
 	if err := checkName(name); err != nil {
 		return m, err
 	}
@@ -145,31 +147,31 @@ func (s *Store) Outputs(ctx context.Context, name string) (m Manifest, err error
 		}
 	}
 	if err != nil {
-		return Manifest{}, fmt.Errorf("look at outputs %s: %w", name, err)
+		return format.Manifest{}, fmt.Errorf("look at outputs %s: %w", name, err)
 	}
 	return m, nil
 }
 
-func (s *Store) fetchOutput(ctx context.Context, name, dir string) (Manifest, error) {
+func (s *Store) fetchOutput(ctx context.Context, name, dir string) (format.Manifest, error) {
 	if err := checkName(name); err != nil {
-		return Manifest{}, err
+		return format.Manifest{}, err
 	}
 	held, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Manifest{}, err
+		return format.Manifest{}, err
 	}
 	if len(held) > 0 {
-		return Manifest{}, errors.New("the folder is not empty: name one that is, or that is not there yet")
+		return format.Manifest{}, errors.New("the folder is not empty: name one that is, or that is not there yet")
 	}
 	versions, err := s.versions(ctx, name)
 	if err != nil {
-		return Manifest{}, err
+		return format.Manifest{}, err
 	}
 	if len(versions) == 0 {
-		return Manifest{}, ErrNone
+		return format.Manifest{}, ErrNone
 	}
 	for _, v := range versions {
-		var m Manifest
+		var m format.Manifest
 		m, err = s.output(ctx, name, v)
 		if err == nil {
 			err = s.fetch(ctx, m, filepath.Clean(dir))
@@ -181,18 +183,18 @@ func (s *Store) fetchOutput(ctx context.Context, name, dir string) (Manifest, er
 			break
 		}
 	}
-	return Manifest{}, err
+	return format.Manifest{}, err
 }
 
 func outputName(name string, seq int) string { return fmt.Sprintf("%s/%06d", name, seq) }
 
-func (s *Store) output(ctx context.Context, name string, seq int) (Manifest, error) {
+func (s *Store) output(ctx context.Context, name string, seq int) (format.Manifest, error) {
 	at := outputName(name, seq)
 	data, err := s.read(ctx, "outputs/"+at)
 	if err != nil {
-		return Manifest{}, err
+		return format.Manifest{}, err
 	}
-	return decode(at, data)
+	return format.Decode(at, data)
 }
 
 // versions returns the sequence numbers of what was kept under name, newest first.
@@ -215,74 +217,4 @@ func checkName(name string) error {
 }
 
 // ErrFolder says that what is to be kept cannot be listed, which no new try changes.
-var ErrFolder = errors.New("the folder cannot be listed")
-
-// errFull says that a manifest has no more room.
-var errFull = fmt.Errorf("outputs have room for %d TiB and some 200,000 files: let the program write an archive, "+
-	"or fewer", mostBytes>>40)
-
-// gather lists the named folders and files below a tree, whose path base is, as they are called there. What cannot be
-// kept is left out of the list.
-func gather(tree *confined.Tree, base string, folders []string) ([]source, Left, error) {
-	s := scanner{tree: tree, base: base}
-	for _, f := range folders {
-		rel := path.Clean(filepath.ToSlash(f))
-		if !filepath.IsLocal(rel) {
-			return nil, nil, fmt.Errorf("output %q is not below the work folder: %w", f, ErrFolder)
-		}
-		if _, err := tree.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		found := len(s.found)
-		if err := s.walk(rel); err != nil {
-			if !errors.Is(err, ErrChanged) {
-				err = fmt.Errorf("%w: %w", ErrFolder, err)
-			}
-			return nil, nil, err
-		}
-		if len(s.found) == found {
-			continue
-		}
-		for at := path.Dir(rel); at != "."; at = path.Dir(at) {
-			s.found = append(s.found, source{File: File{Path: at, Mode: fs.ModeDir | 0o755}})
-		}
-	}
-	slices.SortFunc(s.found, func(a, b source) int { return strings.Compare(a.Path, b.Path) })
-	all := slices.CompactFunc(s.found, func(a, b source) bool { return a.Path == b.Path })
-	return s.keepable(all), s.left, nil
-}
-
-// keepable are those of the files that can be read and that a manifest has room for. They are sorted by their paths.
-func (s *scanner) keepable(all []source) []source {
-	bytes, text := int64(mostBytes), mostManifest-1024
-	return slices.DeleteFunc(all, func(f source) bool {
-		if text -= f.text(); text < 0 { // nothing after it either: it may be a folder, which those in it need
-			text = 0
-			s.left.add(f.Path, errFull)
-			return true
-		}
-		if !f.Mode.IsRegular() {
-			return false
-		}
-		if f.Size > bytes {
-			s.left.add(f.Path, errFull)
-			return true
-		}
-		in, err := f.open()
-		if err == nil {
-			err = in.Close()
-		}
-		if err != nil && unreadable(err) {
-			s.left.add(f.Path, errUnreadable)
-			return true
-		}
-		bytes -= f.Size
-		return false // another error is one of reading it
-	})
-}
-
-// text is at least how many bytes a manifest takes for the file.
-func (s *source) text() int {
-	name, _ := json.Marshal(s.Path + s.Target) // a string
-	return 160 + len(name) + int((s.Size+partSize-1)/partSize)*112
-}
+var ErrFolder = folder.ErrFolder

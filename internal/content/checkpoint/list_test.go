@@ -5,9 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"scrimp/internal/test/fast"
-
 	"gocloud.dev/blob/memblob"
+
+	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/test/fast"
 )
 
 // A list says how many files each checkpoint has, and keeps none of them: of many large manifests one is in memory.
@@ -25,7 +26,7 @@ func TestAListHasOneManifestInMemory(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+step))), []byte("state"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.Publish(t.Context(), dir, Meta{Step: int64(step + 1)}); err != nil {
+		if _, _, err := w.Publish(t.Context(), dir, format.Meta{Step: int64(step + 1)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,19 +12,19 @@ import (
 	gocloud "gocloud.dev/blob"
 	"pgregory.net/rapid"
 
-	_ "scrimp/internal/test/sameseed"
-
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	_ "scrimp/internal/test/sameseed"
 )
 
 // state is one publish that was tried. Its index is the step in its manifest.
 type state struct {
 	tree     tree
-	manifest *checkpoint.Manifest // of one that succeeded
-	fenced   bool                 // it was tried after a newer claim
+	manifest *format.Manifest // of one that succeeded
+	fenced   bool             // it was tried after a newer claim
 }
 
 // attempt is a writer and the folder of its program.
@@ -125,7 +125,7 @@ func (m *model) start(again bool) {
 func (m *model) publish() {
 	s := &state{tree: read(m.t, m.live.dir)}
 	m.states = append(m.states, s)
-	man, _, err := m.live.w.Publish(m.t.Context(), m.live.dir, checkpoint.Meta{Step: int64(len(m.states) - 1)})
+	man, _, err := m.live.w.Publish(m.t.Context(), m.live.dir, format.Meta{Step: int64(len(m.states) - 1)})
 	if m.survived(err) {
 		s.manifest = &man
 	}
@@ -136,7 +136,7 @@ func (m *model) publishStale(a *attempt) {
 	m.left = -1
 	s := &state{tree: read(m.t, a.dir), fenced: true}
 	m.states = append(m.states, s)
-	_, _, err := a.w.Publish(m.t.Context(), a.dir, checkpoint.Meta{Step: int64(len(m.states) - 1)})
+	_, _, err := a.w.Publish(m.t.Context(), a.dir, format.Meta{Step: int64(len(m.states) - 1)})
 	if !errors.Is(err, checkpoint.ErrFenced) {
 		m.rt.Fatalf("a stale attempt's publish: %v", err)
 	}
@@ -169,7 +169,7 @@ func (m *model) breakOne(r *rand.Rand) {
 }
 
 // whole reports whether a checkpoint that was published is still there.
-func (m *model) whole(man *checkpoint.Manifest) bool {
+func (m *model) whole(man *format.Manifest) bool {
 	at := []string{"jobs/j1/manifests/" + man.Name}
 	for _, f := range man.Files {
 		for _, p := range f.Parts {

@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
@@ -70,7 +71,7 @@ func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 	for i, l := range loss {
 		put(t, dir, "f", fmt.Sprintf("%08d", i))
 		put(t, dir, "same", "stays in all of them")
-		if _, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{Step: int64(i), Metrics: map[string]float64{"loss": l}}); err != nil {
+		if _, _, err := w.Publish(t.Context(), dir, format.Meta{Step: int64(i), Metrics: map[string]float64{"loss": l}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
@@ -65,7 +67,7 @@ func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
 	if err := errors.Join(holes.Truncate(1<<30), holes.Close()); err != nil {
 		t.Fatal(err)
 	}
-	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}, Copy: true}
+	c := &folder.Capturer{Folder: confined.Folder{Path: dir}, Copy: true}
 	_, err = c.Capture(t.Context())
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "a copy of f takes 600KiB, and 424KiB of its disk is free: no space left on device: make room there") {
 		t.Errorf("a copy that does not fit: %v", err)
@@ -112,7 +114,7 @@ func TestPublishToAFullDisk(t *testing.T) {
 	w := claim(t, s, 1)
 	m, _ := publish(t, w, dir, 1)
 	put(t, dir, "f", strings.Repeat("x", 2<<20))
-	_, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{})
+	_, _, err := w.Publish(t.Context(), dir, format.Meta{})
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), disk) || !strings.Contains(err.Error(), "free space") {
 		t.Errorf("publish: %v", err)
 	}

@@ -29,8 +29,8 @@ func (s *Store) Old(ctx context.Context, newest bool) (Old, error) {
 			return true
 		}
 		stays = true
-		for _, p := range l.parts() {
-			used[p.key()] = true
+		for _, p := range l.Parts() {
+			used[p.Key()] = true
 		}
 		return true
 	})

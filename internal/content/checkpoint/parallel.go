@@ -4,18 +4,20 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // wholeParts are buffers for parts of the usual size. A publish, its verification and a
 // restore take turns with them: fresh memory for each cost as much as a tenth of the copying.
-var wholeParts = sync.Pool{New: func() any { return new([partSize]byte) }}
+var wholeParts = sync.Pool{New: func() any { return new([format.PartSize]byte) }}
 
 // lend is a buffer of size bytes, until it is given back.
 func lend(size int64) (buffer []byte, giveBack func()) {
-	if size <= partSize/2 || size > partSize {
+	if size <= format.PartSize/2 || size > format.PartSize {
 		return make([]byte, size), func() {}
 	}
-	whole, _ := wholeParts.Get().(*[partSize]byte)
+	whole, _ := wholeParts.Get().(*[format.PartSize]byte)
 	return whole[:size], func() { wholeParts.Put(whole) }
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // Keep says which checkpoints stay. The newest always does.
@@ -62,15 +63,15 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 			drop = append(drop, m.Name)
 			continue
 		}
-		for _, p := range m.parts() {
-			used[p.key()] = true
+		for _, p := range m.Parts() {
+			used[p.Key()] = true
 		}
 	}
 	if w.swept && len(drop) == 0 {
 		return done, nil
 	}
 	w.swept = false
-	slices.SortFunc(drop, comparePairs) // oldest first
+	slices.SortFunc(drop, format.CompareNames) // oldest first
 	for _, name := range drop {
 		if err := w.remove(ctx, "manifests/"+name); err != nil {
 			return done, err
@@ -84,7 +85,7 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 
 // counting are the checkpoints that count, oldest first, and the names of those that are
 // fenced out or damaged. A newest one that is damaged is an error: it may be all there is.
-func (s *Store) counting(ctx context.Context, v view) (counting []Manifest, drop []string, err error) {
+func (s *Store) counting(ctx context.Context, v view) (counting []format.Manifest, drop []string, err error) {
 	for i, name := range v.names {
 		m, err := s.manifest(ctx, v, name)
 		switch {
@@ -102,11 +103,11 @@ func (s *Store) counting(ctx context.Context, v view) (counting []Manifest, drop
 }
 
 // stays says for each checkpoint, oldest first, whether it does.
-func (k Keep) stays(all []Manifest) []bool {
+func (k Keep) stays(all []format.Manifest) []bool {
 	stays := make([]bool, len(all))
 	best := -1
 	for i, m := range all {
-		_, seq, _ := parsePair(m.Name)
+		_, seq, _ := format.ParseName(m.Name)
 		stays[i] = i >= len(all)-max(k.Last, 1) || k.EveryNth > 0 && seq%k.EveryNth == 0
 		v, ok := m.Metrics[k.Best]
 		if !ok || k.Best == "" {
@@ -158,7 +159,7 @@ func (w *Writer) mayDrop(home string) bool {
 	if h, ok := parseShare(home); ok {
 		return h.token.before(w.token) || h.token == w.token && h.step < w.shared
 	}
-	epoch, session, ok := parsePair(home)
+	epoch, session, ok := format.ParseName(home)
 	return ok && !w.token.before(token{epoch, session})
 }
 
@@ -173,7 +174,7 @@ func (w *Writer) remove(ctx context.Context, key string) error {
 // Listed is a checkpoint in the store.
 type Listed struct {
 	Name string
-	Manifest
+	format.Manifest
 	Count   int   // of files, folders and links
 	Fenced  bool  // it does not count
 	Damaged error // its manifest cannot be read; nil says nothing of its parts

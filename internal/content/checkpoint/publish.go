@@ -7,11 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 )
 
@@ -23,27 +24,29 @@ type Stats struct {
 	Stored   int           // parts that were new
 	Captured time.Duration // taking the copy
 	Took     time.Duration // from the copy to the visible manifest
-	Left     Left          // what is not kept; of outputs only
+	Left     folder.Left   // what is not kept; of outputs only
 }
 
 // Publish captures folder dir and publishes the capture; it captures again
 // where the program writes meanwhile. See PublishCapture.
-func (w *Writer) Publish(ctx context.Context, dir string, meta Meta, ignore ...string) (Manifest, Stats, error) {
-	capturer := &Capturer{Folder: confined.Folder{Path: dir}, Ignore: ignore}
+func (w *Writer) Publish(ctx context.Context, dir string, meta format.Meta, ignore ...string) (format.Manifest, Stats,
+	error) {
+	capturer := &folder.Capturer{Folder: confined.Folder{Path: dir}, Ignore: ignore}
 	for try := 0; ; try++ {
 		m, stats, err := w.captureAndPublish(ctx, capturer, meta)
-		if !errors.Is(err, ErrChanged) || try == captureTries {
+		if !errors.Is(err, ErrChanged) || try == folder.Tries {
 			return m, stats, err
 		}
 		capturer.Copy = true
 	}
 }
 
-func (w *Writer) captureAndPublish(ctx context.Context, capturer *Capturer, meta Meta) (_ Manifest, _ Stats,
+func (w *Writer) captureAndPublish(ctx context.Context, capturer *folder.Capturer, meta format.Meta) (_ format.Manifest,
+	_ Stats,
 	err error) {
 	c, err := capturer.Capture(ctx)
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	defer func() { err = errors.Join(err, c.Discard()) }()
 	return w.PublishCapture(ctx, c, meta)
@@ -55,55 +58,57 @@ func (w *Writer) captureAndPublish(ctx context.Context, capturer *Capturer, meta
 // until a newer one is. ErrFenced: a newer attempt has the claim. ErrChanged:
 // the program overwrote a file in place, capture again. After any other error
 // the checkpoint may count or not; publish again.
-func (w *Writer) PublishCapture(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
-	return w.timed(c, meta, func() (Manifest, Stats, error) { return w.publish(ctx, c, meta) })
+func (w *Writer) PublishCapture(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
+	error) {
+	return w.timed(c, meta, func() (format.Manifest, Stats, error) { return w.publish(ctx, c, meta) })
 }
 
 // timed publishes one capture at a time, and says what that took.
-func (w *Writer) timed(c *Capture, meta Meta, publish func() (Manifest, Stats, error)) (Manifest, Stats, error) {
+func (w *Writer) timed(c *folder.Capture, meta format.Meta, publish func() (format.Manifest, Stats,
+	error)) (format.Manifest, Stats, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	begin := time.Now()
 	m, stats, err := publish()
 	if err != nil {
-		return Manifest{}, Stats{}, fmt.Errorf("publish step %d of %s: %w", meta.Step, w.attempt, err)
+		return format.Manifest{}, Stats{}, fmt.Errorf("publish step %d of %s: %w", meta.Step, w.attempt, err)
 	}
 	stats.Captured, stats.Took = c.Took, time.Since(begin)
 	return m, stats, nil
 }
 
-func (w *Writer) publish(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
+func (w *Writer) publish(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats, error) {
 	if err := w.unfenced(ctx); err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	up := &upload{store: w.store, home: w.token.String(), known: w.known}
-	files, err := up.all(ctx, c.files)
+	files, err := up.all(ctx, c.Files)
 	if err == nil {
-		err = unchanged(c.files)
+		err = folder.Unchanged(c.Files)
 	}
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
-	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, meta.Captured.UTC(), finite(meta.Metrics)
-	m := Manifest{
-		Form: form, Meta: meta, Session: w.token.session, Writer: w.name,
+	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, meta.Captured.UTC(), format.Finite(meta.Metrics)
+	m := format.Manifest{
+		Form: format.Version, Meta: meta, Session: w.token.session, Writer: w.name,
 		Published: time.Now().UTC(), Bytes: c.Bytes, Files: files,
 	}
 	if err := w.create(ctx, &m); err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	return m, up.stats, nil
 }
 
 // create gives the manifest the next name and makes it visible.
-func (w *Writer) create(ctx context.Context, m *Manifest) error {
-	m.Files = untagged(m.Files)
+func (w *Writer) create(ctx context.Context, m *format.Manifest) error {
+	m.Files = format.Untagged(m.Files)
 	for {
 		if err := w.unfenced(ctx); err != nil {
 			return err
 		}
-		m.Name = pair(w.token.epoch, w.seq+1)
-		data, err := seal(m)
+		m.Name = format.NameOf(w.token.epoch, w.seq+1)
+		data, err := format.Seal(m)
 		if err != nil {
 			return err
 		}
@@ -129,8 +134,8 @@ type upload struct {
 
 	later  blob.Later
 	mu     sync.Mutex
-	known  map[string]Part // by sum; parts are added once they are durable
-	stored []Part
+	known  map[string]format.Part // by sum; parts are added once they are durable
+	stored []format.Part
 	stats  Stats
 }
 
@@ -142,8 +147,8 @@ type span struct {
 	size   int64
 }
 
-func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
-	files := make([]File, len(sources))
+func (u *upload) all(ctx context.Context, sources []folder.Source) ([]format.File, error) {
+	files := make([]format.File, len(sources))
 	var spans []span
 	var largest int64
 	for i, s := range sources {
@@ -153,7 +158,7 @@ func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
 			spans = append(spans, span{i, int(at / u.store.part), at, n})
 			largest = max(largest, n)
 		}
-		files[i].Parts = make([]Part, (s.Size+u.store.part-1)/u.store.part)
+		files[i].Parts = make([]format.Part, (s.Size+u.store.part-1)/u.store.part)
 		u.stats.Bytes += s.Size
 	}
 	u.stats.Parts = len(spans)
@@ -178,12 +183,13 @@ func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
 
 // one reads a part, and stores it unless it is known. What is hashed is what
 // is stored, whatever the program does to the file meanwhile.
-func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFlight map[string]bool) (Part, error) {
-	if err := f.readAt(s.offset, buffer); err != nil {
-		return Part{}, fmt.Errorf("read %s: %w", f.Path, err)
+func (u *upload) one(ctx context.Context, f folder.Source, s span, buffer []byte,
+	inFlight map[string]bool) (format.Part, error) {
+	if err := f.ReadAt(s.offset, buffer); err != nil {
+		return format.Part{}, fmt.Errorf("read %s: %w", f.Path, err)
 	}
 	sum := sha256.Sum256(buffer)
-	part := Part{Sum: hex.EncodeToString(sum[:]), Size: s.size, Home: u.home, Tag: tagOf(sum, buffer)}
+	part := format.Part{Sum: hex.EncodeToString(sum[:]), Size: s.size, Home: u.home, Tag: format.TagOf(sum, buffer)}
 	u.mu.Lock()
 	known, ok := u.known[part.Sum]
 	begun := inFlight[part.Sum]
@@ -196,9 +202,9 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 	case begun: // if that fails, the whole publish does
 		return part, nil
 	}
-	if err := u.store.bucket.Upload(ctx, u.store.prefix+part.key(), bytes.NewReader(buffer),
+	if err := u.store.bucket.Upload(ctx, u.store.prefix+part.Key(), bytes.NewReader(buffer),
 		u.later.Options(*writeOptions(false))); err != nil {
-		return Part{}, fmt.Errorf("store part of %s: %w", f.Path, err)
+		return format.Part{}, fmt.Errorf("store part of %s: %w", f.Path, err)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -206,21 +212,4 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 	u.stats.Uploaded += s.size
 	u.stats.Stored++
 	return part, nil
-}
-
-// readAt fills the buffer; a file that has become shorter has changed.
-func (s *source) readAt(offset int64, buffer []byte) (err error) {
-	f, err := s.open()
-	if err != nil {
-		return moved(err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := f.ReadAt(buffer, offset)
-	if errors.Is(err, io.EOF) && n == len(buffer) {
-		return nil
-	}
-	if errors.Is(err, io.EOF) {
-		return ErrChanged
-	}
-	return err
 }

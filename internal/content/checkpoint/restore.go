@@ -8,14 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-)
 
-// restoreMark is in the name of every folder that is being restored into.
-const restoreMark = ".scrimp-restore-"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
+)
 
 // Refused is a checkpoint that was passed over.
 type Refused struct {
@@ -25,8 +24,8 @@ type Refused struct {
 
 // Restored says what a program begins from.
 type Restored struct {
-	Manifest *Manifest // nil: there was none
-	Refused  []Refused // newer ones that are damaged, newest first
+	Manifest *format.Manifest // nil: there was none
+	Refused  []Refused        // newer ones that are damaged, newest first
 	Took     time.Duration
 }
 
@@ -55,9 +54,9 @@ func (w *Writer) Restore(ctx context.Context, dir string) (Restored, error) {
 	// this one that is still under way.
 	if r.Manifest != nil && len(r.Refused) == 0 {
 		own, _ := w.store.own(*r.Manifest) // it was restored
-		for _, p := range own.parts() {
+		for _, p := range own.Parts() {
 			w.known[p.Sum] = p
-			w.verified[p.key()] = true
+			w.verified[p.Key()] = true
 		}
 	}
 	return r, nil
@@ -69,17 +68,17 @@ func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, v
 	if target, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = target
 	}
-	clean(dir)
+	folder.Clean(dir)
 	v, err := s.survey(ctx)
 	r := Restored{Refused: v.refused}
 	for _, name := range slices.Backward(v.names) {
 		if err != nil {
 			break
 		}
-		if e, _, _ := parsePair(name); epoch > 0 && e > epoch {
+		if e, _, _ := format.ParseName(name); epoch > 0 && e > epoch {
 			continue
 		}
-		var m Manifest
+		var m format.Manifest
 		m, err = s.manifest(ctx, v, name)
 		if err == nil {
 			err = s.fetchOwn(ctx, m, dir)
@@ -105,33 +104,16 @@ func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, v
 	return r, v, nil
 }
 
-// clean removes what captures and restores of a killed agent left beside and in dir.
-func clean(dir string) {
-	for _, at := range []string{filepath.Dir(dir), dir} {
-		names, err := os.ReadDir(at)
-		if err != nil {
-			continue // what is wrong with it is said by what comes next
-		}
-		for _, n := range names {
-			for _, mark := range []string{captureMark, restoreMark} {
-				if strings.HasPrefix(n.Name(), "."+filepath.Base(dir)+mark) {
-					drop(filepath.Join(at, n.Name()))
-				}
-			}
-		}
-	}
-}
-
 // fetch writes a manifest's files aside and puts them in the place of dir when all are right.
-func (s *Store) fetch(ctx context.Context, m Manifest, dir string) (err error) {
+func (s *Store) fetch(ctx context.Context, m format.Manifest, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	aside, err := makeAside(dir, restoreMark)
+	aside, err := folder.MakeAside(dir, folder.RestoreMark)
 	if err != nil {
 		return err
 	}
-	defer drop(aside)
+	defer folder.Drop(aside)
 	fresh := filepath.Join(aside, "new")
 	if err := os.Mkdir(fresh, 0o700); err != nil {
 		return err
@@ -139,18 +121,18 @@ func (s *Store) fetch(ctx context.Context, m Manifest, dir string) (err error) {
 	if err := s.write(ctx, m, fresh); err != nil {
 		return err
 	}
-	return swap(dir, fresh, filepath.Join(aside, "old"))
+	return folder.Swap(dir, fresh, filepath.Join(aside, "old"))
 }
 
 // write writes a manifest's files below an empty folder.
-func (s *Store) write(ctx context.Context, m Manifest, dir string) (err error) {
+func (s *Store) write(ctx context.Context, m format.Manifest, dir string) (err error) {
 	root, err := os.OpenRoot(dir) // nothing that a manifest says leads out of it
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	type place struct {
-		Part
+		format.Part
 		path   string
 		offset int64
 		turn   *sync.Mutex
@@ -174,7 +156,7 @@ func (s *Store) write(ctx context.Context, m Manifest, dir string) (err error) {
 			at += p.Size
 		}
 	}
-	err = s.parallel(ctx, len(places), s.bufferFor(m.parts()), func(ctx context.Context, buffer []byte, i int) error {
+	err = s.parallel(ctx, len(places), s.bufferFor(m.Parts()), func(ctx context.Context, buffer []byte, i int) error {
 		p := places[i]
 		if err := s.readTagged(ctx, p.Part, buffer[:p.Size]); err != nil {
 			return err
@@ -207,7 +189,7 @@ func writeAt(root *os.Root, path string, offset int64, data []byte) error {
 }
 
 // finish makes the links, and sets permissions and times: what is inside before what holds it.
-func finish(root *os.Root, files []File) error {
+func finish(root *os.Root, files []format.File) error {
 	for _, f := range slices.Backward(files) {
 		if f.Mode.Type() == fs.ModeSymlink {
 			if err := root.Symlink(f.Target, f.Path); err != nil {

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // sharing is the name of what a rank has stored of a step, under the claim of rank 0.
@@ -28,7 +31,7 @@ func parseShare(name string) (h sharing, ok bool) {
 	if len(f) != 4 {
 		return h, false
 	}
-	epoch, session, ok := parsePair(f[0] + "-" + f[1])
+	epoch, session, ok := format.ParseName(f[0] + "-" + f[1])
 	rank, errR := strconv.Atoi(f[2])
 	step, errS := strconv.ParseInt(f[3], 10, 64)
 	h = sharing{token{epoch, session}, rank, step}
@@ -57,15 +60,15 @@ func Writes(rank int, outputs, key string, allRanks bool) bool {
 
 // share is what a rank has stored of a step: its whole part, read back.
 type share struct {
-	Rank     int       `json:"rank"`
-	Step     int64     `json:"step"`
-	Captured time.Time `json:"captured"`
-	Files    []File    `json:"files"`
+	Rank     int           `json:"rank"`
+	Step     int64         `json:"step"`
+	Captured time.Time     `json:"captured"`
+	Files    []format.File `json:"files"`
 }
 
 // putShare makes a share visible. It is its rank's alone, so a later one of the same step replaces it.
 func (s *Store) putShare(ctx context.Context, h sharing, v share) error {
-	data, err := seal(v)
+	data, err := format.Seal(v)
 	if err == nil {
 		err = s.bucket.WriteAll(ctx, s.prefix+"shares/"+h.String(), data, writeOptions(false))
 	}
@@ -93,7 +96,7 @@ func (s *Store) sharesOf(ctx context.Context, t token) (map[int][]int64, error) 
 // Share stores this machine's part of a checkpoint, reads it back, and tells rank 0, which publishes
 // the step once all ranks have. It returns when rank 0 has, has left the step for a newer
 // one, or has taken long; ErrFenced where a newer attempt has claimed.
-func (f *Follower) Share(ctx context.Context, c *Capture, meta Meta) (Stats, error) {
+func (f *Follower) Share(ctx context.Context, c *folder.Capture, meta format.Meta) (Stats, error) {
 	begin := time.Now()
 	stats, err := f.share(ctx, c, meta)
 	if err != nil {
@@ -103,19 +106,19 @@ func (f *Follower) Share(ctx context.Context, c *Capture, meta Meta) (Stats, err
 	return stats, nil
 }
 
-func (f *Follower) share(ctx context.Context, c *Capture, meta Meta) (Stats, error) {
+func (f *Follower) share(ctx context.Context, c *folder.Capture, meta format.Meta) (Stats, error) {
 	if err := f.unfenced(ctx); err != nil {
 		return Stats{}, err
 	}
 	h := sharing{f.token, f.store.rank, meta.Step}
 	// Every part is stored anew: what earlier steps have stored rank 0 may be dropping now.
-	up := &upload{store: f.store, home: h.String(), known: map[string]Part{}}
-	files, err := up.all(ctx, c.files)
+	up := &upload{store: f.store, home: h.String(), known: map[string]format.Part{}}
+	files, err := up.all(ctx, c.Files)
 	if err == nil {
-		err = unchanged(c.files)
+		err = folder.Unchanged(c.Files)
 	}
 	if err == nil {
-		err = f.store.readAll(ctx, Manifest{Files: files}.parts(), nil)
+		err = f.store.readAll(ctx, format.Manifest{Files: files}.Parts(), nil)
 	}
 	if err == nil {
 		err = f.store.putShare(ctx, h, share{Rank: h.rank, Step: h.step, Captured: meta.Captured.UTC(), Files: files})
@@ -151,46 +154,48 @@ func (h sharing) before(step int64) bool { return step > h.step }
 // the others have stored of the same step, for which it waits. Before all of them have, nothing of it
 // counts. ErrSkipped: one of them has gone on to a later step, or lost its part. The other errors are
 // those of PublishCapture.
-func (w *Writer) PublishRanks(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
-	return w.timed(c, meta, func() (Manifest, Stats, error) { return w.publishRanks(ctx, c, meta) })
+func (w *Writer) PublishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
+	error) {
+	return w.timed(c, meta, func() (format.Manifest, Stats, error) { return w.publishRanks(ctx, c, meta) })
 }
 
-func (w *Writer) publishRanks(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
+func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
+	error) {
 	if err := w.unfenced(ctx); err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	up := &upload{store: w.store, home: w.token.String(), known: w.known}
-	files, err := up.all(ctx, c.files)
+	files, err := up.all(ctx, c.Files)
 	if err == nil {
-		err = unchanged(c.files)
+		err = folder.Unchanged(c.Files)
 	}
 	own := sharing{w.token, 0, meta.Step}
 	if err == nil {
 		err = w.store.putShare(ctx, own, share{Step: meta.Step, Captured: meta.Captured.UTC(), Files: files})
 	}
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	others, err := w.gather(ctx, meta.Step)
 	if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	all := append([]share{{Files: files, Captured: meta.Captured}}, others...)
 	m := merged(all)
 	m.Meta, m.Session, m.Writer, m.Published = meta, w.token.session, w.name, time.Now().UTC()
-	m.Epoch, m.Metrics, m.Captured = w.token.epoch, finite(meta.Metrics), captured(all)
+	m.Epoch, m.Metrics, m.Captured = w.token.epoch, format.Finite(meta.Metrics), captured(all)
 	if err := w.store.Verify(ctx, m, Sizes); errors.Is(err, ErrDamaged) {
-		return Manifest{}, Stats{}, fmt.Errorf("%w: %w", ErrSkipped, err)
+		return format.Manifest{}, Stats{}, fmt.Errorf("%w: %w", ErrSkipped, err)
 	} else if err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	if err := w.create(ctx, &m); err != nil {
-		return Manifest{}, Stats{}, err
+		return format.Manifest{}, Stats{}, err
 	}
 	w.shared = max(w.shared, meta.Step)
 	for _, s := range others { // who stored it has read it back
-		for _, p := range (Manifest{Files: s.Files}).parts() {
-			w.verified[p.key()] = true
+		for _, p := range (format.Manifest{Files: s.Files}).Parts() {
+			w.verified[p.Key()] = true
 		}
 	}
 	stats := up.stats
@@ -240,7 +245,7 @@ func (s *Store) readShare(ctx context.Context, h sharing) (share, error) {
 	var v share
 	data, err := s.read(ctx, "shares/"+h.String())
 	if err == nil {
-		err = unseal(data, &v)
+		err = format.Unseal(data, &v)
 	}
 	if err == nil && (v.Rank != h.rank || v.Step != h.step) {
 		err = fmt.Errorf("%w: it says that it is of rank %d, step %d", ErrDamaged, v.Rank, v.Step)
@@ -260,17 +265,17 @@ func captured(all []share) time.Time {
 }
 
 // merged has the files of each rank in a folder by its number.
-func merged(all []share) Manifest {
-	m := Manifest{Form: formRanks, Ranks: len(all)}
+func merged(all []share) format.Manifest {
+	m := format.Manifest{Form: format.VersionRanks, Ranks: len(all)}
 	for rank, s := range all {
 		folder := strconv.Itoa(rank)
-		m.Files = append(m.Files, File{Path: folder, Mode: fs.ModeDir | 0o755, Modified: s.Captured.UTC()})
+		m.Files = append(m.Files, format.File{Path: folder, Mode: fs.ModeDir | 0o755, Modified: s.Captured.UTC()})
 		for _, f := range s.Files {
 			f.Path = path.Join(folder, f.Path)
 			m.Files = append(m.Files, f)
 			m.Bytes += f.Size
 		}
 	}
-	slices.SortFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(m.Files, func(a, b format.File) int { return cmp.Compare(a.Path, b.Path) })
 	return m
 }

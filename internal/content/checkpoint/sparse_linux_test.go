@@ -1,16 +1,15 @@
 package checkpoint
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"gocloud.dev/blob/memblob"
 
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/fast"
 )
@@ -31,35 +30,6 @@ func sparse(t *testing.T, path string, size int64) {
 	_ = f.Close()
 }
 
-// A file that costs its program nothing, as it is all holes, costs the agent nothing either: a copy has the same holes.
-func TestACopyOfHolesTakesNoDisk(t *testing.T) {
-	t.Parallel()
-	dir := fast.Dir(t)
-	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-	const size = 16<<20 + 7
-	sparse(t, from, size)
-	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	if err := copyFile(in, to, size); err != nil {
-		t.Fatal(err)
-	}
-	a, _ := os.ReadFile(from)
-	b, _ := os.ReadFile(to)
-	stat, err := os.Stat(to)
-	if err != nil || !bytes.Equal(a, b) || len(a) != size {
-		t.Errorf("%d bytes were copied from %d, %v", len(b), len(a), err)
-	}
-	if used := stat.Sys().(*syscall.Stat_t).Blocks * 512; used > 1<<20 {
-		t.Errorf("the copy takes %d bytes of the disk", used)
-	}
-	if err := copyFile(in, filepath.Join(dir, "shorter"), size-1); err == nil {
-		t.Error("a file that has grown is copied as if it had not")
-	}
-}
-
 // Of a file with more parts than a manifest lists nothing is made in memory, and nothing read.
 func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
 	t.Parallel()
@@ -67,7 +37,7 @@ func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(work, "out"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	sparse(t, filepath.Join(work, "out", "large"), mostBytes+(1<<40))
+	sparse(t, filepath.Join(work, "out", "large"), folder.MostBytes+(1<<40))
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
 	s := Open(bucket, "")
@@ -75,41 +45,12 @@ func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, published := w.Publish(t.Context(), filepath.Join(work, "out"), Meta{Step: 1})
+	_, _, published := w.Publish(t.Context(), filepath.Join(work, "out"), format.Meta{Step: 1})
 	if published == nil || !strings.Contains(published.Error(), "holes") {
 		t.Errorf("published: %v", published)
 	}
 	m, stats, err := s.Keep(t.Context(), confined.Folder{Path: work}, []string{"out"}, "j")
 	if left := stats.Left.String(); err != nil || len(m.Files) != 1 || !strings.Contains(left, "out/large (") {
 		t.Errorf("kept: %+v without %s, %v", m.Files, left, err)
-	}
-}
-
-// A manifest has room for so many files; what is beyond it is left out of outputs, and what is kept can be read.
-func TestKeep_LeavesOutWhatTheManifestHasNoRoomFor(t *testing.T) {
-	t.Parallel()
-	files := make([]source, 0, 60_000)
-	for i := range cap(files) {
-		files = append(files, source{File: File{Path: fmt.Sprintf("out/%06d-%s", i, strings.Repeat("<", 200)), Mode: 0o600}})
-	}
-	var s scanner
-	base := fast.Dir(t)
-	if err := os.WriteFile(filepath.Join(base, "f"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i := range files {
-		files[i].from = filepath.Join(base, "f")
-	}
-	kept := s.keepable(files)
-	m := Manifest{Form: form, Name: "j/000001"}
-	for _, f := range kept {
-		m.Files = append(m.Files, f.File)
-	}
-	data, err := seal(m)
-	if err != nil || len(data) > mostManifest || len(data) < mostManifest/2 {
-		t.Errorf("a manifest of %d bytes for %d files, %v", len(data), len(kept), err)
-	}
-	if left := s.left; len(left) != 1 || left[0].Count+len(kept) != cap(files) {
-		t.Errorf("%d are kept, and left out are %v", len(kept), left)
 	}
 }

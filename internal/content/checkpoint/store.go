@@ -18,13 +18,15 @@ import (
 
 	ours "scrimp/internal/content/blob"
 	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/checkpoint/folder"
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // A caller acts on these with errors.Is, never on the text.
 var (
 	ErrFenced  = errors.New("fenced: a newer attempt has the claim")           // stop, publish nothing more
-	ErrDamaged = errors.New("damaged")                                         // what is stored is not what was published
-	ErrChanged = errors.New("changed while it was read")                       // capture again
+	ErrDamaged = format.ErrDamaged                                             // what is stored is not what was published
+	ErrChanged = folder.ErrChanged                                             // capture again
 	ErrNone    = errors.New("nothing is kept")                                 // there is nothing to fetch
 	ErrSkipped = errors.New("a machine of the gang has no part of this step")  // the next step may be whole
 	ErrRanks   = errors.New("the checkpoint is of another number of machines") // none of its parts fits
@@ -32,10 +34,6 @@ var (
 
 // errTaken says that a name that is created once holds something else.
 var errTaken = errors.New("the name is taken")
-
-// partSize is in bytes; large files are cut at its multiples. Smaller parts
-// find more that is unchanged, and cost more requests.
-const partSize = 8 << 20
 
 // workersFor returns how many parts are in flight, each of which is in memory: for a
 // folder as many as processors can hash (4 hash 7 GB/s), for a server on this machine a few
@@ -80,7 +78,7 @@ func Open(bucket *blob.Bucket, prefix string) *Store {
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	return &Store{bucket: bucket, prefix: prefix, part: partSize, workers: workersFor(bucket)}
+	return &Store{bucket: bucket, prefix: prefix, part: format.PartSize, workers: workersFor(bucket)}
 }
 
 // Unseeded returns the store without what was copied there from another job: what a
@@ -109,10 +107,6 @@ func (s *Store) list(ctx context.Context, folder string) ([]string, error) {
 	return names, nil
 }
 
-// mostManifest is how many bytes a manifest has at most: 200,000 files. Whoever has
-// a task's token can put anything in its place, and who reads it has it in memory.
-const mostManifest = 64 << 20
-
 // read returns a small object whole.
 func (s *Store) read(ctx context.Context, key string) (data []byte, err error) {
 	r, err := s.bucket.NewReader(ctx, s.prefix+key, nil)
@@ -120,18 +114,18 @@ func (s *Store) read(ctx context.Context, key string) (data []byte, err error) {
 		return nil, readError(key, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if r.Size() > mostManifest {
+	if r.Size() > format.MostBytes {
 		return nil, tooLarge(key)
 	}
-	data, err = io.ReadAll(io.LimitReader(r, mostManifest+1))
-	if err == nil && len(data) > mostManifest {
+	data, err = io.ReadAll(io.LimitReader(r, format.MostBytes+1))
+	if err == nil && len(data) > format.MostBytes {
 		return nil, tooLarge(key)
 	}
 	return data, readError(key, err)
 }
 
 func tooLarge(key string) error {
-	return fmt.Errorf("read %s: %w: it has more than %d MiB", key, ErrDamaged, mostManifest>>20)
+	return fmt.Errorf("read %s: %w: it has more than %d MiB", key, ErrDamaged, format.MostBytes>>20)
 }
 
 // readError tells damage, which no new try repairs, from a store that does not answer.
@@ -156,8 +150,8 @@ func writeOptions(absent bool) *blob.WriterOptions {
 // one. An answer that is lost on the way is asked for again: data must be
 // unlike anybody else's.
 func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
-	if len(data) > mostManifest {
-		return fmt.Errorf("create %s: it has more than %d MiB: save fewer files", key, mostManifest>>20)
+	if len(data) > format.MostBytes {
+		return fmt.Errorf("create %s: it has more than %d MiB: save fewer files", key, format.MostBytes>>20)
 	}
 	var err error
 	for range 3 {

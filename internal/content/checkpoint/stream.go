@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // Tar writes the files of a manifest as a tar file, part by part: nothing of it lies on a disk meanwhile, and
 // no more than one part in memory. Each part is checked against its hash before it is written, so what is
 // damaged ends the stream and is not in it.
-func (s *Store) Tar(ctx context.Context, m Manifest, to io.Writer) error {
+func (s *Store) Tar(ctx context.Context, m format.Manifest, to io.Writer) error {
 	t := tar.NewWriter(to)
-	buffer, giveBack := lend(s.bufferFor(m.parts()))
+	buffer, giveBack := lend(s.bufferFor(m.Parts()))
 	defer giveBack()
 	for _, f := range m.Files {
 		if err := s.tarOne(ctx, t, f, buffer); err != nil {
@@ -25,7 +27,7 @@ func (s *Store) Tar(ctx context.Context, m Manifest, to io.Writer) error {
 }
 
 // tarOne writes a folder, a link or a file.
-func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f File, buffer []byte) error {
+func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f format.File, buffer []byte) error {
 	h := &tar.Header{Name: f.Path, Mode: int64(f.Mode.Perm()), ModTime: f.Modified, Size: f.Size, Typeflag: tar.TypeReg}
 	switch f.Mode.Type() {
 	case fs.ModeDir:
@@ -40,7 +42,7 @@ func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f File, buffer []byte
 }
 
 // Content writes the content of a file of a manifest, each part checked against its hash before it is written.
-func (s *Store) Content(ctx context.Context, f File, to io.Writer) error {
+func (s *Store) Content(ctx context.Context, f format.File, to io.Writer) error {
 	buffer, giveBack := lend(s.bufferFor(f.Parts))
 	defer giveBack()
 	if err := s.copyParts(ctx, f, buffer, to); err != nil {
@@ -49,7 +51,7 @@ func (s *Store) Content(ctx context.Context, f File, to io.Writer) error {
 	return nil
 }
 
-func (s *Store) copyParts(ctx context.Context, f File, buffer []byte, to io.Writer) error {
+func (s *Store) copyParts(ctx context.Context, f format.File, buffer []byte, to io.Writer) error {
 	for _, p := range f.Parts {
 		if err := context.Cause(ctx); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 )
@@ -83,9 +84,9 @@ func claim(t testing.TB, s *checkpoint.Store, epoch int) *checkpoint.Writer {
 	return w
 }
 
-func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (checkpoint.Manifest, checkpoint.Stats) {
+func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (format.Manifest, checkpoint.Stats) {
 	t.Helper()
-	m, stats, err := w.Publish(t.Context(), dir, checkpoint.Meta{Job: "j1", Step: step})
+	m, stats, err := w.Publish(t.Context(), dir, format.Meta{Job: "j1", Step: step})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func testRestoresWhatWasPublished(t *testing.T, b *gocloud.Bucket) {
 	}
 	w := claim(t, s, 1)
 	metrics := map[string]float64{"loss": 1.5, "bad": math.NaN()}
-	m, stats, err := w.Publish(t.Context(), dir, checkpoint.Meta{Job: "j1", Attempt: "j1.1", Step: 7, Metrics: metrics}, "*.tmp", "cache/")
+	m, stats, err := w.Publish(t.Context(), dir, format.Meta{Job: "j1", Attempt: "j1.1", Step: 7, Metrics: metrics}, "*.tmp", "cache/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func testNewerClaimFencesOlder(t *testing.T, b *gocloud.Bucket) {
 	w1 := claim(t, s, 1)
 	publish(t, w1, dir, 1)
 	claim(t, s, 2)
-	if _, _, err := w1.Publish(t.Context(), dir, checkpoint.Meta{Step: 2}); !errors.Is(err, checkpoint.ErrFenced) {
+	if _, _, err := w1.Publish(t.Context(), dir, format.Meta{Step: 2}); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Errorf("publish after a newer claim: %v", err)
 	}
 	if _, err := w1.Prune(t.Context(), checkpoint.Keep{}); !errors.Is(err, checkpoint.ErrFenced) {
@@ -277,7 +278,7 @@ func TestStalePublishIsNeverRestored(t *testing.T) {
 		return nil
 	})
 	put(t, dir, "f", "stale")
-	if _, _, err := claim(t, open(stale), 2).Publish(t.Context(), dir, checkpoint.Meta{Step: 2}); !errors.Is(err, checkpoint.ErrFenced) {
+	if _, _, err := claim(t, open(stale), 2).Publish(t.Context(), dir, format.Meta{Step: 2}); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Errorf("publish across a claim: %v", err)
 	}
 	checkStale(t, b, "jobs/j1/manifests/000002-000002")
@@ -328,7 +329,7 @@ func testSameAttemptClaimsAgain(t *testing.T, b *gocloud.Bucket) {
 	if again.Token() != "000001-000002" {
 		t.Errorf("token %s", again.Token())
 	}
-	if _, _, err := w1.Publish(t.Context(), dir, checkpoint.Meta{}); !errors.Is(err, checkpoint.ErrFenced) {
+	if _, _, err := w1.Publish(t.Context(), dir, format.Meta{}); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Errorf("the agent before: %v", err)
 	}
 	if m, _ := publish(t, again, dir, 2); m.Name != "000001-000002" {

@@ -9,16 +9,17 @@ import (
 	"strings"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/content/checkpoint/format"
 )
 
 // Find returns the checkpoint of that name, where it counts; "" is the newest that does.
 // ErrNone: there is none.
-func (s *Store) Find(ctx context.Context, name string) (Manifest, error) {
+func (s *Store) Find(ctx context.Context, name string) (format.Manifest, error) {
 	none := fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
 	if name == "" {
 		none = fmt.Errorf("%w: no checkpoint counts", ErrNone)
 	}
-	var found Manifest
+	var found format.Manifest
 	err := s.each(ctx, func(l Listed) bool {
 		switch {
 		case name != "" && l.Name != name, l.Fenced:
@@ -36,7 +37,7 @@ func (s *Store) Find(ctx context.Context, name string) (Manifest, error) {
 }
 
 // Export writes the files of a checkpoint into dir, each part checked against its hash.
-func (s *Store) Export(ctx context.Context, m Manifest, dir string) error {
+func (s *Store) Export(ctx context.Context, m format.Manifest, dir string) error {
 	if err := s.fetch(ctx, m, dir); err != nil {
 		return fmt.Errorf("fetch checkpoint %s: %w", m.Name, err)
 	}
@@ -45,29 +46,30 @@ func (s *Store) Export(ctx context.Context, m Manifest, dir string) error {
 
 // CopyFrom publishes a checkpoint of another store as this one's, each part checked
 // against its hash on the way. Nothing of it counts before all of it is there.
-func (w *Writer) CopyFrom(ctx context.Context, from *Store, m Manifest, meta Meta) (Manifest, error) {
+func (w *Writer) CopyFrom(ctx context.Context, from *Store, m format.Manifest, meta format.Meta) (format.Manifest,
+	error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	home := w.token.String()
-	parts := m.parts()
+	parts := m.Parts()
 	var later blob.Later
 	err := from.parallel(ctx, len(parts), from.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
 		data := buffer[:parts[i].Size]
 		if err := from.readPart(ctx, parts[i], data); err != nil {
 			return err
 		}
-		part := Part{Sum: parts[i].Sum, Size: parts[i].Size, Home: home}
-		return w.store.bucket.Upload(ctx, w.store.prefix+part.key(), bytes.NewReader(data),
+		part := format.Part{Sum: parts[i].Sum, Size: parts[i].Size, Home: home}
+		return w.store.bucket.Upload(ctx, w.store.prefix+part.Key(), bytes.NewReader(data),
 			later.Options(*writeOptions(false)))
 	})
 	if err = errors.Join(err, later.Sync(ctx)); err != nil {
-		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
+		return format.Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
 	}
 	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, m.Captured, m.Metrics
-	c := Manifest{Form: m.Form, Meta: meta, Session: w.token.session, Writer: w.name, Published: m.Published,
+	c := format.Manifest{Form: m.Form, Meta: meta, Session: w.token.session, Writer: w.name, Published: m.Published,
 		Bytes: m.Bytes, Ranks: m.Ranks}
 	for _, f := range m.Files {
-		moved := make([]Part, 0, len(f.Parts))
+		moved := make([]format.Part, 0, len(f.Parts))
 		for _, p := range f.Parts {
 			p.Home = home
 			moved = append(moved, p)
@@ -78,7 +80,7 @@ func (w *Writer) CopyFrom(ctx context.Context, from *Store, m Manifest, meta Met
 		c.Files = append(c.Files, f)
 	}
 	if err := w.create(ctx, &c); err != nil {
-		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
+		return format.Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
 	}
 	return c, nil
 }
@@ -100,8 +102,8 @@ func (s *Store) remove(ctx context.Context, name string) error {
 			return true
 		}
 		whole = whole && l.Damaged == nil // what it needs nobody knows
-		for _, p := range l.parts() {
-			used[p.key()] = true
+		for _, p := range l.Parts() {
+			used[p.Key()] = true
 		}
 		return true
 	})
@@ -121,7 +123,7 @@ func (s *Store) remove(ctx context.Context, name string) error {
 	w := Writer{store: s}
 	for _, name := range names {
 		home, _, _ := strings.Cut(name, "/")
-		_, _, pair := parsePair(home)
+		_, _, pair := format.ParseName(home)
 		if _, rank := parseShare(home); !pair && !rank || used["objects/"+name] {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/fast"
 )
 
@@ -15,10 +16,10 @@ func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
 	b := openFolder(t, fast.Dir(t))
 	from := open(b)
 	w := claim(t, from, 1)
-	dir := folder(t, "a", "the same in both, and long", "b", "one")
+	dir := folderOf(t, "a", "the same in both, and long", "b", "one")
 	files := read(t, dir)
 	first, _ := publish(t, w, dir, 1)
-	publish(t, w, folder(t, "a", "the same in both, and long", "b", "two"), 2)
+	publish(t, w, folderOf(t, "a", "the same in both, and long", "b", "two"), 2)
 
 	to := checkpoint.Open(b, "jobs/j2")
 	seeds, err := to.Claim(t.Context(), 0, "j2.0")
@@ -29,7 +30,7 @@ func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := seeds.CopyFrom(t.Context(), from, m, checkpoint.Meta{Job: "j2", Step: m.Step})
+	c, err := seeds.CopyFrom(t.Context(), from, m, format.Meta{Job: "j2", Step: m.Step})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
 		t.Errorf("%s is restored with %v (refused %v), not %s with %v", name, got, refused, c.Name, files)
 	}
 	next := claim(t, to, 1)
-	own, _ := publish(t, next, folder(t, "a", "its own"), 5)
+	own, _ := publish(t, next, folderOf(t, "a", "its own"), 5)
 	if name, _, _ := restored(t, to); name != own.Name {
 		t.Errorf("%s is restored after %s was published", name, own.Name)
 	}
@@ -60,9 +61,9 @@ func TestRemovalLeavesTheOthersWhole(t *testing.T) {
 	b := openFolder(t, fast.Dir(t))
 	s := open(b)
 	w := claim(t, s, 1)
-	var all []checkpoint.Manifest
+	var all []format.Manifest
 	for step, text := range []string{"one", "two", "three"} {
-		m, _ := publish(t, w, folder(t, "shared", "0123456789abcdef", "own", text), int64(step))
+		m, _ := publish(t, w, folderOf(t, "shared", "0123456789abcdef", "own", text), int64(step))
 		all = append(all, m)
 	}
 	if err := s.Remove(t.Context(), all[1].Name); err != nil {
@@ -79,7 +80,7 @@ func TestRemovalLeavesTheOthersWhole(t *testing.T) {
 }
 
 // folder is a new one with files, each given by its path and content.
-func folder(t *testing.T, files ...string) string {
+func folderOf(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := fast.Dir(t)
 	for i := 0; i < len(files); i += 2 {

@@ -2,11 +2,11 @@ package checkpoint
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+
+	"scrimp/internal/content/checkpoint/format"
 
 	"gocloud.dev/blob"
 )
@@ -21,19 +21,19 @@ const (
 )
 
 // Verify holds what is stored to a manifest. ErrDamaged: it differs.
-func (s *Store) Verify(ctx context.Context, m Manifest, depth Depth) error {
-	parts := m.parts()
+func (s *Store) Verify(ctx context.Context, m format.Manifest, depth Depth) error {
+	parts := m.Parts()
 	var err error
 	if depth == Full {
 		err = s.readAll(ctx, parts, nil)
 	} else {
 		err = s.parallel(ctx, len(parts), 0, func(ctx context.Context, _ []byte, i int) error {
-			a, err := s.bucket.Attributes(ctx, s.prefix+parts[i].key())
+			a, err := s.bucket.Attributes(ctx, s.prefix+parts[i].Key())
 			if err != nil {
-				return readError(parts[i].key(), err)
+				return readError(parts[i].Key(), err)
 			}
 			if a.Size != parts[i].Size {
-				return fmt.Errorf("read %s: %w: %d bytes, not %d", parts[i].key(), ErrDamaged, a.Size, parts[i].Size)
+				return fmt.Errorf("read %s: %w: %d bytes, not %d", parts[i].Key(), ErrDamaged, a.Size, parts[i].Size)
 			}
 			return nil
 		})
@@ -45,7 +45,7 @@ func (s *Store) Verify(ctx context.Context, m Manifest, depth Depth) error {
 }
 
 // readAll reads parts back and calls done, where it is not nil, for each that is whole.
-func (s *Store) readAll(ctx context.Context, parts []Part, done func(Part)) error {
+func (s *Store) readAll(ctx context.Context, parts []format.Part, done func(format.Part)) error {
 	return s.parallel(ctx, len(parts), s.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
 		if err := s.readPart(ctx, parts[i], buffer[:parts[i].Size]); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *Store) readAll(ctx context.Context, parts []Part, done func(Part)) erro
 	})
 }
 
-func (s *Store) bufferFor(parts []Part) int64 {
+func (s *Store) bufferFor(parts []format.Part) int64 {
 	var n int64
 	for _, p := range parts {
 		n = max(n, p.Size)
@@ -67,13 +67,13 @@ func (s *Store) bufferFor(parts []Part) int64 {
 
 // readPart fills the buffer with a part whose every byte is right. It asks
 // twice before it says that the part is damaged: what is wrong may be the way.
-func (s *Store) readPart(ctx context.Context, p Part, buffer []byte) error {
+func (s *Store) readPart(ctx context.Context, p format.Part, buffer []byte) error {
 	p.Tag = ""
 	return s.readTagged(ctx, p, buffer)
 }
 
 // readTagged is readPart, where every byte is held to the part's tag if it has one. The second time the hash decides.
-func (s *Store) readTagged(ctx context.Context, p Part, buffer []byte) error {
+func (s *Store) readTagged(ctx context.Context, p format.Part, buffer []byte) error {
 	err := s.readPartOnce(ctx, p, buffer)
 	if errors.Is(err, ErrDamaged) {
 		p.Tag = ""
@@ -82,62 +82,51 @@ func (s *Store) readTagged(ctx context.Context, p Part, buffer []byte) error {
 	return err
 }
 
-func (s *Store) readPartOnce(ctx context.Context, p Part, buffer []byte) (err error) {
-	r, err := s.bucket.NewReader(ctx, s.prefix+p.key(), &blob.ReaderOptions{})
+func (s *Store) readPartOnce(ctx context.Context, p format.Part, buffer []byte) (err error) {
+	r, err := s.bucket.NewReader(ctx, s.prefix+p.Key(), &blob.ReaderOptions{})
 	if err != nil {
-		return readError(p.key(), err)
+		return readError(p.Key(), err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if r.Size() != p.Size {
-		return fmt.Errorf("read %s: %w: %d bytes, not %d", p.key(), ErrDamaged, r.Size(), p.Size)
+		return fmt.Errorf("read %s: %w: %d bytes, not %d", p.Key(), ErrDamaged, r.Size(), p.Size)
 	}
 	if _, err := io.ReadFull(r, buffer); err != nil {
-		return readError(p.key(), err)
+		return readError(p.Key(), err)
 	}
-	if !p.holds(buffer) {
-		return fmt.Errorf("read %s: %w: its content has another hash", p.key(), ErrDamaged)
+	if !p.Holds(buffer) {
+		return fmt.Errorf("read %s: %w: its content has another hash", p.Key(), ErrDamaged)
 	}
 	return nil
 }
 
-// holds reports whether a part's content is what was published, by its tag if it has one.
-func (p Part) holds(content []byte) bool {
-	if p.Tag != "" {
-		var sum [sha256.Size]byte
-		n, err := hex.Decode(sum[:], []byte(p.Sum))
-		return err == nil && n == len(sum) && tagOf(sum, content) == p.Tag
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]) == p.Sum
-}
-
 // Verify reads back the parts of a manifest that this writer has not read back
 // before. A part that is damaged is stored anew by the next publish.
-func (w *Writer) Verify(ctx context.Context, m Manifest) error {
+func (w *Writer) Verify(ctx context.Context, m format.Manifest) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.verify(ctx, m)
 }
 
-func (w *Writer) verify(ctx context.Context, m Manifest) error {
-	var rest []Part
-	for _, p := range m.parts() {
-		if !w.verified[p.key()] {
+func (w *Writer) verify(ctx context.Context, m format.Manifest) error {
+	var rest []format.Part
+	for _, p := range m.Parts() {
+		if !w.verified[p.Key()] {
 			rest = append(rest, p)
 		}
 	}
-	whole := make(chan Part, len(rest))
-	err := w.store.readAll(ctx, rest, func(p Part) { whole <- p })
+	whole := make(chan format.Part, len(rest))
+	err := w.store.readAll(ctx, rest, func(p format.Part) { whole <- p })
 	close(whole)
 	for p := range whole {
-		w.verified[p.key()] = true
+		w.verified[p.Key()] = true
 	}
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, ErrDamaged) {
 		for _, p := range rest {
-			if !w.verified[p.key()] {
+			if !w.verified[p.Key()] {
 				delete(w.known, p.Sum)
 			}
 		}

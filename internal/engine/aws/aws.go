@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -32,7 +34,7 @@ var usual = engine.Timing{Poll: 10 * time.Second, Sweep: time.Minute, Boot: 10 *
 // Driver implements engine.Driver for one account and region.
 type Driver struct {
 	name   string
-	with   With
+	with   setting.With
 	server string // address that agents are given
 	build  string // first digits of the hash of the program that machines fetch
 	log    *slog.Logger
@@ -42,8 +44,8 @@ type Driver struct {
 	looking chan struct{}    // one connects at a time
 
 	mu       sync.Mutex
-	api      *api   // nil: not connected
-	index    *index // nil: not read
+	api      *account.Client // nil: not connected
+	index    *index          // nil: not read
 	turns    engine.Turns
 	requests map[string]*request          // by key
 	seen     map[string]*seen             // by id of the instance
@@ -84,7 +86,7 @@ var (
 
 // Open opens the engine of an account and region. It asks nobody: an account that cannot be reached yet is no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	with, err := readWith(&s)
+	with, err := setting.Read(&s)
 	if err != nil {
 		return engine.Engine{}, err
 	}
@@ -123,7 +125,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 		Users: cmp.Or(s.Users, engine.UsersAuto), Seats: int(s.Seats), Client: &client}, nil
 }
 
-func newDriver(name string, with With) *Driver {
+func newDriver(name string, with setting.With) *Driver {
 	return &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), now: time.Now, visible: visible,
 		looking:  make(chan struct{}, 1),
 		requests: map[string]*request{}, seen: map[string]*seen{}, recent: map[string]time.Time{},
@@ -132,7 +134,7 @@ func newDriver(name string, with With) *Driver {
 }
 
 // connected is AWS, once it has said who we are.
-func (d *Driver) connected(ctx context.Context) (*api, error) {
+func (d *Driver) connected(ctx context.Context) (*account.Client, error) {
 	select {
 	case d.looking <- struct{}{}:
 	case <-ctx.Done():
@@ -145,7 +147,7 @@ func (d *Driver) connected(ctx context.Context) (*api, error) {
 	if a != nil {
 		return a, context.Cause(ctx)
 	}
-	a, err := d.with.connect(ctx)
+	a, err := account.Connect(ctx, &d.with)
 	if err != nil {
 		return nil, d.explain(err)
 	}

@@ -11,18 +11,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 )
 
 // runInBlock begins machines in a Capacity Block, all or none: a fleet begins as many as fit. What EC2 has refused has
 // not used up the token. Sources: docs.aws.amazon.com, Amazon EC2 user guide, "Tutorial: Configure your EC2 Fleet to
 // launch instances into Capacity Blocks", and API reference, RunInstances, MinCount.
-func (d *Driver) runInBlock(ctx context.Context, a *api, q *engine.Request, r *request, s *sale, t template,
+func (d *Driver) runInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale, t template,
 	group string,
 ) ([]string, error) {
-	out, err := a.ec2.RunInstances(ctx, d.inBlock(q, r, s, t, group), func(o *ec2.Options) {
+	out, err := a.EC2.RunInstances(ctx, d.inBlock(q, r, s, t, group), func(o *ec2.Options) {
 		o.RetryMaxAttempts = 1 // each answer counts
 	})
-	switch code := codeOf(err); {
+	switch code := account.CodeOf(err); {
 	case err == nil:
 	case code == "IdempotentParameterMismatch":
 		return nil, d.mismatched(r, err)
@@ -44,7 +45,7 @@ func (d *Driver) runInBlock(ctx context.Context, a *api, q *engine.Request, r *r
 func (d *Driver) inBlock(q *engine.Request, r *request, s *sale, t template, group string) *ec2.RunInstancesInput {
 	machines := sdk.Int32(int32(q.Machines()))
 	in := &ec2.RunInstancesInput{MinCount: machines, MaxCount: machines, ClientToken: sdk.String(token(q.Key, r.asked)),
-		InstanceType: types.InstanceType(s.kind.name), LaunchTemplate: &types.LaunchTemplateSpecification{
+		InstanceType: types.InstanceType(s.kind.Name), LaunchTemplate: &types.LaunchTemplateSpecification{
 			LaunchTemplateName: sdk.String(t.name), Version: sdk.String("$Default")},
 		TagSpecifications: []types.TagSpecification{
 			{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(d.tagsOfMachines(q, s))},
@@ -55,11 +56,11 @@ func (d *Driver) inBlock(q *engine.Request, r *request, s *sale, t template, gro
 		in.Placement = &types.Placement{GroupName: &s.held.place}
 	}
 	if d.with.PublicIP == nil {
-		in.SubnetId = &s.zone.subnet
+		in.SubnetId = &s.zone.Subnet
 		return in
 	}
 	in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: sdk.Int32(0),
 		DeleteOnTermination: sdk.Bool(true), AssociatePublicIpAddress: d.with.PublicIP, Groups: []string{group},
-		SubnetId: &s.zone.subnet}} // the subnet stands on the interface
+		SubnetId: &s.zone.Subnet}} // the subnet stands on the interface
 	return in
 }

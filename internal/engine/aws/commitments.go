@@ -16,12 +16,14 @@ import (
 	plantypes "github.com/aws/aws-sdk-go-v2/service/savingsplans/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 )
 
 const hours = "2006-01-02 15:04"
 
 // reservations says how the reservations of capacity stand, and what of the settings fits none.
-func (d *Driver) reservations(a *api, x *index) []engine.Finding {
+func (d *Driver) reservations(a *account.Client, x *index) []engine.Finding {
 	if len(d.with.Reservations) == 0 {
 		return nil
 	}
@@ -37,12 +39,12 @@ func (d *Driver) reservations(a *api, x *index) []engine.Finding {
 	}
 	for n := range d.with.Reservations {
 		r := &d.with.Reservations[n]
-		if r.ID == everyOne || slices.ContainsFunc(x.held, func(h held) bool { return h.id == r.ID }) {
+		if r.ID == setting.All || slices.ContainsFunc(x.held, func(h held) bool { return h.id == r.ID }) {
 			continue
 		}
 		f.OK = false
 		lines = append(lines, fmt.Sprintf("%s is not in account %s and region %s: write the id of one that is under "+
-			"reservations (aws ec2 describe-capacity-reservations --region %s), or take it out", r.ID, a.account,
+			"reservations (aws ec2 describe-capacity-reservations --region %s), or take it out", r.ID, a.Account,
 			d.with.Region, d.with.Region))
 	}
 	if len(lines) == 0 {
@@ -72,7 +74,7 @@ func (d *Driver) showHeld(x *index, h *held, now time.Time) (text string, ok boo
 		return text + ": " + h.unfit, false
 	case h.over(now):
 		return text + ": it has ended: take it out of reservations", false
-	case h.set.paid != nil && !h.block:
+	case h.set.PaidAmount != nil && !h.block:
 		return text + ": paid is what a whole Capacity Block cost, and this is none: write rate", false
 	case !priced && h.block:
 		return text + fmt.Sprintf(": nobody says what it cost, so it is not rented: write {id: %s, paid: DOLLARS} under "+
@@ -88,7 +90,7 @@ func (d *Driver) showHeld(x *index, h *held, now time.Time) (text string, ok boo
 }
 
 // asOrdered says which machines are not what was ordered; nothing where all are.
-func (d *Driver) asOrdered(ctx context.Context, a *api) []engine.Finding {
+func (d *Driver) asOrdered(ctx context.Context, a *account.Client) []engine.Finding {
 	f := engine.Finding{Name: "machines"}
 	if _, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: d.ours(types.Filter{
 		Name: sdk.String("instance-state-name"), Values: []string{"pending", "running"}})}); err != nil {
@@ -112,7 +114,7 @@ func (d *Driver) asOrdered(ctx context.Context, a *api) []engine.Finding {
 
 // commitments says which reserved instances and savings plans the account has, and which of the engine's types they
 // cover. Receipts have list prices all the same: which use of the account a commitment is billed for is AWS' choice.
-func (d *Driver) commitments(ctx context.Context, a *api) []engine.Finding {
+func (d *Driver) commitments(ctx context.Context, a *account.Client) []engine.Finding {
 	f := engine.Finding{Name: "commitments", OK: true}
 	lines, err := d.reservedInstances(ctx, a)
 	plans, err2 := d.savingsPlans(ctx, a)
@@ -120,8 +122,8 @@ func (d *Driver) commitments(ctx context.Context, a *api) []engine.Finding {
 	for _, err := range []error{err, err2} {
 		switch {
 		case err == nil:
-		case slices.Contains(deniedCodes, codeOf(err)):
-			lines = append(lines, "not looked at, since it is not allowed: "+saidBy(err))
+		case slices.Contains(account.DeniedCodes, account.CodeOf(err)):
+			lines = append(lines, "not looked at, since it is not allowed: "+account.SaidBy(err))
 		default:
 			f.OK = false
 			lines = append(lines, d.explain(err).Error())
@@ -138,8 +140,8 @@ func (d *Driver) commitments(ctx context.Context, a *api) []engine.Finding {
 }
 
 // reservedInstances are the active ones of the engine's types.
-func (d *Driver) reservedInstances(ctx context.Context, a *api) (lines []string, err error) {
-	out, err := a.ec2.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{Filters: []types.Filter{
+func (d *Driver) reservedInstances(ctx context.Context, a *account.Client) (lines []string, err error) {
+	out, err := a.EC2.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{Filters: []types.Filter{
 		{Name: sdk.String("state"), Values: []string{"active"}}}})
 	if err != nil {
 		return nil, err
@@ -147,7 +149,7 @@ func (d *Driver) reservedInstances(ctx context.Context, a *api) (lines []string,
 	for n := range out.ReservedInstances {
 		r := &out.ReservedInstances[n]
 		kind, zone := string(r.InstanceType), sdk.ToString(r.AvailabilityZone)
-		if !d.with.wants(kind) {
+		if !d.with.Wants(kind) {
 			continue
 		}
 		count := int(sdk.ToInt32(r.InstanceCount))
@@ -169,13 +171,13 @@ func (d *Driver) reservedInstances(ctx context.Context, a *api) (lines []string,
 }
 
 // running is how many machines of a type run on demand in the account, whoever began them; zone "": in all.
-func (d *Driver) running(ctx context.Context, a *api, kind, zone string) (n int, err error) {
+func (d *Driver) running(ctx context.Context, a *account.Client, kind, zone string) (n int, err error) {
 	in := &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: sdk.String("instance-type"), Values: []string{kind}},
 		{Name: sdk.String("instance-state-name"), Values: []string{"running"}}}}
 	if zone != "" {
 		in.Filters = append(in.Filters, types.Filter{Name: sdk.String("availability-zone"), Values: []string{zone}})
 	}
-	pages := ec2.NewDescribeInstancesPaginator(a.ec2, in)
+	pages := ec2.NewDescribeInstancesPaginator(a.EC2, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -194,10 +196,10 @@ func (d *Driver) running(ctx context.Context, a *api, kind, zone string) (n int,
 
 // savingsPlans are the active ones that cover types of the engine in its region. How much of one is in use no answer of
 // theirs says: that is in Cost Explorer, a day later.
-func (d *Driver) savingsPlans(ctx context.Context, a *api) (lines []string, err error) {
+func (d *Driver) savingsPlans(ctx context.Context, a *account.Client) (lines []string, err error) {
 	in := &savingsplans.DescribeSavingsPlansInput{States: []plantypes.SavingsPlanState{plantypes.SavingsPlanStateActive}}
 	for {
-		out, err := a.plans.DescribeSavingsPlans(ctx, in)
+		out, err := a.Plans.DescribeSavingsPlans(ctx, in)
 		if err != nil {
 			return lines, err
 		}
@@ -207,7 +209,7 @@ func (d *Driver) savingsPlans(ctx context.Context, a *api) (lines []string, err 
 			switch p.SavingsPlanType {
 			case plantypes.SavingsPlanTypeCompute:
 			case plantypes.SavingsPlanTypeEc2Instance:
-				if sdk.ToString(p.Region) != d.with.Region || !d.with.hasFamily(family) {
+				if sdk.ToString(p.Region) != d.with.Region || !d.with.HasFamily(family) {
 					continue
 				}
 				covers = family + ".*"
@@ -224,12 +226,4 @@ func (d *Driver) savingsPlans(ctx context.Context, a *api) (lines []string, err 
 			return lines, nil
 		}
 	}
-}
-
-// hasFamily reports whether a type of a family may be rented.
-func (w *With) hasFamily(family string) bool {
-	return slices.ContainsFunc(w.Types, func(t string) bool {
-		of, _, _ := strings.Cut(t, ".")
-		return of == family || isPattern(of)
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/enginetest"
@@ -39,7 +40,7 @@ func (s *site) rig() enginetest.Rig {
 		Fails: "aws/us-east-1b/m7i.large/spot", Consistency: usual.Consistency,
 		Beside: []string{"disk", "address"}, Tells: 1100 * time.Millisecond, // EC2 tells seconds
 		Parts: "", Refusals: []enginetest.Refusal{
-			{Offer: "aws/us-east-1a/g5.xlarge/spot", Err: engine.ErrQuota, Scope: "pool", Wait: quotaWait},
+			{Offer: "aws/us-east-1a/g5.xlarge/spot", Err: engine.ErrQuota, Scope: "pool", Wait: account.QuotaWait},
 		},
 		Restart: func(testing.TB) {
 			d.mu.Lock()

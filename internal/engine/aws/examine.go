@@ -16,7 +16,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/made"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/engine/aws/setting"
+	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 )
@@ -28,7 +32,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		return []engine.Finding{{Name: "credentials", Text: err.Error()}}
 	}
 	found := []engine.Finding{{Name: "credentials", OK: true,
-		Text: fmt.Sprintf("%s, account %s, region %s", a.user, a.account, d.with.Region)}}
+		Text: fmt.Sprintf("%s, account %s, region %s", a.User, a.Account, d.with.Region)}}
 	x, err := d.indexed(ctx)
 	if err != nil {
 		return append(found, engine.Finding{Name: "types", Text: d.explain(err).Error()}, d.way())
@@ -52,16 +56,16 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	if slices.Contains(d.with.Capacity, market.Spot) {
 		found = append(found, d.scores(ctx, a, x, sales))
 	}
-	if d.with.store != nil {
+	if d.with.Bucket != nil {
 		found = append(found, d.lending(ctx))
 	}
 	return append(found, d.way())
 }
 
 // groupThere says whether the security group of with is there.
-func (d *Driver) groupThere(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) groupThere(ctx context.Context, a *account.Client) engine.Finding {
 	f := engine.Finding{Name: "group", OK: true, Text: "the security group " + d.with.SecurityGroup + " is there"}
-	_, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{d.with.SecurityGroup}})
+	_, err := a.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{d.with.SecurityGroup}})
 	if err != nil {
 		f.OK, f.Text = false, d.explain(err).Error()
 	}
@@ -70,7 +74,7 @@ func (d *Driver) groupThere(ctx context.Context, a *api) engine.Finding {
 
 // otherImage is the architecture of the images where none is of the agent's.
 func (x *index) otherImage() (arch string) {
-	for a := range x.images {
+	for a := range x.Images {
 		if archOf[a] == runtime.GOARCH {
 			return ""
 		}
@@ -84,7 +88,7 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "types"}
 	sold, zones, unpriced := map[string]bool{}, map[string]bool{}, 0
 	for _, s := range sales {
-		sold[s.kind.name], zones[s.zone.name] = true, true
+		sold[s.kind.Name], zones[s.zone.Name] = true, true
 		if !s.quote.Priced {
 			unpriced++
 		}
@@ -107,22 +111,22 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	f.OK = unpriced < len(sales) && mixed == ""
 	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales))
 	var lacks []string
-	for _, k := range x.types {
-		if !sold[k.name] && len(lacks) < 5 {
-			lacks = append(lacks, k.name)
+	for _, k := range x.Types {
+		if !sold[k.Name] && len(lacks) < 5 {
+			lacks = append(lacks, k.Name)
 		}
 	}
 	if len(lacks) > 0 {
 		f.Text += fmt.Sprintf("; not sold, for their zones or architecture: %s", strings.Join(lacks, ", "))
 	}
 	for _, p := range d.with.Types {
-		if !slices.ContainsFunc(x.types, func(k kind) bool { ok, _ := path.Match(p, k.name); return ok }) {
+		if !slices.ContainsFunc(x.Types, func(k stock.Type) bool { ok, _ := path.Match(p, k.Name); return ok }) {
 			f.Text += fmt.Sprintf("; %s of with.types is no type that %s has", p, d.with.Region)
 		}
 	}
 	if unpriced > 0 {
 		f.Text += fmt.Sprintf("; %d offers have no price that anybody says, and are not rented", unpriced)
-		if !x.diskKnown {
+		if !x.DiskKnown {
 			f.Text += ": that of disks is not known: write disk_rate under with, dollars of a GiB of gp3 and month"
 		}
 	}
@@ -134,7 +138,7 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 
 // signs says whether machines can show who they are.
 func (d *Driver) signs() engine.Finding {
-	if _, err := d.with.signer(); err != nil {
+	if _, err := signerOf(&d.with); err != nil {
 		return engine.Finding{Name: "identity", Text: err.Error()}
 	}
 	return engine.Finding{
@@ -145,20 +149,20 @@ func (d *Driver) signs() engine.Finding {
 }
 
 // isDry reports whether an error is EC2's way to say that a dry run would have succeeded.
-func isDry(err error) bool { return codeOf(err) == "DryRunOperation" }
+func isDry(err error) bool { return account.CodeOf(err) == "DryRunOperation" }
 
 // tries begins a machine of an offer as a dry run.
-func (d *Driver) tries(ctx context.Context, a *api, s *sale) engine.Finding {
+func (d *Driver) tries(ctx context.Context, a *account.Client, s *sale) engine.Finding {
 	f := engine.Finding{Name: "launch, " + string(s.offer.Capacity)}
 	in := &ec2.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1),
 		ImageId: sdk.String(
-			s.image.id,
-		), InstanceType: types.InstanceType(s.kind.name), SubnetId: sdk.String(s.zone.subnet),
+			s.image.ID,
+		), InstanceType: types.InstanceType(s.kind.Name), SubnetId: sdk.String(s.zone.Subnet),
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{HttpTokens: types.HttpTokensStateRequired},
 		BlockDeviceMappings: []types.BlockDeviceMapping{
-			{DeviceName: sdk.String(s.image.root), Ebs: &types.EbsBlockDevice{
+			{DeviceName: sdk.String(s.image.Root), Ebs: &types.EbsBlockDevice{
 				VolumeSize: sdk.Int32(
-					int32(d.with.disk / size.GiB),
+					int32(d.with.DiskSize / size.GiB),
 				), VolumeType: types.VolumeTypeGp3, Encrypted: sdk.Bool(true)}},
 		},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
@@ -169,23 +173,23 @@ func (d *Driver) tries(ctx context.Context, a *api, s *sale) engine.Finding {
 	if s.offer.Capacity == market.Spot {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot}
 	}
-	_, err := a.ec2.RunInstances(ctx, in)
+	_, err := a.EC2.RunInstances(ctx, in)
 	switch {
 	case isDry(err):
 		f.OK, f.Text = true, fmt.Sprintf(
 			"a dry run of %s in %s with %s succeeds",
-			s.kind.name,
-			s.zone.name,
-			s.image.id,
+			s.kind.Name,
+			s.zone.Name,
+			s.image.ID,
 		)
 	case err == nil:
 		f.Text = "the dry run was no dry run: look for a machine in the console"
 	default:
 		f.Text = fmt.Sprintf(
 			"%s in %s with %s: %v",
-			s.kind.name,
-			s.zone.name,
-			s.image.id,
+			s.kind.Name,
+			s.zone.Name,
+			s.image.ID,
 			d.explain(orRefused(d, err)),
 		)
 	}
@@ -193,7 +197,7 @@ func (d *Driver) tries(ctx context.Context, a *api, s *sale) engine.Finding {
 }
 
 // rights tries what else is done there as dry runs.
-func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) rights(ctx context.Context, a *account.Client) engine.Finding {
 	f := engine.Finding{Name: "rights"}
 	yes, probe := sdk.Bool(true), sdk.String("scrimp-probe")
 	var lacks []string
@@ -202,38 +206,38 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 		do     func() error
 	}{
 		{"ec2:CreateLaunchTemplate", func() error {
-			_, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{DryRun: yes, LaunchTemplateName: probe,
+			_, err := a.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{DryRun: yes, LaunchTemplateName: probe,
 				LaunchTemplateData: &types.RequestLaunchTemplateData{
 					InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate}})
 			return err
 		}},
 		{"ec2:DescribeVolumes", func() error {
-			_, err := a.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{DryRun: yes})
+			_, err := a.EC2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{DryRun: yes})
 			return err
 		}},
 		{"ec2:DescribeCapacityReservations", func() error {
 			if len(d.with.Reservations) == 0 {
 				return nil
 			}
-			_, err := a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: yes})
+			_, err := a.EC2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: yes})
 			return err
 		}},
 		{"ec2:DescribeInstances", func() error {
-			_, err := a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: yes})
+			_, err := a.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: yes})
 			return err
 		}},
 		{"ec2:DescribeSpotInstanceRequests", func() error {
-			_, err := a.ec2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{DryRun: yes})
+			_, err := a.EC2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{DryRun: yes})
 			return err
 		}},
 		{"ec2:DescribeSecurityGroups", func() error {
-			_, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{DryRun: yes})
+			_, err := a.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{DryRun: yes})
 			return err
 		}},
 	} {
 		switch err := try.do(); {
 		case err == nil, isDry(err):
-		case slices.Contains(deniedCodes, codeOf(err)):
+		case slices.Contains(account.DeniedCodes, account.CodeOf(err)):
 			lacks = append(lacks, try.action)
 		default:
 			f.Text = try.action + ": " + d.explain(err).Error()
@@ -242,7 +246,7 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 	}
 	if len(lacks) > 0 {
 		f.Text = fmt.Sprintf("not allowed: %s. An administrator of the account gives this policy to %s:\n%s",
-			strings.Join(lacks, ", "), a.user, d.policy(a))
+			strings.Join(lacks, ", "), a.User, d.policy(a))
 		return f
 	}
 	f.OK, f.Text = true, "what was tried is allowed; this is the least policy:\n"+d.policy(a)
@@ -250,14 +254,14 @@ func (d *Driver) rights(ctx context.Context, a *api) engine.Finding {
 }
 
 // policy is the least that the engine needs in the account.
-func (d *Driver) policy(a *api) string {
-	scope := policy.Scope{Account: a.account, Region: d.with.Region, Installation: d.name}
-	if d.with.store != nil {
-		scope.Bucket, scope.JobRole = d.with.store.Bucket, roleOf(d.with.JobRole).JobRole
+func (d *Driver) policy(a *account.Client) string {
+	scope := policy.Scope{Account: a.Account, Region: d.with.Region, Installation: d.name}
+	if d.with.Bucket != nil {
+		scope.Bucket, scope.JobRole = d.with.Bucket.Bucket, setting.RoleOf(d.with.JobRole).JobRole
 	}
 	p := policy.Server(scope)
 	p.Statement = slices.DeleteFunc(p.Statement, func(s policy.Statement) bool { // of stores, where none is declared
-		return d.with.store == nil && slices.ContainsFunc(s.Action, func(a string) bool {
+		return d.with.Bucket == nil && slices.ContainsFunc(s.Action, func(a string) bool {
 			return strings.HasPrefix(a, "s3:") || strings.HasPrefix(a, "sts:")
 		})
 	})
@@ -291,33 +295,33 @@ func quotaOf(kind string, c market.Capacity) string {
 }
 
 // quotas looks whether the account may rent any of what is sold.
-func (d *Driver) quotas(ctx context.Context, a *api, sales []sale) engine.Finding {
+func (d *Driver) quotas(ctx context.Context, a *account.Client, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "quotas"}
 	least := map[string]*sale{} // by quota, the smallest machine that counts against it
 	for n := range sales {
 		s := &sales[n]
-		code := quotaOf(s.kind.name, s.offer.Capacity)
-		if old := least[code]; code != "" && (old == nil || s.kind.cpus < old.kind.cpus) {
+		code := quotaOf(s.kind.Name, s.offer.Capacity)
+		if old := least[code]; code != "" && (old == nil || s.kind.CPUs < old.kind.CPUs) {
 			least[code] = s
 		}
 	}
 	var enough, short []string
 	for _, code := range sortedKeys(least) {
 		s := least[code]
-		out, err := a.quotas.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: sdk.String("ec2"),
+		out, err := a.Quotas.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: sdk.String("ec2"),
 			QuotaCode: sdk.String(code)})
 		if err != nil || out.Quota == nil || out.Quota.Value == nil {
-			if slices.Contains(deniedCodes, codeOf(err)) {
+			if slices.Contains(account.DeniedCodes, account.CodeOf(err)) {
 				f.OK, f.Text = true, "not looked at: servicequotas:GetServiceQuota is not allowed"
 				return f
 			}
 			continue // the account has none of its own there: what AWS gives is not known here
 		}
 		line := fmt.Sprintf("%s %v vCPUs (%s)", sdk.ToString(out.Quota.QuotaName), *out.Quota.Value, code)
-		if *out.Quota.Value < float64(s.kind.cpus) {
+		if *out.Quota.Value < float64(s.kind.CPUs) {
 			short = append(
 				short,
-				fmt.Sprintf("%s, and %s as %s needs %d", line, s.kind.name, s.offer.Capacity, s.kind.cpus),
+				fmt.Sprintf("%s, and %s as %s needs %d", line, s.kind.Name, s.offer.Capacity, s.kind.CPUs),
 			)
 		} else {
 			enough = append(enough, line)
@@ -342,4 +346,17 @@ func (d *Driver) way() engine.Finding {
 		f.OK, f.Text = false, "no server listens where machines reach it: scrimp serve --listen HOST:PORT"
 	}
 	return f
+}
+
+// Compare implements engine.Comparer.
+func (d *Driver) Compare(ctx context.Context, text []byte) ([]engine.Finding, error) {
+	m, err := made.Read(text)
+	if err != nil {
+		return nil, err
+	}
+	a, err := d.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return made.Compare(ctx, m, d.name, &d.with, a), nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
@@ -62,11 +63,11 @@ var hurtTypes = []string{"c7i.xlarge", "m7i.large", "g5.xlarge"}
 // server is a new one, without memory, in the place of the n-th.
 func (h *hurt) server(n int) {
 	s := engine.Setting{With: engine.WithOf(h.with)}
-	w, err := readWith(&s)
+	w, err := setting.Read(&s)
 	if err != nil {
 		h.Fatal(err)
 	}
-	w.backoff = 0
+	w.Backoff = 0
 	d := newDriver("aws", w)
 	d.server, d.build, d.visible, d.now = "http://10.0.0.1:7077", "0123", 0, func() time.Time { return h.at }
 	h.d[n] = d
@@ -397,7 +398,7 @@ func (h *hurt) reserves() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.with.Reservations = Reservations{{ID: h.reserved}}
+	h.with.Reservations = setting.Reservations{{ID: h.reserved}}
 }
 
 func (h *hurt) run() (machines int) {

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
 )
 
 const anyOfC7i = market.OfferID("aws/any/small/spot")
 
-func newFleetSite(t *testing.T, o awstest.Options, fleets ...Fleet) *site {
+func newFleetSite(t *testing.T, o awstest.Options, fleets ...setting.Fleet) *site {
 	s := newSite(t, o)
 	s.with.Types, s.with.Fleets = []string{"c7i.*", "m7i.large", "g5.xlarge"}, fleets
 	return s
@@ -37,7 +38,7 @@ func (s *site) find(d *Driver, id market.OfferID) (market.Offer, market.Quote) {
 // A fleet is sold as what each of its machines has at least, at the price of the dearest that may be picked: the bounds
 // are worked out here from the offers of its types alone.
 func TestAFleetIsSoldAsItsLeast(t *testing.T) {
-	s := newFleetSite(t, awstest.Options{}, Fleet{Name: "small", Types: []string{"c7i.*", "m7i.large"}, Within: "150%"})
+	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "small", Types: []string{"c7i.*", "m7i.large"}, Within: "150%"})
 	d := s.driver()
 	o, q := s.find(d, anyOfC7i)
 	offers, quotes, err := d.Offers(t.Context())
@@ -72,7 +73,7 @@ func TestAFleetIsSoldAsItsLeast(t *testing.T) {
 // Where the cheapest has no room, another of the fleet is rented, which costs what it costs; asking again with the key
 // rents nothing more, also after the prices have changed and by a server that knows nothing of it.
 func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
-	s := newFleetSite(t, awstest.Options{}, Fleet{Name: "small", Types: []string{"c7i.xlarge", "m7i.large"}, Within: "900%"})
+	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge", "m7i.large"}, Within: "900%"})
 	d := s.driver()
 	x, err := d.indexed(t.Context())
 	if err != nil {
@@ -81,7 +82,7 @@ func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
 	all := d.sales(x)
 	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == anyOfC7i })
 	cheapest := all[n].among[0]
-	if err := s.SetCapacity(awstest.Pool{Type: cheapest.kind.name, Zone: cheapest.zone.name, Spot: true}, 0); err != nil {
+	if err := s.SetCapacity(awstest.Pool{Type: cheapest.kind.Name, Zone: cheapest.zone.Name, Spot: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	q := engine.Request{Key: "one", Offer: anyOfC7i, Nodes: 2}
@@ -96,11 +97,11 @@ func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
 			continue
 		}
 		kinds = append(kinds, i.Type+" "+i.Zone)
-		if i.Type == cheapest.kind.name && i.Zone == cheapest.zone.name {
+		if i.Type == cheapest.kind.Name && i.Zone == cheapest.zone.Name {
 			t.Errorf("%s is where there is no room", i.ID)
 		}
 		p := all[slices.IndexFunc(all, func(s sale) bool {
-			return s.kind.name == i.Type && s.zone.name == i.Zone && s.offer.Capacity == market.Spot
+			return s.kind.Name == i.Type && s.zone.Name == i.Zone && s.offer.Capacity == market.Spot
 		})]
 		got := list[slices.IndexFunc(list, func(e engine.Instance) bool { return e.ID == i.ID })]
 		if got.Offer != anyOfC7i || got.Rate != p.quote.Rate {
@@ -110,7 +111,7 @@ func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
 	if len(kinds) != 2 || kinds[0] != kinds[1] {
 		t.Errorf("a gang is rented as %v: it wants one type in one zone", kinds)
 	}
-	if err := s.SetSpotPrice(cheapest.kind.name, cheapest.zone.name, "0.9"); err != nil {
+	if err := s.SetSpotPrice(cheapest.kind.Name, cheapest.zone.Name, "0.9"); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []*Driver{d, s.driver()} {
@@ -127,7 +128,7 @@ func TestAFleetWithoutRoomIsRefused(t *testing.T) {
 	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f"} {
 		none[awstest.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
 	}
-	s := newFleetSite(t, awstest.Options{Capacity: none}, Fleet{Name: "small", Types: []string{"c7i.xlarge"}})
+	s := newFleetSite(t, awstest.Options{Capacity: none}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge"}})
 	d := s.driver()
 	if _, err := d.Launch(t.Context(), engine.Request{Key: "one", Offer: anyOfC7i}); !errors.Is(err, engine.ErrNoCapacity) {
 		t.Fatal(err)
@@ -146,20 +147,20 @@ func TestAFleetWithoutRoomIsRefused(t *testing.T) {
 // Fleets that cannot be, or that nothing is of, are named with the field and the fix.
 func TestFleetsThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
-		fleets []Fleet
+		fleets []setting.Fleet
 		want   string
 	}{
-		{[]Fleet{{Name: "A10G"}}, `name is "A10G": write small letters`},
-		{[]Fleet{{Name: "a"}, {Name: "a"}}, "fleets: a: there are two"},
-		{[]Fleet{{Name: "a", Within: "a lot"}}, `within is "a lot": write`},
-		{[]Fleet{{Name: "a", Types: []string{"g5"}}}, `types has "g5": write`},
+		{[]setting.Fleet{{Name: "A10G"}}, `name is "A10G": write small letters`},
+		{[]setting.Fleet{{Name: "a"}, {Name: "a"}}, "fleets: a: there are two"},
+		{[]setting.Fleet{{Name: "a", Within: "a lot"}}, `within is "a lot": write`},
+		{[]setting.Fleet{{Name: "a", Types: []string{"g5"}}}, `types has "g5": write`},
 	} {
-		s := engine.Setting{With: engine.WithOf(With{Region: "us-east-1", Types: []string{"g5.*"}, Fleets: c.fleets})}
-		if _, err := readWith(&s); err == nil || !strings.Contains(err.Error(), c.want) {
+		s := engine.Setting{With: engine.WithOf(setting.With{Region: "us-east-1", Types: []string{"g5.*"}, Fleets: c.fleets})}
+		if _, err := setting.Read(&s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.fleets, err, c.want)
 		}
 	}
-	s := newFleetSite(t, awstest.Options{}, Fleet{Name: "mixed"}, Fleet{Name: "none", Types: []string{"p5.48xlarge"}})
+	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "mixed"}, setting.Fleet{Name: "none", Types: []string{"p5.48xlarge"}})
 	for _, f := range s.driver().Examine(t.Context()) {
 		if f.Name == "types" && (f.OK || !strings.Contains(f.Text, "the fleet mixed has machines with different accelerators") ||
 			!strings.Contains(f.Text, "the fleet none has none of what is sold")) {

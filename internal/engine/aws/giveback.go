@@ -5,6 +5,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,8 +15,12 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/market"
 )
+
+// instanceID is how EC2 names an instance.
+var instanceID = regexp.MustCompile(`^i-[0-9a-z]+$`)
 
 // Terminate implements engine.Driver. It ends nothing that is not of this engine.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
@@ -29,15 +34,15 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 	if err := d.known(ctx, a, id); err != nil {
 		return d.explain(err)
 	}
-	_, err = a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
-	if strings.HasPrefix(codeOf(err), "InvalidInstanceID") {
+	_, err = a.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
+	if strings.HasPrefix(account.CodeOf(err), "InvalidInstanceID") {
 		return d.notThere(id)
 	}
 	return d.explain(err)
 }
 
 // known reports where an instance is of this engine; ErrNotFound where it is not.
-func (d *Driver) known(ctx context.Context, a *api, id string) error {
+func (d *Driver) known(ctx context.Context, a *account.Client, id string) error {
 	d.mu.Lock()
 	_, seen := d.seen[id]
 	_, granted := d.recent[id]
@@ -77,7 +82,8 @@ func (d *Driver) notThere(id string) error {
 // docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances";
 // aws.amazon.com/ebs/pricing and /vpc/pricing: disks
 // and addresses are billed by the second too, a minute at least.
-func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, reclaimed bool) ([]engine.Line, error) {
+func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.Time, reclaimed bool) ([]engine.Line,
+	error) {
 	capacity := market.OnDemand
 	segments := []market.Segment{{From: s.i.Launched, Rate: s.rate.machine}}
 	if s.spot != "" {
@@ -105,7 +111,7 @@ func (d *Driver) bill(ctx context.Context, a *api, s *seen, end time.Time, recla
 	// What a GiB costs for a month is cut to seconds at the end only.
 	whole := max(least, end.Sub(s.i.Launched))
 	for _, part := range []engine.Line{
-		{Rule: "disk", Category: ledger.Storage, SKU: fmt.Sprintf("gp3 %v", d.with.disk), Rate: s.rate.disk},
+		{Rule: "disk", Category: ledger.Storage, SKU: fmt.Sprintf("gp3 %v", d.with.DiskSize), Rate: s.rate.disk},
 		{Rule: "address", Category: ledger.Address, SKU: "public IPv4 address", Rate: s.rate.address},
 	} {
 		if part.Rate > 0 {
@@ -125,9 +131,9 @@ const (
 
 // sweep removes what is left over of machines: disks and interfaces that outlived theirs, templates and placement
 // groups that nobody uses. It tries again later what it could not remove.
-func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
+func (d *Driver) sweep(ctx context.Context, a *account.Client, list []engine.Instance) {
 	if err := d.sweepStopped(ctx, a); err != nil {
-		d.log.Warn("a machine that was stopped by hand is not terminated", "engine", d.name, "error", saidBy(err))
+		d.log.Warn("a machine that was stopped by hand is not terminated", "engine", d.name, "error", account.SaidBy(err))
 	}
 	d.mu.Lock()
 	due := d.now().Sub(d.swept) > sweepEvery
@@ -149,20 +155,20 @@ func (d *Driver) sweep(ctx context.Context, a *api, list []engine.Instance) {
 		}
 	}
 	d.mu.Unlock()
-	for what, do := range map[string]func(context.Context, *api, map[string]bool) error{
+	for what, do := range map[string]func(context.Context, *account.Client, map[string]bool) error{
 		"volumes":            d.sweepVolumes,
 		"network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
 		"placement groups": d.sweepGroups,
 	} {
 		if err := do(ctx, a, live); err != nil {
-			d.log.Warn("what is left over was not removed", "engine", d.name, "what", what, "error", saidBy(err))
+			d.log.Warn("what is left over was not removed", "engine", d.name, "what", what, "error", account.SaidBy(err))
 		}
 	}
 }
 
 // sweepStopped terminates machines that somebody has stopped by hand, at every look: they have ended, and their disks
 // go on costing.
-func (d *Driver) sweepStopped(ctx context.Context, a *api) error {
+func (d *Driver) sweepStopped(ctx context.Context, a *account.Client) error {
 	d.mu.Lock()
 	var list []string
 	for id, s := range d.seen {
@@ -174,7 +180,7 @@ func (d *Driver) sweepStopped(ctx context.Context, a *api) error {
 	if len(list) == 0 {
 		return nil
 	}
-	_, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: list})
+	_, err := a.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: list})
 	return err
 }
 
@@ -183,8 +189,8 @@ func (d *Driver) ours(more ...types.Filter) []types.Filter {
 	return append([]types.Filter{{Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}, more...)
 }
 
-func (d *Driver) sweepVolumes(ctx context.Context, a *api, _ map[string]bool) error {
-	out, err := a.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: d.ours(types.Filter{
+func (d *Driver) sweepVolumes(ctx context.Context, a *account.Client, _ map[string]bool) error {
+	out, err := a.EC2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: d.ours(types.Filter{
 		Name: sdk.String("status"), Values: []string{string(types.VolumeStateAvailable)}})})
 	if err != nil {
 		return err
@@ -193,8 +199,8 @@ func (d *Driver) sweepVolumes(ctx context.Context, a *api, _ map[string]bool) er
 		if v.CreateTime == nil || d.now().Sub(*v.CreateTime) < leftFor {
 			continue
 		}
-		_, err := a.ec2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
-		if err != nil && codeOf(err) != "InvalidVolume.NotFound" {
+		_, err := a.EC2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
+		if err != nil && account.CodeOf(err) != "InvalidVolume.NotFound" {
 			return err
 		}
 		d.log.Info("a disk was left over, and is removed", "engine", d.name, "volume", sdk.ToString(v.VolumeId))
@@ -202,17 +208,17 @@ func (d *Driver) sweepVolumes(ctx context.Context, a *api, _ map[string]bool) er
 	return nil
 }
 
-func (d *Driver) sweepInterfaces(ctx context.Context, a *api, _ map[string]bool) error {
-	out, err := a.ec2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: d.ours(types.Filter{
+func (d *Driver) sweepInterfaces(ctx context.Context, a *account.Client, _ map[string]bool) error {
+	out, err := a.EC2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: d.ours(types.Filter{
 		Name: sdk.String("status"), Values: []string{string(types.NetworkInterfaceStatusAvailable)}})})
 	if err != nil {
 		return err
 	}
 	for _, n := range out.NetworkInterfaces {
 		in := &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId}
-		_, err := a.ec2.DeleteNetworkInterface(ctx, in)
-		if err != nil && codeOf(err) != "InvalidNetworkInterfaceID.NotFound" &&
-			codeOf(err) != "InvalidNetworkInterface.InUse" {
+		_, err := a.EC2.DeleteNetworkInterface(ctx, in)
+		if err != nil && account.CodeOf(err) != "InvalidNetworkInterfaceID.NotFound" &&
+			account.CodeOf(err) != "InvalidNetworkInterface.InUse" {
 			return err
 		}
 	}
@@ -220,8 +226,8 @@ func (d *Driver) sweepInterfaces(ctx context.Context, a *api, _ map[string]bool)
 }
 
 // sweepTemplates removes templates of which no machine has begun for a day: a request that uses one makes it anew.
-func (d *Driver) sweepTemplates(ctx context.Context, a *api, _ map[string]bool) error {
-	out, err := a.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: d.ours()})
+func (d *Driver) sweepTemplates(ctx context.Context, a *account.Client, _ map[string]bool) error {
+	out, err := a.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: d.ours()})
 	if err != nil {
 		return err
 	}
@@ -233,8 +239,8 @@ func (d *Driver) sweepTemplates(ctx context.Context, a *api, _ map[string]bool) 
 		if used || t.CreateTime == nil || d.now().Sub(*t.CreateTime) < 24*time.Hour {
 			continue
 		}
-		_, err := a.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})
-		if err != nil && !strings.HasPrefix(codeOf(err), "InvalidLaunchTemplate") {
+		_, err := a.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})
+		if err != nil && !strings.HasPrefix(account.CodeOf(err), "InvalidLaunchTemplate") {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func TestARemovedSecurityGroupIsMadeAnew(t *testing.T) {
 		t.Fatal(id, err)
 	}
 	await.True(t, "nothing is in it", func() bool {
-		_, err = a.ec2.DeleteSecurityGroup(t.Context(), &ec2.DeleteSecurityGroupInput{GroupId: &id})
+		_, err = a.EC2.DeleteSecurityGroup(t.Context(), &ec2.DeleteSecurityGroupInput{GroupId: &id})
 		return err == nil
 	})
 	_, err = d.Launch(t.Context(), engine.Request{Key: "two", Offer: aSpot})
@@ -54,7 +54,7 @@ func onlyNetwork(t *testing.T, d *Driver) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x.zones["us-east-1a"].vpc
+	return x.Zones["us-east-1a"].VPC
 }
 
 // One that is set and is not there is named with its field, by the doctor and by a launch; so is a type that is none.

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
 )
 
@@ -20,7 +22,7 @@ import (
 type site struct {
 	testing.TB
 	*awstest.Server
-	with With
+	with setting.With
 }
 
 // newSite starts a cloud. Tests that have one do not run beside each other: credentials are of the process.
@@ -34,7 +36,7 @@ func newSite(t testing.TB, o awstest.Options) *site {
 	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
 		"AWS_PROFILE": ""})
-	return &site{t, c, With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*", "m7i.large", "g5.xlarge"},
+	return &site{t, c, setting.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*", "m7i.large", "g5.xlarge"},
 		Image: "ami-0000000000000a64a", Disk: "20GiB", DiskRate: "0.08"}}
 }
 
@@ -57,7 +59,7 @@ func (s *site) driver() *Driver {
 	if !ok {
 		s.Fatal("another driver")
 	}
-	d.with.backoff = 0
+	d.with.Backoff = 0
 	return d
 }
 
@@ -84,11 +86,11 @@ func (s *site) order(name string) []byte {
 // foreign rents a machine that carries no tag of ours.
 func (s *site) foreign(t testing.TB) string {
 	t.Helper()
-	a, err := s.with.connect(t.Context())
+	a, err := account.Connect(t.Context(), &s.with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := a.ec2.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: &s.with.Image, MinCount: sdk.Int32(1),
+	out, err := a.EC2.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: &s.with.Image, MinCount: sdk.Int32(1),
 		MaxCount: sdk.Int32(1), InstanceType: "c7i.xlarge"})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/setting"
 )
 
 //go:embed certificates.pem
@@ -56,10 +57,10 @@ func publicKey(der []byte) (*rsa.PublicKey, error) {
 	return key, nil
 }
 
-// signer is the key by which documents of this engine's machines are signed.
-func (w *With) signer() (*rsa.PublicKey, error) {
-	if w.cert != nil {
-		block, _ := pem.Decode(w.cert)
+// signerOf is the key by which documents of this engine's machines are signed.
+func signerOf(w *setting.With) (*rsa.PublicKey, error) {
+	if w.SignedBy != nil {
+		block, _ := pem.Decode(w.SignedBy)
 		if block == nil {
 			return nil, fmt.Errorf("with: certificate: %s has none in PEM", w.Certificate)
 		}
@@ -85,7 +86,7 @@ type document struct {
 
 // Identify implements engine.Identifier.
 func (d *Driver) Identify(ctx context.Context, e engine.Evidence) (instance, key string, err error) {
-	signer, err := d.with.signer()
+	signer, err := signerOf(&d.with)
 	if err != nil {
 		return "", "", err
 	}
@@ -105,7 +106,7 @@ func (d *Driver) Identify(ctx context.Context, e engine.Evidence) (instance, key
 	if err != nil {
 		return "", "", err
 	}
-	if doc.Account != a.account || doc.Region != d.with.Region || !instanceID.MatchString(doc.Instance) {
+	if doc.Account != a.Account || doc.Region != d.with.Region || !instanceID.MatchString(doc.Instance) {
 		return "", "", fmt.Errorf("%w: it is of account %q in %q", engine.ErrImpostor, doc.Account, doc.Region)
 	}
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(doc.Instance)})

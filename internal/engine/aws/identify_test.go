@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
 )
 
@@ -97,7 +99,7 @@ func TestAMachineShowsWhoItIs(t *testing.T) {
 func TestEachRegionHasItsCertificate(t *testing.T) {
 	var regions []string
 	for line := range strings.Lines(string(certificates)) {
-		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); line[0] == '#' && regionName.MatchString(name) {
+		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); line[0] == '#' && regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`).MatchString(name) {
 			regions = append(regions, name)
 		}
 	}
@@ -116,7 +118,7 @@ func TestEachRegionHasItsCertificate(t *testing.T) {
 		t.Errorf("%d certificates of %d for %d regions", blocks, begins, len(regions))
 	}
 	for _, name := range regions {
-		key, err := (&With{Region: name}).signer()
+		key, err := signerOf(&setting.With{Region: name})
 		if err != nil || key.Size() < 128 {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -128,7 +130,7 @@ func TestEachRegionHasItsCertificate(t *testing.T) {
 			t.Errorf("%s has no key", name)
 		}
 	}
-	if _, err := (&With{Region: "xx-nowhere-1"}).signer(); err == nil || !strings.Contains(err.Error(), "xx-nowhere-1") {
+	if _, err := signerOf(&setting.With{Region: "xx-nowhere-1"}); err == nil || !strings.Contains(err.Error(), "xx-nowhere-1") {
 		t.Errorf("a region that has none: %v", err)
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/enginetest"
@@ -60,9 +62,9 @@ func largeSite(t testing.TB) (drivers []*Driver) {
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
 		"AWS_PROFILE": "", "AWS_CA_BUNDLE": ""})
 	for n := range largeZones / 3 {
-		s := engine.Setting{With: engine.WithOf(With{Region: fmt.Sprintf("xx-load-%d", n+1), Endpoint: said[0],
+		s := engine.Setting{With: engine.WithOf(setting.With{Region: fmt.Sprintf("xx-load-%d", n+1), Endpoint: said[0],
 			Types: []string{"*.*"}, Image: "ami-0000000000000a64a"})}
-		w, err := readWith(&s)
+		w, err := setting.Read(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,9 +134,9 @@ func TestAFullAccountIsHeldInLittle(t *testing.T) {
 	if want := largeOffers() * 3 / largeZones; offers != want {
 		t.Fatalf("%d offers, want %d", offers, want)
 	}
-	if len(d.index.types) != largeTypes || len(d.index.listed) != largeTypes || len(d.index.spot) != largeTypes*3 {
-		t.Errorf("%d types, %d of them priced on demand, %d spot prices", len(d.index.types), len(d.index.listed),
-			len(d.index.spot))
+	if len(d.index.Types) != largeTypes || len(d.index.Listed) != largeTypes || len(d.index.Spot) != largeTypes*3 {
+		t.Errorf("%d types, %d of them priced on demand, %d spot prices", len(d.index.Types), len(d.index.Listed),
+			len(d.index.Spot))
 	}
 	// types and prices by the hundred, offerings and spot prices by the thousand; subnets, images, disks
 	if want := 2*13 + 2*4 + 3; *asked != want {
@@ -161,9 +163,9 @@ func countsRequests(t *testing.T, d *Driver) *int {
 		t.Fatal(err)
 	}
 	n := new(int)
-	asks, prices := a.ec2.Options(), a.prices.Options()
+	asks, prices := a.EC2.Options(), a.Prices.Options()
 	asks.HTTPClient, prices.HTTPClient = counting{asks.HTTPClient, n}, counting{prices.HTTPClient, n}
-	a.ec2, a.prices = ec2.New(asks), pricing.New(prices)
+	a.EC2, a.Prices = ec2.New(asks), pricing.New(prices)
 	return n
 }
 
@@ -232,13 +234,13 @@ func (p *played) plays(t testing.TB, d *Driver) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks, prices := a.ec2.Options(), a.prices.Options()
+	asks, prices := a.EC2.Options(), a.Prices.Options()
 	p.of, p.asked = asks.HTTPClient, map[string]int{}
 	if len(p.said) > 0 {
 		p.of = nil
 	}
 	asks.HTTPClient, prices.HTTPClient = p, p
-	a.ec2, a.prices = ec2.New(asks), pricing.New(prices)
+	a.EC2, a.Prices = ec2.New(asks), pricing.New(prices)
 }
 
 // anew is a driver of the same engine that has read nothing yet.
@@ -304,7 +306,7 @@ func allocations(do func()) uint64 {
 func BenchmarkFullAccount(b *testing.B) {
 	for b.Loop() {
 		drivers := largeSite(b)
-		_ = known()
+		_ = account.Known()
 		before, peak, stop := heap(), uint64(0), make(chan struct{})
 		var watch sync.WaitGroup
 		watch.Go(func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 )
@@ -47,7 +48,7 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	return list, d.explain(err)
 }
 
-func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engine.Instance, error) {
+func (d *Driver) launch(ctx context.Context, a *account.Client, q *engine.Request) ([]engine.Instance, error) {
 	list, err := d.ofKey(ctx, a, q.Key)
 	if err != nil || len(list) >= q.Machines() {
 		return list, err
@@ -80,7 +81,7 @@ func (d *Driver) surely(r *request, err error) error {
 		return err
 	}
 	return fmt.Errorf("an earlier request of this key was not answered, and may have been granted: asked again (%s)",
-		saidBy(err))
+		account.SaidBy(err))
 }
 
 // requestOf is what this server knows of a key.
@@ -99,12 +100,12 @@ func (d *Driver) requestOf(key string) *request {
 // fleet asks for the machines of a request, and returns the ids of what is granted, at least one. Each answer that
 // EC2 has given uses up a client token. A server that begins anew asks with the first ones again, and is told again
 // what came of them.
-func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *request) ([]string, error) {
+func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request, r *request) ([]string, error) {
 	s, err := d.saleOf(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	group, err := d.groupOf(ctx, a, q, s.zone.vpc)
+	group, err := d.groupOf(ctx, a, q, s.zone.VPC)
 	if err != nil {
 		return nil, orRefused(d, err)
 	}
@@ -122,19 +123,19 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 		r.ways = s.ways()
 	}
 	in := d.fleetOf(q, r, s, t)
-	out, err := a.ec2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
+	out, err := a.EC2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
 	if err != nil && d.unanswered(err) {
 		r.unsure = d.now()
 	}
-	switch code := codeOf(err); {
+	switch code := account.CodeOf(err); {
 	case err == nil:
 	case code == "IdempotentParameterMismatch":
 		return nil, d.mismatched(r, err)
 	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
 		d.forget(t)
-		return nil, fmt.Errorf("the launch template is gone (%s): made anew when asked again", saidBy(err))
+		return nil, fmt.Errorf("the launch template is gone (%s): made anew when asked again", account.SaidBy(err))
 	case d.ownGroupGone(code):
-		return nil, fmt.Errorf("the security group is gone (%s): made anew when asked again", saidBy(err))
+		return nil, fmt.Errorf("the security group is gone (%s): made anew when asked again", account.SaidBy(err))
 	default:
 		return nil, orRefused(d, err)
 	}
@@ -152,7 +153,7 @@ func (d *Driver) fleet(ctx context.Context, a *api, q *engine.Request, r *reques
 
 // orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
 func orRefused(d *Driver, err error) error {
-	if e := d.refused(codeOf(err), strings.TrimPrefix(saidBy(err), codeOf(err)+": ")); e != nil {
+	if e := d.refused(account.CodeOf(err), strings.TrimPrefix(account.SaidBy(err), account.CodeOf(err)+": ")); e != nil {
 		return e
 	}
 	return err
@@ -183,7 +184,8 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 	}
 	if len(out.Errors) > 0 {
 		e := out.Errors[0]
-		return fmt.Errorf("AWS answers %s: %s", sdk.ToString(e.ErrorCode), withoutCipher(sdk.ToString(e.ErrorMessage)))
+		return fmt.Errorf("AWS answers %s: %s", sdk.ToString(e.ErrorCode),
+			account.WithoutCipher(sdk.ToString(e.ErrorMessage)))
 	}
 	return fmt.Errorf("%w: AWS grants none, and does not say why", engine.ErrNoCapacity)
 }
@@ -200,7 +202,7 @@ func (d *Driver) mismatched(r *request, err error) error {
 	}
 	return fmt.Errorf(
 		"an earlier request of this key was made with other settings (%s): what came of it is waited for",
-		saidBy(err),
+		account.SaidBy(err),
 	)
 }
 
@@ -221,7 +223,7 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	}
 	s := &all[n]
 	switch {
-	case s.kind.name == "":
+	case s.kind.Name == "":
 		return nil, fmt.Errorf("%w: the reservation of %s has ended", engine.ErrNoCapacity, q.Offer)
 	case q.MaxRate > 0 && !s.quote.Priced:
 		return nil, fmt.Errorf("%w: nobody says what %s costs", engine.ErrPrice, q.Offer)
@@ -242,8 +244,8 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 	tags := d.tagsOfMachines(q, s)
 	var overrides []types.FleetLaunchTemplateOverridesRequest
 	for _, w := range r.ways {
-		over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(w.kind.name),
-			SubnetId: sdk.String(w.zone.subnet)}
+		over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(w.kind.Name),
+			SubnetId: sdk.String(w.zone.Subnet)}
 		if name := d.placement(q, s); name != "" {
 			over.Placement = &types.Placement{GroupName: &name}
 		}
@@ -281,7 +283,7 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 
 // listed are the machines of a request as EC2 lists them, in the order in which they were granted. It waits a while
 // for those that it does not list yet.
-func (d *Driver) listed(ctx context.Context, a *api, r *request) ([]engine.Instance, error) {
+func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]engine.Instance, error) {
 	for until := d.now().Add(d.visible); ; {
 		list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(r.granted...)})
 		if err != nil {
@@ -325,7 +327,7 @@ func ordered(list []engine.Instance, ids []string) []engine.Instance {
 }
 
 // ofKey are the machines that a key has rented, as far as they are known or listed.
-func (d *Driver) ofKey(ctx context.Context, a *api, key string) ([]engine.Instance, error) {
+func (d *Driver) ofKey(ctx context.Context, a *account.Client, key string) ([]engine.Instance, error) {
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{
 			Name:   sdk.String("tag:" + tagKey),

@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,55 +21,21 @@ import (
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/engine/aws/setting"
 )
 
 // lendFor is how long credentials of a job are good: the least that STS takes. Source: docs.aws.amazon.com, AWS STS API
 // reference, AssumeRole, DurationSeconds, 2026-11.
 const lendFor = 15 * time.Minute
 
-// roleARN is that of a role: partition, account, path and name. Source: docs.aws.amazon.com, IAM user guide, "IAM
-// identifiers", 2026-11.
-var roleARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):iam::([0-9]{12}):role/([A-Za-z0-9_+=,.@/-]+)$`)
-
-// roleOf is what a role's ARN says; nothing where it is none.
-func roleOf(arn string) policy.Scope {
-	m := roleARN.FindStringSubmatch(arn)
-	if m == nil {
-		return policy.Scope{}
-	}
-	return policy.Scope{Partition: m[1], Account: m[2], JobRole: m[3]}
-}
-
-// lends reads the store and the role for it.
-func (w *With) lends() error {
-	switch {
-	case w.Store == "" && w.JobRole == "":
-		return nil
-	case w.Store == "":
-		return errors.New("with: job_role without store: write the bucket that the role may use, such as " +
-			"store: s3://BUCKET?prefix=PREFIX")
-	case w.JobRole == "":
-		return errors.New("with: store without job_role: write the role that may use the bucket, such as " +
-			"job_role: arn:aws:iam::123456789012:role/scrimp-job")
-	case roleOf(w.JobRole).JobRole == "":
-		return fmt.Errorf("with: job_role is %q: write the ARN of a role, such as "+
-			"arn:aws:iam::123456789012:role/scrimp-job", w.JobRole)
-	}
-	s, err := lent.Declared(w.Store, w.Region)
-	if err != nil {
-		return fmt.Errorf("with: store is %q: %w", w.Store, err)
-	}
-	w.store = &s
-	return nil
-}
-
 // Lends implements engine.Lender.
 func (d *Driver) Lends() (lent.Store, bool) {
-	if d.with.store == nil {
+	if d.with.Bucket == nil {
 		return lent.Store{}, false
 	}
-	return *d.with.store, true
+	return *d.with.Bucket, true
 }
 
 // Lend implements engine.Lender.
@@ -79,9 +44,9 @@ func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials
 	if err != nil {
 		return lent.Credentials{}, err
 	}
-	scope := roleOf(d.with.JobRole)
-	scope.Bucket = d.with.store.Bucket
-	out, err := a.sts.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: sdk.String(d.with.JobRole),
+	scope := setting.RoleOf(d.with.JobRole)
+	scope.Bucket = d.with.Bucket.Bucket
+	out, err := a.STS.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: sdk.String(d.with.JobRole),
 		RoleSessionName: sdk.String(sessionName(job)), DurationSeconds: sdk.Int32(int32(lendFor / time.Second)),
 		Policy: sdk.String(policy.Prefix(scope, prefix).Compact())})
 	switch {
@@ -92,18 +57,19 @@ func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials
 	}
 	c := out.Credentials
 	return lent.Credentials{Key: sdk.ToString(c.AccessKeyId), Secret: sdk.ToString(c.SecretAccessKey),
-		Token: sdk.ToString(c.SessionToken), Region: d.with.store.Region, Expires: *c.Expiration}, nil
+		Token: sdk.ToString(c.SessionToken), Region: d.with.Bucket.Region, Expires: *c.Expiration}, nil
 }
 
 // lendCodes are what STS answers where asking again is of no use: the role, its trust, or the account says no.
-var lendCodes = slices.Concat(deniedCodes, []string{"RegionDisabledException", "MalformedPolicyDocument",
+var lendCodes = slices.Concat(account.DeniedCodes, []string{"RegionDisabledException", "MalformedPolicyDocument",
 	"PackedPolicyTooLarge", "ValidationError"})
 
 // unlent says why there are no credentials.
-func (d *Driver) unlent(a *api, err error) error {
-	if slices.Contains(lendCodes, codeOf(err)) {
+func (d *Driver) unlent(a *account.Client, err error) error {
+	if slices.Contains(lendCodes, account.CodeOf(err)) {
 		return fmt.Errorf("%w: %s (%s): let the role's trust policy allow sts:AssumeRole to %s, and that user's policy "+
-			"allow it on the role; scrimp doctor %s tries it", lent.ErrDenied, d.with.JobRole, saidBy(err), a.user, d.name)
+			"allow it on the role; scrimp doctor %s tries it", lent.ErrDenied, d.with.JobRole,
+			account.SaidBy(err), a.User, d.name)
 	}
 	return fmt.Errorf("assume the role for the store: %w", d.explain(err))
 }
@@ -126,11 +92,11 @@ func sessionName(job string) string {
 func (d *Driver) lending(ctx context.Context) engine.Finding {
 	f := engine.Finding{Name: "store"}
 	const probe = "scrimp-doctor"
-	address := d.with.store.Addresses()[0]
-	prefix, _ := d.with.store.Of(address, probe)
+	address := d.with.Bucket.Addresses()[0]
+	prefix, _ := d.with.Bucket.Of(address, probe)
 	c, err := d.Lend(ctx, prefix, probe)
 	if err == nil {
-		err = tryBucket(ctx, address, strings.TrimPrefix(prefix, d.with.store.Prefix+"/"), c)
+		err = tryBucket(ctx, address, strings.TrimPrefix(prefix, d.with.Bucket.Prefix+"/"), c)
 	}
 	if err != nil {
 		f.Text = err.Error()

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
@@ -211,13 +212,13 @@ func TestAStoreOrRoleThatIsNoneIsRefused(t *testing.T) {
 		{"s3://ckpt?prefix=*", jobRole, "letters"}, {"file:///tmp", jobRole, "s3://BUCKET"},
 	} {
 		_, err := Open(t.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
-			With: engine.WithOf(With{Region: "us-east-1", Types: []string{"c7i.*"}, Store: c.store, JobRole: c.role})},
+			With: engine.WithOf(setting.With{Region: "us-east-1", Types: []string{"c7i.*"}, Store: c.store, JobRole: c.role})},
 			engine.Host{})
 		if err == nil || !strings.Contains(err.Error(), "with: ") || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if got := roleOf("arn:aws-cn:iam::123456789012:role/a/b/scrimp-job"); got.JobRole != "a/b/scrimp-job" ||
+	if got := setting.RoleOf("arn:aws-cn:iam::123456789012:role/a/b/scrimp-job"); got.JobRole != "a/b/scrimp-job" ||
 		got.Partition != "aws-cn" || got.Account != "123456789012" {
 		t.Errorf("%+v", got)
 	}

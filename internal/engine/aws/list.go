@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -58,9 +60,10 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 }
 
 // describe are the instances of a filter that are ours.
-func (d *Driver) describe(ctx context.Context, a *api, in *ec2.DescribeInstancesInput) ([]engine.Instance, error) {
+func (d *Driver) describe(ctx context.Context, a *account.Client, in *ec2.DescribeInstancesInput) ([]engine.Instance,
+	error) {
 	var found []types.Instance
-	pages := ec2.NewDescribeInstancesPaginator(a.ec2, in)
+	pages := ec2.NewDescribeInstancesPaginator(a.EC2, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -84,7 +87,7 @@ func (d *Driver) describe(ctx context.Context, a *api, in *ec2.DescribeInstances
 }
 
 // instance is a machine as EC2 describes it; nil where it is not of this engine.
-func (d *Driver) instance(ctx context.Context, a *api, e *types.Instance) (*engine.Instance, error) {
+func (d *Driver) instance(ctx context.Context, a *account.Client, e *types.Instance) (*engine.Instance, error) {
 	tags := plain(e.Tags)
 	if tags[tagEngine] != d.name || tags[tagKey] == "" || e.State == nil || e.LaunchTime == nil {
 		return nil, nil
@@ -153,7 +156,7 @@ func over(s types.InstanceStateName) bool {
 }
 
 // rateOf is what an hour of an instance costs at its launch.
-func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
+func (d *Driver) rateOf(ctx context.Context, a *account.Client, s *seen) (rates, error) {
 	x, err := d.indexed(ctx)
 	if err != nil {
 		return rates{}, err
@@ -161,7 +164,7 @@ func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
 	r := rates{currency: money.USD}
 	r.disk, r.address = d.besides(x, s.zone)
 	if s.spot == "" {
-		r.machine = x.listed[s.kind].rate
+		r.machine = x.Listed[s.kind].Rate
 		if rate, ok := d.heldRate(x, s); ok {
 			r.machine = rate
 		}
@@ -175,13 +178,14 @@ func (d *Driver) rateOf(ctx context.Context, a *api, s *seen) (rates, error) {
 }
 
 // prices are the spot prices of a type in a zone over a span, the first from its begin on.
-func (d *Driver) prices(ctx context.Context, a *api, zone, kind string, from, to time.Time) ([]market.Segment, error) {
+func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind string, from,
+	to time.Time) ([]market.Segment, error) {
 	var list []market.Segment
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(
-		a.ec2,
+		a.EC2,
 		&ec2.DescribeSpotPriceHistoryInput{StartTime: &from, EndTime: &to,
 			AvailabilityZone: &zone, InstanceTypes: []types.InstanceType{types.InstanceType(kind)},
-			ProductDescriptions: []string{linuxProduct}},
+			ProductDescriptions: []string{stock.LinuxProduct}},
 	)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -209,7 +213,7 @@ func (d *Driver) prices(ctx context.Context, a *api, zone, kind string, from, to
 var saidAt = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
 
 // end writes when and why an instance ended, and what it has cost.
-func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) error {
+func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.Instance) error {
 	code := ""
 	if e.StateReason != nil {
 		code = sdk.ToString(e.StateReason.Code)
@@ -219,20 +223,16 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 		at, _ = time.Parse(time.DateTime, m[1])
 	}
 	if s.spot != "" && (at.IsZero() || cause == "") {
-		out, err := a.ec2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
-			SpotInstanceRequestIds: []string{s.spot}})
-		if err != nil && codeOf(err) != "InvalidSpotInstanceRequestID.NotFound" {
+		status, err := spotStatus(ctx, a, s.spot)
+		if err != nil {
 			return err
 		}
-		if err == nil && len(out.SpotInstanceRequests) > 0 && out.SpotInstanceRequests[0].Status != nil {
-			status := out.SpotInstanceRequests[0].Status
-			if at.IsZero() && status.UpdateTime != nil {
-				at = status.UpdateTime.UTC()
-			}
-			if cause == "" {
-				cause = causeOfSpot(sdk.ToString(status.Code))
-				reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
-			}
+		if status != nil && at.IsZero() && status.UpdateTime != nil {
+			at = status.UpdateTime.UTC()
+		}
+		if status != nil && cause == "" {
+			cause = causeOfSpot(sdk.ToString(status.Code))
+			reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
 		}
 	}
 	if cause == "" { // the provider's doing, as far as anybody knows
@@ -256,6 +256,19 @@ func (d *Driver) end(ctx context.Context, a *api, s *seen, e *types.Instance) er
 	}
 	s.i.State, s.i.Ended, s.i.Cause, s.i.Bill = engine.Ended, at.UTC(), cause, bill
 	return nil
+}
+
+// spotStatus is what EC2 says of a spot request; nil: nothing, or it knows none of that id any more.
+func spotStatus(ctx context.Context, a *account.Client, id string) (*types.SpotInstanceStatus, error) {
+	out, err := a.EC2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
+		SpotInstanceRequestIds: []string{id}})
+	switch {
+	case err != nil && account.CodeOf(err) != "InvalidSpotInstanceRequestID.NotFound":
+		return nil, err
+	case err != nil || len(out.SpotInstanceRequests) == 0:
+		return nil, nil
+	}
+	return out.SpotInstanceRequests[0].Status, nil
 }
 
 // reclaims are the codes of EC2's interruptions of spot machines; a failure of its hardware is billed as any end is.

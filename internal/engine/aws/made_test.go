@@ -24,7 +24,7 @@ func setUp(t *testing.T, s *site) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := a.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
+	list, err := a.EC2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +32,12 @@ func setUp(t *testing.T, s *site) map[string]any {
 	for _, n := range list.Subnets[:3] {
 		subnets = append(subnets, *n.SubnetId)
 	}
-	group, err := a.ec2.CreateSecurityGroup(t.Context(), &ec2.CreateSecurityGroupInput{GroupName: sdk.String("machines"),
+	group, err := a.EC2.CreateSecurityGroup(t.Context(), &ec2.CreateSecurityGroupInput{GroupName: sdk.String("machines"),
 		Description: sdk.String("machines"), VpcId: list.Subnets[0].VpcId})
 	if err != nil {
 		t.Fatal(err)
 	}
-	template, err := a.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+	template, err := a.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: sdk.String("machines"), LaunchTemplateData: &types.RequestLaunchTemplateData{
 			InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate}})
 	if err != nil {
@@ -45,7 +45,7 @@ func setUp(t *testing.T, s *site) map[string]any {
 	}
 	return map[string]any{"installation": "aws", "bucket": "s3://ckpt?region=us-east-1", "subnets": subnets,
 		"security_group": *group.GroupId, "launch_template": *template.LaunchTemplate.LaunchTemplateId,
-		"server_role": "arn:aws:iam::" + a.account + ":role/aws-scrimp-server", "job_role": jobRole, "server": nil}
+		"server_role": "arn:aws:iam::" + a.Account + ":role/aws-scrimp-server", "job_role": jobRole, "server": nil}
 }
 
 // printed is what Terraform prints of an output whose value is the module.
@@ -136,7 +136,7 @@ func TestWhatTerraformHasMadeIsCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.ec2.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{
+	if _, err := a.EC2.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{
 		GroupId: &s.with.SecurityGroup, IpPermissions: []types.IpPermission{{IpProtocol: sdk.String("tcp"),
 			FromPort: sdk.Int32(22), ToPort: sdk.Int32(22),
 			IpRanges: []types.IpRange{{CidrIp: sdk.String("0.0.0.0/0")}}}}}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 )
 
 // placement is the placement group of a request; "": it has none. A type that cannot stand in a cluster has none.
@@ -21,7 +22,7 @@ func (d *Driver) placement(q *engine.Request, s *sale) string {
 	if s.held != nil {
 		return s.held.place
 	}
-	if q.Machines() < 2 || d.with.Placement == "none" || d.with.Placement == "cluster" && !s.kind.cluster {
+	if q.Machines() < 2 || d.with.Placement == "none" || d.with.Placement == "cluster" && !s.kind.Cluster {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(q.Key))
@@ -29,7 +30,7 @@ func (d *Driver) placement(q *engine.Request, s *sale) string {
 }
 
 // placed makes the placement group of a request.
-func (d *Driver) placed(ctx context.Context, a *api, q *engine.Request, s *sale) error {
+func (d *Driver) placed(ctx context.Context, a *account.Client, q *engine.Request, s *sale) error {
 	name := d.placement(q, s)
 	if name == "" || s.held != nil { // a reservation's group is there
 		return nil
@@ -37,19 +38,19 @@ func (d *Driver) placed(ctx context.Context, a *api, q *engine.Request, s *sale)
 	tags := d.owner(q)
 	maps.Copy(tags, q.Tags)
 	tags[tagKey] = q.Key
-	_, err := a.ec2.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{GroupName: &name,
+	_, err := a.EC2.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{GroupName: &name,
 		Strategy: types.PlacementStrategy(d.with.Placement),
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypePlacementGroup,
 			Tags: tagsOf(tags)}}})
-	if codeOf(err) == "InvalidPlacementGroup.Duplicate" {
+	if account.CodeOf(err) == "InvalidPlacementGroup.Duplicate" {
 		return nil
 	}
 	return err
 }
 
 // sweepGroups removes the placement groups of requests that have no machine any more.
-func (d *Driver) sweepGroups(ctx context.Context, a *api, live map[string]bool) error {
-	out, err := a.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{Filters: d.ours()})
+func (d *Driver) sweepGroups(ctx context.Context, a *account.Client, live map[string]bool) error {
+	out, err := a.EC2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{Filters: d.ours()})
 	if err != nil {
 		return err
 	}
@@ -61,10 +62,10 @@ func (d *Driver) sweepGroups(ctx context.Context, a *api, live map[string]bool) 
 		if live[key] || asked {
 			continue
 		}
-		_, err := a.ec2.DeletePlacementGroup(ctx, &ec2.DeletePlacementGroupInput{GroupName: g.GroupName})
-		switch codeOf(err) {
+		_, err := a.EC2.DeletePlacementGroup(ctx, &ec2.DeletePlacementGroupInput{GroupName: g.GroupName})
+		switch account.CodeOf(err) {
 		case "", "InvalidPlacementGroup.InUse", "InvalidPlacementGroup.Unknown":
-			if codeOf(err) == "" && err != nil {
+			if account.CodeOf(err) == "" && err != nil {
 				return err
 			}
 			d.log.Debug("a placement group is removed", "engine", d.name, "group", sdk.ToString(g.GroupName))

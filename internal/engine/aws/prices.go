@@ -3,106 +3,16 @@
 package aws
 
 import (
-	"context"
 	"runtime"
 	"time"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/pricing"
-	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
-	"scrimp/internal/engine/aws/answer"
+	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
 )
-
-// acceleratorName is the catalogue's name of what EC2 calls by its maker and name.
-func acceleratorName(machine, maker, name string, memory size.Bytes) string {
-	if a, ok := known().accelerators[machine]; ok {
-		return a
-	}
-	if maker == "AMD" {
-		name = "radeon " + name
-	}
-	return catalog.Resolve(name, machine, memory)
-}
-
-// rateOf is the product's on-demand price per unit, the first tier; false: it has none above zero.
-func rateOf(p *answer.Product, unit string) (money.Rate, bool) {
-	for _, d := range p.Prices {
-		r, err := money.ParseRate(d.USD)
-		if d.Unit == unit && (d.Begin == "" || d.Begin == "0") && err == nil && r > 0 {
-			return r, true
-		}
-	}
-	return 0, false
-}
-
-// readPrices reads what machines cost on demand, and what their disks do. Where the price list may not be read, the
-// catalogue says it.
-func (d *Driver) readPrices(ctx context.Context, a *api, x *index) error {
-	x.listed, x.disk, x.diskKnown = map[string]listPrice{}, d.with.diskRate, d.with.diskSaid
-	machines := map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
-		"capacitystatus": "Used", "marketoption": "OnDemand"}
-	err := d.products(ctx, a, machines, func(p *answer.Product) {
-		if rate, ok := rateOf(p, "Hrs"); ok && d.with.wants(p.Machine) {
-			x.listed[p.Machine] = listPrice{rate, d.now().UTC(), "aws"}
-		}
-	})
-	if err == nil && !x.diskKnown {
-		disks := map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}
-		err = d.products(ctx, a, disks, func(p *answer.Product) {
-			if rate, ok := rateOf(p, "GB-Mo"); ok {
-				x.disk, x.diskKnown = rate, true
-			}
-		})
-	}
-	x.pricesAt = d.now()
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		d.log.Warn("the price list is not read: prices are the catalogue's", "engine", d.name, "error", saidBy(err))
-		x.pricesAt = d.now().Add(pricesAgain - pricesFor)
-	}
-	for _, l := range known().onDemand[d.with.Region] {
-		o := l.Offer
-		if _, has := x.listed[o.Machine]; !has && d.with.wants(o.Machine) {
-			x.listed[o.Machine] = listPrice{l.Quote.Rate, l.Quote.At, "catalogue"}
-		}
-	}
-	return nil
-}
-
-// products reads the products of EC2 in the region that have these attributes.
-func (d *Driver) products(ctx context.Context, a *api, has map[string]string, each func(*answer.Product)) error {
-	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), FormatVersion: sdk.String("aws_v1"),
-		MaxResults: sdk.Int32(100)}
-	has["regionCode"] = d.with.Region
-	if len(d.with.Types) == 1 && has["volumeApiName"] == "" && !isPattern(d.with.Types[0]) {
-		has["instanceType"] = d.with.Types[0]
-	}
-	for field, value := range has {
-		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(field),
-			Value: sdk.String(value)})
-	}
-	pages := pricing.NewGetProductsPaginator(a.prices, in)
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx, answer.LeanProducts)
-		if err != nil {
-			return err
-		}
-		for _, text := range page.PriceList {
-			if p, ok := answer.ProductOf(text); ok { // one that is not of its form has no price
-				each(&p)
-			}
-		}
-	}
-	return nil
-}
 
 // addressRate is of a public IPv4 address, an hour. Source: aws.amazon.com/vpc/pricing, "Public IPv4 Address", since
 // 2024-02-01 the same in all regions.
@@ -114,9 +24,9 @@ const monthHours = 720
 
 // besides is what a machine's disk and address cost an hour in a zone.
 func (d *Driver) besides(x *index, zone string) (disk, address money.Rate) {
-	whole := x.disk.Times(int(d.with.disk / size.GiB))
+	whole := x.Disk.Times(int(d.with.DiskSize / size.GiB))
 	disk = (whole + monthHours - 1) / monthHours
-	if x.zones[zone].public {
+	if x.Zones[zone].Public {
 		address, _ = money.ParseRate(addressRate)
 	}
 	return disk, address
@@ -126,9 +36,9 @@ func (d *Driver) besides(x *index, zone string) (disk, address money.Rate) {
 type sale struct {
 	offer market.Offer
 	quote market.Quote
-	kind  kind
-	zone  zone
-	image machineImage
+	kind  stock.Type
+	zone  stock.Zone
+	image stock.Image
 	rates rates
 	held  *held  // the reservation of capacity that it is of; nil: it is of none
 	among []sale // of a fleet, what may be picked, the cheapest first; nil: it is one type in one zone
@@ -148,20 +58,20 @@ var archOf = map[ec2types.ArchitectureType]string{ec2types.ArchitectureTypeX8664
 // pools are each type in each of its zones, in the order of types, zones and capacities.
 func (d *Driver) pools(x *index) []sale {
 	most := 0
-	for _, zones := range x.sold {
+	for _, zones := range x.Sold {
 		most += len(zones) * len(d.with.Capacity)
 	}
 	all := make([]sale, 0, most) // 700 bytes each: to grow the list takes longer than to write it
-	for n := range x.types {
-		k := &x.types[n]
-		image, ok := x.images[k.arch]
-		if !ok || archOf[k.arch] != runtime.GOARCH {
+	for n := range x.Types {
+		k := &x.Types[n]
+		image, ok := x.Images[k.Arch]
+		if !ok || archOf[k.Arch] != runtime.GOARCH {
 			continue // nothing to begin it from, or the agent does not run there: the doctor says so
 		}
-		for _, name := range x.sold[k.name] {
-			z := x.zones[name]
+		for _, name := range x.Sold[k.Name] {
+			z := x.Zones[name]
 			for _, c := range d.with.Capacity {
-				if c == market.Spot && !k.spot || c == market.OnDemand && !k.demand {
+				if c == market.Spot && !k.Spot || c == market.OnDemand && !k.Demand {
 					continue
 				}
 				all = all[:len(all)+1] // written in place
@@ -176,23 +86,23 @@ func (d *Driver) pools(x *index) []sale {
 
 // fill writes what a sale's machine is and what it costs now.
 func (d *Driver) fill(x *index, s *sale, c market.Capacity) {
-	k, name := &s.kind, s.zone.name
+	k, name := &s.kind, s.zone.Name
 	o, q := &s.offer, &s.quote
-	o.ID, o.Provider, o.Region, o.Zone = d.offerID(name, k.name, c), d.name, d.with.Region, name
-	o.Machine, o.Capacity, o.CPUs, o.Memory = k.name, c, k.cpus, k.memory
-	o.Accelerator, o.Accelerators = k.accelerator, k.accelerators
+	o.ID, o.Provider, o.Region, o.Zone = d.offerID(name, k.Name, c), d.name, d.with.Region, name
+	o.Machine, o.Capacity, o.CPUs, o.Memory = k.Name, c, k.CPUs, k.Memory
+	o.Accelerator, o.Accelerators = k.Accelerator, k.Accelerators
 	o.Currency, o.Billing = money.USD, billing(c)
-	q.Offer, q.At, q.Source = o.ID, x.pricesAt.UTC(), "aws"
+	q.Offer, q.At, q.Source = o.ID, x.PricesAt.UTC(), "aws"
 	s.rates.currency = money.USD
 	s.rates.disk, s.rates.address = d.besides(x, name)
 	if c == market.Spot {
 		o.Notice = warning
-		p, ok := x.spot[spotKey{name, k.name}]
-		s.rates.machine, q.Priced, q.At = p.rate, ok, x.spotAt.UTC()
-	} else if p, ok := x.listed[k.name]; ok {
-		s.rates.machine, q.Priced, q.At, q.Source = p.rate, true, p.at, p.source
+		p, ok := x.Spot[stock.SpotKey{Zone: name, Type: k.Name}]
+		s.rates.machine, q.Priced, q.At = p.Rate, ok, x.SpotAt.UTC()
+	} else if p, ok := x.Listed[k.Name]; ok {
+		s.rates.machine, q.Priced, q.At, q.Source = p.Rate, true, p.At, p.Source
 	}
-	q.Priced = q.Priced && x.diskKnown
+	q.Priced = q.Priced && x.DiskKnown
 	if q.Priced {
 		q.Rate = s.rates.sum()
 	}

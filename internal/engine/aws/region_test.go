@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
 )
@@ -152,14 +153,14 @@ func TestARegionWithoutAnAddressIsNamed(t *testing.T) {
 // What is written wrongly so that AWS cannot be asked at all is named with the field, and not by the SDK's words.
 func TestHowAWSIsReachedIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
-		with func(*With)
+		with func(*setting.With)
 		env  map[string]string
 		want []string
 	}{
-		"no such profile": {func(w *With) { w.Profile = "nope" }, nil, []string{`with: profile is "nope"`, "list-profiles"}},
-		"nobody answers": {func(w *With) { w.Endpoint = "http://127.0.0.1:1" }, nil,
+		"no such profile": {func(w *setting.With) { w.Profile = "nope" }, nil, []string{`with: profile is "nope"`, "list-profiles"}},
+		"nobody answers": {func(w *setting.With) { w.Endpoint = "http://127.0.0.1:1" }, nil,
 			[]string{`with: endpoint is "http://127.0.0.1:1"`, "connection refused", "leave endpoint out"}},
-		"half a key": {func(*With) {}, map[string]string{"AWS_SECRET_ACCESS_KEY": ""},
+		"half a key": {func(*setting.With) {}, map[string]string{"AWS_SECRET_ACCESS_KEY": ""},
 			[]string{"AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
@@ -46,7 +48,7 @@ func (r *reserveSite) server() *Driver {
 	if !ok {
 		r.Fatal("another driver")
 	}
-	d.now, d.visible, d.with.backoff = func() time.Time { return r.at }, 0, 0
+	d.now, d.visible, d.with.Backoff = func() time.Time { return r.at }, 0, 0
 	return d
 }
 
@@ -110,7 +112,7 @@ func TestAReservationCostsWhatTheCloudBills(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
 		Quotas: map[string]int{"L-DB2E81BA": 0}, Public: true})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 3, From: r.at, To: r.at.Add(5 * time.Hour)})
-	r.with.Reservations = Reservations{{ID: id, Team: "vision"}}
+	r.with.Reservations = setting.Reservations{{ID: id, Team: "vision"}}
 	d := r.server()
 	o, q := r.find(d, reservedG5)
 	if o.Reserved.Count != 3 || !o.Reserved.Until.Equal(r.at.Add(5*time.Hour)) || o.Reserved.Team != "vision" ||
@@ -176,7 +178,7 @@ func TestAReservationCostsWhatTheCloudBills(t *testing.T) {
 func TestReservationsChangeAndAreToldApart(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	first := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at.Add(-100 * time.Hour)})
-	r.with.Reservations = Reservations{{ID: "all"}, {ID: first, Rate: "0.5"}}
+	r.with.Reservations = setting.Reservations{{ID: "all"}, {ID: first, Rate: "0.5"}}
 	d := r.server()
 	if o, _ := r.find(d, reservedG5); o.Reserved.Committed(r.at).Sign() != 0 || !o.Reserved.Until.After(r.at.Add(1000*time.Hour)) {
 		t.Errorf("%+v", o.Reserved)
@@ -211,7 +213,7 @@ func TestABlockCostsWhatWasPaid(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 2, From: r.at.Add(time.Hour),
 		To: r.at.Add(25 * time.Hour), Block: true, Fee: "40.123456789"})
-	r.with.Reservations = Reservations{{ID: id}}
+	r.with.Reservations = setting.Reservations{{ID: id}}
 	d := r.server()
 	if o, q := r.find(d, reservedG5); q.Priced || o.Reserved.Count != 0 || o.Machines != 2 {
 		t.Fatalf("nobody says what it cost: %+v %+v", o, q)
@@ -219,7 +221,7 @@ func TestABlockCostsWhatWasPaid(t *testing.T) {
 	if _, err := d.Launch(t.Context(), engine.Request{Key: "unpriced", Offer: reservedG5, MaxRate: 1 << 60}); !errors.Is(err, engine.ErrPrice) {
 		t.Errorf("unpriced: %v", err)
 	}
-	r.with.Reservations = Reservations{{ID: id, Paid: "40.123456789"}}
+	r.with.Reservations = setting.Reservations{{ID: id, Paid: "40.123456789"}}
 	yes := true
 	r.with.PublicIP = &yes // the subnet stands on an interface then
 	d = r.server()
@@ -274,7 +276,7 @@ func TestABlockCostsWhatWasPaid(t *testing.T) {
 func TestAMachineOutsideItsReservation(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at, To: r.at.Add(2 * time.Hour)})
-	r.with.Reservations = Reservations{{ID: id}}
+	r.with.Reservations = setting.Reservations{{ID: id}}
 	d := r.server()
 	r.launch(d, "one", 1, reservedG5)
 	r.pass(3 * time.Hour)
@@ -301,7 +303,7 @@ func TestAMachineOutsideItsReservation(t *testing.T) {
 func TestAMachineThatNeverWasInItsReservation(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at})
-	r.with.Reservations = Reservations{{ID: id, Rate: "0.5"}}
+	r.with.Reservations = setting.Reservations{{ID: id, Rate: "0.5"}}
 	d := r.server()
 	list := r.launch(d, "one", 1, reservedG5)
 	if err := r.Evict(list[0].ID); err != nil {
@@ -341,11 +343,11 @@ func TestAMachineThatNeverWasInItsReservation(t *testing.T) {
 // A reservation where the engine has no subnet is not sold, and the doctor says which to write.
 func TestAReservationInAZoneWithoutSubnet(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
-	a, err := r.with.connect(t.Context())
+	a, err := account.Connect(t.Context(), &r.with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	subnets, err := a.ec2.DescribeSubnets(t.Context(), nil)
+	subnets, err := a.EC2.DescribeSubnets(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +358,7 @@ func TestAReservationInAZoneWithoutSubnet(t *testing.T) {
 	}
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at})
 	for _, name := range []string{id, "all"} {
-		r.with.Reservations = Reservations{{ID: name}}
+		r.with.Reservations = setting.Reservations{{ID: name}}
 		d := r.server()
 		_, err := d.Launch(t.Context(), engine.Request{Key: name, Offer: reservedG5})
 		if !errors.Is(err, engine.ErrNotFound) {
@@ -375,7 +377,7 @@ func TestAReservationInAZoneWithoutSubnet(t *testing.T) {
 func TestOnDemandKeepsOutOfReservations(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at, Open: true})
-	r.with.Reservations = Reservations{{ID: id}}
+	r.with.Reservations = setting.Reservations{{ID: id}}
 	d := r.server()
 	r.launch(d, "demand", 1, "aws/us-east-1a/g5.xlarge/on-demand")
 	r.launch(d, "held", 1, reservedG5)
@@ -401,7 +403,7 @@ func TestOnDemandKeepsOutOfReservations(t *testing.T) {
 func TestALostAnswerInAReservation(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 4, From: r.at})
-	r.with.Reservations = Reservations{{ID: id}}
+	r.with.Reservations = setting.Reservations{{ID: id}}
 	d := r.server()
 	if err := r.Inject(awstest.Fault{Action: "CreateFleet", Kind: "cut", Count: 1}); err != nil {
 		t.Fatal(err)
@@ -422,22 +424,22 @@ func TestALostAnswerInAReservation(t *testing.T) {
 func TestReservationsThatCannotBe(t *testing.T) {
 	const cr = "cr-0123456789abcdef0"
 	for _, c := range []struct {
-		with With
+		with setting.With
 		want string
 	}{
-		{With{Reservations: Reservations{{ID: "g5.xlarge"}}}, `id is "g5.xlarge": write one such as cr-`},
-		{With{Reservations: Reservations{{ID: "cb-0123456789abcdef0"}}}, "write the id of its reservation"},
-		{With{Reservations: Reservations{{ID: cr}, {ID: cr}}}, "stands twice"},
-		{With{Reservations: Reservations{{ID: cr, Rate: "1", Paid: "2"}}}, "has rate and paid"},
-		{With{Reservations: Reservations{{ID: cr, Rate: "cheap"}}}, `rate is "cheap": write the dollars`},
-		{With{Reservations: Reservations{{ID: cr, Paid: "-1"}}}, `paid is "-1": write the dollars`},
-		{With{Reservations: Reservations{{ID: "all", Rate: "1"}}}, "are of one reservation"},
-		{With{Reservations: Reservations{{ID: cr, Team: "a b"}}}, `team is "a b"`},
-		{With{Capacity: []market.Capacity{market.Reserved}}, "capacity has reserved, and there are no reservations"},
+		{setting.With{Reservations: setting.Reservations{{ID: "g5.xlarge"}}}, `id is "g5.xlarge": write one such as cr-`},
+		{setting.With{Reservations: setting.Reservations{{ID: "cb-0123456789abcdef0"}}}, "write the id of its reservation"},
+		{setting.With{Reservations: setting.Reservations{{ID: cr}, {ID: cr}}}, "stands twice"},
+		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "1", Paid: "2"}}}, "has rate and paid"},
+		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "cheap"}}}, `rate is "cheap": write the dollars`},
+		{setting.With{Reservations: setting.Reservations{{ID: cr, Paid: "-1"}}}, `paid is "-1": write the dollars`},
+		{setting.With{Reservations: setting.Reservations{{ID: "all", Rate: "1"}}}, "are of one reservation"},
+		{setting.With{Reservations: setting.Reservations{{ID: cr, Team: "a b"}}}, `team is "a b"`},
+		{setting.With{Capacity: []market.Capacity{market.Reserved}}, "capacity has reserved, and there are no reservations"},
 	} {
 		c.with.Region, c.with.Types = "us-east-1", []string{"g5.*"}
 		s := engine.Setting{With: engine.WithOf(c.with)}
-		if _, err := readWith(&s); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := setting.Read(&s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.with.Reservations, err, c.want)
 		}
 	}
@@ -456,7 +458,7 @@ func TestTheDoctorShowsReservations(t *testing.T) {
 	r.AddSavingsPlan(awstest.SavingsPlan{ID: "sp-1", Type: "Compute", Commitment: "12.5", Start: r.at, End: r.at.AddDate(1, 0, 0)})
 	r.AddSavingsPlan(awstest.SavingsPlan{ID: "sp-2", Type: "EC2Instance", Commitment: "1.5", Region: "us-east-1", Family: "m5",
 		Start: r.at, End: r.at.AddDate(1, 0, 0)})
-	r.with.Reservations = Reservations{{ID: good}, {ID: kind}, {ID: block}, {ID: over}, {ID: "cr-00000000000000000"}}
+	r.with.Reservations = setting.Reservations{{ID: good}, {ID: kind}, {ID: block}, {ID: over}, {ID: "cr-00000000000000000"}}
 	d := r.server()
 	r.launch(d, "one", 1, reservedG5)
 	r.launch(d, "demand", 1, "aws/us-east-1a/g5.xlarge/on-demand")

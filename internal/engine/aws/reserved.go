@@ -14,15 +14,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
+	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
 
 // offerOf is a reservation's offer without what it costs.
 func (d *Driver) offerOf(x *index, h *held, id market.OfferID) market.Offer {
-	k := x.types[slices.IndexFunc(x.types, func(k kind) bool { return k.name == h.kind })]
+	k := x.Types[slices.IndexFunc(x.Types, func(k stock.Type) bool { return k.Name == h.kind })]
 	return market.Offer{ID: id, Provider: d.name, Region: d.with.Region, Zone: h.zone, Machine: h.kind,
-		Capacity: market.Reserved, CPUs: k.cpus, Memory: k.memory, Accelerator: k.accelerator, Accelerators: k.accelerators,
+		Capacity: market.Reserved, CPUs: k.CPUs, Memory: k.Memory, Accelerator: k.Accelerator, Accelerators: k.Accelerators,
 		Currency: money.USD}
 }
 
@@ -52,10 +55,11 @@ func (d *Driver) reserved(x *index) (all []sale) {
 }
 
 // heldTerms is a contract as it is sold.
-func (d *Driver) heldTerms(c *contract, now time.Time, besides money.Rate, set *Reservation) market.Reservation {
+func (d *Driver) heldTerms(c *contract, now time.Time, besides money.Rate,
+	set *setting.Reservation) market.Reservation {
 	team := ""
 	if set == nil {
-		set = d.with.settingOf(c.Reservation)
+		set = d.with.SettingOf(c.Reservation)
 	}
 	if set != nil {
 		team = set.Team
@@ -77,12 +81,12 @@ func (d *Driver) saleOfHeld(x *index, h *held, now time.Time) (sale, bool) {
 	if h.unfit != "" || c == nil && h.over(now) {
 		return sale{}, false
 	}
-	s := sale{zone: x.zones[h.zone], held: h, offer: d.offerOf(x, h, id), rates: rates{currency: money.USD}}
-	s.kind = x.types[slices.IndexFunc(x.types, func(k kind) bool { return k.name == h.kind })]
-	s.image = x.images[s.kind.arch]
+	s := sale{zone: x.Zones[h.zone], held: h, offer: d.offerOf(x, h, id), rates: rates{currency: money.USD}}
+	s.kind = x.Types[slices.IndexFunc(x.Types, func(k stock.Type) bool { return k.Name == h.kind })]
+	s.image = x.Images[s.kind.Arch]
 	s.rates.disk, s.rates.address = d.besides(x, h.zone)
 	s.quote = market.Quote{Offer: id, At: x.heldAt.UTC(), Source: "aws"}
-	if h.set.rate != nil || h.set.paid != nil {
+	if h.set.HourRate != nil || h.set.PaidAmount != nil {
 		s.quote.Source = "set in engines.yaml"
 	}
 	if c == nil {
@@ -91,7 +95,7 @@ func (d *Driver) saleOfHeld(x *index, h *held, now time.Time) (sale, bool) {
 	}
 	s.rates.machine = c.Machine
 	s.offer.Reserved = d.heldTerms(c, now, s.rates.disk+s.rates.address, h.set)
-	if s.quote.Priced = x.diskKnown; s.quote.Priced {
+	if s.quote.Priced = x.DiskKnown; s.quote.Priced {
 		s.quote.Rate = s.rates.sum()
 	}
 	s.quote.Available = h.state == types.CapacityReservationStateActive && !h.over(now) && !now.Before(h.from) &&
@@ -153,7 +157,7 @@ func (s *seen) follows(e *types.Instance, now, end time.Time) {
 
 // followed is follows for a machine that was seen before: one that turns out to have run outside all along costs what
 // it does there.
-func (d *Driver) followed(ctx context.Context, a *api, s *seen, e *types.Instance) (err error) {
+func (d *Driver) followed(ctx context.Context, a *account.Client, s *seen, e *types.Instance) (err error) {
 	was := s.left
 	s.follows(e, d.now(), d.heldUntil(s.named))
 	if !was.IsZero() || !s.left.Equal(s.i.Launched) {
@@ -203,7 +207,7 @@ func (d *Driver) heldSegments(s *seen, in []market.Segment) []market.Segment {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append(slices.Clone(in), market.Segment{From: s.left, Rate: d.index.listed[s.kind].rate})
+	return append(slices.Clone(in), market.Segment{From: s.left, Rate: d.index.Listed[s.kind].Rate})
 }
 
 // compares says where a machine is not what was ordered. What it costs is what it is, not what was ordered.
@@ -215,7 +219,7 @@ func (d *Driver) compares(s *seen, e *types.Instance) {
 	case s.named != "" && s.left.Equal(s.i.Launched):
 		odd = fmt.Sprintf("it was ordered in the reservation %s and runs outside of it, on demand", s.named)
 	case !known:
-	case ordered.zone != anyZone && (ordered.kind != s.kind || ordered.zone != s.zone):
+	case ordered.zone != setting.AnyZone && (ordered.kind != s.kind || ordered.zone != s.zone):
 		odd = fmt.Sprintf("it was ordered as %s in %s and is %s in %s", ordered.kind, ordered.zone, s.kind, s.zone)
 	case spot != (ordered.capacity == market.Spot):
 		odd = fmt.Sprintf("it was ordered as %s and is %s", ordered.capacity,

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 )
 
@@ -23,22 +26,22 @@ const fewTypes = 3
 
 // scores says how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, and for all types
 // together where there is none. That it is not told is no fault of the engine.
-func (d *Driver) scores(ctx context.Context, a *api, x *index, sales []sale) engine.Finding {
+func (d *Driver) scores(ctx context.Context, a *account.Client, x *index, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "spot placement", OK: true}
 	sets := d.with.Fleets
 	if len(sets) == 0 {
-		sets = []Fleet{{Name: "all types"}}
+		sets = []setting.Fleet{{Name: "all types"}}
 	}
 	names := map[string]string{} // of zones, by their ids
-	for _, z := range x.zones {
-		names[z.id] = z.name
+	for _, z := range x.Zones {
+		names[z.ID] = z.Name
 	}
 	var lines []string
 	for n := range sets {
 		kinds := map[string]bool{}
 		for _, s := range sales {
-			if len(s.among) == 0 && s.offer.Capacity == market.Spot && sets[n].wants(s.kind.name) {
-				kinds[s.kind.name] = true
+			if len(s.among) == 0 && s.offer.Capacity == market.Spot && sets[n].Wants(s.kind.Name) {
+				kinds[s.kind.Name] = true
 			}
 		}
 		if len(kinds) < fewTypes {
@@ -57,8 +60,9 @@ func (d *Driver) scores(ctx context.Context, a *api, x *index, sales []sale) eng
 }
 
 // scored are the scores of a set of types in the zones of the subnets, the best first.
-func (d *Driver) scored(ctx context.Context, a *api, kinds []string, names map[string]string) (string, error) {
-	out, err := a.ec2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{InstanceTypes: kinds,
+func (d *Driver) scored(ctx context.Context, a *account.Client, kinds []string, names map[string]string) (string,
+	error) {
+	out, err := a.EC2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{InstanceTypes: kinds,
 		TargetCapacity: sdk.Int32(1), TargetCapacityUnitType: types.TargetCapacityUnitTypeUnits,
 		SingleAvailabilityZone: sdk.Bool(true), RegionNames: []string{d.with.Region}})
 	if err != nil {
@@ -80,3 +84,5 @@ func (d *Driver) scored(ctx context.Context, a *api, kinds []string, names map[s
 	}
 	return strings.Join(list, ", "), nil
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
 )
 
@@ -16,8 +17,8 @@ func TestDoctorTellsTheSpotPlacementScores(t *testing.T) {
 	for _, kind := range []string{"c7i.xlarge", "t3.micro", "m7i.large"} {
 		none[awstest.Pool{Type: kind, Zone: "us-east-1b", Spot: true}] = 0
 	}
-	s := newFleetSite(t, awstest.Options{Capacity: none}, Fleet{Name: "few", Types: []string{"c7i.xlarge"}},
-		Fleet{Name: "cpu", Types: []string{"c7i.*", "m7i.large", "t3.*"}})
+	s := newFleetSite(t, awstest.Options{Capacity: none}, setting.Fleet{Name: "few", Types: []string{"c7i.xlarge"}},
+		setting.Fleet{Name: "cpu", Types: []string{"c7i.*", "m7i.large", "t3.*"}})
 	s.with.Types = append(s.with.Types, "t3.micro")
 	find := func() (string, bool) {
 		for _, f := range s.driver().Examine(t.Context()) {

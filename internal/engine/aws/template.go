@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/lib/size"
 )
 
@@ -75,7 +76,8 @@ func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
 
 // templateOf is the launch template for machines of an image and group. Its name follows from what is in it, so that
 // it is made once, and anew where anything changes.
-func (d *Driver) templateOf(ctx context.Context, a *api, q *engine.Request, s *sale, group string) (template, error) {
+func (d *Driver) templateOf(ctx context.Context, a *account.Client, q *engine.Request, s *sale, group string) (template,
+	error) {
 	data := d.templateData(q, s, group)
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -89,7 +91,7 @@ func (d *Driver) templateOf(ctx context.Context, a *api, q *engine.Request, s *s
 	if has {
 		return known, nil
 	}
-	out, err := a.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name,
+	out, err := a.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name,
 		LaunchTemplateData: data, ClientToken: &name,
 		TagSpecifications: []types.TagSpecification{
 			{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tagsOf(d.owner(q))},
@@ -98,7 +100,7 @@ func (d *Driver) templateOf(ctx context.Context, a *api, q *engine.Request, s *s
 	switch {
 	case err == nil:
 		t.id = sdk.ToString(out.LaunchTemplate.LaunchTemplateId)
-	case codeOf(err) == "InvalidLaunchTemplateName.AlreadyExistsException":
+	case account.CodeOf(err) == "InvalidLaunchTemplateName.AlreadyExistsException":
 	default:
 		return t, err
 	}
@@ -131,15 +133,15 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 	owner := tagsOf(d.owner(q))
 	yes := sdk.Bool(true)
 	data := &types.RequestLaunchTemplateData{
-		ImageId:                           sdk.String(s.image.id),
+		ImageId:                           sdk.String(s.image.ID),
 		UserData:                          sdk.String(d.userData(q.Env["SCRIMP_TASK_USER"])),
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
 			HttpEndpoint: types.LaunchTemplateInstanceMetadataEndpointStateEnabled,
 			HttpTokens:   types.LaunchTemplateHttpTokensStateRequired, HttpPutResponseHopLimit: sdk.Int32(1)},
-		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String(s.image.root),
+		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String(s.image.Root),
 			Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{DeleteOnTermination: yes, Encrypted: yes,
-				VolumeSize: sdk.Int32(int32(d.with.disk / size.GiB)), VolumeType: types.VolumeTypeGp3}}},
+				VolumeSize: sdk.Int32(int32(d.with.DiskSize / size.GiB)), VolumeType: types.VolumeTypeGp3}}},
 	}
 	if d.with.PublicIP == nil {
 		data.SecurityGroupIds = []string{group}
@@ -160,7 +162,7 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 
 // groupOf is the security group that machines are in: with's, or one that lets nobody in; of a gang one whose members
 // reach each other.
-func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc string) (string, error) {
+func (d *Driver) groupOf(ctx context.Context, a *account.Client, q *engine.Request, vpc string) (string, error) {
 	if d.with.SecurityGroup != "" {
 		return d.with.SecurityGroup, nil
 	}
@@ -175,8 +177,8 @@ func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc str
 	in := &ec2.CreateSecurityGroupInput{GroupName: &name, Description: &about, VpcId: &vpc,
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
 			Tags: tagsOf(map[string]string{tagEngine: d.name, "Name": name})}}}
-	out, err := a.ec2.CreateSecurityGroup(ctx, in)
-	if err != nil && codeOf(err) != "InvalidGroup.Duplicate" {
+	out, err := a.EC2.CreateSecurityGroup(ctx, in)
+	if err != nil && account.CodeOf(err) != "InvalidGroup.Duplicate" {
 		return "", err
 	}
 	if err == nil {
@@ -185,10 +187,10 @@ func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc str
 		return "", orAgain(err, "the security group "+name+" is not listed yet")
 	}
 	if q.Machines() > 1 {
-		_, err = a.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id,
+		_, err = a.EC2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id,
 			IpPermissions: []types.IpPermission{{IpProtocol: sdk.String("-1"),
 				UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}}}}})
-		if err != nil && codeOf(err) != "InvalidPermission.Duplicate" {
+		if err != nil && account.CodeOf(err) != "InvalidPermission.Duplicate" {
 			return "", err
 		}
 	}
@@ -199,14 +201,14 @@ func (d *Driver) groupOf(ctx context.Context, a *api, q *engine.Request, vpc str
 }
 
 // groupNamed is the id of a security group by its name; "": there is none.
-func (d *Driver) groupNamed(ctx context.Context, a *api, vpc, name string) (string, error) {
+func (d *Driver) groupNamed(ctx context.Context, a *account.Client, vpc, name string) (string, error) {
 	d.mu.Lock()
 	id, has := d.groups[vpc+"/"+name]
 	d.mu.Unlock()
 	if has {
 		return id, nil
 	}
-	out, err := a.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
+	out, err := a.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
 		{
 			Name:   sdk.String("group-name"),
 			Values: []string{name},

@@ -256,7 +256,7 @@ func (d *Driver) strays(x *index) (changed bool) {
 		}
 		o := c.Outside[id]
 		if o == nil {
-			o = &outside{From: s.left, Rate: x.listed[s.kind].rate}
+			o = &outside{From: s.left, Rate: x.Listed[s.kind].Rate}
 			c.Outside[id], changed = o, true
 		}
 		if s.i.State == engine.Ended && !o.To.Equal(s.i.Ended) {

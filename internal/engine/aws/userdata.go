@@ -51,6 +51,6 @@ setsid sh ` + programFolder + `/run </dev/null &
 // userData is begin for this engine, as EC2 takes it. user is whose the programs on the machines are.
 func (d *Driver) userData(user string) string {
 	text := strings.NewReplacer("@SERVER@", strings.TrimSuffix(d.server, "/"), "@BUILD@", d.build, "@ENGINE@", d.name,
-		"@USER@", user, "@CA@", strings.TrimSpace(d.with.ca)).Replace(begin)
+		"@USER@", user, "@CA@", strings.TrimSpace(d.with.CAText)).Replace(begin)
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }

@@ -82,7 +82,7 @@ func lateObjects(s *site) {
 	ended := func() bool { return s.now(d, "a.1").State == engine.Ended && len(s.left()) == 0 }
 	s.until("it has ended", ended)
 	way.left.Store(1)
-	if err := a.create(s.Context(), "jobs", d.job(r, sale, map[string]string{}), false); err != nil {
+	if err := a.Create(s.Context(), "jobs", d.job(r, sale, map[string]string{}), false); err != nil {
 		s.Fatal(err)
 	}
 	s.until("the late Job is removed", func() bool {
@@ -91,7 +91,7 @@ func lateObjects(s *site) {
 	})
 	secret, err := d.secret(r, "late")
 	if err == nil {
-		err = a.create(s.Context(), "secrets", secret, false)
+		err = a.Create(s.Context(), "secrets", secret, false)
 	}
 	if err != nil {
 		s.Fatal(err)

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
@@ -62,7 +64,7 @@ type site struct {
 	testing.TB
 	namespace string
 	config    string
-	admin     *api // an administrator's way to it
+	admin     *client.Client // an administrator's way to it
 }
 
 var sites atomic.Int32
@@ -71,25 +73,25 @@ var sites atomic.Int32
 func newSite(t testing.TB, c *kubetest.Cluster) *site {
 	s := &site{Cluster: c, TB: t, namespace: fmt.Sprintf("team-%d", sites.Add(1))}
 	w := s.with()
-	s.config = c.User(t, s.namespace, w.Role(s.namespace))
+	s.config = c.User(t, s.namespace, Role(&w, s.namespace))
 	var err error
-	if s.admin, err = connect(&With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
+	if s.admin, err = client.Connect(&pool.With{Kubeconfig: c.Kubeconfig(), Namespace: s.namespace}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 // evict evicts a pod by the API.
-func (a *api) evict(ctx context.Context, pod string) error {
-	return a.in(a.core.Post(), "pods").Name(pod).SubResource("eviction").SetHeader("Content-Type", "application/json").
+func evict(ctx context.Context, a *client.Client, pod string) error {
+	return a.In(a.Core.Post(), "pods").Name(pod).SubResource("eviction").SetHeader("Content-Type", "application/json").
 		Body(fmt.Appendf(nil, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod,
-			a.namespace)).Do(ctx).Error()
+			a.Namespace)).Do(ctx).Error()
 }
 
 // read lists objects of the site as an administrator, also where the API server was away a moment ago.
 func (s *site) read(kind string, opts *metav1.ListOptions, to runtime.Object) {
 	s.Helper()
-	await.True(s, "a list of "+kind, func() bool { return s.admin.list(s.Context(), kind, opts, to) == nil })
+	await.True(s, "a list of "+kind, func() bool { return s.admin.List(s.Context(), kind, opts, to) == nil })
 }
 
 // left are what the engine has in the site, but for its records.
@@ -102,7 +104,7 @@ func (s *site) left() (names []string) {
 		services corev1.ServiceList
 	)
 	for kind, to := range map[string]runtime.Object{"pods": &pods, "jobs": &jobs, "secrets": &secrets, "services": &services} {
-		s.read(kind, &metav1.ListOptions{LabelSelector: labelEngine + "=k8s"}, to)
+		s.read(kind, &metav1.ListOptions{LabelSelector: client.LabelEngine + "=k8s"}, to)
 		_ = meta.EachListItem(to, func(o runtime.Object) error {
 			named, err := meta.Accessor(o)
 			if err == nil {
@@ -120,9 +122,9 @@ func (s *site) pool(name string) map[string]string {
 }
 
 // with are an engine's settings for the site.
-func (s *site) with() With {
-	w := With{Kubeconfig: s.config, Image: "user:1", AgentImage: "scrimp:1", User: 1000}
-	for _, p := range []Pool{{Name: "std", Rate: "3.60"}, {Name: "spot", Rate: "1.20", Capacity: "spot"}, {Name: "later", Rate: "0.90"},
+func (s *site) with() pool.With {
+	w := pool.With{Kubeconfig: s.config, Image: "user:1", AgentImage: "scrimp:1", User: 1000}
+	for _, p := range []pool.Pool{{Name: "std", Rate: "3.60"}, {Name: "spot", Rate: "1.20", Capacity: "spot"}, {Name: "later", Rate: "0.90"},
 		{Name: "parts", Rate: "0.90"}, {Name: "limited", Rate: "0.36", PriorityClass: "limited"}} {
 		p.CPUs, p.Memory, p.Selector, p.Grace = 1, "1GiB", s.pool(p.Name), engine.Span(time.Second)
 		w.Pools = append(w.Pools, p)
@@ -150,7 +152,7 @@ func (s *site) driver() *Driver {
 	return s.driverOf(s.with(), "http://127.0.0.1:9")
 }
 
-func (s *site) driverOf(w With, server string) *Driver {
+func (s *site) driverOf(w pool.With, server string) *Driver {
 	s.Helper()
 	e, err := Open(s.Context(), engine.Setting{Name: "k8s", Kind: Kind, Agents: server, With: engine.WithOf(w)}, engine.Host{})
 	if err != nil {
@@ -187,10 +189,10 @@ value: 1
 		defer close(done)
 		for wait.For(ctx, 200*time.Millisecond) == nil {
 			var list corev1.PodList
-			_ = s.admin.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelPool + "=spot",
+			_ = s.admin.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelPool + "=spot",
 				FieldSelector: "status.phase=Running"}, &list) // the API server is away at times
 			for n := range list.Items {
-				_ = s.admin.evict(ctx, list.Items[n].Name)
+				_ = evict(ctx, s.admin, list.Items[n].Name)
 			}
 		}
 	}()

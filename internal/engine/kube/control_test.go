@@ -120,7 +120,7 @@ func (s *site) pods() (names []string) {
 func (s *site) nodeOf(pod string) string {
 	s.Helper()
 	var p corev1.Pod
-	if err := s.admin.get(s.Context(), "pods", pod, &p); err != nil {
+	if err := s.admin.Get(s.Context(), "pods", pod, &p); err != nil {
 		s.Fatal(err)
 	}
 	return p.Spec.NodeName

@@ -16,13 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/pool"
 )
 
 // right is what this driver does to objects of one kind.
 type right struct {
 	group, resource string
 	verbs           []string
-	only            func(*With) bool // nil: always
+	only            func(*pool.With) bool // nil: always
 }
 
 // rights are all that it needs, in its namespace. Nothing of the cluster is read.
@@ -33,13 +35,13 @@ var rights = []right{
 	{"", "pods", []string{"list", "watch", "delete"}, nil},
 	{"", "events", []string{"list"}, nil},
 	{"batch", "jobs", []string{"get", "create", "delete"}, nil},
-	{"kueue.x-k8s.io", "localqueues", []string{"get"}, func(w *With) bool {
-		return slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Queue != "" })
+	{"kueue.x-k8s.io", "localqueues", []string{"get"}, func(w *pool.With) bool {
+		return slices.ContainsFunc(w.Pools, func(p pool.Pool) bool { return p.Queue != "" })
 	}},
 }
 
 // Role is the least Role that the engine needs, as YAML.
-func (w *With) Role(namespace string) string {
+func Role(w *pool.With, namespace string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: scrimp, namespace: "+
 		"%s}\nrules:\n",
@@ -55,7 +57,7 @@ func (w *With) Role(namespace string) string {
 
 // Examine implements engine.Examiner.
 func (d *Driver) Examine(ctx context.Context) []engine.Finding {
-	a, err := connect(&d.with, nil)
+	a, err := client.Connect(&d.with, nil)
 	if err != nil {
 		return []engine.Finding{{Name: "credentials", Text: err.Error()}}
 	}
@@ -83,10 +85,10 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 }
 
 // cluster asks for the API server, and whether it takes the credentials.
-func (d *Driver) cluster(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) cluster(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "API server"}
 	began := time.Now()
-	err := a.answers(ctx)
+	err := a.Answers(ctx)
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case apierrors.IsForbidden(err): // it has answered: what is allowed is looked at next
@@ -95,15 +97,15 @@ func (d *Driver) cluster(ctx context.Context, a *api) engine.Finding {
 		return f
 	case err != nil:
 		f.Text = fmt.Sprintf("%s does not answer: %s: is it the right context (kubectl config get-contexts), and is the "+
-			"network open?", a.host, said(err))
+			"network open?", a.Host, said(err))
 		return f
 	}
-	f.OK, f.Text = true, fmt.Sprintf("%s answers within %v, namespace %s", a.host, took, a.namespace)
+	f.OK, f.Text = true, fmt.Sprintf("%s answers within %v, namespace %s", a.Host, took, a.Namespace)
 	return f
 }
 
 // allowed asks for each right.
-func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) allowed(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "rights"}
 	var lacks []string
 	for _, r := range rights {
@@ -112,9 +114,9 @@ func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
 		}
 		for _, verb := range r.verbs {
 			review := authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authv1.ResourceAttributes{Namespace: a.namespace, Verb: verb, Group: r.group,
+				ResourceAttributes: &authv1.ResourceAttributes{Namespace: a.Namespace, Verb: verb, Group: r.group,
 					Resource: r.resource}}}
-			err := a.auth.Post().Resource("selfsubjectaccessreviews").VersionedParams(&metav1.CreateOptions{}, queries).
+			err := a.Auth.Post().Resource("selfsubjectaccessreviews").VersionedParams(&metav1.CreateOptions{}, client.Queries).
 				Body(&review).Do(ctx).Into(&review)
 			if err != nil {
 				f.Text = d.explain(err).Error()
@@ -127,61 +129,61 @@ func (d *Driver) allowed(ctx context.Context, a *api) engine.Finding {
 	}
 	if len(lacks) > 0 {
 		f.Text = fmt.Sprintf("not allowed in namespace %s: %s. An administrator of it applies this Role, and binds it to "+
-			"this user:\n%s", a.namespace, strings.Join(lacks, ", "), d.with.Role(a.namespace))
+			"this user:\n%s", a.Namespace, strings.Join(lacks, ", "), Role(&d.with, a.Namespace))
 		return f
 	}
-	f.OK, f.Text = true, "all that is needed, in namespace "+a.namespace+" alone"
+	f.OK, f.Text = true, "all that is needed, in namespace "+a.Namespace+" alone"
 	return f
 }
 
 // namespace looks whether it is there, by what can be seen without rights to namespaces.
-func (d *Driver) namespace(ctx context.Context, a *api) engine.Finding {
+func (d *Driver) namespace(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "namespace"}
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scrimp-probe"}}
-	if err := a.create(ctx, "configmaps", probe, true); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := a.Create(ctx, "configmaps", probe, true); err != nil && !apierrors.IsAlreadyExists(err) {
 		f.Text = refusal(a, err).Error()
 		return f
 	}
-	f.OK, f.Text = true, a.namespace+" takes objects"
+	f.OK, f.Text = true, a.Namespace+" takes objects"
 	return f
 }
 
 // pool tries what the cluster would say to a machine of each part of a pool, and leaves nothing there.
-func (d *Driver) pool(ctx context.Context, a *api, p *Pool) engine.Finding {
+func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engine.Finding {
 	f := engine.Finding{Name: "pool " + p.Name}
 	var sells []string
 	sales := d.sales()
 	for n := range sales {
 		s := &sales[n]
-		if s.of != p {
+		if s.Of != p {
 			continue
 		}
-		r := &record{Key: "examine", Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency, name: nameOf("examine"),
+		r := &record{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency, name: nameOf("examine"),
 			uid: "00000000-0000-0000-0000-000000000000"}
 		job := d.job(r, s, map[string]string{})
 		job.OwnerReferences = nil
 		pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
 		pod.Name = job.Name
-		if err := a.create(ctx, "jobs", job, true); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := a.Create(ctx, "jobs", job, true); err != nil && !apierrors.IsAlreadyExists(err) {
 			f.Text = refusal(a, err).Error()
 			return f
 		}
-		if err := a.create(ctx, "pods", pod, true); err != nil && !apierrors.IsAlreadyExists(err) && !notAsked(err) {
+		if err := a.Create(ctx, "pods", pod, true); err != nil && !apierrors.IsAlreadyExists(err) && !notAsked(err) {
 			f.Text = refusal(a, err).Error()
 			return f
 		}
-		price := "at an unknown price: " + cmp.Or(s.unknown, "set rate")
-		if s.quote.Priced {
-			price = fmt.Sprintf("%v %s an hour", s.quote.Rate, s.offer.Currency)
+		price := "at an unknown price: " + cmp.Or(s.Unknown, "set rate")
+		if s.Quote.Priced {
+			price = fmt.Sprintf("%v %s an hour", s.Quote.Rate, s.Offer.Currency)
 		}
-		if s.quote.Priced && s.quote.Source != ownRate {
-			price += " (" + s.quote.Source + ")"
+		if s.Quote.Priced && s.Quote.Source != pool.OwnRate {
+			price += " (" + s.Quote.Source + ")"
 		}
-		sells = append(sells, fmt.Sprintf("%s, %s", s.offer.ID, price))
+		sells = append(sells, fmt.Sprintf("%s, %s", s.Offer.ID, price))
 	}
 	if p.Queue != "" {
-		if err := a.localQueue(ctx, p.Queue); err != nil {
-			f.Text = noQueue(a.namespace, p.Queue)
+		if err := localQueue(ctx, a, p.Queue); err != nil {
+			f.Text = noQueue(a.Namespace, p.Queue)
 			return f
 		}
 	}
@@ -199,14 +201,14 @@ func notAsked(err error) bool {
 }
 
 // nodesOf says which nodes a pool has now, where this user may see nodes.
-func (d *Driver) nodesOf(ctx context.Context, a *api, p *Pool, sales []sale) string {
-	nodes, err := a.nodes(ctx, p)
+func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sales []pool.Sale) string {
+	nodes, err := nodesOf(ctx, a, p)
 	if err != nil {
 		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
 	}
 	fits := 0
 	for n := range nodes {
-		if slices.ContainsFunc(sales, func(s sale) bool { return s.of == p && s.fits(&nodes[n]) > 0 }) {
+		if slices.ContainsFunc(sales, func(s pool.Sale) bool { return s.Of == p && s.Fits(&nodes[n]) > 0 }) {
 			fits++
 		}
 	}

@@ -22,6 +22,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
@@ -66,7 +69,7 @@ func (h *hurt) server(n int) {
 	}
 	w := h.with()
 	s := engine.Setting{With: engine.WithOf(w)}
-	w, err := readWith(&s)
+	w, err := pool.Read(&s)
 	if err != nil {
 		h.bad("%v", err)
 		return
@@ -95,7 +98,7 @@ func (h *hurt) acts(ctx context.Context, n int, rng *rand.Rand) {
 		h.server(n)
 	case a == 10:
 		if up := h.ran.running(nameOf(key)); len(up) > 0 {
-			_ = h.admin.evict(ctx, up[rng.IntN(len(up))])
+			_ = evict(ctx, h.admin, up[rng.IntN(len(up))])
 		}
 	case a < 14:
 		h.lists(ctx, n)
@@ -256,7 +259,7 @@ func (h *hurt) settles(ctx context.Context) {
 // books holds the records against the pods that ran.
 func (h *hurt) books(ctx context.Context) {
 	var maps corev1.ConfigMapList
-	if err := h.admin.list(ctx, "configmaps", &metav1.ListOptions{LabelSelector: labelEngine + "=" + h.name}, &maps); err != nil {
+	if err := h.admin.List(ctx, "configmaps", &metav1.ListOptions{LabelSelector: client.LabelEngine + "=" + h.name}, &maps); err != nil {
 		h.bad("%v", err)
 	}
 	records := map[string]*record{}
@@ -328,7 +331,7 @@ func survivesFaults(t *testing.T, c *kubetest.Cluster) {
 	seen := &ran{pods: map[string]map[int]map[types.UID]bool{}, up: map[types.UID]string{}}
 	watching, stop := context.WithCancel(context.Background())
 	defer stop()
-	go follower(s.admin, labelManaged+"=scrimp", seen).RunWithContext(watching)
+	go mirror.Follower(s.admin, client.LabelManaged+"=scrimp", seen).RunWithContext(watching)
 	var (
 		wg     sync.WaitGroup
 		slots  = make(chan struct{}, *width)

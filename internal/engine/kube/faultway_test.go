@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/lib/wait"
 )
 
@@ -157,23 +159,23 @@ func (r *ran) note(o any, gone bool) error {
 	if !ok {
 		return nil
 	}
-	p, job := podOf(pod), pod.Labels["job-name"]
+	p, job := mirror.PodOf(pod), pod.Labels["job-name"]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.up, p.uid)
-	if !p.running || p.scheduled.IsZero() {
+	delete(r.up, p.UID)
+	if !p.Running || p.Scheduled.IsZero() {
 		return nil
 	}
-	if !gone && p.ended.IsZero() && p.deleting.IsZero() {
-		r.up[p.uid] = p.name
+	if !gone && p.Ended.IsZero() && p.Deleting.IsZero() {
+		r.up[p.UID] = p.Name
 	}
 	if r.pods[job] == nil {
 		r.pods[job] = map[int]map[types.UID]bool{}
 	}
-	if r.pods[job][p.index] == nil {
-		r.pods[job][p.index] = map[types.UID]bool{}
+	if r.pods[job][p.Index] == nil {
+		r.pods[job][p.Index] = map[types.UID]bool{}
 	}
-	r.pods[job][p.index][p.uid] = true
+	r.pods[job][p.Index][p.UID] = true
 	return nil
 }
 
@@ -191,10 +193,10 @@ func (r *ran) Replace(list []any, _ string) error {
 // left are the objects of the engine beside records.
 func (h *hurt) left(ctx context.Context) (string, error) {
 	var all []string
-	opts := &metav1.ListOptions{LabelSelector: labelEngine + "=" + h.name}
+	opts := &metav1.ListOptions{LabelSelector: client.LabelEngine + "=" + h.name}
 	for _, resource := range []string{"pods", "jobs", "secrets", "services"} {
 		var list metav1.PartialObjectMetadataList
-		text, err := h.admin.in(h.admin.clientOf(resource).Get(), resource).VersionedParams(opts, queries).
+		text, err := h.admin.In(h.admin.ClientOf(resource).Get(), resource).VersionedParams(opts, client.Queries).
 			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").DoRaw(ctx)
 		if err := cmp.Or(err, json.Unmarshal(text, &list)); err != nil {
 			return "", err

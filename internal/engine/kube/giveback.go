@@ -50,9 +50,9 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 		return engine.ErrNotFound
 	}
 	uid := r.grant(index).Pod
-	for _, p := range d.mirror.podsOf(string(r.uid)) {
-		if p.uid == uid {
-			return d.explain(a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &uid}))
+	for _, p := range d.mirror.PodsOf(string(r.uid)) {
+		if p.UID == uid {
+			return d.explain(a.Drop(ctx, "pods", p.Name, &metav1.Preconditions{UID: &uid}))
 		}
 	}
 	return nil // the next list says how it ended

@@ -36,7 +36,7 @@ func hostileTexts(s *site) {
 			s.Errorf("%d, %q: another server knows %+v", n, text, i)
 		}
 		var p corev1.Pod
-		if err := s.admin.get(s.Context(), "pods", s.pods()[0], &p); err != nil {
+		if err := s.admin.Get(s.Context(), "pods", s.pods()[0], &p); err != nil {
 			s.Fatal(err)
 		}
 		for _, v := range p.Spec.Containers[0].Env {

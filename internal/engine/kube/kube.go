@@ -19,11 +19,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/market"
 )
 
 // Kind is what engines of this package are called.
-const Kind = "kubernetes"
+const Kind = pool.Kind
 
 // usual is how a cluster behaves. What a poll asks for is known already, by the watch.
 var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * time.Minute,
@@ -32,20 +35,20 @@ var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * 
 // Driver implements engine.Driver for one namespace of a cluster.
 type Driver struct {
 	name   string
-	with   With
+	with   pool.With
 	server string // address that agents are given
 	log    *slog.Logger
 	start  time.Duration         // how long a launch waits for its pods to begin
 	wrap   transport.WrapperFunc // sees each request; nil: nobody does
 
-	mirror  *mirror
+	mirror  *mirror.Mirror
 	changes chan struct{} // something is to be looked at
 
 	looking chan struct{} // one looks at a time whether the API server answers
 	writers [64]sync.Mutex
 
 	mu       sync.Mutex
-	api      *api // nil: not connected
+	api      *client.Client // nil: not connected
 	stop     context.CancelFunc
 	answered time.Time // when the API server did last
 	failed   time.Time // when it did not last, as failure says; zero: it has answered since
@@ -58,7 +61,7 @@ type Driver struct {
 	troubles map[string]trouble // by pool
 
 	dir    string // data folder, whose catalogue says what engines.yaml does not; "": what the program carries
-	prices map[market.OfferID]price
+	prices map[market.OfferID]pool.Price
 	asked  time.Time // when nodes and catalogue were asked last for them
 }
 
@@ -82,7 +85,7 @@ var quiet sync.Once
 
 // Open opens the engine of a cluster. It asks nobody: a cluster that does not answer yet is no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	with, err := readWith(&s)
+	with, err := pool.Read(&s)
 	if err != nil {
 		return engine.Engine{}, err
 	}
@@ -113,12 +116,12 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
 }
 
-func newDriver(name string, with With) *Driver {
+func newDriver(name string, with pool.With) *Driver {
 	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
 		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
 		done: map[string]bool{}, looked: map[string]bool{}, troubles: map[string]trouble{},
-		prices: map[market.OfferID]price{}}
-	d.mirror = newMirror(func() {
+		prices: map[market.OfferID]pool.Price{}}
+	d.mirror = mirror.New(func() {
 		select {
 		case d.changes <- struct{}{}:
 		default: // somebody will look already
@@ -131,7 +134,7 @@ func newDriver(name string, with With) *Driver {
 const freshFor = 2 * time.Second
 
 // look connects where nobody has, waits until all pods are known, and returns the API server once that answers.
-func (d *Driver) look(ctx context.Context) (*api, error) {
+func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 	came := time.Now()
 	select {
 	case d.looking <- struct{}{}:
@@ -149,7 +152,7 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 	switch {
 	case failed.After(came): // who waited for the same does not ask again
 		return nil, failure
-	case a != nil && fresh && read && !d.mirror.since().IsZero():
+	case a != nil && fresh && read && !d.mirror.Since().IsZero():
 		return a, nil
 	}
 	a, err := d.connected(ctx, a)
@@ -164,7 +167,7 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 		return nil, err
 	}
 	if !failed.IsZero() { // what it told meanwhile was not heard
-		d.mirror.anew()
+		d.mirror.Anew()
 		d.mu.Lock()
 		d.failed = time.Time{}
 		d.mu.Unlock()
@@ -174,7 +177,7 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 			return nil, d.explain(err)
 		}
 	}
-	for until := time.Now().Add(10 * time.Second); d.mirror.since().IsZero(); {
+	for until := time.Now().Add(10 * time.Second); d.mirror.Since().IsZero(); {
 		if time.Now().After(until) {
 			return nil, fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether they may be", d.name)
 		}
@@ -191,20 +194,20 @@ func (d *Driver) look(ctx context.Context) (*api, error) {
 }
 
 // connected is the API server, once it has answered this user.
-func (d *Driver) connected(ctx context.Context, a *api) (*api, error) {
+func (d *Driver) connected(ctx context.Context, a *client.Client) (*client.Client, error) {
 	begin := a == nil
 	if begin {
 		var err error
-		if a, err = connect(&d.with, d.wrap); err != nil {
+		if a, err = client.Connect(&d.with, d.wrap); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.answers(ctx); err != nil {
+	if err := a.Answers(ctx); err != nil {
 		return nil, err
 	}
 	if begin {
 		following, stop := context.WithCancel(context.Background())
-		go d.mirror.follow(following, a, labelEngine+"="+d.name)
+		go d.mirror.Follow(following, a, client.LabelEngine+"="+d.name)
 		d.mu.Lock()
 		d.api, d.stop = a, stop
 		d.mu.Unlock()
@@ -262,10 +265,10 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	sales := d.sales()
 	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
 	for n, s := range sales {
-		if left, _ := d.troubled(s.of.Name); left > 0 {
-			s.quote.Available = false
+		if left, _ := d.troubled(s.Of.Name); left > 0 {
+			s.Quote.Available = false
 		}
-		offers[n], quotes[n] = s.offer, s.quote
+		offers[n], quotes[n] = s.Offer, s.Quote
 	}
 	return offers, quotes, nil
 }

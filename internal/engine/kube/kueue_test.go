@@ -37,7 +37,7 @@ func admittedByKueue(s *site) {
 	w := s.with()
 	w.Pools = w.Pools[:1]
 	w.Pools[0].Queue = "vision"
-	s.Apply(s, w.Role(s.namespace)) // its user may see queues now
+	s.Apply(s, Role(&w, s.namespace)) // its user may see queues now
 	d := s.driverOf(w, "http://127.0.0.1:9")
 	for _, f := range d.Examine(s.Context()) {
 		if !f.OK {

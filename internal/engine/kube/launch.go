@@ -17,6 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
 )
 
@@ -39,7 +42,7 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	return list, d.explain(err)
 }
 
-func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engine.Instance, error) {
+func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request) ([]engine.Instance, error) {
 	r, err := d.known(ctx, a, q.Key)
 	if err != nil {
 		return nil, err
@@ -48,16 +51,7 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 	case r != nil && r.Cancelled && len(r.Granted) == 0:
 		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
 	case r != nil && r.whole():
-		if err := d.settle(ctx, a, q.Key); err != nil {
-			return nil, err
-		}
-		if r, err = d.known(ctx, a, q.Key); err != nil || r == nil {
-			return nil, orAgain(err, "its record is gone")
-		}
-		if len(r.Granted) < r.Nodes {
-			err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
-		}
-		return d.instances(r), err
+		return d.launched(ctx, a, q.Key)
 	}
 	if r == nil { // it is rented at a price of now
 		d.reprice(ctx, a)
@@ -71,20 +65,9 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 	}
 	anew := r == nil
 	if anew {
-		r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.quote.Rate, Priced: s.quote.Priced,
-			Currency: s.offer.Currency, Notice: time.Duration(s.of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
-			Asked: time.Now().UTC().Truncate(time.Second)}
-		err := d.keep(ctx, a, r)
-		switch {
-		case apierrors.IsAlreadyExists(err): // by another server, or it goes away
-			if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
-				return nil, orAgain(err, "an earlier request of this name is being removed")
-			}
-			anew = false
-		case err != nil:
-			return nil, refusal(a, err)
+		if r, anew, err = d.begin(ctx, a, q, s); err != nil {
+			return nil, err
 		}
-		d.remember(r)
 	}
 	if !d.made(r.Key) {
 		if err := d.make(ctx, a, r, s, q.Env, anew); err != nil {
@@ -97,6 +80,42 @@ func (d *Driver) launch(ctx context.Context, a *api, q *engine.Request) ([]engin
 	return d.begins(ctx, a, r, s)
 }
 
+// launched returns what was granted to a request for which no more is asked.
+func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]engine.Instance, error) {
+	if err := d.settle(ctx, a, key); err != nil {
+		return nil, err
+	}
+	r, err := d.known(ctx, a, key)
+	if err != nil || r == nil {
+		return nil, orAgain(err, "its record is gone")
+	}
+	if len(r.Granted) < r.Nodes {
+		err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
+	}
+	return d.instances(r), err
+}
+
+// begin keeps the record of a request before anything is asked for; anew is false where another server has kept one.
+func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record, anew bool,
+	err error) {
+	r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
+		Currency: s.Offer.Currency, Notice: time.Duration(s.Of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
+		Asked: time.Now().UTC().Truncate(time.Second)}
+	anew = true
+	err = d.keep(ctx, a, r)
+	switch {
+	case apierrors.IsAlreadyExists(err): // by another server, or it goes away
+		if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
+			return nil, false, orAgain(err, "an earlier request of this name is being removed")
+		}
+		anew = false
+	case err != nil:
+		return nil, false, refusal(a, err)
+	}
+	d.remember(r)
+	return r, anew, nil
+}
+
 // orAgain is an error that asks the caller to come again, where there is no other.
 func orAgain(err error, why string) error {
 	if err != nil {
@@ -106,29 +125,29 @@ func orAgain(err error, why string) error {
 }
 
 // saleOf is what a request asks for, where it can be had. One that has a record keeps the price that it had.
-func (d *Driver) saleOf(q *engine.Request, r *record) (*sale, error) {
+func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 	sales := d.sales()
 	for n := range sales {
 		s := &sales[n]
-		if s.offer.ID != q.Offer {
+		if s.Offer.ID != q.Offer {
 			continue
 		}
 		if r != nil && r.Priced {
-			s.quote.Rate, s.quote.Priced = r.Rate, true
+			s.Quote.Rate, s.Quote.Priced = r.Rate, true
 		}
 		switch {
-		case q.MaxRate > 0 && !s.quote.Priced:
-			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.of.Name,
-				cmp.Or(s.unknown, "set its rate in engines.yaml"))
-		case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
-			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
+		case q.MaxRate > 0 && !s.Quote.Priced:
+			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.Of.Name,
+				cmp.Or(s.Unknown, "set its rate in engines.yaml"))
+		case q.MaxRate > 0 && s.Quote.Rate > q.MaxRate:
+			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.Quote.Rate, q.MaxRate)
 		}
-		if left, why := d.troubled(s.of.Name); left > 0 {
+		if left, why := d.troubled(s.Of.Name); left > 0 {
 			return nil, &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrNoCapacity, why), Scope: "zone", Wait: left}
 		}
-		if s.of.Machines > 0 && q.Machines() > s.offer.Machines {
-			return nil, fmt.Errorf("%w: %d machines at once, and pool %s has %d", engine.ErrNoCapacity, q.Machines(), s.of.Name,
-				s.offer.Machines)
+		if s.Of.Machines > 0 && q.Machines() > s.Offer.Machines {
+			return nil, fmt.Errorf("%w: %d machines at once, and pool %s has %d", engine.ErrNoCapacity, q.Machines(), s.Of.Name,
+				s.Offer.Machines)
 		}
 		return s, nil
 	}
@@ -137,13 +156,14 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*sale, error) {
 
 // make makes the objects of a record that has none yet: the Job last, since it begins. Of a record that was made anew
 // there is no Job, or an earlier one, which its name says.
-func (d *Driver) make(ctx context.Context, a *api, r *record, s *sale, env map[string]string, anew bool) error {
+func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.Sale, env map[string]string,
+	anew bool) error {
 	var (
 		there batchv1.Job
 		err   error
 	)
 	if !anew {
-		err = a.get(ctx, "jobs", r.name, &there)
+		err = a.Get(ctx, "jobs", r.name, &there)
 	}
 	switch {
 	case anew:
@@ -170,10 +190,10 @@ func (d *Driver) make(ctx context.Context, a *api, r *record, s *sale, env map[s
 		}{"services", d.service(r)}, parts[1])
 	}
 	for _, p := range parts {
-		err := a.create(ctx, p.resource, p.object, false)
+		err := a.Create(ctx, p.resource, p.object, false)
 		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // of a launch whose answer was lost, or an earlier one
-			if err = a.drop(ctx, p.resource, r.name, nil); err == nil {
-				err = a.create(ctx, p.resource, p.object, false)
+			if err = a.Drop(ctx, p.resource, r.name, nil); err == nil {
+				err = a.Create(ctx, p.resource, p.object, false)
 			}
 		}
 		if err != nil {
@@ -206,11 +226,11 @@ func ownedBy(o *metav1.ObjectMeta, r *record) bool {
 
 // refuse forgets a request that is not granted: its key is as one that was never used. Its record goes first, unless
 // another server has written there meanwhile that something has begun; what it owned, Kubernetes removes after it.
-func (d *Driver) refuse(ctx context.Context, a *api, r *record, why error) error {
+func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why error) error {
 	if !engine.Refused(why) {
 		return why
 	}
-	err := a.drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version})
+	err := a.Drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version})
 	if apierrors.IsConflict(err) {
 		if _, err := d.fetch(ctx, a, r.Key); err != nil {
 			return err
@@ -228,20 +248,20 @@ func (d *Driver) refuse(ctx context.Context, a *api, r *record, why error) error
 }
 
 // undo removes the Job of a record, and no other of that name.
-func (d *Driver) undo(ctx context.Context, a *api, r *record) error {
+func (d *Driver) undo(ctx context.Context, a *client.Client, r *record) error {
 	var j batchv1.Job
-	err := a.get(ctx, "jobs", r.name, &j)
+	err := a.Get(ctx, "jobs", r.name, &j)
 	if apierrors.IsNotFound(err) || err == nil && !ownedBy(&j.ObjectMeta, r) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return a.drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
+	return a.Drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
 }
 
 // begins waits a moment for the pods of a request, and says how it stands.
-func (d *Driver) begins(ctx context.Context, a *api, r *record, s *sale) ([]engine.Instance, error) {
+func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *pool.Sale) ([]engine.Instance, error) {
 	for until, pause := time.Now().Add(d.start), 50*time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		if err := d.settle(ctx, a, r.Key); err != nil {
 			return nil, err
@@ -279,7 +299,7 @@ func (d *Driver) begins(ctx context.Context, a *api, r *record, s *sale) ([]engi
 }
 
 // begun reports whether a pod of a request has begun of which its record does not know, as the API server has it now.
-func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
+func (d *Driver) begun(ctx context.Context, a *client.Client, r *record) (bool, error) {
 	_, err := d.listed(ctx, a, r)
 	c := r.copied()
 	d.seen(c)
@@ -287,7 +307,7 @@ func (d *Driver) begun(ctx context.Context, a *api, r *record) (bool, error) {
 }
 
 // part gives up what cannot begin of a request, and returns what has begun of it beside the reason.
-func (d *Driver) part(ctx context.Context, a *api, r *record, why error) ([]engine.Instance, error) {
+func (d *Driver) part(ctx context.Context, a *client.Client, r *record, why error) ([]engine.Instance, error) {
 	err := d.cancel(ctx, a, r.Key)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, orAgain(nil, "it has begun")
@@ -315,7 +335,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	return d.explain(d.cancel(ctx, a, key))
 }
 
-func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
+func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error {
 	r, err := d.known(ctx, a, key)
 	if err == nil && r != nil {
 		if err = d.settle(ctx, a, key); err == nil {
@@ -330,22 +350,9 @@ func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
 	}
 	// Pods are deleted as they were last seen: one that has begun meanwhile is of another version, and stays.
 	for tries := 0; ; tries++ {
-		var pods corev1.PodList
-		if err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)},
-			&pods); err != nil {
+		again, err := d.dropWaiting(ctx, a, r)
+		if err != nil {
 			return err
-		}
-		again := false
-		for n := range pods.Items {
-			p := podOf(&pods.Items[n])
-			if p.begun() || !p.deleting.IsZero() || r.grant(p.index) != nil {
-				d.mirror.put(p)
-				continue
-			}
-			err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.rv})
-			if again = again || apierrors.IsConflict(err); err != nil && !apierrors.IsConflict(err) {
-				return err
-			}
 		}
 		if !again || tries > 20 {
 			break
@@ -365,4 +372,25 @@ func (d *Driver) cancel(ctx context.Context, a *api, key string) error {
 		return fmt.Errorf("%w: it has begun, or was refused", engine.ErrNotFound)
 	}
 	return d.settle(ctx, a, key)
+}
+
+// dropWaiting deletes the pods of a request that have not begun; again says that one has changed meanwhile.
+func (d *Driver) dropWaiting(ctx context.Context, a *client.Client, r *record) (again bool, err error) {
+	var pods corev1.PodList
+	if err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)},
+		&pods); err != nil {
+		return false, err
+	}
+	for n := range pods.Items {
+		p := mirror.PodOf(&pods.Items[n])
+		if p.Begun() || !p.Deleting.IsZero() || r.grant(p.Index) != nil {
+			d.mirror.Put(p)
+			continue
+		}
+		err := a.Drop(ctx, "pods", p.Name, &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.Version})
+		if again = again || apierrors.IsConflict(err); err != nil && !apierrors.IsConflict(err) {
+			return false, err
+		}
+	}
+	return again, nil
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/lib/isolate"
 )
 
@@ -62,7 +64,7 @@ func (d *Driver) all() []*record {
 }
 
 // observe takes what the API server has told into the records: what has begun, and what has ended and why.
-func (d *Driver) observe(ctx context.Context, a *api) error {
+func (d *Driver) observe(ctx context.Context, a *client.Client) error {
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
@@ -72,7 +74,7 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 	)
 	for _, r := range d.all() {
 		act := d.settle
-		if r.over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.none(string(r.uid)) {
+		if r.over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.None(string(r.uid)) {
 			if !d.looksLate(r) {
 				continue
 			}
@@ -87,7 +89,7 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 		}
 		slots <- struct{}{}
 		if time.Since(began) > listFor {
-			d.mirror.changed()
+			d.mirror.Changed()
 			break
 		}
 		wg.Go(func() {
@@ -105,7 +107,7 @@ func (d *Driver) observe(ctx context.Context, a *api) error {
 
 // trace finds out when machines went that nobody saw go, since no server watched: by the events of their pods, which
 // are kept for an hour, or else it was by now. What another server has granted may not have been told here yet.
-func (d *Driver) trace(ctx context.Context, a *api, r *record) error {
+func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
 	missed := d.missed(r)
 	if len(missed) == 0 {
 		return nil
@@ -114,18 +116,18 @@ func (d *Driver) trace(ctx context.Context, a *api, r *record) error {
 		return err
 	}
 	for _, id := range d.missed(r) {
-		told, err := a.eventsOf(ctx, string(id))
+		told, err := eventsOf(ctx, a, string(id))
 		if err != nil {
 			return err
 		}
-		at, why := d.mirror.since(), "gone"
+		at, why := d.mirror.Since(), "gone"
 		if at.IsZero() {
 			at = time.Now()
 		}
 		if len(told) > 0 {
 			at, why = told[len(told)-1].at, told[len(told)-1].text
 		}
-		d.mirror.wentAt(id, at, why)
+		d.mirror.WentAt(id, at, why)
 	}
 	return nil
 }
@@ -134,10 +136,10 @@ func (d *Driver) trace(ctx context.Context, a *api, r *record) error {
 func (d *Driver) missed(r *record) (list []types.UID) {
 	for n := range r.Granted {
 		g := &r.Granted[n]
-		if !g.End.IsZero() || d.mirror.knows(g.Pod) {
+		if !g.End.IsZero() || d.mirror.Knows(g.Pod) {
 			continue
 		}
-		if _, known := d.mirror.lost(g.Pod); !known {
+		if _, known := d.mirror.Lost(g.Pod); !known {
 			list = append(list, g.Pod)
 		}
 	}
@@ -145,17 +147,17 @@ func (d *Driver) missed(r *record) (list []types.UID) {
 }
 
 // listed asks for the pods of a request as they are now, and returns how many there are.
-func (d *Driver) listed(ctx context.Context, a *api, r *record) (int, error) {
+func (d *Driver) listed(ctx context.Context, a *client.Client, r *record) (int, error) {
 	var list corev1.PodList
-	err := a.list(ctx, "pods", &metav1.ListOptions{LabelSelector: labelRecord + "=" + string(r.uid)}, &list)
+	err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)}, &list)
 	for n := range list.Items {
-		d.mirror.put(podOf(&list.Items[n]))
+		d.mirror.Put(mirror.PodOf(&list.Items[n]))
 	}
 	return len(list.Items), err
 }
 
 // settle writes what was seen of one request, and clears away what it needs no more. It is closed once all is cleared.
-func (d *Driver) settle(ctx context.Context, a *api, key string) error {
+func (d *Driver) settle(ctx context.Context, a *client.Client, key string) error {
 	r, err := d.change(ctx, a, key, func(r *record) { d.seen(r) })
 	if err != nil || r == nil {
 		return err
@@ -170,7 +172,7 @@ func (d *Driver) settle(ctx context.Context, a *api, key string) error {
 		}
 	}
 	for _, p := range waste {
-		if err := a.drop(ctx, "pods", p.name, &metav1.Preconditions{UID: &p.uid}); err != nil {
+		if err := a.Drop(ctx, "pods", p.Name, &metav1.Preconditions{UID: &p.UID}); err != nil {
 			return err
 		}
 	}
@@ -201,7 +203,7 @@ func (d *Driver) looksLate(r *record) bool {
 }
 
 // late clears what a launch may have made after all had been cleared, before it died.
-func (d *Driver) late(ctx context.Context, a *api, key string) error {
+func (d *Driver) late(ctx context.Context, a *client.Client, key string) error {
 	r, err := d.known(ctx, a, key)
 	if err != nil || r == nil {
 		return err
@@ -216,23 +218,23 @@ func (d *Driver) late(ctx context.Context, a *api, key string) error {
 }
 
 // clear removes the objects of a request that has ended; its record stays for a while.
-func (d *Driver) clear(ctx context.Context, a *api, r *record) error {
-	err := errors.Join(a.drop(ctx, "jobs", r.name, nil), a.drop(ctx, "secrets", r.name, nil))
+func (d *Driver) clear(ctx context.Context, a *client.Client, r *record) error {
+	err := errors.Join(a.Drop(ctx, "jobs", r.name, nil), a.Drop(ctx, "secrets", r.name, nil))
 	if r.Nodes > 1 {
-		err = errors.Join(err, a.drop(ctx, "services", r.name, nil))
+		err = errors.Join(err, a.Drop(ctx, "services", r.name, nil))
 	}
 	return err
 }
 
 // waste are pods of a request that are to be deleted: those that are none of its machines, since they came after one
 // had begun and ended, or were given up, and machines that were given back.
-func (d *Driver) waste(r *record) (list []*pod) {
-	for _, p := range d.mirror.podsOf(string(r.uid)) {
-		g := r.grant(p.index)
-		if !p.deleting.IsZero() || !p.ended.IsZero() {
+func (d *Driver) waste(r *record) (list []*mirror.Pod) {
+	for _, p := range d.mirror.PodsOf(string(r.uid)) {
+		g := r.grant(p.Index)
+		if !p.Deleting.IsZero() || !p.Ended.IsZero() {
 			continue
 		}
-		if g == nil && r.Cancelled || g != nil && (g.Pod != p.uid || g.Given) {
+		if g == nil && r.Cancelled || g != nil && (g.Pod != p.UID || g.Given) {
 			list = append(list, p)
 		}
 	}
@@ -242,9 +244,9 @@ func (d *Driver) waste(r *record) (list []*pod) {
 // seen takes what the pods of a request say into a copy of its record, and reports whether something is to be done.
 func (d *Driver) seen(r *record) bool {
 	before := slices.Clone(r.Granted)
-	pods := d.mirror.podsOf(string(r.uid))
-	for _, p := range slices.Concat(d.mirror.begunOf(string(r.uid)), pods) {
-		if r.grant(p.index) == nil && p.index < r.Nodes && p.begun() {
+	pods := d.mirror.PodsOf(string(r.uid))
+	for _, p := range slices.Concat(d.mirror.BegunOf(string(r.uid)), pods) {
+		if r.grant(p.Index) == nil && p.Index < r.Nodes && p.Begun() {
 			r.begins(p)
 		}
 	}
@@ -256,54 +258,51 @@ func (d *Driver) seen(r *record) bool {
 	return r.over() && r.Closed.IsZero() || !slices.Equal(r.Granted, before) || len(d.waste(r)) > 0
 }
 
-// begun reports whether a pod's agent has been started.
-func (p *pod) begun() bool { return p.running && !p.scheduled.IsZero() }
-
 // begins notes a machine of a request.
-func (r *record) begins(p *pod) {
-	from := p.scheduled.UTC()
+func (r *record) begins(p *mirror.Pod) {
+	from := p.Scheduled.UTC()
 	if len(r.Granted) > 0 { // scheduled one after the other, as one request
 		if first := r.Granted[0].From; from.Sub(first).Abs() <= together {
 			from = first
 		}
 	}
-	r.Granted = append(r.Granted, granted{Index: p.index, Pod: p.uid, Node: p.node, From: from, Given: r.Cancelled})
+	r.Granted = append(r.Granted, granted{Index: p.Index, Pod: p.UID, Node: p.Node, From: from, Given: r.Cancelled})
 }
 
 // ends notes the end of a machine, where its pod has ended, is gone, or should have been for a while.
-func (d *Driver) ends(g *granted, pods []*pod) {
-	n := slices.IndexFunc(pods, func(p *pod) bool { return p.uid == g.Pod })
+func (d *Driver) ends(g *granted, pods []*mirror.Pod) {
+	n := slices.IndexFunc(pods, func(p *mirror.Pod) bool { return p.UID == g.Pod })
 	if n < 0 {
-		if left, ok := d.mirror.lost(g.Pod); ok {
-			g.over(left.pod, left.at)
+		if left, ok := d.mirror.Lost(g.Pod); ok {
+			g.over(left.Pod, left.At)
 		}
 		return
 	}
 	switch p := pods[n]; {
-	case !p.ended.IsZero():
-		g.over(p, p.ended)
-	case !p.deleting.IsZero() && time.Since(p.deleting) > lateEnd: // its node does not answer
-		g.over(p, p.deleting)
+	case !p.Ended.IsZero():
+		g.over(p, p.Ended)
+	case !p.Deleting.IsZero() && time.Since(p.Deleting) > lateEnd: // its node does not answer
+		g.over(p, p.Deleting)
 	}
 }
 
 // over notes the end at a time, and why.
-func (g *granted) over(p *pod, at time.Time) {
-	if !p.ended.IsZero() {
-		at = p.ended
-	} else if !p.deleting.IsZero() && p.deleting.Before(at) {
-		at = p.deleting
+func (g *granted) over(p *mirror.Pod, at time.Time) {
+	if !p.Ended.IsZero() {
+		at = p.Ended
+	} else if !p.Deleting.IsZero() && p.Deleting.Before(at) {
+		at = p.Deleting
 	}
 	g.End = at.UTC().Truncate(time.Second)
 	if g.End.Before(g.From) {
 		g.End = g.From
 	}
 	switch {
-	case p.disrupted != "": // also where its agent had said so, and it was given back
+	case p.Disrupted != "": // also where its agent had said so, and it was given back
 		g.Cause = engine.Interrupted
 	case g.Given:
 		g.Cause = engine.Terminated
-	case p.ended.IsZero(), taken[p.reason], !p.deleting.IsZero():
+	case p.Ended.IsZero(), taken[p.Reason], !p.Deleting.IsZero():
 		g.Cause = engine.Interrupted
 	default:
 		g.Cause = engine.Stopped

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/market"
 )
 
@@ -21,22 +23,22 @@ import (
 const priceEvery = 5 * time.Minute
 
 // sales are what is sold, at the prices of engines.yaml, or else of the catalogue and the nodes.
-func (d *Driver) sales() []sale {
-	all := d.with.sales(d.name, time.Now())
+func (d *Driver) sales() []pool.Sale {
+	all := d.with.Sales(d.name, time.Now())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n := range all {
 		s := &all[n]
-		p, ok := d.prices[s.offer.ID]
+		p, ok := d.prices[s.Offer.ID]
 		switch {
-		case s.of.Rate != "" || !ok:
-		case p.known:
-			s.quote.Rate, s.quote.Priced, s.quote.Source = p.rate, true, p.source
-			if time.Since(p.at) > 2*priceEvery {
-				s.quote.Source += ", read " + p.at.UTC().Format("2006-01-02 15:04")
+		case s.Of.Rate != "" || !ok:
+		case p.Known:
+			s.Quote.Rate, s.Quote.Priced, s.Quote.Source = p.Rate, true, p.Source
+			if time.Since(p.At) > 2*priceEvery {
+				s.Quote.Source += ", read " + p.At.UTC().Format("2006-01-02 15:04")
 			}
-		case !s.quote.Priced:
-			s.unknown = p.why
+		case !s.Quote.Priced:
+			s.Unknown = p.Why
 		}
 	}
 	return all
@@ -44,9 +46,9 @@ func (d *Driver) sales() []sale {
 
 // reprice asks catalogue and nodes anew what machines cost whose pools say no rate, where that was a while ago. What
 // was known stays where it is not found out: nodes are not to be seen, or the pool has none for now.
-func (d *Driver) reprice(ctx context.Context, a *api) {
+func (d *Driver) reprice(ctx context.Context, a *client.Client) {
 	d.mu.Lock()
-	due := d.with.unsaid() && time.Since(d.asked) >= priceEvery
+	due := d.with.Unsaid() && time.Since(d.asked) >= priceEvery
 	if due {
 		d.asked = time.Now() // whoever comes meanwhile goes on with what is known
 	}
@@ -54,12 +56,12 @@ func (d *Driver) reprice(ctx context.Context, a *api) {
 	if !due {
 		return
 	}
-	l, err := listOf(d.dir, d.name)
+	l, err := pool.ListOf(d.dir, d.name)
 	if err != nil {
 		d.log.Warn("prices are those that the program carries", "error", err)
 	}
-	found := map[market.OfferID]price{}
-	all := d.with.sales(d.name, time.Now())
+	found := map[market.OfferID]pool.Price{}
+	all := d.with.Sales(d.name, time.Now())
 	for n := range d.with.Pools {
 		if p := &d.with.Pools[n]; p.Rate == "" {
 			maps.Copy(found, d.pricesOf(ctx, a, p, all, l))
@@ -71,7 +73,7 @@ func (d *Driver) reprice(ctx context.Context, a *api) {
 		d.asked = time.Time{} // the next one asks
 	}
 	for id, p := range found {
-		if was := d.prices[id]; p.known || !was.known || !p.silent {
+		if was := d.prices[id]; p.Known || !was.Known || !p.Silent {
 			d.prices[id] = p
 		}
 	}
@@ -79,38 +81,39 @@ func (d *Driver) reprice(ctx context.Context, a *api) {
 
 // pricesOf are the prices of a pool's machines: those of its instance type and region, unless the user's label is to
 // say them, or those of its nodes.
-func (d *Driver) pricesOf(ctx context.Context, a *api, p *Pool, all []sale, l *list) map[market.OfferID]price {
-	prices := map[market.OfferID]price{}
-	all = slices.DeleteFunc(slices.Clone(all), func(s sale) bool { return s.of != p })
-	stated := price{}
+func (d *Driver) pricesOf(ctx context.Context, a *client.Client, p *pool.Pool, all []pool.Sale,
+	l *pool.List) map[market.OfferID]pool.Price {
+	prices := map[market.OfferID]pool.Price{}
+	all = slices.DeleteFunc(slices.Clone(all), func(s pool.Sale) bool { return s.Of != p })
+	stated := pool.Price{}
 	if p.Instance != "" && p.Region != "" {
-		at := place{machine: p.Instance, region: p.Region, capacity: p.Capacity}
-		stated = d.with.listed(l, p.providers(""), at, "").price
+		at := pool.Place{Machine: p.Instance, Region: p.Region, Capacity: p.Capacity}
+		stated = d.with.Listed(l, p.Providers(""), at, "").Price
 	}
 	var nodes []corev1.Node
 	var err error
-	if !stated.known || d.with.PriceLabel != "" {
-		nodes, err = a.nodes(ctx, p)
+	if !stated.Known || d.with.PriceLabel != "" {
+		nodes, err = nodesOf(ctx, a, p)
 	}
 	for n := range all {
 		s := &all[n]
-		of := d.with.byNodes(s, nodes, l)
+		of := d.with.ByNodes(s, nodes, l)
 		switch {
-		case of.known:
-		case stated.known:
+		case of.Known:
+		case stated.Known:
 			of = stated
-			of.rate = partOf(of.rate, s.part)
+			of.Rate = pool.PartOf(of.Rate, s.Part)
 		case apierrors.IsForbidden(err):
-			of = price{silent: true, why: "this user may not list nodes, whose labels say it: set rate, or instance and " +
+			of = pool.Price{Silent: true, Why: "this user may not list nodes, whose labels say it: set rate, or instance and " +
 				"region, or kubectl create clusterrole scrimp-nodes --verb=list --resource=nodes, and bind it to this user"}
 		case err != nil:
-			of = price{silent: true, why: fmt.Sprintf("list nodes: %s: set rate", said(err))}
-		case stated.why != "" && len(nodes) == 0:
+			of = pool.Price{Silent: true, Why: fmt.Sprintf("list nodes: %s: set rate", said(err))}
+		case stated.Why != "" && len(nodes) == 0:
 			of = stated
-			of.silent = true
+			of.Silent = true
 		}
-		of.at = time.Now()
-		prices[s.offer.ID] = of
+		of.At = time.Now()
+		prices[s.Offer.ID] = of
 	}
 	return prices
 }
@@ -118,14 +121,14 @@ func (d *Driver) pricesOf(ctx context.Context, a *api, p *Pool, all []sale, l *l
 // nodesAtOnce is how many nodes the API server is asked for at once.
 const nodesAtOnce = 500
 
-// nodes are those that a pool's machines may be on.
-func (a *api) nodes(ctx context.Context, p *Pool) (all []corev1.Node, err error) {
+// nodesOf are those that a pool's machines may be on.
+func nodesOf(ctx context.Context, a *client.Client, p *pool.Pool) (all []corev1.Node, err error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	opts := metav1.ListOptions{Limit: nodesAtOnce, LabelSelector: labels.SelectorFromSet(p.selectors()).String()}
+	opts := metav1.ListOptions{Limit: nodesAtOnce, LabelSelector: labels.SelectorFromSet(p.Selectors()).String()}
 	for {
 		var page corev1.NodeList
-		err := a.core.Get().Resource("nodes").VersionedParams(&opts, queries).Do(ctx).Into(&page)
+		err := a.Core.Get().Resource("nodes").VersionedParams(&opts, client.Queries).Do(ctx).Into(&page)
 		if err != nil {
 			return nil, err
 		}

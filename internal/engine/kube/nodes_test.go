@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/market"
 	"scrimp/internal/test/kubetest"
 )
@@ -20,7 +21,7 @@ func nodePrices(s *site) {
 	d := s.driverOf(w, "http://127.0.0.1:9")
 	add := func(instance, rate string) {
 		labels := s.pool("std")
-		labels[labelType], labels[labelRegion], labels["karpenter.sh/capacity-type"] = instance, "us-east-1", "on-demand"
+		labels[pool.LabelType], labels[pool.LabelRegion], labels["karpenter.sh/capacity-type"] = instance, "us-east-1", "on-demand"
 		if rate != "" {
 			labels[w.PriceLabel] = rate
 		}
@@ -50,7 +51,7 @@ func nodePrices(s *site) {
 		}
 	}
 	add("g5.xlarge", "")
-	holds("without the right", "", ownRate)
+	holds("without the right", "", pool.OwnRate)
 	finds("without the right", "at an unknown price: this user may not list nodes, whose labels say it: set rate, ")
 	_, err := d.Launch(s.Context(), engine.Request{Key: "a.0", Offer: std, Nodes: 1, MaxRate: 1 << 40})
 	if !errors.Is(err, engine.ErrPrice) || !strings.Contains(err.Error(), "may not list nodes") {
@@ -69,9 +70,9 @@ func nodePrices(s *site) {
 		s.Errorf("a machine is at %v, and was rented at 0.2515", i.Rate)
 	}
 	add("own.large", "")
-	holds("with one that has no price", "", ownRate)
+	holds("with one that has no price", "", pool.OwnRate)
 	finds("with one that has no price", "the catalogue has no on-demand price of own.large in us-east-1: set rate")
-	s.Do(s, "delete", "nodes", "-l", "pool="+s.namespace+"-std,"+labelType+"=own.large,!"+w.PriceLabel)
+	s.Do(s, "delete", "nodes", "-l", "pool="+s.namespace+"-std,"+pool.LabelType+"=own.large,!"+w.PriceLabel)
 	holds("without it", "1", "the dearest of 2 nodes")
 	s.Do(s, "delete", "nodes", "-l", "pool="+s.namespace+"-std")
 	holds("when all are gone what was known holds", "1", "the dearest of 2 nodes")

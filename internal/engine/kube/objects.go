@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/size"
 )
 
 // Where a pod has what is scrimp's.
 const (
-	runFolder   = "/run/scrimp" // the agent's program and the machine's folder
 	tokenFolder = "/run/scrimp-token"
 	agentProg   = "/usr/bin/scrimp" // in the agent's image
 	mainName    = "program"
@@ -46,7 +47,7 @@ func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
 // owned is the head of an object that goes with its record.
 func (d *Driver) owned(r *record) metav1.ObjectMeta {
 	labels := d.labels(r)
-	labels[labelRecord] = string(r.uid)
+	labels[client.LabelRecord] = string(r.uid)
 	return metav1.ObjectMeta{Name: r.name, Labels: labels, Annotations: tagged(r.Tags),
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: r.name, UID: r.uid}}}
 }
@@ -54,12 +55,12 @@ func (d *Driver) owned(r *record) metav1.ObjectMeta {
 // service gives the pods of a gang names: NAME-0.NAME is the one of index 0.
 func (d *Driver) service(r *record) *corev1.Service {
 	return &corev1.Service{ObjectMeta: d.owned(r), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
-		PublishNotReadyAddresses: true, Selector: map[string]string{labelRecord: string(r.uid)}}}
+		PublishNotReadyAddresses: true, Selector: map[string]string{client.LabelRecord: string(r.uid)}}}
 }
 
 // job is what Kubernetes is asked to run: a pod for each machine, once. It begins none again that has ended: scrimp
 // decides where a job goes on.
-func (d *Driver) job(r *record, s *sale, env map[string]string) *batchv1.Job {
+func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Job {
 	nodes, mode, none := int32(r.Nodes), batchv1.IndexedCompletion, int32(0)
 	replace, ttl := batchv1.Failed, int32(time.Hour/time.Second)
 	head := d.owned(r)
@@ -75,26 +76,26 @@ func (d *Driver) job(r *record, s *sale, env map[string]string) *batchv1.Job {
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}},
 			Spec: d.pod(r, s, env)},
 	}}
-	j.Labels[labelPool] = s.of.Name // of the pods too: they have the same labels
+	j.Labels[client.LabelPool] = s.Of.Name // of the pods too: they have the same labels
 	for k, v := range head.Annotations {
 		j.Spec.Template.Annotations[k] = v
 	}
-	if s.of.Queue != "" {
+	if s.Of.Queue != "" {
 		suspended := true
-		j.Labels["kueue.x-k8s.io/queue-name"], j.Spec.Suspend = s.of.Queue, &suspended
+		j.Labels["kueue.x-k8s.io/queue-name"], j.Spec.Suspend = s.Of.Queue, &suspended
 	}
 	return j
 }
 
 // pod is what a machine is.
-func (d *Driver) pod(r *record, s *sale, env map[string]string) corev1.PodSpec {
-	no, yes, p := false, true, s.of
+func (d *Driver) pod(r *record, s *pool.Sale, env map[string]string) corev1.PodSpec {
+	no, yes, p := false, true, s.Of
 	grace := int64(time.Duration(p.Grace) / time.Second)
 	image := cmp.Or(r.Image, p.Image, d.with.Image)
 	spec := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-		NodeSelector: p.selectors(), Tolerations: tolerations(p), PriorityClassName: p.PriorityClass,
+		NodeSelector: p.Selectors(), Tolerations: tolerations(p), PriorityClassName: p.PriorityClass,
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &d.with.User, RunAsGroup: &d.with.User,
 			FSGroup: &d.with.User, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		InitContainers: []corev1.Container{d.first()},
@@ -115,14 +116,14 @@ func (d *Driver) pod(r *record, s *sale, env map[string]string) corev1.PodSpec {
 		spec.Subdomain = r.name
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: p.Spread,
 			WhenUnsatisfiable: corev1.ScheduleAnyway,
-			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{labelRecord: string(r.uid)}}}}
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{client.LabelRecord: string(r.uid)}}}}
 	}
 	return spec
 }
 
 // volumes are what a pod mounts.
-func (d *Driver) volumes(r *record, s *sale) []corev1.Volume {
-	shm := resource.MustParse(amountOf(cmp.Or(s.of.shm, s.memory/2)))
+func (d *Driver) volumes(r *record, s *pool.Sale) []corev1.Volume {
+	shm := resource.MustParse(pool.AmountOf(cmp.Or(s.Of.ShmSize, s.Memory/2)))
 	mode := int32(0o440)
 	list := []corev1.Volume{
 		{Name: "scrimp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -152,7 +153,7 @@ func confined() *corev1.SecurityContext {
 func (d *Driver) first() corev1.Container {
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
 		corev1.ResourceMemory: resource.MustParse("64Mi")}
-	command := []string{agentProg, "agent", "place", runFolder, "--token", tokenFolder + "/" + tokenKey, "--server",
+	command := []string{agentProg, "agent", "place", pool.RunFolder, "--token", tokenFolder + "/" + tokenKey, "--server",
 		d.server}
 	if d.with.CA != "" {
 		command = append(command, "--ca", tokenFolder+"/"+caKey)
@@ -162,31 +163,31 @@ func (d *Driver) first() corev1.Container {
 		Resources:                corev1.ResourceRequirements{Requests: small},
 		SecurityContext:          confined(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		VolumeMounts: []corev1.VolumeMount{{Name: "scrimp", MountPath: runFolder},
+		VolumeMounts: []corev1.VolumeMount{{Name: "scrimp", MountPath: pool.RunFolder},
 			{Name: "token", MountPath: tokenFolder, ReadOnly: true}}}
 }
 
 // main is the container of the program, in which the agent begins it.
-func (d *Driver) main(r *record, s *sale, image string, env map[string]string) corev1.Container {
+func (d *Driver) main(r *record, s *pool.Sale, image string, env map[string]string) corev1.Container {
 	requests := corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(s.milli, resource.DecimalSI),
-		corev1.ResourceMemory: resource.MustParse(amountOf(s.memory))}
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(s.Milli, resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse(pool.AmountOf(s.Memory))}
 	limits := corev1.ResourceList{corev1.ResourceMemory: requests[corev1.ResourceMemory]}
-	if n := s.offer.Accelerators; n > 0 {
-		name := corev1.ResourceName(s.of.Resource)
+	if n := s.Offer.Accelerators; n > 0 {
+		name := corev1.ResourceName(s.Of.Resource)
 		requests[name] = *resource.NewQuantity(int64(n), resource.DecimalSI)
 		limits[name] = requests[name]
 	}
-	if s.of.disk > 0 {
-		requests[corev1.ResourceEphemeralStorage] = resource.MustParse(amountOf(s.of.disk / size.Bytes(s.part)))
+	if s.Of.DiskSize > 0 {
+		requests[corev1.ResourceEphemeralStorage] = resource.MustParse(pool.AmountOf(s.Of.DiskSize / size.Bytes(s.Part)))
 	}
-	mounts := []corev1.VolumeMount{{Name: "scrimp", MountPath: runFolder}, {Name: "tmp", MountPath: "/tmp"},
+	mounts := []corev1.VolumeMount{{Name: "scrimp", MountPath: pool.RunFolder}, {Name: "tmp", MountPath: "/tmp"},
 		{Name: "shm", MountPath: "/dev/shm"}}
 	for n, v := range d.with.Volumes {
 		mounts = append(mounts, corev1.VolumeMount{Name: "claim-" + strconv.Itoa(n), MountPath: v.Path, ReadOnly: v.ReadOnly})
 	}
-	return corev1.Container{Name: mainName, Image: image, Command: []string{runFolder + "/bin/scrimp", "agent"},
-		ImagePullPolicy: corev1.PullIfNotPresent, WorkingDir: runFolder + "/machine",
+	return corev1.Container{Name: mainName, Image: image, Command: []string{pool.RunFolder + "/bin/scrimp", "agent"},
+		ImagePullPolicy: corev1.PullIfNotPresent, WorkingDir: pool.RunFolder + "/machine",
 		Env: d.env(r, env), Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
 		SecurityContext: confined(), VolumeMounts: mounts,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError}
@@ -203,19 +204,19 @@ func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
 		{Name: "SCRIMP_INSTANCE_ID", Value: fmt.Sprintf("%s-%s-$(SCRIMP_POD_INDEX)", d.name, r.name)},
 		{Name: "SCRIMP_SERVER", Value: env["SCRIMP_SERVER"]},
 		{Name: "SCRIMP_TASK_USER", Value: env["SCRIMP_TASK_USER"]},
-		{Name: "SCRIMP_MACHINE_DIR", Value: runFolder + "/machine"},
+		{Name: "SCRIMP_MACHINE_DIR", Value: pool.RunFolder + "/machine"},
 		{Name: "SCRIMP_NOTICE", Value: r.Notice.String()},
 		{Name: "SCRIMP_TERM_ONCE", Value: "1"},
 		{Name: "HOME", Value: "/tmp"},
 	}
 	if d.with.CA != "" {
-		list = append(list, corev1.EnvVar{Name: "SCRIMP_CA", Value: runFolder + "/" + caKey})
+		list = append(list, corev1.EnvVar{Name: "SCRIMP_CA", Value: pool.RunFolder + "/" + caKey})
 	}
 	return list
 }
 
 // tolerations are the taints that a pod of the pool bears, and for how long a node may not answer.
-func tolerations(p *Pool) []corev1.Toleration {
+func tolerations(p *pool.Pool) []corev1.Toleration {
 	away := int64(awayFor)
 	list := []corev1.Toleration{
 		{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
@@ -223,8 +224,8 @@ func tolerations(p *Pool) []corev1.Toleration {
 		{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 			TolerationSeconds: &away},
 	}
-	for _, text := range p.taints() {
-		m := tolerated.FindStringSubmatch(text)
+	for _, text := range p.Taints() {
+		m := pool.Tolerated.FindStringSubmatch(text)
 		t := corev1.Toleration{Key: m[1], Effect: corev1.TaintEffect(m[3]), Operator: corev1.TolerationOpExists}
 		if strings.Contains(text, "=") {
 			t.Operator, t.Value = corev1.TolerationOpEqual, m[2]

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/market"
 )
 
@@ -21,7 +22,7 @@ func asksFor(s *site) {
 	s.launched(d, "a.1", 2)
 	a := s.admin
 	var p corev1.Pod
-	if err := a.get(s.Context(), "pods", s.pods()[0], &p); err != nil {
+	if err := a.Get(s.Context(), "pods", s.pods()[0], &p); err != nil {
 		s.Fatal(err)
 	}
 	for _, c := range append(p.Spec.InitContainers, p.Spec.Containers...) {
@@ -39,7 +40,7 @@ func asksFor(s *site) {
 		memory.Value() != 1<<30 || main.Resources.Limits.Memory().Value() != 1<<30 {
 		s.Errorf("it asks for %v and %v, at most %v", cpu, memory, main.Resources.Limits)
 	}
-	if *p.Spec.AutomountServiceAccountToken || !*p.Spec.SecurityContext.RunAsNonRoot || p.Labels[labelJob] != "job" ||
+	if *p.Spec.AutomountServiceAccountToken || !*p.Spec.SecurityContext.RunAsNonRoot || p.Labels[client.LabelJob] != "job" ||
 		*p.Spec.TerminationGracePeriodSeconds != 1 || p.Spec.Subdomain == "" || len(p.Spec.TopologySpreadConstraints) != 1 {
 		s.Errorf("the pod is %+v", p.Spec)
 	}
@@ -49,7 +50,7 @@ func asksFor(s *site) {
 		}
 	}
 	var service corev1.Service
-	if err := a.get(s.Context(), "services", nameOf("a.1"), &service); err != nil || service.Spec.ClusterIP != "None" {
+	if err := a.Get(s.Context(), "services", nameOf("a.1"), &service); err != nil || service.Spec.ClusterIP != "None" {
 		s.Errorf("the gang's service: %v, %v", err, service.Spec)
 	}
 }
@@ -76,7 +77,7 @@ func collected(s *site) {
 		s.Errorf("listed is %+v", x)
 	}
 	var m corev1.ConfigMap
-	if err := a.get(s.Context(), "configmaps", nameOf("a.1"), &m); !apierrors.IsNotFound(err) {
+	if err := a.Get(s.Context(), "configmaps", nameOf("a.1"), &m); !apierrors.IsNotFound(err) {
 		s.Errorf("its record stays: %v", err)
 	}
 }

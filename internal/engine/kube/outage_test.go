@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -215,7 +216,7 @@ func frozen(s *site) {
 		})
 	}
 	wg.Wait()
-	for time.Since(froze) < silentFor+pingFor+5*time.Second {
+	for time.Since(froze) < client.SilentFor+client.PingFor+5*time.Second {
 		if _, err := s.listsIn(d, 12*time.Second); err == nil {
 			s.Error("listed by a frozen API server")
 		}
@@ -294,7 +295,7 @@ func dead(s *site) {
 	s.interrupted(d, "a.1")
 	took := time.Since(cut)
 	s.Logf("from a connection's death to what happened after it: %v", took.Round(100*time.Millisecond))
-	if took > silentFor+pingFor+10*time.Second {
+	if took > client.SilentFor+client.PingFor+10*time.Second {
 		s.Errorf("it took %v", took)
 	}
 }

@@ -15,17 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/pool"
 )
 
 // jobOf is the Job of so many machines of the only pool, written as YAML beside other settings.
-func jobOf(t *testing.T, pool, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
+func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
 	t.Helper()
 	set := engine.Setting{Name: "k8s", Kind: Kind}
-	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pool + "]}"
+	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pools + "]}"
 	if err := yaml.Unmarshal([]byte(text), &set.With); err != nil {
 		t.Fatal(err)
 	}
-	w, err := readWith(&set)
+	w, err := pool.Read(&set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +124,8 @@ func TestAJobHasWhatItsPoolSays(t *testing.T) {
 	}
 	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta,
 		"Secret": secret.ObjectMeta, "Service": d.service(r).ObjectMeta} {
-		if o.Labels[labelManaged] != "scrimp" || o.Labels[labelEngine] != "k8s" || o.Labels[labelInstallation] != "i1" ||
-			o.Labels[labelJob] != "train" || o.Labels[labelRecord] != "uid" ||
+		if o.Labels[client.LabelManaged] != "scrimp" || o.Labels[client.LabelEngine] != "k8s" || o.Labels[client.LabelInstallation] != "i1" ||
+			o.Labels[client.LabelJob] != "train" || o.Labels[client.LabelRecord] != "uid" ||
 			o.Annotations["scrimp.dev/tag-team"] != "vision & sound" {
 			t.Errorf("the %s carries %v, %v", name, o.Labels, o.Annotations)
 		}

@@ -18,17 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
+	"scrimp/internal/engine/kube/pool"
 )
-
-// isGone reports whether an object is not there, or not that one any more.
-func isGone(err error) bool {
-	if apierrors.IsNotFound(err) {
-		return true
-	}
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && status.ErrStatus.Reason == metav1.StatusReasonConflict && status.ErrStatus.Details != nil &&
-		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "uid" })
-}
 
 // unknownUser reports whether the API server does not know who asks.
 func unknownUser(err error) bool { return apierrors.IsUnauthorized(err) }
@@ -60,7 +53,7 @@ func (d *Driver) explain(err error) error {
 var errCredentials = errors.New("credentials are not taken")
 
 // refusal is a clear no of the API server to an object, as what it is about.
-func refusal(a *api, err error) error {
+func refusal(a *client.Client, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return err
@@ -75,9 +68,9 @@ func refusal(a *api, err error) error {
 			Wait: time.Duration(wait) * time.Second}
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return no(engine.ErrRequest, "account", fmt.Sprintf(": kubectl create namespace %s, or set namespace in engines.yaml",
-			a.namespace))
+			a.Namespace))
 	case overQuota(status.ErrStatus.Message):
-		return no(engine.ErrQuota, "account", ": kubectl describe quota -n "+a.namespace+" shows what is used")
+		return no(engine.ErrQuota, "account", ": kubectl describe quota -n "+a.Namespace+" shows what is used")
 	case apierrors.IsForbidden(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind != "":
 		return no(engine.ErrRequest, "account", ": scrimp doctor prints the Role that is needed, or an admission policy of "+
 			"the cluster refuses it")
@@ -99,9 +92,9 @@ type notice struct {
 }
 
 // eventsOf are the events of an object by its id, or its name where that is given, the oldest first.
-func (a *api) eventsOf(ctx context.Context, uid string) ([]notice, error) {
+func eventsOf(ctx context.Context, a *client.Client, uid string) ([]notice, error) {
 	var list corev1.EventList
-	err := a.list(ctx, "events", &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + uid, Limit: 100}, &list)
+	err := a.List(ctx, "events", &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + uid, Limit: 100}, &list)
 	if err != nil {
 		return nil, err
 	}
@@ -134,55 +127,56 @@ var stuck = map[string]string{
 
 // hinders says what keeps the pods of a request from beginning, and asks why there are none where that is to be asked.
 // A refusal means that they never will.
-func (d *Driver) hinders(ctx context.Context, a *api, r *record, s *sale, asks bool) (why string, err error) {
-	pods := d.mirror.podsOf(string(r.uid))
+func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record, s *pool.Sale, asks bool) (why string,
+	err error) {
+	pods := d.mirror.PodsOf(string(r.uid))
 	if asks && len(pods) < r.Nodes-len(r.Granted) {
 		if why, err = d.withoutPods(ctx, a, r, s); err != nil || why != "" {
 			return why, err
 		}
 	}
 	why = "its pods are being made"
-	slices.SortStableFunc(pods, func(a, b *pod) int { // the last word is of one that waits for a node
-		return b.scheduled.Compare(a.scheduled)
+	slices.SortStableFunc(pods, func(a, b *mirror.Pod) int { // the last word is of one that waits for a node
+		return b.Scheduled.Compare(a.Scheduled)
 	})
 	for _, p := range pods {
-		if r.grant(p.index) != nil {
+		if r.grant(p.Index) != nil {
 			continue
 		}
-		fix, bad := stuck[p.reason]
-		ended := !p.ended.IsZero() || p.phase == corev1.PodFailed
-		text := strings.TrimSpace(cmp.Or(p.failure, p.waits))
+		fix, bad := stuck[p.Reason]
+		ended := !p.Ended.IsZero() || p.Phase == corev1.PodFailed
+		text := strings.TrimSpace(cmp.Or(p.Failure, p.Waits))
 		switch {
-		case ended && (p.disrupted != "" || taken[p.reason]):
+		case ended && (p.Disrupted != "" || taken[p.Reason]):
 			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s was taken before it began: %s",
-				engine.ErrNoCapacity, p.name,
-				cmp.Or(p.disrupted, text, p.reason)), Scope: "offer"}
+				engine.ErrNoCapacity, p.Name,
+				cmp.Or(p.Disrupted, text, p.Reason)), Scope: "offer"}
 		case bad || ended:
 			text = strings.TrimPrefix(text, "Error: ")
 			if fix != "" {
 				text += ": " + fix
 			}
-			if p.reason != "" && p.reason != "Init" {
-				text = p.reason + ": " + text
+			if p.Reason != "" && p.Reason != "Init" {
+				text = p.Reason + ": " + text
 			}
 			kind := engine.ErrNoCapacity
-			if r.Image != "" && p.reason != "Init" { // the pool is well
+			if r.Image != "" && p.Reason != "Init" { // the pool is well
 				kind, text = engine.ErrImage, r.Image+": "+text
 			} else {
-				d.trouble(s.of.Name, text)
+				d.trouble(s.Of.Name, text)
 			}
-			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not begin on %s: %s", kind, p.name,
-				cmp.Or(p.node, "any node"), text), Scope: "offer"}
-		case p.scheduled.IsZero():
-			why = fmt.Sprintf("pod %s waits for a node: %s", p.name, cmp.Or(p.waits, "the scheduler has not looked at it yet"))
-			if tooLarge(p.waits) {
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not begin on %s: %s", kind, p.Name,
+				cmp.Or(p.Node, "any node"), text), Scope: "offer"}
+		case p.Scheduled.IsZero():
+			why = fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))
+			if tooLarge(p.Waits) {
 				why += fmt.Sprintf(" No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool "+
-					"%s in engines.yaml, unless an autoscaler makes a larger one", s.of.Name)
+					"%s in engines.yaml, unless an autoscaler makes a larger one", s.Of.Name)
 			}
-		case p.waits != "":
-			why = fmt.Sprintf("pod %s begins on %s: %s: %s", p.name, p.node, p.reason, p.waits)
+		case p.Waits != "":
+			why = fmt.Sprintf("pod %s begins on %s: %s: %s", p.Name, p.Node, p.Reason, p.Waits)
 		default:
-			why = fmt.Sprintf("pod %s begins on %s: its images are being pulled", p.name, p.node)
+			why = fmt.Sprintf("pod %s begins on %s: its images are being pulled", p.Name, p.Node)
 		}
 	}
 	return why, nil
@@ -196,12 +190,12 @@ func tooLarge(said string) bool {
 }
 
 // withoutPods says why a Job has none, or not all.
-func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (string, error) {
+func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record, s *pool.Sale) (string, error) {
 	if time.Since(r.Asked) < time.Second {
 		return "", nil
 	}
 	var j batchv1.Job
-	if err := a.get(ctx, "jobs", r.name, &j); err != nil {
+	if err := a.Get(ctx, "jobs", r.name, &j); err != nil {
 		if apierrors.IsNotFound(err) { // somebody has removed it, or its answer was lost
 			d.forget(r.Key) // its record too may be gone, or say why
 			return "its Job is gone, and is made again", nil
@@ -218,7 +212,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (s
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: its pods were taken before they began, and are gone: "+
 			"kubectl describe job %s", engine.ErrNoCapacity, j.Name), Scope: "offer"}
 	}
-	told, err := a.eventsOf(ctx, string(j.UID))
+	told, err := eventsOf(ctx, a, string(j.UID))
 	if err != nil {
 		return "", err
 	}
@@ -228,12 +222,12 @@ func (d *Driver) withoutPods(ctx context.Context, a *api, r *record, s *sale) (s
 		}
 		kind, fix := engine.ErrRequest, ": it asks for what the namespace does not allow"
 		if overQuota(e.text) {
-			kind, fix = engine.ErrQuota, ": kubectl describe quota -n "+a.namespace+" shows what is used"
+			kind, fix = engine.ErrQuota, ": kubectl describe quota -n "+a.Namespace+" shows what is used"
 		} else if passes(e.text) {
 			return e.text, nil
 		}
 		scope := "offer"
-		if errors.Is(kind, engine.ErrQuota) && s.of.PriorityClass == "" { // the namespace's, for whichever pool
+		if errors.Is(kind, engine.ErrQuota) && s.Of.PriorityClass == "" { // the namespace's, for whichever pool
 			scope = "account"
 		}
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.text, fix), Scope: scope}
@@ -250,23 +244,23 @@ func passes(text string) bool {
 }
 
 // queued says for what a Job waits that Kueue has not admitted.
-func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (string, error) {
-	if s.of.Queue == "" {
+func (d *Driver) queued(ctx context.Context, a *client.Client, j *batchv1.Job, s *pool.Sale) (string, error) {
+	if s.Of.Queue == "" {
 		return "its Job is suspended: kubectl get job " + j.Name + " -o yaml says by whom", nil
 	}
-	err := a.localQueue(ctx, s.of.Queue)
+	err := localQueue(ctx, a, s.Of.Queue)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrRequest, noQueue(a.namespace,
-			s.of.Queue)), Scope: "zone"}
+		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrRequest, noQueue(a.Namespace,
+			s.Of.Queue)), Scope: "zone"}
 	case err != nil && !apierrors.IsForbidden(err):
 		return "", err
 	}
-	told, err := a.eventsOf(ctx, string(j.UID))
+	told, err := eventsOf(ctx, a, string(j.UID))
 	if err != nil {
 		return "", err
 	}
-	why := "Kueue has not admitted it (queue " + s.of.Queue + ")"
+	why := "Kueue has not admitted it (queue " + s.Of.Queue + ")"
 	if len(told) > 0 {
 		why += ": " + told[len(told)-1].text
 	}
@@ -274,9 +268,9 @@ func (d *Driver) queued(ctx context.Context, a *api, j *batchv1.Job, s *sale) (s
 }
 
 // localQueue asks for a queue of Kueue, by whichever version of its objects the cluster has.
-func (a *api) localQueue(ctx context.Context, name string) (err error) {
+func localQueue(ctx context.Context, a *client.Client, name string) (err error) {
 	for _, version := range []string{"v1beta2", "v1beta1"} {
-		err = a.plain.Get().AbsPath("/apis/kueue.x-k8s.io", version, "namespaces", a.namespace, "localqueues",
+		err = a.Plain.Get().AbsPath("/apis/kueue.x-k8s.io", version, "namespaces", a.Namespace, "localqueues",
 			name).Do(ctx).Error()
 		if !apierrors.IsNotFound(err) {
 			break

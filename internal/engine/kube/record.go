@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -23,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -61,20 +62,6 @@ type granted struct {
 	Cause engine.Cause `json:"cause,omitempty"`
 }
 
-// Labels and annotations of all objects.
-const (
-	domain            = "scrimp.dev/"
-	labelManaged      = "app.kubernetes.io/managed-by"
-	labelEngine       = domain + "engine"
-	labelInstallation = domain + "installation"
-	labelJob          = domain + "job"
-	labelRecord       = domain + "request" // id of the record
-	labelPool         = domain + "pool"
-	labelKind         = domain + "kind"
-	kindRecord        = "record"
-	dataKey           = "record.json"
-)
-
 // keepFor is how long a record is kept after all of it has ended.
 const keepFor = 2 * time.Hour
 
@@ -89,8 +76,9 @@ func nameOf(key string) string {
 
 // labels are those of all objects of a request.
 func (d *Driver) labels(r *record) map[string]string {
-	return map[string]string{labelManaged: "scrimp", labelEngine: d.name,
-		labelInstallation: labelValue(r.Tags["scrimp-installation"]), labelJob: labelValue(r.Tags["scrimp-job"])}
+	return map[string]string{client.LabelManaged: "scrimp", client.LabelEngine: d.name,
+		client.LabelInstallation: labelValue(r.Tags["scrimp-installation"]),
+		client.LabelJob:          labelValue(r.Tags["scrimp-job"])}
 }
 
 // labelValue is text as a label may have it.
@@ -105,12 +93,12 @@ func labelValue(s string) string {
 }
 
 // keep makes the ConfigMap of a record that has none.
-func (d *Driver) keep(ctx context.Context, a *api, r *record) error {
+func (d *Driver) keep(ctx context.Context, a *client.Client, r *record) error {
 	m, err := r.configMap(d.labels(r))
 	if err != nil {
 		return err
 	}
-	if err := a.create(ctx, "configmaps", m, false); err != nil {
+	if err := a.Create(ctx, "configmaps", m, false); err != nil {
 		return err
 	}
 	r.name, r.uid, r.version = m.Name, m.UID, m.ResourceVersion
@@ -122,33 +110,33 @@ func (r *record) configMap(labels map[string]string) (*corev1.ConfigMap, error) 
 	if err != nil {
 		return nil, err
 	}
-	labels[labelKind] = kindRecord
+	labels[client.LabelKind] = client.KindRecord
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: nameOf(r.Key), Labels: labels,
 		Annotations:     tagged(r.Tags),
-		ResourceVersion: r.version}, Data: map[string]string{dataKey: string(text)}}, nil
+		ResourceVersion: r.version}, Data: map[string]string{client.DataKey: string(text)}}, nil
 }
 
 // tagged are a request's tags as annotations, which hold any text.
 func tagged(tags map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, v := range tags {
-		all[domain+"tag-"+name] = v
+		all[client.Domain+"tag-"+name] = v
 	}
 	return all
 }
 
 func recordOf(m *corev1.ConfigMap) (*record, error) {
 	var r record
-	if err := json.Unmarshal([]byte(m.Data[dataKey]), &r); err != nil || r.Key == "" || nameOf(r.Key) != m.Name {
+	if err := json.Unmarshal([]byte(m.Data[client.DataKey]), &r); err != nil || r.Key == "" || nameOf(r.Key) != m.Name {
 		return nil, fmt.Errorf("configmap %s is no record of scrimp: remove its label %s, or the configmap", m.Name,
-			labelKind)
+			client.LabelKind)
 	}
 	r.name, r.uid, r.version = m.Name, m.UID, m.ResourceVersion
 	return &r, nil
 }
 
 // known is a key's record, also of one that another server has made; nil: there is none.
-func (d *Driver) known(ctx context.Context, a *api, key string) (*record, error) {
+func (d *Driver) known(ctx context.Context, a *client.Client, key string) (*record, error) {
 	d.mu.Lock()
 	r := d.records[key]
 	d.mu.Unlock()
@@ -159,9 +147,9 @@ func (d *Driver) known(ctx context.Context, a *api, key string) (*record, error)
 }
 
 // fetch reads a key's record anew; nil: there is none.
-func (d *Driver) fetch(ctx context.Context, a *api, key string) (*record, error) {
+func (d *Driver) fetch(ctx context.Context, a *client.Client, key string) (*record, error) {
 	var m corev1.ConfigMap
-	err := a.get(ctx, "configmaps", nameOf(key), &m)
+	err := a.Get(ctx, "configmaps", nameOf(key), &m)
 	if apierrors.IsNotFound(err) || err == nil && m.DeletionTimestamp != nil {
 		d.forget(key)
 		return nil, nil
@@ -194,7 +182,7 @@ func (d *Driver) forget(key string) {
 
 // change changes a record for good before anybody acts on it. f may be called again, on what another server has
 // made of it meanwhile; where it changes nothing nothing is written.
-func (d *Driver) change(ctx context.Context, a *api, key string, f func(*record)) (*record, error) {
+func (d *Driver) change(ctx context.Context, a *client.Client, key string, f func(*record)) (*record, error) {
 	w := d.writer(key)
 	w.Lock()
 	defer w.Unlock()
@@ -212,7 +200,7 @@ func (d *Driver) change(ctx context.Context, a *api, key string, f func(*record)
 		if err2 != nil {
 			return nil, err2
 		}
-		err = a.update(ctx, "configmaps", m.Name, m)
+		err = a.Update(ctx, "configmaps", m.Name, m)
 		switch {
 		case err == nil:
 			c.version = m.ResourceVersion
@@ -240,13 +228,14 @@ func (r *record) copied() *record {
 }
 
 // load reads the records that lie in the cluster, and removes those that nobody asks for any more.
-func (d *Driver) load(ctx context.Context, a *api) error {
-	opts := metav1.ListOptions{LabelSelector: labelKind + "=" + kindRecord + "," + labelEngine + "=" + d.name, Limit: 500}
+func (d *Driver) load(ctx context.Context, a *client.Client) error {
+	selector := client.LabelKind + "=" + client.KindRecord + "," + client.LabelEngine + "=" + d.name
+	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
 	seen := map[string]bool{}
 	begun := time.Now()
 	for {
 		var list corev1.ConfigMapList
-		if err := a.list(ctx, "configmaps", &opts, &list); err != nil {
+		if err := a.List(ctx, "configmaps", &opts, &list); err != nil {
 			return err
 		}
 		for n := range list.Items {
@@ -274,9 +263,9 @@ func (d *Driver) load(ctx context.Context, a *api) error {
 }
 
 // take remembers a record that was listed, unless a newer one is known, or removes it.
-func (d *Driver) take(ctx context.Context, a *api, r *record) {
+func (d *Driver) take(ctx context.Context, a *client.Client, r *record) {
 	if !r.Closed.IsZero() && time.Since(r.Closed) > keepFor {
-		if err := a.drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid}); err != nil {
+		if err := a.Drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid}); err != nil {
 			d.log.Warn("an old record stays", "record", r.name, "error", err)
 		}
 		d.forget(r.Key)
@@ -284,16 +273,9 @@ func (d *Driver) take(ctx context.Context, a *api, r *record) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now := d.records[r.Key]; now == nil || newer(r.version, now.version) {
+	if now := d.records[r.Key]; now == nil || mirror.Newer(r.version, now.version) {
 		d.records[r.Key] = r
 	}
-}
-
-// newer compares versions of one object, which count upwards wherever Kubernetes keeps them in etcd.
-func newer(a, b string) bool {
-	x, err := strconv.ParseUint(a, 10, 64)
-	y, err2 := strconv.ParseUint(b, 10, 64)
-	return errors.Join(err, err2) == nil && x > y
 }
 
 // id is the name of a machine.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
 )
@@ -54,7 +55,7 @@ func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
 		}
 	}
 	h.until("the queue is "+
-		"empty", func() bool { return !strings.Contains(h.do("squeue", "-h", "--format=%j"), namePrefix) })
+		"empty", func() bool { return !strings.Contains(h.do("squeue", "-h", "--format=%j"), scheduler.NamePrefix) })
 	t.Logf("%v: %d jobs, %d attempts, %d requests, hurt as "+
 		"%v", time.Since(began).Round(time.Second), len(names), attempts, requests, hurts)
 }

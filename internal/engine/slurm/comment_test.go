@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"scrimp/internal/engine/slurm/scheduler"
 )
 
 // Slurm refuses a job whose comment is longer than 1024 bytes, each time: tags for which there is no room are left out of
@@ -19,7 +21,7 @@ func TestComment_HasRoomInSlurm(t *testing.T) {
 		if len(text) > longestComment {
 			t.Errorf("tags of %d: %d bytes", long, len(text))
 		}
-		got, ok := recordOf(&job{id: "7", name: r.Name, comment: text})
+		got, ok := recordOf(&scheduler.Job{ID: "7", Name: r.Name, Comment: text})
 		if !ok || got.Key != r.Key || got.Offer != r.Offer || got.Nodes != 2 {
 			t.Errorf("tags of %d: it is read as %+v, %v", long, got, ok)
 		}

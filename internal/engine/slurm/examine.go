@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/size"
 )
 
 // Examine implements engine.Examiner.
 func (d *Driver) Examine(ctx context.Context) []engine.Finding {
-	found := []engine.Finding{d.slurm.ready(ctx)}
+	found := []engine.Finding{d.slurm.Ready(ctx)}
 	if !found[0].OK {
 		return found
 	}
@@ -42,7 +43,7 @@ func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err != nil:
-		f.Name, f.Text = d.slurm.advice(ctx, err)
+		f.Name, f.Text = d.slurm.Advice(ctx, err)
 	case took > 3*time.Second:
 		f.OK, f.Text = true, fmt.Sprintf("it answers, slowly (%v): a longer poll in engines.yaml asks it "+
 			"less often", took)
@@ -53,13 +54,13 @@ func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
 }
 
 // partitionsAre says of each partition whether it is there and up.
-func (d *Driver) partitionsAre(sales []sale, c *cluster) (found []engine.Finding) {
+func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engine.Finding) {
 	for n := range d.with.Partitions {
 		p := &d.with.Partitions[n]
 		f := engine.Finding{Name: "partition " + p.Name, Text: "no node of it has what engines.yaml asks " +
 			"for: sinfo -N -p " + p.Name +
 			" -o '%N %c %m %G %f' shows them"}
-		if _, known := c.partitions[p.Name]; !known {
+		if _, known := c.Partitions[p.Name]; !known {
 			f.Text = "there is none of that name: sinfo -s lists them; correct it in engines.yaml"
 		}
 		var sells []string
@@ -90,8 +91,8 @@ func (d *Driver) partitionsAre(sales []sale, c *cluster) (found []engine.Finding
 // accepted tries what Slurm would say, and leaves nothing in its queue.
 func (d *Driver) accepted(ctx context.Context, s *sale) engine.Finding {
 	f := engine.Finding{Name: "account for " + s.of.Name + " " + s.offer.Machine}
-	r := &record{Key: "examine", Name: trialName, Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency}
-	if err := d.slurm.try(ctx, d.order(r, s)); err != nil {
+	r := &record{Key: "examine", Name: scheduler.TrialName, Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency}
+	if err := d.slurm.Try(ctx, d.order(r, s)); err != nil {
 		f.Text = err.Error()
 		return f
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/command"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
 )
@@ -80,7 +82,7 @@ func (p *paper) run(ctx context.Context, name string, args ...string) (string, e
 }
 
 func (p *paper) no(command, text string) error {
-	return &commandError{command: command, text: text, err: errors.New("exit status 1")}
+	return &scheduler.Error{Command: command, Text: text, Err: errors.New("exit status 1")}
 }
 
 // do is what a command does.
@@ -194,7 +196,7 @@ func (h *hurt) server() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	d.slurm, d.exe, d.server = &commands{run: h.run}, h.exe, "http://server"
+	d.slurm, d.exe, d.server = &command.Client{Run: h.run}, h.exe, "http://server"
 	if h.rest {
 		d.slurm = h.slurmrestd()
 	}
@@ -275,7 +277,7 @@ func (h *hurt) settles(ctx context.Context) {
 		}
 	}
 	for _, j := range h.jobs {
-		if r, ok := recordOf(&job{id: j.id, name: j.name, comment: j.comment}); j.state == "RUNNING" &&
+		if r, ok := recordOf(&scheduler.Job{ID: j.id, Name: j.name, Comment: j.comment}); j.state == "RUNNING" &&
 			(!ok || keys[r.Key].State != engine.Running || keys[r.Key].ID != "hpc-"+j.id+"-0") {
 			h.Errorf("seed %d: job %s of %s runs, and listed is %+v", h.seed, j.id, j.name, keys[r.Key])
 		}

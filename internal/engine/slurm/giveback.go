@@ -2,14 +2,13 @@ package slurm
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
 )
 
 // Bills implements engine.Biller: of machines whose node Slurm kept for longer than they ran, since others of
@@ -51,7 +50,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 		}
 	}
 	unrecorded := false // it is known by its comment only
-	if j := d.view.jobs[job]; r == nil && j != nil && runs[j.state] {
+	if j := d.view.jobs[job]; r == nil && j != nil && scheduler.Runs[j.State] {
 		_, unrecorded = d.ours(j)
 	}
 	d.mu.Unlock()
@@ -92,23 +91,16 @@ func (d *Driver) giveBack(ctx context.Context, r *record) error {
 	if !left {
 		return d.cancel(ctx, r.Job)
 	}
-	return d.slurm.endRanks(ctx, r.Job, d.folder(r.Name), ranks)
+	return d.slurm.EndRanks(ctx, r.Job, d.folder(r.Name), ranks)
 }
 
 // cancel ends a job, or finds that it has ended.
 func (d *Driver) cancel(ctx context.Context, job string) error {
-	err := d.slurm.cancel(ctx, job)
-	if isUnknown(err) {
+	err := d.slurm.Cancel(ctx, job)
+	if scheduler.IsUnknown(err) {
 		return nil // the next list says how it ended
 	}
 	return err
-}
-
-// isUnknown reports whether Slurm says that it has no such job any more.
-func isUnknown(err error) bool {
-	c, ok := errors.AsType[*commandError](err)
-	return ok && (strings.Contains(c.text, "Invalid job id") || strings.Contains(c.text, "already "+
-		"completing or completed"))
 }
 
 func isSocket(address string) bool {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 )
@@ -68,7 +69,7 @@ func TestNoRecordStopsAServer(t *testing.T) {
 		t.Errorf("an end in the year 3170843 keeps the record from being written: %v", err)
 	}
 	for _, nodes := range []string{"2000000000", "-1", "0", "1e9", "99999999999999999999"} {
-		if _, ok := recordOf(&job{comment: commentPrefix + "key=k&offer=hpc/x&nodes=" + nodes}); ok {
+		if _, ok := recordOf(&scheduler.Job{Comment: commentPrefix + "key=k&offer=hpc/x&nodes=" + nodes}); ok {
 			t.Errorf("a comment of %s machines is believed", nodes)
 		}
 	}

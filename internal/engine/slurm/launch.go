@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
 )
 
@@ -95,8 +97,8 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 	d.records[q.Key] = r
 	d.mu.Unlock()
 	o := d.order(r, s)
-	o.folder = d.folder(r.Name)
-	job, err := d.slurm.submit(ctx, o)
+	o.Folder = d.folder(r.Name)
+	job, err := d.slurm.Submit(ctx, o)
 	if err != nil && engine.Refused(err) {
 		return d.refuse(q.Key, err)
 	}
@@ -215,7 +217,7 @@ func (d *Driver) withdraw(ctx context.Context, r *record, why string, quota bool
 // cancelWaiting ends a job that has not begun, and reports whether it never will.
 func (d *Driver) cancelWaiting(ctx context.Context, r *record) (gone bool, err error) {
 	if r.Job != "" {
-		if err := d.slurm.cancelPending(ctx, r.Job); err != nil && !isUnknown(err) {
+		if err := d.slurm.CancelPending(ctx, r.Job); err != nil && !scheduler.IsUnknown(err) {
 			return false, err
 		}
 	}
@@ -258,7 +260,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	}
 	// It is noted first: no Launch of the key submits it again, and a job of it that turns up later does nothing.
 	mark := filepath.Join(d.folder(r.Name), "cancelled")
-	if err := errors.Join(replace(mark, nil), d.change(key, func(r *record) { r.Cancelled = true })); err != nil {
+	if err := errors.Join(durable.Replace(mark, nil), d.change(key, func(r *record) { r.Cancelled = true })); err != nil {
 		return err
 	}
 	gone, err := d.cancelWaiting(ctx, r)

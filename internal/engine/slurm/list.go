@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
 )
 
 // observe takes what Slurm says into the records: what has begun, and what has ended and why.
@@ -29,7 +30,7 @@ func (d *Driver) observe(ctx context.Context, v *view) error {
 		}
 	}
 	for _, id := range waste { // asked again with the next look
-		if err := d.slurm.cancelPending(ctx, id); err != nil && !isUnknown(err) {
+		if err := d.slurm.CancelPending(ctx, id); err != nil && !scheduler.IsUnknown(err) {
 			d.log.Warn("a job that nobody wants is still in the queue", "job", id, "error", err)
 		}
 	}
@@ -46,8 +47,8 @@ func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*re
 		c := *d.records[key]
 		r := &c
 		for _, j := range v.names[r.Name] {
-			if waits[j.state] && (r.Cancelled || r.Job != "" && r.Job != j.id || !r.Start.IsZero()) {
-				waste = append(waste, j.id)
+			if scheduler.Waits[j.State] && (r.Cancelled || r.Job != "" && r.Job != j.ID || !r.Start.IsZero()) {
+				waste = append(waste, j.ID)
 			}
 		}
 		if r.Closed {
@@ -106,7 +107,7 @@ func (d *Driver) claim(r *record) string {
 }
 
 // adopt finds the job of a request whose answer was lost: the one that has begun it, or the first that waits.
-func (r *record) adopt(jobs []*job, claimed string) {
+func (r *record) adopt(jobs []*scheduler.Job, claimed string) {
 	if claimed != "" {
 		r.Job = claimed
 	}
@@ -114,38 +115,38 @@ func (r *record) adopt(jobs []*job, claimed string) {
 		return
 	}
 	for _, j := range jobs {
-		n, err := strconv.ParseUint(j.id, 10, 64)
+		n, err := strconv.ParseUint(j.ID, 10, 64)
 		if err != nil {
 			continue
 		}
 		if was, err := strconv.ParseUint(r.Job, 10, 64); err != nil || n < was {
-			r.Job = j.id
+			r.Job = j.ID
 		}
 	}
 }
 
 // takes takes what Slurm says of a request's job. The caller holds the lock.
-func (d *Driver) takes(r *record, j *job) {
+func (d *Driver) takes(r *record, j *scheduler.Job) {
 	switch {
-	case waits[j.state] && r.Start.IsZero():
-		r.reason, r.expected = j.reason, j.start
-	case waits[j.state]: // somebody requeued what may not be: what runs next finds its request taken, and ends
+	case scheduler.Waits[j.State] && r.Start.IsZero():
+		r.reason, r.expected = j.Reason, j.Start
+	case scheduler.Waits[j.State]: // somebody requeued what may not be: what runs next finds its request taken, and ends
 		d.ends(r, "PREEMPTED", latest(r.Seen, r.Start))
-	case j.state == "COMPLETING" && d.left(r) && !j.end.IsZero(): // its node may take long to find that out
-		d.ends(r, "COMPLETED", j.end)
-	case runs[j.state]:
+	case j.State == "COMPLETING" && d.left(r) && !j.End.IsZero(): // its node may take long to find that out
+		d.ends(r, "COMPLETED", j.End)
+	case scheduler.Runs[j.State]:
 		if r.Start.IsZero() {
-			r.Start = j.start
+			r.Start = j.Start
 		}
 		if time.Since(r.Seen) > seenEvery {
 			r.Seen = time.Now().UTC().Truncate(time.Second)
 		}
 		d.ranks(r)
 	default:
-		if r.Start.IsZero() && j.nodes != "" {
-			r.Start = j.start
+		if r.Start.IsZero() && j.Nodes != "" {
+			r.Start = j.Start
 		}
-		d.ends(r, j.state, j.end)
+		d.ends(r, j.State, j.End)
 	}
 }
 
@@ -179,7 +180,7 @@ func (d *Driver) marked(r *record, name string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	if at := moment(strings.TrimSpace(string(b))); at.Before(time.Now()) {
+	if at := scheduler.Moment(strings.TrimSpace(string(b))); at.Before(time.Now()) {
 		return at
 	}
 	return time.Now().UTC().Truncate(time.Second) // the clock of that machine is ahead
@@ -217,7 +218,7 @@ func (r *record) cause(rank int, state string) engine.Cause {
 	switch {
 	case slices.Contains(r.Given, rank):
 		return engine.Terminated
-	case taken[state], !r.Told.IsZero():
+	case scheduler.Taken[state], !r.Told.IsZero():
 		return engine.Interrupted
 	}
 	return engine.Stopped
@@ -237,8 +238,8 @@ func (d *Driver) gone(ctx context.Context, missing []*record) error {
 	for n, r := range missing {
 		ids[n] = r.Job
 	}
-	jobs, err := d.slurm.accounts(ctx, ids)
-	patient := err == nil || !errors.Is(err, errNoAccounts)
+	jobs, err := d.slurm.Accounts(ctx, ids)
+	patient := err == nil || !errors.Is(err, scheduler.ErrNoAccounts)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range missing {
@@ -249,7 +250,7 @@ func (d *Driver) gone(ctx context.Context, missing []*record) error {
 		c, before := *r, *r
 		j := jobs[c.Job]
 		switch {
-		case j != nil && !waits[j.state] && !runs[j.state]:
+		case j != nil && !scheduler.Waits[j.State] && !scheduler.Runs[j.State]:
 			d.takes(&c, j)
 		case patient && time.Since(c.missing) < d.patient: // its account may not be written yet
 		default:
@@ -306,7 +307,7 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.jobs)) {
 		j := v.jobs[id]
-		if names[j.name] {
+		if names[j.Name] {
 			continue
 		}
 		if r, ours := d.ours(j); ours {

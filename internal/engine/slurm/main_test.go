@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/rest"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
@@ -32,10 +33,10 @@ func TestMain(m *testing.M) {
 type realCluster struct {
 	testing.TB
 	cluster *slurmtest.Cluster
-	dir     string // the test's own
-	name    string // of the test's engine: no other test has it, so that none lists this one's jobs
-	rest    *REST  // nil: by its commands
-	hurt    bool   // one of its daemons was killed: it is not lent again
+	dir     string        // the test's own
+	name    string        // of the test's engine: no other test has it, so that none lists this one's jobs
+	rest    *rest.Setting // nil: by its commands
+	hurt    bool          // one of its daemons was killed: it is not lent again
 }
 
 var names atomic.Int64
@@ -43,8 +44,8 @@ var names atomic.Int64
 // newCluster lends the test a cluster with these settings of test/slurm-up.sh.
 func newCluster(t testing.TB, env ...string) *realCluster {
 	t.Helper()
-	rest := slices.Contains(env, "REST=1")
-	if rest {
+	overREST := slices.Contains(env, "REST=1")
+	if overREST {
 		needs(t, "/usr/sbin/slurmrestd", "slurmrestd")
 	}
 	dir, err := os.MkdirTemp("", "sl") // short: the path of a socket is
@@ -52,8 +53,8 @@ func newCluster(t testing.TB, env ...string) *realCluster {
 		t.Fatal(err)
 	}
 	c := &realCluster{TB: t, cluster: idle.take(t, env), dir: dir, name: fmt.Sprint("hpc", names.Add(1))}
-	if rest {
-		c.rest = &REST{URL: "unix://" + filepath.Join(c.cluster.Dir, "rest.sock")}
+	if overREST {
+		c.rest = &rest.Setting{URL: "unix://" + filepath.Join(c.cluster.Dir, "rest.sock")}
 	}
 	t.Cleanup(func() {
 		if c.tell(); t.Failed() || c.hurt || !c.emptied() {

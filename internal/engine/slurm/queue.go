@@ -3,37 +3,17 @@ package slurm
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
-)
 
-// job is one as the controller or the accounts have it.
-type job struct {
-	id, state, reason, nodes, name, comment string
-	start, end                              time.Time // zero: unknown
-}
+	"scrimp/internal/engine/slurm/scheduler"
+)
 
 // view is what Slurm said of this user's jobs, those that ended a while ago among them.
 type view struct {
 	begun time.Time // before it was asked
-	jobs  map[string]*job
-	names map[string][]*job
-}
-
-// States of Slurm's jobs, by what they mean here.
-var (
-	waits = words("PENDING REQUEUED REQUEUE_HOLD REQUEUE_FED SPECIAL_EXIT RESV_DEL_HOLD")
-	runs  = words("RUNNING COMPLETING CONFIGURING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING")
-	taken = words("PREEMPTED NODE_FAIL TIMEOUT BOOT_FAIL DEADLINE REVOKED CANCELLED")
-)
-
-func words(s string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
-		m[w] = true
-	}
-	return m
+	jobs  map[string]*scheduler.Job
+	names map[string][]*scheduler.Job
 }
 
 // look returns what Slurm says of its jobs, asked no earlier than newer. Who asks at the same time shares an answer.
@@ -47,15 +27,15 @@ func (d *Driver) look(ctx context.Context, newer time.Time) (*view, error) {
 	if d.view != nil && !d.view.begun.Before(newer) {
 		return d.view, nil
 	}
-	v := &view{begun: time.Now(), jobs: map[string]*job{}, names: map[string][]*job{}}
-	jobs, err := d.slurm.jobs(ctx)
+	v := &view{begun: time.Now(), jobs: map[string]*scheduler.Job{}, names: map[string][]*scheduler.Job{}}
+	jobs, err := d.slurm.Jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, j := range jobs {
-		if strings.HasPrefix(j.name, namePrefix) {
-			v.jobs[j.id] = j
-			v.names[j.name] = append(v.names[j.name], j)
+		if strings.HasPrefix(j.Name, scheduler.NamePrefix) {
+			v.jobs[j.ID] = j
+			v.names[j.Name] = append(v.names[j.Name], j)
 		}
 	}
 	if err := d.observe(ctx, v); err != nil {
@@ -63,15 +43,6 @@ func (d *Driver) look(ctx context.Context, newer time.Time) (*view, error) {
 	}
 	d.view = v
 	return v, nil
-}
-
-// moment is a time as the commands print it; zero: they do not know it.
-func moment(s string) time.Time {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 {
-		return time.Time{}
-	}
-	return time.Unix(n, 0).UTC()
 }
 
 // never are the reasons of jobs that will not begin however long they wait, with what to do.

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/confined"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
@@ -61,16 +63,13 @@ type rankEnd struct {
 	Cause engine.Cause `json:"cause"`
 }
 
-// namePrefix is what the names of all jobs of scrimp begin with.
-const namePrefix = "scrimp-"
-
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // nameOf is the name of a key's job: no other key has it.
 func nameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	plain := notPlain.ReplaceAllString(key, "-")
-	return namePrefix + plain[:min(len(plain), 80)] + "-" + hex.EncodeToString(sum[:4])
+	return scheduler.NamePrefix + plain[:min(len(plain), 80)] + "-" + hex.EncodeToString(sum[:4])
 }
 
 // commentPrefix is what their comments begin with.
@@ -85,8 +84,8 @@ func (r *record) comment() string {
 	v := url.Values{"key": {r.Key}, "offer": {string(r.Offer)}, "rate": {strconv.FormatInt(int64(r.Rate), 10)},
 		"currency": {string(r.Currency)}, "nodes": {strconv.Itoa(r.Nodes)}}
 	names := slices.SortedFunc(maps.Keys(r.Tags), func(a, b string) int {
-		ours := strings.HasPrefix(a, namePrefix)
-		if ours != strings.HasPrefix(b, namePrefix) {
+		ours := strings.HasPrefix(a, scheduler.NamePrefix)
+		if ours != strings.HasPrefix(b, scheduler.NamePrefix) {
 			return map[bool]int{true: -1, false: 1}[ours]
 		}
 		return strings.Compare(a, b)
@@ -103,8 +102,8 @@ func (r *record) comment() string {
 }
 
 // recordOf is what a job's comment says.
-func recordOf(j *job) (*record, bool) {
-	text, ok := strings.CutPrefix(j.comment, commentPrefix)
+func recordOf(j *scheduler.Job) (*record, bool) {
+	text, ok := strings.CutPrefix(j.Comment, commentPrefix)
 	v, err := url.ParseQuery(text)
 	nodes := 1
 	if n := v.Get("nodes"); n != "" {
@@ -114,9 +113,9 @@ func recordOf(j *job) (*record, bool) {
 		return nil, false
 	}
 	rate, _ := strconv.ParseInt(v.Get("rate"), 10, 64)
-	r := &record{Key: v.Get("key"), Name: j.name, Offer: market.OfferID(v.Get("offer")), Nodes: nodes,
+	r := &record{Key: v.Get("key"), Name: j.Name, Offer: market.OfferID(v.Get("offer")), Nodes: nodes,
 		Rate: money.Rate(rate), Priced: rate > 0, Currency: money.Currency(v.Get("currency")),
-		Job: j.id, Tags: map[string]string{}}
+		Job: j.ID, Tags: map[string]string{}}
 	for name := range v {
 		if tag, ok := strings.CutPrefix(name, "tag."); ok {
 			r.Tags[tag] = v.Get(name)
@@ -131,7 +130,7 @@ func plausible(nodes int) bool { return nodes >= 1 && nodes <= int(quantity.Node
 
 // ours returns what a job's comment says where it is a job of this engine: another engine may use the same cluster as
 // the same user.
-func (d *Driver) ours(j *job) (*record, bool) {
+func (d *Driver) ours(j *scheduler.Job) (*record, bool) {
 	r, ok := recordOf(j)
 	return r, ok && strings.HasPrefix(string(r.Offer), d.name+"/")
 }
@@ -205,7 +204,7 @@ func (d *Driver) keep(r *record) error {
 	if err := os.MkdirAll(d.folder(r.Name), 0o700); err != nil {
 		return fmt.Errorf("keep the record of %s: %w", r.Key, err)
 	}
-	if err := replace(filepath.Join(d.folder(r.Name), "record.json"), b); err != nil {
+	if err := durable.Replace(filepath.Join(d.folder(r.Name), "record.json"), b); err != nil {
 		return fmt.Errorf("keep the record of %s: %w", r.Key, err)
 	}
 	return nil
@@ -263,25 +262,4 @@ func (d *Driver) load() error {
 		}
 	}
 	return nil
-}
-
-// replace writes a file that only its owner reads, whole or not at all, and for good.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has its name by then
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -8,12 +8,18 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"scrimp/internal/engine/slurm/rest"
+	"scrimp/internal/engine/slurm/scheduler"
 )
 
+// errNotThere is that of a path that slurmrestd does not have.
+var errNotThere = errors.New("not found")
+
 // slurmrestd asks the cluster on paper by v0.0.38.
-func (p *paper) slurmrestd() *rest {
-	c := newREST(&REST{URL: "unix:///paper", Version: tried})
-	c.client.Transport = paperTransport{p, c.User}
+func (p *paper) slurmrestd() *rest.Client {
+	c := rest.New(&rest.Setting{URL: "unix:///paper", Version: rest.Tried})
+	c.HTTP.Transport = paperTransport{p, c.User}
 	return c
 }
 
@@ -26,11 +32,11 @@ type paperTransport struct {
 func (t paperTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	out, err := t.answer(q)
 	status := http.StatusOK
-	if no, ok := errors.AsType[*commandError](err); ok {
-		out, err = map[string]any{"errors": []problem{{Error: no.text}}}, nil
+	if no, ok := errors.AsType[*scheduler.Error](err); ok {
+		out, err = map[string]any{"errors": []any{map[string]any{"error": no.Text}}}, nil
 		status = http.StatusInternalServerError
 	}
-	if errors.Is(err, errStatus(http.StatusNotFound)) {
+	if errors.Is(err, errNotThere) {
 		status, err = http.StatusNotFound, nil
 	}
 	if err != nil {
@@ -41,9 +47,9 @@ func (t paperTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 func (t paperTransport) answer(q *http.Request) (map[string]any, error) {
-	path, ok := strings.CutPrefix(q.URL.Path, "/slurm/"+tried)
+	path, ok := strings.CutPrefix(q.URL.Path, "/slurm/"+rest.Tried)
 	if !ok {
-		return nil, errStatus(http.StatusNotFound)
+		return nil, errNotThere
 	}
 	id := strings.TrimPrefix(path, "/job/")
 	var err error

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/lib/durable"
 	"scrimp/internal/market"
 )
 
@@ -66,15 +68,15 @@ func (d *Driver) notice(s *sale) time.Duration {
 }
 
 // order is what is submitted for r.
-func (d *Driver) order(r *record, s *sale) *order {
+func (d *Driver) order(r *record, s *sale) *scheduler.Order {
 	p, offer := s.of, &s.offer
-	o := &order{name: r.Name, comment: r.comment(), partition: p.Name, nodes: r.Nodes, cpus: offer.CPUs,
-		exclusive: s.whole, memory: offer.Memory, accelerator: offer.Accelerator, accelerators: offer.Accelerators,
-		lead: d.lead(s), limit: offer.MaxLifetime, unlimited: offer.MaxLifetime == 0 && s.part.defaults,
-		account: cmp.Or(p.Account, d.with.Account), qos: cmp.Or(p.QOS, d.with.QOS), wckey: d.with.WCKey,
-		constraint: p.Constraint, options: slices.Concat(d.with.Options, p.Options)}
+	o := &scheduler.Order{Name: r.Name, Comment: r.comment(), Partition: p.Name, Nodes: r.Nodes, CPUs: offer.CPUs,
+		Exclusive: s.whole, Memory: offer.Memory, Accelerator: offer.Accelerator, Accelerators: offer.Accelerators,
+		Lead: d.lead(s), Limit: offer.MaxLifetime, Unlimited: offer.MaxLifetime == 0 && s.part.Defaults,
+		Account: cmp.Or(p.Account, d.with.Account), QOS: cmp.Or(p.QOS, d.with.QOS), WCKey: d.with.WCKey,
+		Constraint: p.Constraint, Options: slices.Concat(d.with.Options, p.Options)}
 	if s.whole && s.sole { // other nodes of the partition would have less
-		o.memory = 0
+		o.Memory = 0
 	}
 	return o
 }
@@ -90,11 +92,11 @@ func (d *Driver) prepare(r *record, s *sale, env map[string]string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the allocation's folder: %w", err)
 	}
-	if err := replace(filepath.Join(dir, "run.sh"), []byte(d.script(r, s, env, exe))); err != nil {
+	if err := durable.Replace(filepath.Join(dir, "run.sh"), []byte(d.script(r, s, env, exe))); err != nil {
 		return fmt.Errorf("write the allocation's script: %w", err)
 	}
 	for k := range r.Nodes {
-		if err := replace(d.token(r, k), []byte(env["SCRIMP_TOKEN"])); err != nil {
+		if err := durable.Replace(d.token(r, k), []byte(env["SCRIMP_TOKEN"])); err != nil {
 			return fmt.Errorf("write the token of rank %d: %w", k, err)
 		}
 	}

@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/command"
+	"scrimp/internal/engine/slurm/rest"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/market"
 )
 
@@ -42,7 +45,7 @@ type Driver struct {
 	shared  string // folder that the nodes see too
 	exe     string // this program
 	server  string // address that agents are given
-	slurm   scheduler
+	slurm   scheduler.Scheduler
 	log     *slog.Logger
 	start   time.Duration // how long a launch waits for its job to begin
 	patient time.Duration // how long a job may be unknown before it counts as gone
@@ -53,8 +56,8 @@ type Driver struct {
 	looking chan struct{} // one squeue at a time
 	view    *view         // the newest; of who looks
 
-	reading chan struct{} // one sinfo at a time
-	cluster *cluster      // the newest; of who reads
+	reading chan struct{}      // one sinfo at a time
+	cluster *scheduler.Cluster // the newest; of who reads
 
 	mu       sync.Mutex
 	records  map[string]*record // by key
@@ -126,43 +129,43 @@ func newDriver(name string, with With, shared string, log *slog.Logger) (*Driver
 }
 
 // schedulerOf is how a cluster is asked.
-func schedulerOf(w *With) scheduler {
+func schedulerOf(w *With) scheduler.Scheduler {
 	if w.REST != nil {
-		return newREST(w.REST)
+		return rest.New(w.REST)
 	}
-	return &commands{run: runnerOf(w), folder: w.Commands, conf: w.Conf}
+	return command.New(w.Commands, w.Conf)
 }
 
 // read returns what there is to be had, no older than age.
-func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale, *cluster, error) {
+func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale, *scheduler.Cluster, error) {
 	select {
 	case d.reading <- struct{}{}:
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
 	defer func() { <-d.reading }()
-	if d.cluster == nil || time.Since(d.cluster.at) > age {
+	if d.cluster == nil || time.Since(d.cluster.At) > age {
 		names := make([]string, len(d.with.Partitions))
 		for n := range names {
 			names[n] = d.with.Partitions[n].Name
 		}
-		c, err := d.slurm.cluster(ctx, names)
+		c, err := d.slurm.Cluster(ctx, names)
 		if err != nil {
 			return nil, nil, err
 		}
 		d.cluster = c
 	}
-	return d.cluster.sales(d.name, &d.with, isHere), d.cluster, nil
+	return salesOf(d.cluster, d.name, &d.with, isHere), d.cluster, nil
 }
 
 // isHere reports whether a node is this machine.
-func isHere(n node) bool {
+func isHere(n scheduler.Node) bool {
 	own, err := os.Hostname()
 	short := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
-	if err == nil && (short(n.host) == short(own) || short(n.address) == short(own)) {
+	if err == nil && (short(n.Host) == short(own) || short(n.Address) == short(own)) {
 		return true
 	}
-	ip := net.ParseIP(n.address)
+	ip := net.ParseIP(n.Address)
 	return ip != nil && ip.IsLoopback()
 }
 

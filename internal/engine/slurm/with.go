@@ -1,15 +1,16 @@
 package slurm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/rest"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -32,7 +33,7 @@ type With struct {
 	Signal     engine.Span `yaml:"signal,omitempty"`
 	Partitions []Partition `yaml:"partitions"`
 
-	REST *REST `yaml:"rest,omitempty"` // nil: Slurm is asked by its commands
+	REST *rest.Setting `yaml:"rest,omitempty"` // nil: Slurm is asked by its commands
 
 	Requeue bool `yaml:"requeue,omitempty"` // refused, with its reason
 }
@@ -88,32 +89,35 @@ func readWith(s *engine.Setting) (w With, err error) {
 		}
 	}
 	if w.REST != nil {
-		if err := w.REST.check(); err != nil {
+		if err := w.REST.Check(); err != nil {
 			return w, fmt.Errorf("with: rest: %w", err)
 		}
 	}
-	if w.Currency == "" {
-		w.Currency = money.USD
-	}
+	w.Currency = cmp.Or(w.Currency, money.USD)
 	if !w.Currency.Valid() {
 		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
 	}
 	if err := w.checkOptions(w.Options); err != nil {
 		return w, fmt.Errorf("with: %w", err)
 	}
+	return w, w.checkPartitions()
+}
+
+// checkPartitions checks each partition, and that what is rented of one has names of its own.
+func (w *With) checkPartitions() error {
 	seen := map[string]bool{}
 	for n := range w.Partitions {
 		p := &w.Partitions[n]
 		if err := errors.Join(p.check(), w.checkOptions(p.Options)); err != nil {
-			return w, fmt.Errorf("with: partition %q: %w", p.Name, err)
+			return fmt.Errorf("with: partition %q: %w", p.Name, err)
 		}
 		if key := p.Name + "/" + p.Machine; seen[key] {
-			return w, fmt.Errorf("with: partition %q stands twice: give what is rented of it names of their "+
+			return fmt.Errorf("with: partition %q stands twice: give what is rented of it names of their "+
 				"own with machine", p.Name)
 		}
 		seen[p.Name+"/"+p.Machine] = true
 	}
-	return w, nil
+	return nil
 }
 
 var (
@@ -207,12 +211,9 @@ func (w *With) checkOptions(options []string) error {
 		if w.REST == nil {
 			continue
 		}
-		if err := checkREST(name, value); err != nil {
+		if err := rest.CheckOption(name, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// minutes is a time limit as Slurm takes it.
-func minutes(d time.Duration) int { return max(1, int(d/time.Minute)) }

@@ -15,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/command"
+	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 )
@@ -62,31 +64,10 @@ func TestWhatIsSetWrongIsRefused(t *testing.T) {
 }
 
 // Time limits, resources and states as Slurm prints them.
-func TestWhatSlurmPrintsIsRead(t *testing.T) {
-	for text, want := range map[string]time.Duration{"UNLIMITED": 0, "1:00": time.Minute, "01:00:00": time.Hour, "2-00:30:00": 48*time.Hour + 30*time.Minute,
-		"NONE": 0, "": 0} {
-		if got := limit(text); got != want {
-			t.Errorf("limit %q is %v, want %v", text, got, want)
-		}
-	}
-	for text, want := range map[string]struct {
-		kind string
-		n    int
-	}{"(null)": {}, "gpu:a100:4": {"a100", 4}, "gpu:2": {"gpu", 2}, "gpu:a100:8(S:0-1),shard:4": {"a100", 8}, "craynetwork:4,gpu:h100:1": {"h100", 1}} {
-		if kind, n := gpus(text); kind != want.kind || n != want.n {
-			t.Errorf("gres %q is %d of %s", text, n, kind)
-		}
-	}
-	for state, want := range map[string]bool{"idle": true, "allocated": true, "mixed": true, "idle~": true, "unknown*": true, "down*": false,
-		"drained": false, "draining": false, "maint": false} {
-		if usable(state) != want {
-			t.Errorf("%s: %v", state, usable(state))
-		}
-	}
-	n, ok := readNode("n1|gpu*|64|515000|gpu:a100:8(S:0-1)|mixed|nvlink,a100|10.0.0.1|n1")
-	if !ok || n.partition != "gpu" || n.cpus != 64 || n.memory != 515000*size.MiB || n.accelerators != 8 || !n.usable ||
-		!n.has(&Partition{Constraint: "nvlink&a100"}) || n.has(&Partition{Constraint: "v100"}) || n.shape() != "a100x8-64c-502g" {
-		t.Errorf("%+v, %v, %s", n, ok, n.shape())
+func TestANodeFitsWhatItsPartitionAsksFor(t *testing.T) {
+	n := scheduler.Node{CPUs: 64, Memory: 515000 * size.MiB, Accelerator: "a100", Accelerators: 8, Features: []string{"nvlink", "a100"}}
+	if !fits(&n, &Partition{Constraint: "nvlink&a100"}) || fits(&n, &Partition{Constraint: "v100"}) || shape(&n) != "a100x8-64c-502g" {
+		t.Errorf("%+v, %s", n, shape(&n))
 	}
 }
 
@@ -139,7 +120,7 @@ func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d.takes(r, &job{id: "7", state: "COMPLETING", start: start, end: end})
+		d.takes(r, &scheduler.Job{ID: "7", State: "COMPLETING", Start: start, End: end})
 		if r.Closed != (c.cause != "") {
 			t.Errorf("%s: ended: %v", name, r.Closed)
 		}
@@ -162,7 +143,7 @@ func TestJobsOfAnotherEngineAreNotOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.slurm = &commands{run: func(_ context.Context, name string, args ...string) (string, error) {
+	d.slurm = &command.Client{Run: func(_ context.Context, name string, args ...string) (string, error) {
 		if name == "scancel" {
 			ended = append(ended, args...)
 		}

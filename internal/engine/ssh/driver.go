@@ -283,12 +283,8 @@ func (d *Driver) forget() {
 		}
 	}
 	for key, k := range d.journal.Keys {
-		heard := true // since it was asked for, by all of its machines
-		for _, host := range k.Hosts {
-			heard = heard && (d.link(host) == nil || d.seen[host].at.After(k.At.Add(askTime)))
-		}
 		switch {
-		case k.Over.IsZero() && heard && !live[key] && (k.GivenUp || d.ended(key, k)):
+		case k.Over.IsZero() && d.heardAll(k) && !live[key] && (k.GivenUp || d.ended(key, k)):
 			k.Over, changed = time.Now().UTC(), true
 		case !k.Over.IsZero() && time.Since(k.Over) > keepKeys:
 			delete(d.journal.Keys, key)
@@ -300,6 +296,16 @@ func (d *Driver) forget() {
 			d.log.Error("not written; it is tried again", "error", err)
 		}
 	}
+}
+
+// heardAll reports whether all machines of a launch have been heard since it was asked for.
+func (d *Driver) heardAll(k *launched) bool {
+	for _, host := range k.Hosts {
+		if d.link(host) != nil && !d.seen[host].at.After(k.At.Add(askTime)) {
+			return false
+		}
+	}
+	return true
 }
 
 // ended reports whether every machine of a launch was seen to have ended. The caller holds mu.

@@ -1,21 +1,18 @@
 package ssh
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"scrimp/internal/lib/child"
-
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/openssh"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/size"
 )
@@ -59,7 +56,7 @@ func (l *link) examine(ctx context.Context) (list []engine.Finding) {
 		return list
 	}
 	took := time.Since(began)
-	server := l.way.server()
+	server := l.way.Server()
 	sent := time.Now()
 	a, err := l.ask(ctx, hostd.Request{Do: "facts", Server: server}, 3*askTime)
 	if err != nil {
@@ -107,26 +104,20 @@ func (l *link) examine(ctx context.Context) (list []engine.Finding) {
 	return list
 }
 
-// Key is what a machine says that its key is, before somebody has accepted it.
-type Key struct {
-	Host        string // as ssh is told it
-	Fingerprint string
-	lines       []byte
-}
-
 // UnknownKeys asks the machines of a setting for their keys, and returns those that ssh does not know.
-func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]Key, error) {
+func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh.Key, error) {
 	with, err := Read(s)
 	if err != nil {
 		return nil, err
 	}
-	var list []Key
+	var list []openssh.Key
 	for n := range with.Hosts {
 		if with.Hosts[n].Join != "" {
 			continue
 		}
-		o := &openssh{host: &with.Hosts[n], engine: s.Name, dir: Dir(data, s.Name), config: with.Config}
-		key, err := o.unknown(ctx)
+		o := &openssh.Host{Name: with.Hosts[n].Name, Target: with.Hosts[n].SSH, Engine: s.Name, Dir: Dir(data, s.Name),
+			Config: with.Config}
+		key, err := o.Unknown(ctx)
 		if err != nil {
 			return list, err
 		}
@@ -137,54 +128,19 @@ func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]Key, er
 	return list, nil
 }
 
-// unknown is the machine's key, where it is not known; nil: it is, or the machine is not reached.
-func (o *openssh) unknown(ctx context.Context) (*Key, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	var complaint bytes.Buffer
-	cmd := o.ssh(ctx, nil, "exit")
-	cmd.Stderr = &complaint
-	if err := cmd.Run(); err == nil || !strings.Contains(complaint.String(), "Host key verification failed") ||
-		strings.Contains(complaint.String(), "HAS CHANGED") {
-		if errors.Is(err, exec.ErrNotFound) {
-			return nil, o.explain(err, "")
-		}
-		return nil, nil
-	}
-	file, err := os.CreateTemp("", "scrimp-known-")
-	if err != nil {
-		return nil, err
-	}
-	_ = file.Close()
-	defer func() { _ = os.Remove(file.Name()) }()
-	// What is given first holds; whether the key opens the machine does not matter here.
-	args := append([]string{"-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + file.Name()},
-		o.options(ctx)...)
-	_ = child.Command(ctx, "ssh", append(args, "--", o.host.SSH, "exit")...).Run()
-	lines, err := os.ReadFile(file.Name())
-	if err != nil || len(lines) == 0 {
-		return nil, fmt.Errorf("%s: its key cannot be asked for: run ssh %s once and accept it", o.host.SSH, o.host.SSH)
-	}
-	out, err := child.Command(ctx, "ssh-keygen", "-lf", file.Name()).Output()
-	if err != nil {
-		return nil, fmt.Errorf("fingerprint of %s: %w", o.host.SSH, err)
-	}
-	return &Key{Host: o.host.SSH, Fingerprint: strings.TrimSpace(string(out)), lines: lines}, nil
-}
-
 // Accept notes keys as those of an engine's machines, from then on the only ones that are taken.
-func Accept(data, name string, keys []Key) error {
+func Accept(data, name string, keys []openssh.Key) error {
 	dir := Dir(data, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, KnownHosts)
+	path := filepath.Join(dir, openssh.KnownHosts)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, k := range keys {
-		text = append(text, k.lines...)
+		text = append(text, k.Lines...)
 	}
 	return durable.Replace(path, text)
 }

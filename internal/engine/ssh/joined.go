@@ -54,12 +54,12 @@ func (d *Driver) joining(machine string) *joining {
 	return j
 }
 
-// dial implements way. The machine does.
-func (j *joining) dial(context.Context) (io.ReadWriteCloser, error) { return nil, j.missing() }
+// Dial implements way. The machine does.
+func (j *joining) Dial(context.Context) (io.ReadWriteCloser, error) { return nil, j.missing() }
 
-// ping implements way: a machine that joins has no other way than its connection. One that does not
+// Ping implements way: a machine that joins has no other way than its connection. One that does not
 // answer for long is taken for gone, since it would have come anew.
-func (j *joining) ping(ctx context.Context) bool {
+func (j *joining) Ping(ctx context.Context) bool {
 	_, err := j.link.ask(ctx, hostd.Request{Do: "ping"}, pingTime)
 	if _, _, heard, _ := j.link.state(); err != nil && time.Since(heard) > silentMost {
 		j.drop()
@@ -67,8 +67,8 @@ func (j *joining) ping(ctx context.Context) bool {
 	return err == nil
 }
 
-// server implements way: the machine knows by which URL it joined.
-func (j *joining) server() string { return "" }
+// Server implements way: the machine knows by which URL it joined.
+func (j *joining) Server() string { return "" }
 
 // missing says why the machine is not there.
 func (j *joining) missing() error {

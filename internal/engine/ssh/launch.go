@@ -189,7 +189,7 @@ func (d *Driver) start(ctx context.Context, r *engine.Request, k *launched, rank
 	if env == nil {
 		env = map[string]string{}
 	}
-	if at := l.way.server(); at != "" {
+	if at := l.way.Server(); at != "" {
 		env["SCRIMP_SERVER"] = at
 	}
 	a, err := l.ask(ctx, hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: k.keyOf(r.Key, rank),

@@ -31,11 +31,11 @@ const (
 
 // way begins a connection to hostd on a machine.
 type way interface {
-	dial(ctx context.Context) (io.ReadWriteCloser, error)
-	// ping reports whether the machine answers to a new connection.
-	ping(ctx context.Context) bool
-	// server is the URL by which machines there reach the server, once connected.
-	server() string
+	Dial(ctx context.Context) (io.ReadWriteCloser, error)
+	// Ping reports whether the machine answers to a new connection.
+	Ping(ctx context.Context) bool
+	// Server is the URL by which machines there reach the server, once connected.
+	Server() string
 }
 
 // link is the connection to one machine, begun again whenever it ends.
@@ -120,7 +120,7 @@ var errEnded = errors.New("the connection has ended")
 
 // connect returns when its connection has ended.
 func (l *link) connect(ctx context.Context) error {
-	conn, err := l.way.dial(ctx)
+	conn, err := l.way.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (l *link) watch(ctx context.Context, conn io.Closer) {
 func (l *link) ping(ctx context.Context, heard time.Time, conn io.Closer) {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	if !l.way.ping(ctx) {
+	if !l.way.Ping(ctx) {
 		return
 	}
 	l.mu.Lock()

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/ssh/openssh"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -210,14 +211,15 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 			d.addJoining(m, h.Trial)
 			continue
 		}
-		way := &openssh{host: m, engine: s.Name, sock: s.Name + ".sock", dir: dir, config: with.Config,
-			folder: with.Folder, exe: exe,
-			programs: with.Programs, url: url, log: d.log}
+		way := &openssh.Host{Name: m.Name, Target: m.SSH, Address: m.Address, Engine: s.Name, SocketName: s.Name + ".sock",
+			Dir: dir, Config: with.Config,
+			Folder: with.Folder, Exe: exe,
+			Programs: with.Programs, URL: url, Log: d.log}
 		if h.Trial { // beside the server's own
-			way.sock = fmt.Sprintf("%s-%d.sock", s.Name, os.Getpid())
+			way.SocketName = fmt.Sprintf("%s-%d.sock", s.Name, os.Getpid())
 		}
 		if through {
-			way.socket = strings.TrimPrefix(h.Socket, "unix://")
+			way.Socket = strings.TrimPrefix(h.Socket, "unix://")
 		}
 		d.add(m, way)
 	}

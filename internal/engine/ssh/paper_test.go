@@ -248,9 +248,9 @@ type paperWay struct {
 	of int // which server
 }
 
-func (w paperWay) server() string { return "unix:///server.sock" }
+func (w paperWay) Server() string { return "unix:///server.sock" }
 
-func (w paperWay) ping(ctx context.Context) bool {
+func (w paperWay) Ping(ctx context.Context) bool {
 	select {
 	case <-w.in():
 		return wait.For(ctx, 50*time.Millisecond) == nil && !w.isCut()
@@ -259,7 +259,7 @@ func (w paperWay) ping(ctx context.Context) bool {
 	}
 }
 
-func (w paperWay) dial(ctx context.Context) (io.ReadWriteCloser, error) {
+func (w paperWay) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	within, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	select {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
 )
@@ -56,7 +56,7 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Telemetry = measured
-	o.LogEnd = d.resumeOffset(r.Context(), store.RankLog(attempt, node), report.LogEnd)
+	o.LogEnd = d.resumeOffset(r.Context(), logfile.Name(attempt, node), report.LogEnd)
 	o.Exec = append(d.execsFor(api.Rank(attempt, node)), d.sessions.next(api.Rank(attempt, node))...)
 	reply.JSON(w, o)
 }
@@ -77,7 +77,7 @@ func (d *Desk) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bo
 		otherRank(w, node)
 		return "", false
 	}
-	return store.RankLog(attempt, node), true
+	return logfile.Name(attempt, node), true
 }
 
 // Logs appends output to the log of a rank.

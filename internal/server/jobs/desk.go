@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 )
 
 // Log is the part of the store that the core does not keep in memory.
@@ -20,7 +21,7 @@ type Log interface {
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
-	LogTimes(ctx context.Context, attempt string, skip int) ([]store.LogTime, error)
+	LogTimes(ctx context.Context, attempt string, skip int) ([]logfile.Time, error)
 }
 
 // Odds forecasts whether jobs meet their deadlines.

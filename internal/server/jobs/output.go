@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/receipt"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 )
 
 // everyNode selects the output of all machines of a gang.
@@ -140,7 +140,7 @@ func (o *output) send(ctx context.Context, w http.ResponseWriter, parts []part) 
 			if _, begun := o.at[node]; !begun {
 				o.at[node], o.from[node] = o.starts[place{o.n, node}], o.starts[place{o.n, node}]
 			}
-			b, err := o.d.Log.ReadLog(ctx, store.RankLog(o.of, node), o.at[node], 1<<20)
+			b, err := o.d.Log.ReadLog(ctx, logfile.Name(o.of, node), o.at[node], 1<<20)
 			if err == nil && len(b) > 0 {
 				news = true
 				o.at[node] += int64(len(b))

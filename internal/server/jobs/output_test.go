@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 )
 
 // printed is the output of programs by name.
@@ -26,9 +27,9 @@ func (p printed) LogEnd(_ context.Context, name string) (int64, error) {
 }
 
 // LogTimes reports that each ten bytes arrived a minute after those before.
-func (p printed) LogTimes(_ context.Context, name string, skip int) (list []store.LogTime, err error) {
+func (p printed) LogTimes(_ context.Context, name string, skip int) (list []logfile.Time, err error) {
 	for at := 10 * skip; at < len(p[name]); at += 10 {
-		list = append(list, store.LogTime{Offset: int64(at), At: noon.Add(time.Duration(at/10) * time.Minute)})
+		list = append(list, logfile.Time{Offset: int64(at), At: noon.Add(time.Duration(at/10) * time.Minute)})
 	}
 	return list, nil
 }
@@ -170,7 +171,7 @@ func TestOutput_EndlessLinesOfAGangHoldLittleMemory(t *testing.T) {
 	t.Parallel()
 	p := printed{}
 	for node := range 100 {
-		p[store.RankLog("j.1", node)] = strings.Repeat("x", 200_000)
+		p[logfile.Name("j.1", node)] = strings.Repeat("x", 200_000)
 	}
 	o := p.output(everyNode, 0)
 	parts := []part{{attempt: "j.1", nodes: 100}}

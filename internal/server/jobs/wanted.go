@@ -13,7 +13,7 @@ import (
 
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
 )
 
@@ -109,7 +109,7 @@ func (o *output) begin(ctx context.Context, parts []part) error {
 			if node >= p.nodes {
 				continue
 			}
-			start, end, err := o.startOf(ctx, store.RankLog(p.attempt, node), &left)
+			start, end, err := o.startOf(ctx, logfile.Name(p.attempt, node), &left)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (o *output) sinceStart(ctx context.Context, name string, end int64) (int64,
 	if err != nil || len(times) == 0 {
 		return 0, err
 	}
-	n := slices.IndexFunc(times, func(t store.LogTime) bool { return !t.At.Before(o.since) })
+	n := slices.IndexFunc(times, func(t logfile.Time) bool { return !t.At.Before(o.since) })
 	if n < 0 {
 		return end, nil
 	}
@@ -191,7 +191,7 @@ func (o *output) tailStart(ctx context.Context, name string, start, end int64, l
 }
 
 // times holds the arrival times of output that were read so far, by rank of an attempt.
-type times map[string][]store.LogTime
+type times map[string][]logfile.Time
 
 // arrived returns when the byte at an offset of a rank's output arrived; nil: unknown.
 func (o *output) arrived(ctx context.Context, name string, offset int64) *time.Time {
@@ -204,7 +204,7 @@ func (o *output) arrived(ctx context.Context, name string, offset int64) *time.T
 		known = append(known, more...)
 		o.times[name] = known
 	}
-	n, _ := slices.BinarySearchFunc(known, offset, func(t store.LogTime, offset int64) int {
+	n, _ := slices.BinarySearchFunc(known, offset, func(t logfile.Time, offset int64) int {
 		if t.Offset <= offset {
 			return -1
 		}
@@ -222,7 +222,7 @@ func (o *output) format(ctx context.Context, node int, text []byte) []byte {
 	for line := range bytes.Lines(text) {
 		var at *time.Time
 		if o.stamps || o.json {
-			at = o.arrived(ctx, store.RankLog(o.of, node), o.from[node])
+			at = o.arrived(ctx, logfile.Name(o.of, node), o.from[node])
 		}
 		o.from[node] += int64(len(line))
 		line = bytes.TrimSuffix(line, []byte("\n"))

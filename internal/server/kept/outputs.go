@@ -14,6 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
 )
@@ -57,7 +58,7 @@ func rerunIt(id string) string { return "scrimp rerun " + id + " makes it again"
 func outputsOf(r client.Removed) *time.Time { return r.Outputs }
 
 // regular counts the regular files of a manifest.
-func regular(m checkpoint.Manifest) (n int) {
+func regular(m format.Manifest) (n int) {
 	for _, f := range m.Files {
 		if f.Mode.IsRegular() {
 			n++
@@ -116,7 +117,7 @@ func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 }
 
 // send streams the files of a manifest as a tar file in gzip, straight from the store: a slow reader needs no copy.
-func send(w http.ResponseWriter, r *http.Request, store *checkpoint.Store, m checkpoint.Manifest) {
+func send(w http.ResponseWriter, r *http.Request, store *checkpoint.Store, m format.Manifest) {
 	w.Header().Set("Content-Type", "application/gzip")
 	zip := gzip.NewWriter(w)
 	if err := errors.Join(store.Tar(r.Context(), m, zip), zip.Close()); err != nil {

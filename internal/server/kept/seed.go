@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
@@ -39,8 +40,8 @@ func (k *Kept) Seed(ctx context.Context, id, user string, j spec.Job, from strin
 
 // copyCheckpoint copies the checkpoint and returns its manifest at the other job.
 func (k *Kept) copyCheckpoint(ctx context.Context, id, user string, j spec.Job, other, name string) (
-	checkpoint.Manifest, error) {
-	var none checkpoint.Manifest
+	format.Manifest, error) {
+	var none format.Manifest
 	raw, _, err := k.Control.Spec(ctx, other)
 	if err != nil {
 		return none, err
@@ -72,6 +73,6 @@ func (k *Kept) copyCheckpoint(ctx context.Context, id, user string, j spec.Job, 
 	if err != nil {
 		return none, err
 	}
-	_, err = writer.CopyFrom(ctx, from, m, checkpoint.Meta{Job: id, Attempt: id + ".0", Step: m.Step})
+	_, err = writer.CopyFrom(ctx, from, m, format.Meta{Job: id, Attempt: id + ".0", Step: m.Step})
 	return m, err
 }

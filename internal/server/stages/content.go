@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/work/pipeline"
 )
@@ -31,7 +31,7 @@ func below(list []string, p string) bool {
 }
 
 // partsOf names the content of a stored file: its SHA-256 if it has one part.
-func partsOf(file checkpoint.File) string {
+func partsOf(file format.File) string {
 	if len(file.Parts) == 1 {
 		return file.Parts[0].Sum
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
@@ -137,13 +138,13 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 
 // made returns the stored files of a job's outputs, sorted by path. check, if set, validates the manifest.
 func (f *Files) made(ctx context.Context, job string, outs []string,
-	check func(*checkpoint.Store, checkpoint.Manifest) error) (items []workdir.Item, err error) {
+	check func(*checkpoint.Store, format.Manifest) error) (items []workdir.Item, err error) {
 	err = f.Kept.Own(ctx, job, func(store *checkpoint.Store) error {
 		m, err := store.Outputs(ctx, api.OutputsName(job, 0))
 		if err != nil {
 			return err
 		}
-		m.Files = slices.DeleteFunc(m.Files, func(file checkpoint.File) bool { return !below(outs, file.Path) })
+		m.Files = slices.DeleteFunc(m.Files, func(file format.File) bool { return !below(outs, file.Path) })
 		for _, file := range m.Files {
 			items = append(items, f.itemOf(ctx, job, file))
 		}
@@ -157,7 +158,7 @@ func (f *Files) made(ctx context.Context, job string, outs []string,
 }
 
 // itemOf converts a stored file of a job for a work folder.
-func (f *Files) itemOf(ctx context.Context, job string, file checkpoint.File) workdir.Item {
+func (f *Files) itemOf(ctx context.Context, job string, file format.File) workdir.Item {
 	i := workdir.Item{Path: file.Path, Mode: file.Mode, Modified: file.Modified, Size: file.Size, Link: file.Target}
 	if file.Mode.IsRegular() {
 		i.Name = partsOf(file)
@@ -186,7 +187,7 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 		return false, nil
 	}
 	outs := s.Pipeline.Stages[v.Of.Stage].Outs
-	items, err := f.made(ctx, was.Job, outs, func(store *checkpoint.Store, m checkpoint.Manifest) error {
+	items, err := f.made(ctx, was.Job, outs, func(store *checkpoint.Store, m format.Manifest) error {
 		return store.Verify(ctx, m, checkpoint.Sizes)
 	})
 	now, missing, _ := contents(items, outs)

@@ -12,7 +12,7 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/telemetry"
 )
@@ -91,7 +91,7 @@ func (d *Desk) Take(ctx context.Context, job string, report api.Report) (upTo in
 	}
 	now := time.Now()
 	slip := slipOf(report.Now, now)
-	name := store.RankLog(report.Attempt, report.Node)
+	name := logfile.Name(report.Attempt, report.Node)
 	r := d.rank(name, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -50,7 +50,7 @@ func (d *Desk) Running() []client.JobTelemetry {
 func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
 	var s telemetry.Summary
 	for n := range j.Nodes {
-		b, gpus, ok := d.newest(store.RankLog(j.Attempt, n))
+		b, gpus, ok := d.newest(logfile.Name(j.Attempt, n))
 		if !ok || now.Sub(time.Unix(b.End(), 0)) > fresh {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -49,7 +49,7 @@ func attempts(j *core.Job) (list []attempt) {
 func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
 	for i := range a.nodes {
 		n := &a.nodes[i]
-		name := store.RankLog(a.id, n.rank)
+		name := logfile.Name(a.id, n.rank)
 		b, err := d.Store.Series(ctx, name)
 		if err != nil {
 			return some, err

@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
+	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/test/awstest"
@@ -84,7 +85,7 @@ func newRig(t *testing.T) *rig {
 		t.Setenv(k, v)
 	}
 	e, err := aws.Open(t.Context(), engine.Setting{Name: "aws", Kind: aws.Kind, Agents: "http://10.0.0.1:7077",
-		With: engine.WithOf(aws.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"}, Store: r.store,
+		With: engine.WithOf(setting.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"}, Store: r.store,
 			JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
 	if err != nil {
 		t.Fatal(err)

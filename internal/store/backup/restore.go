@@ -111,8 +111,6 @@ type reader struct {
 }
 
 func (b *reader) member(m *tar.Header) error {
-	attempt, isOutput := strings.CutPrefix(m.Name, "output/")
-	series, isSeries := strings.CutPrefix(m.Name, "series/")
 	switch {
 	case !plain(m):
 		return damaged(m.Name+" is no plain file, or is longer than its kind may be", nil)
@@ -120,11 +118,13 @@ func (b *reader) member(m *tar.Header) error {
 		return damaged("it begins with "+m.Name, nil)
 	case m.Name == "head.json" && !b.begun:
 		return b.readHead()
-	case m.Name == "snapshot" && b.head.Snapshot != nil && b.d.s.End == 0 && !b.facts:
+	case b.facts:
+		return b.besides(m)
+	case m.Name == "snapshot" && b.head.Snapshot != nil && b.d.s.End == 0:
 		return b.snapshot()
-	case strings.HasPrefix(m.Name, "events/") && !b.facts:
+	case strings.HasPrefix(m.Name, "events/"):
 		return b.events(m.Name)
-	case m.Name == "facts.json" && !b.facts:
+	case m.Name == "facts.json":
 		b.facts = true
 		var all map[string]string
 		if err := b.json(&all, mostFacts); err != nil {
@@ -132,12 +132,6 @@ func (b *reader) member(m *tar.Header) error {
 		}
 		b.d.facts(all)
 		return b.t.facts(all)
-	case isOutput && b.facts:
-		return b.output(attempt, m.Size)
-	case isSeries && b.facts:
-		return b.series(series)
-	case m.Name == "sum.json" && b.facts:
-		return b.readSum()
 	}
 	return damaged(m.Name+" has no place there", nil)
 }
@@ -258,33 +252,6 @@ func (b *reader) events(name string) error {
 	}
 	b.d.records(page)
 	return b.t.records(page)
-}
-
-func (b *reader) output(attempt string, size int64) error {
-	b.d.output(attempt, size)
-	for at := int64(0); ; {
-		chunk := make([]byte, min(1<<20, size-at))
-		if len(chunk) == 0 {
-			return b.t.output(attempt, at, nil) // an empty one is one too
-		}
-		if _, err := io.ReadFull(b.members, chunk); err != nil {
-			return damaged("the output of "+attempt+" is cut short", err)
-		}
-		b.d.h.Write(chunk)
-		if err := b.t.output(attempt, at, chunk); err != nil {
-			return err
-		}
-		at += int64(len(chunk))
-	}
-}
-
-func (b *reader) series(attempt string) error {
-	all, err := io.ReadAll(b.members)
-	if err != nil {
-		return damaged("the measurements of "+attempt+" cannot be read", err)
-	}
-	b.d.series(attempt, all)
-	return b.t.series(attempt, all)
 }
 
 // nothing keeps nothing.

@@ -176,26 +176,8 @@ func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 	if err := a.addJSON("facts.json", facts); err != nil {
 		return Sum{}, err
 	}
-	names, err := s.Logs(ctx)
-	if err != nil {
+	if err := writeOutput(ctx, s, a, &d); err != nil {
 		return Sum{}, err
-	}
-	for _, name := range names {
-		size, err := s.LogEnd(ctx, name)
-		if err != nil {
-			return Sum{}, err
-		}
-		d.output(name, size)
-		if err := a.begin("output/"+name, size); err != nil {
-			return Sum{}, err
-		}
-		if err := eachChunk(ctx, s, name, size, func(b []byte) error {
-			d.h.Write(b)
-			_, err := a.w.Write(b)
-			return err
-		}); err != nil {
-			return Sum{}, err
-		}
 	}
 	if err := eachSeries(ctx, s, func(name string, b []byte) error {
 		d.series(name, b)
@@ -204,6 +186,32 @@ func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 		return Sum{}, err
 	}
 	return d.sum(), a.addJSON("sum.json", d.sum())
+}
+
+// writeOutput writes the output of programs, one member for each name.
+func writeOutput(ctx context.Context, s store.Store, a archive, d *digest) error {
+	names, err := s.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		size, err := s.LogEnd(ctx, name)
+		if err != nil {
+			return err
+		}
+		d.output(name, size)
+		if err := a.begin("output/"+name, size); err != nil {
+			return err
+		}
+		if err := eachChunk(ctx, s, name, size, func(b []byte) error {
+			d.h.Write(b)
+			_, err := a.w.Write(b)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lines is a page as it stands in a backup.

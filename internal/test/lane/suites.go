@@ -17,7 +17,7 @@ type Suite struct {
 var common = []string{
 	"go.mod", "internal/test/await", "internal/test/enginetest", "internal/test/fast", "internal/test/lane",
 	"internal/test/port", "internal/test/proc", "internal/test/testbin", "internal/wire/api", "internal/agent",
-	"internal/lib/child", "internal/engine/driver.go", "internal/engine/hostd", "internal/control",
+	"internal/lib/child", "internal/lib/durable", "internal/engine/driver.go", "internal/engine/hostd", "internal/control",
 }
 
 // Suites lists every suite of the component lane, in the order in which they run.
@@ -72,7 +72,8 @@ var Suites = []Suite{
 	},
 	{
 		Name: "kubernetes", Needs: "a real control plane, kubelet, containerd and root",
-		Packages: []string{"internal/engine/kube", "internal/test/image", "internal/test/kubetest", "deploy"},
+		Packages: []string{"internal/engine/kube", "internal/engine/kube/pool", "internal/test/image",
+			"internal/test/kubetest", "deploy"},
 		Inputs: append([]string{"internal/engine/kube", "internal/test/image", "internal/test/kubetest", "deploy",
 			"hack/kubeimage", "test/kube-up.sh", "test/kube-down.sh", "test/kube-node.sh", "test/kube-build.sh",
 			"test/kube-stages.yaml"}, common...),

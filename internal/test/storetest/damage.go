@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 )
 
 // fold is a minimal machine: its state is the hash of all events in order.
@@ -267,11 +268,11 @@ func manyLogs(t *testing.T, s store.Store) {
 	_, err := s.AppendLog(t.Context(), "a", 0, []byte("x"))
 	must(t, err)
 	for node := range 12 {
-		_, err := s.AppendLog(t.Context(), store.RankLog("j-1.3", node), 0, fmt.Appendf(nil, "rank %d", node))
+		_, err := s.AppendLog(t.Context(), logfile.Name("j-1.3", node), 0, fmt.Appendf(nil, "rank %d", node))
 		must(t, err)
 	}
 	for node := range 12 {
-		b, err := s.ReadLog(t.Context(), store.RankLog("j-1.3", node), 0, 100)
+		b, err := s.ReadLog(t.Context(), logfile.Name("j-1.3", node), 0, 100)
 		must(t, err)
 		if string(b) != fmt.Sprint("rank ", node) {
 			t.Errorf("rank %d has the output %q", node, b)

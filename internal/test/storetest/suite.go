@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
+	"scrimp/internal/store/logfile"
 )
 
 // Run checks every property except FullDisk on a backend.
@@ -330,7 +331,7 @@ func measurements(t *testing.T, b Backend) {
 	is("j.1", "")
 	must(t, s.AppendSeries(t.Context(), "j.1", []byte("one ")))
 	must(t, s.AppendSeries(t.Context(), "j.1", []byte("two")))
-	must(t, s.AppendSeries(t.Context(), store.RankLog("j.1", 2), []byte("other")))
+	must(t, s.AppendSeries(t.Context(), logfile.Name("j.1", 2), []byte("other")))
 	is("j.1", "one two")
 	must(t, s.PutSeries(t.Context(), "j.1", []byte("2")))
 	is("j.1", "2")

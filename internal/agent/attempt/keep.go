@@ -1,0 +1,101 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/wire/api"
+)
+
+// How long the agent tries to bring what is left to the store.
+const (
+	keepLimit = 15 * time.Minute // where nothing interrupts the machine
+	keepExtra = time.Minute      // after the time at which it should be gone
+)
+
+// keep brings what the ended program left to the store, and says how it ended.
+func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit program.Exit) outcome {
+	ctx, cancel := context.WithTimeout(life, keepTime(g.Now(), s))
+	defer cancel()
+	var listening sync.WaitGroup
+	var broken *stop // that ends this
+	listening.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case x := <-g.stops:
+				g.tellStop(x)
+				if x.silent() {
+					broken = &x
+					cancel()
+					return
+				}
+			}
+		}
+	})
+	e.Status, e.Signaled = exit.Status, exit.Signaled
+	step, metrics := g.seen()
+	o := outcome{ended: g.endOf(e, s, exit), stop: s, over: e.Ended}
+	o.ended.Step = step
+
+	kept, err := g.saver.Final(ctx, e, save.Meta{Step: step, Captured: e.Ended, Metrics: metrics})
+	err = errors.Join(err, g.saver.Flush(ctx))
+	o.ended.Saved = kept && err == nil && g.saver.Holds() &&
+		(o.ended.Reason == api.EndCompleted || g.saver.HasWork(step))
+	if err != nil {
+		g.Log.Error("keep the last checkpoint", "error", err)
+		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
+	}
+	if !errors.Is(err, wire.ErrFenced) {
+		where, wrong := g.keepOutputs(ctx)
+		o.ended.Outputs, o.ended.Error = where, joinText(o.ended.Error, wrong)
+	}
+	cancel()
+	listening.Wait()
+	switch {
+	case broken != nil:
+		return outcome{stop: broken, silent: true}
+	case errors.Is(err, wire.ErrFenced):
+		s := g.fencedBy(err)
+		return outcome{stop: &s, silent: true}
+	}
+	return o
+}
+
+func joinText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+// keepTime is how long to try.
+func keepTime(now time.Time, s *stop) time.Duration {
+	if s == nil || s.source == "" {
+		return keepLimit
+	}
+	return max(0, s.until.Sub(now)) + keepExtra
+}
+
+// endOf names the end. A program that was told to stop by a signal, or that
+// read should_stop, ended because of it, whatever its status. In a gang it may have heard
+// of it from another rank's program; one that SIGTERM ended may have had it from who told the agent too.
+func (g *Attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
+	g.mu.Lock()
+	knew := g.knew
+	g.mu.Unlock()
+	switch {
+	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.Task.Nodes > 1 && exit.Status != 0 || byTerm(exit)):
+		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
+	case exit.Status == 0:
+		return api.Ended{Reason: api.EndCompleted}
+	}
+	return api.Ended{Reason: api.EndFailed, Exit: exit.Status}
+}

@@ -1,0 +1,53 @@
+package attempt
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/wire/api"
+)
+
+// Ten values a second are taken for ever, some more at once; what is above that is
+// refused with what to do about it, and counted. What is no number is heard all the same.
+func TestTooManyValuesAreRefusedAndSaidSo(t *testing.T) {
+	t.Parallel()
+	o := objective{name: "loss"}
+	now, step := epoch, int64(0)
+	say := func(s api.Step) (taken bool, why error) {
+		step++
+		s.Step = step
+		v, err := o.take(now, s, s)
+		return v != nil, err
+	}
+	loss := api.Step{Metrics: map[string]float64{"loss": 1}}
+	for range 1000 { // ten a second
+		if ok, err := say(loss); !ok || err != nil {
+			t.Fatalf("value %d: %v", step, err)
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	now = now.Add(time.Minute)
+	taken := 0
+	for range 200 { // all at once
+		if ok, _ := say(loss); ok {
+			taken++
+		}
+	}
+	if taken != valuesAtOnce || o.refused != 200-valuesAtOnce {
+		t.Errorf("of 200 at once %d are taken and %d refused", taken, o.refused)
+	}
+	_, err := say(loss)
+	if err == nil || !strings.Contains(err.Error(), "151 values of loss are refused") || !strings.Contains(err.Error(), "every few steps") {
+		t.Errorf("it says %v", err)
+	}
+	if ok, err := say(api.Step{Broken: []string{"loss"}}); !ok || err != nil {
+		t.Errorf("a loss that is no number is refused: %v", err)
+	}
+	if ok, err := say(api.Step{Broken: []string{"loss"}}); ok || err == nil {
+		t.Error("every loss that is no number is taken, however many")
+	}
+	if ok, err := say(api.Step{Metrics: map[string]float64{"acc": 1}}); ok || err != nil {
+		t.Errorf("another metric: %v, %v", ok, err)
+	}
+}

@@ -1,0 +1,380 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"scrimp/internal/agent/keeper"
+	"scrimp/internal/agent/measure"
+	"scrimp/internal/agent/place"
+	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/programapi"
+	"scrimp/internal/agent/progress"
+	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/wire/api"
+)
+
+// outcome is what became of the attempt.
+type outcome struct {
+	ended  api.Ended
+	stop   *stop     // that asked for the end; nil: it ended by itself
+	silent bool      // nothing is said about it
+	over   time.Time // of the program; zero: it did not run
+}
+
+// failSetup is an outcome before the program ran.
+func failSetup(exit int, err error) outcome {
+	return outcome{ended: api.Ended{Reason: api.EndSetup, Exit: exit, Error: err.Error()}}
+}
+
+// notStarted returns the exit status that a shell reports for a missing (127) or non-executable (126) program.
+func notStarted(err error) (status int, known bool) {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return 127, true
+	case errors.Is(err, fs.ErrPermission):
+		return 126, true
+	}
+	return 0, false
+}
+
+// play makes everything ready, runs the program, and keeps what it leaves.
+func (g *Attempt) play(life context.Context, output *os.File) outcome {
+	if ranBefore(g.Folders.Own, g.Task.Attempt) {
+		// The program died with the agent before. What lies in its folder may be torn.
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
+			Error: "the agent was started again; the program had ended with the one before"}}
+	}
+	sig, err := program.ParseSignal(g.Task.Signal)
+	if err == nil {
+		g.match, err = progress.Compile(g.Task.Progress)
+	}
+	if err != nil {
+		return failSetup(2, err)
+	}
+	begun, s, err := g.prepareUntilStopped(life, output)
+	if begun.api != nil {
+		defer func() { _ = begun.api.Close() }() // the program is gone
+	}
+	if g.keeper != nil {
+		defer func() {
+			if err := g.keeper.Close(); err != nil {
+				g.Log.Warn("close the store", "error", err)
+			}
+		}()
+	}
+	switch {
+	case s.silent() || life.Err() != nil:
+		return outcome{stop: s, silent: true}
+	case s != nil:
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
+	case errors.Is(err, wire.ErrFenced):
+		s := g.fencedBy(err)
+		return outcome{stop: &s, silent: true}
+	case err != nil:
+		o := failSetup(1, err)
+		if e, ok := errors.AsType[setupError](err); ok {
+			o.ended.Exit, o.ended.SetupStatus = e.status, e.status
+		}
+		return o
+	}
+	return g.runProgram(life, begun, output, sig)
+}
+
+// ready is what is made ready for the program.
+type ready struct {
+	api      *programapi.API
+	restored keeper.Restored
+	took     time.Duration // the restore, wall
+	env      []string
+}
+
+// writable reports why a folder cannot be written to.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".scrimp-*.tmp")
+	if err != nil {
+		return fmt.Errorf("checkpoint folder %s cannot be written to: %w", dir, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// setupError is a set-up command that failed.
+type setupError struct{ status int }
+
+func (e setupError) Error() string {
+	return fmt.Sprintf("set-up failed with exit status %d: its output is in the log", e.status)
+}
+
+// prepareUntilStopped prepares, and breaks off where something asks for the end.
+func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
+	type result struct {
+		ready
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := g.prepare(ctx, output)
+		done <- result{r, err}
+	}()
+	var asked *stop
+	for {
+		select {
+		case r := <-done:
+			return r.ready, asked, r.err
+		case s := <-g.stops:
+			g.tellStop(s)
+			if asked == nil || s.silent() {
+				asked = &s
+			}
+			cancel()
+		}
+	}
+}
+
+// tellStop reports a notice, and lets the program know.
+func (g *Attempt) tellStop(s stop) {
+	g.Log.Info("stop", "why", s.why, "source", s.source)
+	g.mu.Lock()
+	g.stopping = true
+	g.mu.Unlock()
+	if s.source != "" {
+		g.say(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
+	}
+}
+
+// prepare fetches the work folder, restores, and sets up.
+func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
+	var r ready
+	if err := g.beginAnew(); err != nil {
+		return r, err
+	}
+	if err := g.sharesNoFolder(); err != nil {
+		return r, err
+	}
+	if err := g.openKeeper(ctx); err != nil {
+		return r, err
+	}
+	if err := g.withhold(output); err != nil {
+		return r, err
+	}
+	if err := g.fetch(ctx, output); err != nil {
+		return r, err
+	}
+	if err := g.restore(ctx, &r); err != nil {
+		return r, err
+	}
+	var err error
+	if r.api, err = programapi.Serve(g, g.Log); err != nil {
+		return r, err
+	}
+	if err := os.WriteFile(g.Folders.Token, []byte(r.api.Token), 0o600); err != nil {
+		return r, errors.Join(err, r.api.Close())
+	}
+	if err := g.handOver(); err != nil {
+		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
+	}
+	r.env = place.Environment{
+		Base: g.home(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
+		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
+		Port: g.masterPort(), Network: g.network(),
+	}.Variables()
+	if err := g.setup(ctx, r.env, output); err != nil {
+		return ready{}, errors.Join(err, r.api.Close())
+	}
+	r.env = g.inVenv(r.env)
+	return r, nil
+}
+
+// openKeeper opens the store of the attempt.
+func (g *Attempt) openKeeper(ctx context.Context) error {
+	o := keeper.Options{Task: g.Task, Server: g.Store, Lends: g.Lends, Works: g.Works, Log: g.Log}
+	if g.User != 0 { // where the program cannot put another file in the place of a copy
+		o.Aside = g.Folders.Own
+	}
+	k, err := g.Open(ctx, o)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	g.keeper = k
+	return nil
+}
+
+// restore fills the checkpoint folder with the newest checkpoint, and makes ready to save what follows.
+func (g *Attempt) restore(ctx context.Context, r *ready) error {
+	if err := g.reading(g.Folders.Checkpoint).Make(); err != nil {
+		return fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
+	}
+	if err := writable(g.Folders.Checkpoint); err != nil {
+		return err
+	}
+	begin := g.Now()
+	restored, refused, err := g.keeper.Restore(ctx, g.Folders.Checkpoint)
+	for _, x := range refused {
+		if g.Task.Node == 0 { // who restores for the gang
+			g.say(api.Message{Refused: &x})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("restore checkpoint: %w", err)
+	}
+	r.restored, r.took = restored, g.Now().Sub(begin)
+	vault := save.Vault(g.keeper)
+	if g.Task.Checkpoint.URL == "" || !g.saves() {
+		vault = nil
+	}
+	g.saver = save.New(vault, save.Config{
+		Dir: g.reading(g.Folders.Checkpoint), Quiet: g.Quiet,
+		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
+		Failing: func(err error) { g.unsaved(troubleKeep, err) },
+		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
+		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
+	})
+	if err := g.saver.Begin(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.last.Step = max(g.last.Step, r.restored.Step)
+	for _, c := range []*progress.Counter{&g.printed, &g.written, &g.posted} {
+		*c = progress.Counter{Anew: g.Task.Anew, From: r.restored.Step}
+	}
+	g.mu.Unlock()
+	return nil
+}
+
+// fetch fills the work folder with what was uploaded, or with what the set-up made of it before.
+func (g *Attempt) fetch(ctx context.Context, output *os.File) error {
+	if g.isSetUp() { // the agent was started again: what the set-up changed is not overwritten
+		return nil
+	}
+	if place.Repeats(g.Task) {
+		if err := g.startOver(); err != nil {
+			return err
+		}
+	}
+	if err := g.download(ctx); err != nil {
+		return err
+	}
+	g.python = g.Task.Setup != "" && g.usesPython()
+	return g.reuse(ctx, output)
+}
+
+func (g *Attempt) download(ctx context.Context) error {
+	if g.Task.Workdir == "" {
+		return nil
+	}
+	if err := g.keeper.Fetch(ctx, g.Task.Workdir, g.Folders.Work); err != nil {
+		return fmt.Errorf("fetch work folder: %w", err)
+	}
+	return nil
+}
+
+// setup runs the set-up command, once for each task on the machine, and keeps what it made.
+func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) error {
+	if g.Task.Setup == "" || g.isSetUp() {
+		return nil
+	}
+	begun := g.Now()
+	if g.python {
+		if err := g.makeVenv(ctx, env, output); err != nil {
+			return fmt.Errorf("make the virtual environment: %w", err)
+		}
+	}
+	g.beforeSetup()
+	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, g.inVenv(env), output)
+	if err != nil {
+		return err
+	}
+	if e.Status != 0 {
+		return setupError{e.Status}
+	}
+	g.keepSetup(ctx, g.Now().Sub(begun))
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return durable.Replace(g.setupDone(), []byte(g.Task.Setup))
+}
+
+// measure reports what the program and its machine do, until ctx is done.
+func (g *Attempt) measure(ctx context.Context, p *program.Program) {
+	m := measure.Measurer{Box: g.Box, GPUs: g.GPUs, Part: g.Task.Part, NeedsGPUs: g.Task.GPUs, Now: g.Now,
+		Every:  g.Pace.Usage,
+		Series: &g.series, Pacing: &g.pacing}
+	m.Run(ctx, p)
+}
+
+// runProgram starts the program and sees to it until all it left is kept.
+func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig syscall.Signal) outcome {
+	args := g.Task.Args
+	if len(args) == 0 {
+		args = []string{"/bin/sh", "-c", g.Task.Command}
+	}
+	// What set-up printed, and what lies in the work folder, is no progress.
+	w := &watcher{g: g, output: progress.Tail{Path: g.Folders.Log, Bars: true},
+		file: progress.Tail{In: g.reading(""), Path: g.Folders.Progress}}
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), MarkRan(g.Folders.Own, g.Task.Attempt))
+	if err != nil {
+		return failSetup(1, err)
+	}
+	if err := g.canMeet(); err != nil { // no fault of the program: the next attempt meets elsewhere
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 1, Error: err.Error()}}
+	}
+	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: r.env, Output: output, User: g.User,
+		Mark: "SCRIMP_PROGRAM=" + newToken()})
+	if status, known := notStarted(err); known { // another machine would not find it either
+		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}
+	}
+	if err != nil {
+		return failSetup(127, err)
+	}
+	g.mu.Lock()
+	g.env, g.lastSave = r.env, g.Now()
+	g.mu.Unlock()
+	g.say(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
+	if g.Background {
+		if err := program.StepBack(); err != nil {
+			g.Log.Warn("lower the agent's priority", "error", err)
+		}
+	}
+
+	var beside, uploads sync.WaitGroup
+	besides, halt := context.WithCancel(life)
+	uploading, endUploads := context.WithCancel(life)
+	defer uploads.Wait()
+	defer endUploads()
+	uploads.Go(func() { g.saver.Upload(uploading) })
+	beside.Go(func() { w.follow(besides) })
+	beside.Go(func() { w.watchFolder(besides) })
+	beside.Go(func() { g.measure(besides, p) })
+
+	e, s := g.await(life, p, sig)
+	err = errors.Join(p.Close(), g.EndAll()) // what is kept is what the program left, and nothing changes it
+	halt()
+	beside.Wait()
+	if err != nil {
+		g.Unended = err
+		g.Log.Error("end the program", "error", err)
+	}
+	if s == nil {
+		if s = g.alsoTold(life, p.Exit()); s == nil {
+			s = g.whyEnded(life, p.Exit())
+		}
+		e.Heard = s != nil // and the program by the same signal, or from another rank's
+	}
+	if s.silent() || life.Err() != nil {
+		return outcome{stop: s, silent: true}
+	}
+	w.read(life, true)
+	e.Said = w.announced
+	return g.keep(life, e, s, p.Exit())
+}

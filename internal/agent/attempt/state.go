@@ -1,0 +1,83 @@
+package attempt
+
+import (
+	"fmt"
+
+	"scrimp/internal/agent/programapi"
+	"scrimp/internal/wire/api"
+)
+
+// State implements programapi.Backend.
+func (g *Attempt) State() programapi.State {
+	now := g.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.knew = g.knew || g.stopping
+	interval := g.Task.Checkpoint.Interval
+	if g.orders.Interval > 0 {
+		interval = g.orders.Interval
+	}
+	s := programapi.State{
+		ShouldCheckpoint: g.saves() && due(now, g.lastSave, interval, g.asked, g.stopping),
+		ShouldStop:       g.stopping,
+		Spent:            g.orders.Spent,
+		Currency:         g.orders.Currency,
+	}
+	if s.Spent == "" {
+		s.Spent = "0"
+	}
+	if s.Currency == "" {
+		s.Currency = "USD"
+	}
+	if b := g.orders.BudgetLeft; b != "" {
+		s.BudgetLeft = &b
+	}
+	var left float64
+	switch {
+	case g.orders.TimeToDeadline != 0:
+		left = (g.orders.TimeToDeadline - now.Sub(g.ordersAt)).Seconds()
+		s.TimeToDeadline = &left
+	case !g.Task.Deadline.IsZero():
+		left = g.Task.Deadline.Sub(now).Seconds()
+		s.TimeToDeadline = &left
+	}
+	return s
+}
+
+// unsaved notes how it goes to copy what the program saves, or to keep the copies. That it goes wrong is said once,
+// until a checkpoint is kept.
+func (g *Attempt) unsaved(what string, err error) {
+	g.trouble.is(what, err)
+	if err == nil {
+		return
+	}
+	g.mu.Lock()
+	said := g.unsavedSaid
+	g.unsavedSaid = true
+	g.mu.Unlock()
+	if !said {
+		why := what + ": " + err.Error()
+		if g.Task.Node > 0 {
+			why = fmt.Sprintf("node %d: %s", g.Task.Node, why)
+		}
+		g.say(api.Message{Unsaved: &api.Unsaved{Why: why}})
+	}
+	g.Box.Wake()
+}
+
+// published reports a checkpoint.
+func (g *Attempt) published(s api.Saved) {
+	g.trouble.is(troubleKeep, nil)
+	if s.Lacks != "" {
+		s.Lacks = troubleCapture + ": " + s.Lacks
+	}
+	if g.Task.Node == 0 { // who publishes
+		g.say(api.Message{Saved: &s})
+	}
+	g.mu.Lock()
+	if s.Captured.After(g.lastSave) {
+		g.lastSave = s.Captured
+	}
+	g.asked, g.unsavedSaid = false, s.Lacks != ""
+	g.mu.Unlock()
+}

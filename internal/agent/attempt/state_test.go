@@ -1,0 +1,25 @@
+package attempt
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/wire/api"
+)
+
+// Rank 0 is asked for checkpoints, and the others only where their folders are parts of them; all
+// are told to stop.
+func TestWhoSavesIsAskedTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		node int
+		all  bool
+		want bool
+	}{{0, false, true}, {0, true, true}, {1, false, false}, {1, true, true}} {
+		g := &Attempt{Config: Config{Now: time.Now}, stopping: true,
+			Task: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
+		if s := g.State(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
+			t.Errorf("%+v: the program is told %+v", c, s)
+		}
+	}
+}

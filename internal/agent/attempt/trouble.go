@@ -1,0 +1,60 @@
+package attempt
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// What can go wrong on a machine while its program runs on.
+const (
+	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
+	troubleCapture = "the checkpoint folder cannot be copied whole"
+	troubleLook    = "the checkpoint folder cannot be listed"
+	troubleNumber  = "the program has reported numbers that are out of bounds, and they are left out"
+	troubleSteps   = "the program's counter of steps begins anew each epoch"
+	troubleMetric  = "the metric that the job is judged by is reported too often"
+)
+
+// stepsAnew says what that means for a job of so many steps; 0: nobody knows.
+func stepsAnew(total int64) string {
+	if total > 0 {
+		return "the steps of the epochs before are added"
+	}
+	return "the steps of the epochs before are added, and what is left is unknown: set work.epochs, or let " +
+		"progress.pattern take the number of epochs as (?P<epochs>)"
+}
+
+// trouble is what goes wrong at present. Each report carries it, so that
+// whoever looks at the job sees it while there is time to fix it.
+type trouble struct {
+	mu    sync.Mutex
+	going map[string]error
+}
+
+// is notes how something goes: err is nil where it goes well again.
+func (t *trouble) is(what string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		delete(t.going, what)
+		return
+	}
+	if t.going == nil {
+		t.going = map[string]error{}
+	}
+	t.going[what] = err
+}
+
+// now is all of it in a sentence, empty where all goes well.
+func (t *trouble) now() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(t.going)) {
+		all = append(all, fmt.Sprintf("%s: %v", what, t.going[what]))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,36 @@
+package attempt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/agent/place"
+	"scrimp/internal/wire/api"
+)
+
+// Set-up commands that name files by the thousand are not looked through for minutes: beyond a bound the environment is made.
+func TestASetupThatNamesManyFilesIsNotReadWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, make([]byte, mostScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := ""
+	for i := range 40 {
+		name := fmt.Sprintf("f%02d", i)
+		if err := os.Link(text, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		words += name + " " + name + " "
+	}
+	uses := func(setup string) bool {
+		return (&Attempt{Task: api.Assignment{Setup: setup}, Folders: place.Folders{Work: dir}}).usesPython()
+	}
+	if uses(strings.Repeat("f01 ", 10_000)) || !uses(words) {
+		t.Errorf("one file, named often: %v; many: %v", uses(strings.Repeat("f01 ", 10_000)), uses(words))
+	}
+}

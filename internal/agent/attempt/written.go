@@ -1,0 +1,151 @@
+package attempt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/api"
+)
+
+// mostWritten is how much of what a program has written is kept where nobody named the folders.
+const mostWritten = 1 << 30
+
+// habits are folders that hold nothing of a program's own.
+var habits = []string{".git", "__pycache__", ".venv", "venv", "node_modules", ".cache", ".ipynb_checkpoints"}
+
+// version tells a file from what it was.
+type version struct {
+	size int64
+	at   time.Time
+}
+
+// written is a file or a link that a program made or changed.
+type written struct {
+	name string // below the work folder
+	version
+}
+
+// keepsWritten reports whether all that the program writes is kept.
+func (g *Attempt) keepsWritten() bool {
+	return g.Task.OutputsURL != "" && slices.Contains(g.Task.Outputs, api.OutputsWritten)
+}
+
+// lookBefore notes what lies in the work folder before the program begins.
+func (g *Attempt) lookBefore() error {
+	if !g.keepsWritten() {
+		return nil
+	}
+	list, err := g.lookAtWork()
+	g.before = map[string]version{}
+	for _, f := range list {
+		g.before[f.name] = f.version
+	}
+	return err
+}
+
+// lookAtWork lists the files of the work folder, but for those that scrimp keeps elsewhere.
+func (g *Attempt) lookAtWork() (list []written, err error) {
+	tree, err := g.reading(g.Folders.Work).Open()
+	if err != nil {
+		return nil, fmt.Errorf("look at the work folder: %w", err)
+	}
+	own := map[string]bool{}
+	for _, p := range []string{g.Folders.Checkpoint, g.Folders.Progress} {
+		if rel, err := filepath.Rel(g.Folders.Work, p); err == nil {
+			own[filepath.ToSlash(rel)] = true
+		}
+	}
+	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed just now
+			return nil
+		case rel == ".":
+			return err
+		case d.IsDir() && (own[rel] || slices.Contains(habits, path.Base(rel))):
+			return fs.SkipDir
+		case err != nil: // a folder that cannot be listed: who keeps it says why
+			list = append(list, written{name: rel})
+			return fs.SkipDir
+		case own[rel] || !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0:
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil { // as above, and it may have been removed
+			if !errors.Is(err, fs.ErrNotExist) {
+				list = append(list, written{name: rel})
+			}
+			return nil
+		}
+		list = append(list, written{rel, version{info.Size(), info.ModTime()}})
+		return nil
+	})
+	if err = errors.Join(err, tree.Close()); err != nil {
+		return nil, fmt.Errorf("look at the work folder: %w", err)
+	}
+	return list, nil
+}
+
+// pickWritten are the newest of those that were made or changed, as many as fit, and what is left out.
+func pickWritten(list []written, before map[string]version, most int64) (names []string, left int, leftBytes int64) {
+	list = slices.DeleteFunc(slices.Clone(list), func(f written) bool {
+		old, was := before[f.name]
+		return was && old.size == f.size && old.at.Equal(f.at)
+	})
+	slices.SortFunc(list, func(a, b written) int {
+		return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name))
+	})
+	room := most
+	for _, f := range list {
+		if f.size > room {
+			left, leftBytes = left+1, leftBytes+f.size
+			continue
+		}
+		room -= f.size
+		names = append(names, f.name)
+	}
+	return names, left, leftBytes
+}
+
+// keepOutputs keeps the outputs of the job on this machine, and says where they are and what went wrong.
+func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
+	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
+		return "", ""
+	}
+	names := g.Task.Outputs
+	if g.keepsWritten() {
+		list, err := g.lookAtWork()
+		if err != nil {
+			g.Log.Error("keep outputs", "error", err)
+			return "", fmt.Sprintf("outputs could not be kept: %v", err)
+		}
+		picked, left, bytes := pickWritten(list, g.before, mostWritten)
+		if left > 0 {
+			wrong = fmt.Sprintf("%d of the files that the program wrote (%.1f GiB) are not kept, as all are more than %v: name "+
+				"folders in outputs of a job file", left, float64(bytes)/float64(size.GiB), size.Bytes(mostWritten))
+		}
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == api.OutputsWritten })
+		if names = append(names, picked...); len(names) == 0 {
+			return "", wrong
+		}
+	}
+	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.Folders.Work), names)
+	if err != nil && !errors.Is(err, wire.ErrFenced) {
+		g.Log.Error("keep outputs", "error", err)
+		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
+	}
+	if len(lacks) > 0 {
+		g.Log.Warn("some of the outputs cannot be kept", "what", lacks.String())
+		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
+	}
+	return where, wrong
+}

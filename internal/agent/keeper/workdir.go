@@ -1,0 +1,110 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	gcblob "gocloud.dev/blob"
+
+	"scrimp/internal/content/blob/httpblob"
+	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/tarball"
+	"scrimp/internal/wire/api"
+)
+
+// Fetch understands three forms of address: scrimp:work is the job's work folder, in the bucket for which the server
+// lends credentials or else on the server; ADDRESS#NAME is what was kept under a name in a store of checkpoints;
+// ADDRESS alone is a store whose blobs are the files.
+func (k *store) Fetch(ctx context.Context, address, dir string) error {
+	place, name := splitName(address)
+	if address == api.ServerWork && k.a.WorkLent && k.bucket != nil && k.works != nil {
+		if done, err := k.fetchLent(ctx, dir); done || err != nil {
+			return err
+		}
+	}
+	return patiently(ctx, k.log, func(ctx context.Context) (err error) {
+		if address == api.ServerWork && k.server != nil {
+			return fetchWork(ctx, k.server, dir)
+		}
+		b, err := k.openStore(ctx, place)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		if name != "" {
+			_, err := checkpoint.Open(b, "").Fetch(ctx, name, dir)
+			return fenceOf(err)
+		}
+		return fetchBlobs(ctx, b, dir)
+	})
+}
+
+func splitName(address string) (place, name string) {
+	place, name, _ = strings.Cut(address, "#")
+	return place, name
+}
+
+func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
+	for it := b.List(nil); ; {
+		o, err := it.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		path, err := inside(dir, o.Key)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		// a store knows no permissions: scripts must run
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // it is run
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(b.Download(ctx, o.Key, f, nil), f.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// fetchWork fills dir with the job's work folder from the server. Where that changed on the
+// way, dir is emptied and it is fetched from its beginning.
+func fetchWork(ctx context.Context, store *httpblob.Bucket, dir string) (err error) {
+	from, err := store.Fetch(ctx, "/work")
+	if err != nil {
+		return fenceOf(err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	err = tarball.Unpack(ctx, from, dir)
+	if errors.Is(err, httpblob.ErrChanged) {
+		return errors.Join(err, empty(dir))
+	}
+	return fenceOf(err)
+}
+
+// empty removes what lies in a folder.
+func empty(dir string) error {
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
+	}
+	return err
+}
+
+// inside joins a name from outside to folder dir, and refuses one that leads out of it.
+func inside(dir, name string) (string, error) {
+	clean := filepath.FromSlash(strings.TrimPrefix(name, "/"))
+	if clean == "" || !filepath.IsLocal(clean) {
+		return "", fmt.Errorf("name %q leads out of its folder", name)
+	}
+	return filepath.Join(dir, clean), nil
+}

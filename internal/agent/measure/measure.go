@@ -1,0 +1,244 @@
+// Package measure follows what the program of an attempt and its machine do, and keeps it until the server has it.
+package measure
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"scrimp/internal/agent/meter"
+	"scrimp/internal/agent/outbox"
+	"scrimp/internal/agent/program"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
+	"scrimp/internal/wire/telemetry"
+)
+
+// How often each of the machine's cores is measured, and which share of a processor's time measuring may take: with
+// very many processes it is done less often.
+const (
+	lookCores      = time.Minute
+	lookThreads    = 20 * time.Second
+	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small
+	manyCores      = 128
+	measureShare   = 200 // one part of so many
+	slowestMeasure = 30 * time.Second
+)
+
+// What of the measurements waits for a server that is away, and how many go at once. What goes and is not
+// taken goes again.
+const (
+	maxBuckets   = 30
+	keptBuckets  = 24 * 360 // a day
+	bucketsAgain = 10 * time.Second
+)
+
+// Measurer measures what the program of an attempt and its machine do.
+type Measurer struct {
+	Box       *outbox.Box
+	GPUs      *meter.GPUs // of the machine; nil: nobody reads them
+	Part      *api.Part   // of the machine, which the attempt has; nil: it has the whole
+	NeedsGPUs bool        // whether the job asks for GPUs
+	Now       func() time.Time
+	Every     time.Duration // between two measurements, at least
+	Series    *Series
+	Pacing    *Pacing
+
+	program *program.Meter
+	machine meter.Machine
+	cores   time.Time // when each was measured last
+	threads time.Time // when they were counted last
+	head    telemetry.Head
+}
+
+// Run reports what the program and its machine do, until ctx is done.
+func (m *Measurer) Run(ctx context.Context, p *program.Program) {
+	now := time.Now()
+	m.program, m.cores = p.Meter(now), now
+	m.head = m.machine.Head()
+	m.machine.Measure(now, &telemetry.Bucket{})
+	m.ofTask(now) // they are read from now on
+	for pause := m.Every; wait.For(ctx, pause) == nil; {
+		begun := time.Now()
+		m.once(begun)
+		pause = max(m.Every, min(measureShare*time.Since(begun), slowestMeasure))
+	}
+	m.once(time.Now())
+	m.Series.close()
+}
+
+// once measures the time since the last time.
+func (m *Measurer) once(now time.Time) {
+	var b telemetry.Bucket
+	span := m.machine.Measure(now, &b)
+	every := lookCores
+	if m.head.Cores > manyCores {
+		every = lookManyCores
+	}
+	if now.Sub(m.cores) >= every {
+		m.machine.Cores(&b)
+		m.cores = now
+	}
+	u, known := m.program.Measure(now)
+	if known && span > 0 {
+		b.Set(telemetry.TaskCPU, u.CPU)
+		b.Set(telemetry.TaskMemory, float64(u.Memory))
+		b.Set(telemetry.TaskRead, float64(u.Read)/span.Seconds())
+		b.Set(telemetry.TaskWrite, float64(u.Written)/span.Seconds())
+		m.detail(u.Detail, now, span, &b)
+	}
+	m.Pacing.put(now, span, &b)
+	gpus := m.ofTask(now)
+	if of := meter.Put(gpus, &b); len(of.GPUs) > 0 {
+		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
+	}
+	if known {
+		m.Box.Usage(m.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
+			Processes: u.Processes, GPU: m.inUse(gpus)})
+	}
+	m.Series.add(m.Now(), span, b, m.head)
+}
+
+// detail adds how a program used what it used, where that is known.
+func (m *Measurer) detail(d *program.Detail, now time.Time, span time.Duration, b *telemetry.Bucket) {
+	if d == nil {
+		return
+	}
+	b.Set(telemetry.TaskSystem, d.System)
+	b.Set(telemetry.TaskMain, d.Main)
+	b.Set(telemetry.TaskMainBlocked, d.Blocked)
+	if now.Sub(m.threads) >= lookThreads {
+		b.Set(telemetry.TaskThreads, float64(d.Threads))
+		m.threads = now
+	}
+	for metric, n := range map[telemetry.Metric]int64{telemetry.TaskFaults: d.Faults, telemetry.TaskReadCalls: d.Reads,
+		telemetry.TaskWriteCalls: d.Writes, telemetry.TaskReadCallBytes: d.ReadBytes,
+		telemetry.TaskWriteCallBytes: d.WriteBytes} {
+		b.Set(metric, float64(n)/span.Seconds())
+	}
+}
+
+// ofTask are the GPUs that the task has.
+func (m *Measurer) ofTask(now time.Time) []meter.Reading {
+	if m.GPUs == nil {
+		return nil
+	}
+	all := m.GPUs.Latest(now)
+	if m.Part == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool {
+		return !slices.Contains(m.Part.Devices, r.Index)
+	})
+}
+
+// inUse is the highest use of a GPU, where the job asks for some; nil: it does not, or nobody knows.
+func (m *Measurer) inUse(list []meter.Reading) (most *float64) {
+	if !m.NeedsGPUs {
+		return nil
+	}
+	for _, r := range list {
+		if u := r.Utilization; !math.IsNaN(u) && (most == nil || u > *most) {
+			most = &u
+		}
+	}
+	return most
+}
+
+// Series is what was measured and the server has not taken.
+type Series struct {
+	mu   sync.Mutex
+	open telemetry.Bucket // ten seconds that go on; Width 0: none do
+	list []telemetry.Bucket
+	head telemetry.Head
+	sent time.Time
+	upTo int64 // end of the last that was sent
+}
+
+// add counts what was measured in a span that ends now.
+func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h telemetry.Head) {
+	if span <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.head = h
+	at := now.Add(-min(span, telemetry.Least*time.Second) / 2).Unix() // most of it lies there
+	b.Start, b.Width = at-at%telemetry.Least, telemetry.Least
+	b.Covered = min(span.Seconds(), telemetry.Least)
+	b.Clear()
+	switch {
+	case s.open.Width == 0:
+		s.open = b
+	case s.open.Start == b.Start:
+		s.open = telemetry.Merge([]telemetry.Bucket{s.open, b}, b.Start, b.Width)
+		s.open.Covered = min(s.open.Covered, telemetry.Least)
+	case b.Start > s.open.Start: // a clock that was set back waits for its own time
+		s.flush()
+		s.open = b
+	}
+}
+
+// flush ends the ten seconds that go on. What has waited for too long goes.
+func (s *Series) flush() {
+	if s.open.Width > 0 {
+		s.list = append(s.list, s.open)
+		s.open = telemetry.Bucket{}
+	}
+	if n := len(s.list) - keptBuckets; n > 0 {
+		s.list = slices.Delete(s.list, 0, n)
+	}
+}
+
+// close ends the ten seconds that go on, at the program's end.
+func (s *Series) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	s.sent = time.Time{}
+}
+
+// Next is what the next report carries; nil: nothing is new.
+func (s *Series) Next(now time.Time) *api.Measurements {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list[:min(len(s.list), maxBuckets)]
+	if len(list) == 0 || list[len(list)-1].End() <= s.upTo && now.Sub(s.sent) < bucketsAgain {
+		return nil
+	}
+	s.upTo, s.sent = list[len(list)-1].End(), now
+	t := &api.Measurements{Buckets: make([]api.Measurement, 0, len(list))}
+	for i := range list {
+		t.Buckets = append(t.Buckets, wireBucket(&list[i]))
+	}
+	h := s.head
+	t.Head = &api.MeasuredMachine{Cores: h.Cores, Memory: h.Memory, Driver: h.Driver}
+	for _, d := range h.GPUs {
+		t.Head.GPUs = append(t.Head.GPUs, api.MeasuredGPU(d))
+	}
+	return t
+}
+
+// Taken drops what the server has.
+func (s *Series) Taken(upTo int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(b telemetry.Bucket) bool { return b.End() <= upTo })
+}
+
+// wireBucket is a bucket as it travels.
+func wireBucket(b *telemetry.Bucket) api.Measurement {
+	out := api.Measurement{Start: b.Start, Covered: b.Covered, Values: map[string][]*float64{}}
+	for m := range telemetry.Metrics {
+		for _, v := range b.V[m] {
+			var p *float64
+			if v.Known() {
+				p = &v.Mean
+			}
+			out.Values[m.String()] = append(out.Values[m.String()], p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+package place
+
+import (
+	"strings"
+	"testing"
+
+	"scrimp/internal/wire/api"
+)
+
+// A machine's accelerators are its processes, but for those that the program is not to see; the
+// job's own word wins.
+func TestEveryAcceleratorHasAProcess(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		accelerators  int
+		machine, job  string
+		procs, onNode string
+	}{
+		{0, "", "", "1", ""},
+		{8, "", "", "8", "8"},
+		{8, "CUDA_VISIBLE_DEVICES=0,1,2,3", "", "4", "4"},
+		{8, "CUDA_VISIBLE_DEVICES=0,1,2,3", "CUDA_VISIBLE_DEVICES=5", "1", "1"},
+		{8, "", "CUDA_VISIBLE_DEVICES=", "1", ""},
+		{8, "", "CUDA_VISIBLE_DEVICES=-1", "1", ""},
+		{8, "", "PET_NPROC_PER_NODE=2", "2", "8"},
+	} {
+		s := Environment{Base: []string{c.machine}, Accelerators: c.accelerators, Task: api.Assignment{Env: map[string]string{}}}
+		if name, value, ok := strings.Cut(c.job, "="); ok {
+			s.Task.Env[name] = value
+		}
+		got := map[string]string{}
+		for _, kv := range s.Variables() {
+			name, value, _ := strings.Cut(kv, "=")
+			got[name] = value
+		}
+		if got["PET_NPROC_PER_NODE"] != c.procs || got["SLURM_GPUS_ON_NODE"] != c.onNode {
+			t.Errorf("%+v: %s processes for torchrun, %q accelerators for Slurm", c, got["PET_NPROC_PER_NODE"], got["SLURM_GPUS_ON_NODE"])
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package place
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/wire/api"
+)
+
+// OfOneAttempt is what a set-up sees of one attempt only. It is no part of what makes two set-ups the
+// same, so a command that names one of these is never skipped.
+var OfOneAttempt = []string{
+	"SCRIMP_JOB", "SCRIMP_ATTEMPT", "SCRIMP_EPOCH", "SCRIMP_RESTORED", "SCRIMP_CHECKPOINT_INTERVAL_S",
+	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN",
+	"MASTER_ADDR", "MASTER_PORT", "SCRIMP_NODE_ADDRESSES", "SLURM_JOB_NODELIST", "WANDB_RUN_ID",
+}
+
+// Repeats reports whether what this task's set-up makes may serve another. Secrets may be
+// written to any file.
+func Repeats(a api.Assignment) bool {
+	names := func(name string) bool { return strings.Contains(a.Setup, name) }
+	return a.Setup != "" && len(a.Secrets) == 0 && !slices.ContainsFunc(OfOneAttempt, names)
+}
+
+// placeFile says in the agent's own folder of a task in which slot the task runs.
+const placeFile = "slot"
+
+// Slots are the folders of tasks whose set-up may serve another: paths that stay the same
+// from task to task, since what a set-up makes has its path written into it.
+func Slots(machine string) string { return filepath.Join(machine, "slots") }
+
+// TopOf is the folder of a task that is or was on the machine.
+func TopOf(machine, attempt string) string {
+	if b, err := os.ReadFile(filepath.Join(Tasks(machine), attempt, placeFile)); err == nil {
+		if n, err := strconv.Atoi(string(b)); err == nil {
+			return filepath.Join(Slots(machine), strconv.Itoa(n))
+		}
+	}
+	return filepath.Join(machine, "tasks", attempt)
+}
+
+// TakeSlot gives a task the first slot that is free, for good: what is left of another is
+// never in it.
+func TakeSlot(machine string, a api.Assignment) error {
+	own := filepath.Join(Tasks(machine), a.Attempt)
+	file := filepath.Join(own, placeFile)
+	if _, err := os.Stat(file); !Repeats(a) || err == nil {
+		return nil
+	}
+	all, err := os.ReadDir(filepath.Dir(own))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, e := range all {
+		taken[TopOf(machine, e.Name())] = true
+	}
+	for n := 1; ; n++ {
+		slot := filepath.Join(Slots(machine), strconv.Itoa(n))
+		if _, err := os.Lstat(slot); taken[slot] || err == nil {
+			continue
+		}
+		return errors.Join(os.MkdirAll(own, 0o700), durable.Replace(file, []byte(strconv.Itoa(n))))
+	}
+}

@@ -1,0 +1,80 @@
+package programapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/await"
+	"scrimp/internal/wire/api"
+)
+
+// calm is a backend that takes all.
+type calm struct{}
+
+func (calm) Progress(api.Step) error { return nil }
+
+func (calm) Save(context.Context, int64) error { return nil }
+
+func (calm) State() State { return State{} }
+
+func (calm) Total() int64 { return 0 }
+
+// openFiles is how many files this process has open.
+func openFiles() int {
+	list, _ := os.ReadDir("/proc/self/fd")
+	return len(list)
+}
+
+// Any process of the machine may connect, and send nothing, half a head or a wrong token: the agent keeps its files, and
+// the program that has the token is answered.
+func TestConnectionsWithoutEndTakeNoFilesOfTheAgent(t *testing.T) {
+	p, err := Serve(calm{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ask := func(token string) error {
+		r, _ := http.NewRequest(http.MethodGet, p.URL+"/v1/state", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		if resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s, %w", resp.Status, errors.Join(err))
+		}
+		return errors.Join(err, resp.Body.Close())
+	}
+	if err := ask(p.Token); err != nil { // its connection rests from here on
+		t.Fatal(err)
+	}
+	before := openFiles()
+	var mine []net.Conn
+	for i := range 3 * mostConnections {
+		c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		mine = append(mine, c)
+		_, _ = c.Write([]byte(map[int]string{1: "GET / HTTP/1.1\r\nX: ", 2: "GET / HTTP/1.1\r\nHost: x\r\n\r\n"}[i%3]))
+	}
+	await.True(t, "the agent lets go of those that are too many", func() bool {
+		return openFiles()-before-len(mine) <= mostConnections+1
+	})
+	if err := ask(p.Token); err != nil {
+		t.Errorf("the program is not answered: %v", err)
+	}
+	if ask("wrong") == nil {
+		t.Error("a wrong token is taken")
+	}
+}

@@ -1,0 +1,74 @@
+package residue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/lane"
+)
+
+// What a task's user leaves on a disk that all may write to, wherever it is mounted, is removed; a disk that machines share
+// is another's too, and nobody else's files are touched.
+func TestWhatIsLeftOnAScratchDiskIsRemoved(t *testing.T) {
+	lane.Component(t, "host")
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: only root makes files of other users")
+	}
+	const user = 1<<30 + 7
+	top, mounts := t.TempDir(), strings.Builder{}
+	kept := map[string]bool{} // by path, whether it stays
+	for kind, stays := range map[string]bool{"ext4": false, "xfs": false, "tmpfs": false, "nfs4": true, "lustre": true} {
+		dir := filepath.Join(top, "a "+kind)
+		fmt.Fprintf(&mounts, "24 1 8:1 / %s rw - %s /dev/x rw\n", strings.ReplaceAll(dir, " ", `\040`), kind)
+		for name, owner := range map[string]int{"mine": user, "open/mine": user, "theirs": user + 1, "roots": 0} {
+			path := filepath.Join(dir, name)
+			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o666), os.Chown(path, owner, owner),
+				os.Chmod(filepath.Dir(path), 0o777|os.ModeSticky), os.Chmod(dir, 0o777|os.ModeSticky))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept[path] = stays || owner != user
+		}
+	}
+	file := filepath.Join(top, "mountinfo")
+	if err := os.WriteFile(file, []byte(mounts.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func(old string) { mountsFile = old }(mountsFile)
+	mountsFile = file
+	if err := NoneShared(user, top); err == nil {
+		t.Error("nothing is found to be left")
+	}
+	if err := EndUser(user, top); err != nil {
+		t.Error(err)
+	}
+	for path, stays := range kept {
+		if _, err := os.Lstat(path); (err == nil) != stays {
+			t.Errorf("%s: %v, and it is to stay: %v", path, err, stays)
+		}
+	}
+}
+
+// A folder that somebody removes while the agent looks through it is no reason to give the machine up.
+func TestAFolderThatGoesWhileItIsLookedThroughIsNoError(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&shared{user: 1 << 30}).each(root, dir, 0); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,184 @@
+// Package session runs commands beside the program of a job: one after which a user waits, and one that lasts, with a
+// terminal or pipes that the server carries to the user.
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+
+	"scrimp/internal/agent/logship"
+	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/wire/api"
+)
+
+// lastWords is how long the output of a session is read whose command has ended: its children may hold the terminal.
+const lastWords = time.Second
+
+// Session is a command beside the program whose input comes from a user, and whose output goes to them, while it runs.
+type Session struct {
+	Server wire.Server
+	ID     string
+	Mask   logship.Masker
+	HangUp time.Duration // for the command to end once nobody follows it any more
+}
+
+// Run runs the command until it ends or nobody follows it any more.
+func (s *Session) Run(ctx context.Context, e api.Exec, dir string, env []string, user int) api.ExecResult {
+	if len(e.Command) == 0 {
+		return api.ExecResult{Exit: 2, Error: "the command is empty"}
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: program.As(user)}
+	cmd.Cancel = func() error { return s.hang(cmd.Process.Pid) }
+	cmd.WaitDelay = s.HangUp
+	program.DefaultSignals()
+	out, in, err := start(cmd, e.Terminal, user)
+	if err != nil {
+		return exited(err)
+	}
+	defer func() { _ = out.Close() }()
+	typed := make(chan struct{})
+	go func() {
+		defer close(typed)
+		s.input(ctx, end, in, e.Terminal)
+	}()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		s.output(ctx, end, out)
+	}()
+	err = cmd.Wait()
+	last := time.AfterFunc(lastWords, func() { _ = out.SetDeadline(time.Now()) })
+	<-sent
+	last.Stop()
+	end()
+	_ = out.SetDeadline(time.Now()) // nobody reads what is typed now
+	<-typed
+	return exited(err)
+}
+
+// hang tells a session's command that nobody is there any more, as a closed terminal does, and ends what stays.
+func (s *Session) hang(group int) error {
+	err := syscall.Kill(-group, syscall.SIGHUP)
+	time.AfterFunc(s.HangUp/2, func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
+	return err
+}
+
+// start starts the command, with a terminal of its own or with pipes, and returns where its output and its
+// input are.
+func start(cmd *exec.Cmd, terminal *api.Terminal, user int) (out *os.File, in io.WriteCloser, err error) {
+	if terminal == nil {
+		return startPiped(cmd)
+	}
+	own, theirs, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = theirs.Close() }() // the command has it
+	if user > 0 {
+		err = os.Chown(theirs.Name(), user, user)
+	}
+	if err = errors.Join(err, resize(own, terminal)); err == nil {
+		if terminal.Kind != "" {
+			cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Env), func(v string) bool { return strings.HasPrefix(v, "TERM=") })
+			cmd.Env = append(cmd.Env, "TERM="+terminal.Kind)
+		}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+		cmd.SysProcAttr.Setctty = true
+		err = cmd.Start()
+	}
+	if err != nil {
+		_ = own.Close()
+		return nil, nil, err
+	}
+	return own, own, nil
+}
+
+func startPiped(cmd *exec.Cmd) (out *os.File, in io.WriteCloser, err error) {
+	if in, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = theirs.Close() }() // the command has it
+	cmd.Stdout, cmd.Stderr = theirs, theirs
+	if err = cmd.Start(); err != nil {
+		_ = out.Close()
+		return nil, nil, err
+	}
+	return out, in, nil
+}
+
+func resize(f *os.File, t *api.Terminal) error {
+	return pty.Setsize(f, &pty.Winsize{Rows: cells(t.Rows, 24), Cols: cells(t.Cols, 80)})
+}
+
+// cells is a size that terminals can have.
+func cells(n, usual int) uint16 {
+	if n < 1 || n > 10_000 {
+		n = usual
+	}
+	return uint16(n)
+}
+
+// input writes what is typed to the command, until the session is over.
+func (s *Session) input(ctx context.Context, end func(), in io.WriteCloser, size *api.Terminal) {
+	for offset := int64(0); ctx.Err() == nil; {
+		got, err := s.Server.SessionInput(ctx, s.ID, offset)
+		switch {
+		case errors.Is(err, wire.ErrBad), errors.Is(err, wire.ErrFenced):
+			end()
+			return
+		case err != nil:
+			_ = wait.For(ctx, 300*time.Millisecond) // the loop looks
+			continue
+		}
+		if f, ok := in.(*os.File); ok && size != nil && got.Terminal != nil && *got.Terminal != *size {
+			size = got.Terminal
+			_ = resize(f, size) // its size is a wish
+		}
+		offset += int64(len(got.Input))
+		_, _ = in.Write(got.Input) // who has ended reads nothing
+		if got.End && size == nil {
+			_ = in.Close()
+		}
+	}
+}
+
+// output sends what the command prints, until it has ended or nobody follows it.
+func (s *Session) output(ctx context.Context, end func(), out io.Reader) {
+	buffer := make([]byte, 32<<10)
+	for offset := int64(0); ; {
+		n, err := out.Read(buffer)
+		if n > 0 {
+			chunk := s.Mask.Mask(slices.Clone(buffer[:n]))
+			failed := wire.Retry(ctx, func(ctx context.Context) error {
+				return s.Server.SessionOutput(ctx, s.ID, offset, chunk)
+			})
+			if failed != nil {
+				end()
+				return
+			}
+			offset += int64(len(chunk))
+		}
+		if err != nil { // a terminal ends with an error
+			return
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package folder
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/test/fast"
+)
+
+// A file that costs its program nothing, as it is all holes, costs the agent nothing either: a copy has the same holes.
+func TestACopyOfHolesTakesNoDisk(t *testing.T) {
+	t.Parallel()
+	dir := fast.Dir(t)
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	const size = 16<<20 + 7
+	holes(t, from, size)
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := copyFile(in, to, size); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := os.ReadFile(from)
+	b, _ := os.ReadFile(to)
+	stat, err := os.Stat(to)
+	if err != nil || !bytes.Equal(a, b) || len(a) != size {
+		t.Errorf("%d bytes were copied from %d, %v", len(b), len(a), err)
+	}
+	if used := stat.Sys().(*syscall.Stat_t).Blocks * 512; used > 1<<20 {
+		t.Errorf("the copy takes %d bytes of the disk", used)
+	}
+	if err := copyFile(in, filepath.Join(dir, "shorter"), size-1); err == nil {
+		t.Error("a file that has grown is copied as if it had not")
+	}
+}
+
+// A manifest has room for so many files; what is beyond it is left out of outputs, and what is kept can be read.
+func TestKeep_LeavesOutWhatTheManifestHasNoRoomFor(t *testing.T) {
+	t.Parallel()
+	files := make([]Source, 0, 60_000)
+	for i := range cap(files) {
+		files = append(files, Source{File: format.File{Path: fmt.Sprintf("out/%06d-%s", i, strings.Repeat("<", 200)), Mode: 0o600}})
+	}
+	var s scanner
+	base := fast.Dir(t)
+	if err := os.WriteFile(filepath.Join(base, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		files[i].from = filepath.Join(base, "f")
+	}
+	kept := s.keepable(files)
+	m := format.Manifest{Form: format.Version, Name: "j/000001"}
+	for _, f := range kept {
+		m.Files = append(m.Files, f.File)
+	}
+	data, err := format.Seal(m)
+	if err != nil || len(data) > format.MostBytes || len(data) < format.MostBytes/2 {
+		t.Errorf("a manifest of %d bytes for %d files, %v", len(data), len(kept), err)
+	}
+	if left := s.left; len(left) != 1 || left[0].Count+len(kept) != cap(files) {
+		t.Errorf("%d are kept, and left out are %v", len(kept), left)
+	}
+}
+
+// holes makes a file of a size that holds some bytes in its middle and nothing else.
+func holes(t *testing.T, path string, size int64) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err == nil {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		t.Skipf("skipped: this file system has no such file: %v", err)
+	}
+	if _, err := f.WriteAt([]byte("here"), size/2); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}

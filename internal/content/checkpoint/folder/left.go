@@ -1,0 +1,61 @@
+package folder
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Left is what a copy of a folder lacks since it cannot be copied, by the reason.
+type Left []LeftOut
+
+// LeftOut is what a copy lacks for one reason.
+type LeftOut struct {
+	Why   string   // with what to do about it
+	Paths []string // the first of them, as they are printed
+	Count int
+}
+
+// mostNamed is how many paths are named for each reason.
+const mostNamed = 3
+
+// mostPath is how many bytes of a path are printed.
+const mostPath = 150
+
+func (l *Left) add(path string, why error) {
+	reason := why.Error()
+	at := slices.IndexFunc(*l, func(x LeftOut) bool { return x.Why == reason })
+	if at < 0 {
+		at = len(*l)
+		*l = append(*l, LeftOut{Why: reason})
+	}
+	x := &(*l)[at]
+	if x.Count++; len(x.Paths) < mostNamed {
+		x.Paths = append(x.Paths, printable(path))
+	}
+}
+
+// printable is a path in one line of UTF-8.
+func printable(path string) string {
+	if quoted := strconv.Quote(path); quoted[1:len(quoted)-1] != path {
+		path = quoted
+	}
+	if len(path) > mostPath {
+		path = strings.ToValidUTF8(path[:mostPath], "") + "…"
+	}
+	return path
+}
+
+// String names what is missing: "out/a, out/b, out/c and 2 more (WHY); out/d (WHY)".
+func (l Left) String() string {
+	all := make([]string, 0, len(l))
+	for _, x := range l {
+		names := strings.Join(x.Paths, ", ")
+		if more := x.Count - len(x.Paths); more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		all = append(all, fmt.Sprintf("%s (%s)", names, x.Why))
+	}
+	return strings.Join(all, "; ")
+}

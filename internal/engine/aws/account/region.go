@@ -1,0 +1,67 @@
+//go:build !local
+
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"scrimp/internal/engine/aws/setting"
+	"scrimp/internal/lib/nearest"
+)
+
+// homeRegion is one that every account of AWS has enabled.
+const homeRegion = priceRegion
+
+// regionError says that a region is not there, or not for this account. It hides the code that AWS answered with, which
+// says that the credentials are wrong.
+type regionError struct{ text string }
+
+func (e *regionError) Error() string { return e.text }
+
+// regional is err, which AWS has answered with when it was asked who we are, or what is wrong with the region: one that
+// an account has not enabled refuses credentials that are good, and one that does not exist has no address. Source:
+// docs.aws.amazon.com, AWS Account Management reference guide, "Enable or disable AWS Regions in your account".
+func regional(ctx context.Context, w *setting.With, cfg *sdk.Config, err error) error {
+	if w.Region == homeRegion {
+		return err
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && w.Endpoint == "" {
+		// Where other names of AWS are not found either, the region is not to blame.
+		if _, other := net.DefaultResolver.LookupHost(ctx, "sts."+homeRegion+".amazonaws.com"); other != nil {
+			return err
+		}
+		return &regionError{fmt.Sprintf("with: region is %q, and AWS has none of that name (%s: no such host)%s: write "+
+			"one of its regions, such as us-east-1 (aws account list-regions lists them)", w.Region, dns.Name, meant(w))}
+	}
+	if code := CodeOf(err); code == "OptInRequired" || slices.Contains(credentialCodes, code) {
+		home := sts.NewFromConfig(*cfg, func(o *sts.Options) { o.Region = homeRegion })
+		if _, other := home.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}); other == nil {
+			return notEnabled(w, err)
+		}
+	}
+	return err
+}
+
+// notEnabled is the error of a region that the account may not use yet.
+func notEnabled(w *setting.With, err error) error {
+	return &regionError{fmt.Sprintf("with: region is %q, which does not know this account (%s)%s: enable "+
+		"the region (aws account enable-region --region-name %s, which takes some minutes), or write another one",
+		w.Region, SaidBy(err), meant(w), w.Region)}
+}
+
+// meant names a region that the catalogue knows, where it does not know the one that is written.
+func meant(w *setting.With) string {
+	regions := slices.Collect(maps.Keys(Known().OnDemand))
+	if near := nearest.Of(w.Region, regions); near != "" && near != w.Region {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
+}

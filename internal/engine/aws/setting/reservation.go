@@ -1,0 +1,121 @@
+//go:build !local
+
+package setting
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+)
+
+// Reservation is a reservation of capacity as it is set: an On-Demand Capacity Reservation or a Capacity Block for ML.
+type Reservation struct {
+	ID   string `yaml:"id"`             // all: each active one of the account
+	Rate string `yaml:"rate,omitempty"` // of an hour of one machine; "": the price list's, of a block unknown
+	Paid string `yaml:"paid,omitempty"` // for all of a block
+	Team string `yaml:"team,omitempty"` // whose cost the hours are that nobody uses; "": nobody's
+
+	HourRate   *money.Rate   `yaml:"-"` // Rate, as it is read; nil: it is not written
+	PaidAmount *money.Amount `yaml:"-"` // Paid, likewise
+}
+
+// Reservations are those that are set: ids, or ids with what they cost, or all.
+type Reservations []Reservation
+
+// All stands for each active reservation of the account.
+const All = "all"
+
+// UnmarshalYAML takes all alone too.
+func (l *Reservations) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*l = Reservations{{ID: n.Value}}
+		return nil
+	}
+	return n.Decode((*[]Reservation)(l))
+}
+
+var reservationFields = []string{"id", "rate", "paid", "team"}
+
+// UnmarshalYAML takes an id alone too.
+func (r *Reservation) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		r.ID = n.Value
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 { // a decoder of one's own forgets to be strict
+		if name := n.Content[i].Value; !slices.Contains(reservationFields, name) {
+			return fmt.Errorf("line %d: reservations: %s is not known: a reservation is its id, or has id, rate, paid and team",
+				n.Content[i].Line, name)
+		}
+	}
+	type plain Reservation
+	return n.Decode((*plain)(r))
+}
+
+var reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
+
+// holds checks what is set of reservations.
+func (w *With) holds() error {
+	seen := map[string]bool{}
+	for n := range w.Reservations {
+		r := &w.Reservations[n]
+		at := "with: reservations: " + cmp.Or(r.ID, fmt.Sprint("the ", n+1, "."))
+		switch fix := identity.WrongName(r.Team); {
+		case strings.HasPrefix(r.ID, "cb-"):
+			return fmt.Errorf("%s is a Capacity Block's: write the id of its reservation, such as cr-0a1b2c3d4e5f67890 "+
+				"(aws ec2 describe-capacity-blocks)", at)
+		case r.ID != All && !reservationID.MatchString(r.ID):
+			return fmt.Errorf("%s: id is %q: write one such as cr-0a1b2c3d4e5f67890, or all", at, r.ID)
+		case seen[r.ID]:
+			return fmt.Errorf("%s stands twice: write it once", at)
+		case r.ID == All && (r.Rate != "" || r.Paid != ""):
+			return fmt.Errorf("%s: rate and paid are of one reservation: write its id beside all", at)
+		case r.Rate != "" && r.Paid != "":
+			return fmt.Errorf("%s has rate and paid: write what an hour of one machine costs, or what was paid for all of a "+
+				"block", at)
+		case r.Team != "" && fix != "":
+			return fmt.Errorf("%s: team is %q: %s", at, r.Team, fix)
+		}
+		seen[r.ID] = true
+		if err := r.costs(); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// costs reads what is set of the price.
+func (r *Reservation) costs() error {
+	if r.Rate != "" {
+		rate, err := money.ParseRate(r.Rate)
+		if err != nil || rate < 0 {
+			return fmt.Errorf("rate is %q: write the dollars of an hour of one machine, such as 31.464", r.Rate)
+		}
+		r.HourRate = &rate
+	}
+	if r.Paid != "" {
+		paid, err := money.Parse(r.Paid)
+		if err != nil || paid.Sign() < 0 {
+			return fmt.Errorf("paid is %q: write the dollars that the whole block cost, such as 5285.95", r.Paid)
+		}
+		r.PaidAmount = &paid
+	}
+	return nil
+}
+
+// SettingOf is what is set of a reservation; nil: it is not wanted.
+func (w *With) SettingOf(id string) (set *Reservation) {
+	for n := range w.Reservations {
+		if r := &w.Reservations[n]; r.ID == id || r.ID == All && set == nil {
+			set = r
+		}
+	}
+	return set
+}

@@ -1,0 +1,104 @@
+//go:build !local
+
+package stock
+
+import (
+	"context"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/answer"
+	"scrimp/internal/engine/aws/setting"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/market/catalog"
+)
+
+// acceleratorName is the catalogue's name of what EC2 calls by its maker and name.
+func acceleratorName(machine, maker, name string, memory size.Bytes) string {
+	if a, ok := account.Known().Accelerators[machine]; ok {
+		return a
+	}
+	if maker == "AMD" {
+		name = "radeon " + name
+	}
+	return catalog.Resolve(name, machine, memory)
+}
+
+// rateOf is the product's on-demand price per unit, the first tier; false: it has none above zero.
+func rateOf(p *answer.Product, unit string) (money.Rate, bool) {
+	for _, d := range p.Prices {
+		r, err := money.ParseRate(d.USD)
+		if d.Unit == unit && (d.Begin == "" || d.Begin == "0") && err == nil && r > 0 {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// ReadPrices reads what machines cost on demand, and what their disks do. Where the price list may not be read, the
+// catalogue says it.
+func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) error {
+	x.Listed, x.Disk, x.DiskKnown = map[string]Price{}, d.With.DiskPrice, d.With.DiskPriced
+	machines := map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
+		"capacitystatus": "Used", "marketoption": "OnDemand"}
+	err := d.products(ctx, a, machines, func(p *answer.Product) {
+		if rate, ok := rateOf(p, "Hrs"); ok && d.With.Wants(p.Machine) {
+			x.Listed[p.Machine] = Price{rate, d.Now().UTC(), "aws"}
+		}
+	})
+	if err == nil && !x.DiskKnown {
+		disks := map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}
+		err = d.products(ctx, a, disks, func(p *answer.Product) {
+			if rate, ok := rateOf(p, "GB-Mo"); ok {
+				x.Disk, x.DiskKnown = rate, true
+			}
+		})
+	}
+	x.PricesAt = d.Now()
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		d.Log.Warn("the price list is not read: prices are the catalogue's", "engine", d.Name, "error", account.SaidBy(err))
+		x.PricesAt = d.Now().Add(pricesAgain - PricesFor)
+	}
+	for _, l := range account.Known().OnDemand[d.With.Region] {
+		o := l.Offer
+		if _, has := x.Listed[o.Machine]; !has && d.With.Wants(o.Machine) {
+			x.Listed[o.Machine] = Price{l.Quote.Rate, l.Quote.At, "catalogue"}
+		}
+	}
+	return nil
+}
+
+// products reads the products of EC2 in the region that have these attributes.
+func (d *Reader) products(ctx context.Context, a *account.Client, has map[string]string,
+	each func(*answer.Product)) error {
+	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), FormatVersion: sdk.String("aws_v1"),
+		MaxResults: sdk.Int32(100)}
+	has["regionCode"] = d.With.Region
+	if len(d.With.Types) == 1 && has["volumeApiName"] == "" && !setting.IsPattern(d.With.Types[0]) {
+		has["instanceType"] = d.With.Types[0]
+	}
+	for field, value := range has {
+		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(field),
+			Value: sdk.String(value)})
+	}
+	pages := pricing.NewGetProductsPaginator(a.Prices, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx, answer.LeanProducts)
+		if err != nil {
+			return err
+		}
+		for _, text := range page.PriceList {
+			if p, ok := answer.ProductOf(text); ok { // one that is not of its form has no price
+				each(&p)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+//go:build !local
+
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed"
+)
+
+// Price is what a machine costs an hour as the cluster's nodes or the catalogue say it, where the pool's rate does
+// not. A price that nobody says is unknown: why says what is missing, and rate means nothing.
+type Price struct {
+	Rate   money.Rate
+	Known  bool
+	Source string // in words for people
+	Why    string
+	Silent bool // nobody was there to say it: what was known holds
+	At     time.Time
+}
+
+// builtin is the catalogue that the program carries, read once: that takes a tenth of a second.
+var builtin = sync.OnceValue(catalog.Builtin)
+
+// List is a catalogue in which what is asked for again is found at once: many nodes are alike.
+type List struct {
+	name  string                       // of the engine, which prices.csv has as a region
+	rows  map[string][]catalog.Listing // by provider and machine, in small letters
+	found map[Place]catalog.Listing
+}
+
+// Place is what a price depends on.
+type Place struct {
+	provider, Machine, Region, zone string
+	Capacity                        market.Capacity
+}
+
+// ListOf is the catalogue of a data folder for the engine of that name: what the program carries, what was fetched, and
+// the user's prices.csv over both; "": what the program carries.
+func ListOf(dir, name string) (*List, error) {
+	all, err := builtin(), error(nil)
+	if dir != "" {
+		all, _, err = feed.Load(dir)
+	}
+	l := &List{name: name, rows: map[string][]catalog.Listing{}, found: map[Place]catalog.Listing{}}
+	for n := range all.Listings {
+		if x := &all.Listings[n]; x.Plain() && x.Quote.Priced {
+			key := rowKey(x.Offer.Provider, x.Offer.Machine)
+			l.rows[key] = append(l.rows[key], *x)
+		}
+	}
+	return l, err
+}
+
+func rowKey(provider, machine string) string { return provider + " " + strings.ToLower(machine) }
+
+// at is what the catalogue asks for a machine type in a place: the price of its zone, or of its whole region.
+func (l *List) at(p Place) (catalog.Listing, bool) {
+	if x, ok := l.found[p]; ok {
+		return x, x.Quote.Priced
+	}
+	var best catalog.Listing
+	for _, x := range l.rows[rowKey(p.provider, p.Machine)] {
+		o := &x.Offer
+		own := p.provider == Kind // the user's own row: of what is reserved unless it says otherwise, and of one cluster
+		if o.Region != p.Region && (!own || o.Region != l.name) || o.Zone != "" && o.Zone != p.zone {
+			continue
+		}
+		if o.Capacity != p.Capacity && (!own || o.Capacity != market.Reserved) {
+			continue
+		}
+		if !best.Quote.Priced || o.Zone != "" && best.Offer.Zone == "" {
+			best = x
+		}
+	}
+	l.found[p] = best
+	return best, best.Quote.Priced
+}
+
+// Labels by which nodes say what they are, with the names that older clusters have for them.
+const (
+	LabelType, labelTypeOld     = "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"
+	LabelRegion, labelRegionOld = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
+	labelZone, labelZoneOld     = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+)
+
+// Providers are whose catalogue a node is looked up in: the cloud that its kubelet or the pool names, or any.
+func (p *Pool) Providers(providerID string) []string {
+	scheme, _, _ := strings.Cut(providerID, "://")
+	if known := map[string]string{"aws": "aws", "gce": "gcp", "azure": "azure"}[scheme]; known != "" {
+		return []string{known, Kind}
+	}
+	if c := clouds[p.Cloud]; c != nil && p.Cloud != "karpenter" {
+		return []string{c.provider, Kind}
+	}
+	return []string{"aws", "gcp", "azure", Kind}
+}
+
+// node is what a whole node costs an hour: what the user's label says, or the catalogue for its type, region, zone and
+// capacity, all of them from its labels.
+func (w *With) node(p *Pool, n *corev1.Node, l *List) Price {
+	if text := n.Labels[w.PriceLabel]; w.PriceLabel != "" && text != "" {
+		r, err := money.ParseRate(text)
+		if err != nil || r < 0 {
+			return Price{Why: fmt.Sprintf("label %s of node %s is %q: write %s an hour, such as 2.40", w.PriceLabel, n.Name,
+				text, w.Currency)}
+		}
+		return Price{Rate: r, Known: true, Source: "label " + w.PriceLabel + " of nodes"}
+	}
+	at := Place{Machine: cmp.Or(n.Labels[LabelType], n.Labels[labelTypeOld], p.Instance),
+		Region: cmp.Or(n.Labels[LabelRegion], n.Labels[labelRegionOld], p.Region),
+		zone:   cmp.Or(n.Labels[labelZone], n.Labels[labelZoneOld]), Capacity: feed.NodeCapacity(n.Labels)}
+	if at.Capacity == market.Reserved { // they say none
+		at.Capacity = p.Capacity
+	}
+	if at.Machine == "" {
+		return Price{Why: fmt.Sprintf("node %s has no label %s: set rate", n.Name, LabelType)}
+	}
+	found := w.Listed(l, p.Providers(n.Spec.ProviderID), at, " by labels of nodes")
+	gpus := n.Status.Allocatable[corev1.ResourceName(p.Resource)]
+	if found.Known && gpus.Value() > 0 && found.of.Offer.Accelerators == 0 { // attached, and priced by themselves
+		return Price{Why: fmt.Sprintf("node %s has accelerators that the catalogue's price of %s does not count: set rate",
+			n.Name, at.Machine)}
+	}
+	return found.Price
+}
+
+// listing is a price with its row of the catalogue.
+type listing struct {
+	Price
+	of catalog.Listing
+}
+
+// Listed is what the catalogue of the first of the providers that knows it asks for a machine type, and whence.
+func (w *With) Listed(l *List, providers []string, at Place, whence string) listing {
+	for _, provider := range providers {
+		at.provider = provider
+		x, ok := l.at(at)
+		switch {
+		case !ok:
+			continue
+		case x.Offer.Currency != w.Currency:
+			return listing{of: x, Price: Price{Why: fmt.Sprintf("the catalogue's price of %s is in %s: set rate in %s",
+				at.Machine, x.Offer.Currency, w.Currency)}}
+		}
+		of := ""
+		if !x.Quote.At.IsZero() {
+			of = " of " + x.Quote.At.UTC().Format(time.DateOnly)
+		}
+		return listing{of: x, Price: Price{Rate: x.Quote.Rate, Known: true,
+			Source: fmt.Sprintf("catalogue%s: %s %s in %s%s", of, at.Machine, x.Offer.Capacity,
+				cmp.Or(x.Offer.Zone, x.Offer.Region), whence)}}
+	}
+	return listing{Price: Price{Why: fmt.Sprintf("the catalogue has no %s price of %s in %s: set rate, or fetch prices "+
+		"(scrimp catalog update, import)", at.Capacity, at.Machine, cmp.Or(at.Region, "a region that nodes do not name"))}}
+}
+
+// Fits is how many machines of a sale a node holds when it is empty.
+func (s *Sale) Fits(n *corev1.Node) int64 {
+	free := n.Status.Allocatable
+	most := min(free.Cpu().MilliValue()/max(s.Milli, 1), free.Memory().Value()/max(int64(s.Memory), 1))
+	if want := int64(s.Offer.Accelerators); want > 0 {
+		gpus := free[corev1.ResourceName(s.Of.Resource)]
+		most = min(most, gpus.Value()/want)
+	}
+	if most > 0 && s.Of.Instance != "" { // a whole one, or one of so many parts of it
+		return int64(s.Part)
+	}
+	return most
+}
+
+// ByNodes is what a machine costs on the dearest of the pool's nodes that hold it: one of so many that fit costs that
+// part of its node. Where the price of one of them is unknown so is the machine's, which may begin there.
+func (w *With) ByNodes(s *Sale, nodes []corev1.Node, l *List) Price {
+	var dearest Price
+	sources, count := map[string]bool{}, 0
+	for n := range nodes {
+		fits := s.Fits(&nodes[n])
+		if fits == 0 || nodes[n].Spec.Unschedulable {
+			continue
+		}
+		whole := w.node(s.Of, &nodes[n], l)
+		if !whole.Known {
+			return whole
+		}
+		whole.Rate = PartOf(whole.Rate, int(fits))
+		if sources[whole.Source] = true; count == 0 || whole.Rate > dearest.Rate {
+			dearest = whole
+		}
+		count++
+	}
+	switch {
+	case count == 0 && len(nodes) == 0:
+		return Price{Silent: true, Why: "the pool has no node now whose labels say it: set rate, or instance and region"}
+	case count == 0:
+		return Price{Silent: true, Why: fmt.Sprintf("none of the pool's %d nodes can hold one, so none says a price: "+
+			"set rate", len(nodes))}
+	case len(sources) > 1:
+		dearest.Source += fmt.Sprintf(", the dearest of %d nodes", count)
+	}
+	return dearest
+}
+
+// Unsaid reports whether the rate of any pool is left to the catalogue or to nodes.
+func (w *With) Unsaid() bool {
+	return slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Rate == "" })
+}

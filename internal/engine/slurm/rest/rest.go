@@ -1,0 +1,348 @@
+// Package rest asks Slurm by slurmrestd, in each version of its API that is known.
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/engine/slurm/scheduler"
+)
+
+// Setting is how slurmrestd is reached.
+type Setting struct {
+	URL string `yaml:"url"` // unix:///run/slurmrestd.sock, https://HOST, or http:// of this machine
+	// User is whose the jobs are; "": of this process.
+	User string `yaml:"user,omitempty"`
+	// TokenFile holds a token of that user, as scontrol token prints it; "": the socket knows who asks.
+	TokenFile string `yaml:"token_file,omitempty"`
+	Version   string `yaml:"version,omitempty"` // such as v0.0.38; "": the first that both sides know
+}
+
+// Tried is the version of slurmrestd's API that has been tried on a real cluster.
+const Tried = "v0.0.38"
+
+// versions are those that are known here, the others by their documentation. Of several that a cluster has the
+// first is taken: what was tried, and else what is nearest to the cluster's own.
+var versions = []string{Tried, "v0.0.41", "v0.0.40", "v0.0.39"}
+
+var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?$`)
+
+func (r *Setting) Check() error {
+	if err := r.checkAddress(); err != nil {
+		return err
+	}
+	switch {
+	case r.TokenFile != "" && !filepath.IsAbs(r.TokenFile):
+		return fmt.Errorf("token_file is %q: write an absolute path", r.TokenFile)
+	case r.User != "" && !userName.MatchString(r.User):
+		return fmt.Errorf("user is %q: write it as id -un prints it", r.User)
+	case r.Version != "" && !slices.Contains(versions, r.Version):
+		return fmt.Errorf("version is %q: write one of %s", r.Version, strings.Join(versions, ", "))
+	}
+	return nil
+}
+
+// checkAddress checks the URL, and that a token goes to nobody else.
+func (r *Setting) checkAddress() error {
+	u, err := url.Parse(r.URL)
+	switch {
+	case err != nil || u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("url is %q: write unix:///run/slurmrestd.sock, or https://HOST", r.URL)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("url: write no user, password or question in it: token_file names the file of a token")
+	case u.Scheme == "unix" && (u.Host != "" || !filepath.IsAbs(u.Path)):
+		return fmt.Errorf("url is %q: write the socket's absolute path, as in unix:///run/slurmrestd.sock", r.URL)
+	case u.Scheme == "unix":
+		return nil
+	case u.Hostname() == "":
+		return fmt.Errorf("url is %q: write a host, as in https://HOST", r.URL)
+	case r.TokenFile == "":
+		return errors.New("token_file is missing: (umask 077; scontrol token lifespan=86400 > FILE) makes one, and " +
+			"slurmrestd knows nobody on a port without it")
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return fmt.Errorf("%s would carry the token in the clear: write https://, or reach its port through "+
+			"ssh -N -L 6820:localhost:6820 %s, and write http://localhost:6820", r.URL, u.Hostname())
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Client asks Slurm by slurmrestd.
+type Client struct {
+	Setting
+	base string // of its URLs
+	HTTP *http.Client
+	most int64 // bytes of an answer that are read
+
+	finding sync.Mutex
+	version string // of its API; "": not found yet; guarded by finding
+}
+
+var _ scheduler.Scheduler = (*Client)(nil)
+
+// New asks slurmrestd as r says. It asks nothing yet.
+func New(r *Setting) *Client {
+	c := &Client{Setting: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: mostAnswer}
+	if c.User == "" {
+		if u, err := user.Current(); err == nil {
+			c.User = u.Username
+		}
+	}
+	t := &http.Transport{MaxIdleConns: 2, IdleConnTimeout: 10 * time.Second}
+	if path, ok := strings.CutPrefix(r.URL, "unix://"); ok {
+		c.base = "http://slurmrestd"
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
+	} else if strings.HasPrefix(r.URL, "https:") {
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	c.HTTP = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // it would be told the token
+	}}
+	return c
+}
+
+const (
+	// mostAnswer is the longest answer that is read: about 20,000 jobs of all users.
+	mostAnswer = 64 << 20
+	mostToken  = 16 << 10
+)
+
+// problem is one of the errors that an answer holds.
+type problem struct {
+	Error       string `json:"error"`
+	Description string `json:"description"`
+}
+
+// unspecified is what slurmrestd says where it has no word, of a token that is not taken for one.
+const unspecified = "Unspecified error"
+
+// said is what slurmrestd says went wrong; "": nothing.
+func said(problems []problem) string {
+	var all []string
+	for _, p := range problems {
+		for _, text := range []string{p.Error, p.Description} {
+			if text != "" && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// errStatus is an answer that is no success.
+type errStatus int
+
+func (e errStatus) Error() string { return fmt.Sprintf("it answers %d", int(e)) }
+
+// ask sends a request below a version of the API, such as GET /slurm/{version}/jobs, and reads its answer. An error
+// that slurmrestd has answered comes beside what else the answer holds.
+func (c *Client) ask(ctx context.Context, method, service, path string, body, into any) error {
+	version, err := c.speaks(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := c.send(ctx, method, "/"+service+"/"+version+path, body)
+	var problems struct {
+		Errors []problem `json:"errors"`
+	}
+	if bad := json.Unmarshal(answer, &problems); err == nil && bad != nil {
+		return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("its answer is not understood: %w", bad)}
+	}
+	if err == nil && into != nil {
+		if err := json.Unmarshal(answer, into); err != nil {
+			return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("its answer is not understood: %w", err)}
+		}
+	}
+	text := said(problems.Errors)
+	switch {
+	case err == nil && text == "":
+		return nil
+	case c.unknown(err, text):
+		err = c.unknownAs()
+	case text != "":
+		err = nil // it says so itself
+	}
+	return &scheduler.Error{Command: "slurmrestd", Text: text, Err: err}
+}
+
+// errUnknown says that slurmrestd does not know who asks.
+var errUnknown = errors.New("it does not know who asks")
+
+// unknown reports whether an answer says that.
+func (c *Client) unknown(err error, text string) bool {
+	return errors.Is(err, errStatus(http.StatusUnauthorized)) || errors.Is(err, errStatus(http.StatusForbidden)) ||
+		strings.Contains(text, "uthentication") || c.TokenFile != "" && strings.HasPrefix(text, unspecified)
+}
+
+// unknownAs is that error, with what to do.
+func (c *Client) unknownAs() error {
+	if c.TokenFile == "" {
+		return fmt.Errorf("%w: run slurmrestd as %s (slurmrestd -a rest_auth/local unix:%s), or set token_file",
+			errUnknown, c.User, strings.TrimPrefix(c.URL, "unix://"))
+	}
+	return fmt.Errorf("%w: the token of %s is not taken, or has expired: %s", errUnknown, c.User, c.renew())
+}
+
+// renew is the command that makes a token.
+func (c *Client) renew() string {
+	return fmt.Sprintf("(umask 077; scontrol token lifespan=86400 > %s) makes one, on a login node", c.TokenFile)
+}
+
+// send sends one request and reads the answer to it.
+func (c *Client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, scheduler.AnswerTime,
+		fmt.Errorf("no answer within %v", scheduler.AnswerTime))
+	defer cancel()
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	q, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	if c.TokenFile != "" {
+		token, err := c.token()
+		if err != nil {
+			return nil, err
+		}
+		q.Header.Set("X-SLURM-USER-NAME", c.User)
+		q.Header.Set("X-SLURM-USER-TOKEN", token)
+	}
+	answer, err := c.HTTP.Do(q)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }() // only read
+	b, err := io.ReadAll(io.LimitReader(answer.Body, c.most+1))
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	case int64(len(b)) > c.most:
+		return nil, fmt.Errorf("its answer is longer than %d MiB: leave rest out, and run the server where sbatch "+
+			"works", c.most>>20)
+	case answer.StatusCode/100 != 2:
+		return b, errStatus(answer.StatusCode)
+	}
+	return b, nil
+}
+
+// token reads the token anew, for it may have been renewed.
+func (c *Client) token() (string, error) {
+	f, err := os.Open(c.TokenFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: %w: %s", errToken, err, c.renew())
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errToken, err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	st, err := f.Stat()
+	if err == nil && (!st.Mode().IsRegular() || st.Mode().Perm()&0o077 != 0) {
+		return "", fmt.Errorf("%w: others read %s: chmod 600 %s, and make a new one", errToken, c.TokenFile, c.TokenFile)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errToken, err)
+	}
+	token := strings.TrimPrefix(strings.TrimSpace(string(b)), "SLURM_JWT=")
+	if token == "" || len(b) > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%w: %s holds none: %s", errToken, c.TokenFile, c.renew())
+	}
+	if end := expiry(token); !end.IsZero() && time.Now().After(end) {
+		return "", fmt.Errorf("%w: it expired at %v: %s", errToken, end.Format(time.RFC3339), c.renew())
+	}
+	return token, nil
+}
+
+// expiry is when a token ends, by its own word; zero: it says nothing of it.
+func expiry(token string) time.Time {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	b, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		End number `json:"exp"`
+	}
+	if err != nil || json.Unmarshal(b, &claims) != nil {
+		return time.Time{}
+	}
+	return claims.End.time()
+}
+
+// errToken says that a token is not sent.
+var errToken = errors.New("the token is not to be used")
+
+// speaks finds the version of the API that both sides know.
+func (c *Client) speaks(ctx context.Context) (string, error) {
+	c.finding.Lock()
+	defer c.finding.Unlock()
+	if c.version != "" {
+		return c.version, nil
+	}
+	answer, err := c.send(ctx, http.MethodGet, "/openapi/v3", nil)
+	var spec struct {
+		Paths map[string]json.RawMessage `json:"paths"`
+	}
+	if err == nil {
+		err = json.Unmarshal(answer, &spec)
+	}
+	if c.unknown(err, "") {
+		err = c.unknownAs()
+	}
+	if err != nil {
+		return "", &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("ask for its versions: %w", err)}
+	}
+	var has []string
+	for path := range spec.Paths {
+		if parts := strings.Split(path, "/"); len(parts) > 2 && parts[1] == "slurm" && !slices.Contains(has, parts[2]) {
+			has = append(has, parts[2])
+		}
+	}
+	slices.Sort(has)
+	for _, v := range versions {
+		if slices.Contains(has, v) {
+			c.version = v
+			return v, nil
+		}
+	}
+	return "", &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("it speaks %s, and known here are %s: leave rest "+
+		"out, and run the server where sbatch works", cmp.Or(strings.Join(has, ", "), "no version"),
+		strings.Join(versions, ", "))}
+}

@@ -1,0 +1,67 @@
+package scheduler
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/size"
+)
+
+// UsualKillWait is Slurm's own, where nobody says what it is set to.
+const UsualKillWait = 30 * time.Second
+
+// Cluster is what there is.
+type Cluster struct {
+	At         time.Time
+	Partitions map[string]Partition
+	Nodes      []Node
+	KillWait   time.Duration // between the end's SIGTERM and SIGKILL
+}
+
+// Partition is one as the controller has it.
+type Partition struct {
+	State     string // UP, DOWN, DRAIN, INACTIVE
+	Limit     time.Duration
+	Nodes     int           // that a job may have at most; 0: there is no limit
+	Grace     time.Duration // from a preemption's notice to its end
+	Preempted bool          // its jobs may be
+	Defaults  bool          // a job that asks for no time gets less than the limit
+}
+
+// Node is a node as one partition has it.
+type Node struct {
+	Name, Partition, Address, Host string
+	CPUs                           int
+	Memory                         size.Bytes
+	Accelerator                    string
+	Accelerators                   int
+	Features                       []string
+	Usable                         bool
+}
+
+// Usable reports whether jobs may come to run on a node in such a state. One that does not answer may (a star
+// stands behind its state): its job waits.
+func Usable(state string) bool {
+	for _, bad := range []string{"down", "drain", "fail", "error", "maint", "reboot", "inval", "future"} {
+		if strings.HasPrefix(state, bad) {
+			return false
+		}
+	}
+	return true
+}
+
+var ofGPU = regexp.MustCompile(`^gpu(?::([^:(]+))?:(\d+)`)
+
+// GPUs are the accelerators among generic resources, such as gpu:a100:4(S:0-1),shard:8.
+func GPUs(gres string) (kind string, n int) {
+	for g := range strings.SplitSeq(gres, ",") {
+		if m := ofGPU.FindStringSubmatch(g); m != nil {
+			n, _ = strconv.Atoi(m[2])
+			return cmp.Or(m[1], "gpu"), n
+		}
+	}
+	return "", 0
+}
