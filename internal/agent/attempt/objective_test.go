@@ -38,7 +38,8 @@ func TestTooManyValuesAreRefusedAndSaidSo(t *testing.T) {
 		t.Errorf("of 200 at once %d are taken and %d refused", taken, o.refused)
 	}
 	_, err := say(loss)
-	if err == nil || !strings.Contains(err.Error(), "151 values of loss are refused") || !strings.Contains(err.Error(), "every few steps") {
+	if err == nil || !strings.Contains(err.Error(), "151 values of loss are refused") ||
+		!strings.Contains(err.Error(), "every few steps") {
 		t.Errorf("it says %v", err)
 	}
 	if ok, err := say(api.Step{Broken: []string{"loss"}}); !ok || err != nil {

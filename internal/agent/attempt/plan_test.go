@@ -30,7 +30,8 @@ func TestStopIsPlannedWithinTheNotice(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		left := time.Duration(rapid.Int64Range(-10, 600).Draw(t, "left")) * time.Second
-		p := planStop(epoch, epoch.Add(left), time.Duration(rapid.IntRange(0, 300).Draw(t, "lead"))*time.Second, time.Duration(rapid.IntRange(0, 900).Draw(t, "upload"))*time.Second)
+		p := planStop(epoch, epoch.Add(left), time.Duration(rapid.IntRange(0, 300).Draw(t, "lead"))*time.Second,
+			time.Duration(rapid.IntRange(0, 900).Draw(t, "upload"))*time.Second)
 		if p.signal.After(p.kill) || p.signal.Before(epoch) {
 			t.Fatalf("a program is signalled before it is killed: %+v", p)
 		}

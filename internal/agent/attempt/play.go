@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/agent/programapi"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/venv"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
@@ -192,7 +193,7 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := g.setup(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())
 	}
-	r.env = g.inVenv(r.env)
+	r.env = venv.In(g.venv(), r.env)
 	return r, nil
 }
 
@@ -265,7 +266,7 @@ func (g *Attempt) fetch(ctx context.Context, output *os.File) error {
 	if err := g.download(ctx); err != nil {
 		return err
 	}
-	g.python = g.Task.Setup != "" && g.usesPython()
+	g.python = g.Task.Setup != "" && venv.Needed(g.Task.Setup, g.Folders.Work)
 	return g.reuse(ctx, output)
 }
 
@@ -291,7 +292,7 @@ func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) erro
 		}
 	}
 	g.beforeSetup()
-	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, g.inVenv(env), output)
+	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, venv.In(g.venv(), env), output)
 	if err != nil {
 		return err
 	}

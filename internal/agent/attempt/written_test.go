@@ -13,7 +13,8 @@ import (
 func TestTheNewestOfWhatWasWrittenIsKept(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
-	list := []written{{"old", version{5, at(1)}}, {"edited", version{5, at(2)}}, {"grown", version{6, at(1)}}, {"b", version{30, at(4)}},
+	list := []written{{"old", version{5, at(1)}}, {"edited", version{5, at(2)}}, {"grown", version{6, at(1)}},
+		{"b", version{30, at(4)}},
 		{"a", version{20, at(4)}}, {"huge", version{90, at(5)}}, {"last", version{10, at(9)}}}
 	before := map[string]version{"old": {5, at(1)}, "edited": {5, at(1)}, "grown": {5, at(1)}, "gone": {1, at(1)}}
 	for most, c := range map[int64]struct {
@@ -28,7 +29,8 @@ func TestTheNewestOfWhatWasWrittenIsKept(t *testing.T) {
 	} {
 		names, left, bytes := pickWritten(list, before, most)
 		if got := strings.Join(names, " "); got != c.want || left != c.left || bytes != c.bytes {
-			t.Errorf("within %d: %q, and %d files of %d bytes are left out; want %q, %d, %d", most, got, left, bytes, c.want, c.left, c.bytes)
+			t.Errorf("within %d: %q, and %d files of %d bytes are left out; want %q, %d, %d", most, got, left, bytes, c.want,
+				c.left, c.bytes)
 		}
 	}
 	if api.OutputsWritten != spec.Written {

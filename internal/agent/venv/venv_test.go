@@ -1,4 +1,4 @@
-package attempt
+package venv
 
 import (
 	"fmt"
@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"scrimp/internal/agent/place"
-	"scrimp/internal/wire/api"
 )
 
 // Set-up commands that name files by the thousand are not looked through for minutes: beyond a bound the environment is made.
@@ -28,7 +25,7 @@ func TestASetupThatNamesManyFilesIsNotReadWhole(t *testing.T) {
 		words += name + " " + name + " "
 	}
 	uses := func(setup string) bool {
-		return (&Attempt{Task: api.Assignment{Setup: setup}, Folders: place.Folders{Work: dir}}).usesPython()
+		return Needed(setup, dir)
 	}
 	if uses(strings.Repeat("f01 ", 10_000)) || !uses(words) {
 		t.Errorf("one file, named often: %v; many: %v", uses(strings.Repeat("f01 ", 10_000)), uses(words))
