@@ -7,6 +7,6 @@ import (
 	"scrimp/internal/engine/ssh"
 )
 
-// kinds maps the engine kinds of this program to their drivers. Only this file names drivers.
+// kinds maps the engine kinds of this program to their drivers. The files flavour_*.go open those with a large SDK.
 var kinds = map[string]engine.Opener{local.Kind: local.Open, slurm.Kind: slurm.Open, ssh.Kind: ssh.Open,
 	"kubernetes": openKubernetes, "aws": openAWS}

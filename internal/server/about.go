@@ -58,7 +58,7 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), stopPatience)
 	defer cancel()
 	if err := s.gate.Propose(r.WithContext(ctx), ""); err != nil && s.control.Full() == nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	s.now.Store(b.Now)
@@ -97,7 +97,11 @@ func (s *Server) getMarket(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, e := range s.control.Engines() {
 		if e.Configured && e.Err != nil {
-			v.Away = append(v.Away, client.AwayEngine{Name: e.Name, Error: e.Err.Error()})
+			why := "an administrator sees why with scrimp engine test " + e.Name
+			if auth.Rules(auth.CallerOf(r)) { // an error of a provider may name accounts and addresses
+				why = e.Err.Error()
+			}
+			v.Away = append(v.Away, client.AwayEngine{Name: e.Name, Error: why})
 		} else {
 			v.Away = append(v.Away, s.awayMachines(e.Name)...)
 		}

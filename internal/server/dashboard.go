@@ -97,7 +97,7 @@ func (s *Server) postDashboard(w http.ResponseWriter, r *http.Request) {
 	}
 	at, err := s.dashboard.address(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the dashboard has no port", "ask again", err)
+		reply.Problem(w, http.StatusInternalServerError, "the dashboard has no port", "try again", err)
 		return
 	}
 	reply.JSON(w, api.Dashboard{Address: "http://" + at, Key: s.dashboard.site.Link()})

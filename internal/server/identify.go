@@ -53,7 +53,7 @@ func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 			"only a machine that the server has launched may ask: switch it off", nil)
 	case err != nil:
 		s.opts.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
-		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", nil)
+		reply.Problem(w, http.StatusServiceUnavailable, "not known yet", "try again", nil)
 	default:
 		reply.JSON(w, api.Identified{Instance: instance, Token: s.gate.Tickets.For(auth.BootstrapTicket, allocation)})
 	}

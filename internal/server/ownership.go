@@ -77,7 +77,7 @@ func (s *Server) postDecide(w http.ResponseWriter, r *http.Request) {
 	}
 	e := s.gate.Event(r, core.OwnershipDecided{Instance: b.Instance, Adopt: b.Adopt})
 	if err := s.gate.Propose(r, b.Instance, e); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	reply.JSON(w, list)

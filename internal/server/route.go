@@ -26,8 +26,8 @@ import (
 // The scopes of routes, under the names that the table uses.
 const (
 	open       = auth.Open
-	anywhere   = auth.Anywhere
-	everywhere = auth.Everywhere
+	anyTeam    = auth.AnyTeam
+	allTeams   = auth.AllTeams
 	ofJob      = auth.OfJob
 	ofOwnJob   = auth.OfOwnJob
 	bootstraps = auth.Bootstraps
@@ -85,50 +85,50 @@ func serverRoutes() []route {
 			nil, (*Server).getReady},
 
 		{"GET", "/v1/openapi.json", 0, open, true, "Describe this API", nil, api.Raw{}, "", nil, (*Server).getOpenAPI},
-		{"GET", "/metrics", identity.Viewer, everywhere, true, "Show metrics for Prometheus", nil, nil, "text/plain", nil,
+		{"GET", "/metrics", identity.Viewer, allTeams, true, "Show metrics for Prometheus", nil, nil, "text/plain", nil,
 			(*Server).getMetrics},
 
-		{"GET", "/v1/me", identity.Nobody, anywhere, true, "Say whose token this is", nil, api.Me{}, "", nil,
+		{"GET", "/v1/me", identity.Nobody, anyTeam, true, "Say whose token this is", nil, api.Me{}, "", nil,
 			ofPeople((*people.Desk).Me)},
-		{"GET", "/v1/server", identity.Viewer, anywhere, true, "Say who answers", nil, api.Server{}, "", nil,
+		{"GET", "/v1/server", identity.Viewer, anyTeam, true, "Say who answers", nil, api.Server{}, "", nil,
 			(*Server).getServer},
-		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "",
+		{"POST", "/v1/server/stop", identity.Admin, allTeams, false, "End the server", api.StopServer{}, nil, "",
 			nil, (*Server).postStop},
-		{"POST", "/v1/dashboard", identity.Admin, everywhere, false,
+		{"POST", "/v1/dashboard", identity.Admin, allTeams, false,
 			"Say where the dashboard is; the server of one user begins to serve it, and adds a key that opens it once", nil,
 			api.Dashboard{}, "", nil, (*Server).postDashboard},
-		{"GET", "/v1/machines", identity.Viewer, anywhere, true, "List the machines that cost something now", nil,
+		{"GET", "/v1/machines", identity.Viewer, anyTeam, true, "List the machines that cost something now", nil,
 			[]api.Machine{}, "", nil, (*Server).getMachines},
-		{"GET", "/v1/engines/{id}/findings", identity.Admin, everywhere, true,
+		{"GET", "/v1/engines/{id}/findings", identity.Admin, allTeams, true,
 			"Try what jobs will need of an engine, as scrimp doctor ENGINE does", nil, []client.Finding{}, "", nil,
 			(*Server).getFindings},
-		{"GET", "/v1/telemetry", identity.Viewer, anywhere, true, "List what the machines of running jobs do now", nil,
+		{"GET", "/v1/telemetry", identity.Viewer, anyTeam, true, "List what the machines of running jobs do now", nil,
 			[]client.JobTelemetry{}, "", nil, ofTelemetry((*telemetry.Desk).List)},
-		{"GET", "/v1/instances/undecided", identity.Admin, everywhere, true,
+		{"GET", "/v1/instances/undecided", identity.Admin, allTeams, true,
 			"List machines of an earlier incarnation whose owner nobody has decided", nil, []api.Undecided{}, "", nil,
 			(*Server).getUndecided},
-		{"POST", "/v1/instances/decide", identity.Admin, everywhere, false,
+		{"POST", "/v1/instances/decide", identity.Admin, allTeams, false,
 			"Adopt or release machines of an earlier incarnation; answer with those that were decided", api.Ownership{},
 			[]api.Undecided{}, "", nil, (*Server).postDecide},
-		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List offers with their prices", nil, api.Market{}, "", nil,
+		{"GET", "/v1/market", identity.Viewer, anyTeam, true, "List offers with their prices", nil, api.Market{}, "", nil,
 			(*Server).getMarket},
-		{"GET", "/v1/history", identity.Viewer, anywhere, true,
+		{"GET", "/v1/history", identity.Viewer, anyTeam, true,
 			"Show the recorded market, and the jobs that are over", nil, api.History{}, "", nil,
 			inBooks((*books.Books).History)},
-		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first",
+		{"GET", "/v1/measured", identity.Viewer, anyTeam, true, "List what runs that are over have measured, newest first",
 			nil, []client.Run{}, "", []string{"name: of the job, whose profiles count as well",
 				"limit: runs at most, 1 to 1000, 200 where it is not given",
 				"expected: 1 to add what they were expected to cost when they were first decided"},
 			inBooks((*books.Books).Measured)},
-		{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it",
+		{"GET", "/v1/ledger/verify", identity.Operator, allTeams, true, "Replay the log and compare the ledger with it",
 			nil, api.Verified{}, "", nil, inBooks((*books.Books).Verify)},
 
-		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it",
+		{"GET", "/v1/backup", identity.Admin, allTeams, true, "Fetch all that the store holds, as scrimp restore reads it",
 			nil, nil, "application/gzip", nil, (*Server).getBackup},
-		{"POST", "/v1/gc", identity.Admin, everywhere, false,
+		{"POST", "/v1/gc", identity.Admin, allTeams, false,
 			"Remove what jobs that are over have left, once it is old enough, or say what would go", client.GC{},
 			client.GCDone{}, "", nil, ofRetention((*retention.Desk).GC)},
-		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job",
+		{"GET", "/v1/events", identity.Viewer, anyTeam, true, "Show jobs as they change, as server-sent events named job",
 			nil, api.Job{}, "text/event-stream",
 			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
 			ofJobs((*jobs.Desk).Events)},
@@ -138,16 +138,16 @@ func serverRoutes() []route {
 // jobRoutes manage jobs.
 func jobRoutes() []route {
 	return []route{
-		{"POST", "/v1/work", identity.Submitter, anywhere, false,
+		{"POST", "/v1/work", identity.Submitter, anyTeam, false,
 			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
 			ofUploads((*workdir.Uploads).Take)},
-		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "",
+		{"POST", "/v1/jobs", identity.Submitter, anyTeam, false, "Submit a job", api.Submission{}, api.Job{}, "",
 			[]string{"work: as in the body, for a job file that is sent alone", "rerun: the same", "from: the same",
 				"accept_unproven: 1 for true", "accept_wait: 1 for true"}, ofSubmit((*submit.Desk).One)},
-		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false,
+		{"POST", "/v1/jobs/batch", identity.Submitter, anyTeam, false,
 			"Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "",
 			nil, ofSubmit((*submit.Desk).Many)},
-		{"GET", "/v1/jobs", identity.Viewer, anywhere, true,
+		{"GET", "/v1/jobs", identity.Viewer, anyTeam, true,
 			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
 			[]string{"after: id of the job that a page begins after",
 				"limit: jobs at most, 1 to 1000; all where it is not given, with before 1000", "live: 1 for those that wait or run",
@@ -233,21 +233,21 @@ func execRoutes() []route {
 // peopleRoutes manage users and their rights, and read the audit trail.
 func peopleRoutes() []route {
 	return []route{
-		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []client.User{}, "", nil,
+		{"GET", "/v1/users", identity.Admin, allTeams, true, "List users", nil, []client.User{}, "", nil,
 			ofPeople((*people.Desk).Users)},
-		{"PUT", "/v1/users/{id}", identity.Admin, everywhere, false, "Make a user, or change one", api.SetUser{},
+		{"PUT", "/v1/users/{id}", identity.Admin, allTeams, false, "Make a user, or change one", api.SetUser{},
 			client.User{}, "", nil, ofPeople((*people.Desk).PutUser)},
-		{"GET", "/v1/teams", identity.Viewer, anywhere, true, "List the teams that the caller sees", nil, []client.Team{},
+		{"GET", "/v1/teams", identity.Viewer, anyTeam, true, "List the teams that the caller sees", nil, []client.Team{},
 			"", nil, ofPeople((*people.Desk).Teams)},
-		{"PUT", "/v1/teams/{id}", identity.Admin, everywhere, false, "Make a team, or change its projects", api.SetTeam{},
+		{"PUT", "/v1/teams/{id}", identity.Admin, allTeams, false, "Make a team, or change its projects", api.SetTeam{},
 			client.Team{}, "", nil, ofPeople((*people.Desk).PutTeam)},
-		{"GET", "/v1/tokens", identity.Viewer, anywhere, true, "List tokens: the caller's own, and for an admin all", nil,
+		{"GET", "/v1/tokens", identity.Viewer, anyTeam, true, "List tokens: the caller's own, and for an admin all", nil,
 			[]api.Token{}, "", nil, ofPeople((*people.Desk).Tokens)},
-		{"POST", "/v1/tokens", identity.Viewer, anywhere, false, "Make a token: for oneself, and for an admin for all",
+		{"POST", "/v1/tokens", identity.Viewer, anyTeam, false, "Make a token: for oneself, and for an admin for all",
 			api.NewToken{}, api.MadeToken{}, "", nil, ofPeople((*people.Desk).MakeToken)},
-		{"DELETE", "/v1/tokens/{id}", identity.Viewer, anywhere, false, "Revoke a token: one's own, and for an admin any",
+		{"DELETE", "/v1/tokens/{id}", identity.Viewer, anyTeam, false, "Revoke a token: one's own, and for an admin any",
 			nil, nil, "", nil, ofPeople((*people.Desk).RevokeToken)},
-		{"GET", "/v1/audit", identity.Admin, everywhere, true, "List who did what, oldest first", nil, api.Audit{},
+		{"GET", "/v1/audit", identity.Admin, allTeams, true, "List who did what, oldest first", nil, api.Audit{},
 			"", []string{"after: event number that a page begins after", "user: of one user",
 				"limit: lines at most, 1 to 1000, 200 where it is not given"}, ofPeople((*people.Desk).Audit)},
 	}
@@ -360,7 +360,7 @@ func (s *Server) routes() http.Handler {
 // getBackup sends a consistent backup of one moment while others go on writing.
 func (s *Server) getBackup(w http.ResponseWriter, r *http.Request) {
 	if err := s.gate.Propose(r, ""); err != nil { // a backup holds everything, so the log records who takes one
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")

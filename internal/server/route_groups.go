@@ -14,11 +14,11 @@ import (
 // groupRoutes manage groups of jobs.
 func groupRoutes() []route {
 	return []route{
-		{"POST", "/v1/groups", identity.Submitter, anywhere, false,
+		{"POST", "/v1/groups", identity.Submitter, anyTeam, false,
 			"Submit a job as an array: the same job, with each of its indexes; or as a study: a search for its best " +
 				"configuration; or stages as a pipeline", api.Submission{}, api.Group{}, "", nil,
 			ofSubmit((*submit.Desk).Group)},
-		{"GET", "/v1/groups", identity.Viewer, anywhere, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
+		{"GET", "/v1/groups", identity.Viewer, anyTeam, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
 			ofGroups((*groups.Desk).List)},
 		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,
 			ofGroups((*groups.Desk).Get)},
@@ -26,7 +26,7 @@ func groupRoutes() []route {
 			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
 		{"GET", "/v1/groups/{id}/trials", identity.Viewer, ofJob, true, "List the trials of a search, in the order in " +
 			"which they began", nil, []api.Trial{}, "", nil, ofGroups((*groups.Desk).Trials)},
-		{"GET", "/v1/models", identity.Viewer, anywhere, true, "List the versions of the models that pipelines " +
+		{"GET", "/v1/models", identity.Viewer, anyTeam, true, "List the versions of the models that pipelines " +
 			"deploy, by pipeline", nil, []api.ModelVersion{}, "",
 			[]string{"pipeline: its versions alone; of all pipelines where it is not given", "project: the same"},
 			ofGroups((*groups.Desk).Models)},

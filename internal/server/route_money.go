@@ -15,38 +15,38 @@ func moneyRoutes() []route {
 		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",
 		"until: the same, up to which; the costs of running machines up to now where it is not given"}
 	return []route{
-		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
+		{"GET", "/v1/costs", identity.Viewer, anyTeam, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
 				"job or tag:KEY, team where it is not given",
 				"since: span until now"}, inBooks((*books.Books).Costs)},
-		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
+		{"GET", "/v1/budgets", identity.Viewer, anyTeam, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
 			ofBudgets((*budgets.Desk).Show)},
-		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
+		{"PUT", "/v1/budgets", identity.Admin, allTeams, false, "Make, change or remove a limit, or require a tag",
 			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
-		{"GET", "/v1/why", identity.Viewer, anywhere, true, "Say why the cost of one period differs from that of another",
+		{"GET", "/v1/why", identity.Viewer, anyTeam, true, "Say why the cost of one period differs from that of another",
 			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
 				"2026-10-01..2026-10-15; last month where it is not given",
 				"after: the same; this month", "by: as of GET /v1/costs"}, inBooks((*books.Books).Why)},
-		{"GET", "/v1/chargeback", identity.Viewer, anywhere, true, "Divide what a month cost among teams", nil,
+		{"GET", "/v1/chargeback", identity.Viewer, anyTeam, true, "Divide what a month cost among teams", nil,
 			client.Chargeback{}, "", []string{"month: such as 2026-10; this month where it is not given",
 				"rule: by which shared cost is divided: proportional (to GPU-hours), even or fixed; proportional where it " +
 					"is not given",
 				"share: TEAM=WEIGHT, for the rule fixed; once for each team"}, inBooks((*books.Books).Chargeback)},
-		{"GET", "/v1/chargeback/fees", identity.Viewer, everywhere, true, "List shared costs that no machine has", nil,
+		{"GET", "/v1/chargeback/fees", identity.Viewer, allTeams, true, "List shared costs that no machine has", nil,
 			[]client.Fee{}, "", nil, ofBills((*bills.Desk).Fees)},
-		{"PUT", "/v1/chargeback/fees", identity.Admin, everywhere, false,
+		{"PUT", "/v1/chargeback/fees", identity.Admin, allTeams, false,
 			"Make or change a shared cost of every month, or remove it with the amount 0", client.Fee{}, nil, "", nil,
 			ofBills((*bills.Desk).SetFee)},
-		{"GET", "/v1/anomalies", identity.Viewer, anywhere, true, "List what went wrong with spending, and what it costs",
+		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
 			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
 				"not given",
 				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
-		{"GET", "/v1/export/focus", identity.Viewer, anywhere, true,
+		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
 			inBooks((*books.Books).ExportFocus)},
-		{"GET", "/v1/export/costs", identity.Viewer, anywhere, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
+		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
 			"text/csv", span, inBooks((*books.Books).ExportCharges)},
 	}
 }

@@ -18,7 +18,7 @@ func (r *ranking) faster(job *Job, v *policy.View) *Option {
 		return nil
 	}
 	for _, o := range r.usable {
-		if !o.spot || perHour(o) <= perHour(r.held) || perWork(o) >= perWork(r.held) || !pays(job, v, r.held, o) {
+		if !o.spot || perHour(o) <= perHour(r.held) || perWork(o) >= perWork(r.held) || !moveSaves(job, v, r.held, o) {
 			continue
 		}
 		run := unknownRun

@@ -8,10 +8,11 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// pays reports whether leaving held for o saves more than the move costs. The restart is billed at o's price and
-// does no work, and moving a checkpoint to another region costs its egress. If the work is unknown, a lower price
-// per unit of work pays.
-func pays(job *Job, v *policy.View, held, o *Option) bool {
+// moveSaves reports whether leaving held for o costs less than staying: the rest of the work at o's price plus a
+// restart, against the rest of the work at held's price. It also decides between an idle machine, which counts as held,
+// and a new one. The restart is billed at o's price and does no work, and moving a checkpoint to another region costs
+// its egress. If the work is unknown, a lower price per unit of work decides.
+func moveSaves(job *Job, v *policy.View, held, o *Option) bool {
 	if !job.Progress.Known {
 		return perWork(o) < perWork(held)
 	}

@@ -35,7 +35,7 @@ func (r *ranking) nothing() Reason {
 // takeSpot takes the cheapest spot option, unless the move does not pay.
 func (r *ranking) takeSpot(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	heldOnDemand := r.held != nil && !r.held.spot
-	if job.byDefault() && r.held != nil && (!c.foresaw || !heldOnDemand) && !pays(job, v, r.held, r.spot) {
+	if job.byDefault() && r.held != nil && (!c.foresaw || !heldOnDemand) && !moveSaves(job, v, r.held, r.spot) {
 		return r.held, Stays
 	}
 	return r.spot, Cheapest
@@ -44,7 +44,7 @@ func (r *ranking) takeSpot(job *Job, v *policy.View, c *choice) (*Option, Reason
 // takeOnDemand takes a non-preemptible option.
 func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	heldOnDemand := r.held != nil && !r.held.spot
-	if heldOnDemand && (r.onDemand == r.held || !pays(job, v, r.held, r.onDemand)) {
+	if heldOnDemand && (r.onDemand == r.held || !moveSaves(job, v, r.held, r.onDemand)) {
 		return r.held, Stays
 	}
 	slack, timed := v.Slack(true)
@@ -69,7 +69,7 @@ func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Re
 // stay keeps the held machine, unless another is cheaper by enough that the move pays.
 func (r *ranking) stay(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	if r.held == r.spot && r.onDemand != nil && perWork(r.onDemand) <= perWork(r.held) &&
-		pays(job, v, r.held, r.onDemand) {
+		moveSaves(job, v, r.held, r.onDemand) {
 		return r.onDemand, Cheapest // its price rose above non-preemptible capacity
 	}
 	if o := r.faster(job, v); o != nil && c.kind == policy.Spot {

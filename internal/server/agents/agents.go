@@ -52,7 +52,7 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 	}
 	o, err := d.Control.Report(r.Context(), report)
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "send it again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the report was not saved", "send it again", err)
 		return
 	}
 	o.Telemetry = measured

@@ -47,9 +47,9 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 			"an administrator lets the server assume the role that is declared under job_role", err)
 	case errors.Is(err, engine.ErrThrottled):
 		w.Header().Set("Retry-After", "2")
-		reply.Problem(w, http.StatusTooManyRequests, "credentials are asked for too often", "ask again", err)
+		reply.Problem(w, http.StatusTooManyRequests, "credentials are asked for too often", "try again", err)
 	default:
-		reply.Problem(w, http.StatusServiceUnavailable, "no credentials for the job's store now", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "no credentials for the job's store now", "try again", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	end, err := d.waits.Open(api.Rank(attempt, node), agentWaits, allWaits)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		reply.Problem(w, http.StatusTooManyRequests, "too many wait for work folders", "ask again", err)
+		reply.Problem(w, http.StatusTooManyRequests, "too many wait for work folders", "try again", err)
 		return
 	}
 	defer end()
@@ -120,7 +120,7 @@ func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	case err == nil, errors.Is(err, errNotLent), errors.Is(err, workblob.ErrServer):
 		reply.JSON(w, is)
 	default:
-		reply.Problem(w, http.StatusServiceUnavailable, "nobody knows where the work folder is now", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "nobody knows where the work folder is now", "try again", err)
 	}
 }
 

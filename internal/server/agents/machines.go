@@ -51,7 +51,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusGone, "the machine is registered no more: it took too long, or is given back",
 			"switch the machine off", err)
 	case err != nil:
-		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the log does not have the registration yet", "try again", err)
 	default:
 		reply.JSON(w, api.Registered{Wire: api.Wire, Build: d.Build})
 	}
@@ -77,14 +77,14 @@ func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	tasks, off, err := d.Control.Pull(ctx, instance, p.Running, p.Clean && len(p.Running) == 0)
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the log does not have the tasks yet", "try again", err)
 		return
 	}
 	out.Off = off
 	for _, t := range tasks {
 		a, err := d.assign(r.Context(), t.Job, t.Attempt, t.Node)
 		if err != nil {
-			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", fmt.Errorf("%s: %w",
+			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", fmt.Errorf("%s: %w",
 				t.Job.ID(), err))
 			return
 		}

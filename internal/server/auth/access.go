@@ -8,8 +8,8 @@ type Scope int
 // The scopes of routes.
 const (
 	Open       Scope = iota // everybody, without a token
-	Anywhere                // the role in one team is enough; the response omits what other teams own
-	Everywhere              // the role for all teams
+	AnyTeam                 // the role in one team is enough; the response omits what other teams own
+	AllTeams                // the role for all teams
 	OfJob                   // the role in the team of the job {id}
 	OfOwnJob                // OfJob for a user's own job; for jobs of others, the role operator in the job's team
 	Bootstraps              // the one-time token with which a machine registers

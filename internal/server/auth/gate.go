@@ -116,7 +116,7 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 			}
 		case Joiners:
 			g.serveJoiner(w, r, do)
-		case Anywhere, Everywhere, OfJob, OfOwnJob:
+		case AnyTeam, AllTeams, OfJob, OfOwnJob:
 			g.serveUser(a, w, r, do)
 		}
 	}
@@ -282,7 +282,7 @@ func (g *Gate) authorize(w http.ResponseWriter, r *http.Request, a Access) bool 
 	caller := CallerOf(r)
 	has, of := caller.Best(), ""
 	switch a.Scope {
-	case Everywhere:
+	case AllTeams:
 		has = caller.Role(identity.Everywhere)
 	case OfJob, OfOwnJob:
 		id := r.PathValue("id")
@@ -299,13 +299,13 @@ func (g *Gate) authorize(w http.ResponseWriter, r *http.Request, a Access) bool 
 		if a.Scope == OfOwnJob && user != caller.User {
 			a.Role, of = max(a.Role, identity.Operator), " in a job of "+user
 		}
-	case Open, Bootstraps, Attempts, Machines, Joiners, Anywhere:
+	case Open, Bootstraps, Attempts, Machines, Joiners, AnyTeam:
 	}
 	if has >= a.Role {
 		return true
 	}
 	wants, who := a.Role.String()+of, caller.User
-	if a.Scope == Everywhere {
+	if a.Scope == AllTeams {
 		wants += " of all teams"
 	}
 	fix := "an admin grants it with scrimp users set " + caller.User

@@ -60,7 +60,7 @@ func (d *Desk) FeesOf(ctx context.Context, month time.Time) ([]client.Fee, error
 func (d *Desk) Fees(w http.ResponseWriter, r *http.Request) {
 	list, err := d.fees(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "ask again", err)
+		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
 		return
 	}
 	reply.JSON(w, list)
@@ -86,7 +86,7 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 	defer d.setting.Unlock()
 	list, err := d.fees(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "ask again", err)
+		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
 		return
 	}
 	list, found := from(list, f)
@@ -106,7 +106,7 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 		err = d.Meta.PutMeta(r.Context(), feesMeta, string(text))
 	}
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

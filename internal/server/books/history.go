@@ -48,7 +48,7 @@ func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 	})
 	for j, err := range b.Control.Past(r.Context(), store.ArchivedPage{Limit: archivedBack, Backwards: true}) {
 		if err != nil {
-			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "ask again", err)
+			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
 			return
 		}
 		if auth.Sees(caller, j) {

@@ -89,7 +89,7 @@ func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
 	var reader *metricReader
 	b.Control.Job(of.ID, func(m *core.Machine, j *core.Job) { reader, of = newMetricReader(b, j), jobOf(m, j) })
 	if reader == nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the job was not read", "ask again", nil)
+		reply.Problem(w, http.StatusServiceUnavailable, "the job was not read", "try again", nil)
 		return
 	}
 	err := b.events(r.Context(), of, view.Progress, func(_ uint64, e core.Event, _ []core.Fact) error {

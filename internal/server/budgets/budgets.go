@@ -129,7 +129,7 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Shares: []string{}, Currency: money.USD}
 	set, b, burn, err := d.accountsNow(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
+		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "try again", err)
 		return
 	}
 	if set.Tags != nil {
@@ -231,7 +231,7 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 		e.Actor = auth.Actor(auth.CallerOf(r).User)
 		return d.Gate.Propose(r, object, e)
 	}); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -242,7 +242,7 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
 	object string, ok bool) {
 	if err := d.settle(r.Context()); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the budgets were not read", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the budgets were not read", "try again", err)
 		return v, "", false
 	}
 	old := d.rulesNow()

@@ -36,7 +36,8 @@ func Rules(speed float64, list []api.Engine) core.Config {
 		}
 		engines = append(engines, engine.Engine{Name: e.Name, Seats: e.Seats, Timing: engine.Timing{
 			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
-			GrantWait: span(e.Timing.GrantWait), // the simulation ends with the job
+			// A simulation ends with the job, so that it needs neither idle machines nor polls, sweeps and bills.
+			GrantWait: span(e.Timing.GrantWait),
 		}})
 	}
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)

@@ -92,7 +92,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 		ends = state.StopMembers
 	}
 	if err := d.Gate.Propose(r, v.ID, d.Gate.Event(r, core.GroupClosed{Group: v.ID, Members: ends})); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	d.Get(w, r)
@@ -129,7 +129,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	if no == nil {
 		e := d.Gate.Event(r, core.GroupReviewed{Group: v.ID, Approved: approved, Reason: b.Reason})
 		if err := d.Gate.Propose(r, v.ID, e); err != nil {
-			no = budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
+			no = budgets.Denied(auth.CallerOf(r), err, "the change was not saved", "try again")
 		}
 	}
 	if no != nil {

@@ -73,7 +73,7 @@ func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher,
 		}
 	}
 	if end, err = d.feed.join(r.Context(), self); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
 		return nil, 0, false
 	}
 	if text == "" {

@@ -42,7 +42,7 @@ func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // record the act before it has any effect
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	if b.Input || b.Terminal != nil {

@@ -48,7 +48,7 @@ func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 		case last > 0 && (err != nil || !ok):
 			return
 		case err != nil:
-			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
 			return
 		case !ok:
 			reply.UnknownJob(w, "", r.PathValue("id"))
@@ -89,7 +89,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	}
 	e := d.Gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
 	if err := d.Gate.Propose(r, id, e); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	d.Get(w, r)
@@ -244,7 +244,7 @@ func (d *Desk) fresh(v *api.Job) {
 func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
 		return
 	}
 	if !ok {

@@ -64,7 +64,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	}
 	list, more, known, err := d.listed(r.Context(), auth.CallerOf(r), p)
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
 		return
 	}
 	if !known {

@@ -80,7 +80,7 @@ func refuseUndecided(j *core.Job) *reply.Refusal {
 func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
 	e := d.Gate.Event(r, b)
 	if err := d.Gate.Propose(r, id, e); err != nil {
-		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
+		no := budgets.Denied(auth.CallerOf(r), err, "the change was not saved", "try again")
 		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
 			no.Title, no.Fix = "a tag is now required here", "submit it anew with tags in the job file"
 		}
@@ -236,7 +236,7 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 	raw, _, err := d.Control.Spec(r.Context(), j.ID())
 	if err != nil {
 		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
-			Fix: "ask again",
+			Fix: "try again",
 			Err: err}
 	}
 	file, err := spec.Decode(raw)
@@ -274,7 +274,7 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values secret.Values) bool {
 	defer d.Turns.Alone("secrets " + e.Job)()
 	if err := d.Vault.Keep(e.Job, values); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "try again", err)
 		return false
 	}
 	return true

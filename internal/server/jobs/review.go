@@ -95,7 +95,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 	auth.CallOf(r).Act.Detail = b.Reason
 	e := d.Gate.Event(r, core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason})
 	if err := d.Gate.Propose(r, id, e); err != nil {
-		budgets.Denied(auth.CallerOf(r), err, "not written", "ask again").Answer(w)
+		budgets.Denied(auth.CallerOf(r), err, "the change was not saved", "try again").Answer(w)
 		return
 	}
 	if j = look(); !said(j) { // another user ended or reviewed it in the meantime

@@ -103,7 +103,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 		reply.FieldProblem(w, http.StatusForbidden, "checkpoint.store", "the server does not open the store of job "+id,
 			"the machines of its jobs reach it; an admin allows it with scrimp serve --stores", nil)
 	case errors.Is(err, errUnwritten):
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 	case errors.Is(err, errNeeded):
 		reply.Problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint",
 			"scrimp cancel it first, or resume it",
@@ -113,7 +113,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.Problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)
 	default:
-		reply.Problem(w, http.StatusBadGateway, "the store of checkpoints did not do it", "ask again", k.plain(err))
+		reply.Problem(w, http.StatusBadGateway, "the store of checkpoints did not do it", "try again", k.plain(err))
 	}
 	return false
 }

@@ -108,9 +108,9 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 		op["security"] = []any{map[string]any{"machine": []any{}}}
 	case auth.Joiners:
 		op["security"] = []any{map[string]any{"joiner": []any{}}}
-	case auth.Anywhere, auth.Everywhere, auth.OfJob, auth.OfOwnJob:
+	case auth.AnyTeam, auth.AllTeams, auth.OfJob, auth.OfOwnJob:
 		op["x-role"] = t.Access.Role.String()
-		op["x-where"] = map[auth.Scope]string{auth.Anywhere: "in one team", auth.Everywhere: "in all teams",
+		op["x-where"] = map[auth.Scope]string{auth.AnyTeam: "in one team", auth.AllTeams: "in all teams",
 			auth.OfJob:    "in the team of the job",
 			auth.OfOwnJob: "in the team of the job; operator in a job of another user"}[t.Access.Scope]
 	}

@@ -61,7 +61,7 @@ func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c i
 		reply.Problem(w, http.StatusUnprocessableEntity, "the change is not valid",
 			"send what GET /v1/openapi.json describes", wrong)
 	case err != nil:
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 	default:
 		return true
 	}

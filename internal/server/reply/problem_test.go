@@ -20,10 +20,10 @@ func TestProblem_NumberOutOfBoundsIs422(t *testing.T) {
 	err := fmt.Errorf("take job_submitted: %w", &bound.ExcessError{Field: "terms.memory", Kind: quantity.Bytes})
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"a problem": func(w http.ResponseWriter) {
-			reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+			reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		},
 		"a refusal": func(w http.ResponseWriter) {
-			(&reply.Refusal{Status: http.StatusServiceUnavailable, Title: "not written", Fix: "ask again", Err: err}).Answer(w)
+			(&reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the change was not saved", Fix: "try again", Err: err}).Answer(w)
 		},
 	} {
 		w := httptest.NewRecorder()
@@ -32,7 +32,7 @@ func TestProblem_NumberOutOfBoundsIs422(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 			t.Fatal(err)
 		}
-		if w.Code != http.StatusUnprocessableEntity || p.Status != w.Code || p.Field != "terms.memory" || p.Fix == "ask again" {
+		if w.Code != http.StatusUnprocessableEntity || p.Status != w.Code || p.Field != "terms.memory" || p.Fix == "try again" {
 			t.Errorf("%s: %d %+v", name, w.Code, p)
 		}
 	}

@@ -55,7 +55,7 @@ func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
 		auth.CallOf(r).Written = true // nothing changes
 	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wish(b), longestDetail)); err != nil && d.Control.Full() == nil {
 		// Recorded before the removal, unless only the removal makes room for the record.
-		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return
 	}
 	done, err := d.remove(r.Context(), d.asked(b))

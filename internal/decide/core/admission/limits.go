@@ -118,8 +118,9 @@ func (ad *Admission) Broke(j *state.Job, d plan.Decision) string {
 	return text
 }
 
-// Over returns the limit of j that is used up whatever machine it gets.
-func Over(j *state.Job, now time.Time) (plan.Reason, bool) {
+// TimeLimitReached returns the limit of j, wall clock or GPU-hours, that is used up whatever machine j gets. The budget
+// depends on the machine: Exhausted checks it.
+func TimeLimitReached(j *state.Job, now time.Time) (plan.Reason, bool) {
 	switch t := j.Terms(); {
 	case t.WallClock > 0 && !j.Began().IsZero() && WallClock(j, now) >= t.WallClock:
 		return plan.TimeGone, true

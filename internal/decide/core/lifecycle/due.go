@@ -37,7 +37,7 @@ func (js *Jobs) Due() {
 		case w.Job.State() == state.Held:
 			js.Finish(w.Job, state.Cancelled, step.ApprovalExpired, w.Job.Detail())
 		case w.Job.State() == state.Queued && len(w.Job.Waits()) > 0:
-			if _, spent := admission.Over(w.Job, js.Now()); spent {
+			if _, spent := admission.TimeLimitReached(w.Job, js.Now()); spent {
 				js.launches.try(w.Job)
 			}
 		case w.Job.State() == state.Queued && queue.At(w.Job).Waits:
@@ -49,7 +49,7 @@ func (js *Jobs) Due() {
 }
 
 func (js *Jobs) dueInQueue(j *state.Job) {
-	_, spent := admission.Over(j, js.Now())
+	_, spent := admission.TimeLimitReached(j, js.Now())
 	switch {
 	case spent && !js.decider.Awaits(j):
 		js.queue.Queue.Remove(j)

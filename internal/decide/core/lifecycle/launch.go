@@ -301,7 +301,7 @@ func (ls *Launches) coolOff(on *state.Machine, until time.Time, detail string) {
 // which may still be granted.
 func (ls *Launches) reviewAsked(j *state.Job, a *state.Allocation) {
 	step.TimesOf(j).Wake = time.Time{}
-	if why, spent := admission.Over(j, ls.Now()); spent {
+	if why, spent := admission.TimeLimitReached(j, ls.Now()); spent {
 		ls.giveUp(a, string(why))
 		ls.jobs.requeue(j, state.JobQueued{Why: string(why)})
 		return

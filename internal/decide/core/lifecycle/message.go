@@ -110,7 +110,7 @@ func (ts *Attempts) Used(b state.UsageSeen) {
 	}
 }
 
-// ProgramEnded terminates the machine and decides what happens to the job.
+// ProgramEnded decides what happens to the job, and releases the machine or keeps it for the next job.
 func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	k := ts.TaskOf(b.Attempt, b.Node)
 	if k == nil || k.Phase() == state.Ended || !k.Live() {

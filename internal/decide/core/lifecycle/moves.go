@@ -218,7 +218,7 @@ func (mv *Mover) decideFor(j *state.Job, offer market.OfferID) plan.Decision {
 
 // standsAs reports whether a job waits, or runs, as the move says.
 func (mv *Mover) standsAs(j *state.Job, v *round.Move) bool {
-	_, spent := admission.Over(j, mv.Now())
+	_, spent := admission.TimeLimitReached(j, mv.Now())
 	if spent || mv.decider.Awaits(j) {
 		return false
 	}

@@ -26,7 +26,7 @@ func (dc *Decider) Decide(j *state.Job) plan.Decision {
 // Weighs returns what would be decided for j now.
 func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 	var d plan.Decision
-	if why, spent := admission.Over(j, dc.Now()); spent {
+	if why, spent := admission.TimeLimitReached(j, dc.Now()); spent {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
 		v := dc.View(j)

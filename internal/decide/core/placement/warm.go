@@ -13,11 +13,12 @@ import (
 	"scrimp/internal/market"
 )
 
-// Reuse decides whether j takes an idle machine or a portion of a shared one: it does if it would stay on that
-// machine. ok is false if it takes none.
+// Reuse decides whether j takes an idle machine or a portion of a shared one. Decide runs as if j held that machine; if
+// j would stay, it takes the machine. So a new machine must save more than its restart costs (moveSaves in plan). ok is
+// false if j takes none.
 func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 	// A gang would need an existing machine for each node.
-	if _, spent := admission.Over(j, dc.Now()); spent || j.Terms().Most() > 1 {
+	if _, spent := admission.TimeLimitReached(j, dc.Now()); spent || j.Terms().Most() > 1 {
 		return d, false
 	}
 	for _, p := range append(dc.fitting(j), dc.beside(j)...) {
