@@ -209,7 +209,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.members.TakeGroup(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded,
 		InterruptionAnnounced, BillReceived,
-		InventorySeen, MachineRegistered, MachineCleaned,
+		InventorySeen, MachineRegistered, MachineCleaned, MachineReleased,
 		TaskGone:
 		m.takeMachine(b)
 	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointFailed, CheckpointRefused,
@@ -285,6 +285,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.market.Registered(b)
 	case MachineCleaned:
 		m.instances.Cleaned(b.Instance)
+	case MachineReleased:
+		m.instances.GiveBack(b.Instance)
 	case TaskGone:
 		m.instances.TaskGone(b.Attempt, b.Node)
 	}

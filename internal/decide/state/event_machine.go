@@ -23,6 +23,14 @@ type MachineCleaned struct {
 	Instance string `json:"instance"`
 }
 
+// MachineReleased: a user gives a machine back that has no task.
+type MachineReleased struct {
+	Instance string `json:"instance"`
+}
+
+// Kind implements Body.
+func (MachineReleased) Kind() string { return "machine_released" }
+
 // TaskGone: the agent of a machine runs the task of an attempt no more, whose seat was taken from
 // it, and nothing of it is left.
 type TaskGone struct {

@@ -107,6 +107,17 @@ func (is *Instances) Cleaned(instance string) {
 	}
 }
 
+// GiveBack terminates a machine without a task because a user asked for it. One that has a task by now keeps it.
+func (is *Instances) GiveBack(instance string) {
+	i := is.State.Instance(instance)
+	if i == nil || !i.Live() {
+		return
+	}
+	if _, idle := i.Idle(); idle {
+		is.releaseIdle(i, "asked")
+	}
+}
+
 // Tend gives back the machines that have waited for long enough, and posts by the hour what
 // waiting costs.
 func (is *Instances) Tend() {
