@@ -66,6 +66,9 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: []client.CostLine{{Name: name, Currency: "USD",
 		Spent: money.Picos(5e12), Uses: map[client.Use]money.Amount{client.Useful: money.Picos(5e12)}, Jobs: 1}, {Currency: "EUR", Spent: money.Picos(1)}}}
 	one := money.Picos(1e12)
+	f.answers["/v1/waste"] = client.Waste{Since: now.Add(-48 * time.Hour), Until: now, Findings: []client.WasteFinding{{ID: "w-1", Kind: name, Team: name,
+		About: name, Currency: "USD", Cost: one, Monthly: &one, Evidence: name, Action: "stop", Command: name}},
+		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
 		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
@@ -73,7 +76,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/chargeback", "/chargeback?rule=even&month=2026-10", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/chargeback", "/chargeback?rule=even&month=2026-10", "/waste", "/waste?team=vision&since=7d", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
