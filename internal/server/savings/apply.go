@@ -132,7 +132,7 @@ func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time
 
 // History compares what was promised with what was saved, from the ledger.
 func (d *Desk) History(w http.ResponseWriter, r *http.Request) {
-	c, now := auth.CallerOf(r), d.Control.Now().UTC()
+	c, now := auth.CallerOf(r), d.now()
 	made, err := d.decisions(r.Context(), c, now.Add(-historyBack))
 	if err != nil {
 		books.Unread(w, "the log was not read", err)

@@ -33,7 +33,7 @@ type facts struct {
 
 // read collects what the caller may see.
 func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) (*facts, error) {
-	until := d.Control.Now().UTC()
+	until := d.now()
 	f := &facts{in: waste.Input{Since: until.Add(-back), Until: until, HasTeams: d.HasTeams()}}
 	d.fleet(f, c)
 	groups := f.groups()
@@ -69,6 +69,17 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 		}
 	}
 	return f, d.measure(ctx, f)
+}
+
+// now returns the present market time: no earlier than the last event, whose costs count.
+func (d *Desk) now() time.Time {
+	now := d.Control.Now()
+	d.Control.Read(func(m *core.Machine) {
+		if m.Now().After(now) {
+			now = m.Now()
+		}
+	})
+	return now.UTC()
 }
 
 // rowOf converts a charge. Groups names the schedule of each group that is a run of one.
