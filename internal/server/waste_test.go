@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
 )
@@ -20,12 +20,16 @@ func (w *world) idles(long time.Duration) (instance string) {
 	w.t.Helper()
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)
 	w.must("PUT", "/v1/teams/team-1", api.SetTeam{}, nil)
-	var cfg core.Config
-	w.control.Read(func(m *core.Machine) { cfg = *m.State().Config() })
-	cfg.Idle = 10 * time.Hour
-	w.event(core.Configured{Config: cfg}, 0)
 	w.must("POST", "/v1/jobs", aJob("fit", "team-0"), nil)
 	id := w.booting(1)[0]
+	var cfg core.Config
+	w.control.Read(func(m *core.Machine) { cfg = *m.State().Config() })
+	cfg.Idle, cfg.Providers = 10*time.Hour, maps.Clone(cfg.Providers)
+	for name, timing := range cfg.Providers {
+		timing.Idle = cfg.Idle
+		cfg.Providers[name] = timing
+	}
+	w.event(core.Configured{Config: cfg}, 0) // after the one that control begins with
 	instance = w.instance(id)
 	w.event(core.MachineRegistered{Instance: instance, Allocation: id, Key: "k"}, time.Second)
 	w.event(core.AttemptStarted{Attempt: id, Message: 1}, 4*time.Hour) // a start that long is worth a long wait
@@ -59,8 +63,10 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	f := v.Findings[0]
-	if want := firmRate.Until(2 * time.Hour); f.Cost.Sub(want).Cmp(money.Picos(1000)) > 0 || want.Sub(f.Cost).Cmp(money.Picos(1000)) > 0 {
-		t.Errorf("costs %v, want about %v", f.Cost, want)
+	var costs client.Costs
+	w.must("GET", "/v1/costs", nil, &costs)
+	if idle := costs.Lines[0].Uses[client.Idle]; f.Cost != idle || idle.Float() < 2 || idle.Float() > 2.01 {
+		t.Errorf("costs %v, and the team's idle time %v", f.Cost, idle)
 	}
 	if f.Saving == nil || *f.Saving != *f.Monthly || *v.Totals[0].Saving != *f.Saving || v.Totals[0].Cost != f.Cost {
 		t.Errorf("%+v %+v", f, v.Totals)
