@@ -10,8 +10,9 @@ import (
 )
 
 // Unposted returns what running machines and reservations have cost by t and the ledger does not hold yet, as postings
-// that nobody has booked: with the ledger they add up to what was spent by t. No time is before the last event.
-func (m *Machine) Unposted(t time.Time) []ledger.Posting {
+// that nobody has booked: with the ledger they add up to what was spent by t. No time is before the last event. The
+// tenant owns the reservations.
+func (m *Machine) Unposted(tenant string, t time.Time) []ledger.Posting {
 	u := unposted{at: t}
 	for _, a := range m.Live() {
 		j, ok := m.Job(a.Job())
@@ -29,7 +30,7 @@ func (m *Machine) Unposted(t time.Time) []ledger.Posting {
 	}
 	for _, l := range m.market.Prepaid {
 		if o := l.Offer(); t.After(o.Reserved.From) {
-			u.add(m.market.ReservedEntry(o, ledger.Estimated), m.market.Unused(o, t))
+			u.add(m.market.ReservedEntry(o, ledger.Estimated, tenant), m.market.Unused(o, t))
 		}
 	}
 	return u.list

@@ -116,7 +116,7 @@ func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledge
 		if m.Now().After(now) {
 			now = m.Now()
 		}
-		end, live = m.Seq(), m.Unposted(now)
+		end, live = m.Seq(), m.Unposted(b.Control.Tenant(), now)
 	})
 	first, some, err := b.firstSince(ctx, span, end)
 	if err != nil {
