@@ -89,6 +89,9 @@ func rowOf(x *charge.Charge, groups map[string]string) waste.Row {
 		User: x.User, Group: o.Group, Job: o.Job, Instance: o.Instance, Provider: x.Provider, Region: x.Region, SKU: x.SKU,
 		Capacity: string(x.Capacity), Storage: x.Category == ledger.Storage, Reserved: x.Rule == state.ReservedRule,
 		Part: x.Shared}
+	if !x.Timed { // its hour is that of the booking: it belongs to no span
+		r.End = r.Begin
+	}
 	if x.Timed && (x.Category == ledger.Compute || x.Category == ledger.Fixed) {
 		r.Time = x.Time
 	}
