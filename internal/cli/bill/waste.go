@@ -27,8 +27,8 @@ func (a *app) wasteCmd() *cobra.Command {
 	var bills []string
 	cmd := &cobra.Command{Use: "waste", Short: "List spending that buys nothing, and what to do", Args: command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop or " +
-			"delete) and the command that does it:\n\n" +
+		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop " +
+			"or delete) and the command that does it:\n\n" +
 			"idle machine: no task for 45 minutes, and twice as long as the team's idle times usually last. " +
 			"idle time: machines between jobs, 1 hour and 10 % of a team's machine time. " +
 			"silent machine: no word from its agent for 10 minutes while a job is on it. " +
@@ -79,8 +79,8 @@ func (a *app) applyCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "apply ID", Short: "Do what a finding advises, or say what would happen",
 		Args: command.Takes("ID"),
 		Long: "Says what the action of a finding does. With --yes it does it, where scrimp can: it terminates an idle " +
-			"machine, or ends a failing schedule. That takes an operator of the team (an admin of all teams where the cost has " +
-			"no team). The audit trail records it, and scrimp waste history compares the saving with the promise." +
+			"machine, or ends a failing schedule. That takes an operator of the team (an admin of all teams where the cost " +
+			"has no team). The audit trail records it, and scrimp waste history compares the saving with the promise." +
 			command.PlainExit,
 		Example: "  scrimp waste apply w-0123456789\n  scrimp waste apply w-0123456789 --yes",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
@@ -135,8 +135,8 @@ func (a *app) applied(f api.WasteFinding, done bool) error {
 
 func (a *app) historyCmd() *cobra.Command {
 	return &cobra.Command{Use: "history", Short: "Compare promised savings with measured ones", Args: command.Takes(),
-		Long: "Lists the findings that were applied in the last 400 days: the promised saving for the days since then, and the " +
-			"one measured from the ledger, which is what the same thing would have cost at its earlier pace less what it did " +
+		Long: "Lists the findings that were applied in the last 400 days: the promised saving for the days since then, and " +
+			"the one measured from the ledger, which is what the same thing would have cost at its earlier pace less what it did " +
 			"cost. Both cover at most 30 days; unknown is \"-\"." + command.PlainExit,
 		Example: "  scrimp waste history --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {

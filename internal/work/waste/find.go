@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// pile is the rows that a finding may claim.
-type pile struct {
+// candidate is the rows that a finding may claim.
+type candidate struct {
 	about, team string
 	currency    money.Currency
 	rows        []int
@@ -135,13 +135,13 @@ func (s *search) cut() (list []Row) {
 }
 
 // gather returns the rows that nothing has claimed and that about names, by currency, in a fixed order.
-func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*pile {
+func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*candidate {
 	type key struct {
 		name, team string
 		currency   money.Currency
 	}
-	by := map[key]*pile{}
-	var list []*pile
+	by := map[key]*candidate{}
+	var list []*candidate
 	for i := range s.rows {
 		r := &s.rows[i]
 		if s.taken[i] {
@@ -154,7 +154,7 @@ func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*pile
 		k := key{name, team, r.Currency}
 		p := by[k]
 		if p == nil {
-			p = &pile{about: name, team: team, currency: r.Currency}
+			p = &candidate{about: name, team: team, currency: r.Currency}
 			by[k] = p
 			list = append(list, p)
 		}
@@ -163,15 +163,15 @@ func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*pile
 			p.jobs = append(p.jobs, r.Job)
 		}
 	}
-	slices.SortFunc(list, func(a, b *pile) int {
+	slices.SortFunc(list, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.team, b.team), strings.Compare(a.about, b.about),
 			cmp.Compare(a.currency, b.currency))
 	})
 	return list
 }
 
-// claim adds a finding about the rows of a pile, unless they cost nothing.
-func (s *search) claim(p *pile, f Finding) {
+// claim adds a finding about the rows of a candidate, unless they cost nothing.
+func (s *search) claim(p *candidate, f Finding) {
 	if p.cost.Sign() <= 0 {
 		return
 	}
@@ -187,4 +187,4 @@ func (s *search) claim(p *pile, f Finding) {
 }
 
 // whole says that the action saves all of the cost.
-func whole(p *pile) *money.Amount { return &p.cost }
+func whole(p *candidate) *money.Amount { return &p.cost }

@@ -164,7 +164,7 @@ func (s *search) oversized() {
 }
 
 // shrink adds what the same hours cost on a smaller machine, if that is less than what they did cost.
-func (s *search) shrink(p *pile, f *Finding, o Offer) {
+func (s *search) shrink(p *candidate, f *Finding, o Offer) {
 	saved := p.cost
 	for _, i := range p.rows {
 		saved = saved.Sub(o.Rate.Until(s.rows[i].Time))
