@@ -138,3 +138,91 @@ func TestWaste_PageAgreesAndBadInputIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A recurring job whose telemetry shows little use over three runs is oversized; fewer runs are no evidence.
+func TestWaste_JudgesSizeByTelemetryAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	for n := range 3 {
+		w.must("POST", "/v1/jobs", aJob("fit", ""), nil)
+		id := w.booting(1)[0]
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Duration(3*n)*time.Hour)
+		if v := w.waste("", auth.OwnerName); v.Measured != []int{0, 0, 2}[n] || len(v.Findings) != 0 {
+			t.Errorf("with %d runs over: %+v", n, v)
+		}
+		w.measures(id, 0.2)
+		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, time.Duration(3*n+2)*time.Hour)
+		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(time.Duration(3*n+2) * time.Hour), Cause: "terminated"},
+			time.Duration(3*n+2)*time.Hour)
+	}
+	v := w.waste("", auth.OwnerName)
+	if v.Measured != 3 || v.Recurring != 3 || len(v.Findings) != 1 {
+		t.Fatalf("%+v", v)
+	}
+	f := v.Findings[0]
+	if f.Kind != "oversized job" || f.Action != "shrink" || f.Saving != nil || v.Totals[0].Unknown != 1 || len(f.Jobs) != 3 ||
+		!strings.Contains(f.Evidence, "its GPUs were used 15 %") || !strings.Contains(f.Evidence, "3 measured runs") { // 20 % and 10 %
+		t.Errorf("%+v", f)
+	}
+	if rec, p := w.ask("POST", "/v1/waste/"+f.ID+"/apply", auth.OwnerName, client.ApplyWaste{}); rec.Code != 409 || !strings.Contains(p.Fix, f.Command) {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+}
+
+// measures reports a minute of telemetry whose GPUs were used so much, and half as much.
+func (w *world) measures(attempt string, gpu float64) {
+	w.t.Helper()
+	var list []api.Measurement
+	for i := range int64(6) {
+		list = append(list, measuredAt(tenSeconds(time.Minute)+10*i, gpu, 0.1, 0))
+	}
+	w.reports(attempt, 0, list...)
+}
+
+// A schedule whose last three runs failed is found with their cost, and apply ends it.
+func TestWaste_EndsAScheduleThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
+	w.must("POST", "/v1/groups", scheduled(folder, `"budget":"60"`), nil)
+	for n := range 3 {
+		ahead := w.due("retrain", 0)
+		job, attempt := fmt.Sprintf("retrain.r%d.prepare", n+1), ""
+		w.until(func(m *core.Machine) bool {
+			if j, ok := m.Job(job); ok && j.Live() != nil {
+				attempt = j.Live().ID()
+				return j.Live().Instance() != ""
+			}
+			return false
+		})
+		if v := w.waste("", auth.OwnerName); len(v.Findings) != 0 {
+			t.Fatalf("after %d failed runs: %+v", n, v.Findings)
+		}
+		w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, ahead+time.Minute)
+		w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "failed", Exit: 1}, ahead+10*time.Minute)
+		w.event(core.InstanceEnded{Instance: w.instance(attempt), Until: w.control.Now().Add(ahead + 10*time.Minute), Cause: "terminated"},
+			ahead+10*time.Minute)
+		w.groupOver(fmt.Sprintf("retrain.r%d", n+1))
+	}
+	v := w.waste("", auth.OwnerName)
+	if len(v.Findings) != 1 || v.Findings[0].Kind != "failing schedule" || v.Findings[0].About != "retrain" {
+		t.Fatalf("%+v", v)
+	}
+	f, costs := v.Findings[0], client.Costs{}
+	w.must("GET", "/v1/costs", nil, &costs)
+	if f.Cost != costs.Lines[0].Spent || f.Saving != nil { // hours are no day
+		t.Errorf("%+v, and all of the ledger is %+v", f, costs.Lines)
+	}
+	w.must("POST", "/v1/waste/"+f.ID+"/apply", client.ApplyWaste{Since: "7d"}, nil)
+	if g := w.groupOver("retrain"); g.State != "over" {
+		t.Errorf("%+v", g)
+	}
+	if v := w.waste("", auth.OwnerName); len(v.Findings) != 0 {
+		t.Errorf("a schedule that is over is a finding: %+v", v.Findings)
+	}
+	var list []client.WasteDecision
+	w.must("GET", "/v1/waste/history", nil, &list)
+	if len(list) != 1 || list[0].Promised != nil || list[0].Saved != nil || list[0].Over {
+		t.Errorf("%+v", list)
+	}
+}

@@ -136,8 +136,8 @@ func (a *app) applied(f api.WasteFinding, done bool) error {
 func (a *app) historyCmd() *cobra.Command {
 	return &cobra.Command{Use: "history", Short: "Compare promised savings with measured ones", Args: command.Takes(),
 		Long: "Lists the findings that were applied in the last 400 days: the promised saving for the days since then, and " +
-			"the one measured from the ledger, which is what the same thing would have cost at its earlier pace less what it did " +
-			"cost. Both cover at most 30 days; unknown is \"-\"." + command.PlainExit,
+			"the one measured from the ledger, which is what the same thing would have cost at its earlier pace less what it " +
+			"did cost. Both cover at most 30 days; unknown is \"-\"." + command.PlainExit,
 		Example: "  scrimp waste history --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			list, err := c.WasteHistory(ctx)
