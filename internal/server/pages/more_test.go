@@ -3,6 +3,7 @@ package pages
 import (
 	"encoding/csv"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f, s := newFake(t)
 	f.answers["/v1/groups"], f.answers["/v1/market"], f.answers["/v1/history"] = []client.Group{}, client.Market{}, client.History{}
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
-	f.answers["/v1/audit"] = client.Audit{}
+	f.answers["/v1/audit"], f.answers["/v1/waste"] = client.Audit{}, client.Waste{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)
@@ -221,5 +222,33 @@ func TestGroup_ListsTheBestTrialFirst(t *testing.T) {
 	at := func(id string) int { return strings.Index(text, ">"+id+"<") }
 	if at("search.2") < 0 || at("search.2") > at("search.1") || at("search.1") > at("search.0") {
 		t.Errorf("the trials stand at %d, %d and %d", at("search.2"), at("search.1"), at("search.0"))
+	}
+}
+
+// The rows of the page of waste add up to its totals exactly.
+func TestWaste_TotalsAreTheSumOfTheRows(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	v := client.Waste{Since: now.Add(-48 * time.Hour), Until: now}
+	total := money.Amount{}
+	for i := range 5 {
+		cost := money.Picos(int64(i+1) * 1_234_567_890_123)
+		total = total.Add(cost)
+		v.Findings = append(v.Findings, client.WasteFinding{ID: fmt.Sprint("w-", i), Kind: "untagged", Currency: "USD", Cost: cost, Action: "keep"})
+	}
+	v.Totals = []client.WasteTotal{{Currency: "USD", Findings: 5, Cost: total, Unknown: 5}}
+	f.answers["/v1/waste"] = v
+	text := asks(s, "GET", "/waste", "").Body.String()
+	rows, foot, _ := strings.Cut(text, "<tfoot>")
+	sum := money.Amount{}
+	for _, m := range regexp.MustCompile(`data-l="cost"><data[^>]* value="([^"]+)"`).FindAllStringSubmatch(rows, -1) {
+		a, err := money.Parse(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum = sum.Add(a)
+	}
+	if sum != total || !strings.Contains(foot, `value="`+total.String()+`"`) || !strings.Contains(foot, "5 savings unknown") {
+		t.Errorf("rows have %v, want %v: %s", sum, total, text)
 	}
 }
