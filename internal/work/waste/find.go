@@ -159,8 +159,9 @@ func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*cand
 			list = append(list, p)
 		}
 		p.rows, p.cost, p.time = append(p.rows, i), p.cost.Add(r.Amount), p.time+r.Time
-		if r.Job != "" && len(p.jobs) < 5 && !slices.Contains(p.jobs, r.Job) {
+		if r.Job != "" && !slices.Contains(p.jobs, r.Job) { // the newest five: rows come in order of time
 			p.jobs = append(p.jobs, r.Job)
+			p.jobs = p.jobs[max(0, len(p.jobs)-5):]
 		}
 	}
 	slices.SortFunc(list, func(a, b *candidate) int {
