@@ -49,7 +49,7 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 			f.in.Began = x.Begin
 		}
 		if !x.Corrects {
-			past = append(past, books.IncidentRow(&x))
+			past = append(past, books.IncidentRow(&x, until))
 		}
 		f.in.Rows = append(f.in.Rows, rowOf(&x, groups))
 		return nil
