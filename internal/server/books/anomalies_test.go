@@ -14,7 +14,7 @@ import (
 func TestIncidentRow_LeavesAnIncidentOpenThatGoesOn(t *testing.T) {
 	now := time.Date(2026, 10, 1, 10, 20, 0, 0, time.UTC)
 	idle := charge.Charge{Begin: now.Add(-2 * time.Hour), End: now, Amount: money.Picos(2e12), Currency: "USD", Category: ledger.Compute,
-		Use: ledger.Idle, Timed: true, Time: 2 * time.Hour, Owner: ledger.Owner{Team: "vision", Instance: "i-1"}}
+		Use: ledger.Idle, Timed: true, Time: 2 * time.Hour, Price: ledger.PriceOf(1e12, true), Owner: ledger.Owner{Team: "vision", Instance: "i-1"}}
 	unused := charge.Charge{Begin: now.Truncate(time.Hour), End: now.Truncate(time.Hour).Add(time.Hour), Amount: money.Picos(1e12), Currency: "USD",
 		Category: ledger.Fixed, Use: ledger.Idle, Owner: ledger.Owner{Team: "vision", Instance: "held"}}
 	rows := []incident.Row{IncidentRow(&idle, now), IncidentRow(&unused, now)}
