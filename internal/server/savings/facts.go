@@ -182,16 +182,23 @@ func machine(m *core.Machine, i *state.Instance) (v waste.Machine, of rank) {
 	return v, of
 }
 
-// silent adds when the agents of machines with a task were last heard, if that is too long ago by the wall clock: a
-// market clock may be faster. An agent without a task has nothing to report.
+// silent adds when the agents of machines with a task were last heard, if that is too long ago, and drops machines that
+// their engine has missed for less. It counts by the wall clock, since a market clock may be faster. An agent without a
+// task has nothing to report.
 func (d *Desk) silent(list []waste.Machine, ranks []rank) {
-	now := time.Now()
+	now, clock := time.Now(), d.Control.Clock()
 	for i, of := range ranks {
-		if of.attempt == "" || list[i].Missing {
+		if list[i].Missing {
+			if now.Sub(clock.ToWall(list[i].Silent)) < waste.SilentFor {
+				list[i].Silent, list[i].Missing = time.Time{}, false
+			}
+			continue
+		}
+		if of.attempt == "" {
 			continue
 		}
 		if l, ok := d.Control.LatestOf(of.attempt, of.node); ok && now.Sub(l.Heard) >= waste.SilentFor {
-			list[i].Silent = d.Control.Clock().ToMarket(l.Heard)
+			list[i].Silent = clock.ToMarket(l.Heard)
 		}
 	}
 }
