@@ -36,7 +36,7 @@ func (s *search) reservations() {
 		if !ok || unused < UnusedLeast {
 			continue
 		}
-		f := Finding{Kind: UnusedReservation, Action: Schedule, Command: "scrimp jobs --state queued",
+		f := Finding{Kind: UnusedReservation, Action: Schedule, Command: "scrimp jobs --status queued",
 			Evidence: fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Give its hours to jobs "+
 				"that wait or run elsewhere", unused, r.Until.UTC().Format(time.DateOnly))}
 		if unused >= UnusedMost {
