@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/retention"
+	"scrimp/internal/server/savings"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/workdir"
@@ -30,6 +31,11 @@ func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler 
 // ofBills adapts a method of bills.Desk (bills and fees) to a handler.
 func ofBills(do func(*bills.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.bills, w, r) }
+}
+
+// ofSavings adapts a method of savings.Desk (waste) to a handler.
+func ofSavings(do func(*savings.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.savings, w, r) }
 }
 
 // ofTelemetry adapts a method of telemetry.Desk to a handler.

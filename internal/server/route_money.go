@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/savings"
 	"scrimp/internal/wire/api"
 )
 
@@ -42,6 +43,16 @@ func moneyRoutes() []route {
 			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
 				"not given",
 				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
+		{"GET", "/v1/waste", identity.Viewer, anyTeam, true,
+			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
+			[]string{"team: its findings alone; of all teams that you may see where it is not given",
+				"since: span until now, up to 90d; 30d where it is not given"}, ofSavings((*savings.Desk).List)},
+		{"POST", "/v1/waste/{id}/apply", identity.Submitter, anyTeam, false,
+			"Do what a finding advises, where scrimp can: terminate an idle machine, or end a schedule; needs the role " +
+				"operator of its team", client.ApplyWaste{}, client.WasteFinding{}, "", nil, ofSavings((*savings.Desk).Apply)},
+		{"GET", "/v1/waste/history", identity.Viewer, anyTeam, true,
+			"Compare what applied findings promised with what they saved, by the ledger", nil, []client.WasteDecision{}, "",
+			nil, ofSavings((*savings.Desk).History)},
 		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),

@@ -34,6 +34,7 @@ import (
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/retention"
+	"scrimp/internal/server/savings"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/telemetry"
@@ -119,6 +120,7 @@ type Server struct {
 	view      *view.View
 	bills     *bills.Desk
 	books     *books.Books
+	savings   *savings.Desk
 	budgets   *budgets.Desk
 	kept      *kept.Kept
 	agents    *agents.Desk
@@ -331,6 +333,8 @@ func (s *Server) buildHandlers() {
 	s.bills = &bills.Desk{Meta: s.store, HasTeam: s.gate.People.HasTeam}
 	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log,
 		Telemetry: s.telemetry.Receipt, Fees: s.bills.FeesOf, HasTeam: s.bills.HasTeam}
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store, HasTeam: s.bills.HasTeam,
+		HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

@@ -29,7 +29,7 @@ func Commands(shared *command.App) []*cobra.Command {
 			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.showCmd())
-	return []*cobra.Command{cmd, a.reconcileCmd()}
+	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd()}
 }
 
 func (a *app) showCmd() *cobra.Command {

@@ -60,6 +60,7 @@ type (
 	Rehydrated            = state.Rehydrated
 	MachineRegistered     = state.MachineRegistered
 	MachineCleaned        = state.MachineCleaned
+	MachineReleased       = state.MachineReleased
 	TaskGone              = state.TaskGone
 	AgentClaimed          = state.AgentClaimed
 	AttemptStarted        = state.AttemptStarted

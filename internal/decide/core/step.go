@@ -208,7 +208,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.members.TakeGroup(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded,
 		InterruptionAnnounced, BillReceived,
-		InventorySeen, MachineRegistered, MachineCleaned,
+		InventorySeen, MachineRegistered, MachineCleaned, MachineReleased,
 		TaskGone:
 		m.takeMachine(b)
 	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointFailed, CheckpointRefused,
@@ -284,6 +284,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.market.Registered(b)
 	case MachineCleaned:
 		m.instances.Cleaned(b.Instance)
+	case MachineReleased:
+		m.instances.Release(b.Instance)
 	case TaskGone:
 		m.instances.TaskGone(b.Attempt, b.Node)
 	}

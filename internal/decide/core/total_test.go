@@ -368,6 +368,8 @@ func sensible(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
 			return InstanceEnded{Instance: i.ID(), Until: at.Add(-time.Duration(rng.IntN(90)) * time.Second), Cause: "interrupted"}
 		case i.Agent() == nil:
 			return MachineRegistered{Instance: i.ID(), Allocation: i.Allocation(), Key: "k"}
+		case a == nil && rng.IntN(4) == 0:
+			return MachineReleased{Instance: i.ID()}
 		case a == nil:
 			return MachineCleaned{Instance: i.ID()}
 		case a.Live():

@@ -11,8 +11,8 @@ import (
 
 // Unposted returns, as unbooked postings, what running machines and reservations have cost up to t and the ledger
 // does not have yet. Together with the ledger they add up to the amount spent by t. t must not be before the last
-// event.
-func (m *Machine) Unposted(t time.Time) []ledger.Posting {
+// event. tenant owns the reservations.
+func (m *Machine) Unposted(tenant string, t time.Time) []ledger.Posting {
 	u := unposted{at: t}
 	for _, a := range m.Live() {
 		j, ok := m.Job(a.Job())
@@ -30,7 +30,7 @@ func (m *Machine) Unposted(t time.Time) []ledger.Posting {
 	}
 	for _, l := range m.market.Prepaid {
 		if o := l.Offer(); t.After(o.Reserved.From) {
-			u.add(m.market.ReservedEntry(o, ledger.Estimated), m.market.Unused(o, t))
+			u.add(m.market.ReservedEntry(o, ledger.Estimated, tenant), m.market.Unused(o, t))
 		}
 	}
 	return u.list

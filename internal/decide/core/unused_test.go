@@ -29,6 +29,18 @@ func TestUnused_IsKnownBetweenBookings(t *testing.T) {
 	first := paid.Committed(h.now).Sub(unused(time.Time{})).Sub(costOf(h, h.now)) // booked before
 	for range 45 * 6 {
 		h.now = h.now.Add(10 * time.Second)
+		unposted := money.Amount{} // between two steps, as reports read it
+		for _, p := range h.m.Unposted("t", h.now) {
+			if p.Rule == state.ReservedRule {
+				unposted = unposted.Add(state.CostOf(p))
+				if p.Owner.Tenant != "t" {
+					t.Fatalf("the reservation is of the tenant %q", p.Owner.Tenant)
+				}
+			}
+		}
+		if unposted != unused(time.Time{}) {
+			t.Fatalf("%v are not posted, and %v are not used", unposted, unused(time.Time{}))
+		}
 		before, part := unused(time.Time{}), unused(h.now.Add(-time.Second))
 		second := paid.Committed(h.now).Sub(paid.Committed(h.now.Add(-time.Second)))
 		if second = second.Sub(costOf(h, h.now)).Add(costOf(h, h.now.Add(-time.Second))); part != second {

@@ -109,6 +109,30 @@ func launches(out Outcome) (n int) {
 
 func hour(d time.Duration) money.Amount { return money.Rate(1e12).Until(d) }
 
+// A user releases an idle machine. A machine with a task, and an unknown one, stay as they are.
+func TestMachineReleased_EndsAnIdleMachineAlone(t *testing.T) {
+	w := newWarm(t, nil)
+	w.step(0, MachineCleaned{Instance: "i1"})
+	w.step(0, MachineReleased{Instance: "i-unknown"})
+	if w.State().Instance("i1").Release() != "" {
+		t.Error("another machine was released")
+	}
+	w.step(0, MachineReleased{Instance: "i1"})
+	if why := w.State().Instance("i1").Release(); why != "asked" {
+		t.Errorf("released: %q", why)
+	}
+	w.step(time.Minute, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at + time.Minute), Cause: "terminated"})
+	w.step(0, MachineReleased{Instance: "i1"})
+
+	busy := newWarm(t, nil)
+	busy.step(10*time.Second, MachineCleaned{Instance: "i1"})
+	busy.submit("k", "")
+	busy.step(0, MachineReleased{Instance: "i1"})
+	if why := busy.State().Instance("i1").Release(); why != "" {
+		t.Errorf("a machine with a job was released: %q", why)
+	}
+}
+
 // The next job of the same user takes the waiting machine without another launch. Each job pays for its own time,
 // and their owner pays for the time between. The parts of the bill add up to the whole.
 func TestWarm_NextJobTakesTheWaitingMachine(t *testing.T) {

@@ -124,6 +124,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	InventorySeen{}.Kind():         read[InventorySeen],
 	MachineRegistered{}.Kind():     read[MachineRegistered],
 	MachineCleaned{}.Kind():        read[MachineCleaned],
+	MachineReleased{}.Kind():       read[MachineReleased],
 	TaskGone{}.Kind():              read[TaskGone],
 	AgentClaimed{}.Kind():          read[AgentClaimed],
 	AttemptStarted{}.Kind():        read[AttemptStarted],

@@ -44,5 +44,5 @@ var Kinds = []string{
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
 	"table_ready", "job_paused", "job_resumed", "job_updated", "group_opened", "group_reviewed",
 	"group_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
-	"round_proposed", "interruption_announced", "checkpoint_failed", "proposed",
+	"round_proposed", "interruption_announced", "checkpoint_failed", "proposed", "machine_released",
 }

@@ -23,6 +23,14 @@ type MachineCleaned struct {
 	Instance string `json:"instance"`
 }
 
+// MachineReleased: a user releases an idle machine.
+type MachineReleased struct {
+	Instance string `json:"instance"`
+}
+
+// Kind implements Body.
+func (MachineReleased) Kind() string { return "machine_released" }
+
 // TaskGone: the agent has ended a task that had to leave its seat, and the task left nothing behind.
 type TaskGone struct {
 	Attempt string `json:"attempt"`

@@ -52,6 +52,12 @@ func (p *People) Read(f func(*identity.Book)) {
 	f(p.book)
 }
 
+// HasTeams reports whether there is any team.
+func (p *People) HasTeams() (has bool) {
+	p.Read(func(b *identity.Book) { has = len(b.Teams()) > 0 })
+	return has
+}
+
 // HasTeam reports whether the team exists.
 func (p *People) HasTeam(name string) (has bool) {
 	p.Read(func(b *identity.Book) { _, has = b.Team(name) })

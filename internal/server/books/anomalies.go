@@ -38,14 +38,14 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 	v := client.Anomalies{Since: until.Add(-back), Until: until, Anomalies: []client.Anomaly{}}
 	var rows []incident.Row
 	span := charge.Span{Since: v.Since.Add(-anomaliesLearn).Truncate(time.Hour)}
-	err := b.eachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+	err := b.EachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
 		if !c.Corrects && (team == "" || c.Owner.Team == team) {
-			rows = append(rows, rowOf(&c))
+			rows = append(rows, IncidentRow(&c, until))
 		}
 		return nil
 	})
 	if err != nil {
-		answerUnread(w, "the ledger was not read", err)
+		Unread(w, "the ledger was not read", err)
 		return
 	}
 	for _, a := range incident.Find(rows) {
@@ -57,8 +57,9 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// rowOf converts a charge for the detection of incidents.
-func rowOf(c *charge.Charge) incident.Row {
+// IncidentRow converts a charge for the detection of incidents. A charge without a period has the whole hour of its
+// booking; the part after now is cut off, or what goes on now would seem to have ended.
+func IncidentRow(c *charge.Charge, now time.Time) incident.Row {
 	o := &c.Owner
 	r := incident.Row{Begin: c.Begin, End: c.End, Amount: c.Amount, Currency: c.Currency, Category: c.Category, Use: c.Use,
 		Price: c.Price, Machine: c.Timed && (c.Category == ledger.Compute || c.Category == ledger.Fixed),
@@ -66,6 +67,9 @@ func rowOf(c *charge.Charge) incident.Row {
 		Provider: c.Provider, Region: c.Region, SKU: c.SKU, Capacity: string(c.Capacity), Planned: c.Planned}
 	if o.Group == "" {
 		r.Series = c.Name
+	}
+	if r.End.After(now) && !r.Begin.After(now) {
+		r.End = now
 	}
 	return r
 }

@@ -75,8 +75,8 @@ func (b *Books) events(ctx context.Context, j view.Job, what view.What,
 	})
 }
 
-// answerUnread answers that the server could not read the events of a job.
-func answerUnread(w http.ResponseWriter, title string, err error) {
+// Unread answers that the server could not read the events of a job.
+func Unread(w http.ResponseWriter, title string, err error) {
 	var behind *view.BehindError
 	if errors.As(err, &behind) {
 		reply.Problem(w, http.StatusServiceUnavailable, "the log is being put in order by job", "ask again in a minute", err)

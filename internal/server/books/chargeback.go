@@ -70,7 +70,7 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		answerUnread(w, "the ledger was not read", err)
+		Unread(w, "the ledger was not read", err)
 		return
 	}
 	if len(v.Statements) == 0 && len(v.Pools) == 0 {
@@ -91,7 +91,7 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 	m := chargeback.NewMonth()
 	v := client.Chargeback{Totals: []client.ChargebackTotal{}, Pools: []client.SharedCost{},
 		Statements: []client.ChargebackOfTeam{}, Whole: caller.Role(identity.Everywhere) >= identity.Viewer}
-	err := b.eachCharge(ctx, everyone, span, func(c charge.Charge) error {
+	err := b.EachCharge(ctx, everyone, span, func(c charge.Charge) error {
 		m.Add(&c)
 		return nil
 	})
@@ -227,7 +227,7 @@ func (b *Books) runsOf(ctx context.Context, a *chargeback.Account, span charge.S
 		all = all.Add(cost)
 	}
 	var epochs, samples worked
-	err := b.eachJob(ctx, slices.Sorted(maps.Keys(a.Jobs)), func(j *core.Job) {
+	err := b.EachJob(ctx, slices.Sorted(maps.Keys(a.Jobs)), func(j *core.Job) {
 		lost := a.Lost(j.ID())
 		for _, try := range j.Attempts() {
 			if try.Taken() {
@@ -256,8 +256,8 @@ func (b *Books) runsOf(ctx context.Context, a *chargeback.Account, span charge.S
 	return err
 }
 
-// eachJob calls f with each job, live or archived.
-func (b *Books) eachJob(ctx context.Context, names []string, f func(*core.Job)) error {
+// EachJob calls f with each job, live or archived.
+func (b *Books) EachJob(ctx context.Context, names []string, f func(*core.Job)) error {
 	for some := range slices.Chunk(names, exportTurn) {
 		var away []string
 		b.Control.ReadUncommitted(func(m *core.Machine) {

@@ -57,7 +57,7 @@ func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		answerUnread(w, "the log was not read", err)
+		Unread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, list)

@@ -50,7 +50,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
-	err = b.eachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+	err = b.EachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
 		if !began {
 			began = true
 			w.Header().Set("Content-Type", "text/csv; charset=utf-8")
@@ -73,7 +73,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		}
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:
-		answerUnread(w, "the ledger was not read", err)
+		Unread(w, "the ledger was not read", err)
 	case !began && span == (charge.Span{}):
 		reply.Problem(w, http.StatusNotFound, "there are no costs that you may see",
 			"run a job first, or ask for a role in its team: scrimp costs shows what was spent by whom", nil)
@@ -83,9 +83,9 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	}
 }
 
-// eachCharge calls f with each charge within the span that the caller may see, from the ledger and for running
+// EachCharge calls f with each charge within the span that the caller may see, from the ledger and for running
 // machines up to now.
-func (b *Books) eachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
+func (b *Books) EachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
 	f func(charge.Charge) error,
 ) (err error) {
 	s := charge.NewStream(span, func(c charge.Charge) {
@@ -116,7 +116,7 @@ func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledge
 		if m.Now().After(now) {
 			now = m.Now()
 		}
-		end, live = m.Seq(), m.Unposted(now)
+		end, live = m.Seq(), m.Unposted(b.Control.Tenant(), now)
 	})
 	first, some, err := b.firstSince(ctx, span, end)
 	if err != nil {
@@ -155,6 +155,25 @@ func (b *Books) firstSince(ctx context.Context, span charge.Span, end uint64) (f
 	}
 	first, some = b.spent.sums.From(span.Since.Add(-exportEarly))
 	return first, some && first <= end, nil
+}
+
+// Began returns the begin of the first cost in the ledger; false: nothing is booked.
+func (b *Books) Began(ctx context.Context) (at time.Time, some bool, err error) {
+	end := b.Control.Durable()
+	first, some, err := b.firstSince(ctx, charge.Span{Since: time.Unix(0, 0).UTC().AddDate(0, 0, 2)}, end)
+	if err != nil || !some {
+		return at, false, err
+	}
+	for p, err := range b.Log.PostingsOf(ctx, b.Control.Tenant(), first-1, first) {
+		if err != nil {
+			return at, false, err
+		}
+		if at = p.At; !p.Begin.IsZero() && p.Begin.Before(at) {
+			at = p.Begin
+		}
+		return at.UTC(), true, nil
+	}
+	return at, false, nil
 }
 
 // sources looks up details that postings do not carry.

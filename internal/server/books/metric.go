@@ -97,7 +97,7 @@ func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		answerUnread(w, "the log was not read", err)
+		Unread(w, "the log was not read", err)
 		return
 	}
 	clock := b.Control.Clock()

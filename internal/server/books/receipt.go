@@ -30,7 +30,7 @@ func (b *Books) Receipt(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := b.receipt(r.Context(), j.ID)
 	if err != nil {
-		answerUnread(w, "no receipt", err)
+		Unread(w, "no receipt", err)
 		return
 	}
 	reply.JSON(w, convert.To[client.Receipt](v))

@@ -51,12 +51,12 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 	c := comparison{name: name, spans: spans, lines: map[lineKey]*pair{}, totals: map[money.Currency]*pair{},
 		jobs: map[money.Currency]variance.Jobs{}}
 	for i := range spans {
-		err := b.eachCharge(r.Context(), auth.CallerOf(r), spans[i], func(v charge.Charge) error {
+		err := b.EachCharge(r.Context(), auth.CallerOf(r), spans[i], func(v charge.Charge) error {
 			c.add(i, &v)
 			return nil
 		})
 		if err != nil {
-			answerUnread(w, "the ledger was not read", err)
+			Unread(w, "the ledger was not read", err)
 			return
 		}
 	}

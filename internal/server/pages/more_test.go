@@ -3,6 +3,7 @@ package pages
 import (
 	"encoding/csv"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,9 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		{Pipeline: "flow", Version: 2, Run: "flow-2", Project: name, State: "deployed", Deployed: true, Verdict: "passed", Currency: "USD", Cost: money.Picos(3e12),
 			Submitted: now, Gates: []client.GateVerdict{{Stage: name, Metric: name, Pass: true, Why: name}}}}
 	one := money.Picos(1e12)
+	f.answers["/v1/waste"] = client.Waste{Since: now.Add(-48 * time.Hour), Until: now, Findings: []client.WasteFinding{{ID: "w-1", Kind: name, Team: name,
+		About: name, Currency: "USD", Cost: one, Monthly: &one, Evidence: name, Action: "stop", Command: name}},
+		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
 		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
@@ -77,7 +81,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/waste", "/waste?team=vision&since=7d", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -101,6 +105,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/groups"], f.answers["/v1/market"], f.answers["/v1/history"] = []client.Group{}, client.Market{}, client.History{}
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
+	f.answers["/v1/waste"] = client.Waste{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)
@@ -222,5 +227,33 @@ func TestGroup_ListsTheBestTrialFirst(t *testing.T) {
 	at := func(id string) int { return strings.Index(text, ">"+id+"<") }
 	if at("search.2") < 0 || at("search.2") > at("search.1") || at("search.1") > at("search.0") {
 		t.Errorf("the trials stand at %d, %d and %d", at("search.2"), at("search.1"), at("search.0"))
+	}
+}
+
+// The rows of the page of waste add up to its totals exactly.
+func TestWaste_TotalsAreTheSumOfTheRows(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	v := client.Waste{Since: now.Add(-48 * time.Hour), Until: now}
+	total := money.Amount{}
+	for i := range 5 {
+		cost := money.Picos(int64(i+1) * 1_234_567_890_123)
+		total = total.Add(cost)
+		v.Findings = append(v.Findings, client.WasteFinding{ID: fmt.Sprint("w-", i), Kind: "untagged", Currency: "USD", Cost: cost, Action: "keep"})
+	}
+	v.Totals = []client.WasteTotal{{Currency: "USD", Findings: 5, Cost: total, Unknown: 5}}
+	f.answers["/v1/waste"] = v
+	text := asks(s, "GET", "/waste", "").Body.String()
+	rows, foot, _ := strings.Cut(text, "<tfoot>")
+	sum := money.Amount{}
+	for _, m := range regexp.MustCompile(`data-l="cost"><data[^>]* value="([^"]+)"`).FindAllStringSubmatch(rows, -1) {
+		a, err := money.Parse(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum = sum.Add(a)
+	}
+	if sum != total || !strings.Contains(foot, `value="`+total.String()+`"`) || !strings.Contains(foot, "5 savings unknown") {
+		t.Errorf("rows have %v, want %v: %s", sum, total, text)
 	}
 }

@@ -56,6 +56,8 @@ func list() []page {
 			fill: costs},
 		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", twin: "/v1/chargeback",
 			command: "scrimp chargeback", fill: chargebackOf},
+		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",
+			fill: wasteOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
 			command: "scrimp machines", fill: machines},
 		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",

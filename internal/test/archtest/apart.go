@@ -11,7 +11,7 @@ import (
 // every one.
 var neighbours = map[string][]string{
 	"cli/anomalies": {"cli/command", "cli/show/spending"},
-	"cli/bill":      {"cli/command", "cli/show"},
+	"cli/bill":      {"cli/command", "cli/show", "cli/show/spending"},
 	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir"},
 	"cli/commit":    {"cli/command", "cli/show/purchase"},
 	"cli/estimate":  {"cli/command", "cli/learn", "cli/offers", "cli/show/sizing"},
@@ -60,8 +60,9 @@ var neighbours = map[string][]string{
 	"server/reply":    {},
 	"server/retention": {"server/auth", "server/disk", "server/kept", "server/reply", "server/turn", "server/workblob",
 		"server/workdir"},
-	"server/secret": {},
-	"server/stages": {"server/kept", "server/workdir"},
+	"server/savings": {"server/auth", "server/books", "server/reply"},
+	"server/secret":  {},
+	"server/stages":  {"server/kept", "server/workdir"},
 	"server/submit": {"server/auth", "server/budgets", "server/disk", "server/groups", "server/jobs", "server/kept",
 		"server/reply", "server/secret", "server/stages", "server/terms", "server/turn", "server/webhook",
 		"server/workdir"},

@@ -94,3 +94,9 @@ func (b *Books) alike(l *bill.Line) (list []*found) {
 	}
 	return list
 }
+
+// Unclear reports whether the line may well be of a machine of scrimp's, and only its partner is not known: it is in
+// another currency, or several machines could be it.
+func (a *Alone) Unclear() bool {
+	return strings.HasPrefix(a.Why, "scrimp accounts for ") || strings.Contains(a.Why, "several machines")
+}

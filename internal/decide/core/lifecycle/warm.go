@@ -107,6 +107,17 @@ func (is *Instances) Cleaned(instance string) {
 	}
 }
 
+// Release terminates an idle machine on request of a user. A machine that has a task by now keeps running.
+func (is *Instances) Release(instance string) {
+	i := is.State.Instance(instance)
+	if i == nil || !i.Live() {
+		return
+	}
+	if _, idle := i.Idle(); idle {
+		is.releaseIdle(i, "asked")
+	}
+}
+
 // Tend terminates machines that were idle long enough, and posts the cost of idle time by the hour.
 func (is *Instances) Tend() {
 	for _, i := range is.State.Waiting() {

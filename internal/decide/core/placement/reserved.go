@@ -25,18 +25,19 @@ func (mk *Market) SettleReserved(ended bool) {
 		}
 		idle := mk.Unused(o, mk.Now())
 		mk.Fact(state.ReserveSettled{Offer: o.ID})
-		p := mk.ReservedEntry(o, ledger.Billed)
+		p := mk.ReservedEntry(o, ledger.Billed, mk.Event.Tenant)
 		mk.books.Enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
 		p.Use = ledger.Open
 		mk.books.Enter(p, idle, ledger.Invoice(o.Provider), ledger.Payable(o.Provider))
 	}
 }
 
-// ReservedEntry is a posting about the unused cost of a reservation, without its amount.
-func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase) ledger.Posting {
+// ReservedEntry is a posting about the unused cost of a reservation, without its amount. The caller names the tenant,
+// because no event is current between two steps.
+func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase, tenant string) ledger.Posting {
 	return ledger.Posting{
 		Currency: o.Currency, Category: ledger.Fixed, Phase: phase, Use: ledger.Idle, Rule: state.ReservedRule,
-		Owner:    ledger.Owner{Tenant: mk.Event.Tenant, Team: o.Reserved.Team, Instance: string(o.ID)},
+		Owner:    ledger.Owner{Tenant: tenant, Team: o.Reserved.Team, Instance: string(o.ID)},
 		Provider: o.Provider, Region: o.Region,
 		SKU: o.Machine,
 	}

@@ -1,0 +1,241 @@
+package bill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show/spending"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/reconcile"
+	"scrimp/internal/work/waste"
+)
+
+const sinceUse = "`span` until now, up to 90d"
+
+func (a *app) wasteCmd() *cobra.Command {
+	var team, since string
+	var bills []string
+	cmd := &cobra.Command{Use: "waste", Short: "List spending that buys nothing, and what to do", Args: command.Takes(),
+		GroupID: command.GroupMoney,
+		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop " +
+			"or delete) and the command that does it:\n\n" +
+			"idle machine: no task for 45 minutes, and twice as long as the team's idle times usually last. " +
+			"idle time: machines between jobs, 1 hour and 10 % of a team's machine time. " +
+			"silent machine: no word from its agent for 10 minutes while a job is on it. " +
+			"unknown machine: no job of this server requested it. " +
+			"orphan volume: a volume or address that costs money 30 minutes after its machine is gone. " +
+			"oversized job: a recurring job, over 3 measured runs and 1 hour, whose GPUs were used less than 50 %, or whose " +
+			"memory peak and processors were below 50 %; a smaller machine leaves 25 % of memory and 20 % of GPUs and " +
+			"processors free. " +
+			"unused reservation: 20 % unused (schedule) or 50 % (shrink). " +
+			"failing schedule: its last 3 runs failed. " +
+			"untagged: no team or no project. " +
+			"bill line: with --bill, a line that has no partner in the ledger.\n\n" +
+			"Each dollar is in one finding. Dollars a month are those of the span, scaled to 30 days; unknown is \"-\", and a " +
+			"span of less than a day is not scaled." + command.PlainExit,
+		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
+			"  scrimp waste --bill october.csv",
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			v, err := c.Waste(ctx, team, since)
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			unread, err := a.addBills(ctx, c, &v, bills)
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			if a.JSON {
+				err = a.Print(v)
+			} else {
+				_, err = io.WriteString(a.Out, spending.Waste(v, a.Place()))
+			}
+			if err == nil && unread > 0 {
+				a.Fault("", fmt.Errorf("%d rows of bills could not be read: scrimp bill show lists them", unread))
+				return command.Failed
+			}
+			return err
+		})}
+	cmd.Flags().StringVar(&team, "team", "", "findings of this `team` (default: of all that you may see)")
+	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
+	cmd.Flags().StringArrayVar(&bills, "bill", nil, "compare this bill `file` too; may be repeated (default: none)")
+	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
+	cmd.AddCommand(a.applyCmd(), a.historyCmd())
+	return cmd
+}
+
+func (a *app) applyCmd() *cobra.Command {
+	var yes bool
+	var since string
+	cmd := &cobra.Command{Use: "apply ID", Short: "Do what a finding advises, or say what would happen",
+		Args: command.Takes("ID"),
+		Long: "Says what the action of a finding does. With --yes it does it, where scrimp can: it terminates an idle " +
+			"machine, or ends a failing schedule. That takes an operator of the team (an admin of all teams where the cost " +
+			"has no team). The audit trail records it, and scrimp waste history compares the saving with the promise." +
+			command.PlainExit,
+		Example: "  scrimp waste apply w-0123456789\n  scrimp waste apply w-0123456789 --yes",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			if yes {
+				f, err := c.ApplyWaste(ctx, args[0], since)
+				if err != nil {
+					return c.Said(ctx, err)
+				}
+				return a.applied(f, true)
+			}
+			v, err := c.Waste(ctx, "", since)
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			at := slices.IndexFunc(v.Findings, func(f api.WasteFinding) bool { return f.ID == args[0] })
+			if at < 0 {
+				return fmt.Errorf("there is no finding %.40q: scrimp waste lists them; one that is gone costs nothing more, or "+
+					"needs another --since", args[0])
+			}
+			return a.applied(v.Findings[at], false)
+		})}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it (default: only say what would happen)")
+	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
+	return cmd
+}
+
+// applied says what a finding's action does, or has done.
+func (a *app) applied(f api.WasteFinding, done bool) error {
+	if a.JSON {
+		return a.Print(struct {
+			Applied bool             `json:"applied"`
+			Finding api.WasteFinding `json:"finding"`
+		}{done, f})
+	}
+	if f.Effect == "" {
+		a.Printf("scrimp cannot do this for you. %s: %s\n", f.Action, f.Command)
+		return nil
+	}
+	saves := "an unknown amount"
+	if f.Saving != nil {
+		saves = money.Short(*f.Saving, f.Currency)
+	}
+	a.Printf("%s It costs %s in this span; the action saves %s a month.\n", f.Effect,
+		money.Short(f.Cost, f.Currency), saves)
+	if !done {
+		a.Printf("Nothing was done: add --yes to do it.\n")
+		return nil
+	}
+	a.Printf("Done. scrimp waste history compares the saving with the promise.\n")
+	return nil
+}
+
+func (a *app) historyCmd() *cobra.Command {
+	return &cobra.Command{Use: "history", Short: "Compare promised savings with measured ones", Args: command.Takes(),
+		Long: "Lists the findings that were applied in the last 400 days: the promised saving for the days since then, and " +
+			"the one measured from the ledger, which is what the same thing would have cost at its earlier pace less what it " +
+			"did cost. Both cover at most 30 days; unknown is \"-\"." + command.PlainExit,
+		Example: "  scrimp waste history --json",
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			list, err := c.WasteHistory(ctx)
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			if !a.JSON {
+				_, err = io.WriteString(a.Out, spending.WasteHistory(list, a.Place()))
+				return err
+			}
+			for _, d := range list {
+				if err := a.Print(d); err != nil {
+					return err
+				}
+			}
+			return nil
+		})}
+}
+
+// addBills adds the lines of the bills that have no partner in the ledger of the span, and sums all findings again.
+func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, files []string) (unread int, err error) {
+	if len(files) == 0 {
+		return 0, nil
+	}
+	since, until := v.Since.UTC().Truncate(time.Hour), v.Until.UTC().Truncate(time.Hour).Add(time.Hour)
+	b := reconcile.New(since, until)
+	q := url.Values{"since": {since.Format(time.RFC3339)}, "until": {until.Format(time.RFC3339)}}
+	r, err := c.Request(ctx, http.MethodGet, "/v1/export/costs?"+q.Encode())
+	switch p, is := errors.AsType[*api.Problem](err); {
+	case is && p.Status == http.StatusNotFound: // nothing was spent, and a bill may say something else
+	case err != nil:
+		return 0, err
+	default:
+		defer func() { _ = r.Body.Close() }()
+		if err := owned(r.Body, b.Own); err != nil {
+			return 0, fmt.Errorf("read the costs: %w", err)
+		}
+	}
+	for _, file := range files {
+		n, err := readInto(ctx, file, b)
+		if unread += n; err != nil {
+			return unread, err
+		}
+	}
+	list, err := linesOf(b.Finish().NeverOurs, v.Until.Sub(v.Since))
+	if err != nil {
+		return unread, err
+	}
+	for _, f := range v.Findings {
+		list = append(list, waste.Finding{ID: f.ID, Kind: waste.Kind(f.Kind), Team: f.Team, About: f.About,
+			Currency: f.Currency, Cost: f.Cost, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Action: waste.Action(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
+	}
+	waste.Sort(list)
+	v.Findings, v.Totals = []api.WasteFinding{}, []api.WasteTotal{}
+	for _, f := range list {
+		v.Findings = append(v.Findings, api.WasteFinding{ID: f.ID, Kind: string(f.Kind), Team: f.Team, About: f.About,
+			Currency: f.Currency, Cost: f.Cost, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Action: string(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
+	}
+	for _, t := range waste.Sum(list) {
+		v.Totals = append(v.Totals, api.WasteTotal(t))
+	}
+	return unread, nil
+}
+
+// linesOf returns a finding for each resource of the lines. A line whose partner is only unclear is kept.
+func linesOf(lines []reconcile.Alone, span time.Duration) ([]waste.Finding, error) {
+	list := []waste.Finding{}
+	at := map[string]int{}
+	for _, l := range lines {
+		amount, ok := l.Amount.Amount()
+		if !ok {
+			return nil, fmt.Errorf("line %d of the bill: the amount %s is too precise or too large", l.Line, l.Amount)
+		}
+		f := waste.Finding{Kind: waste.BillLine, About: l.Resource, Currency: l.Currency, Cost: amount, Jobs: []string{},
+			Action: waste.Stop, Command: "look " + l.Resource + " up at the provider, and end it if nobody needs it",
+			Evidence: fmt.Sprintf("line %d of the bill: %s", l.Line, l.Why)}
+		if l.Unclear() {
+			f.Action, f.Command = waste.Keep, "scrimp reconcile, which lists the line"
+		}
+		f.ID = waste.ID(f.Kind, "", f.About, f.Currency)
+		if i, known := at[f.ID]; known {
+			list[i].Cost = list[i].Cost.Add(amount)
+			continue
+		}
+		at[f.ID] = len(list)
+		list = append(list, f)
+	}
+	list = slices.DeleteFunc(list, func(f waste.Finding) bool { return f.Cost.Sign() <= 0 })
+	for i := range list {
+		f := &list[i]
+		if m, ok := waste.Scaled(f.Cost, waste.Month, span); ok && span >= waste.LeastSpan {
+			f.Monthly = &m
+			if f.Action != waste.Keep {
+				f.Saving = &m
+			}
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,166 @@
+package savings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/control"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/work/waste"
+)
+
+// applyRoute is the name of the route in the audit trail.
+const applyRoute = "POST /v1/waste/{id}/apply"
+
+// Apply carries out the action of a finding. The audit trail records it with the promised saving.
+func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[client.ApplyWaste](w, r)
+	if !ok {
+		return
+	}
+	back, no := spanOf(b.Since)
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	c, id := auth.CallerOf(r), r.PathValue("id")
+	f, err := d.read(r.Context(), c, back)
+	if err != nil {
+		books.Unread(w, "the ledger was not read", err)
+		return
+	}
+	list := waste.Find(f.in).Findings
+	at := slices.IndexFunc(list, func(x waste.Finding) bool { return x.ID == id })
+	if at < 0 {
+		reply.FieldProblem(w, http.StatusNotFound, "id", fmt.Sprintf("there is no finding %.40q", id),
+			"scrimp waste lists them: one that is gone costs nothing more, or needs another --since", nil)
+		return
+	}
+	x := list[at]
+	body, no := eventOf(c, x)
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	detail, err := json.Marshal(waste.Promise{ID: x.ID, Kind: x.Kind, Team: x.Team, About: x.About, Action: x.Action,
+		Currency: x.Currency, Monthly: x.Monthly, Saving: x.Saving})
+	if err == nil {
+		err = d.Gate.ProposeWith(r, x.ID, string(detail), d.Gate.Event(r, body))
+	}
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	reply.JSON(w, findingOf(x))
+}
+
+// eventOf returns the event of a finding's action, or why the caller cannot have it.
+func eventOf(c identity.Caller, x waste.Finding) (core.Body, *reply.Refusal) {
+	team, least := x.Team, identity.Operator
+	if team == "" {
+		team, least = identity.Everywhere, identity.Admin
+	}
+	switch {
+	case x.Effect == "":
+		return nil, &reply.Refusal{Status: http.StatusConflict, Field: "id", Title: "scrimp cannot do this for you",
+			Fix: "do it yourself: " + x.Command}
+	case c.Role(team) < least:
+		return nil, &reply.Refusal{Status: http.StatusForbidden,
+			Title: fmt.Sprintf("this needs the role %s of %s", least, nameOf(team)),
+			Fix:   "ask somebody who has it, or an admin for the role"}
+	case x.Kind == waste.FailingSchedule:
+		return core.GroupClosed{Group: x.About, Members: state.StopMembers}, nil
+	}
+	return core.MachineReleased{Instance: x.About}, nil
+}
+
+func nameOf(team string) string {
+	if team == identity.Everywhere {
+		return "all teams"
+	}
+	return "the team " + team
+}
+
+const (
+	// historyBack is how far back decisions are listed, and historyMost how many.
+	historyBack = 400 * 24 * time.Hour
+	historyMost = 200
+)
+
+// decision is an applied finding with its market time.
+type decision struct {
+	waste.Promise
+	who string
+	at  time.Time
+}
+
+// decisions reads the applied findings of the teams that the caller sees from the audit trail, oldest first.
+func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time) (list []decision, err error) {
+	for after := uint64(0); ; {
+		records, err := d.Log.RecordsOf(ctx, core.Audited{}.Kind(), after, 1000)
+		if err != nil || len(records) == 0 {
+			return list[max(0, len(list)-historyMost):], err
+		}
+		for _, rec := range records {
+			after = rec.Seq
+			e, _, err := control.Decode(rec)
+			if err != nil {
+				return nil, err
+			}
+			b, ok := e.Body.(core.Audited)
+			if !ok || b.Act.Route != applyRoute || b.Act.Outcome != "done" || e.At.Before(since) {
+				continue
+			}
+			x := decision{who: b.Act.Who, at: e.At}
+			if json.Unmarshal([]byte(b.Act.Detail), &x.Promise) == nil && c.Role(x.Team) >= identity.Viewer {
+				list = append(list, x)
+			}
+		}
+	}
+}
+
+// History compares what was promised with what was saved, from the ledger.
+func (d *Desk) History(w http.ResponseWriter, r *http.Request) {
+	c, now := auth.CallerOf(r), d.now()
+	made, err := d.decisions(r.Context(), c, now.Add(-historyBack))
+	if err != nil {
+		books.Unread(w, "the log was not read", err)
+		return
+	}
+	list := []client.WasteDecision{}
+	if len(made) == 0 {
+		reply.JSON(w, list)
+		return
+	}
+	f := &facts{}
+	d.fleet(f, c)
+	of := f.groups()
+	var rows []waste.Row
+	err = d.Books.EachCharge(r.Context(), c, charge.Span{Since: made[0].at.Truncate(time.Hour)},
+		func(x charge.Charge) error {
+			rows = append(rows, rowOf(&x, of))
+			return nil
+		})
+	if err != nil {
+		books.Unread(w, "the ledger was not read", err)
+		return
+	}
+	for _, x := range made {
+		o := waste.Measure(x.Promise, x.at, now, rows, of)
+		list = append(list, client.WasteDecision{ID: x.ID, At: x.at, Who: x.who, Kind: string(x.Kind), Team: x.Team,
+			About: x.About, Action: string(x.Action), Currency: x.Currency, Promised: x.Saving,
+			Days: o.Span.Hours() / 24, Over: o.Over, Due: o.Due, Cost: o.Cost, Saved: o.Saved})
+	}
+	reply.JSON(w, list)
+}

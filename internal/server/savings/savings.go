@@ -1,0 +1,86 @@
+// Package savings finds waste in the ledger and the fleet, applies what a user decides about it, and compares what was
+// promised with what was saved.
+package savings
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/control"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/work/waste"
+)
+
+const (
+	sinceStandard = "30d"
+	sinceMost     = 90 * 24 * time.Hour
+)
+
+// Desk answers requests about waste.
+type Desk struct {
+	Gate    *auth.Gate
+	Control *control.Control
+	Books   *books.Books
+	Log     books.Log
+	HasTeam func(name string) bool
+	// HasTeams reports whether the installation has any team.
+	HasTeams func() bool
+}
+
+// spanOf parses a span, or returns what is wrong with it.
+func spanOf(text string) (time.Duration, *reply.Refusal) {
+	back, err := spec.ParseDuration(cmp.Or(text, sinceStandard))
+	if err != nil || back <= 0 || back > sinceMost {
+		return 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "since", Title: "since is not a span of up to 90 days",
+			Fix: "write one such as 7d or 30d", Err: err}
+	}
+	return back, nil
+}
+
+// List lists the waste of a span.
+func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+	back, no := spanOf(r.URL.Query().Get("since"))
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	c, team := auth.CallerOf(r), r.URL.Query().Get("team")
+	if team != "" && (!d.HasTeam(team) || c.Role(team) < identity.Viewer) {
+		reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
+			"scrimp teams lists the teams", nil)
+		return
+	}
+	f, err := d.read(r.Context(), c, back)
+	if err != nil {
+		books.Unread(w, "the ledger was not read", err)
+		return
+	}
+	f.in.Team = team
+	reply.JSON(w, f.answer(waste.Find(f.in)))
+}
+
+// answer converts a report for the API.
+func (f *facts) answer(rep waste.Report) client.Waste {
+	v := client.Waste{Since: rep.Since, Until: rep.Until, Short: rep.Short, Empty: f.in.Began.IsZero(),
+		Measured: rep.Measured, Recurring: f.recurring, Findings: []client.WasteFinding{}, Totals: []client.WasteTotal{}}
+	for _, x := range rep.Findings {
+		v.Findings = append(v.Findings, findingOf(x))
+	}
+	for _, t := range rep.Totals {
+		v.Totals = append(v.Totals, client.WasteTotal(t))
+	}
+	return v
+}
+
+func findingOf(x waste.Finding) client.WasteFinding {
+	return client.WasteFinding{ID: x.ID, Kind: string(x.Kind), Team: x.Team, About: x.About, Currency: x.Currency,
+		Cost: x.Cost, Monthly: x.Monthly, Saving: x.Saving, Evidence: x.Evidence, Action: string(x.Action),
+		Command: x.Command, Effect: x.Effect, Jobs: reply.List(x.Jobs)}
+}

@@ -1,0 +1,191 @@
+package waste
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/lib/money"
+)
+
+// candidate is the rows that a finding may claim.
+type candidate struct {
+	about, team string
+	currency    money.Currency
+	rows        []int
+	cost        money.Amount
+	time        time.Duration
+	jobs        []string
+}
+
+// search holds the rows while the kinds claim them, one kind after the other.
+type search struct {
+	*Input
+	rows  []Row
+	taken []bool
+	span  time.Duration
+	list  []Finding
+}
+
+// Find returns the findings. The same input gives the same report.
+func Find(in Input) Report {
+	r := Report{Since: in.Since, Until: in.Until, Measured: len(in.Runs), Findings: []Finding{}, Totals: []Total{}}
+	if in.Began.IsZero() {
+		return r
+	}
+	if r.Short = in.Began.After(in.Since); r.Short {
+		r.Since = in.Began
+	}
+	s := &search{Input: &in, span: in.Until.Sub(r.Since)}
+	s.rows = s.cut()
+	s.taken = make([]bool, len(s.rows))
+	s.reservations()
+	s.volumes()
+	s.machines()
+	s.idle()
+	s.schedules()
+	s.oversized()
+	s.untagged()
+	for i := range s.list {
+		f := &s.list[i]
+		f.Monthly = monthly(f.Cost, s.span)
+		if f.saved != nil {
+			f.Saving = monthly(*f.saved, s.span)
+		}
+		if in.Team == "" || f.Team == in.Team {
+			r.Findings = append(r.Findings, *f)
+		}
+	}
+	Sort(r.Findings)
+	r.Totals = Sum(r.Findings)
+	return r
+}
+
+// Sort puts the findings in the order of the report: the largest saving first, those with an unknown saving last.
+func Sort(list []Finding) {
+	slices.SortFunc(list, func(a, b Finding) int {
+		return cmp.Or(-known(a.Saving).Cmp(known(b.Saving)), -a.Cost.Cmp(b.Cost), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Team, b.Team), cmp.Compare(a.About, b.About), cmp.Compare(a.Currency, b.Currency))
+	})
+}
+
+// known returns the amount for a comparison: less than every saving where it is unknown.
+func known(a *money.Amount) money.Amount {
+	if a == nil {
+		return money.Picos(-1)
+	}
+	return *a
+}
+
+// Sum returns the totals of the findings by currency.
+func Sum(list []Finding) []Total {
+	by := map[money.Currency]*Total{}
+	for _, f := range list {
+		t := by[f.Currency]
+		if t == nil {
+			t = &Total{Currency: f.Currency, Monthly: &money.Amount{}}
+			by[f.Currency] = t
+		}
+		t.Findings++
+		t.Cost = t.Cost.Add(f.Cost)
+		if f.Monthly == nil || t.Monthly == nil {
+			t.Monthly = nil
+		} else {
+			*t.Monthly = t.Monthly.Add(*f.Monthly)
+		}
+		switch {
+		case f.Saving == nil:
+			t.Unknown++
+		case t.Saving == nil:
+			a := *f.Saving
+			t.Saving = &a
+		default:
+			*t.Saving = t.Saving.Add(*f.Saving)
+		}
+	}
+	totals := []Total{}
+	for _, c := range slices.Sorted(maps.Keys(by)) {
+		totals = append(totals, *by[c])
+	}
+	return totals
+}
+
+// cut returns the rows, cut where an agent fell silent: only what comes after belongs to the finding. The parts of a
+// row add up to it exactly.
+func (s *search) cut() (list []Row) {
+	silent := map[string]time.Time{}
+	for _, m := range s.Machines {
+		if !m.Silent.IsZero() {
+			silent[m.Instance] = m.Silent
+		}
+	}
+	for _, r := range s.Rows {
+		at, ok := silent[r.Instance]
+		if !ok || !r.Begin.Before(at) || !r.End.After(at) {
+			list = append(list, r)
+			continue
+		}
+		before, _ := r.Between(r.Begin, at)
+		after, _ := r.Between(at, r.End)
+		list = append(list, before, after)
+	}
+	return list
+}
+
+// gather returns the rows that nothing has claimed and that about names, by currency, in a fixed order.
+func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*candidate {
+	type key struct {
+		name, team string
+		currency   money.Currency
+	}
+	by := map[key]*candidate{}
+	var list []*candidate
+	for i := range s.rows {
+		r := &s.rows[i]
+		if s.taken[i] {
+			continue
+		}
+		name, team, ok := about(r)
+		if !ok {
+			continue
+		}
+		k := key{name, team, r.Currency}
+		p := by[k]
+		if p == nil {
+			p = &candidate{about: name, team: team, currency: r.Currency}
+			by[k] = p
+			list = append(list, p)
+		}
+		p.rows, p.cost, p.time = append(p.rows, i), p.cost.Add(r.Amount), p.time+r.Time
+		if r.Job != "" && !slices.Contains(p.jobs, r.Job) { // the newest five: rows come in order of time
+			p.jobs = append(p.jobs, r.Job)
+			p.jobs = p.jobs[max(0, len(p.jobs)-5):]
+		}
+	}
+	slices.SortFunc(list, func(a, b *candidate) int {
+		return cmp.Or(strings.Compare(a.team, b.team), strings.Compare(a.about, b.about),
+			cmp.Compare(a.currency, b.currency))
+	})
+	return list
+}
+
+// claim adds a finding about the rows of a candidate, unless they cost nothing.
+func (s *search) claim(p *candidate, f Finding) {
+	if p.cost.Sign() <= 0 {
+		return
+	}
+	for _, i := range p.rows {
+		s.taken[i] = true
+	}
+	f.Team, f.About, f.Currency, f.Cost = p.team, cmp.Or(f.About, p.about), p.currency, p.cost
+	f.ID = ID(f.Kind, f.Team, f.About, f.Currency)
+	if f.Jobs == nil {
+		f.Jobs = p.jobs
+	}
+	s.list = append(s.list, f)
+}
+
+// whole says that the action saves all of the cost.
+func whole(p *candidate) *money.Amount { return &p.cost }
