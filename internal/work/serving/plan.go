@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving/load"
@@ -205,141 +204,18 @@ func measuredName(accelerator string, all map[string]load.Measured) (string, boo
 // Runs returns how many engines there are to play the trace on.
 func (p *Plan) Runs() int { return len(p.runs) }
 
-// Play plays the trace on one engine.
+// Play plays the trace on one engine: the rules in the middle of its estimate, and those it keeps at both ends too.
 func (p *Plan) Play(i int) {
 	r := p.runs[i]
 	if r.function == nil {
 		r.outcomes, r.met = Search(p.Ask.Trace, r.engine, p.Ask.Options)
+		for _, o := range r.outcomes {
+			p.Range(Choice{Engine: r.engine, Outcome: o, run: r})
+		}
 		return
 	}
 	o := NewSimulation(p.Ask.Trace, r.engine.Service, 1, nil).Run(r.function.Rule())
 	if r.met = o.Meets(p.Ask.Options.Targets); !o.Stopped {
 		r.outcomes = []Outcome{o}
 	}
-}
-
-// A Choice is one rule on one offer and what it costs for the trace.
-type Choice struct {
-	Listing  *catalog.Listing // nil of a function
-	Function *Function        // nil of a machine
-	Engine   Engine
-	Outcome  Outcome
-	Met      bool
-	Machines money.Amount  // or what the function costs
-	Egress   *money.Amount // nil: unknown, or the trace does not say what answers send
-	Total    money.Amount  // Machines, and Egress where it is known
-	Complete bool          // nothing that the trace asks for is unknown
-	run      *run
-}
-
-// Name returns what the offer is called.
-func (c Choice) Name() string {
-	if c.Function != nil {
-		return c.Function.Name
-	}
-	return string(c.Listing.Offer.ID)
-}
-
-// Choices returns the cheapest outcome of each kind on each offer, the best first: those that meet the targets by what
-// they cost, where something of that is unknown after the others, then those that miss them, the nearest first.
-func (p *Plan) Choices() (list []Choice) {
-	for _, r := range p.runs {
-		if r.function != nil {
-			for _, o := range r.outcomes {
-				c := Choice{Function: r.function, Engine: r.engine, Outcome: o, Met: r.met, run: r}
-				c.Machines = r.function.Cost(p.Ask.Trace, r.engine.Service, o)
-				list = append(list, p.complete(c, r.function.Provider))
-			}
-			continue
-		}
-		for i := range r.offers {
-			l := &r.offers[i]
-			best := map[Kind]Choice{}
-			for _, o := range r.outcomes {
-				c := Choice{Listing: l, Engine: r.engine, Outcome: o, Met: r.met, run: r}
-				c.Machines = o.Cost(l.Quote.Rate, l.Offer.Billing)
-				if was, ok := best[o.Rule.Kind]; !ok || cheaper(c, was) < 0 {
-					best[o.Rule.Kind] = c
-				}
-			}
-			for _, k := range Kinds {
-				if c, ok := best[k]; ok {
-					list = append(list, p.complete(c, l.Offer.Provider))
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Choice) int {
-		if a.Met != b.Met || !a.Met {
-			return cmp.Or(-compareBool(a.Met, b.Met), cmp.Compare(a.Outcome.Miss(p.Ask.Options.Targets),
-				b.Outcome.Miss(p.Ask.Options.Targets)), cheaper(a, b))
-		}
-		return cmp.Or(-compareBool(a.Complete, b.Complete), a.Total.Cmp(b.Total), cheaper(a, b))
-	})
-	return list
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
-// cheaper orders choices by the cost of machines, then by p99, then by name.
-func cheaper(a, b Choice) int {
-	return cmp.Or(a.Machines.Cmp(b.Machines), cmp.Compare(a.Outcome.Quantiles[990], b.Outcome.Quantiles[990]),
-		cmp.Compare(a.Name(), b.Name()))
-}
-
-// complete adds what sending the answers costs.
-func (p *Plan) complete(c Choice, provider string) Choice {
-	c.Total, c.Complete = c.Machines, true
-	if !p.Ask.Trace.Sized {
-		return c
-	}
-	x, ok := p.catalog.TransferRate(provider, catalog.TransferOut)
-	if ok = ok && x.Currency == money.USD || p.Ask.Trace.BytesOut == 0; !ok {
-		c.Complete = false
-		return c
-	}
-	sum := Egress(p.Ask.Trace.BytesOut, x.Price)
-	c.Egress, c.Total = &sum, c.Total.Add(sum)
-	return c
-}
-
-// A Range is what a rule does at the ends of an estimate. An end that is nil does not answer the trace.
-type Range struct{ Fast, Slow *Outcome }
-
-// Range plays a choice at both ends of its estimate, and is false where its time is measured.
-func (p *Plan) Range(c Choice) (r Range, ok bool) {
-	if c.Engine.Fast == nil || c.Engine.Slow == nil {
-		return r, false
-	}
-	at := played{c.run, c.Outcome.Rule}
-	if r, ok := p.ranges[at]; ok {
-		return r, true
-	}
-	for _, end := range []struct {
-		s  Service
-		to **Outcome
-	}{{c.Engine.Fast, &r.Fast}, {c.Engine.Slow, &r.Slow}} {
-		if o := NewSimulation(p.Ask.Trace, end.s, c.Engine.Slots, nil).Run(c.Outcome.Rule); !o.Stopped {
-			*end.to = &o
-		}
-	}
-	if p.ranges == nil {
-		p.ranges = map[played]Range{}
-	}
-	p.ranges[at] = r
-	return r, true
-}
-
-// played names a rule on an engine. Offers of one engine share its simulations.
-type played struct {
-	run  *run
-	rule Rule
 }

@@ -297,9 +297,21 @@ func (s *Simulation) turn() {
 	}
 }
 
-// close ends the spans and sums up.
+// close ends the spans and sums up. A machine that may stop runs to its stop, also after the end of the window: it is
+// paid until then. Machines that the rule keeps are paid until the end.
 func (s *Simulation) close() {
 	s.out.End = max(s.trace.Window, s.finished)
+	for s.rule.elastic() && !s.out.Stopped && len(s.events) > 0 {
+		e := s.events.pop()
+		s.now = e.at
+		switch e.kind {
+		case booted:
+			s.machines[e.id].on, s.machines[e.id].booting = true, false
+			s.free(e.id)
+		case expired:
+			s.expire(e.id)
+		}
+	}
 	for _, m := range s.machines {
 		if m.on || m.booting {
 			s.out.Spans = append(s.out.Spans, Span{m.from, max(s.out.End, m.from)})
