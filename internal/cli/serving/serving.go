@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/show/inference"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -80,7 +81,10 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 	if ask.Trace, err = readTrace(f.trace); err != nil {
 		return err
 	}
-	notes := f.warm(&ask)
+	notes, err := f.warm(&ask)
+	if err != nil {
+		return err
+	}
 	c, _, err := offers.LoadCatalog(a.App)
 	if err != nil {
 		return err
@@ -104,16 +108,27 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 			"allow more machines (--max-machines), or other rules and batches (--rule, --batch)")}
 	}
 	v.Notes = notes
+	for _, n := range p.Notes {
+		a.Notef("note: %s\n", n)
+	}
 	if err := a.show(v); err != nil {
 		return err
 	}
 	if !best.Met {
 		worst := best.Outcome.Miss(ask.Options.Targets)
 		return &command.Verdict{Exit: command.Infeasible, Err: fmt.Errorf("no rule meets %s: the nearest is %s on %s, with "+
-			"a latency of %.3g times its limit: allow more, other offers, or more machines (--max-machines)",
-			f.latency, best.Outcome.Rule, best.Name(), worst)}
+			"a latency of %s times its limit: allow more, other offers, or more machines (--max-machines)",
+			f.latency, best.Outcome.Rule, best.Name(), times(worst))}
 	}
-	return f.manifest(best)
+	return a.manifest(f, best)
+}
+
+// times writes a multiple with three digits, and large ones whole.
+func times(v float64) string {
+	if v >= 100 {
+		return draw.Short(int64(v + 0.5))
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // play plays the trace on each engine.

@@ -43,7 +43,7 @@ func chats() load.Trace {
 		t.In, t.Out = append(t.In, int32(100+second%300)), append(t.Out, int32(20+second%80))
 		t.BytesOut += 500
 	}
-	t.Window, t.Sized = 48*time.Hour, true
+	t.Window, t.Sized, t.Dated = 48*time.Hour, true, true
 	return t
 }
 

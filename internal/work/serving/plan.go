@@ -3,8 +3,6 @@ package serving
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"scrimp/internal/estimate/shape"
@@ -19,6 +17,9 @@ const (
 	NoSpeed  = "nobody measured it, and its rate or bandwidth is unknown"
 	NoMemory = "its memory is unknown"
 	TooSmall = "the model is larger than its memory"
+
+	TooManyRequests = "a batch as large as asked does not fit into its memory beside the weights"
+	TooManyMeasured = "a batch as large as asked is larger than its measurements have"
 )
 
 // A Skip is an offer that is not planned with.
@@ -41,6 +42,8 @@ type Ask struct {
 type Plan struct {
 	Ask     Ask
 	Skipped []Skip
+	Notes   []string // on what the measurements hold for
+	fits    int      // the largest batch of the offers that cannot answer a batch as large as asked
 	runs    []*run
 	catalog catalog.Catalog
 	ranges  map[played]Range
@@ -59,34 +62,24 @@ type run struct {
 // NewPlan sorts offers by the engine that they make. Offers of the same accelerators share their simulations.
 func NewPlan(c catalog.Catalog, offers []catalog.Listing, ask Ask) (*Plan, error) {
 	p := &Plan{Ask: ask, catalog: c}
-	var model *load.Model
-	if ask.Model != nil {
-		m, err := load.ModelOf(*ask.Model, ask.Trace)
-		switch {
-		case err != nil && ask.Measured != nil:
-			return nil, fmt.Errorf("%w: with measurements of all offers, leave --model out", err)
-		case err != nil:
-			return nil, err
-		}
-		model = m
+	model, err := modelOf(ask)
+	if err != nil {
+		return nil, err
 	}
-	used := map[string]bool{}
-	for i := range ask.Functions {
-		f := &ask.Functions[i]
-		name := strings.ToLower(f.Name)
-		m, ok := ask.Measured[name]
-		if !ok {
-			return nil, fmt.Errorf("function %s: its time is unknown: add a row %s,1,SECONDS to the file of --measured", f.Name,
-				f.Name)
-		}
-		used[name] = true
-		p.runs = append(p.runs, &run{key: "function " + name, function: f, engine: Engine{Service: m, Slots: 1, Batch: 1}})
+	u := uses{}
+	if err := p.functions(u); err != nil {
+		return nil, err
 	}
 	at := map[string]*run{}
 	for _, l := range offers {
-		key, e, why := engineOf(l, model, ask, used)
-		if why == "" && !l.Quote.Priced {
+		key, e, why := engineOf(l, model, ask, u)
+		switch {
+		case why != "":
+		case !l.Quote.Priced:
 			why = NoPrice
+		case e.Batch < ask.Options.leastBatch():
+			why = e.tooMany()
+			p.fits = max(p.fits, e.Batch)
 		}
 		if why != "" {
 			p.Skipped = append(p.Skipped, Skip{l, why})
@@ -98,20 +91,49 @@ func NewPlan(c catalog.Catalog, offers []catalog.Listing, ask Ask) (*Plan, error
 		}
 		at[key].offers = append(at[key].offers, l)
 	}
-	var unused []string
-	for name := range ask.Measured {
-		if !used[name] {
-			unused = append(unused, name)
-		}
-	}
-	if slices.Sort(unused); len(unused) > 0 {
-		return nil, fmt.Errorf("--measured names %q, which is no accelerator or machine of the offers and no function: "+
-			"correct the name, or widen the selection of offers", unused[0])
+	if p.Notes, err = u.notes(c, ask); err != nil {
+		return nil, err
 	}
 	if len(p.runs) == 0 {
 		return nil, p.nothing(model)
 	}
 	return p, nil
+}
+
+// modelOf returns the model that is asked for, and nil where all times are measured.
+func modelOf(ask Ask) (*load.Model, error) {
+	if ask.Model == nil {
+		return nil, nil
+	}
+	m, err := load.ModelOf(*ask.Model, ask.Trace)
+	if err != nil && ask.Measured != nil {
+		return nil, fmt.Errorf("%w: with measurements of all offers, leave --model out", err)
+	}
+	return m, err
+}
+
+// functions adds a run for each function, which must have a measured time.
+func (p *Plan) functions(u uses) error {
+	for i := range p.Ask.Functions {
+		f := &p.Ask.Functions[i]
+		name := strings.ToLower(f.Name)
+		m, ok := p.Ask.Measured[name]
+		if !ok {
+			return fmt.Errorf("function %s: its time is unknown: add a row %s,1,SECONDS to the file of --measured", f.Name,
+				f.Name)
+		}
+		u.add(name, f.Name)
+		p.runs = append(p.runs, &run{key: "function " + name, function: f, engine: Engine{Service: m, Slots: 1, Batch: 1}})
+	}
+	return nil
+}
+
+// tooMany says why an engine answers no batch that is asked for.
+func (e Engine) tooMany() string {
+	if e.Fit == nil {
+		return TooManyMeasured
+	}
+	return TooManyRequests
 }
 
 // NothingError is the error of a plan without any machine that can serve the model.
@@ -135,6 +157,9 @@ func (p *Plan) nothing(m *load.Model) error {
 			"machine of the offers has %s: allow a narrower --format, or choose other offers", Gigabytes(m.Needs(formats)),
 			formats[len(formats)-1].Name, Gigabytes(largest))}
 	}
+	if by[TooManyRequests]+by[TooManyMeasured] > 0 {
+		return p.tooMany(m, by)
+	}
 	var parts []string
 	for _, why := range []string{NoSpeed, NoMemory, NoPrice} {
 		if by[why] > 0 {
@@ -145,61 +170,23 @@ func (p *Plan) nothing(m *load.Model) error {
 		cmp.Or(strings.Join(parts, "; "), "none is selected"))}
 }
 
+// tooMany says that no offer answers a batch as large as asked, and which is the largest.
+func (p *Plan) tooMany(m *load.Model, by map[string]int) error {
+	batch, fix := p.Ask.Options.leastBatch(), fmt.Sprintf("give --batch %d", p.fits)
+	if p.Ask.Options.Batches == nil { // only the rule asks for batches
+		fix = "leave --rule batched out"
+	}
+	if m == nil || by[TooManyRequests] == 0 {
+		return &NothingError{fmt.Sprintf("no offer is planned with a batch of %d: the largest batch of the measurements is %d: "+
+			"measure a larger one, or %s", batch, p.fits, fix)}
+	}
+	return &NothingError{fmt.Sprintf("a batch of %d does not fit: %d caches of %s do not fit into the memory beside the "+
+		"weights, and the largest batch that fits into an offer is %d: %s, or allow a narrower --format or larger machines",
+		batch, batch, Gigabytes(m.Each()), p.fits, fix)}
+}
+
 // Gigabytes writes a size in GB of 1e9 bytes, as memory of accelerators is sold.
 func Gigabytes(b size.Bytes) string { return fmt.Sprintf("%.1f GB", float64(b)/1e9) }
-
-// engineOf returns what answers requests on a machine, or why nothing does. used notes measurements that were taken.
-func engineOf(l catalog.Listing, m *load.Model, ask Ask, used map[string]bool) (key string, e Engine, why string) {
-	o := l.Offer
-	spec, known := l.Spec()
-	if times, ok := ask.Measured[strings.ToLower(o.Machine)]; ok {
-		used[strings.ToLower(o.Machine)] = true
-		return "machine " + o.Machine, Engine{Service: times, Slots: 1, Batch: min(load.MaxBatch, times.Largest())}, ""
-	}
-	key = fmt.Sprintf("%s:%d %v", o.Accelerator, o.Accelerators, l.Link)
-	if name, ok := measuredName(o.Accelerator, ask.Measured); ok && o.Accelerators > 0 {
-		used[name] = true
-		times := ask.Measured[name]
-		// Who measured it knows that it fits, and in which format.
-		return key, Engine{Service: times, Slots: o.Accelerators, Batch: min(load.MaxBatch, times.Largest())}, ""
-	}
-	switch {
-	case m == nil || !known || o.Accelerators == 0:
-		return "", e, NoSpeed
-	case spec.Memory == 0:
-		return "", e, NoMemory
-	}
-	fit, ok := m.Fits(ask.Formats, spec, o.Accelerators)
-	if !ok {
-		return "", e, TooSmall
-	}
-	e = Engine{Slots: fit.Copies, Batch: fit.Batch, Fit: &fit}
-	for _, s := range []struct {
-		effort load.Effort
-		to     *Service
-	}{{load.Typical, &e.Service}, {load.Fast, &e.Fast}, {load.Slow, &e.Slow}} {
-		r, ok := load.NewRoofline(m, fit, spec, l.Link, s.effort)
-		if !ok {
-			return "", e, NoSpeed
-		}
-		*s.to = r
-	}
-	return key, e, ""
-}
-
-// measuredName returns the measurements of an accelerator: those with its full name, or else the first in the order of
-// names that means it.
-func measuredName(accelerator string, all map[string]load.Measured) (string, bool) {
-	if name := strings.ToLower(accelerator); all[name] != nil {
-		return name, true
-	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if accelerator != "" && catalog.Matches(name, accelerator) {
-			return name, true
-		}
-	}
-	return "", false
-}
 
 // Runs returns how many engines there are to play the trace on.
 func (p *Plan) Runs() int { return len(p.runs) }

@@ -211,7 +211,7 @@ func TestNewPlan_SaysWhyNothingServesTheModel(t *testing.T) {
 	}
 	ask = serving.Ask{Trace: chat(3, 10, 10), Measured: map[string]load.Measured{"h100": {{Batch: 1, Seconds: 1}}}}
 	_, err = serving.NewPlan(catalog.Catalog{}, []catalog.Listing{listing("a", "m", "L4", 4, "1")}, ask)
-	if err == nil || !strings.Contains(err.Error(), `"h100", which is no accelerator or machine of the offers`) {
+	if err == nil || !strings.Contains(err.Error(), `"h100", which is no accelerator or machine of the catalogue`) {
 		t.Errorf("%v", err)
 	}
 }

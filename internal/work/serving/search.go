@@ -39,6 +39,17 @@ func (o Options) strictest() time.Duration {
 	return limit
 }
 
+// leastBatch returns the smallest batch that a server must be able to answer for any of the rules.
+func (o Options) leastBatch() int {
+	switch {
+	case o.Batches != nil:
+		return slices.Min(o.Batches)
+	case len(o.Kinds) == 1 && o.Kinds[0] == Batched:
+		return 2
+	}
+	return 1
+}
+
 // pairs returns the batches and waits that are tried, the plain one first.
 func (o Options) pairs(e Engine) (list []Rule) {
 	batches := o.Batches

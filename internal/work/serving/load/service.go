@@ -114,6 +114,7 @@ func (r *Roofline) Phases(first, n int) (prompt, decode float64) {
 type Point struct {
 	Batch   int
 	Seconds float64
+	As      string // the name as the file writes it
 }
 
 // Measured is the times of an accelerator, a machine or a function by batch, ascending. Between two batches it
@@ -132,6 +133,14 @@ func (m Measured) Time(_, n int) time.Duration {
 	a, b := m[i-1], m[i]
 	share := float64(n-a.Batch) / float64(b.Batch-a.Batch)
 	return clamp(a.Seconds + float64(share*(b.Seconds-a.Seconds)))
+}
+
+// Name returns the name of the measurements as their file writes it, or else the one given.
+func (m Measured) Name(otherwise string) string {
+	if m[0].As == "" {
+		return otherwise
+	}
+	return m[0].As
 }
 
 // Largest returns the largest batch that was measured.
@@ -204,6 +213,6 @@ func measuredRow(fields []string, out map[string]Measured) (cause, fix string) {
 	if slices.ContainsFunc(out[name], func(p Point) bool { return p.Batch == batch }) {
 		return fmt.Sprintf("%s has batch %d twice", fields[0], batch), "write one time for each batch"
 	}
-	out[name] = append(out[name], Point{batch, took.Seconds()})
+	out[name] = append(out[name], Point{batch, took.Seconds(), fields[0]})
 	return "", ""
 }

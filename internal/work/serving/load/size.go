@@ -76,9 +76,9 @@ func ModelOf(m shape.Model, t Trace) (*Model, error) {
 			"(--measured)", m.Name)
 	}
 	v.Context = float64(t.Longest())
-	if m.Most > 0 && v.Context > m.Most {
-		return nil, fmt.Errorf("--model %s takes %g tokens, and the longest request of the trace has %g: give requests that "+
-			"it can answer", m.Name, m.Most, v.Context)
+	if most, ok := m.Context(); ok && v.Context > most {
+		return nil, fmt.Errorf("--model %s takes %.0f tokens, and the longest request of the trace has %.0f, in and out: give "+
+			"requests that it can answer, or a model with a longer context", m.Name, most, v.Context)
 	}
 	for i := range t.At {
 		in, out := float64(t.in(i)), math.Max(0, float64(t.out(i)-1))
@@ -116,6 +116,9 @@ func (m *Model) each() float64 {
 	}
 	return held*m.cache() + m.Shape.Acts*1e6*2
 }
+
+// Each returns the bytes that each request of a batch takes beside the weights, at most.
+func (m *Model) Each() size.Bytes { return size.Bytes(math.Round(m.each())) }
 
 // A Fit is how a model lies in the memory of a machine.
 type Fit struct {

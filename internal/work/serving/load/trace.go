@@ -25,12 +25,14 @@ const (
 	MaxWindow   = 400 * 24 * time.Hour
 	maxSecond   = 9_000_000_000 // 9e18 ns, below what a time.Duration holds
 	maxLine     = 64 << 10
+	unixTime    = 1_000_000_000 * time.Second // from here on, seconds are taken as Unix time: 2001-09-09
 )
 
 // A Trace is the requests that arrived in a window of time, in their order.
 type Trace struct {
 	Start  time.Duration // of the window, since 1970 in UTC; since second 0 where the file numbers its seconds so
 	Window time.Duration // from the first row to the last
+	Dated  bool          // times are dates, or Unix time, so that the hours of the day are known
 	At     []time.Duration
 	// In and Out are tokens by request; nil where the file has no such column, which is not zero.
 	In, Out []int32
@@ -144,6 +146,7 @@ func ReadTrace(file string, in io.Reader) (Trace, error) {
 		return Trace{}, fmt.Errorf("%s: the demand is zero: every row has count 0: give a trace with requests", file)
 	}
 	r.t.Window = r.last
+	r.t.Dated = r.dated || r.t.Start >= unixTime
 	return r.t, nil
 }
 

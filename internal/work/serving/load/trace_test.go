@@ -94,7 +94,7 @@ func FuzzReadTrace(f *testing.F) {
 
 // Busiest is the shortest run of hours with nine requests of ten, over midnight too.
 func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
-	var trace load.Trace
+	trace := load.Trace{Dated: true}
 	for day := range 2 {
 		for _, hour := range []int{0, 22, 23} {
 			for range 31 {
@@ -106,6 +106,9 @@ func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
 	trace.Window = 48 * time.Hour
 	if h, ok := trace.Busiest(); !ok || h != (load.Hours{From: 22, To: 1}) || !h.Has(0) || h.Has(1) || !h.Has(23) {
 		t.Errorf("%v %v", h, ok)
+	}
+	if h, ok := (load.Trace{At: trace.At, Window: trace.Window}).Busiest(); ok {
+		t.Errorf("of seconds that begin at no hour: %v", h)
 	}
 	trace.Window = time.Hour
 	if h, ok := trace.Busiest(); ok {
