@@ -211,8 +211,8 @@ func (f *flags) warm(ask *serving.Ask) (notes []string, err error) {
 	case !slices.Contains(kinds, serving.WarmHours):
 		return nil, nil
 	case !ask.Trace.Dated && (f.hours != "" || only):
-		return nil, errors.New("the trace counts seconds from its own start, so that its hours of the day are unknown: write " +
-			"dates such as 2026-03-02T08:00:00Z or Unix time, or leave --warm and --rule warm-hours out")
+		return nil, errors.New("the trace counts seconds from its own start, so that its hours of the day are unknown: " +
+			"write dates such as 2026-03-02T08:00:00Z or Unix time, or leave --warm and --rule warm-hours out")
 	case f.hours != "" || !ask.Trace.Dated:
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/manifest"
 )
 
 var (
@@ -54,13 +55,13 @@ func (a *app) manifest(f flags, best serving.Choice) error {
 	if f.form == "" {
 		return nil
 	}
-	d := serving.Deployment{Name: f.deployment, Metric: f.metric, Prometheus: f.prometheus}
-	write := serving.HPA
+	d := manifest.Deployment{Name: f.deployment, Metric: f.metric, Prometheus: f.prometheus}
+	write := manifest.HPA
 	if f.form == "keda" {
-		write = serving.KEDA
+		write = manifest.KEDA
 	}
 	rule := best.Outcome.Rule
-	d.Notes = serving.Cautions(rule, f.form == "keda", best.Sure, d)
+	d.Notes = manifest.Cautions(rule, f.form == "keda", best.Sure, d)
 	text, ok := write(rule, best.Engine.Slots, d)
 	switch {
 	case best.Function != nil:

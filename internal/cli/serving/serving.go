@@ -41,12 +41,14 @@ func (a *app) serveCmd() *cobra.Command {
 		Short: "Cost of serving a model for a trace of requests",
 		Long: `Plays a trace of requests, event by event, on the on-demand machines of the catalogue under rules: fixed
 machines, dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share
-and cost of each, and the cheapest rule that meets the target first.
+and cost of each, and the cheapest rule that meets the target first. A rule that meets it only in the middle of an
+estimate is uncertain and comes later.
 
-The trace is CSV with the columns time (seconds, or RFC 3339) and, where you have them, input_tokens,
-output_tokens, bytes_out and count. The time of a batch is what you measured (--measured: CSV with accelerator,
-batch and seconds), or else an estimate from the model and the accelerator, marked with its range: give
---measured, --model or both. Each offer serves the model in the widest of the formats that its memory holds.
+The trace is CSV with the columns time (seconds, or dates as in RFC 3339; UTC without a zone) and, where you
+have them, input_tokens, output_tokens, bytes_out and count. The time of a batch is what you measured
+(--measured: CSV with accelerator, batch and seconds), or else an estimate from the model and the accelerator,
+marked with its range: give --measured, --model or both. Each offer serves the model in the widest of the
+formats that its memory holds.
 See docs/serving.md.
 
 --serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an

@@ -99,8 +99,8 @@ func (u uses) notes(c catalog.Catalog, ask Ask) (notes []string, err error) {
 			"--serverless: correct the name", unknown[0])
 	}
 	if len(idle) > 0 {
-		notes = append(notes, fmt.Sprintf("measurements that no selected offer uses: %s (it is not selected, or a more exact "+
-			"name takes precedence)", strings.Join(idle, ", ")))
+		notes = append(notes, fmt.Sprintf("measurements that no selected offer uses: %s (it is not selected, or a more "+
+			"exact name takes precedence)", strings.Join(idle, ", ")))
 	}
 	if len(unknown) > 0 {
 		notes = append(notes, fmt.Sprintf("measurements of a name that the catalogue does not have: %s (a function needs "+

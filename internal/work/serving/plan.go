@@ -177,8 +177,8 @@ func (p *Plan) tooMany(m *load.Model, by map[string]int) error {
 		fix = "leave --rule batched out"
 	}
 	if m == nil || by[TooManyRequests] == 0 {
-		return &NothingError{fmt.Sprintf("no offer is planned with a batch of %d: the largest batch of the measurements is %d: "+
-			"measure a larger one, or %s", batch, p.fits, fix)}
+		return &NothingError{fmt.Sprintf("no offer is planned with a batch of %d: the largest batch of the measurements is "+
+			"%d: measure a larger one, or %s", batch, p.fits, fix)}
 	}
 	return &NothingError{fmt.Sprintf("a batch of %d does not fit: %d caches of %s do not fit into the memory beside the "+
 		"weights, and the largest batch that fits into an offer is %d: %s, or allow a narrower --format or larger machines",

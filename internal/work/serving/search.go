@@ -198,38 +198,40 @@ func (s *searcher) elastic(kind Kind, pairs []Rule, fixed map[Kind]Outcome) {
 // kept tries a rule with the machines that it may keep, the fewest first, and reports whether one meets the targets.
 // best is replaced by what rents machines for a shorter time.
 func (s *searcher) kept(r Rule, fewest int, best **Outcome) bool {
-	try := func(r Rule) bool {
-		if *best != nil && time.Duration(r.Min)*s.sim.trace.Window >= (*best).Rented() {
-			return false // what it keeps is rented for longer already
-		}
-		o := s.sim.Run(r)
-		met := o.Meets(s.opts.Targets)
-		if met && (*best == nil || o.Rented() < (*best).Rented()) {
-			*best = &o
-		}
-		return met
-	}
 	switch r.Kind {
 	case Autoscale:
 		for _, least := range slices.Compact([]int{1, max(1, fewest/2), max(1, fewest-1), fewest}) {
-			if r.Min = least; least < r.Max && try(r) {
+			if r.Min = least; least < r.Max && s.try(r, best) {
 				return true
 			}
 		}
 	case ScaleToZero:
-		return try(r)
+		return s.try(r, best)
 	case WarmHours:
 		if r.Warm = s.opts.Warm; r.Warm.From == r.Warm.To {
 			return false
 		}
 		for _, warm := range slices.Compact([]int{1, fewest}) {
-			if r.WarmMin = warm; try(r) {
+			if r.WarmMin = warm; s.try(r, best) {
 				return true
 			}
 		}
 	case Fixed, Batched, Serverless:
 	}
 	return false
+}
+
+// try plays a rule, unless the machines that it keeps are rented for longer than those of the best already.
+func (s *searcher) try(r Rule, best **Outcome) bool {
+	if *best != nil && time.Duration(r.Min)*s.sim.trace.Window >= (*best).Rented() {
+		return false
+	}
+	o := s.sim.Run(r)
+	met := o.Meets(s.opts.Targets)
+	if met && (*best == nil || o.Rented() < (*best).Rented()) {
+		*best = &o
+	}
+	return met
 }
 
 // nearest returns the outcome that misses the targets by least. It plays the whole trace with all machines that are

@@ -206,11 +206,14 @@ func (v Answer) facts(b *strings.Builder, p show.Place) {
 	if slices.ContainsFunc(v.Choices, func(c Choice) bool { return c.Colds > 0 && c.Machine != "" }) {
 		line("cold start", "%s until a new machine answers (--cold-start)", v.Cold)
 	}
-	price := show.Clean(c.Source)
-	if c.At != nil {
-		price += ", " + c.At.Format(time.DateOnly)
+	switch {
+	case c.At != nil:
+		line("price", "%s, %s", show.Clean(c.Source), c.At.Format(time.DateOnly))
+	case c.Machine != "":
+		line("price", "%s price list, no date known", show.Clean(c.Provider))
+	default:
+		line("price", "%s", show.Clean(c.Source))
 	}
-	line("price", "%s", price)
 	if text := v.skipped(); text != "" {
 		line("not planned", "%s", text)
 	}

@@ -77,8 +77,8 @@ func ModelOf(m shape.Model, t Trace) (*Model, error) {
 	}
 	v.Context = float64(t.Longest())
 	if most, ok := m.Context(); ok && v.Context > most {
-		return nil, fmt.Errorf("--model %s takes %.0f tokens, and the longest request of the trace has %.0f, in and out: give "+
-			"requests that it can answer, or a model with a longer context", m.Name, most, v.Context)
+		return nil, fmt.Errorf("--model %s takes %.0f tokens, and the longest request of the trace has %.0f, in and out: "+
+			"give requests that it can answer, or a model with a longer context", m.Name, most, v.Context)
 	}
 	for i := range t.At {
 		in, out := float64(t.in(i)), math.Max(0, float64(t.out(i)-1))

@@ -119,6 +119,9 @@ func ReadTrace(file string, in io.Reader) (Trace, error) {
 	for s.Scan() {
 		r.line++
 		text := strings.TrimSpace(strings.TrimPrefix(s.Text(), "\ufeff"))
+		if r.line == 1 && strings.HasPrefix(text, "\x1f\x8b") {
+			return Trace{}, r.wrong("", "the file is compressed with gzip", "unpack it first: gunzip FILE")
+		}
 		var err error
 		switch fields := strings.Split(text, ","); {
 		case r.line == 1:
@@ -204,7 +207,7 @@ func (r *traceReader) row(fields []string) error {
 		text := plain(fields[r.at[c]])
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > most {
-			return r.wrong(columnNames[c], fmt.Sprintf("%.40q is out of range", text),
+			return r.wrong(columnNames[c], fmt.Sprintf("%.40q is %s", text, notWhole(text)),
 				fmt.Sprintf("write a whole number from 0 to %d", most))
 		}
 		v[c] = n
@@ -228,6 +231,17 @@ func (r *traceReader) row(fields []string) error {
 		return r.wrong("bytes_out", "the answers together are larger than 2 EB", "write the bytes of one answer")
 	}
 	return nil
+}
+
+// notWhole says why a text is no whole number that a column takes.
+func notWhole(text string) string {
+	switch v, err := strconv.ParseFloat(text, 64); {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return "no number"
+	case v == math.Trunc(v) && !strings.ContainsAny(text, ".eExXpPnN_"):
+		return "out of range"
+	}
+	return "no whole number"
 }
 
 // forms are the ways in which a time may be written; one without a zone is in UTC.

@@ -1,4 +1,5 @@
-package serving
+// Package manifest writes the objects with which Kubernetes scales a deployment as a rule says.
+package manifest
 
 import (
 	"fmt"
@@ -6,14 +7,15 @@ import (
 	"time"
 
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/work/serving"
 )
 
 // A Deployment is what a manifest scales, and where it reads the load.
 type Deployment struct {
 	Name       string
-	Metric     string // requests that wait or are being answered, of one pod
-	Prometheus string // address, for KEDA
-	Notes      []string
+	Metric     string   // requests that wait or are being answered, of one pod
+	Prometheus string   // address, for KEDA
+	Notes      []string // what stands above the manifest as comments
 }
 
 // longestStable is the longest span of stabilizationWindowSeconds that Kubernetes accepts.
@@ -21,21 +23,21 @@ const longestStable = time.Hour
 
 // Cautions returns what a manifest of a rule does not do as the plan says, or takes for granted. keda is false for an
 // HPA, and sure is false where only the middle of an estimate meets the target.
-func Cautions(r Rule, keda, sure bool, d Deployment) (list []string) {
+func Cautions(r serving.Rule, keda, sure bool, d Deployment) (list []string) {
 	if !sure {
 		list = append(list, "the plan is uncertain: with a slow server it misses the latency target. Measure the model "+
 			"before you rely on it")
 	}
-	if keda && r.Min == 0 && r.Kind != Serverless {
+	if keda && r.Min == 0 && r.Kind != serving.Serverless {
 		list = append(list, fmt.Sprintf("with no pod running, no pod exports %s. Let the gateway or the queue in front of "+
 			"the pods export it: it must count the requests that wait while there is no pod, or nothing starts one",
 			d.Metric))
 	}
 	if r.Keep > longestStable {
 		text := fmt.Sprintf("the plan keeps an idle machine for %s, and Kubernetes waits for %s at most before it removes "+
-			"a pod", short(r.Keep), short(longestStable))
+			"a pod", serving.Short(r.Keep), serving.Short(longestStable))
 		if keda && r.Min == 0 {
-			text += fmt.Sprintf("; only the last pod stays for %s (cooldownPeriod)", short(min(r.Keep, 24*time.Hour)))
+			text += fmt.Sprintf("; only the last pod stays for %s (cooldownPeriod)", serving.Short(min(r.Keep, 24*time.Hour)))
 		}
 		list = append(list, text)
 	}
@@ -43,7 +45,7 @@ func Cautions(r Rule, keda, sure bool, d Deployment) (list []string) {
 }
 
 // comments writes the first lines of a manifest.
-func (d Deployment) comments(r Rule, metric string) string {
+func (d Deployment) comments(r serving.Rule, metric string) string {
 	text := "# " + r.String() + "\n# " + d.Metric + " " + metric + "\n"
 	for _, n := range d.Notes {
 		for line := range strings.Lines(draw.Wrap("", "Note: "+n, 98)) {
@@ -55,8 +57,8 @@ func (d Deployment) comments(r Rule, metric string) string {
 
 // HPA writes a HorizontalPodAutoscaler of a rule, and is false where it cannot express the rule: it keeps one pod at
 // least and knows no hours. A pod is a machine.
-func HPA(r Rule, slots int, d Deployment) (string, bool) {
-	if r.Kind == Serverless || r.Min < 1 || r.WarmMin > 0 {
+func HPA(r serving.Rule, slots int, d Deployment) (string, bool) {
+	if r.Kind == serving.Serverless || r.Min < 1 || r.WarmMin > 0 {
 		return "", false
 	}
 	return fmt.Sprintf(`%sapiVersion: autoscaling/v2
@@ -88,8 +90,8 @@ spec:
 }
 
 // KEDA writes a ScaledObject of a rule. A pod is a machine. It is false for functions.
-func KEDA(r Rule, slots int, d Deployment) (string, bool) {
-	if r.Kind == Serverless {
+func KEDA(r serving.Rule, slots int, d Deployment) (string, bool) {
+	if r.Kind == serving.Serverless {
 		return "", false
 	}
 	var b strings.Builder
@@ -116,7 +118,8 @@ spec:
         query: sum(%s)
         threshold: "%d"
 `, d.comments(r, "is the number of requests that wait for a pod or that it answers."), d.Name, d.Name, r.Min, r.Max,
-		max(1, whole(r.Poll, 24*time.Hour)), whole(r.Keep, 24*time.Hour), whole(r.Keep, longestStable), d.Prometheus, d.Metric, r.Batch*slots)
+		max(1, whole(r.Poll, 24*time.Hour)), whole(r.Keep, 24*time.Hour), whole(r.Keep, longestStable), d.Prometheus,
+		d.Metric, r.Batch*slots)
 	if r.WarmMin > 0 {
 		fmt.Fprintf(&b, `    - type: cron
       metadata:
@@ -131,27 +134,3 @@ spec:
 
 // whole returns a span in whole seconds, rounded up, and at most what the field takes.
 func whole(d, most time.Duration) int64 { return int64((min(d, most) + time.Second - 1) / time.Second) }
-
-// String says what the rule is, in one line.
-func (r Rule) String() string {
-	text := string(r.Kind)
-	if r.Batch > 1 {
-		text += fmt.Sprintf(", batches of up to %d", r.Batch)
-		if r.Wait > 0 {
-			text += fmt.Sprintf(" that wait up to %s", short(r.Wait))
-		}
-	}
-	text += ", machines: " + r.Machines()
-	if r.WarmMin > 0 {
-		text += fmt.Sprintf(", %d at least in the hours %s", r.WarmMin, r.Warm)
-	}
-	return text
-}
-
-// Machines returns how many machines a rule has, such as 2 or 0-4.
-func (r Rule) Machines() string {
-	if r.Min == r.Max {
-		return fmt.Sprint(r.Max)
-	}
-	return fmt.Sprintf("%d-%d", r.Min, r.Max)
-}
