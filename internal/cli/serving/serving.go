@@ -54,7 +54,7 @@ See docs/serving.md.
 --serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an
 HPA or a KEDA ScaledObject to the file of --output.
 
-With --json: one object for each offer and rule, and for each offer that is skipped.
+With --json: one object for each rule on each offer, and for each offer that is skipped.
 
 Exit status: 0 done, 1 a file or a flag cannot be used, 2 no rule meets the target or no machine holds the model.`,
 		Example: `  scrimp serve-plan --trace r.csv --model llama-3-8b --latency 'p99<=2s' --gpu L4

@@ -31,7 +31,7 @@ func (c Choice) Name() string {
 	return string(c.Listing.Offer.ID)
 }
 
-// Choices returns the best outcome of each kind on each offer, the best first: those that meet the targets before those
+// Choices returns the outcomes of each kind on each offer, the best first: those that meet the targets before those
 // that miss them. Of those that meet them, a choice that its whole estimate supports comes before one that only the
 // middle supports, then one whose cost is known in full, then the cheapest. Of the others, the nearest comes first.
 func (p *Plan) Choices() (list []Choice) {
@@ -59,22 +59,32 @@ func (p *Plan) Choices() (list []Choice) {
 	return list
 }
 
-// bestOf returns the best outcome of each kind that an engine has, at the price of one of its offers.
+// bestOf returns the cheapest outcome of each kind that an engine has, at the price of one of its offers. Where that is
+// uncertain, the cheapest certain one of the kind is there too.
 func (p *Plan) bestOf(r *run, l *catalog.Listing) (list []Choice) {
-	best := map[Kind]Choice{}
+	best, sure := map[Kind]Choice{}, map[Kind]Choice{}
 	for _, o := range r.outcomes {
 		c := Choice{Listing: l, Engine: r.engine, Outcome: o, Met: r.met, Sure: r.met, run: r}
 		if ends, ok := p.Range(c); ok && r.met {
 			c.Sure = ends.Slow != nil && ends.Slow.Meets(p.Ask.Options.Targets)
 		}
 		c.Machines = o.Cost(l.Quote.Rate, l.Offer.Billing)
-		was, ok := best[o.Rule.Kind]
-		if !ok || cmp.Or(trueFirst(c.Sure, was.Sure), cheaper(c, was)) < 0 {
+		if was, ok := best[o.Rule.Kind]; !ok || cheaper(c, was) < 0 {
 			best[o.Rule.Kind] = c
+		}
+		if was, ok := sure[o.Rule.Kind]; c.Sure && (!ok || cheaper(c, was) < 0) {
+			sure[o.Rule.Kind] = c
 		}
 	}
 	for _, k := range Kinds {
-		if c, ok := best[k]; ok {
+		c, ok := best[k]
+		s, certain := sure[k]
+		if certain && (c.Sure || s.Machines.Cmp(c.Machines) == 0) { // one that costs the same is enough
+			c = s
+		} else if certain {
+			list = append(list, p.complete(s, l.Offer.Provider))
+		}
+		if ok {
 			list = append(list, p.complete(c, l.Offer.Provider))
 		}
 	}

@@ -3,6 +3,7 @@ package serving
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"scrimp/internal/estimate/shape"
@@ -196,6 +197,7 @@ func (p *Plan) Play(i int) {
 	r := p.runs[i]
 	if r.function == nil {
 		r.outcomes, r.met = Search(p.Ask.Trace, r.engine, p.Ask.Options)
+		r.outcomes = append(r.outcomes, p.certain(r)...)
 		for _, o := range r.outcomes {
 			p.Range(Choice{Engine: r.engine, Outcome: o, run: r})
 		}
@@ -205,4 +207,28 @@ func (p *Plan) Play(i int) {
 	if r.met = o.Meets(p.Ask.Options.Targets); !o.Stopped {
 		r.outcomes = []Outcome{o}
 	}
+}
+
+// certain looks for rules that meet the targets at the slow end of an estimate, and plays them in its middle. The
+// search in the middle alone takes the cheapest rule, and would miss a certain one with another batch or more machines.
+func (p *Plan) certain(r *run) (list []Outcome) {
+	if r.engine.Slow == nil || !r.met {
+		return nil
+	}
+	slow := r.engine
+	slow.Service = r.engine.Slow
+	found, ok := Search(p.Ask.Trace, slow, p.Ask.Options)
+	if !ok {
+		return nil
+	}
+	for _, f := range found {
+		if slices.ContainsFunc(r.outcomes, func(o Outcome) bool { return o.Rule == f.Rule }) {
+			continue
+		}
+		o := NewSimulation(p.Ask.Trace, r.engine.Service, r.engine.Slots, p.Ask.Options.Targets).Run(f.Rule)
+		if o.Meets(p.Ask.Options.Targets) {
+			list = append(list, o)
+		}
+	}
+	return list
 }

@@ -63,11 +63,12 @@ func TestSearch_FindsNoDearerRuleThanABatchFixedByHand(t *testing.T) {
 // A choice is certain where the slow end of its estimate meets the targets, played here again; certain ones come first.
 func TestChoices_PlaySlowEndOfEachRuleAndPutCertainOnesFirst(t *testing.T) {
 	model := named(t, "llama-3-8b")
-	targets := []serving.Target{{PerMille: 990, Limit: 8 * time.Second}}
+	targets := []serving.Target{{PerMille: 990, Limit: 12 * time.Second}}
 	ask := serving.Ask{Trace: chat(60, 300, 60), Model: &model, Formats: load.Formats,
 		Options: serving.Options{Targets: targets, Cold: time.Second}}
 	list := play(t, []catalog.Listing{listing("a", "cheap", "L4", 1, "1"), listing("a", "dear", "H100-SXM-80GB", 1, "9")}, ask).Choices()
 	counts := map[bool]int{}
+	var fixed []string
 	for i, c := range list {
 		slow := serving.NewSimulation(ask.Trace, c.Engine.Slow, c.Engine.Slots, nil).Run(c.Outcome.Rule)
 		if c.Sure != slow.Meets(targets) || !c.Met {
@@ -76,6 +77,25 @@ func TestChoices_PlaySlowEndOfEachRuleAndPutCertainOnesFirst(t *testing.T) {
 		if counts[c.Sure]++; i > 0 && c.Sure && !list[i-1].Sure {
 			t.Errorf("%v on %s is certain, and comes after an uncertain one", c.Outcome.Rule, c.Name())
 		}
+	}
+	for _, c := range list { // the fewest machines that surely do, counted up here
+		if c.Outcome.Rule.Kind != serving.Fixed || !c.Sure {
+			continue
+		}
+		fewest := 1
+		for ; ; fewest++ {
+			rule := serving.Rule{Batch: 1, Min: fewest, Max: fewest}
+			if serving.NewSimulation(ask.Trace, c.Engine.Slow, c.Engine.Slots, nil).Run(rule).Meets(targets) {
+				break
+			}
+		}
+		if c.Outcome.Rule.Max != fewest {
+			t.Errorf("%d machines are certain on %s, and %d are enough", c.Outcome.Rule.Max, c.Name(), fewest)
+		}
+		fixed = append(fixed, c.Name())
+	}
+	if len(fixed) != 2 {
+		t.Errorf("offers with certain fixed machines: %q", fixed)
 	}
 	if counts[true] == 0 || counts[false] == 0 {
 		t.Errorf("%v: the case needs certain and uncertain ones", counts)
