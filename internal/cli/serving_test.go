@@ -170,6 +170,7 @@ func TestServePlan_SaysWhatIsWrong(t *testing.T) {
 		"--trace bare.csv --measured fn.csv --latency p99<=1s --serverless fn.yaml --machine g6.xlarge": "--measured names \"fm\"",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --warm 8-18":                           "its hours of the day are unknown",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --rule warm-hours":                     "its hours of the day are unknown",
+		"--trace long.csv --model gpt2 --measured times.csv --latency p99<=1s":                          "or a model with a longer context\n",
 		"--trace long.csv --model gpt2 --latency p99<=1s":                                               "--model gpt2 takes 1024 tokens, and the longest request of the trace has 1025",
 	} {
 		cmd := h.command(append([]string{"serve-plan"}, strings.Fields(args)...)...)

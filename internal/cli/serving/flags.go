@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// flags are those of scrimp serve-plan.
+// flags holds the values of the flags of scrimp serve-plan.
 type flags struct {
 	trace, model, measured, serverless, latency, formats string
 	gpu                                                  string
@@ -54,7 +54,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringVarP(&f.output, "output", "o", "", "`file` of the manifest, which must not exist (default: none)")
 	s.StringVar(&f.deployment, "deployment", "model-server", "`name` of the deployment that the manifest scales")
 	s.StringVar(&f.metric, "metric", "requests_in_flight", "`name` of the metric of requests that a pod has")
-	s.StringVar(&f.prometheus, "prometheus", "http://prometheus-server.monitoring", "`address` that KEDA asks")
+	s.StringVar(&f.prometheus, "prometheus", "http://prometheus-server.monitoring", "`address` of the Prometheus server "+
+		"that KEDA queries")
 	_ = cmd.MarkFlagRequired("trace")
 	_ = cmd.MarkFlagRequired("latency")
 	_ = cmd.MarkFlagFilename("trace", "csv")
@@ -173,7 +174,7 @@ func (f *flags) spans(given func(string) bool, o *serving.Options) (err error) {
 	return nil
 }
 
-// apart refuses flags that no rule would honour.
+// apart refuses flags that no rule of those that are tried would use.
 func (f *flags) apart(given func(string) bool, kinds []serving.Kind) error {
 	only := func(list ...serving.Kind) bool {
 		return !slices.ContainsFunc(kinds, func(k serving.Kind) bool { return !slices.Contains(list, k) })

@@ -25,10 +25,10 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// app is what every command is given, for the commands of this package.
+// app is the shared state of all commands, with the methods of this package.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{a.serveCmd()}
@@ -174,7 +174,7 @@ func readTrace(file string) (load.Trace, error) {
 	return load.ReadTrace(filepath.Base(file), in)
 }
 
-// maxFile bounds what is read of a file of prices or measurements.
+// maxFile is the most bytes that are read of a file of prices or measurements.
 const maxFile = 1<<20 + 1
 
 // files reads the files that are not the trace.
@@ -214,7 +214,7 @@ func (f *flags) files(ask *serving.Ask) error {
 	return nil
 }
 
-// head names what is served.
+// head returns the name of the model, or of the file of its measurements.
 func (f *flags) head() string {
 	if f.model != "" {
 		return f.model
@@ -222,7 +222,7 @@ func (f *flags) head() string {
 	return filepath.Base(f.measured)
 }
 
-// filter returns which offers are planned with: on-demand machines, since a spot machine may go while it answers.
+// filter returns the offers that the plan takes: on-demand machines, since a spot machine may stop while it answers.
 func (f *flags) filter() (catalog.Filter, error) {
 	want := catalog.Filter{Regions: f.regions, Providers: f.providers, Machines: f.machines,
 		Capacity: []market.Capacity{market.OnDemand}, Terms: []string{catalog.NoTerm}, Platforms: []string{catalog.Raw}}
@@ -234,7 +234,7 @@ func (f *flags) filter() (catalog.Filter, error) {
 	return want, want.Check()
 }
 
-// wishes says which offers were asked for.
+// wishes returns the flags that select offers, as the user gave them.
 func (f *flags) wishes() string {
 	var parts []string
 	for _, w := range []struct {

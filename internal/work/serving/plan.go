@@ -2,6 +2,7 @@ package serving
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// Why an offer is not planned with.
+// The reasons for which the plan leaves an offer out.
 const (
 	NoPrice  = "no price is known"
 	NoSpeed  = "nobody measured it, and its rate or bandwidth is unknown"
@@ -23,13 +24,13 @@ const (
 	TooManyMeasured = "a batch as large as asked is larger than its measurements have"
 )
 
-// A Skip is an offer that is not planned with.
+// A Skip is an offer that the plan leaves out.
 type Skip struct {
 	Listing catalog.Listing
 	Why     string
 }
 
-// An Ask is what is to be served, and how.
+// An Ask is the question of a plan: the requests, the model and the rules.
 type Ask struct {
 	Trace     load.Trace
 	Model     *shape.Model // nil: all times are measured
@@ -39,7 +40,7 @@ type Ask struct {
 	Options   Options
 }
 
-// A Plan is the engines that a trace is played on, and what came of it.
+// A Plan is the engines that a trace is played on, and their outcomes.
 type Plan struct {
 	Ask     Ask
 	Skipped []Skip
@@ -107,7 +108,7 @@ func modelOf(ask Ask) (*load.Model, error) {
 		return nil, nil
 	}
 	m, err := load.ModelOf(*ask.Model, ask.Trace)
-	if err != nil && ask.Measured != nil {
+	if _, long := errors.AsType[*load.TooLongError](err); err != nil && ask.Measured != nil && !long {
 		return nil, fmt.Errorf("%w: with measurements of all offers, leave --model out", err)
 	}
 	return m, err
@@ -192,7 +193,7 @@ func Gigabytes(b size.Bytes) string { return fmt.Sprintf("%.1f GB", float64(b)/1
 // Runs returns how many engines there are to play the trace on.
 func (p *Plan) Runs() int { return len(p.runs) }
 
-// Play plays the trace on one engine: the rules in the middle of its estimate, and those it keeps at both ends too.
+// Play plays the trace on one engine: each rule in the middle of its estimate, and those that it keeps at both ends.
 func (p *Plan) Play(i int) {
 	r := p.runs[i]
 	if r.function == nil {

@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// An Engine is what answers requests: one or more copies of a model on one machine, or a function.
+// An Engine answers requests: it is one or more copies of a model on one machine, or a function.
 type Engine struct {
 	Service    Service
 	Fast, Slow Service   // ends of an estimate; nil: the time is measured

@@ -15,13 +15,13 @@ type Service interface {
 	Time(first, n int) time.Duration
 }
 
-// tooLate is where the clock of a simulation ends, 1,100 days after the longest window. A trace that is not answered by
-// then has far too few machines.
+// tooLate is where the clock of a simulation ends, 1,100 days after the longest window. A rule that has not
+// answered the trace by then has far too few machines.
 const tooLate = 1500 * 24 * time.Hour
 
 const never = time.Duration(1<<63 - 1)
 
-// machine is what a simulation knows of one machine.
+// machine is the state of one machine.
 type machine struct {
 	on, booting bool
 	from        time.Duration // since when it is rented

@@ -69,7 +69,7 @@ type Choice struct {
 	ranged bool
 }
 
-// Skipped is an offer that is not planned with.
+// Skipped is an offer that the plan leaves out.
 type Skipped struct {
 	Offer string `json:"offer"`
 	Why   string `json:"skipped"`
@@ -86,7 +86,7 @@ type Answer struct {
 	Notes   []string
 }
 
-// AnswerOf computes the answer of a plan that was played. best is the choice that comes first.
+// AnswerOf returns the answer of a plan after Play of all its engines. best is the choice that comes first.
 func AnswerOf(p *serving.Plan, head string) (v Answer, best serving.Choice, ok bool) {
 	v = Answer{Head: head, Targets: p.Ask.Options.Targets, Trace: p.Ask.Trace, Cold: p.Ask.Options.Cold}
 	seen := map[string]bool{}
