@@ -69,11 +69,9 @@ func (p *Plan) bestOf(r *run, l *catalog.Listing) (list []Choice) {
 			c.Sure = ends.Slow != nil && ends.Slow.Meets(p.Ask.Options.Targets)
 		}
 		c.Machines = o.Cost(l.Quote.Rate, l.Offer.Billing)
-		if was, ok := best[o.Rule.Kind]; !ok || cheaper(c, was) < 0 {
-			best[o.Rule.Kind] = c
-		}
-		if was, ok := sure[o.Rule.Kind]; c.Sure && (!ok || cheaper(c, was) < 0) {
-			sure[o.Rule.Kind] = c
+		keep(best, c)
+		if c.Sure {
+			keep(sure, c)
 		}
 	}
 	for _, k := range Kinds {
@@ -89,6 +87,14 @@ func (p *Plan) bestOf(r *run, l *catalog.Listing) (list []Choice) {
 		}
 	}
 	return list
+}
+
+// keep sets the choice of a kind, unless the one that is there is as cheap.
+func keep(list map[Kind]Choice, c Choice) {
+	kind := c.Outcome.Rule.Kind
+	if was, ok := list[kind]; !ok || cheaper(c, was) < 0 {
+		list[kind] = c
+	}
 }
 
 // trueFirst orders what is true before what is false.

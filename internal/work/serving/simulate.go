@@ -113,14 +113,7 @@ func (s *Simulation) due() time.Duration {
 // machine stops only after the requests that are there were given out, so that each that starts answers one.
 func (s *Simulation) step() {
 	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind != expired {
-		switch e := s.events.pop(); e.kind {
-		case answered:
-			s.inService -= e.n
-			s.answered(e.id)
-		case booted:
-			s.machines[e.id].on, s.machines[e.id].booting = true, false
-			s.free(e.id)
-		}
+		s.handle(s.events.pop())
 	}
 	for s.next < len(s.trace.At) && s.trace.At[s.next] == s.now {
 		s.next++
@@ -130,7 +123,7 @@ func (s *Simulation) step() {
 	}
 	s.dispatch()
 	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind == expired {
-		s.expire(s.events.pop().id)
+		s.handle(s.events.pop())
 	}
 	if s.tick == s.now {
 		s.tick = never
@@ -142,6 +135,20 @@ func (s *Simulation) step() {
 		} else {
 			s.scale()
 		}
+	}
+}
+
+// handle does what an event says.
+func (s *Simulation) handle(e event) {
+	switch e.kind {
+	case answered:
+		s.inService -= e.n
+		s.answered(e.id)
+	case booted:
+		s.machines[e.id].on, s.machines[e.id].booting = true, false
+		s.free(e.id)
+	case expired:
+		s.expire(e.id)
 	}
 }
 
@@ -304,13 +311,7 @@ func (s *Simulation) close() {
 	for s.rule.elastic() && !s.out.Stopped && len(s.events) > 0 {
 		e := s.events.pop()
 		s.now = e.at
-		switch e.kind {
-		case booted:
-			s.machines[e.id].on, s.machines[e.id].booting = true, false
-			s.free(e.id)
-		case expired:
-			s.expire(e.id)
-		}
+		s.handle(e)
 	}
 	for _, m := range s.machines {
 		if m.on || m.booting {

@@ -281,7 +281,7 @@ func (v Answer) estimate(line func(name, format string, args ...any), c Choice) 
 	line("service time", "%s", text)
 }
 
-// skipped counts the offers that are not planned with, by why.
+// skipped counts the offers that the plan leaves out, by the reason.
 func (v Answer) skipped() string {
 	by := map[string]int{}
 	var order []string
