@@ -3,9 +3,6 @@ package serving
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +13,7 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// flags are those of scrimp serve-plan.
+// flags holds the values of the flags of scrimp serve-plan.
 type flags struct {
 	trace, model, measured, serverless, latency, formats string
 	gpu                                                  string
@@ -45,7 +42,7 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringSliceVar(&f.rules, "rule", nil, "`kind` of rule to try: "+kindNames()+" (default: all; may be repeated)")
 	s.IntVar(&f.batch, "batch", 0, "`requests` of a batch at most (default: 1, 2, 4 ... 64 are tried)")
 	s.StringVar(&f.wait, "wait", "", "`span` that a batch waits for more requests (default: several are tried)")
-	s.IntVar(&f.exactly, "machines", 0, "`number` of machines, for rules that start machines the most (default: as few "+
+	s.IntVar(&f.exactly, "machines", 0, "`number` of machines; for elastic rules the largest number (default: as few "+
 		"as meet the target)")
 	s.IntVar(&f.most, "max-machines", 64, "`number` of machines at most, 1 to 1000")
 	s.StringVar(&f.cold, "cold-start", "90s", "`span` from the start of a machine to its first answer")
@@ -57,7 +54,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringVarP(&f.output, "output", "o", "", "`file` of the manifest, which must not exist (default: none)")
 	s.StringVar(&f.deployment, "deployment", "model-server", "`name` of the deployment that the manifest scales")
 	s.StringVar(&f.metric, "metric", "requests_in_flight", "`name` of the metric of requests that a pod has")
-	s.StringVar(&f.prometheus, "prometheus", "http://prometheus-server.monitoring", "`address` that KEDA asks")
+	s.StringVar(&f.prometheus, "prometheus", "http://prometheus-server.monitoring", "`address` of the Prometheus server "+
+		"that KEDA queries")
 	_ = cmd.MarkFlagRequired("trace")
 	_ = cmd.MarkFlagRequired("latency")
 	_ = cmd.MarkFlagFilename("trace", "csv")
@@ -93,41 +91,71 @@ func (f *flags) ask(cmd *cobra.Command) (ask serving.Ask, err error) {
 	return ask, f.files(&ask)
 }
 
-// options reads what says which rules are tried.
+// options reads the flags that say which rules are tried.
 func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 	given := cmd.Flags().Changed
-	o.Kinds = serving.Kinds
-	if given("rule") {
-		o.Kinds = nil
+	if o.Kinds, err = f.kinds(given); err != nil {
+		return err
+	}
+	if err := f.counts(given, o); err != nil {
+		return err
+	}
+	if err := f.apart(given, o.Kinds); err != nil {
+		return err
+	}
+	if err := f.spans(given, o); err != nil {
+		return err
+	}
+	if given("warm") {
+		if o.Warm, err = load.ParseHours(f.hours); err != nil {
+			return fmt.Errorf("--warm %w", err)
+		}
+	}
+	return nil
+}
+
+// kinds returns the kinds of rule that are tried: all, unless --rule names some.
+func (f *flags) kinds(given func(string) bool) (list []serving.Kind, err error) {
+	if !given("rule") {
+		return serving.Kinds, nil
 	}
 	for _, name := range f.rules {
 		k := serving.Kind(name)
 		if !slices.Contains(serving.Kinds, k) {
-			return fmt.Errorf("--rule %q is none of %s", name, kindNames())
+			return nil, fmt.Errorf("--rule %q is none of %s", name, kindNames())
 		}
-		o.Kinds = append(o.Kinds, k)
+		if !slices.Contains(list, k) {
+			list = append(list, k)
+		}
 	}
+	return list, nil
+}
+
+// counts reads the flags that are whole numbers.
+func (f *flags) counts(given func(string) bool, o *serving.Options) error {
 	for _, n := range []struct {
-		flag      string
-		value     int
-		least, of int
-	}{{"batch", f.batch, 1, load.MaxBatch}, {"machines", f.exactly, 1, 1000}, {"max-machines", f.most, 1, 1000}} {
-		if given(n.flag) && (n.value < n.least || n.value > n.of) {
-			return fmt.Errorf("--%s %d: give %d to %d", n.flag, n.value, n.least, n.of)
+		flag        string
+		value, most int
+	}{{"batch", f.batch, load.MaxBatch}, {"machines", f.exactly, 1000}, {"max-machines", f.most, 1000}} {
+		if given(n.flag) && (n.value < 1 || n.value > n.most) {
+			return fmt.Errorf("--%s %d: give 1 to %d", n.flag, n.value, n.most)
 		}
 	}
 	if given("batch") {
 		o.Batches = []int{f.batch}
 	}
-	if err := f.apart(given, o.Kinds); err != nil {
-		return err
+	o.Machines, o.Exactly = f.most, given("machines")
+	if o.Exactly && given("max-machines") {
+		return errors.New("--machines and --max-machines do not go together: the first is exact")
 	}
-	if o.Machines = f.most; given("machines") {
-		if given("max-machines") {
-			return errors.New("--machines and --max-machines do not go together: the first is exact")
-		}
-		o.Machines, o.Exactly = f.exactly, true
+	if o.Exactly {
+		o.Machines = f.exactly
 	}
+	return nil
+}
+
+// spans reads the flags that are spans of time.
+func (f *flags) spans(given func(string) bool, o *serving.Options) (err error) {
 	for _, d := range []struct {
 		flag, text string
 		to         *time.Duration
@@ -143,15 +171,10 @@ func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 		}
 		o.Waits = []time.Duration{w}
 	}
-	if given("warm") {
-		if o.Warm, err = load.ParseHours(f.hours); err != nil {
-			return fmt.Errorf("--warm %w", err)
-		}
-	}
 	return nil
 }
 
-// apart refuses flags that no rule would honour.
+// apart refuses flags that no rule of those that are tried would use.
 func (f *flags) apart(given func(string) bool, kinds []serving.Kind) error {
 	only := func(list ...serving.Kind) bool {
 		return !slices.ContainsFunc(kinds, func(k serving.Kind) bool { return !slices.Contains(list, k) })
@@ -180,85 +203,26 @@ func span(flag, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// warm chooses the hours of a warm pool where none are given, and says where there are none.
-func (f *flags) warm(ask *serving.Ask) (notes []string) {
-	if f.hours != "" || !slices.Contains(ask.Options.Kinds, serving.WarmHours) {
-		return nil
+// warm chooses the hours of a warm pool where none are given. It notes the hours, or why there are none, and refuses
+// hours of the day for a trace that has no dates.
+func (f *flags) warm(ask *serving.Ask) (notes []string, err error) {
+	kinds := ask.Options.Kinds
+	only := slices.Equal(kinds, []serving.Kind{serving.WarmHours})
+	switch {
+	case !slices.Contains(kinds, serving.WarmHours):
+		return nil, nil
+	case !ask.Trace.Dated && (f.hours != "" || only):
+		return nil, errors.New("the trace counts seconds from its own start, so that its hours of the day are unknown: " +
+			"write dates such as 2026-03-02T08:00:00Z or Unix time, or leave --warm and --rule warm-hours out")
+	case f.hours != "" || !ask.Trace.Dated:
+		return nil, nil
 	}
 	h, ok := ask.Trace.Busiest()
 	if !ok {
 		return []string{"no warm pool is tried: the trace is shorter than a day, or 90 % of its requests need all hours " +
-			"(--warm 8-18 tries one)"}
+			"(--warm 8-18 tries one)"}, nil
 	}
 	ask.Options.Warm = h
-	return []string{fmt.Sprintf("the hours %s hold 90 %% of the requests: warm-hours keeps machines in them (--warm)", h)}
-}
-
-var (
-	deploymentName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-	metricName     = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]{0,199}$`)
-)
-
-// manifestFlags checks the flags of the manifest before anything is simulated.
-func (f *flags) manifestFlags(cmd *cobra.Command) error {
-	given := cmd.Flags().Changed
-	if f.form == "" {
-		for _, name := range []string{"output", "deployment", "metric", "prometheus"} {
-			if given(name) {
-				return fmt.Errorf("--%s says what stands in a manifest: add --manifest hpa or --manifest keda", name)
-			}
-		}
-		return nil
-	}
-	address, err := url.Parse(f.prometheus)
-	switch {
-	case f.form != "hpa" && f.form != "keda":
-		return fmt.Errorf("--manifest %q is none of hpa, keda", f.form)
-	case f.output == "":
-		return errors.New("--manifest needs --output FILE")
-	case f.form == "hpa" && given("prometheus"):
-		return errors.New("--prometheus is for --manifest keda: an HPA reads the metrics API of the cluster")
-	case !deploymentName.MatchString(f.deployment):
-		return fmt.Errorf("--deployment %.80q is no name of a Kubernetes object, such as model-server", f.deployment)
-	case !metricName.MatchString(f.metric):
-		return fmt.Errorf("--metric %.80q is no name of a metric, such as requests_in_flight", f.metric)
-	case err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https":
-		return fmt.Errorf("--prometheus %.80q is no address, such as http://prometheus-server.monitoring", f.prometheus)
-	}
-	if _, err := os.Lstat(f.output); err == nil {
-		return fmt.Errorf("--output %s exists: choose another name, or remove it", f.output)
-	}
-	return nil
-}
-
-// manifest writes the rule that comes first.
-func (f *flags) manifest(best serving.Choice) error {
-	d := serving.Deployment{Name: f.deployment, Metric: f.metric, Prometheus: f.prometheus}
-	var text string
-	ok := true
-	switch f.form {
-	case "hpa":
-		text, ok = serving.HPA(best.Outcome.Rule, best.Engine.Slots, d)
-	case "keda":
-		text, ok = serving.KEDA(best.Outcome.Rule, best.Engine.Slots, d)
-	default:
-		return nil
-	}
-	switch {
-	case best.Function != nil:
-		return fmt.Errorf("--manifest: the cheapest is the function %s, which scales by itself: leave --serverless out",
-			best.Name())
-	case !ok:
-		return fmt.Errorf("--manifest hpa: an HPA cannot express %q: use --manifest keda, or --rule autoscale",
-			best.Outcome.Rule)
-	}
-	out, err := os.OpenFile(f.output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the manifest: %w", err)
-	}
-	_, err = out.WriteString(text)
-	if err := errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", f.output, err)
-	}
-	return nil
+	return []string{fmt.Sprintf("the hours %s hold 90 %% of the requests: warm-hours keeps machines in them (--warm)",
+		h)}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/show/inference"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -24,10 +25,10 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// app is what every command is given, for the commands of this package.
+// app is the shared state of all commands, with the methods of this package.
 type app struct{ *command.App }
 
-// Commands are those of this package.
+// Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{a.serveCmd()}
@@ -40,18 +41,20 @@ func (a *app) serveCmd() *cobra.Command {
 		Short: "Cost of serving a model for a trace of requests",
 		Long: `Plays a trace of requests, event by event, on the on-demand machines of the catalogue under rules: fixed
 machines, dynamic batches, autoscaling, scale to zero, a warm pool in some hours. It prints latency, idle share
-and cost of each, and the cheapest rule that meets the target first.
+and cost of each, and the cheapest rule that meets the target first. A rule that meets it only in the middle of an
+estimate is uncertain and comes later.
 
-The trace is CSV with the columns time (seconds, or RFC 3339) and, where you have them, input_tokens,
-output_tokens, bytes_out and count. The time of a batch is what you measured (--measured: CSV with accelerator,
-batch and seconds), or else an estimate from the model and the accelerator, marked with its range: give
---measured, --model or both. Each offer serves the model in the widest of the formats that its memory holds.
+The trace is CSV with the columns time (seconds, or dates as in RFC 3339; UTC without a zone) and, where you
+have them, input_tokens, output_tokens, bytes_out and count. The time of a batch is what you measured
+(--measured: CSV with accelerator, batch and seconds), or else an estimate from the model and the accelerator,
+marked with its range: give --measured, --model or both. Each offer serves the model in the widest of the
+formats that its memory holds.
 See docs/serving.md.
 
 --serverless names a YAML file of functions with your prices. --manifest writes the rule that comes first as an
 HPA or a KEDA ScaledObject to the file of --output.
 
-With --json: one object for each offer and rule, and for each offer that is skipped.
+With --json: one object for each rule on each offer, and for each offer that is skipped.
 
 Exit status: 0 done, 1 a file or a flag cannot be used, 2 no rule meets the target or no machine holds the model.`,
 		Example: `  scrimp serve-plan --trace r.csv --model llama-3-8b --latency 'p99<=2s' --gpu L4
@@ -80,7 +83,10 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 	if ask.Trace, err = readTrace(f.trace); err != nil {
 		return err
 	}
-	notes := f.warm(&ask)
+	notes, err := f.warm(&ask)
+	if err != nil {
+		return err
+	}
 	c, _, err := offers.LoadCatalog(a.App)
 	if err != nil {
 		return err
@@ -104,16 +110,27 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 			"allow more machines (--max-machines), or other rules and batches (--rule, --batch)")}
 	}
 	v.Notes = notes
+	for _, n := range p.Notes {
+		a.Notef("note: %s\n", n)
+	}
 	if err := a.show(v); err != nil {
 		return err
 	}
 	if !best.Met {
 		worst := best.Outcome.Miss(ask.Options.Targets)
 		return &command.Verdict{Exit: command.Infeasible, Err: fmt.Errorf("no rule meets %s: the nearest is %s on %s, with "+
-			"a latency of %.3g times its limit: allow more, other offers, or more machines (--max-machines)",
-			f.latency, best.Outcome.Rule, best.Name(), worst)}
+			"a latency of %s times its limit: allow more, other offers, or more machines (--max-machines)",
+			f.latency, best.Outcome.Rule, best.Name(), times(worst))}
 	}
-	return f.manifest(best)
+	return a.manifest(f, best)
+}
+
+// times writes a multiple with three digits, and large ones whole.
+func times(v float64) string {
+	if v >= 100 {
+		return draw.Short(int64(v + 0.5))
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // play plays the trace on each engine.
@@ -157,7 +174,7 @@ func readTrace(file string) (load.Trace, error) {
 	return load.ReadTrace(filepath.Base(file), in)
 }
 
-// maxFile bounds what is read of a file of prices or measurements.
+// maxFile is the most bytes that are read of a file of prices or measurements.
 const maxFile = 1<<20 + 1
 
 // files reads the files that are not the trace.
@@ -197,7 +214,7 @@ func (f *flags) files(ask *serving.Ask) error {
 	return nil
 }
 
-// head names what is served.
+// head returns the name of the model, or of the file of its measurements.
 func (f *flags) head() string {
 	if f.model != "" {
 		return f.model
@@ -205,7 +222,7 @@ func (f *flags) head() string {
 	return filepath.Base(f.measured)
 }
 
-// filter returns which offers are planned with: on-demand machines, since a spot machine may go while it answers.
+// filter returns the offers that the plan takes: on-demand machines, since a spot machine may stop while it answers.
 func (f *flags) filter() (catalog.Filter, error) {
 	want := catalog.Filter{Regions: f.regions, Providers: f.providers, Machines: f.machines,
 		Capacity: []market.Capacity{market.OnDemand}, Terms: []string{catalog.NoTerm}, Platforms: []string{catalog.Raw}}
@@ -217,7 +234,7 @@ func (f *flags) filter() (catalog.Filter, error) {
 	return want, want.Check()
 }
 
-// wishes says which offers were asked for.
+// wishes returns the flags that select offers, as the user gave them.
 func (f *flags) wishes() string {
 	var parts []string
 	for _, w := range []struct {

@@ -2,6 +2,7 @@ package show_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func chats() load.Trace {
 		t.In, t.Out = append(t.In, int32(100+second%300)), append(t.Out, int32(20+second%80))
 		t.BytesOut += 500
 	}
-	t.Window, t.Sized = 48*time.Hour, true
+	t.Window, t.Sized, t.Dated = 48*time.Hour, true, true
 	return t
 }
 
@@ -127,6 +128,95 @@ func TestServePlan_AddsUpPlainly(t *testing.T) {
 		}
 		if c.Input != nil || c.Output != nil || c.Estimated {
 			t.Errorf("what is unknown has a value: %+v", c)
+		}
+	}
+}
+
+// inferred plays a plan and returns its answer.
+func inferred(t *testing.T, ask serving.Ask, list ...catalog.Listing) inference.Answer {
+	t.Helper()
+	ask.Options.Machines, ask.Options.Kinds, ask.Options.Cold = 4, serving.Kinds, 90*time.Second
+	p, err := serving.NewPlan(catalog.Catalog{}, list, ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Runs() {
+		p.Play(i)
+	}
+	v, _, ok := inference.AnswerOf(p, "a model")
+	if !ok {
+		t.Fatal("no answer")
+	}
+	return v
+}
+
+// What the summary says of the first choice is that of its function, its format and its model, and no figure is rounded to one
+// that is exact.
+func TestServePlan_SaysWhatHoldsForTheFirstChoice(t *testing.T) {
+	functions, err := serving.ReadFunctions("f.yaml", []byte(`functions:
+  - {name: fn, memory: 1GiB, per_request: 0, per_gib_second: 0.00001, cold_start: 12s, source: "example"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := load.Trace{At: []time.Duration{0, 20 * time.Hour}, In: []int32{100, 100}, Out: []int32{20, 20}, Window: 48 * time.Hour,
+		Sized: true, BytesOut: 10_650}
+	within := func(d time.Duration) serving.Options {
+		return serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: d}}}
+	}
+	llama, _ := shape.Named("llama-3-8b")
+	resnet, _ := shape.Named("resnet-50")
+	runpod := served(t, "runpod", "t4", "T4", 1, "0.2")
+	runpod.Quote.At = time.Time{}
+	measured := map[string]load.Measured{"fn": {{Batch: 1, Seconds: 1}}}
+	for name, x := range map[string]struct {
+		ask       serving.Ask
+		list      []catalog.Listing
+		says, not []string
+	}{
+		"a function": {ask: serving.Ask{Measured: measured, Functions: functions, Options: within(time.Minute)},
+			says: []string{"12s until a new instance of fn answers", "+  yes"}, not: []string{"1m30s"}},
+		"quantised weights": {ask: serving.Ask{Model: &llama, Formats: load.Formats, Options: within(time.Hour)},
+			list: []catalog.Listing{served(t, "aws", "g4dn.xlarge", "T4", 1, "0.2"), served(t, "aws", "g6.xlarge", "L4", 1, "0.8")},
+			says: []string{"quantised weights (int8) change the answers", "in fp16 the first is scale-to-zero on g6.xlarge",
+				">99.9 %", "for 10.7 kB"}, not: []string{"100 %", "e-05"}},
+		"a model without tokens": {ask: serving.Ask{Model: &resnet, Formats: load.Formats, Options: within(time.Hour)},
+			list: []catalog.Listing{runpod}, says: []string{"runpod price list, no date known"}, not: []string{"tokens", "example"}},
+	} {
+		x.ask.Trace = trace
+		v := inferred(t, x.ask, x.list...)
+		for width := range 2 {
+			text := strings.Join(strings.Fields(v.Text(show.Place{Width: 80 * width, Now: now})), " ")
+			for _, part := range x.says {
+				if width > 0 && strings.HasSuffix(part, "%") { // IDLE leaves a narrow terminal
+					continue
+				}
+				if !strings.Contains(text, strings.Join(strings.Fields(part), " ")) {
+					t.Errorf("%s does not say %q: %s", name, part, text)
+				}
+			}
+			for _, part := range append(x.not, "e+") {
+				if strings.Contains(text, part) {
+					t.Errorf("%s says %q: %s", name, part, text)
+				}
+			}
+			if !strings.Contains(text, "MEETS") || !strings.Contains(text, "BATCH") {
+				t.Errorf("%s: a column that is needed is left out: %s", name, text)
+			}
+		}
+	}
+}
+
+// Where the price of egress is unknown, each sum that lacks it has the sign of that.
+func TestServePlan_MarksEverySumThatLacksEgress(t *testing.T) {
+	llama, _ := shape.Named("llama-3-8b")
+	v := inferred(t, serving.Ask{Trace: chats(), Model: &llama, Formats: load.Formats,
+		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: time.Hour}}}}, served(t, "nowhere", "m", "L4", 1, "1"))
+	text := v.Text(show.Place{})
+	dollars := regexp.MustCompile(`\$[0-9.,]+\+?`)
+	for _, sum := range dollars.FindAllString(text, -1) {
+		if !strings.HasSuffix(sum, "+") {
+			t.Errorf("%s has no sign: %s", sum, text)
 		}
 	}
 }

@@ -33,6 +33,16 @@ func (o Outcome) Meets(targets []Target) bool {
 	return !o.Stopped
 }
 
+// Rented returns how long machines are rented, all together; it saturates.
+func (o Outcome) Rented() (sum time.Duration) {
+	for _, s := range o.Spans {
+		if sum += s.To - s.From; sum < 0 {
+			return never
+		}
+	}
+	return sum
+}
+
 // Idle returns the share of the rented time in which a server answered nothing, and false where nothing was rented.
 func (o Outcome) Idle() (float64, bool) {
 	paid := 0.0

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -211,55 +209,8 @@ func TestNewPlan_SaysWhyNothingServesTheModel(t *testing.T) {
 	}
 	ask = serving.Ask{Trace: chat(3, 10, 10), Measured: map[string]load.Measured{"h100": {{Batch: 1, Seconds: 1}}}}
 	_, err = serving.NewPlan(catalog.Catalog{}, []catalog.Listing{listing("a", "m", "L4", 4, "1")}, ask)
-	if err == nil || !strings.Contains(err.Error(), `"h100", which is no accelerator or machine of the offers`) {
+	if err == nil || !strings.Contains(err.Error(), `"h100", which is no accelerator or machine of the catalogue`) {
 		t.Errorf("%v", err)
-	}
-}
-
-// Manifests are YAML of the right kind, and an HPA is refused for rules that it cannot express.
-func TestManifests_SayWhatTheRuleSays(t *testing.T) {
-	d := serving.Deployment{Name: "chat", Metric: "in_flight", Prometheus: "http://p:9090"}
-	rule := serving.Rule{Kind: serving.WarmHours, Batch: 8, Wait: 40 * ms, Max: 4, WarmMin: 2, Warm: load.Hours{From: 8, To: 18},
-		Keep: 5 * time.Minute, Poll: 15 * time.Second}
-	if _, ok := serving.HPA(rule, 1, d); ok {
-		t.Error("an HPA scales to zero")
-	}
-	text, ok := serving.KEDA(rule, 2, d)
-	var k struct {
-		Kind string
-		Spec struct {
-			Min      int `yaml:"minReplicaCount"`
-			Max      int `yaml:"maxReplicaCount"`
-			Poll     int `yaml:"pollingInterval"`
-			Cooldown int `yaml:"cooldownPeriod"`
-			Triggers []struct {
-				Type     string
-				Metadata map[string]string
-			}
-		}
-	}
-	if err := yaml.Unmarshal([]byte(text), &k); err != nil || !ok {
-		t.Fatalf("%v: %s", err, text)
-	}
-	s := k.Spec
-	if k.Kind != "ScaledObject" || s.Min != 0 || s.Max != 4 || s.Poll != 15 || s.Cooldown != 300 || len(s.Triggers) != 2 ||
-		s.Triggers[0].Metadata["threshold"] != "16" || s.Triggers[0].Metadata["query"] != "sum(in_flight)" ||
-		s.Triggers[1].Metadata["start"] != "0 8 * * *" || s.Triggers[1].Metadata["desiredReplicas"] != "2" {
-		t.Errorf("%+v of %s", k, text)
-	}
-	rule.WarmMin, rule.Min, rule.Kind = 0, 1, serving.Autoscale
-	text, ok = serving.HPA(rule, 1, d)
-	var h struct {
-		Kind string
-		Spec struct {
-			MinReplicas, MaxReplicas int `yaml:",omitempty"`
-		}
-	}
-	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "Replicas", "replicas")), &h); err != nil || !ok || h.Kind != "HorizontalPodAutoscaler" {
-		t.Errorf("%v: %s", err, text)
-	}
-	if !strings.Contains(text, "averageValue: \"8\"") || !strings.Contains(text, "minReplicas: 1\n  maxReplicas: 4\n") {
-		t.Errorf("%s", text)
 	}
 }
 
@@ -273,6 +224,21 @@ func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
 		if list, err := serving.ParseTargets(text); err == nil {
 			t.Errorf("%q: %v", text, list)
 		}
+	}
+	for text, says := range map[string]string{
+		"p99<=20":         "20 has no unit, such as ms, s or m",
+		"p99<20s":         "it has no <=",
+		"p98<=20s":        `the quantile "p98" is none of p50`,
+		"p99<=soon":       `"soon" is no span of time`,
+		"p99<=1s,P99<=2s": `"P99<=2s" is no bound on the latency: a quantile has one bound, and this is the second`,
+		"p99<=9601h":      "at most 9600h",
+	} {
+		if _, err := serving.ParseTargets(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+	if list, err := serving.ParseTargets(" P99 <= 20 s "); err != nil || list[0] != (serving.Target{PerMille: 990, Limit: 20 * time.Second}) {
+		t.Errorf("%v %v", list, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,30 +52,53 @@ type Target struct {
 // quantiles are the ones that a target may name.
 var quantiles = map[string]int{"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99.9": 999}
 
-// ParseTargets reads p99<=300ms, several separated by commas.
+// ParseTargets reads p99<=300ms, several separated by commas. Spaces and upper case are accepted.
 func ParseTargets(text string) (list []Target, err error) {
 	seen := map[int]bool{}
 	for part := range strings.SplitSeq(text, ",") {
-		name, limit, ok := strings.Cut(strings.TrimSpace(part), "<=")
-		q, known := quantiles[strings.TrimSpace(name)]
-		d, bad := time.ParseDuration(strings.TrimSpace(limit))
-		if !ok || !known || bad != nil || d <= 0 || d > load.MaxWindow || seen[q] {
-			return nil, fmt.Errorf("%.60q is no bound on the latency: write p99<=300ms; quantiles are p50, p90, p95, p99 and "+
-				"p99.9, each once", part)
+		t, cause := target(strings.ToLower(strings.Join(strings.Fields(part), "")))
+		if seen[t.PerMille] && cause == "" {
+			cause = "a quantile has one bound, and this is the second"
 		}
-		seen[q] = true
-		list = append(list, Target{q, d})
+		if cause != "" {
+			return nil, fmt.Errorf("%.60q is no bound on the latency: %s: write p99<=300ms", part, cause)
+		}
+		seen[t.PerMille] = true
+		list = append(list, t)
 	}
 	return list, nil
 }
 
-func (t Target) String() string {
-	text := strings.TrimSuffix(fmt.Sprintf("p%d.%d", t.PerMille/10, t.PerMille%10), ".0")
-	return text + "<=" + short(t.Limit)
+// target reads one bound without spaces in lower case, or says what is wrong with it.
+func target(text string) (t Target, cause string) {
+	name, limit, ok := strings.Cut(text, "<=")
+	if !ok {
+		return t, "it has no <="
+	}
+	if t.PerMille, ok = quantiles[name]; !ok {
+		return t, fmt.Sprintf("the quantile %.20q is none of p50, p90, p95, p99 and p99.9", name)
+	}
+	if _, err := strconv.ParseFloat(limit, 64); err == nil && limit != "0" {
+		return t, fmt.Sprintf("%.20s has no unit, such as ms, s or m", limit)
+	}
+	d, err := time.ParseDuration(limit)
+	switch {
+	case err != nil:
+		return t, fmt.Sprintf("%.20q is no span of time, such as 300ms or 1m30s", limit)
+	case d <= 0 || d > load.MaxWindow:
+		return t, "the limit is not above 0 and at most 9600h"
+	}
+	t.Limit = d
+	return t, ""
 }
 
-// short writes a span without the minutes and seconds that are zero: 24h, 1m30s.
-func short(d time.Duration) string {
+func (t Target) String() string {
+	text := strings.TrimSuffix(fmt.Sprintf("p%d.%d", t.PerMille/10, t.PerMille%10), ".0")
+	return text + "<=" + Short(t.Limit)
+}
+
+// Short writes a span without the minutes and seconds that are zero: 24h, 1m30s.
+func Short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -90,3 +114,27 @@ func short(d time.Duration) string {
 func (t Target) allowed(n int) int { return n - rank(t.PerMille, n) }
 
 func rank(perMille, n int) int { return (perMille*n + 999) / 1000 }
+
+// String says what the rule is, in one line.
+func (r Rule) String() string {
+	text := string(r.Kind)
+	if r.Batch > 1 {
+		text += fmt.Sprintf(", batches of up to %d", r.Batch)
+		if r.Wait > 0 {
+			text += fmt.Sprintf(" that wait up to %s", Short(r.Wait))
+		}
+	}
+	text += ", machines: " + r.Machines()
+	if r.WarmMin > 0 {
+		text += fmt.Sprintf(", %d at least in the hours %s", r.WarmMin, r.Warm)
+	}
+	return text
+}
+
+// Machines returns how many machines a rule has, such as 2 or 0-4.
+func (r Rule) Machines() string {
+	if r.Min == r.Max {
+		return fmt.Sprint(r.Max)
+	}
+	return fmt.Sprintf("%d-%d", r.Min, r.Max)
+}

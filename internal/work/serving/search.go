@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/work/serving/load"
 )
 
-// An Engine is what answers requests: one or more copies of a model on one machine, or a function.
+// An Engine answers requests: it is one or more copies of a model on one machine, or a function.
 type Engine struct {
 	Service    Service
 	Fast, Slow Service   // ends of an estimate; nil: the time is measured
@@ -37,6 +37,17 @@ func (o Options) strictest() time.Duration {
 		limit = min(limit, t.Limit)
 	}
 	return limit
+}
+
+// leastBatch returns the smallest batch that a server must be able to answer for any of the rules.
+func (o Options) leastBatch() int {
+	switch {
+	case o.Batches != nil:
+		return slices.Min(o.Batches)
+	case len(o.Kinds) == 1 && o.Kinds[0] == Batched:
+		return 2
+	}
+	return 1
 }
 
 // pairs returns the batches and waits that are tried, the plain one first.
@@ -74,16 +85,14 @@ type searcher struct {
 }
 
 // Search plays the trace under rules of each kind and returns the outcomes that meet the targets. Of fixed rules it
-// keeps those with the fewest machines. Where none meets them it returns the outcome that comes nearest, and false.
+// keeps those with the fewest machines, and of the others those that rent machines for the shortest time. Where none
+// meets the targets, it returns the outcome that comes nearest, and false.
 func Search(t load.Trace, e Engine, opts Options) ([]Outcome, bool) {
 	s := &searcher{sim: NewSimulation(t, e.Service, e.Slots, opts.Targets), opts: opts}
 	pairs := opts.pairs(e)
 	best := map[Kind]Outcome{}
 	for _, p := range pairs {
-		p.Kind = Batched
-		if p.Batch == 1 {
-			p.Kind = Fixed
-		}
+		p.Kind = fixedKind(p)
 		most := opts.Machines
 		if b, ok := best[p.Kind]; ok && !opts.Exactly {
 			most = b.Rule.Max - 1
@@ -92,26 +101,28 @@ func Search(t load.Trace, e Engine, opts Options) ([]Outcome, bool) {
 			best[p.Kind] = o
 		}
 	}
-	fewest := opts.Machines
 	for _, kind := range []Kind{Fixed, Batched} {
-		if o, ok := best[kind]; ok {
-			fewest = min(fewest, o.Rule.Max)
-			if slices.Contains(opts.Kinds, kind) {
-				s.met = append(s.met, o)
-			}
+		if o, ok := best[kind]; ok && slices.Contains(opts.Kinds, kind) {
+			s.met = append(s.met, o)
 		}
 	}
-	base, ok := best[Batched]
-	if plain, is := best[Fixed]; is && (!ok || plain.Rule.Max < base.Rule.Max) {
-		base, ok = plain, true
-	}
-	if ok { // with fewer machines no rule meets the targets
-		s.elastic(base.Rule, fewest)
+	for _, kind := range opts.Kinds {
+		if kind != Fixed && kind != Batched {
+			s.elastic(kind, pairs, best)
+		}
 	}
 	if len(s.met) > 0 {
 		return s.met, true
 	}
 	return s.nearest(t, e, pairs), false
+}
+
+// fixedKind returns the kind of a rule that keeps its machines, by its batch.
+func fixedKind(r Rule) Kind {
+	if r.Batch == 1 {
+		return Fixed
+	}
+	return Batched
 }
 
 // fewest returns the outcome of the fewest machines, up to most, with which a fixed rule meets the targets. More
@@ -161,40 +172,47 @@ func (s *searcher) between(run func(int) (Outcome, bool), best Outcome, low, hig
 	return best
 }
 
-// elastic tries the rules that start and stop machines, of each kind the one that keeps the fewest machines first: it
-// ends with the first that meets the targets. Twice the machines of a fixed rule make up for cold starts where as many
-// do not.
-func (s *searcher) elastic(p Rule, fewest int) {
-	p.Cold, p.Keep, p.Poll = s.opts.Cold, s.opts.Keep, s.opts.Poll
-	p.Min, p.WarmMin = 0, 0
-	for _, kind := range s.opts.Kinds {
-		p.Kind = kind
+// elastic looks for the rule of a kind that meets the targets and rents machines for the shortest time. Each batch and
+// wait is tried with as many machines as a fixed rule needs, and with twice as many, which make up for cold starts.
+func (s *searcher) elastic(kind Kind, pairs []Rule, fixed map[Kind]Outcome) {
+	var best *Outcome
+	for _, p := range pairs {
+		enough, ok := fixed[fixedKind(p)]
+		if !ok { // a fixed rule with all machines that are allowed does not meet the targets
+			continue
+		}
+		fewest := enough.Rule.Max
+		p.Kind, p.Cold, p.Keep, p.Poll = kind, s.opts.Cold, s.opts.Keep, s.opts.Poll
 		for _, top := range slices.Compact([]int{fewest, min(2*fewest, s.opts.Machines)}) {
 			p.Max = top
-			if s.kept(p, fewest) {
+			if s.kept(p, fewest, &best) {
 				break
 			}
 		}
 	}
+	if best != nil {
+		s.met = append(s.met, *best)
+	}
 }
 
-// kept tries a kind with the machines that it may keep, and reports whether one meets the targets.
-func (s *searcher) kept(r Rule, fewest int) bool {
+// kept tries a rule with the machines that it may keep, the fewest first, and reports whether one meets the targets.
+// best is replaced by what rents machines for a shorter time.
+func (s *searcher) kept(r Rule, fewest int, best **Outcome) bool {
 	switch r.Kind {
 	case Autoscale:
 		for _, least := range slices.Compact([]int{1, max(1, fewest/2), max(1, fewest-1), fewest}) {
-			if r.Min = least; least < r.Max && s.try(r) {
+			if r.Min = least; least < r.Max && s.try(r, best) {
 				return true
 			}
 		}
 	case ScaleToZero:
-		return s.try(r)
+		return s.try(r, best)
 	case WarmHours:
 		if r.Warm = s.opts.Warm; r.Warm.From == r.Warm.To {
 			return false
 		}
 		for _, warm := range slices.Compact([]int{1, fewest}) {
-			if r.WarmMin = warm; s.try(r) {
+			if r.WarmMin = warm; s.try(r, best) {
 				return true
 			}
 		}
@@ -203,11 +221,15 @@ func (s *searcher) kept(r Rule, fewest int) bool {
 	return false
 }
 
-func (s *searcher) try(r Rule) bool {
+// try plays a rule, unless the machines that it keeps are rented for longer than those of the best already.
+func (s *searcher) try(r Rule, best **Outcome) bool {
+	if *best != nil && time.Duration(r.Min)*s.sim.trace.Window >= (*best).Rented() {
+		return false
+	}
 	o := s.sim.Run(r)
 	met := o.Meets(s.opts.Targets)
-	if met {
-		s.met = append(s.met, o)
+	if met && (*best == nil || o.Rented() < (*best).Rented()) {
+		*best = &o
 	}
 	return met
 }

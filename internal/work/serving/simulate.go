@@ -15,13 +15,13 @@ type Service interface {
 	Time(first, n int) time.Duration
 }
 
-// tooLate is where the clock of a simulation ends, 1,100 days after the longest window. A trace that is not answered by
-// then has far too few machines.
+// tooLate is where the clock of a simulation ends, 1,100 days after the longest window. A rule that has not
+// answered the trace by then has far too few machines.
 const tooLate = 1500 * 24 * time.Hour
 
 const never = time.Duration(1<<63 - 1)
 
-// machine is what a simulation knows of one machine.
+// machine is the state of one machine.
 type machine struct {
 	on, booting bool
 	from        time.Duration // since when it is rented
@@ -113,14 +113,7 @@ func (s *Simulation) due() time.Duration {
 // machine stops only after the requests that are there were given out, so that each that starts answers one.
 func (s *Simulation) step() {
 	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind != expired {
-		switch e := s.events.pop(); e.kind {
-		case answered:
-			s.inService -= e.n
-			s.answered(e.id)
-		case booted:
-			s.machines[e.id].on, s.machines[e.id].booting = true, false
-			s.free(e.id)
-		}
+		s.handle(s.events.pop())
 	}
 	for s.next < len(s.trace.At) && s.trace.At[s.next] == s.now {
 		s.next++
@@ -130,7 +123,7 @@ func (s *Simulation) step() {
 	}
 	s.dispatch()
 	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind == expired {
-		s.expire(s.events.pop().id)
+		s.handle(s.events.pop())
 	}
 	if s.tick == s.now {
 		s.tick = never
@@ -142,6 +135,20 @@ func (s *Simulation) step() {
 		} else {
 			s.scale()
 		}
+	}
+}
+
+// handle does what an event says.
+func (s *Simulation) handle(e event) {
+	switch e.kind {
+	case answered:
+		s.inService -= e.n
+		s.answered(e.id)
+	case booted:
+		s.machines[e.id].on, s.machines[e.id].booting = true, false
+		s.free(e.id)
+	case expired:
+		s.expire(e.id)
 	}
 }
 
@@ -297,9 +304,15 @@ func (s *Simulation) turn() {
 	}
 }
 
-// close ends the spans and sums up.
+// close ends the spans and sums up. A machine that may stop runs to its stop, also after the end of the window: it is
+// paid until then. Machines that the rule keeps are paid until the end.
 func (s *Simulation) close() {
 	s.out.End = max(s.trace.Window, s.finished)
+	for s.rule.elastic() && !s.out.Stopped && len(s.events) > 0 {
+		e := s.events.pop()
+		s.now = e.at
+		s.handle(e)
+	}
 	for _, m := range s.machines {
 		if m.on || m.booting {
 			s.out.Spans = append(s.out.Spans, Span{m.from, max(s.out.End, m.from)})

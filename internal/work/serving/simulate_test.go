@@ -122,6 +122,22 @@ func plainly(t load.Trace, s serving.Service, slots int, r serving.Rule) (lat []
 		}
 	}
 	end := max(t.Window, answeredAt)
+	for now := end + ms; r.Min < r.Max && now <= end+r.Keep+r.Cold+ms; now += ms { // what may stop runs to its stop
+		floor := r.Min
+		if r.WarmMin > 0 && r.Warm.Has(int((t.Start+end)/time.Hour%24)) {
+			floor = max(floor, r.WarmMin)
+		}
+		for i := range machines {
+			m := &machines[i]
+			if m.rented && !m.ready && m.boots == now {
+				m.ready, m.idle = true, now
+			}
+			if m.ready && m.idle+r.Keep <= now && count() > floor {
+				spans = append(spans, serving.Span{From: m.since, To: now})
+				m.rented, m.ready = false, false
+			}
+		}
+	}
 	for _, m := range machines {
 		if m.rented {
 			spans = append(spans, serving.Span{From: m.since, To: max(end, m.since)})

@@ -27,7 +27,7 @@ type Choice struct {
 	Max      int          `json:"max_machines"`
 	Warm     string       `json:"warm_hours_utc,omitempty"`
 	WarmMin  int          `json:"warm_machines,omitempty"`
-	Meets    string       `json:"meets"` // yes, no; uncertain: a slow end of the estimate would not
+	Meets    string       `json:"meets"` // yes; uncertain: the slow end of the estimate does not; no
 	P50      float64      `json:"p50_s"`
 	P90      float64      `json:"p90_s"`
 	P95      float64      `json:"p95_s"`
@@ -56,19 +56,20 @@ type Choice struct {
 	Tokens   *money.Amount  `json:"cost_per_million_tokens"`
 
 	Estimated bool     `json:"service_time_estimated"`
-	FastP99   *float64 `json:"fast_p99_s"` // of the ends of the estimate, for the best rule of an offer
+	FastP99   *float64 `json:"fast_p99_s"` // at the ends of the estimate; null: measured, or the end answers too late
 	SlowP99   *float64 `json:"slow_p99_s"`
 
 	Source string     `json:"price_source"`
 	At     *time.Time `json:"price_at"`
 	p99    time.Duration
 	p50    time.Duration
+	cold   time.Duration // of a function
 	rule   serving.Rule
 	first  bool // the best of its offer
 	ranged bool
 }
 
-// Skipped is an offer that is not planned with.
+// Skipped is an offer that the plan leaves out.
 type Skipped struct {
 	Offer string `json:"offer"`
 	Why   string `json:"skipped"`
@@ -85,7 +86,7 @@ type Answer struct {
 	Notes   []string
 }
 
-// AnswerOf computes the answer of a plan that was played. best is the choice that comes first.
+// AnswerOf returns the answer of a plan after Play of all its engines. best is the choice that comes first.
 func AnswerOf(p *serving.Plan, head string) (v Answer, best serving.Choice, ok bool) {
 	v = Answer{Head: head, Targets: p.Ask.Options.Targets, Trace: p.Ask.Trace, Cold: p.Ask.Options.Cold}
 	seen := map[string]bool{}
@@ -94,10 +95,9 @@ func AnswerOf(p *serving.Plan, head string) (v Answer, best serving.Choice, ok b
 		if i == 0 {
 			best, ok = c, true
 		}
-		if x.first = !seen[c.Name()]; x.first {
-			seen[c.Name()] = true
-			x.rangeOf(p, c)
-		}
+		x.first = !seen[c.Name()]
+		seen[c.Name()] = true
+		x.rangeOf(p, c)
 		v.Choices = append(v.Choices, x)
 	}
 	for _, s := range p.Skipped {
@@ -112,8 +112,11 @@ func choiceOf(p *serving.Plan, c serving.Choice) Choice {
 		WarmMin: r.WarmMin, Meets: "no", Mean: o.Mean.Seconds(), Requests: o.Requests, Batches: o.Batches,
 		Colds: o.Colds, Copies: c.Engine.Slots, Currency: money.USD, Machines: c.Machines, Egress: c.Egress,
 		Estimated: c.Engine.Fast != nil, p99: o.Quantiles[990], p50: o.Quantiles[500], rule: r}
-	if c.Met {
+	switch {
+	case c.Met && c.Sure:
 		x.Meets = "yes"
+	case c.Met:
+		x.Meets = "uncertain"
 	}
 	for q, to := range map[int]*float64{500: &x.P50, 900: &x.P90, 950: &x.P95, 990: &x.P99, 999: &x.P999} {
 		*to = o.Quantiles[q].Seconds()
@@ -132,7 +135,7 @@ func choiceOf(p *serving.Plan, c serving.Choice) Choice {
 			x.Idle = &idle
 		}
 	} else {
-		x.Source = c.Function.Source
+		x.Source, x.cold = c.Function.Source, c.Function.Cold
 	}
 	if f := c.Engine.Fit; f != nil {
 		x.Format, x.Shards, x.Needs, x.Have, x.Weights = f.Format.Name, f.Shards, &f.Need, &f.Have, &f.Weights
@@ -145,10 +148,10 @@ func choiceOf(p *serving.Plan, c serving.Choice) Choice {
 	return x
 }
 
-// tokens divides the total by tokens.
+// tokens divides the total by the tokens of the trace, which a model that reads none does not process.
 func (x *Choice) tokens(p *serving.Plan, c serving.Choice) {
 	in, out, ok := p.Ask.Trace.Tokens()
-	if !ok {
+	if m := p.Ask.Model; !ok || m != nil && (!m.Text() || m.Image) {
 		return
 	}
 	of := func(sum money.Amount, n int64) *money.Amount {
@@ -163,7 +166,7 @@ func (x *Choice) tokens(p *serving.Plan, c serving.Choice) {
 	}
 }
 
-// rangeOf plays the ends of an estimate.
+// rangeOf adds the p99 at both ends of an estimate.
 func (x *Choice) rangeOf(p *serving.Plan, c serving.Choice) {
 	r, ok := p.Range(c)
 	if !ok {
@@ -178,8 +181,5 @@ func (x *Choice) rangeOf(p *serving.Plan, c serving.Choice) {
 			s := end.o.Quantiles[990].Seconds()
 			*end.to = &s
 		}
-	}
-	if c.Met && (r.Slow == nil || !r.Slow.Meets(p.Ask.Options.Targets)) {
-		x.Meets = "uncertain"
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/load"
 )
 
 // shown is how many offers a terminal gets.
@@ -66,27 +67,28 @@ func requests(n int) string {
 	return draw.Short(int64(n)) + " requests"
 }
 
+// A narrow terminal shows what a choice is made by: the rule, its batch, the latency, the cost and whether it is met.
 var offerColumns = []draw.Column{{Name: "OFFER", Least: 16}, {Name: "FORMAT", Leaves: 1}, {Name: "RULE"},
-	{Name: "BATCH", Right: true, Leaves: 2}, {Name: "MACHINES", Right: true}, {Name: "P50", Right: true, Leaves: 3},
-	{Name: "P99", Right: true}, {Name: "IDLE", Right: true}, {Name: "PER 1,000", Right: true},
-	{Name: "COST", Right: true}, {Name: "MEETS", Leaves: 4}}
+	{Name: "BATCH", Right: true}, {Name: "MACHINES", Right: true}, {Name: "P50", Right: true, Leaves: 2},
+	{Name: "P99", Right: true}, {Name: "IDLE", Right: true, Leaves: 4}, {Name: "PER 1,000", Right: true, Leaves: 3},
+	{Name: "COST", Right: true}, {Name: "MEETS"}}
 
 func offerRows(list []Choice) (rows [][]string) {
 	for _, c := range list {
 		rows = append(rows, []string{c.name(), dash(c.Format), string(c.Rule), fmt.Sprint(c.Batch), c.rule.Machines(),
-			Latency(c.p50), Latency(c.p99), share(c.Idle), money.Short(c.Each.Times(1000), c.Currency), c.cost(), c.Meets})
+			Latency(c.p50), Latency(c.p99), share(c.Idle), c.thousand(), c.cost(), c.Meets})
 	}
 	return rows
 }
 
 var ruleColumns = []draw.Column{{Name: "RULE", Key: true}, {Name: "BATCH", Right: true}, {Name: "WAIT", Right: true},
 	{Name: "MACHINES", Right: true}, {Name: "P50", Right: true}, {Name: "P99", Right: true}, {Name: "IDLE", Right: true},
-	{Name: "COLD STARTS", Right: true, Leaves: 1}, {Name: "COST", Right: true}}
+	{Name: "COLD STARTS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "MEETS"}}
 
 func ruleRows(list []Choice) (rows [][]string) {
 	for _, c := range list {
 		rows = append(rows, []string{string(c.Rule), fmt.Sprint(c.Batch), Latency(c.rule.Wait), c.rule.Machines(),
-			Latency(c.p50), Latency(c.p99), share(c.Idle), fmt.Sprint(c.Colds), c.cost()})
+			Latency(c.p50), Latency(c.p99), share(c.Idle), fmt.Sprint(c.Colds), c.cost(), c.Meets})
 	}
 	return rows
 }
@@ -102,9 +104,20 @@ func (c Choice) name() string {
 // cost is the total, and what is known of it with a sign that more is due.
 func (c Choice) cost() string {
 	if c.Total == nil {
-		return money.Short(c.Machines, c.Currency) + "+"
+		return c.known(c.Machines)
 	}
-	return money.Short(*c.Total, c.Currency)
+	return c.known(*c.Total)
+}
+
+// thousand is the cost of a thousand predictions, with the sign of cost.
+func (c Choice) thousand() string { return c.known(c.Each.Times(1000)) }
+
+// known writes a part of the total, with a sign where more is due.
+func (c Choice) known(sum money.Amount) string {
+	if c.Total == nil {
+		return money.Short(sum, c.Currency) + "+"
+	}
+	return money.Short(sum, c.Currency)
 }
 
 func dash(s string) string {
@@ -114,9 +127,18 @@ func dash(s string) string {
 	return s
 }
 
+// share writes a share in whole per cent. 0 % and 100 % are exact: what is near them has more digits, or a sign.
 func share(v *float64) string {
 	if v == nil {
 		return "-"
+	}
+	switch p := *v * 100; {
+	case p > 0 && p < 0.1:
+		return "<0.1 %"
+	case p > 99.9 && p < 100:
+		return ">99.9 %"
+	case p > 0 && p < 0.5 || p >= 99.5 && p < 100:
+		return fmt.Sprintf("%.1f %%", p)
 	}
 	return fmt.Sprintf("%.0f %%", *v*100)
 }
@@ -154,18 +176,19 @@ func (v Answer) facts(b *strings.Builder, p show.Place) {
 			serving.Gigabytes(*c.Needs), serving.Gigabytes(*c.Have), c.Format, serving.Gigabytes(*c.Weights), copies,
 			draw.Count(c.Shards, "accelerator"))
 	}
-	line("cost", "%s a prediction", money.Short(c.Each, c.Currency))
+	v.formats(line)
+	line("cost", "%s a prediction", c.known(c.Each))
 	if c.Tokens != nil {
-		text := money.Short(*c.Tokens, c.Currency) + " per million tokens"
+		text := c.known(*c.Tokens) + " per million tokens"
 		if c.Input != nil && c.Output != nil {
-			text += fmt.Sprintf("; %s per million in and %s per million out, by the time that prompts and answers take",
-				money.Short(*c.Input, c.Currency), money.Short(*c.Output, c.Currency))
+			text += fmt.Sprintf("; %s per million in and %s per million out, in proportion to the time of each phase",
+				c.known(*c.Input), c.known(*c.Output))
 		}
 		line("tokens", "%s", text)
 	}
 	switch {
 	case c.Egress != nil:
-		line("egress", "%s for %s", money.Short(*c.Egress, c.Currency), gigabytesOut(v.Trace.BytesOut))
+		line("egress", "%s for %s", small(*c.Egress, c.Currency), sent(v.Trace.BytesOut))
 	case v.Trace.Sized:
 		line("egress", "unknown: the catalogue has no price of sending data from there; + in COST marks it")
 	default:
@@ -176,14 +199,21 @@ func (v Answer) facts(b *strings.Builder, p show.Place) {
 	} else {
 		line("service time", "measured (--measured)")
 	}
+	if c.Machine == "" {
+		line("cold start", "%s until a new instance of %s answers (cold_start in the file of --serverless)", c.cold,
+			c.name())
+	}
 	if slices.ContainsFunc(v.Choices, func(c Choice) bool { return c.Colds > 0 && c.Machine != "" }) {
 		line("cold start", "%s until a new machine answers (--cold-start)", v.Cold)
 	}
-	price := show.Clean(c.Source)
-	if c.At != nil {
-		price += ", " + c.At.Format(time.DateOnly)
+	switch {
+	case c.At != nil:
+		line("price", "%s, %s", show.Clean(c.Source), c.At.Format(time.DateOnly))
+	case c.Machine != "":
+		line("price", "%s price list, no date known", show.Clean(c.Provider))
+	default:
+		line("price", "%s", show.Clean(c.Source))
 	}
-	line("price", "%s", price)
 	if text := v.skipped(); text != "" {
 		line("not planned", "%s", text)
 	}
@@ -192,7 +222,45 @@ func (v Answer) facts(b *strings.Builder, p show.Place) {
 	}
 }
 
-func gigabytesOut(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
+// small writes a sum, and that it is below a hundredth of a cent where it is.
+func small(sum money.Amount, c money.Currency) string {
+	if f := sum.Float(); f > 0 && f < 0.0001 {
+		return "less than " + money.Short(money.Picos(100_000_000), c)
+	}
+	return money.Short(sum, c)
+}
+
+// sent writes bytes in the decimal units in which providers sell egress.
+func sent(n int64) string {
+	v := float64(n)
+	for _, u := range []struct {
+		name  string
+		bytes float64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if v >= u.bytes {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", v/u.bytes), ".0") + " " + u.name
+		}
+	}
+	return draw.Count(int(n), "byte")
+}
+
+// formats says what a quantised format means where the first choice has one, and what full precision costs.
+func (v Answer) formats(line func(name, format string, args ...any)) {
+	first := v.Choices[0]
+	if first.Format == "" || first.Format == load.Formats[0].Name {
+		return
+	}
+	text := fmt.Sprintf("quantised weights (%s) change the answers, and the server and the accelerator must support them",
+		first.Format)
+	for _, c := range v.Choices {
+		if c.Format == load.Formats[0].Name {
+			text += fmt.Sprintf("; in %s the first is %s on %s for %s (meets: %s)", c.Format, c.Rule, c.name(), c.cost(),
+				c.Meets)
+			break
+		}
+	}
+	line("format", "%s", text)
+}
 
 // estimate says that the service time is an estimate, and what its ends give.
 func (v Answer) estimate(line func(name, format string, args ...any), c Choice) {
@@ -213,7 +281,7 @@ func (v Answer) estimate(line func(name, format string, args ...any), c Choice) 
 	line("service time", "%s", text)
 }
 
-// skipped counts the offers that are not planned with, by why.
+// skipped counts the offers that the plan leaves out, by the reason.
 func (v Answer) skipped() string {
 	by := map[string]int{}
 	var order []string

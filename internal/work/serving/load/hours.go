@@ -38,9 +38,10 @@ func (h Hours) String() string { return fmt.Sprintf("%02d-%02d UTC", h.From, h.T
 const busyShare = 0.9
 
 // Busiest returns the shortest run of hours of the day that holds 90 % of the requests, the earliest of those. It is
-// false where that is the whole day, or the trace is shorter than a day, which tells nothing of hours.
+// false where that is the whole day, and where the trace is shorter than a day or has no dates and so tells nothing of
+// hours.
 func (t Trace) Busiest() (Hours, bool) {
-	if t.Window < 24*time.Hour {
+	if !t.Dated || t.Window < 24*time.Hour {
 		return Hours{}, false
 	}
 	var by [24]int

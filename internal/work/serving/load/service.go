@@ -114,6 +114,7 @@ func (r *Roofline) Phases(first, n int) (prompt, decode float64) {
 type Point struct {
 	Batch   int
 	Seconds float64
+	As      string // the name as the file writes it
 }
 
 // Measured is the times of an accelerator, a machine or a function by batch, ascending. Between two batches it
@@ -132,6 +133,14 @@ func (m Measured) Time(_, n int) time.Duration {
 	a, b := m[i-1], m[i]
 	share := float64(n-a.Batch) / float64(b.Batch-a.Batch)
 	return clamp(a.Seconds + float64(share*(b.Seconds-a.Seconds)))
+}
+
+// Name returns the name of the measurements as their file writes it, or else the one given.
+func (m Measured) Name(otherwise string) string {
+	if m[0].As == "" {
+		return otherwise
+	}
+	return m[0].As
 }
 
 // Largest returns the largest batch that was measured.
@@ -161,6 +170,8 @@ func ReadMeasured(file string, in io.Reader) (map[string]Measured, error) {
 		}
 		cause, fix := "", ""
 		switch {
+		case line == 1 && strings.HasPrefix(text, "\x1f\x8b"):
+			cause, fix = "the file is compressed with gzip", "unpack it first: gunzip FILE"
 		case line == 1 && !strings.EqualFold(strings.Join(fields, ","), measuredHead):
 			cause, fix = fmt.Sprintf("%.60q is not the header of measurements", text), "write "+measuredHead
 		case line == 1 || text == "":
@@ -192,18 +203,24 @@ func measuredRow(fields []string, out map[string]Measured) (cause, fix string) {
 	}
 	batch, err := strconv.Atoi(fields[1])
 	if err != nil || batch < 1 || batch > maxMeasuredBatch {
-		return fmt.Sprintf("batch: %.40q is out of range", fields[1]),
+		return fmt.Sprintf("batch: %.40q is %s", fields[1], notWhole(fields[1])),
 			fmt.Sprintf("write a whole number from 1 to %d", maxMeasuredBatch)
 	}
 	took, ok := seconds(fields[2])
 	if !ok || took <= 0 || took > maxSeconds*time.Second {
-		return fmt.Sprintf("seconds: %.40q is out of range", fields[2]),
+		cause := "out of range"
+		if _, err := strconv.ParseFloat(fields[2], 64); err != nil {
+			cause = "no number"
+		} else if !ok && strings.ContainsAny(fields[2], "eExXpP_") {
+			cause = "no plain decimal"
+		}
+		return fmt.Sprintf("seconds: %.40q is %s", fields[2], cause),
 			fmt.Sprintf("write the seconds that the batch takes, above 0 and at most %d", maxSeconds)
 	}
 	name := strings.ToLower(fields[0])
 	if slices.ContainsFunc(out[name], func(p Point) bool { return p.Batch == batch }) {
 		return fmt.Sprintf("%s has batch %d twice", fields[0], batch), "write one time for each batch"
 	}
-	out[name] = append(out[name], Point{batch, took.Seconds()})
+	out[name] = append(out[name], Point{batch, took.Seconds(), fields[0]})
 	return "", ""
 }

@@ -57,7 +57,13 @@ type Model struct {
 	perPass float64
 }
 
-// ModelOf prepares a model for a trace. It is an error where nothing is known of how long the model takes.
+// TooLongError is the error of a trace with a request that is longer than the model's context.
+type TooLongError struct{ Text string }
+
+func (e *TooLongError) Error() string { return e.Text }
+
+// ModelOf prepares a model for a trace. It is an error where scrimp does not know how long the model takes, and where a
+// request is longer than its context.
 func ModelOf(m shape.Model, t Trace) (*Model, error) {
 	v := &Model{Shape: m}
 	ops, ok := m.Ops(m.Seq(), shape.Full, true)
@@ -76,9 +82,9 @@ func ModelOf(m shape.Model, t Trace) (*Model, error) {
 			"(--measured)", m.Name)
 	}
 	v.Context = float64(t.Longest())
-	if m.Most > 0 && v.Context > m.Most {
-		return nil, fmt.Errorf("--model %s takes %g tokens, and the longest request of the trace has %g: give requests that "+
-			"it can answer", m.Name, m.Most, v.Context)
+	if most, ok := m.Context(); ok && v.Context > most {
+		return nil, &TooLongError{fmt.Sprintf("--model %s takes %.0f tokens, and the longest request of the trace has %.0f, "+
+			"in and out: give requests that it can answer, or a model with a longer context", m.Name, most, v.Context)}
 	}
 	for i := range t.At {
 		in, out := float64(t.in(i)), math.Max(0, float64(t.out(i)-1))
@@ -116,6 +122,9 @@ func (m *Model) each() float64 {
 	}
 	return held*m.cache() + m.Shape.Acts*1e6*2
 }
+
+// Each returns the bytes that each request of a batch takes beside the weights, at most.
+func (m *Model) Each() size.Bytes { return size.Bytes(math.Round(m.each())) }
 
 // A Fit is how a model lies in the memory of a machine.
 type Fit struct {

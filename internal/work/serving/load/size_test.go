@@ -97,8 +97,8 @@ func TestGuide_SizesModelsAsScrimpDoes(t *testing.T) {
 	ladder := []struct {
 		name, chip string
 		count      int
-	}{{"T4", "T4", 1}, {"L4, A10G", "L4", 1}, {"A100 40 GB", "A100-SXM-40GB", 1}, {"A100 80 GB", "A100-SXM-80GB", 1},
-		{"2 × A100 80 GB", "A100-SXM-80GB", 2}}
+	}{{"T4", "T4", 1}, {"L4, A10G", "L4", 1}, {"A100 40 GB", "A100-SXM-40GB", 1},
+		{"A100 80 GB", "A100-SXM-80GB", 1}, {"2 × A100 80 GB", "A100-SXM-80GB", 2}}
 	for _, model := range []string{"llama-3.2-3b", "llama-3-8b", "llama-2-13b", "llama-3-70b"} {
 		m, err := load.ModelOf(named(t, model), chat(1, 300, 212))
 		if err != nil {
@@ -115,6 +115,13 @@ func TestGuide_SizesModelsAsScrimpDoes(t *testing.T) {
 		}
 		if !strings.Contains(string(b), row+"\n") {
 			t.Errorf("docs/serving.md does not have %s", row)
+		}
+	}
+	text, thirteen := string(b), named(t, "llama-2-13b")
+	m, _ := load.ModelOf(thirteen, chat(1, 300, 212))
+	for _, name := range []string{"Inferentia2", "Trainium1", "TPU-v6e"} {
+		if _, ok := m.Fits(load.Formats[:1], chip(t, name), 1); !ok || !strings.Contains(text, name) {
+			t.Errorf("%s holds llama-2-13b in fp16: %v", name, ok)
 		}
 	}
 	rate, _ := money.ParseRate("0.80")
@@ -187,6 +194,10 @@ func TestMeasured_InterpolatesBetweenBatches(t *testing.T) {
 		"accelerator,batch,seconds\nL4,1,0\n":         "seconds: \"0\" is out of range",
 		"accelerator,batch,seconds\nL4,1,-1\n":        "seconds: \"-1\" is out of range",
 		"accelerator,batch,seconds\nL4,1,NaN\n":       "seconds: \"NaN\" is out of range",
+		"accelerator,batch,seconds\nL4,1,500ms\n":     "seconds: \"500ms\" is no number: write the seconds",
+		"accelerator,batch,seconds\nL4,1,1e-1\n":      "seconds: \"1e-1\" is no plain decimal: write the seconds",
+		"accelerator,batch,seconds\nL4,one,1\n":       "batch: \"one\" is no number",
+		"\x1f\x8b\x08\x00":                            "compressed with gzip",
 		"accelerator,batch,seconds\nL4,1,99999999\n":  "is out of range",
 		"accelerator,batch,seconds\nL4,1,1\nl4,1,2\n": "has batch 1 twice",
 		"accelerator,batch,seconds\nL4,1\n":           "has 2 fields",

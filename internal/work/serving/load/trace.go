@@ -25,12 +25,14 @@ const (
 	MaxWindow   = 400 * 24 * time.Hour
 	maxSecond   = 9_000_000_000 // 9e18 ns, below what a time.Duration holds
 	maxLine     = 64 << 10
+	unixTime    = 1_000_000_000 * time.Second // from here on, seconds are taken as Unix time: 2001-09-09
 )
 
 // A Trace is the requests that arrived in a window of time, in their order.
 type Trace struct {
 	Start  time.Duration // of the window, since 1970 in UTC; since second 0 where the file numbers its seconds so
 	Window time.Duration // from the first row to the last
+	Dated  bool          // times are dates, or Unix time, so that the hours of the day are known
 	At     []time.Duration
 	// In and Out are tokens by request; nil where the file has no such column, which is not zero.
 	In, Out []int32
@@ -117,6 +119,9 @@ func ReadTrace(file string, in io.Reader) (Trace, error) {
 	for s.Scan() {
 		r.line++
 		text := strings.TrimSpace(strings.TrimPrefix(s.Text(), "\ufeff"))
+		if r.line == 1 && strings.HasPrefix(text, "\x1f\x8b") {
+			return Trace{}, r.wrong("", "the file is compressed with gzip", "unpack it first: gunzip FILE")
+		}
 		var err error
 		switch fields := strings.Split(text, ","); {
 		case r.line == 1:
@@ -144,6 +149,7 @@ func ReadTrace(file string, in io.Reader) (Trace, error) {
 		return Trace{}, fmt.Errorf("%s: the demand is zero: every row has count 0: give a trace with requests", file)
 	}
 	r.t.Window = r.last
+	r.t.Dated = r.dated || r.t.Start >= unixTime
 	return r.t, nil
 }
 
@@ -201,7 +207,7 @@ func (r *traceReader) row(fields []string) error {
 		text := plain(fields[r.at[c]])
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > most {
-			return r.wrong(columnNames[c], fmt.Sprintf("%.40q is out of range", text),
+			return r.wrong(columnNames[c], fmt.Sprintf("%.40q is %s", text, notWhole(text)),
 				fmt.Sprintf("write a whole number from 0 to %d", most))
 		}
 		v[c] = n
@@ -225,6 +231,17 @@ func (r *traceReader) row(fields []string) error {
 		return r.wrong("bytes_out", "the answers together are larger than 2 EB", "write the bytes of one answer")
 	}
 	return nil
+}
+
+// notWhole says why a text is no whole number that a column takes.
+func notWhole(text string) string {
+	switch v, err := strconv.ParseFloat(text, 64); {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return "no number"
+	case v == math.Trunc(v) && !strings.ContainsAny(text, ".eExXpPnN_"):
+		return "out of range"
+	}
+	return "no whole number"
 }
 
 // forms are the ways in which a time may be written; one without a zone is in UTC.

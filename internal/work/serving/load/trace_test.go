@@ -50,8 +50,8 @@ func TestReadTrace_SaysWhatIsWrong(t *testing.T) {
 		"time\n0\n2026-03-01T13:00:00Z\n":     "is written in another way",
 		"time\n0\n99999999\n":                 "more than 400 days after the first row",
 		"time,input_tokens\n0,-1\n":           "input_tokens: \"-1\" is out of range: write a whole number from 0 to 10000000",
-		"time,output_tokens\n0,1.5\n":         "output_tokens: \"1.5\" is out of range",
-		"time,bytes_out\n0,1e9\n":             "bytes_out: \"1e9\" is out of range",
+		"time,output_tokens\n0,1.5\n":         "output_tokens: \"1.5\" is no whole number",
+		"time,bytes_out\n0,1e9\n":             "bytes_out: \"1e9\" is no whole number",
 		"time,count\n0,99999999999999\n":      "count: \"99999999999999\" is out of range",
 		"time,count\n0\n":                     "has 1 field, and the header 2",
 		"time,time\n0,0\n":                    "the column time stands twice",
@@ -59,6 +59,8 @@ func TestReadTrace_SaysWhatIsWrong(t *testing.T) {
 		"count\n1\n":                          "has no column time",
 		"hour,eu-west\n0,3\n":                 "\"hour\" begins no trace of requests: write the header",
 		"{\"model_type\": \"llama\"}\n":       "begins no trace of requests",
+		"time,count\n0,\n":                    "count: \"\" is no number: write a whole number from 0 to 1000000",
+		"\x1f\x8b\x08\x00abc\n":               "r.csv: line 1: the file is compressed with gzip: unpack it first",
 		"\x89PNG\r\n\x1a\n\x00\x00":           "begins no trace of requests",
 		"time\n" + strings.Repeat("1", 70000): "is longer than 64 KiB",
 		"time,count\n" + strings.Repeat("1,1000000\n", 6): "line 7: is beyond 5000000 requests",
@@ -94,7 +96,7 @@ func FuzzReadTrace(f *testing.F) {
 
 // Busiest is the shortest run of hours with nine requests of ten, over midnight too.
 func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
-	var trace load.Trace
+	trace := load.Trace{Dated: true}
 	for day := range 2 {
 		for _, hour := range []int{0, 22, 23} {
 			for range 31 {
@@ -106,6 +108,9 @@ func TestBusiest_IsTheShortestPartOfTheDay(t *testing.T) {
 	trace.Window = 48 * time.Hour
 	if h, ok := trace.Busiest(); !ok || h != (load.Hours{From: 22, To: 1}) || !h.Has(0) || h.Has(1) || !h.Has(23) {
 		t.Errorf("%v %v", h, ok)
+	}
+	if h, ok := (load.Trace{At: trace.At, Window: trace.Window}).Busiest(); ok {
+		t.Errorf("of seconds that begin at no hour: %v", h)
 	}
 	trace.Window = time.Hour
 	if h, ok := trace.Busiest(); ok {
