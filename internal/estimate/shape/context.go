@@ -1,7 +1,8 @@
 package shape
 
-// contexts are the tokens of the longest sequence of published models: max_position_embeddings of their config.json,
-// or n_positions. A model whose positions have no such bound (ALiBi: BLOOM, MPT) is left out.
+// contexts lists published models by the longest sequence that they accept, in tokens: max_position_embeddings, or
+// n_positions, of the config.json that their authors publish, the larger one where the versions of a name differ. Models
+// without such a bound (ALiBi: BLOOM, MPT) are not listed. A model's own file overrides the list.
 var contexts = map[float64][]string{
 	512:  {"bert-base", "bert-large", "roberta-base", "distilbert"},
 	1024: {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"},
@@ -12,16 +13,16 @@ var contexts = map[float64][]string{
 	8192: {"llama-3-8b", "llama-3-70b", "gemma-2b", "gemma-7b", "gemma-2-2b", "gemma-2-9b", "gemma-2-27b", "smollm2-135m",
 		"smollm2-360m", "smollm2-1.7b"},
 	16_384: {"codellama-7b", "codellama-34b", "phi-4"},
-	32_768: {"mistral-7b", "mistral-small-24b", "mixtral-8x7b", "qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-3b"},
+	32_768: {"mistral-7b", "mistral-small-24b", "mixtral-8x7b", "qwen2.5-0.5b", "qwen2.5-3b"},
 	40_960: {"qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b", "qwen3-32b", "qwen3-30b-a3b",
 		"qwen3-235b-a22b"},
 	65_536: {"mixtral-8x22b"},
-	131_072: {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "llama-3.2-1b", "llama-3.2-3b", "qwen2-7b", "qwen2.5-7b",
+	131_072: {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "llama-3.2-1b", "llama-3.2-3b", "qwen2-7b", "qwen2.5-1.5b", "qwen2.5-7b",
 		"qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b", "gpt-oss-20b", "gpt-oss-120b"},
 	163_840: {"deepseek-v3"},
 }
 
-// longest is the tokens of the longest sequence of each published model, by its plain name.
+// longest maps the plain name of each listed model to its longest sequence, in tokens.
 var longest = func() map[string]float64 {
 	all := map[string]float64{}
 	for most, names := range contexts {
@@ -32,8 +33,8 @@ var longest = func() map[string]float64 {
 	return all
 }()
 
-// Context returns the tokens that a model reads and writes at most: what its own file says, or else what is published
-// under its name. It is false where neither is known.
+// Context returns the most tokens that a model can read and write in one sequence: the value of its own file, or the
+// published one of its name. ok is false if neither is known.
 func (m Model) Context() (float64, bool) {
 	if m.Most > 0 {
 		return m.Most, true
