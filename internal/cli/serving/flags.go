@@ -88,7 +88,8 @@ func (f *flags) ask(cmd *cobra.Command) (ask serving.Ask, err error) {
 	if err := f.options(cmd, &ask.Options); err != nil {
 		return ask, err
 	}
-	return ask, f.files(&ask)
+	err = f.files(&ask)
+	return ask, err
 }
 
 // options reads the flags that say which rules are tried.

@@ -133,7 +133,7 @@ func (w *models) holds(g *state.Group, gates []pipeline.Verdict) {
 		w.t.Errorf("%s was compared as %+v, and in place is %q, version %d", g.Name, gates, run, w.version[run])
 		return
 	}
-	want := run == "" || int(w.accuracy(g.Name)[0]-'0') >= int(w.accuracy(run)[0]-'0')+1
+	want := run == "" || int(w.accuracy(g.Name)[0]-'0') > int(w.accuracy(run)[0]-'0')
 	if gates[0].Pass != want {
 		w.t.Errorf("%s with %s against %s of %s passes: %v", g.Name, gates[0].Value, gates[0].Base, run, gates[0].Pass)
 	}

@@ -16,9 +16,9 @@ type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
 
 // Reasons why a job has no optimum on a trace.
 var (
-	NothingError = errors.New("nothing fits the job")
-	ErrLate      = errors.New("nothing meets the deadline")
-	ErrLong      = errors.New("the search would take too long")
+	ErrNothing = errors.New("nothing fits the job")
+	ErrLate    = errors.New("nothing meets the deadline")
+	ErrLong    = errors.New("the search would take too long")
 )
 
 // Nodes is the number of machines that a job has at once; 0 means one.
@@ -128,7 +128,7 @@ func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
 		}
 	}
 	if len(h.machines) == 0 {
-		return NothingError
+		return ErrNothing
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestHindsight_EqualsCountByHand(t *testing.T) {
 		"an hour and a half of spot from hour 5 on":                   {only("big"), 1.5, nil},
 		"half an hour of spot is only the start, then on-demand":      {only("quick"), 0, ErrLate},
 		"the small one is cheaper for all of it":                      {only("small", "big", "quick"), 0.25, nil},
-		"nothing":                                                     {only("none"), 0, NothingError},
+		"nothing":                                                     {only("none"), 0, ErrNothing},
 		"where prices fall it waits":                                  {only("dear"), 5, nil},
 		"a price above the most that it may cost is no offer":         {capped, 5, nil},
 		"an hour on the big one, which is cheaper, from hour 5, spot": {only("big", "dear"), 1.5, nil},

@@ -3,6 +3,7 @@ package image_test
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestTar_WritesFoldersFirstWithModesAndOwners(t *testing.T) {
 	r := tar.NewReader(bytes.NewReader(b))
 	for {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -75,7 +76,7 @@ func entries(t *testing.T, b []byte) map[string][]byte {
 	all := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(b)); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {

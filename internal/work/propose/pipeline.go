@@ -21,6 +21,7 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 			t = waiting(s, now, i, s.Open+begins)
 		case groups.Made:
 			t = outcome{do: groups.Keep, why: "its job has succeeded"}
+		case groups.Running, groups.Done, groups.Reused, groups.Skipped, groups.StageFailed: // nothing to do
 		}
 		if t.do == groups.Start {
 			begins++
@@ -52,7 +53,7 @@ type outcome struct {
 // starts: the stages that need it see it in the same round.
 func waiting(s groups.Snapshot, now []groups.Stage, i, open int) outcome {
 	t := turn(s.Pipeline, now, i, s.Deployed)
-	switch t.do {
+	switch t.do { //nolint:exhaustive // a stage that waits has no other outcome
 	case groups.Skip:
 		now[i].Phase, now[i].Gates = groups.Skipped, t.verdicts
 	case groups.Fail:

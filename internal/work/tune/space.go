@@ -169,7 +169,8 @@ func (p jsonParam) param() (Param, error) {
 	}
 	switch p.Type {
 	case Categorical:
-		return q, q.choose(p.Choices)
+		err := q.choose(p.Choices)
+		return q, err
 	case Float, Int:
 	default:
 		return q, fmt.Errorf("type is %q: give float, int or cat", p.Type)
@@ -190,15 +191,15 @@ func (p jsonParam) param() (Param, error) {
 }
 
 // choose takes the values that a categorical parameter chooses from.
-func (q *Param) choose(choices []any) error {
+func (p *Param) choose(choices []any) error {
 	if len(choices) == 0 || len(choices) > MaxChoices {
 		return fmt.Errorf("choices has %d values: give 1 to %d", len(choices), MaxChoices)
 	}
 	for _, c := range choices {
-		if slices.Contains(q.Choices, text(c)) {
+		if slices.Contains(p.Choices, text(c)) {
 			return fmt.Errorf("choices has %q twice", text(c))
 		}
-		q.Choices = append(q.Choices, text(c))
+		p.Choices = append(p.Choices, text(c))
 	}
 	return nil
 }

@@ -94,30 +94,30 @@ func ruleRows(list []Choice) (rows [][]string) {
 }
 
 // name is the offer with its machine first, which stays where the name is cut.
-func (c Choice) name() string {
-	if c.Machine == "" {
-		return show.Clean(c.Offer)
+func (x Choice) name() string {
+	if x.Machine == "" {
+		return show.Clean(x.Offer)
 	}
-	return show.Clean(c.Machine + " " + c.Provider + "/" + c.Region)
+	return show.Clean(x.Machine + " " + x.Provider + "/" + x.Region)
 }
 
 // cost is the total, and what is known of it with a sign that more is due.
-func (c Choice) cost() string {
-	if c.Total == nil {
-		return c.known(c.Machines)
+func (x Choice) cost() string {
+	if x.Total == nil {
+		return x.known(x.Machines)
 	}
-	return c.known(*c.Total)
+	return x.known(*x.Total)
 }
 
 // thousand is the cost of a thousand predictions, with the sign of cost.
-func (c Choice) thousand() string { return c.known(c.Each.Times(1000)) }
+func (x Choice) thousand() string { return x.known(x.Each.Times(1000)) }
 
 // known writes a part of the total, with a sign where more is due.
 func (c Choice) known(sum money.Amount) string {
-	if c.Total == nil {
-		return money.Short(sum, c.Currency) + "+"
+	if x.Total == nil {
+		return money.Short(sum, x.Currency) + "+"
 	}
-	return money.Short(sum, c.Currency)
+	return money.Short(sum, x.Currency)
 }
 
 func dash(s string) string {

@@ -158,7 +158,7 @@ func TestRoofline_IsTheSlowerOfComputeAndMemory(t *testing.T) {
 	}
 	slow, _ := load.NewRoofline(m, f, chip(t, "L4"), catalog.Figure{}, load.Slow)
 	typical, _ := load.NewRoofline(m, f, chip(t, "L4"), catalog.Figure{}, load.Typical)
-	if !(r.Time(0, 4) < typical.Time(0, 4) && typical.Time(0, 4) < slow.Time(0, 4)) {
+	if r.Time(0, 4) >= typical.Time(0, 4) || typical.Time(0, 4) >= slow.Time(0, 4) {
 		t.Errorf("%v, %v, %v", r.Time(0, 4), typical.Time(0, 4), slow.Time(0, 4))
 	}
 }
