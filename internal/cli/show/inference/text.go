@@ -113,7 +113,7 @@ func (x Choice) cost() string {
 func (x Choice) thousand() string { return x.known(x.Each.Times(1000)) }
 
 // known writes a part of the total, with a sign where more is due.
-func (c Choice) known(sum money.Amount) string {
+func (x Choice) known(sum money.Amount) string {
 	if x.Total == nil {
 		return money.Short(sum, x.Currency) + "+"
 	}
