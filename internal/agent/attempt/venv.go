@@ -17,10 +17,11 @@ import (
 	"scrimp/internal/agent/program"
 )
 
-// pythonTool is a command that installs packages of Python, or runs one that may.
+// pythonTool matches a command that installs Python packages, or that may run an installer.
 var pythonTool = regexp.MustCompile(`(^|[^\w.-])(pip[0-9.]*|python[0-9.]*|uv|poetry|pdm|pipenv)($|[^\w.-])`)
 
-// namesPython reports whether a text has a pythonTool. It looks for the names first, which is much faster.
+// namesPython reports whether text matches pythonTool. It searches for the plain names first, which
+// is much faster than the expression.
 func namesPython(text []byte) bool {
 	for _, name := range []string{"pip", "python", "uv", "poetry", "pdm"} {
 		if bytes.Contains(text, []byte(name)) {
@@ -30,21 +31,21 @@ func namesPython(text []byte) bool {
 	return false
 }
 
-// mostScript is the largest file of commands that is looked through, and mostScripts how much of all of them, in bytes.
+// maxScript is the size in bytes of the largest script that usesPython reads; mostScripts bounds the total.
 const (
-	mostScript  = 1 << 20
-	mostScripts = 16 << 20
+	maxScript  = 1 << 20
+	maxScripts = 16 << 20
 )
 
 //go:embed makevenv.py
 var venvProgram string
 
-// venv is the virtual environment of a task whose set-up may install packages: never into the
-// Python of a user or of the machine.
+// venv returns the folder of the task's virtual environment. A set-up that may install packages
+// gets one, so it never changes the Python of a user or of the machine.
 func (g *Attempt) venv() string { return filepath.Join(g.Folders.Top, "venv") }
 
-// usesPython reports whether the set-up names Python or one of its installers, itself or in a
-// file of the work folder that it names.
+// usesPython reports whether the set-up names Python or a Python installer, directly or in a file
+// of the work folder that it names.
 func (g *Attempt) usesPython() bool {
 	if namesPython([]byte(g.Task.Setup)) {
 		return true
@@ -56,18 +57,18 @@ func (g *Attempt) usesPython() bool {
 	defer func() { _ = root.Close() }()
 	words := strings.FieldsFunc(g.Task.Setup, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`", r) })
 	slices.Sort(words)
-	left := int64(mostScripts)
+	left := int64(maxScripts)
 	for _, word := range slices.Compact(words) {
 		if word == "make" {
 			word = "Makefile"
 		}
 		name := filepath.Clean(word)
 		info, err := root.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > mostScript {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxScript {
 			continue
 		}
 		if left -= info.Size(); left < 0 {
-			return true // an environment that is not needed costs a second
+			return true // an unnecessary environment costs only a second
 		}
 		if b, err := root.ReadFile(name); err == nil && namesPython(b) {
 			return true
@@ -77,11 +78,11 @@ func (g *Attempt) usesPython() bool {
 }
 
 // makeVenv makes the task's virtual environment with the Python that the set-up would find. A
-// machine without one has nothing that could be installed into.
+// machine without Python has nothing to protect.
 func (g *Attempt) makeVenv(ctx context.Context, env []string, output *os.File) error {
 	const find = `python=$(command -v python3 || command -v python) || { echo "no python3 is on PATH" >&2; exit 1; }
 exec "$python" -c "$0" "$1"`
-	e, err := g.once(ctx, []string{"/bin/sh", "-c", find, venvProgram, g.venv()}, env, output)
+	e, err := g.runOnce(ctx, []string{"/bin/sh", "-c", find, venvProgram, g.venv()}, env, output)
 	if err != nil || e.Status == 0 {
 		return err
 	}
@@ -93,8 +94,8 @@ exec "$python" -c "$0" "$1"`
 	return err
 }
 
-// inVenv is an environment in which the task's virtual environment comes first, where there is one.
-// What is said to be installed for the user goes into it too.
+// inVenv returns env with the task's virtual environment first on PATH, if it exists. Packages
+// installed with pip's --user go there too.
 func (g *Attempt) inVenv(env []string) []string {
 	dir := g.venv()
 	if _, err := os.Lstat(dir); err != nil {
@@ -121,8 +122,8 @@ func (g *Attempt) inVenv(env []string) []string {
 	return env
 }
 
-// once runs a command of the task's user to its end.
-func (g *Attempt) once(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
+// runOnce runs a command as the task's user and waits for it to end.
+func (g *Attempt) runOnce(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
 	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: env, Output: output, User: g.User,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
