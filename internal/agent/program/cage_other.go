@@ -2,12 +2,12 @@
 
 package program
 
-// cage is what only Linux has.
-type cage struct{}
+// cgroup is a control group, which only Linux has.
+type cgroup struct{}
 
-func newCage() *cage { return nil }
+func newCgroup() *cgroup { return nil }
 
-func (c *cage) kill() error    { return nil }
-func (c *cage) members() []int { return nil }
-func (c *cage) remove()        {}
-func (c *cage) path() string   { return "" }
+func (c *cgroup) kill() error    { return nil }
+func (c *cgroup) members() []int { return nil }
+func (c *cgroup) remove()        {}
+func (c *cgroup) path() string   { return "" }
