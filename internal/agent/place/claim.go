@@ -1,4 +1,4 @@
-// Package place is what a task has on its machine: its folders, the slot and the user that are its own, and the
+// Package place manages what a task has on its machine: its folders, its slot, its user, and the
 // environment of its program.
 package place
 
@@ -16,21 +16,21 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// Whose the processes of a task are (SCRIMP_TASK_USER).
+// Values of SCRIMP_TASK_USER: which user runs the processes of a task.
 const (
-	UserAuto = "auto" // a user of each task's own, where the agent is root and others reach the machine's folder
-	UserSame = "same" // the agent's
+	UserAuto = "auto" // a separate user for each task, if the agent is root and others reach the machine's folder
+	UserSame = "same" // the agent's user
 )
 
-// Users of tasks are of a range that no system gives to people, services or containers.
+// Range of the tasks' users, which no system assigns to people, services or containers.
 const (
 	firstUser = 480_000
 	users     = 40_000
 )
 
-// ClaimUser returns the user of an attempt: the same after a restart of the agent, and
-// nobody who has another task of this machine or a process on this host. tasks holds what is
-// the agent's of each task.
+// ClaimUser returns the user of an attempt. It is the same after a restart of the agent, and has no
+// other task of this machine and no process on this host. tasks is the folder that holds the
+// agent's own folder of each task.
 func ClaimUser(tasks, attempt string) (int, error) {
 	claims, err := filepath.Glob(filepath.Join(tasks, "*", "user"))
 	if err != nil {
@@ -60,7 +60,7 @@ func ClaimUser(tasks, attempt string) (int, error) {
 	return 0, errors.New("no user is free for the task")
 }
 
-// ClaimedUser is the user whose claim lies in the agent's own folder of a task; 0: none.
+// ClaimedUser returns the user claimed in the agent's own folder of a task, or 0.
 func ClaimedUser(own string) int {
 	text, err := os.ReadFile(filepath.Join(own, "user"))
 	if err != nil {
@@ -73,8 +73,8 @@ func ClaimedUser(own string) int {
 	return user
 }
 
-// Separate reports whether an agent of this process' user, with its machine's folder there, runs programs as users of
-// their own; why says why not.
+// Separate reports whether an agent of this process' user with this machine folder runs programs as
+// separate users; why is the reason if it does not.
 func Separate(taskUser, machine string) (ok bool, why string) {
 	switch {
 	case taskUser != UserAuto:
