@@ -16,9 +16,9 @@ import (
 	"scrimp/internal/agent/place"
 )
 
-// update replaces this program by the server's, where that is another build, and starts it
-// in this one's place. It is called between tasks, and returns only where it fails; a build
-// that could not be had is not tried again.
+// update replaces this program by the server's build, if that differs, and starts it in this
+// process. The agent calls it between tasks. It returns only if it fails, and the agent does not
+// try the same build again.
 func (d *daemon) update(ctx context.Context, build string) error {
 	d.tried = build
 	if !unaltered(d.Server) {
@@ -45,14 +45,14 @@ func (d *daemon) update(ctx context.Context, build string) error {
 	return fmt.Errorf("update the agent: %w", d.Restart(path))
 }
 
-// outdated reports whether the machine is to be updated now: it has nothing to do.
+// outdated reports whether the agent should update now: the builds differ and no task runs.
 func (d *daemon) outdated(build string) bool {
 	known := d.Restart != nil && len(build) >= 16 && d.Build != ""
 	return known && build != d.Build && build != d.tried && len(d.runs()) == 0
 }
 
-// unaltered reports whether what a server sends comes from it alone: over TLS, its socket, or this machine's own
-// network.
+// unaltered reports whether nobody can alter what the server sends: over TLS, its socket, or this
+// machine's loopback network.
 func unaltered(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil {
