@@ -102,7 +102,7 @@ func Open(ctx context.Context, o Options) (Keeper, error) {
 		k.bucket = b
 		return nil
 	})
-	if err == nil && a.Node > 0 { // rank 0's machine may start much later: the server ends a wait that is in vain
+	if err == nil && a.Node > 0 { // rank 0 may start much later; if it never does, the server ends the attempt
 		err = k.follow(ctx, store)
 	}
 	return k, err

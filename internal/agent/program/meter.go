@@ -53,7 +53,7 @@ func (m *Meter) Measure(now time.Time) (Usage, bool) {
 	if m.cgroup != "" {
 		return m.measureCgroup(now)
 	}
-	members := withDescendants(processes(), m.group, nil)
+	members := allMembers(processes(), m.group, nil)
 	if len(members) == 0 {
 		return Usage{}, false
 	}

@@ -112,8 +112,8 @@ func holds(environ []byte, mark string) bool {
 	return false
 }
 
-// withDescendants returns the processes of group, those in also, and all their descendants in any group.
-func withDescendants(all []process, group int, also map[int]bool) []process {
+// allMembers returns the processes of group, those in also, and all their descendants in any group.
+func allMembers(all []process, group int, also map[int]bool) []process {
 	in := make(map[int]bool)
 	for _, p := range all {
 		if p.group == group || p.session == group || also[p.pid] {

@@ -150,7 +150,7 @@ func (p *Program) strays() []process {
 	for _, pid := range append(marked(p.mark), p.cgroup.members()...) {
 		also[pid] = true
 	}
-	return slices.DeleteFunc(withDescendants(processes(), p.group, also), func(s process) bool { return s.group == p.group })
+	return slices.DeleteFunc(allMembers(processes(), p.group, also), func(s process) bool { return s.group == p.group })
 }
 
 // Strays reports whether some processes have left the program's group.

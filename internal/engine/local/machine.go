@@ -21,7 +21,7 @@ type machine struct {
 	Wall    time.Time     `json:"wall"`       // launch
 	EndWall time.Time     `json:"end_wall"`   // end
 	PID     int           `json:"pid"`        // first process; 0: unknown
-	Begun   string        `json:"begun"`      // start time of that process, which tells it from a later one with the same id
+	Begun   string        `json:"begun"`      // start time of that process, to tell it from a later one with the same id
 	Host    string        `json:"host"`       // address of its metadata service
 	Port    int           `json:"port"`       // port of its metadata service
 	LostAt  time.Time     `json:"lost_at"`    // market time of the interruption; zero: never

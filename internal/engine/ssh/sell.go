@@ -155,7 +155,7 @@ func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
 	}
 	for _, l := range d.links {
 		facts, _, _, _ := l.state()
-		if known := d.journal.Facts[l.host.Name]; facts != nil && (known == nil || *stableFacts(known) != *stableFacts(facts)) {
+		if known := d.journal.Facts[l.host.Name]; facts != nil && (known == nil || *stable(known) != *stable(facts)) {
 			d.journal.Facts[l.host.Name], changed = facts, true
 		}
 	}
@@ -165,8 +165,8 @@ func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
 	return d.journal.write(d.dir)
 }
 
-// stableFacts returns facts without the fields that change with every reading.
-func stableFacts(f *hostd.Facts) *hostd.Facts {
+// stable returns facts without the fields that change with every reading.
+func stable(f *hostd.Facts) *hostd.Facts {
 	v := *f
 	v.Now, v.Free, v.Server = time.Time{}, 0, ""
 	return &v
