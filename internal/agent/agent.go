@@ -130,11 +130,11 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), setup.Default()); err != nil {
-		c.Log.Warn("no set-up is kept on this machine", "error", err)
+		c.Log.Warn("set-ups are not kept on this machine", "error", err)
 	}
 	defer func() { // the machine's folder may be on a disk that outlives it
 		if err := place.RemoveAll(filepath.Join(c.MachineDir, "setups")); err != nil {
-			c.Log.Warn("remove the set-ups that were kept", "error", err)
+			c.Log.Warn("remove the kept set-ups", "error", err)
 		}
 	}()
 	machine, err := wire.DialMachine(c.Server, c.Instance, id.key, c.Token)
@@ -195,10 +195,10 @@ func (c *Config) ownMachine() {
 	}
 	if ok, _ := c.separate(); ok {
 		if err := program.BoundUsers(); err != nil {
-			c.Log.Warn("a program may use up the machine's processes", "error", err)
+			c.Log.Warn("programs can use all processes of the machine", "error", err)
 		}
 	}
 	if err := program.Adopt(); err != nil {
-		c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
+		c.Log.Warn("cannot show that the machine is clean between tasks", "error", err)
 	}
 }

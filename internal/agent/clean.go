@@ -57,7 +57,7 @@ func (d *daemon) clean(ctx context.Context) bool {
 	if err := d.show(ctx); err != nil {
 		if ctx.Err() == nil && !d.warned {
 			d.warned = true
-			d.Log.Warn("the machine cannot be shown clean: it takes no other task", "why", err)
+			d.Log.Warn("cannot show that the machine is clean: it accepts no more tasks", "why", err)
 		}
 		return false
 	}
@@ -77,7 +77,7 @@ func (d *daemon) show(ctx context.Context) error {
 		return err
 	}
 	if left := d.leftovers(); len(left) > 0 {
-		return fmt.Errorf("the server has not heard all of %s", strings.Join(left, ", "))
+		return fmt.Errorf("the server has not received everything of %s", strings.Join(left, ", "))
 	}
 	last, err := os.ReadFile(d.userFile())
 	switch {
@@ -88,7 +88,7 @@ func (d *daemon) show(ctx context.Context) error {
 	}
 	apart, _ := d.separate()
 	if boot, process, _ := strings.Cut(string(last), " "); boot == host.BootID() && process != program.Self() && !apart {
-		return errors.New("the agent was started again: what programs left behind before is unknown")
+		return errors.New("the agent was restarted: it does not know what earlier programs left behind")
 	}
 	d.accelerators.Before() // it starts a program too
 	if err := d.endStrays(); err != nil {

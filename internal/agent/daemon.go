@@ -55,7 +55,7 @@ func (d *daemon) register(soft, life context.Context) error {
 	defer context.AfterFunc(life, cancel)()
 	isolated, why := d.separate()
 	if !isolated {
-		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
+		d.Log.Info("programs run as the agent's user and can read its files", "why", why)
 	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
 		CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
@@ -114,7 +114,7 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 		case err != nil:
 			d.Log.Warn("pull tasks", "error", err)
 			if d.away() {
-				return fmt.Errorf("agent: the server was away for too long: %w", err)
+				return fmt.Errorf("agent: the server was unreachable for too long: %w", err)
 			}
 			d.rest(ctx, pause)
 			pause = min(2*pause, attempt.Slowest)
@@ -138,7 +138,7 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			}
 		}
 		if len(p.Tasks) == 0 && d.outdated(p.Build) {
-			d.Log.Error("go on with this build", "error", d.update(ctx, p.Build))
+			d.Log.Error("continue with this build", "error", d.update(ctx, p.Build))
 		}
 		if p.Wire > api.Wire { // a newer server assigns no tasks to this agent
 			d.rest(ctx, time.Second)
@@ -218,7 +218,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		Lends: server.Credentials, Works: server.WorkBlob, Setups: d.setups, Pace: d.pace}, a, server)
 	if err != nil {
 		server.Close()
-		return fmt.Errorf("agent: begin %s: %w", a.Attempt, err)
+		return fmt.Errorf("agent: start %s: %w", a.Attempt, err)
 	}
 	g.Contact, g.Only, g.GPUs = d.contact, d.runsOne, &d.gpus
 	err = d.use(g)
@@ -228,7 +228,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	}
 	if err != nil {
 		server.Close()
-		return fmt.Errorf("agent: begin %s: %w", a.Attempt, errors.Join(err, g.Box.Close()))
+		return fmt.Errorf("agent: start %s: %w", a.Attempt, errors.Join(err, g.Box.Close()))
 	}
 	d.mu.Lock()
 	d.running[a.Attempt], d.ran = a.Job, true

@@ -31,7 +31,7 @@ func Identify(
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("show the server which machine this is: %w", err)
+		return "", fmt.Errorf("identify the machine to the server: %w", err)
 	}
 	return got.Instance, KeepToken(machine, got.Token)
 }

@@ -37,10 +37,10 @@ func KeepToken(machine, token string) error {
 		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine", machine)
 	}
 	if err := os.MkdirAll(place.OwnFolder(machine), 0o700); err != nil {
-		return fmt.Errorf("keep the machine's token: %w", err)
+		return fmt.Errorf("store the machine's token: %w", err)
 	}
 	if err := durable.Replace(tokenFile(machine), []byte(token)); err != nil {
-		return fmt.Errorf("keep the machine's token: %w", err)
+		return fmt.Errorf("store the machine's token: %w", err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func openIdentity(machine string) (*identity, error) {
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(b, i); err != nil || len(i.Seed) != ed25519.SeedSize {
-			return nil, fmt.Errorf("read the machine's key %s: it is damaged (%w)", i.path, err)
+			return nil, fmt.Errorf("read the machine's key %s: the file is damaged (%w)", i.path, err)
 		}
 		i.key = ed25519.NewKeyFromSeed(i.Seed)
 		return i, nil
@@ -84,7 +84,7 @@ func (i *identity) write() error {
 		err = durable.Replace(i.path, b)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the machine's key: %w", err)
+		return fmt.Errorf("store the machine's key: %w", err)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (i *identity) registered(machine string, isolated bool) error {
 		return err
 	}
 	if err := os.Remove(tokenFile(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("drop the machine's token: %w", err)
+		return fmt.Errorf("remove the machine's token: %w", err)
 	}
 	return nil
 }

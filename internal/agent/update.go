@@ -22,7 +22,7 @@ import (
 func (d *daemon) update(ctx context.Context, build string) error {
 	d.tried = build
 	if !unaltered(d.Server) {
-		return fmt.Errorf("update the agent: %s is plain HTTP: whoever is between could send another program, and its hash "+
+		return fmt.Errorf("update the agent: %s is plain HTTP: an attacker could send another program, and its hash "+
 			"with it: give the server TLS", d.Server)
 	}
 	path := filepath.Join(place.OwnFolder(d.MachineDir), "scrimp")
@@ -41,7 +41,7 @@ func (d *daemon) update(ctx context.Context, build string) error {
 	if err != nil {
 		return fmt.Errorf("update the agent: %w", errors.Join(err, os.Remove(path+".new")))
 	}
-	d.Log.Info("another build of the server: starting its agent", "was", d.Build, "is", build)
+	d.Log.Info("the server has another build: starting its agent", "was", d.Build, "is", build)
 	return fmt.Errorf("update the agent: %w", d.Restart(path))
 }
 

@@ -129,7 +129,7 @@ func answered(r *Request, list []Instance, pending bool) error {
 		most-- // indexOf least one is pending
 	}
 	if len(list) > most || len(list) == 0 && !pending {
-		return fmt.Errorf("the answer has %d machines of the %d that the request asks for, pending: %v", len(list),
+		return fmt.Errorf("the answer has %d machines, the request asks for %d, pending: %v", len(list),
 			r.Machines(), pending)
 	}
 	ids := map[string]bool{}

@@ -103,7 +103,7 @@ func (r *Request) NoImage() error {
 	if r.Image == "" {
 		return nil
 	}
-	return fmt.Errorf("run image %s: its machines are no containers: %w", r.Image, ErrRequest)
+	return fmt.Errorf("run image %s: its machines are not containers: %w", r.Image, ErrRequest)
 }
 
 // State is the state of an instance at its provider.

@@ -29,7 +29,7 @@ func AddSetting(dir string, s *Setting) error {
 	}
 	return edit(dir, func(list *yaml.Node) error {
 		if indexOf(list, s.Name) >= 0 {
-			return fmt.Errorf("engine %s is there already: take another name, change it in %s, or remove it first: "+
+			return fmt.Errorf("engine %s exists already: choose another name, change it in %s, or remove it first: "+
 				"scrimp engine rm %s", s.Name, SettingsName, s.Name)
 		}
 		var n yaml.Node

@@ -53,7 +53,7 @@ func (t *Timing) Validate() error {
 		return fmt.Errorf("poll %v, sweep %v, boot %v: each must be above zero", t.Poll, t.Sweep, t.Boot)
 	}
 	if min(t.Detect, t.Consistency, t.GrantWait, t.Bills, t.Idle) < 0 {
-		return errors.New("a span of its timing is below zero")
+		return errors.New("a span of its timing is negative")
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 // New makes the folders of an attempt and opens its outbox. The caller must call Run.
 func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
-		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
+		return nil, fmt.Errorf("the attempt's name %q is not a valid folder name", a.Attempt)
 	}
 	if err := place.TakeSlot(c.MachineDir, a); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (g *Attempt) queue(m api.Message) {
 	}
 	err := g.Box.Add(g.maskMessage(m))
 	if err != nil {
-		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
+		g.Log.Error("write to the outbox; the agent sends the message anyway", "error", err)
 	}
 	g.trouble.is("write on the machine's disk", err)
 }
@@ -284,7 +284,7 @@ func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 		}
 		select {
 		case <-ctx.Done():
-			g.Log.Warn("the server has not heard all before the end", "waited", limit)
+			g.Log.Warn("the server has not received everything before the end", "waited", limit)
 			return
 		case <-shipping:
 			shipping, unshippable = nil, true
@@ -296,7 +296,7 @@ func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 // noticed handles a notice from the metadata service.
 func (g *Attempt) noticed(n notice.Notice) {
 	if n.Advice {
-		g.Log.Info("the provider advises to leave; a checkpoint is asked for", "source", n.Source)
+		g.Log.Info("the provider advises to leave the machine; requesting a checkpoint", "source", n.Source)
 		g.mu.Lock()
 		g.asked = true
 		g.mu.Unlock()

@@ -122,7 +122,7 @@ func (w *ending) over() bool {
 			w.known.Asked = w.Now()
 		}
 		if err := w.p.Signal(w.sig); err != nil {
-			w.Log.Error("ask the program to end", "error", err)
+			w.Log.Error("signal the program to end", "error", err)
 		}
 	case w.signalled:
 		w.signalStrays(now)
@@ -141,7 +141,7 @@ func (w *ending) signalStrays(now time.Time) bool {
 	if !w.strays {
 		w.strays = true
 		if err := w.p.SignalStrays(w.sig); err != nil {
-			w.Log.Error("ask what has left the program's group to end", "error", err)
+			w.Log.Error("signal processes outside the program's group", "error", err)
 		}
 	}
 	return w.p.Strays()

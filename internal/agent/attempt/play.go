@@ -52,7 +52,7 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	if ranBefore(g.Folders.Own, g.Task.Attempt) {
 		// The program died with the previous agent. Its folder may hold partly written files.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
-			Error: "the agent was started again; the program had ended with the one before"}}
+			Error: "the agent was restarted; the program ended with the previous agent"}}
 	}
 	sig, err := program.ParseSignal(g.Task.Signal)
 	if err == nil {
@@ -76,7 +76,8 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	case s.silent() || life.Err() != nil:
 		return outcome{stop: s, silent: true}
 	case s != nil:
-		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program started: " + s.why},
+			stop: s}
 	case errors.Is(err, wire.ErrFenced):
 		s := g.fencedStop(err)
 		return outcome{stop: &s, silent: true}
@@ -102,7 +103,7 @@ type ready struct {
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".scrimp-*.tmp")
 	if err != nil {
-		return fmt.Errorf("checkpoint folder %s cannot be written to: %w", dir, err)
+		return fmt.Errorf("cannot write to checkpoint folder %s: %w", dir, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -161,7 +161,7 @@ func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 		}
 		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
-			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)
+			g.Log.Warn("report the result of a command", "id", e.ID, "error", err)
 		}
 	})
 }

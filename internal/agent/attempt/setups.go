@@ -66,7 +66,7 @@ func (g *Attempt) reuse(ctx context.Context, output *os.File) error {
 	}
 	key, err := g.setupKey(ctx)
 	if err != nil {
-		g.Log.Info("the set-up is not looked up", "why", err)
+		g.Log.Info("skip the search for a kept set-up", "why", err)
 		return context.Cause(ctx)
 	}
 	g.kept.key = key
@@ -75,7 +75,7 @@ func (g *Attempt) reuse(ctx context.Context, output *os.File) error {
 	case errors.Is(err, setup.ErrNone):
 		return nil
 	case err != nil: // some files were copied: start again from empty folders
-		g.Log.Warn("use a set-up that is kept", "error", err)
+		g.Log.Warn("restore a kept set-up", "error", err)
 		g.kept.key = ""
 		return errors.Join(context.Cause(ctx), g.startOver(), g.download(ctx))
 	}
@@ -138,7 +138,7 @@ func (g *Attempt) checkSeparable() error {
 			return nil
 		}
 		if err != nil || !info.IsDir() {
-			return cmp.Or(err, fmt.Errorf("%s, on the way to the checkpoint folder, is no folder", at))
+			return cmp.Or(err, fmt.Errorf("%s, a parent of the checkpoint folder, is not a folder", at))
 		}
 	}
 	return nil

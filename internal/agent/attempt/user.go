@@ -73,7 +73,7 @@ func (g *Attempt) refuseLocalStores() error {
 	}
 	for _, address := range []string{g.Task.Checkpoint.URL, g.Task.OutputsURL, g.Task.Workdir} {
 		if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
-			return fmt.Errorf("%s: a folder of the machine cannot be a store where programs run as users of their own: take "+
+			return fmt.Errorf("%s: a local folder cannot be a store if programs run as separate users: use "+
 				"the server's store or a bucket, or set users: same for the engine", address)
 		}
 	}

@@ -57,7 +57,7 @@ func (g *Attempt) recordWork() error {
 func (g *Attempt) listWork() (list []written, err error) {
 	tree, err := g.reading(g.Folders.Work).Open()
 	if err != nil {
-		return nil, fmt.Errorf("look at the work folder: %w", err)
+		return nil, fmt.Errorf("list the work folder: %w", err)
 	}
 	own := map[string]bool{}
 	for _, p := range []string{g.Folders.Checkpoint, g.Folders.Progress} {
@@ -90,7 +90,7 @@ func (g *Attempt) listWork() (list []written, err error) {
 		return nil
 	})
 	if err = errors.Join(err, tree.Close()); err != nil {
-		return nil, fmt.Errorf("look at the work folder: %w", err)
+		return nil, fmt.Errorf("list the work folder: %w", err)
 	}
 	return list, nil
 }
@@ -146,7 +146,7 @@ func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
 		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
 	}
 	if len(lacks) > 0 {
-		g.Log.Warn("some of the outputs cannot be kept", "what", lacks.String())
+		g.Log.Warn("some outputs cannot be kept", "what", lacks.String())
 		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
 	}
 	return where, wrong

@@ -94,7 +94,7 @@ func (x *Accelerators) Released(ctx context.Context) error {
 func (x *Accelerators) beyond(now accelerated) error {
 	for _, pid := range now.Processes {
 		if !slices.Contains(x.First.Processes, pid) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			return fmt.Errorf("an accelerator is used by process %d, which is not of this system or has just ended", pid)
+			return fmt.Errorf("an accelerator is used by process %d, which is outside this system or has just ended", pid)
 		}
 	}
 	for device, used := range now.Memory {
@@ -112,7 +112,7 @@ func look(ctx context.Context) (accelerated, error) {
 	smi, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) > 0 {
-			return accelerated{}, fmt.Errorf("the machine has %s, and no nvidia-smi: %w", devices[0], fs.ErrNotExist)
+			return accelerated{}, fmt.Errorf("the machine has %s but no nvidia-smi: %w", devices[0], fs.ErrNotExist)
 		}
 		return accelerated{}, nil
 	}

@@ -145,7 +145,7 @@ func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, 
 	}
 	prefix, ok := strings.CutPrefix(rest, "?prefix=")
 	if rest != "" && !ok {
-		return nil, fmt.Errorf("%w: %s is no address in the server's store", wire.ErrBad, address)
+		return nil, fmt.Errorf("%w: %s is not an address in the server's store", wire.ErrBad, address)
 	}
 	b := gcblob.NewBucket(k.server)
 	if ok {

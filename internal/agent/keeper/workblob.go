@@ -28,7 +28,7 @@ const (
 )
 
 // errWork reports that the blob in the bucket is not the work folder.
-var errWork = errors.New("it is not the work folder that the server has put there")
+var errWork = errors.New("it is not the work folder that the server uploaded")
 
 // fetchLent fills dir with the work folder from the job's bucket. If the blob is missing, damaged
 // or does not arrive, done is false and dir is empty, and the caller fetches it from the server.
@@ -55,7 +55,7 @@ func (k *store) fetchLent(ctx context.Context, dir string) (done bool, err error
 	k.log.Warn("the work folder does not come from the bucket: the server sends it", "error", err)
 	if at.SHA256 != "" {
 		if _, err := k.works(ctx, refusal(err)); err != nil { // best effort: tell the server
-			k.log.Warn("say that the work folder in the bucket was not taken", "error", err)
+			k.log.Warn("report that the work folder in the bucket was rejected", "error", err)
 		}
 	}
 	return false, nil
@@ -84,7 +84,7 @@ func (k *store) workBlob(ctx context.Context) (at api.WorkBlob, err error) {
 // unpackWork unpacks the work folder from the bucket and verifies its hash, before any program runs.
 func unpackWork(ctx context.Context, b *gcblob.Bucket, prefix string, at api.WorkBlob, dir string) error {
 	if sum, err := hex.DecodeString(at.SHA256); err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%w: %.70q is no SHA-256", errWork, at.SHA256)
+		return fmt.Errorf("%w: %.70q is not a SHA-256", errWork, at.SHA256)
 	}
 	ctx, moved, end := wait.Moving(ctx, workMoves)
 	defer end()

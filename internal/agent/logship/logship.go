@@ -46,7 +46,7 @@ type Shipper struct {
 func New(path, attempt string, server Server, mask Masker, log *slog.Logger, caught func()) *Shipper {
 	c, err := openCuts(path + ".cuts")
 	if err != nil {
-		log.Error("read what was left out of the log before; its text may be mixed up", "error", err)
+		log.Error("read the cuts of the log; its text may be garbled", "error", err)
 	}
 	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught,
 		Poll: pollLogs, wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
@@ -185,7 +185,7 @@ func (s *Shipper) round(ctx context.Context, f *os.File, offset *int64, final bo
 		return false, err
 	}
 	if end < *offset {
-		s.log.Warn("the server lost a part of the log; it is sent again", "from", end, "to", *offset)
+		s.log.Warn("the server lost a part of the log; sending it again", "from", end, "to", *offset)
 	}
 	more = more || end < *offset+int64(len(chunk))
 	*offset = end
@@ -224,9 +224,9 @@ func (s *Shipper) bound(f *os.File, offset int64, has bool) error {
 		_, _ = f.ReadAt(before[:], place-1) // a failed read counts as the middle of a line
 	}
 	if err := s.cuts.cutOut(offset, place, to, why, time.Now(), place == 0 || before[0] == '\n'); err != nil {
-		return fmt.Errorf("leave out a part of the log: %w", err)
+		return fmt.Errorf("cut out a part of the log: %w", err)
 	}
-	s.log.Warn("a part of the output is left out", "bytes", to-place, "why", why)
+	s.log.Warn("cut out a part of the output", "bytes", to-place, "why", why)
 	if from, to := (place+1<<16-1)&^(1<<16-1), (to-1<<16)&^(1<<16-1); from < to && !s.fixed && place >= gone {
 		s.fixed = punch(f, from, to) != nil
 	}
@@ -243,7 +243,7 @@ func (s *Shipper) release(f *os.File, place int64) error {
 	}
 	if err := punch(f, gone, to); err != nil {
 		s.fixed = true
-		s.log.Info("output that was sent stays on the machine's disk", "error", err)
+		s.log.Info("cannot release the disk space of sent output", "error", err)
 		return nil
 	}
 	return s.cuts.release(to)

@@ -117,7 +117,7 @@ func ask(ctx context.Context, smi string) (list []Reading, cost time.Duration, e
 	return list, cost, err
 }
 
-var errSMI = errors.New("nvidia-smi answered something else than was asked for")
+var errSMI = errors.New("nvidia-smi returned an unexpected answer")
 
 // ParseSMI parses a table of nvidia-smi without units. Values that nvidia-smi does not report
 // ([N/A], [Not Supported], [Unknown Error], …) become unknown, never zero.

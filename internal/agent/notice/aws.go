@@ -110,7 +110,7 @@ func (w *aws) renew(ctx context.Context) error {
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
 		w.v1 = true
 	default:
-		return fmt.Errorf("ask for a metadata token: status %d", a.status)
+		return fmt.Errorf("request a metadata token: status %d", a.status)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func Identity(ctx context.Context, base string, client *http.Client) (document, 
 	}
 	s, signed, err := w.read(ctx, awsSignature)
 	if err == nil && (!there || !signed) {
-		err = errors.New("the metadata service has no identity document that is signed")
+		err = errors.New("the metadata service has no signed identity document")
 	}
 	return string(d), string(s), err
 }

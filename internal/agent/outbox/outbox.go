@@ -311,7 +311,7 @@ func (o *Box) Ack(seq, heard int64) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if seq > o.seq {
-		return false, fmt.Errorf("the server acknowledges message %d, but only %d were written", seq, o.seq)
+		return false, fmt.Errorf("the server acknowledges message %d, but the last one is %d", seq, o.seq)
 	}
 	before := max(o.heard, o.acked)
 	o.heard = min(max(heard, seq, o.acked), o.seq)

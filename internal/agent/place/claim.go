@@ -44,7 +44,7 @@ func ClaimUser(tasks, attempt string) (int, error) {
 		}
 		user, err := strconv.Atoi(string(text))
 		if err != nil || user < firstUser || user >= firstUser+users {
-			return 0, fmt.Errorf("read the user of a task: %s holds %q", path, text)
+			return 0, fmt.Errorf("read the user of a task: %s contains %q", path, text)
 		}
 		if path == mine {
 			return user, nil
@@ -57,7 +57,7 @@ func ClaimUser(tasks, attempt string) (int, error) {
 			return user, durable.Replace(mine, []byte(strconv.Itoa(user)))
 		}
 	}
-	return 0, errors.New("no user is free for the task")
+	return 0, errors.New("no free user id for the task")
 }
 
 // ClaimedUser returns the user claimed in the agent's own folder of a task, or 0.
@@ -82,15 +82,15 @@ func Separate(taskUser, machine string) (ok bool, why string) {
 	case os.Geteuid() != 0:
 		return false, "the agent is not root"
 	case runtime.GOOS != "linux":
-		return false, "only Linux shows whose a process is"
+		return false, "only Linux shows the user of a process"
 	}
 	for dir := filepath.Dir(machine); ; dir = filepath.Dir(dir) {
 		st, err := os.Stat(dir)
 		switch {
 		case err != nil || st.Mode().Perm()&0o001 == 0:
-			return false, fmt.Sprintf("other users do not reach the machine's folder: %s is closed to them", dir)
+			return false, fmt.Sprintf("other users do not reach the machine's folder: they may not enter %s", dir)
 		case st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0:
-			return false, fmt.Sprintf("other users could replace the machine's folder: %s may be written to by all", dir)
+			return false, fmt.Sprintf("other users could replace the machine's folder: all may write to %s", dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return true, ""

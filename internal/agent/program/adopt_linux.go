@@ -9,7 +9,7 @@ import (
 // Adopt makes this process the parent of orphans among its descendants.
 func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("adopt what programs leave behind: %w", err)
+		return fmt.Errorf("adopt orphaned processes: %w", err)
 	}
 	return nil
 }

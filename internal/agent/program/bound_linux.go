@@ -28,11 +28,11 @@ func BoundUsers() error {
 func boundUsers(most uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
-		return fmt.Errorf("bound the processes of tasks: %w", err)
+		return fmt.Errorf("limit the processes of tasks: %w", err)
 	}
 	now.Cur, now.Max = min(now.Cur, most), min(now.Max, most) // a process may raise Cur up to Max
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &now); err != nil {
-		return fmt.Errorf("bound the processes of tasks: %w", err)
+		return fmt.Errorf("limit the processes of tasks: %w", err)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (c *cgroup) kill() error {
 		case strings.Contains(string(events), "populated 0"):
 			return nil
 		case time.Now().After(deadline):
-			return errors.New("end the control group of the program: processes of it are still there")
+			return errors.New("end the control group of the program: some of its processes still run")
 		}
 	}
 }

@@ -49,7 +49,7 @@ func KillOrphans() error {
 			none++
 			continue
 		case time.Now().After(deadline):
-			return fmt.Errorf("end what a program left behind: %d processes are still there after %v", len(left), killPatience)
+			return fmt.Errorf("end what a program left behind: %d processes still run after %v", len(left), killPatience)
 		}
 		none = 0
 		for _, pid := range left {

@@ -191,7 +191,7 @@ func (p *Program) Kill() error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("kill process group %d: it is still there after %v", p.group, killPatience)
+			return fmt.Errorf("kill process group %d: it still exists after %v", p.group, killPatience)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

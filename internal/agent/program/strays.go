@@ -29,7 +29,7 @@ func KillDescendants() error {
 		}
 		none = 0
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end what programs left behind: %d processes are still there after %v", len(left), killPatience)
+			return fmt.Errorf("end what programs left behind: %d processes still run after %v", len(left), killPatience)
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already

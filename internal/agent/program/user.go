@@ -46,7 +46,7 @@ func processesOf(user int) (list []int) {
 // because a process that forks and exits during a check could be missed.
 func KillUser(user int) error {
 	if user <= 0 || user == os.Getuid() {
-		return errors.New("end the processes of a user: it is no task's own")
+		return errors.New("end the processes of a user: the user does not belong to a task")
 	}
 	deadline := time.Now().Add(killPatience)
 	halted := map[int]bool{}
@@ -70,7 +70,7 @@ func KillUser(user int) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end the processes of user %d: %d are still there after %v", user, len(left), killPatience)
+			return fmt.Errorf("end the processes of user %d: %d still run after %v", user, len(left), killPatience)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func setField(s *api.Step, name string, value float64) bool {
 func Parse(b []byte) (s api.Step, ok bool, err error) {
 	var fields map[string]any
 	if err := json.Unmarshal(quoteNaN(b), &fields); err != nil {
-		return s, false, fmt.Errorf("progress is no JSON object: %w", err)
+		return s, false, fmt.Errorf("progress is not a JSON object: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch v := fields[name].(type) {
@@ -137,7 +137,7 @@ func ParseAll(b []byte) (all []api.Step, err error) {
 	list := []json.RawMessage{b}
 	if quoted := quoteNaN(b); bytes.HasPrefix(bytes.TrimSpace(quoted), []byte("[")) {
 		if err := json.Unmarshal(quoted, &list); err != nil {
-			return nil, fmt.Errorf("progress is no JSON list: %w", err)
+			return nil, fmt.Errorf("progress is not a JSON list: %w", err)
 		}
 		if len(list) > maxReports {
 			return nil, fmt.Errorf("%d reports in one list, want %d or fewer", len(list), maxReports)
@@ -282,7 +282,7 @@ type trainerStatus struct {
 func ParseTrainer(b []byte, total int64) (s api.Step, ok bool, err error) {
 	var body trainerStatus
 	if err := json.Unmarshal(b, &body); err != nil {
-		return s, false, fmt.Errorf("trainer status is no JSON object: %w", err)
+		return s, false, fmt.Errorf("trainer status is not a JSON object: %w", err)
 	}
 	t := body.TrainerStatus
 	if t == nil {

@@ -73,7 +73,7 @@ func (t *Tail) open() (*os.File, int64, error) {
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("look at %s: %w", t.Path, err)
+		return nil, 0, fmt.Errorf("open %s: %w", t.Path, err)
 	}
 	st, err := f.Stat()
 	if err != nil {

@@ -119,7 +119,7 @@ var ErrMoving = errors.New("the checkpoint folder changes while it is captured")
 var ErrFolder = errors.New("look at checkpoint folder")
 
 // ErrSkipped reports that another machine of the gang has no share of this step, so the step has no checkpoint.
-var ErrSkipped = errors.New("another machine of the gang has no part of this step")
+var ErrSkipped = errors.New("another machine of the gang has no share of this step")
 
 // Begin records the content of the folder before the program starts, which the store already has.
 func (s *Saver) Begin() error {
@@ -213,7 +213,7 @@ func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 	defer s.mu.Unlock()
 	if old := s.waiting; old != nil {
 		if err := old.capture.Discard(); err != nil {
-			s.log.Warn("drop a capture that a newer one replaces", "error", err)
+			s.log.Warn("discard a capture that a newer one replaces", "error", err)
 		}
 	}
 	s.waiting = &save{capture: c, meta: m, files: before.files, source: from}
@@ -260,7 +260,7 @@ func (s *Saver) Upload(ctx context.Context) {
 		s.mu.Unlock()
 		if prune {
 			if err := s.vault.Prune(ctx); err != nil {
-				s.log.Warn("drop old checkpoints", "error", err)
+				s.log.Warn("delete old checkpoints", "error", err)
 			}
 		}
 		s.mu.Lock()
@@ -271,7 +271,7 @@ func (s *Saver) Upload(ctx context.Context) {
 		s.tell()
 		s.mu.Unlock()
 		if derr := next.capture.Discard(); derr != nil {
-			s.log.Warn("drop a capture", "error", derr)
+			s.log.Warn("discard a capture", "error", derr)
 		}
 		if errors.Is(err, wire.ErrFenced) {
 			s.fenced(err)
@@ -292,7 +292,7 @@ func (s *Saver) publish(ctx context.Context, v *save) error {
 		if errors.Is(err, wire.ErrFenced) || errors.Is(err, ErrMoving) || errors.Is(err, ErrSkipped) {
 			return err
 		}
-		s.log.Warn("publish checkpoint; it is tried again", "error", err)
+		s.log.Warn("publish checkpoint; retrying", "error", err)
 		if s.failed != nil && ctx.Err() == nil {
 			s.failed(err)
 		}
@@ -364,7 +364,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		return v.any, nil
 	}
 	if !e.whole() {
-		s.log.Info("what the program left may be torn; the checkpoint before it counts")
+		s.log.Info("the last save may be torn; the previous checkpoint counts")
 		return false, nil
 	}
 	s.mu.Lock()

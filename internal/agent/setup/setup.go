@@ -51,8 +51,8 @@ type Entry struct {
 var (
 	ErrNone   = errors.New("no set-up is kept under this key")
 	ErrRoom   = errors.New("there is no room for it")
-	ErrMoving = errors.New("it changed while it was copied")
-	ErrOdd    = errors.New("it is neither a plain file, a folder nor a link")
+	ErrMoving = errors.New("a file changed during the copy")
+	ErrOdd    = errors.New("it is not a regular file, a folder or a link")
 )
 
 // entryFile is written last: a folder without it is not an entry.
@@ -102,7 +102,7 @@ func (c *Cache) read(name string) (e Entry, err error) {
 		err = json.Unmarshal(b, &e)
 	}
 	if err == nil && e.Key != name {
-		err = fmt.Errorf("read %s: it is of %q", path, e.Key)
+		err = fmt.Errorf("read %s: it belongs to %q", path, e.Key)
 	}
 	if err != nil {
 		return e, err

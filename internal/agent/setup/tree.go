@@ -224,7 +224,7 @@ func remove(path string) error {
 func disk(dir string) (free, whole int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, 0, fmt.Errorf("look at the disk of %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("get the free space of %s: %w", dir, err)
 	}
 	size := int64(s.Bsize)                                     //nolint:unconvert // 32 bits on other systems
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil // no disk has 2^63 bytes

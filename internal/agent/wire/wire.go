@@ -42,8 +42,8 @@ type Server interface {
 
 // Callers test for these with errors.Is, never by text.
 var (
-	ErrFenced = errors.New("the token is no longer good: another attempt has the task") // stop and publish nothing
-	ErrBad    = errors.New("the server refuses the request")                            // retrying is useless
+	ErrFenced = errors.New("the token is no longer valid: another attempt has the task") // stop and publish nothing
+	ErrBad    = errors.New("the server refuses the request")                             // retrying is useless
 )
 
 // LaterError is a response that says when to retry: the agent sent too much, or the server has no room now.
@@ -123,7 +123,7 @@ func Dial(address string, token func() string) (*HTTP, error) {
 // and be trusted like the server.
 func client(t *http.Transport) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		return fmt.Errorf("%w: it leads elsewhere, to %s: give the machines the address that it has there", ErrBad,
+		return fmt.Errorf("%w: it redirects to %s: give the machines that address", ErrBad,
 			(&url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host}).String())
 	}}
 }

@@ -90,7 +90,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	defer func() { _ = lock.Close() }()
 	if err := lockFolder(ctx, lock); err != nil {
-		return fmt.Errorf("market in %s: another one serves it: %w", o.Dir, err)
+		return fmt.Errorf("market in %s: another daemon serves it: %w", o.Dir, err)
 	}
 	if err := errors.Join(lock.Truncate(0), writePID(lock)); err != nil {
 		o.Log.Warn("process id not written", "error", err) // only people and tests read it
@@ -207,7 +207,7 @@ func (d *daemon) adopt() {
 		d.tasks.Go(func() { d.watch(m) })
 	}
 	for id, pids := range procs.Strays("i-"+d.opened.Prefix+"-", rented) {
-		d.opts.Log.Error("processes of a machine that nobody rents: ended", "instance", id, "processes", len(pids))
+		d.opts.Log.Error("ended processes of a machine that nobody rents", "instance", id, "processes", len(pids))
 		procs.KillAll(id, 0, "")
 	}
 }
@@ -252,7 +252,7 @@ func (d *daemon) idle(ctx context.Context) {
 		case <-t.C:
 		}
 		if _, err := os.Stat(filepath.Join(d.opts.Dir, socketName)); errors.Is(err, os.ErrNotExist) {
-			d.opts.Log.Error("the market's socket is gone: leaving; the next one takes up its machines")
+			d.opts.Log.Error("the market's socket was deleted: exiting; the next daemon adopts the machines")
 			d.stop()
 			return
 		}

@@ -239,7 +239,7 @@ func (d *daemon) load() error {
 		if !s.tail {
 			aside := fmt.Sprintf("%s.damaged-%d", path, d.wall().Unix())
 			if err := os.WriteFile(aside, text, 0o600); err != nil {
-				return fmt.Errorf("keep the damaged journal aside: %w", err)
+				return fmt.Errorf("save the damaged journal: %w", err)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func (d *daemon) begin(gang []*machine, env map[string]string) error {
 		}
 	}
 	if err := d.journal.append(recordOf(gang)); err != nil { // the next daemon searches for their processes
-		d.opts.Log.Error("launch not written", "key", gang[0].Key, "machines", len(gang), "error", err)
+		d.opts.Log.Error("cannot record the launch", "key", gang[0].Key, "machines", len(gang), "error", err)
 	}
 	d.rented(gang)
 	for _, m := range gang {
@@ -145,7 +145,7 @@ func (d *daemon) void(gang, running []*machine) error {
 	}
 	for _, m := range running {
 		if !procs.KillAll(m.ID, m.PID, m.Begun) {
-			d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+			d.opts.Log.Error("cannot kill the machine's processes", "instance", m.ID)
 		}
 	}
 	if err := d.journal.append(record{Voids: ids}); err != nil {
@@ -253,7 +253,7 @@ func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 		case <-over:
 			return nil
 		case <-limit.C:
-			return fmt.Errorf("instance %s is ending, and that is not written yet", m.ID)
+			return fmt.Errorf("instance %s is ending, but the end is not recorded yet", m.ID)
 		}
 	}
 	m.ending = true
@@ -261,7 +261,7 @@ func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 	ours := !m.Foreign || cause == engine.Terminated // the other folder owns the rest
 	switch dead := !ours || procs.KillAll(m.ID, m.PID, m.Begun); {
 	case !dead:
-		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+		d.opts.Log.Error("cannot kill the machine's processes", "instance", m.ID)
 	case ours:
 		d.wipe(m.ID)
 	}
@@ -271,7 +271,7 @@ func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 	err := d.journal.append(record{Machine: end})
 	if err != nil {
 		// Report no end that is not written: a later attempt could give another one.
-		d.opts.Log.Error("end not written; trying again", "instance", m.ID, "error", err)
+		d.opts.Log.Error("cannot record the end; retrying", "instance", m.ID, "error", err)
 		d.tasks.Go(func() { d.writeEnd(m, end) })
 		return err
 	}

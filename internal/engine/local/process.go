@@ -64,7 +64,7 @@ func (d *daemon) wipe(id string) {
 		}
 	}
 	if err != nil {
-		d.opts.Log.Error("the disk of a machine that has ended is not removed", "instance", id, "error", err)
+		d.opts.Log.Error("cannot remove the disk of an ended machine", "instance", id, "error", err)
 	}
 }
 

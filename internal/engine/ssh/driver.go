@@ -175,7 +175,7 @@ func (d *Driver) Away() (list []engine.AwayMachine) {
 			list = append(list, engine.AwayMachine{Name: l.host.Name, Err: why})
 		case quiet >= d.lost:
 			list = append(list, engine.AwayMachine{Name: l.host.Name,
-				Err: fmt.Errorf("%s has given no sign of life for %v", l.host.Name, quiet.Round(time.Second))})
+				Err: fmt.Errorf("%s has been silent for %v", l.host.Name, quiet.Round(time.Second))})
 		}
 	}
 	return list
@@ -204,7 +204,7 @@ func (d *Driver) look(ctx context.Context) {
 		d.asking.Go(func() {
 			defer close(said)
 			if err := isolate.Call(func() { d.inquire(d.ctx, l) }); err != nil {
-				d.log.Error("what a machine says made the server fail", "host", l.host.Name, "error", err, isolate.Stack(err))
+				d.log.Error("a machine's answer caused a panic", "host", l.host.Name, "error", err, isolate.Stack(err))
 			}
 			if quiet {
 				l.wasAsked()
@@ -234,7 +234,7 @@ func (d *Driver) inquire(ctx context.Context, l *link) {
 	}
 	for _, id := range d.heard(l, &a, asked) {
 		if _, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, askTime); err != nil {
-			d.log.Warn("a machine that was given up is not ended yet", "instance", id, "error", err)
+			d.log.Warn("cannot end an instance that was given up yet", "instance", id, "error", err)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (d *Driver) forget() {
 	}
 	if changed {
 		if err := d.journal.write(d.dir); err != nil {
-			d.log.Error("not written; it is tried again", "error", err)
+			d.log.Error("cannot write the journal; retrying", "error", err)
 		}
 	}
 }

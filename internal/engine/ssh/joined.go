@@ -194,7 +194,7 @@ func (s *seat) ends(conn net.Conn, err error) {
 			s.session = ""
 		}
 	}
-	s.link.ended(fmt.Errorf("%s is not connected any more (%w): it joins again by itself where scrimp agent join runs",
+	s.link.ended(fmt.Errorf("%s is no longer connected (%w): it joins again if scrimp agent join still runs there",
 		s.link.host.Name, err))
 }
 
@@ -208,7 +208,7 @@ func (s *seat) watchToken(ctx context.Context, end func()) {
 			return
 		case <-t.C:
 			if _, ok := s.driver.Admits(s.token); !ok {
-				s.driver.log.Warn("the token of a machine is revoked: it is cut off", "host", s.link.host.Name)
+				s.driver.log.Warn("the token of a machine was revoked: disconnecting it", "host", s.link.host.Name)
 				end()
 				return
 			}
@@ -241,7 +241,7 @@ const (
 	maxUnasked    = 16      // lines that are not answers, such as the greeting
 )
 
-var errBound = errors.New("it sends more than answers")
+var errBound = errors.New("it sends more than the requested answers")
 
 // bounded is a connection that accepts only as many lines as were requested, each of limited length.
 type bounded struct {

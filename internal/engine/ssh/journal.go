@@ -99,7 +99,8 @@ func readJournal(dir string) (*journal, error) {
 		err = json.Unmarshal(text, j)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: %w: move it away to begin anew; what runs on the machines is found again", path, err)
+		return nil, fmt.Errorf("read %s: %w: move it away to start with an empty one; the server finds again what "+
+			"runs on the machines", path, err)
 	}
 	if j.Keys == nil {
 		j.Keys = map[string]*launched{}

@@ -185,7 +185,7 @@ func (d *Driver) start(ctx context.Context, r *engine.Request, k *launched, rank
 	error) {
 	l := d.link(host)
 	if l == nil {
-		return engine.Instance{}, fmt.Errorf("machine %s is not named any more: %w", host, engine.ErrNoCapacity)
+		return engine.Instance{}, fmt.Errorf("machine %s is no longer in the settings: %w", host, engine.ErrNoCapacity)
 	}
 	env := maps.Clone(r.Env)
 	if env == nil {
@@ -236,7 +236,7 @@ func (d *Driver) undo(ctx context.Context, r *engine.Request, k *launched, list 
 		}
 		if _, err := d.link(k.Hosts[rank]).ask(ctx, hostd.Request{Do: "end", Instance: i.ID}, askTime); err != nil &&
 			!errors.Is(err, engine.ErrNotFound) {
-			return fmt.Errorf("%w; and %s is not ended: %w", errUndone, i.ID, err) // not a refusal, so the caller retries
+			return fmt.Errorf("%w; and cannot end %s: %w", errUndone, i.ID, err) // not a refusal, so the caller retries
 		}
 	}
 	d.mu.Lock()
@@ -265,7 +265,7 @@ func (d *Driver) note(key string, k *launched) error {
 	return err
 }
 
-var errUndone = errors.New("a part of the machines was refused")
+var errUndone = errors.New("some of the machines refused")
 
 // Cancel implements engine.Canceller. It does not wait for a missing answer: whatever started
 // nevertheless is ended as soon as its machine responds.

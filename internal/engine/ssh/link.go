@@ -100,7 +100,7 @@ func (l *link) ended(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil || l.why == nil { // log it once, not with each retry
-		l.log.Warn("machine not reached; trying again", "host", l.host.Name, "error", err)
+		l.log.Warn("cannot reach machine; retrying", "host", l.host.Name, "error", err)
 	}
 	l.conn, l.why = nil, err
 	for id, c := range l.waiting {
@@ -154,7 +154,7 @@ func (l *link) serve(ctx context.Context, conn io.ReadWriteCloser) error {
 		}
 		var a hostd.Answer
 		if err := json.Unmarshal(line, &a); err != nil {
-			return fmt.Errorf("a line of the machine is no answer: %w", err)
+			return fmt.Errorf("the machine sent a line that is not an answer: %w", err)
 		}
 		l.mu.Lock()
 		l.heard = time.Now()
@@ -220,7 +220,7 @@ func awaitGreeting(lines *bufio.Reader) error {
 			return nil
 		}
 	}
-	return errors.New("the machine's login prints without end: what it prints must not depend on a command")
+	return errors.New("the machine's login prints without end, before any command runs")
 }
 
 func readLine(r *bufio.Reader) ([]byte, error) {
@@ -261,7 +261,7 @@ func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (
 		if why == nil {
 			why = errors.New("no connection yet")
 		}
-		return hostd.Answer{}, fmt.Errorf("machine %s is not reached: %w", l.host.Name, why)
+		return hostd.Answer{}, fmt.Errorf("cannot reach machine %s: %w", l.host.Name, why)
 	}
 	l.next++
 	r.ID = l.next

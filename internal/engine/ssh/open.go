@@ -106,7 +106,7 @@ func Read(s *engine.Setting) (w With, err error) {
 		return w, fmt.Errorf("with: team is %q: %s", w.Team, fix)
 	}
 	if len(w.Hosts) == 0 {
-		return w, errors.New("with: hosts: none is named: write hosts: [user@gpu1], or scrimp engine add NAME --ssh " +
+		return w, errors.New("with: hosts: the list is empty: write hosts: [user@gpu1], or scrimp engine add NAME --ssh " +
 			"user@gpu1")
 	}
 	if w.Folder != "" && !filepath.IsAbs(w.Folder) {
@@ -119,7 +119,7 @@ func Read(s *engine.Setting) (w With, err error) {
 			return w, err
 		}
 		if seen[m.Name] {
-			return w, fmt.Errorf("with: hosts: %s stands twice: give each a name of its own", m.Name)
+			return w, fmt.Errorf("with: hosts: %s appears twice: give each its own name", m.Name)
 		}
 		seen[m.Name] = true
 	}
@@ -166,7 +166,7 @@ func (m *Machine) fillRest(w *With) error {
 			"marginal the "+
 			"part of it that is saved when the machine is idle", m.Name, *m.Rate, *m.Marginal)
 	case m.CPUs < 0 || m.Memory < 0 || m.Accelerators < 0 || m.Speed < 0:
-		return fmt.Errorf("with: hosts: %s: a number is below zero", m.Name)
+		return fmt.Errorf("with: hosts: %s: a number is negative", m.Name)
 	case m.Accelerators > 0 && m.Accelerator == "":
 		return fmt.Errorf("with: hosts: %s: accelerators: name their kind under accelerator", m.Name)
 	}

@@ -132,9 +132,9 @@ func (d *Driver) unreached() error {
 		}
 	}
 	if len(errs) == 0 {
-		return errors.New("no machine has answered yet")
+		return errors.New("no machine has responded yet")
 	}
-	return fmt.Errorf("no machine is reached: %w", errors.Join(errs...))
+	return fmt.Errorf("cannot reach any machine: %w", errors.Join(errs...))
 }
 
 // settle records the cost so far if the number or rate of machines has changed, and the machines'

@@ -134,7 +134,7 @@ func (d *Driver) Admits(token string) (machine string, ok bool) {
 	}
 	tokens, err := readTokens(d.dir)
 	if err != nil {
-		d.log.Error("no machine is let in", "error", err)
+		d.log.Error("no machine is admitted", "error", err)
 		return "", false
 	}
 	known := tokens[machine].Hash

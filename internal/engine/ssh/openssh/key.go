@@ -46,7 +46,7 @@ func (o *Host) Unknown(ctx context.Context) (*Key, error) {
 	_ = child.Command(ctx, "ssh", append(args, "--", o.Target, "exit")...).Run()
 	lines, err := os.ReadFile(file.Name())
 	if err != nil || len(lines) == 0 {
-		return nil, fmt.Errorf("%s: its key cannot be asked for: run ssh %s once and accept it", o.Target, o.Target)
+		return nil, fmt.Errorf("%s: cannot get its host key: run ssh %s once and accept it", o.Target, o.Target)
 	}
 	out, err := child.Command(ctx, "ssh-keygen", "-lf", file.Name()).Output()
 	if err != nil {

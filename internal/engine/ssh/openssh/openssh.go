@@ -134,7 +134,7 @@ func (o *Host) probe(ctx context.Context) (p probed, err error) {
 	_, text, found := strings.Cut(string(out), "scrimp-probe-1\n")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if !found || len(lines) < 4 {
-		return p, fmt.Errorf("%s: /bin/sh there says %q, which is no answer", o.Target, short(string(out)))
+		return p, fmt.Errorf("%s: unexpected answer of /bin/sh there: %q", o.Target, short(string(out)))
 	}
 	p = probed{system: system(lines[0], lines[1]), shell: lines[2], dir: lines[3], has: map[string]int64{}}
 	if !plainPath.MatchString(p.dir) {
@@ -190,7 +190,7 @@ func (o *Host) install(ctx context.Context, p *probed) (string, error) {
 	if p.has[name] == size {
 		return path, nil
 	}
-	o.Log.Info("the program is copied to a machine", "host", o.Name, "bytes", size)
+	o.Log.Info("copying the program to a machine", "host", o.Name, "bytes", size)
 	ctx, cancel := context.WithTimeoutCause(ctx, copyTime, fmt.Errorf("not copied within %v", copyTime))
 	defer cancel()
 	f, err := os.Open(file)
@@ -292,18 +292,18 @@ func (o *Host) explain(err error, complaint string) error {
 			" --accept-host-keys"},
 		{"Host key verification failed", "its key is not known: compare it and run scrimp engine test " + o.Engine +
 			" --accept-host-keys"},
-		{"Permission denied", "no key of yours opens it: ssh-copy-id " + o.Target +
+		{"Permission denied", "it accepts none of your keys: ssh-copy-id " + o.Target +
 			", or name the key in your ssh configuration"},
-		{"Could not resolve hostname", "nobody knows that name: correct it in engines.yaml, or name the host in your " +
+		{"Could not resolve hostname", "the name cannot be resolved: correct it in engines.yaml, or name the host in your " +
 			"ssh configuration"},
-		{"Connection refused", "no sshd answers there: start it (systemctl start ssh), or give its port as " +
+		{"Connection refused", "no sshd listens there: start it (systemctl start ssh), or give its port as " +
 			"ssh://USER@HOST:PORT"},
-		{"timed out", "nothing answers at that address: is the machine up, and is a firewall between?"},
+		{"timed out", "nothing responds at that address: is the machine up, and does a firewall block it?"},
 		{"kex_exchange_identification", "its sshd ends the connection before it says who it is: it has too many at once " +
 			"(MaxStartups), or refuses this address (fail2ban, hosts.deny); its log says which: journalctl -u ssh"},
 		{"Too many authentication failures", "ssh offers it too many keys: name the right one in your ssh configuration, " +
 			"IdentityFile with IdentitiesOnly yes"},
-		{"No route to host", "the network does not lead there: is the machine up?"},
+		{"No route to host", "no network route to it: is the machine up?"},
 		{"remote port forwarding failed", "its sshd forwards no sockets: set AllowStreamLocalForwarding yes there, or " +
 			"agents: listen " +
 			"and scrimp serve --listen ADDRESS that it reaches"},
