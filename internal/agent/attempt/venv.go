@@ -31,7 +31,7 @@ func namesPython(text []byte) bool {
 	return false
 }
 
-// maxScript is the size in bytes of the largest script that usesPython reads; mostScripts bounds the total.
+// maxScript is the size in bytes of the largest script that usesPython reads; maxScripts bounds the total.
 const (
 	maxScript  = 1 << 20
 	maxScripts = 16 << 20

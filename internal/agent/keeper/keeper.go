@@ -66,7 +66,7 @@ type store struct {
 type Options struct {
 	Task   api.Assignment
 	Server *httpblob.Bucket // the server's own store
-	// Lends fetches credentials for the job's store, where the server lends them.
+	// Lends fetches credentials for the job's store, if the server lends them.
 	Lends func(context.Context) (api.StoreCredentials, error)
 	// Works asks for the location of the work folder in that store. refused tells the server why
 	// the agent rejected its last answer.

@@ -50,8 +50,8 @@ func needCgroup(t *testing.T) (at string) {
 	return at
 }
 
-// Process ids repeat: newCage sweeps the group of a killed agent, which must not block it.
-func TestNewCage_IgnoresGroupOfKilledAgent(t *testing.T) {
+// Process ids repeat: newCgroup sweeps the group of a killed agent, which must not block it.
+func TestNewCgroup_IgnoresGroupOfKilledAgent(t *testing.T) {
 	lane.Component(t, "host")
 	at := needCgroup(t)
 	over := exec.Command("/bin/true")

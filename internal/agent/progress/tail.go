@@ -30,7 +30,7 @@ const (
 
 // Read calls line for each line completed since the last call. It skips lines that are too long. A
 // missing file counts as empty, and Read starts at the beginning of a file that has become shorter.
-// If more than longestLag bytes are new, it reads only the newest keptLag. The slice is valid only
+// If more than maxLag bytes are new, it reads only the newest keptLag. The slice is valid only
 // during the call. With last, it also reads an unfinished line.
 func (t *Tail) Read(last bool, line func([]byte)) error {
 	f, size, err := t.open()

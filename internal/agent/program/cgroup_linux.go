@@ -33,7 +33,7 @@ func newCgroup() *cgroup {
 	}
 	sweep(at)
 	// A killed agent leaves its group, and process ids repeat, so the name needs a random part.
-	dir, err := os.MkdirTemp(at, fmt.Sprintf("%s%d-", cagePrefix, os.Getpid()))
+	dir, err := os.MkdirTemp(at, fmt.Sprintf("%s%d-", cgroupPrefix, os.Getpid()))
 	if err != nil {
 		return nil
 	}
@@ -47,18 +47,18 @@ func newCgroup() *cgroup {
 
 const (
 	killFile   = "cgroup.kill"
-	cagePrefix = "scrimp-"
+	cgroupPrefix = "scrimp-"
 )
 
 // sweep removes the groups of killed agents. The kernel removes a group only if it is empty. sweep
 // skips the groups of running agents, which may be new and still empty.
 func sweep(at string) {
-	left, err := filepath.Glob(filepath.Join(at, cagePrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(at, cgroupPrefix+"*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range left {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cagePrefix), "-")
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
 		if n, err := strconv.Atoi(pid); err != nil || n <= 0 || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
 			continue
 		}
