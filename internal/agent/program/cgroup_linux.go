@@ -46,7 +46,7 @@ func newCgroup() *cgroup {
 }
 
 const (
-	killFile   = "cgroup.kill"
+	killFile     = "cgroup.kill"
 	cgroupPrefix = "scrimp-"
 )
 
