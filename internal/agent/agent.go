@@ -172,7 +172,7 @@ func Run(ctx context.Context, c Config) error {
 func (c *Config) identify() (*identity, error) {
 	id, err := openIdentity(c.MachineDir)
 	if err == nil {
-		err = id.stays(c)
+		err = id.checkSeparation(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)

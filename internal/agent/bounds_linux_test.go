@@ -14,7 +14,7 @@ func TestUpdate_RefusesPlainHTTP(t *testing.T) {
 		"http://[::1]:7077": true, "http://localhost:7077": true, "http://10.0.0.5:7077": false, "http://scrimp.internal": false,
 		"http://127.0.0.1.example.com": false, "http://localhost.example.com": false, "%": false,
 	} {
-		if unaltered(server) != takes {
+		if authenticated(server) != takes {
 			t.Errorf("%s: it takes a program: %v", server, !takes)
 		}
 	}

@@ -29,7 +29,7 @@ func (d *daemon) pull(ctx context.Context) (api.Pulled, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.mu.Lock()
-	d.anew = func() { cancel(errTaskEnded) }
+	d.repull = func() { cancel(errTaskEnded) }
 	d.mu.Unlock()
 	left, clean := d.leftovers(), d.clean(ctx)
 	p, err := d.machine.Pull(ctx, api.Pull{Running: d.runs(), Version: d.Version, Build: d.Build, Clean: clean})
@@ -54,7 +54,7 @@ func (d *daemon) clean(ctx context.Context) bool {
 	if shown {
 		return true
 	}
-	if err := d.show(ctx); err != nil {
+	if err := d.checkClean(ctx); err != nil {
 		if ctx.Err() == nil && !d.warned {
 			d.warned = true
 			d.Log.Warn("cannot show that the machine is clean: it accepts no more tasks", "why", err)
@@ -67,8 +67,8 @@ func (d *daemon) clean(ctx context.Context) bool {
 	return true
 }
 
-// show returns an error if something of earlier tasks is left, or could be.
-func (d *daemon) show(ctx context.Context) error {
+// checkClean returns an error if something of earlier tasks is left, or could be.
+func (d *daemon) checkClean(ctx context.Context) error {
 	why, err := os.ReadFile(d.stainFile())
 	if err == nil {
 		return errors.New(string(why))

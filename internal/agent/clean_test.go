@@ -126,7 +126,7 @@ func TestClean_FailsWithCheckpointsOutsideTask(t *testing.T) {
 		t.Errorf("the user's own folder: %v", err)
 	}
 	again := &daemon{Config: r.config}
-	if err := again.show(t.Context()); err == nil || !strings.Contains(err.Error(), outside) {
+	if err := again.checkClean(t.Context()); err == nil || !strings.Contains(err.Error(), outside) {
 		t.Errorf("after a restart of the agent: %v", err)
 	}
 }
@@ -145,7 +145,7 @@ func TestClean_FailsAfterAgentRestart(t *testing.T) {
 		if err := os.WriteFile(d.userFile(), []byte(boot+" process 1 of 2"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.show(t.Context()); (err == nil) != (boot == "another") {
+		if err := d.checkClean(t.Context()); (err == nil) != (boot == "another") {
 			t.Errorf("boot %q: %v", boot, err)
 		}
 	}

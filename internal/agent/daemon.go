@@ -37,7 +37,7 @@ type daemon struct {
 	ran      bool              // a task ran
 	quit     error             // why the daemon accepts no more tasks: one was fenced, or its cleanup failed
 	halt     func()            // stops pulling
-	anew     func()            // makes the machine pull again at once
+	repull   func()            // makes the machine pull again at once
 	shown    bool              // the machine was shown to be clean
 	dropped  map[string]bool   // attempts whose files were removed, even if the server does not know yet
 	tried    string            // build that the agent failed to get; used by the pulling goroutine only
@@ -113,7 +113,7 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			return fmt.Errorf("agent: pull tasks: %w", err)
 		case err != nil:
 			d.Log.Warn("pull tasks", "error", err)
-			if d.away() {
+			if d.serverLost() {
 				return fmt.Errorf("agent: the server was unreachable for too long: %w", err)
 			}
 			d.rest(ctx, pause)
@@ -176,9 +176,9 @@ func (d *daemon) runs() []string {
 	return list
 }
 
-// away reports whether the server has been unreachable for too long while no task runs. A running
+// serverLost reports whether the server has been unreachable for too long while no task runs. A running
 // task decides for itself.
-func (d *daemon) away() bool {
+func (d *daemon) serverLost() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.running) == 0 && attempt.Wall(d.Now()).Sub(d.answered) > d.silence
@@ -243,7 +243,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		if err != nil {
 			d.Log.Warn("a task ended", "attempt", a.Attempt, "error", err)
 		}
-		d.over(g, err)
+		d.finish(g, err)
 	})
 	return nil
 }
@@ -264,11 +264,11 @@ func (d *daemon) contact(at time.Time) {
 	}
 }
 
-// over cleans up after a task. Reports that the server has not received stay on disk until it is
+// finish cleans up after a task. Reports that the server has not received stay on disk until it is
 // reachable. A fenced task is the last one, because the server and the agent disagree about the
 // purpose of the machine. The machine of a dissolved gang continues, because the next gang may use
 // it.
-func (d *daemon) over(g *attempt.Attempt, err error) {
+func (d *daemon) finish(g *attempt.Attempt, err error) {
 	fenced := errors.Is(err, wire.ErrFenced)
 	quit := err
 	if !fenced || errors.Is(err, attempt.ErrDissolved) {
@@ -285,7 +285,7 @@ func (d *daemon) over(g *attempt.Attempt, err error) {
 		d.quit = errors.Join(d.quit, quit)
 		d.halt()
 	}
-	d.anew()
+	d.repull()
 	select {
 	case d.ended <- struct{}{}:
 	default:

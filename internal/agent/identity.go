@@ -95,9 +95,9 @@ func (i *identity) public() ed25519.PublicKey {
 	return k
 }
 
-// stays returns an error if programs no longer run as separate users although the server assumes
+// checkSeparation returns an error if programs no longer run as separate users although the server assumes
 // it. The server places tasks of several users on such a machine.
-func (i *identity) stays(c *Config) error {
+func (i *identity) checkSeparation(c *Config) error {
 	if !i.Registered || !i.Isolated {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 // try the same build again.
 func (d *daemon) update(ctx context.Context, build string) error {
 	d.tried = build
-	if !unaltered(d.Server) {
+	if !authenticated(d.Server) {
 		return fmt.Errorf("update the agent: %s is plain HTTP: an attacker could send another program, and its hash "+
 			"with it: give the server TLS", d.Server)
 	}
@@ -51,9 +51,9 @@ func (d *daemon) outdated(build string) bool {
 	return known && build != d.Build && build != d.tried && len(d.runs()) == 0
 }
 
-// unaltered reports whether nobody can alter what the server sends: over TLS, its socket, or this
+// authenticated reports whether nobody can alter what the server sends: over TLS, its socket, or this
 // machine's loopback network.
-func unaltered(server string) bool {
+func authenticated(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil {
 		return false

@@ -155,7 +155,7 @@ func (g *Attempt) queue(m api.Message) {
 	if err != nil {
 		g.Log.Error("write to the outbox; the agent sends the message anyway", "error", err)
 	}
-	g.trouble.is("write on the machine's disk", err)
+	g.trouble.set("write on the machine's disk", err)
 }
 
 // requestStop requests the end of the program. It never blocks: it drops requests beyond the first few,
@@ -336,12 +336,12 @@ func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	s = source.Count(s, cmp.Or(epochs, g.Task.Epochs))
 	g.mu.Unlock()
 	if s.Anew {
-		g.trouble.is(troubleSteps, errors.New(stepsAnew(max(g.Task.Total, s.Total))))
+		g.trouble.set(troubleSteps, errors.New(stepsAnew(max(g.Task.Total, s.Total))))
 	}
 	s = g.maskStep(s)
 	now := g.Now()
 	if out := bound.ClipNumbers(&s, now); len(out) > 0 {
-		g.trouble.is(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))
+		g.trouble.set(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))
 	}
 	g.mu.Lock()
 	g.last.Broken = nil // Broken describes the current report only
@@ -357,7 +357,7 @@ func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	g.mu.Unlock()
 	if err != nil {
 		s = g.objective.without(s)
-		g.trouble.is(troubleMetric, err)
+		g.trouble.set(troubleMetric, err)
 	}
 	g.Box.Step(now, s, value)
 	return err

@@ -186,7 +186,7 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = place.Environment{
-		Base: g.home(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
+		Base: g.baseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
 		Port: g.masterPort(), Network: g.network(),
 	}.Variables()

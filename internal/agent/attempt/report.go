@@ -30,7 +30,7 @@ func (g *Attempt) report(ctx context.Context) {
 		}
 		sent := g.ship.Sent()
 		said := api.Report{Attempt: g.Task.Attempt, Node: g.Task.Node, Now: Wall(g.Now()), Messages: g.Box.Next(),
-			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.now()),
+			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.text()),
 			Telemetry: g.series.Next(time.Now())}
 		bound.Clip(&said)
 		orders, err := g.server.Report(ctx, said)

@@ -109,7 +109,7 @@ func (g *Attempt) setupKey(ctx context.Context) (string, error) {
 	}
 	a := g.Task
 	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
-	env := place.Environment{Base: g.home(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.Folders,
+	env := place.Environment{Base: g.baseEnv(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators}.Variables()
 	env = slices.DeleteFunc(env, func(kv string) bool { // includes variables that the server derives from the job's name
 		name, _, _ := strings.Cut(kv, "=")

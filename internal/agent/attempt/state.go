@@ -47,7 +47,7 @@ func (g *Attempt) State() programapi.State {
 // unsaved records the result of copying what the program saves, or of storing the copies. It
 // reports a failure to the server once, until the agent keeps a checkpoint again.
 func (g *Attempt) unsaved(what string, err error) {
-	g.trouble.is(what, err)
+	g.trouble.set(what, err)
 	if err == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (g *Attempt) unsaved(what string, err error) {
 
 // published reports a checkpoint.
 func (g *Attempt) published(s api.Saved) {
-	g.trouble.is(troubleKeep, nil)
+	g.trouble.set(troubleKeep, nil)
 	if s.Lacks != "" {
 		s.Lacks = troubleCapture + ": " + s.Lacks
 	}

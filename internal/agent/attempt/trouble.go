@@ -31,30 +31,30 @@ func stepsAnew(total int64) string {
 // trouble collects current problems. Each report carries them, so that users see them in time to fix them.
 type trouble struct {
 	mu    sync.Mutex
-	going map[string]error
+	current map[string]error
 }
 
-// is sets or, if err is nil, clears the problem called what.
-func (t *trouble) is(what string, err error) {
+// set sets or, if err is nil, clears the problem called what.
+func (t *trouble) set(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
-		delete(t.going, what)
+		delete(t.current, what)
 		return
 	}
-	if t.going == nil {
-		t.going = map[string]error{}
+	if t.current == nil {
+		t.current = map[string]error{}
 	}
-	t.going[what] = err
+	t.current[what] = err
 }
 
-// now returns all current problems as one line, or "".
-func (t *trouble) now() string {
+// text returns all current problems as one line, or "".
+func (t *trouble) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	for _, what := range slices.Sorted(maps.Keys(t.going)) {
-		all = append(all, fmt.Sprintf("%s: %v", what, t.going[what]))
+	for _, what := range slices.Sorted(maps.Keys(t.current)) {
+		all = append(all, fmt.Sprintf("%s: %v", what, t.current[what]))
 	}
 	return strings.Join(all, "; ")
 }

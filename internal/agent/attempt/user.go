@@ -92,8 +92,8 @@ func (g *Attempt) EndAll() error {
 	return nil
 }
 
-// home returns the machine's environment, with a home folder for the task's own user.
-func (g *Attempt) home() []string {
+// baseEnv returns the machine's environment, with a home folder for the task's own user.
+func (g *Attempt) baseEnv() []string {
 	if g.User == 0 {
 		return g.Environ
 	}

@@ -119,9 +119,9 @@ func (w *watcher) watchFolder(ctx context.Context) {
 		}
 		switch {
 		case errors.Is(err, save.ErrFolder):
-			g.trouble.is(troubleLook, err)
+			g.trouble.set(troubleLook, err)
 		case ctx.Err() == nil:
-			g.trouble.is(troubleLook, nil)
+			g.trouble.set(troubleLook, nil)
 		}
 		pause = max(g.Pace.Poll, min(took*pollShare, 10*time.Second))
 	}
