@@ -30,7 +30,7 @@ func stepsAnew(total int64) string {
 
 // trouble collects current problems. Each report carries them, so that users see them in time to fix them.
 type trouble struct {
-	mu    sync.Mutex
+	mu      sync.Mutex
 	current map[string]error
 }
 
