@@ -88,7 +88,7 @@ chaos: ## servers on a real PostgreSQL and on SQLite, hurt under load in every w
 	SCRIMP_LANE=nightly $(GO) test ./internal/server -run TestServersThatAreHurtUnderLoadLoseNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-ssh: ## machines with a real sshd and their server, hurt in every way, for CHAOS: needs root, openssh-server and iproute2
-	SCRIMP_LANE=nightly $(GO) test ./internal/engine/ssh -run TestMachinesThatAreHurtLoseNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/ssh -run TestHome_LosesNothingUnderFaults -chaos $(CHAOS) -v -timeout 24h
 
 chaos-slurm: ## a real Slurm cluster and its server, hurt in every way, for CHAOS: needs slurmctld, slurmd, slurm-client and munge
 	SCRIMP_LANE=nightly $(GO) test ./internal/engine/slurm -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h

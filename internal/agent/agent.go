@@ -1,11 +1,10 @@
-// Package agent is the daemon of every rented machine: it registers the machine's key,
-// pulls tasks from the server, runs each in a folder of its own, keeps what the programs
-// save, ships their output, gets the work to safety before the machine goes away, and
-// cleans up between tasks.
+// Package agent is the daemon on every rented machine: it registers the machine's key, pulls tasks
+// from the server, runs each in a folder of its own, keeps what the programs save, ships their
+// output, saves the work before the machine is terminated, and cleans up between tasks.
 //
-// The agent calls the server and never the reverse. The program's output goes
-// straight to a file and its checkpoints to a folder of this machine, so that nothing the
-// agent does, and no server that is away, can hold the program up.
+// The agent calls the server and never the reverse. The program writes its output to a file and its
+// checkpoints to a folder of this machine, so neither the agent nor an unreachable server can block
+// the program.
 package agent
 
 import (
@@ -29,44 +28,46 @@ import (
 	"scrimp/internal/agent/wire"
 )
 
-// Config is what an agent needs to know to begin.
+// Config configures an agent.
 type Config struct {
 	Server     string           // unix:///path, http://host:port or https://host:port
-	Token      string           // bootstrap token of the instance; "": as KeepToken kept it
+	Token      string           // bootstrap token of the instance; empty: the one that KeepToken stored
 	Instance   string           // the provider's id of this machine
-	Address    string           // by which other machines reach this one; "": it finds out
-	MachineDir string           // the machine's own folder, its disk
-	Metadata   notice.Endpoints // to watch for notices
-	Roots      *x509.CertPool   // that the server's certificate is held against; nil: the system's
+	Address    string           // address for other machines; empty: the agent detects it
+	MachineDir string           // the machine's own folder, on its disk
+	Metadata   notice.Endpoints // where to watch for notices
+	Roots      *x509.CertPool   // for the server's certificate; nil: the system's
 	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
-	// Borrowed says that the environment is that of whoever started the server: the program gets
-	// of it what belongs to the machine and its user.
+	// Borrowed reports that Environ belongs to whoever started the server. The program then gets
+	// only the variables that describe the machine and its user.
 	Borrowed bool
 	Version  string
-	Build    string // the first 16 or more hexadecimal digits of the program's SHA-256; "": unknown
-	// Restart starts another program in this one's place; nil: the agent updates itself never.
+	Build    string // the first 16 or more hexadecimal digits of the program's SHA-256; empty: unknown
+	// Restart replaces this process by another program; nil: the agent never updates itself.
 	Restart  func(path string) error
-	TaskUser string // UserAuto or UserSame, which "" is
-	// Sole says that nothing else in this process starts programs: what descends from it is of
-	// its tasks, and is ended between them. Without it only their environment tells.
+	TaskUser string // UserAuto or UserSame; empty means UserSame
+	// Sole reports that nothing else in this process starts programs. Then all its descendants
+	// belong to tasks, and the agent ends them between tasks. Otherwise the agent recognises them
+	// by their environment alone.
 	Sole       bool
 	Background bool            // lower the agent's own priority once the program runs
-	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved
-	// Notice is how long the machine stays once the agent is told to end; 0: as long as the job's grace.
+	Hard       <-chan struct{} // close to end at once: the agent kills the program and saves nothing more
+	// Notice is how long the machine stays once the agent receives SIGTERM; 0: the job's grace.
 	Notice time.Duration
-	// how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
+	// Quiet is how long an unmodified program's checkpoint folder must stay unchanged before it is
+	// captured; 0 means 1 s.
 	Quiet       time.Duration
 	RegisterFor time.Duration // how long to try to register; 0 is 10 minutes
 	Now         func() time.Time
 	Log         *slog.Logger
 
 	open   func(context.Context, keeper.Options) (keeper.Keeper, error)
-	setups *setup.Cache // what set-ups made here; nil: none is kept
-	keep   bool         // for tests: leave what a task had on the machine
-	pace   attempt.Pace // the zero value is usualPace
+	setups *setup.Cache // results of set-ups on this machine; nil: keep none
+	keep   bool         // for tests: do not clean up after a task
+	pace   attempt.Pace // the zero value means attempt.UsualPace
 }
 
-// Validate fills in defaults and says what is missing.
+// Validate fills in defaults and returns an error if a field is missing or wrong.
 func (c *Config) Validate() error {
 	switch {
 	case c.Server == "":
@@ -99,7 +100,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// errHard is why the agent's own life ends before all is said.
+// errHard is the cause of the end after Hard is closed.
 var errHard = errors.New("told to end at once")
 
 // Default values of Config.
@@ -109,13 +110,14 @@ const (
 	collectEvery       = time.Minute
 )
 
-// ErrFenced says that another attempt has the task.
+// ErrFenced reports that another attempt has the task.
 var ErrFenced = wire.ErrFenced
 
-// Run registers this machine, runs the tasks that it is given, and returns when it is told
-// to switch off; the caller then does so. Cancelling ctx asks for a save and an end, as
-// SIGTERM does; closing Config.Hard ends everything at once. It returns wire.ErrFenced where
-// another attempt has the last task, or the machine is not wanted, and nil where all was said.
+// Run registers this machine, runs the tasks that the server assigns, and returns once the server
+// orders the machine off; the caller then switches it off. Cancelling ctx asks for a save and an
+// end, as SIGTERM does; closing Config.Hard ends everything at once. Run returns wire.ErrFenced if
+// another attempt has the last task or the server does not want the machine, and nil if the agent
+// reported everything.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -128,11 +130,11 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), setup.Default()); err != nil {
-		c.Log.Warn("no set-up is kept on this machine", "error", err)
+		c.Log.Warn("set-ups are not kept on this machine", "error", err)
 	}
-	defer func() { // a machine may have its folder on a disk that stays
+	defer func() { // the machine's folder may be on a disk that outlives it
 		if err := place.RemoveAll(filepath.Join(c.MachineDir, "setups")); err != nil {
-			c.Log.Warn("remove the set-ups that were kept", "error", err)
+			c.Log.Warn("remove the kept set-ups", "error", err)
 		}
 	}()
 	machine, err := wire.DialMachine(c.Server, c.Instance, id.key, c.Token)
@@ -166,11 +168,11 @@ func Run(ctx context.Context, c Config) error {
 	return d.serve(ctx, life)
 }
 
-// identify returns who this machine is, and reads its token where the configuration has none.
+// identify returns this machine's identity, and reads the stored token if the configuration has none.
 func (c *Config) identify() (*identity, error) {
 	id, err := openIdentity(c.MachineDir)
 	if err == nil {
-		err = id.stays(c)
+		err = id.checkSeparation(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
@@ -186,17 +188,17 @@ func (c *Config) identify() (*identity, error) {
 	return id, nil
 }
 
-// ownMachine bounds and takes over what programs start, where nothing else in this process starts any.
+// ownMachine limits users' processes and adopts orphans, if nothing else in this process starts programs.
 func (c *Config) ownMachine() {
 	if !c.Sole {
 		return
 	}
 	if ok, _ := c.separate(); ok {
 		if err := program.BoundUsers(); err != nil {
-			c.Log.Warn("a program may use up the machine's processes", "error", err)
+			c.Log.Warn("programs can use all processes of the machine", "error", err)
 		}
 	}
 	if err := program.Adopt(); err != nil {
-		c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
+		c.Log.Warn("cannot show that the machine is clean between tasks", "error", err)
 	}
 }

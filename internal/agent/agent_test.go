@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestProgramRunsToItsEndAndAllIsSaid(t *testing.T) {
+func TestAgent_RunsProgramAndReportsEverything(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train", "TEST_STEPS=60", "TEST_EVERY=20")
 	a.Progress.Pattern = `step=(?P<step>\d+) loss=(?P<loss>\S+)`
@@ -48,7 +48,7 @@ func TestProgramRunsToItsEndAndAllIsSaid(t *testing.T) {
 	}
 }
 
-func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
+func TestAgent_DeliversLogsAndMessagesOnceOverBadNetwork(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}
 	for seed := range uint64(lane.Pick(3, 30)) {
@@ -76,7 +76,7 @@ func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
 			if last.Ended == nil || last.Ended.Reason != api.EndCompleted {
 				t.Errorf("last message %+v", last)
 			}
-			for i, m := range r.server.applied { // the server itself checks that none came early
+			for i, m := range r.server.applied { // the server itself checks that none arrived early
 				if m.Seq != int64(i)+1 {
 					t.Errorf("message %d is number %d", i, m.Seq)
 				}
@@ -91,7 +91,7 @@ func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
 	}
 }
 
-func TestExitsAreReportedAsTheyWere(t *testing.T) {
+func TestAgent_ReportsExits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, command string
@@ -110,7 +110,7 @@ func TestExitsAreReportedAsTheyWere(t *testing.T) {
 			a := assign(t, "")
 			a.Args, a.Command = nil, c.command
 			r := newRig(t, a)
-			r.config.Quiet = time.Minute // an agent that is slow to see the end must not find the folder at rest
+			r.config.Quiet = time.Minute // a slow agent must not find the folder at rest
 			r.start()
 			if err := r.end(); err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestExitsAreReportedAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestSetupRunsFirstAndItsFailureIsSaid(t *testing.T) {
+func TestSetup_RunsFirstAndReportsFailure(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "print", "TEST_TAIL=program\n")
 	a.Setup = "echo set-up; exit 4"
@@ -139,7 +139,7 @@ func TestSetupRunsFirstAndItsFailureIsSaid(t *testing.T) {
 	}
 }
 
-func TestProgramFindsItsSurroundings(t *testing.T) {
+func TestAgent_SetsProgramEnvironment(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(source, "data"), 0o700); err != nil {
@@ -177,7 +177,7 @@ func TestProgramFindsItsSurroundings(t *testing.T) {
 	}
 }
 
-func TestProgressOfEverySource(t *testing.T) {
+func TestProgress_ReadsEverySource(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
@@ -208,7 +208,7 @@ func TestProgressOfEverySource(t *testing.T) {
 	})
 }
 
-func TestHelperSavesWhenItShouldAndTheCopyIsConsistent(t *testing.T) {
+func TestHelper_SavesConsistentCopyOnRequest(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "helper")
 	a.Checkpoint.Interval = time.Hour
@@ -239,12 +239,12 @@ func TestHelperSavesWhenItShouldAndTheCopyIsConsistent(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.server.story(); !strings.HasSuffix(got, "ended drained 0 saved=true") && !strings.Contains(got, "ended drained 143") { // it may be signalled before it asks whether to stop
+	if got := r.server.story(); !strings.HasSuffix(got, "ended drained 0 saved=true") && !strings.Contains(got, "ended drained 143") { // the signal may come before the program asks whether to stop
 		t.Errorf("story %s", got)
 	}
 }
 
-func TestFencedAttemptPublishesNothingMore(t *testing.T) {
+func TestAgent_PublishesNothingAfterFence(t *testing.T) {
 	t.Parallel()
 	for name, fence := range map[string]func(*fakeServer){
 		"by order":         func(s *fakeServer) { s.orders.Fenced = true },
@@ -267,7 +267,7 @@ func TestFencedAttemptPublishesNothingMore(t *testing.T) {
 	}
 }
 
-func TestStoreThatFencesEndsTheAttempt(t *testing.T) {
+func TestAgent_EndsWhenStoreFences(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "train", "TEST_EVERY=1000000", "TEST_STEPS=20"))
 	r.keeper.fail = func(int) error { return ErrFenced }
@@ -280,7 +280,7 @@ func TestStoreThatFencesEndsTheAttempt(t *testing.T) {
 	}
 }
 
-func TestExecRunsBesideTheProgramOnce(t *testing.T) {
+func TestExec_RunsOnceBesideProgram(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train")
 	a.Secrets = map[string]string{"API_KEY": "s3cr3t-value"}

@@ -8,8 +8,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A counter of steps that begins anew each epoch is not that of the job: 20 of 20 steps of one epoch of three are no 100 %.
-func TestACounterThatBeginsAnewEachEpoch_IsCombinedWithTheEpochAndSaid(t *testing.T) {
+// A step counter that starts again each epoch does not count the steps of the job: 20 of 20 steps
+// of one epoch of three are not 100 %.
+func TestProgress_CombinesEpochWithCounterThatStartsAgain(t *testing.T) {
 	t.Parallel()
 	for epochs, want := range map[float64]api.Step{0: {Step: 41, Anew: true}, 3: {Step: 41, Total: 60, Anew: true}} {
 		gate := t.TempDir()

@@ -21,12 +21,12 @@ import (
 
 func init() { programs["attack"], programs["swap"] = playAttack, playSwap }
 
-// secret is what only root may read, in a folder whose path the attacker knows.
+// secret is the content of a file that only root may read, in a folder whose path the attacker knows.
 const secret = "only root reads this"
 
-// playAttack saves again and again while a process that it started swaps what it saves, its
-// outputs and its progress for links to TEST_VAULT. That process left its group and session
-// and carries nothing of its environment.
+// playAttack saves repeatedly while another process of it swaps the saved files, its outputs and
+// its progress with links to TEST_VAULT. That process has left its group and session and carries
+// nothing of its environment.
 func playAttack() int {
 	dir, work := os.Getenv("SCRIMP_CHECKPOINT_DIR"), os.Getenv("PWD")
 	progress, home := os.Getenv("SCRIMP_PROGRESS_FILE"), os.Getenv("HOME")
@@ -66,7 +66,7 @@ func playAttack() int {
 	return 0
 }
 
-// playSwap exchanges paths, two and two, for as long as it lives.
+// playSwap exchanges paths in pairs for as long as it runs.
 func playSwap() int {
 	for pairs := os.Args[1:]; ; {
 		for i := 0; i < len(pairs); i += 2 {
@@ -75,15 +75,15 @@ func playSwap() int {
 	}
 }
 
-// A program that swaps its folders for links all the time, also when it is over, gets
-// nothing kept, reported or changed that root alone may read.
-func TestNoLinkLeadsTheAgentOutOfATask(t *testing.T) {
+// A program that constantly swaps its folders with links, even after its end, cannot make the agent
+// keep, report or change anything that only root may read.
+func TestAgent_IsNotLedOutOfTaskByLinks(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	r := separated(t, "")
 	top := filepath.Dir(r.config.MachineDir)
 	vault := filepath.Join(top, "vault")
-	self, err := os.ReadFile(must(os.Executable())) // the test's own folder is closed to the task's user
+	self, err := os.ReadFile(must(os.Executable())) // the task's user cannot enter the test's own folder
 	err = errors.Join(err, os.WriteFile(filepath.Join(top, "attacker"), self, 0o755), os.Mkdir(vault, 0o755),
 		os.WriteFile(filepath.Join(vault, "state"), []byte(secret), 0o600),
 		os.WriteFile(filepath.Join(vault, "steps"), []byte("{\"step\":31337}\n"), 0o600))

@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// playAgent is an agent in a process of its own, as a machine runs it.
+// playAgent runs an agent in a process of its own, as a machine does.
 func playAgent() int {
 	err := Run(context.Background(), Config{
 		Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"), MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
@@ -35,7 +35,7 @@ func playAgent() int {
 	return 0
 }
 
-// clockOf is the clock of an agent in a process of its own: see rig.jump. It jumps once a file is there.
+// clockOf returns the clock of an agent in a process of its own. It jumps once a file exists; see rig.jump.
 func clockOf(path string) func() time.Time {
 	return func() time.Time {
 		now := time.Now()
@@ -46,10 +46,10 @@ func clockOf(path string) func() time.Time {
 	}
 }
 
-// rented is a market with one machine for sale, served within the test's process.
+// rented returns a market with one machine for sale, which runs in the test's process.
 func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "m") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "m") // short, because socket paths are limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance
 	}
 	i := list[0]
 	t.Cleanup(func() {
-		_ = d.Terminate(context.Background(), i.ID) // where it still runs
+		_ = d.Terminate(context.Background(), i.ID) // in case it still runs
 		cancel()
 		if err := <-served; err != nil {
 			t.Error(err)
@@ -95,7 +95,7 @@ func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance
 	return d, i, filepath.Join(dir, "machines", i.ID)
 }
 
-func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t *testing.T) {
+func TestAgent_SavesAndSwitchesOffWhenServerStaysUnreachable(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	a := stored(t, store, 1, "train")
@@ -111,7 +111,7 @@ func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t
 	}
 
 	var end engine.Instance
-	var log []byte // as long as the machine has a disk
+	var log []byte // read it while the machine has a disk
 	await.True(t, "the machine ends after its server went away", func() bool {
 		list, err := driver.List(t.Context())
 		if err != nil || len(list) != 1 {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// playBurn does TEST_ROUNDS rounds of arithmetic, with a line of output for
-// each hundredth, and prints the time it took. Every tenth it saves.
+// playBurn does TEST_ROUNDS rounds of arithmetic, prints a line for each hundredth, saves after
+// each tenth, and prints the time it took.
 func playBurn() int {
 	rounds, _ := strconv.Atoi(os.Getenv("TEST_ROUNDS"))
 	dir := os.Getenv("SCRIMP_CHECKPOINT_DIR")
@@ -70,7 +70,7 @@ func took(b *testing.B, out []byte) time.Duration {
 	return time.Duration(n)
 }
 
-// processorTime is what this process, the agent and the test's server, has used.
+// processorTime returns the processor time of this process: the agent and the test's server.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -80,15 +80,14 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkProgramWithAgent runs a program that does nothing but arithmetic, with
-// output, progress, checkpoints of 1 MiB and a metadata service to watch: once
-// alone and once under the agent, in turns. It reports
+// BenchmarkProgramWithAgent runs a program that only computes, with output, progress, checkpoints
+// of 1 MiB and a metadata service to watch, alternately alone and under the agent. It reports
 //
-//	cpu-%     processor time of the agent (and of the test's server, which is in the
-//	          same process) as a share of the program's time: what it can cost at most
+//	cpu-%     processor time of the agent (and of the test's server in the same process) as a share of the
+//	          program's time: the most it can cost
 //	slower-%  how much longer the program took, median of pairs; on a busy machine mostly noise
 //
-// The promise is less than 1 % of throughput; the first number holds it.
+// The goal is less than 1 % of throughput, and the first number shows that the agent keeps to it.
 //
 //	go test -run '^$' -bench ProgramWithAgent -benchtime 5x ./internal/agent
 func BenchmarkProgramWithAgent(b *testing.B) {

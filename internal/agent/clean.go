@@ -21,29 +21,29 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// errTaskEnded cuts a pull short that waits: what it said of the machine is no longer so.
+// errTaskEnded cancels a waiting pull, because its request describes the machine before the task ended.
 var errTaskEnded = errors.New("a task ended meanwhile")
 
-// pull asks for something to do, and says whether the machine is clean.
+// pull asks the server for tasks and tells it whether the machine is clean.
 func (d *daemon) pull(ctx context.Context) (api.Pulled, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.mu.Lock()
-	d.anew = func() { cancel(errTaskEnded) }
+	d.repull = func() { cancel(errTaskEnded) }
 	d.mu.Unlock()
 	left, clean := d.leftovers(), d.clean(ctx)
 	p, err := d.machine.Pull(ctx, api.Pull{Running: d.runs(), Version: d.Version, Build: d.Build, Clean: clean})
 	if err != nil && errors.Is(context.Cause(ctx), errTaskEnded) {
 		return p, errTaskEnded
 	}
-	if err == nil && p.Wire == api.Wire { // another answers an agent of this one without its tasks
+	if err == nil && p.Wire == api.Wire { // a server of another version lists no tasks
 		d.drop(left, p.Tasks)
 	}
 	return p, err
 }
 
-// clean reports whether no task runs and nothing of an earlier one is left, as far as that
-// can be shown. It ends what it finds of processes.
+// clean reports whether no task runs and, as far as the agent can show, nothing of an earlier one
+// is left. It ends leftover processes.
 func (d *daemon) clean(ctx context.Context) bool {
 	d.mu.Lock()
 	idle, shown := len(d.running) == 0, d.shown
@@ -54,10 +54,10 @@ func (d *daemon) clean(ctx context.Context) bool {
 	if shown {
 		return true
 	}
-	if err := d.show(ctx); err != nil {
+	if err := d.checkClean(ctx); err != nil {
 		if ctx.Err() == nil && !d.warned {
 			d.warned = true
-			d.Log.Warn("the machine cannot be shown clean: it takes no other task", "why", err)
+			d.Log.Warn("cannot show that the machine is clean: it accepts no more tasks", "why", err)
 		}
 		return false
 	}
@@ -67,8 +67,8 @@ func (d *daemon) clean(ctx context.Context) bool {
 	return true
 }
 
-// show reports what is left of earlier tasks.
-func (d *daemon) show(ctx context.Context) error {
+// checkClean returns an error if something of earlier tasks is left, or could be.
+func (d *daemon) checkClean(ctx context.Context) error {
 	why, err := os.ReadFile(d.stainFile())
 	if err == nil {
 		return errors.New(string(why))
@@ -77,18 +77,18 @@ func (d *daemon) show(ctx context.Context) error {
 		return err
 	}
 	if left := d.leftovers(); len(left) > 0 {
-		return fmt.Errorf("the server has not heard all of %s", strings.Join(left, ", "))
+		return fmt.Errorf("the server has not received everything of %s", strings.Join(left, ", "))
 	}
 	last, err := os.ReadFile(d.userFile())
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // no task was begun since the machine was clean
+	case errors.Is(err, fs.ErrNotExist): // no task has run since the machine was clean
 		return nil
 	case err != nil:
 		return err
 	}
 	apart, _ := d.separate()
 	if boot, process, _ := strings.Cut(string(last), " "); boot == host.BootID() && process != program.Self() && !apart {
-		return errors.New("the agent was started again: what programs left behind before is unknown")
+		return errors.New("the agent was restarted: it does not know what earlier programs left behind")
 	}
 	d.accelerators.Before() // it starts a program too
 	if err := d.endStrays(); err != nil {
@@ -100,7 +100,7 @@ func (d *daemon) show(ctx context.Context) error {
 	return os.Remove(d.userFile())
 }
 
-// endStrays ends what programs left behind that are over.
+// endStrays ends the processes that ended programs left behind.
 func (d *daemon) endStrays() error {
 	switch {
 	case d.Sole:
@@ -108,26 +108,27 @@ func (d *daemon) endStrays() error {
 	case host.BootID() == "":
 		return program.ErrBlind
 	}
-	return nil // each was found by its mark when it ended
+	return nil // each task ended them by their mark
 }
 
-// collect takes the exits of what programs leave behind, now and then.
+// collect reaps orphans of programs periodically.
 func (d *daemon) collect(ctx context.Context) {
 	for d.Sole && wait.For(ctx, collectEvery) == nil {
 		program.CollectOrphans()
 	}
 }
 
-// userFile says which process runs tasks, from the first on until the machine is clean
-// again: what they leave behind is that process' alone.
+// userFile returns the path of a file that names the process that runs tasks. It exists from the
+// first task until the machine is clean again: only that process can find everything that its tasks
+// left.
 func (d *daemon) userFile() string { return filepath.Join(place.OwnFolder(d.MachineDir), "unclean") }
 
-// stainFile says why the machine can never be shown clean again.
+// stainFile returns the path of a file with the reason why the machine can never be clean again.
 func (d *daemon) stainFile() string {
 	return filepath.Join(place.OwnFolder(d.MachineDir), "never-clean")
 }
 
-// use notes that a task is about to run.
+// use records that a task is about to run.
 func (d *daemon) use(g *attempt.Attempt) error {
 	d.accelerators.Before()
 	d.mu.Lock()
@@ -139,10 +140,10 @@ func (d *daemon) use(g *attempt.Attempt) error {
 	return os.WriteFile(d.userFile(), []byte(host.BootID()+" "+program.Self()), 0o600)
 }
 
-// stain notes that a task writes where the agent removes nothing: a folder of the machine's
-// owner, who may want what is in it.
+// stain records that a task writes to a folder of the machine's owner, which the agent does not
+// clean because the owner may want the files.
 func (d *daemon) stain(g *attempt.Attempt) error {
-	if g.User != 0 { // it can write to shared folders only, and they are cleaned
+	if g.User != 0 { // this user can write only to shared folders, which the agent cleans
 		return nil
 	}
 	outside := map[string]string{"checkpoint.dir": g.Folders.Checkpoint, "progress.file": g.Folders.Progress}
@@ -158,24 +159,24 @@ func (d *daemon) stain(g *attempt.Attempt) error {
 	return nil
 }
 
-// leftovers are the attempts that have a folder here and do not run.
+// leftovers returns the attempts that have a folder on this machine but do not run.
 func (d *daemon) leftovers() []string {
 	found := map[string]bool{}
 	for _, dir := range []string{place.Tasks(d.MachineDir), filepath.Join(d.MachineDir, "tasks")} {
 		names, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			found[dir] = true // which no answer of the server removes
+			found[dir] = true // no answer of the server removes this entry
 		}
 		for _, n := range names {
 			found[n.Name()] = true
 		}
 	}
-	slots, _ := os.ReadDir(place.Slots(d.MachineDir)) // no task was in one
+	slots, _ := os.ReadDir(place.Slots(d.MachineDir)) // fails if no task used a slot
 	known := map[string]bool{}
 	for attempt := range found {
 		known[place.TopOf(d.MachineDir, attempt)] = true
 	}
-	for _, s := range slots { // its task's own folder is gone: the removal was cut off
+	for _, s := range slots { // its own folder is gone: the agent was killed during the removal
 		if path := filepath.Join("slots", s.Name()); !known[filepath.Join(d.MachineDir, path)] {
 			found[path] = true
 		}
@@ -188,8 +189,8 @@ func (d *daemon) leftovers() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// drop removes what is left of attempts that the server has not handed out again: it has
-// heard their end, or wants no more of them.
+// drop removes the files of attempts that the server did not assign again: it knows their end, or
+// no longer wants them.
 func (d *daemon) drop(left []string, tasks []api.Assignment) {
 	for _, attempt := range left {
 		if d.keep || slices.ContainsFunc(tasks, func(a api.Assignment) bool { return a.Attempt == attempt }) {
@@ -204,7 +205,7 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 		if user := place.ClaimedUser(f.Own); user != 0 && !slot {
 			err = residue.EndUser(user, d.MachineDir)
 		}
-		if err == nil { // nobody is left who could put a link where something is removed
+		if err == nil { // no process is left that could plant a link
 			err = f.Remove()
 		}
 		if err != nil {
@@ -217,8 +218,8 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 	}
 }
 
-// cleanUp ends what is left of a task, and removes what it had on the machine. What the
-// server has not heard yet stays, for when it is back.
+// cleanUp ends the task's processes and removes its files. Reports that the server has not received
+// stay on disk until it is reachable.
 func (d *daemon) cleanUp(g *attempt.Attempt, fenced bool) error {
 	if d.keep {
 		return nil
@@ -227,7 +228,7 @@ func (d *daemon) cleanUp(g *attempt.Attempt, fenced bool) error {
 	if g.User != 0 {
 		err = errors.Join(err, residue.EndUser(g.User, d.MachineDir))
 	}
-	if err == nil && (g.Box.Empty() || fenced) { // nobody is left who could put a link where something is removed
+	if err == nil && (g.Box.Empty() || fenced) { // no process is left that could plant a link
 		err = g.Folders.Remove()
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// shell is a task of its own job that runs a command.
+// shell returns a task of its own job that runs a command.
 func shell(t testing.TB, job, command string) api.Assignment {
 	t.Helper()
 	a := assign(t, "")
@@ -27,7 +27,7 @@ func shell(t testing.TB, job, command string) api.Assignment {
 	return a
 }
 
-// inLine is a rig whose server gives a clean machine one task after the other.
+// inLine returns a rig whose server assigns one task after the other to a clean machine.
 func inLine(t testing.TB, first api.Assignment, more ...api.Assignment) *rig {
 	t.Helper()
 	r := newRig(t, first)
@@ -39,7 +39,7 @@ func inLine(t testing.TB, first api.Assignment, more ...api.Assignment) *rig {
 	return r
 }
 
-// done runs the rig to its end and returns the logs of its tasks.
+// played runs the rig to its end and returns the logs of its tasks.
 func (r *rig) played(t *testing.T) []string {
 	t.Helper()
 	r.start()
@@ -49,9 +49,9 @@ func (r *rig) played(t *testing.T) []string {
 	return r.server.logs
 }
 
-// Pulls say that the machine is clean where no task runs, and at once when one has ended:
-// this server answers a pull that waits only when the agent gives it up.
-func TestTheServerHearsAtOnceThatTheMachineIsClean(t *testing.T) {
+// An agent reports a clean machine while no task runs, and at once after one has ended: this server
+// answers a waiting pull only when the agent cancels it.
+func TestPull_ReportsCleanMachineAtOnce(t *testing.T) {
 	t.Parallel()
 	r := inLine(t, shell(t, "job-1", "echo one"), shell(t, "job-2", "echo two"), shell(t, "job-3", "echo three"))
 	if logs := r.played(t); !slices.Equal(logs, []string{"one\n", "two\n", "three\n"}) {
@@ -64,12 +64,13 @@ func TestTheServerHearsAtOnceThatTheMachineIsClean(t *testing.T) {
 	}
 }
 
-// What the server has not heard for good stays, and the machine is not clean for so long.
-// When the server hands the attempt out no more, it has what it wants, and the rest goes.
-func TestAMachineIsNotCleanBeforeTheServerHasHeardAll(t *testing.T) {
+// Files stay while the server lacks something of an attempt, and the machine is not clean for that
+// long. If the server does not assign the attempt again, it has everything, and the agent removes
+// the rest.
+func TestClean_WaitsUntilServerHasEverything(t *testing.T) {
 	t.Parallel()
 	a := shell(t, "job-1", "echo one")
-	a.Silence = time.Second // how long the agent waits for the server to take all
+	a.Silence = time.Second // how long the agent waits for the server
 	r := inLine(t, a, shell(t, "job-2", `find "$PWD/../../.." -name '*job-1*'; echo two`))
 	r.server.held = true
 	r.server.line[0].first = func() { r.server.held = false }
@@ -82,8 +83,8 @@ func TestAMachineIsNotCleanBeforeTheServerHasHeardAll(t *testing.T) {
 	}
 }
 
-// An attempt of which nothing is left on the machine does not run a second time.
-func TestAnAttemptThatWasDroppedDoesNotRunAgain(t *testing.T) {
+// An attempt whose files were removed does not run a second time.
+func TestDrop_PreventsSecondRun(t *testing.T) {
 	t.Parallel()
 	a := shell(t, "job-1", "echo one")
 	a.Silence = time.Second
@@ -95,7 +96,7 @@ func TestAnAttemptThatWasDroppedDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// unclean expects that the machine does not say that it is clean once its task has ended.
+// unclean expects that the machine does not report itself clean after its task.
 func (r *rig) unclean(t *testing.T, what string) {
 	t.Helper()
 	r.start()
@@ -113,8 +114,8 @@ func (r *rig) unclean(t *testing.T, what string) {
 	<-r.done
 }
 
-// A folder that the agent does not remove is a reason never to be clean.
-func TestAMachineWithCheckpointsOutsideIsNotClean(t *testing.T) {
+// A machine with a folder that the agent does not remove is never clean.
+func TestClean_FailsWithCheckpointsOutsideTask(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "mine")
 	a := shell(t, "job-1", `echo 7 > "$SCRIMP_CHECKPOINT_DIR/state"`)
@@ -125,14 +126,14 @@ func TestAMachineWithCheckpointsOutsideIsNotClean(t *testing.T) {
 		t.Errorf("the user's own folder: %v", err)
 	}
 	again := &daemon{Config: r.config}
-	if err := again.show(t.Context()); err == nil || !strings.Contains(err.Error(), outside) {
+	if err := again.checkClean(t.Context()); err == nil || !strings.Contains(err.Error(), outside) {
 		t.Errorf("after a restart of the agent: %v", err)
 	}
 }
 
-// An agent that is started again did not see what programs left behind before; only another
-// boot of the machine ends it for sure.
-func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
+// A restarted agent does not know what earlier programs left behind; only another boot of the
+// machine ends it for sure.
+func TestClean_FailsAfterAgentRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := &daemon{Config: Config{MachineDir: dir, Instance: "i-1"}}
@@ -144,7 +145,7 @@ func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
 		if err := os.WriteFile(d.userFile(), []byte(boot+" process 1 of 2"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.show(t.Context()); (err == nil) != (boot == "another") {
+		if err := d.checkClean(t.Context()); (err == nil) != (boot == "another") {
 			t.Errorf("boot %q: %v", boot, err)
 		}
 	}
@@ -153,9 +154,9 @@ func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
 	}
 }
 
-// A process that left group, session and environment behind is found all the same: it
-// descends from the agent, and is gone before the next task.
-func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
+// The agent finds a process that left its group, session and environment, because it descends from
+// the agent, and ends it before the next task.
+func TestClean_EndsDetachedProcess(t *testing.T) {
 	t.Parallel()
 	mark := "1000." + digits(strings.ToLower(rand.Text()))
 	exe, err := os.Executable()
@@ -186,8 +187,8 @@ func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
 	})
 }
 
-// An accelerator whose memory the driver releases after a moment is clean.
-func TestAMachineWhoseAcceleratorIsReleasedIsClean(t *testing.T) {
+// An accelerator is clean if the driver releases its memory within a moment.
+func TestClean_WaitsForAcceleratorMemory(t *testing.T) {
 	bin := t.TempDir()
 	state := filepath.Join(bin, "state")
 	script := "#!/bin/sh\ncase $1 in *memory*) echo \"GPU-1, $(cat " + state + ")\";; esac\n"
@@ -210,9 +211,9 @@ func TestAMachineWhoseAcceleratorIsReleasedIsClean(t *testing.T) {
 	}
 }
 
-// Where programs run as users of their own, what such a user wrote where all users may
-// write is gone before the next task.
-func TestNothingOfATasksUserStaysInSharedFolders(t *testing.T) {
+// If programs run as separate users, the agent removes what such a user wrote to shared folders
+// before the next task.
+func TestClean_RemovesFilesInSharedFolders(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	mark := "scrimp-shared-" + digits(strings.ToLower(rand.Text()))

@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/agent/attempt"
 )
 
-// BenchmarkMeasuring runs an agent whose program sleeps for 50 seconds, once as it is and once with nothing measured, and
-// reports what of a core the agent took in each (with the test's server, which is in the same process): the real thing
-// to BenchmarkMeasure's parts.
+// BenchmarkMeasuring runs an agent whose program sleeps for 50 seconds, with and without
+// measurements, and reports the share of a core that the agent (and the test's server in the same
+// process) used in each case. BenchmarkMeasure measures the parts.
 //
 //	go test -run '^$' -bench 'Measuring$' -benchtime 1x ./internal/agent
 func BenchmarkMeasuring(b *testing.B) {

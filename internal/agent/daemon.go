@@ -19,34 +19,33 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// daemon is the agent of a machine: it takes tasks until it is told to switch off, or the
-// server is away for too long.
+// daemon runs tasks until the server orders the machine off or has been unreachable for too long.
 type daemon struct {
 	Config
 	id      *identity
 	machine *wire.Machine
 	tasks   sync.WaitGroup
-	ended   chan struct{} // has a value after each task's end
+	ended   chan struct{} // receives a value after each task's end
 
 	accelerators host.Accelerators
 	gpus         meter.GPUs
-	warned       bool // that the machine is not shown clean; of the goroutine that pulls
+	warned       bool // logged that the machine is not clean; used by the pulling goroutine only
 
 	mu       sync.Mutex
 	running  map[string]string // jobs by attempt
-	outcome  error             // of the task that ended last
-	ran      bool              // a task was taken
-	quit     error             // why no other task is taken: one was fenced, or could not be cleaned up after
-	halt     func()            // ends pulling
-	anew     func()            // has the machine pull again at once
-	shown    bool              // the machine is clean, and was shown to be
-	dropped  map[string]bool   // attempts of which nothing is left, whatever the server has heard
-	tried    string            // build that could not be had; of the goroutine that pulls
-	answered time.Time         // when the server last said something, by the wall
-	silence  time.Duration     // for how long it may be away
+	outcome  error             // error of the task that ended last
+	ran      bool              // a task ran
+	quit     error             // why the daemon accepts no more tasks: one was fenced, or its cleanup failed
+	halt     func()            // stops pulling
+	repull   func()            // makes the machine pull again at once
+	shown    bool              // the machine was shown to be clean
+	dropped  map[string]bool   // attempts whose files were removed, even if the server does not know yet
+	tried    string            // build that the agent failed to get; used by the pulling goroutine only
+	answered time.Time         // wall time of the server's last answer
+	silence  time.Duration     // how long the server may be unreachable
 }
 
-// register tells the server the machine's key, once.
+// register sends the machine's key to the server, once.
 func (d *daemon) register(soft, life context.Context) error {
 	if d.id.Registered {
 		return nil
@@ -56,7 +55,7 @@ func (d *daemon) register(soft, life context.Context) error {
 	defer context.AfterFunc(life, cancel)()
 	isolated, why := d.separate()
 	if !isolated {
-		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
+		d.Log.Info("programs run as the agent's user and can read its files", "why", why)
 	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
 		CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
@@ -95,13 +94,13 @@ func (d *daemon) serve(soft, life context.Context) error {
 		return context.Cause(life)
 	case d.quit != nil:
 		return d.quit
-	case d.ran: // what became of its task says more than that the machine is not wanted any more
+	case d.ran: // the result of its task says more than an unwanted machine
 		return d.outcome
 	}
 	return err
 }
 
-// pullAll begins what the server has for the machine, until it is told off.
+// pullAll pulls tasks and starts them until the server orders the machine off.
 func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 	for pause := 100 * time.Millisecond; ctx.Err() == nil; {
 		p, err := d.pull(ctx)
@@ -114,8 +113,8 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			return fmt.Errorf("agent: pull tasks: %w", err)
 		case err != nil:
 			d.Log.Warn("pull tasks", "error", err)
-			if d.away() {
-				return fmt.Errorf("agent: the server was away for too long: %w", err)
+			if d.serverLost() {
+				return fmt.Errorf("agent: the server was unreachable for too long: %w", err)
 			}
 			d.rest(ctx, pause)
 			pause = min(2*pause, attempt.Slowest)
@@ -130,7 +129,7 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			return nil
 		}
 		for _, a := range p.Tasks {
-			if d.ending(a) { // it is given again
+			if d.ending(a) { // the server assigns it again
 				d.rest(ctx, pause)
 				continue
 			}
@@ -139,23 +138,23 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			}
 		}
 		if len(p.Tasks) == 0 && d.outdated(p.Build) {
-			d.Log.Error("go on with this build", "error", d.update(ctx, p.Build))
+			d.Log.Error("continue with this build", "error", d.update(ctx, p.Build))
 		}
-		if p.Wire > api.Wire { // nothing comes for who speaks an older one
+		if p.Wire > api.Wire { // a newer server assigns no tasks to this agent
 			d.rest(ctx, time.Second)
 		}
 	}
 	return nil
 }
 
-// rest waits, and no longer than until a task ends.
+// rest waits for pause, or until a task ends.
 func (d *daemon) rest(ctx context.Context, pause time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = wait.For(ctx, pause) // its end is what counts
+		_ = wait.For(ctx, pause) // only the end matters
 	}()
 	select {
 	case <-done:
@@ -165,7 +164,7 @@ func (d *daemon) rest(ctx context.Context, pause time.Duration) {
 	<-done
 }
 
-// runs are the attempts that run here.
+// runs returns the attempts that run on this machine.
 func (d *daemon) runs() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,16 +176,16 @@ func (d *daemon) runs() []string {
 	return list
 }
 
-// away reports whether nothing is left to wait for: no task runs, each of which decides for
-// itself, and the server has said nothing for as long as it may.
-func (d *daemon) away() bool {
+// serverLost reports whether the server has been unreachable for too long while no task runs. A running
+// task decides for itself.
+func (d *daemon) serverLost() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.running) == 0 && attempt.Wall(d.Now()).Sub(d.answered) > d.silence
 }
 
-// ending reports whether an earlier attempt of the task's job runs here: what is left of a gang
-// ends before the next one begins.
+// ending reports whether an earlier attempt of the task's job runs on this machine. The rest of a
+// gang ends before the next one starts.
 func (d *daemon) ending(a api.Assignment) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +197,7 @@ func (d *daemon) ending(a api.Assignment) bool {
 	return false
 }
 
-// begin runs a task beside the others.
+// begin starts a task beside the others.
 func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	d.mu.Lock()
 	_, again := d.running[a.Attempt]
@@ -219,17 +218,17 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		Lends: server.Credentials, Works: server.WorkBlob, Setups: d.setups, Pace: d.pace}, a, server)
 	if err != nil {
 		server.Close()
-		return fmt.Errorf("agent: begin %s: %w", a.Attempt, err)
+		return fmt.Errorf("agent: start %s: %w", a.Attempt, err)
 	}
 	g.Contact, g.Only, g.GPUs = d.contact, d.runsOne, &d.gpus
 	err = d.use(g)
 	g.Accelerators = d.accelerators.First.Devices
-	if dropped { // it ran
+	if dropped { // it has run already
 		err = errors.Join(err, attempt.MarkRan(g.Folders.Own, a.Attempt))
 	}
 	if err != nil {
 		server.Close()
-		return fmt.Errorf("agent: begin %s: %w", a.Attempt, errors.Join(err, g.Box.Close()))
+		return fmt.Errorf("agent: start %s: %w", a.Attempt, errors.Join(err, g.Box.Close()))
 	}
 	d.mu.Lock()
 	d.running[a.Attempt], d.ran = a.Job, true
@@ -244,19 +243,19 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		if err != nil {
 			d.Log.Warn("a task ended", "attempt", a.Attempt, "error", err)
 		}
-		d.over(g, err)
+		d.finish(g, err)
 	})
 	return nil
 }
 
-// runsOne reports whether one task runs at most.
+// runsOne reports whether at most one task runs.
 func (d *daemon) runsOne() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.running) <= 1
 }
 
-// contact notes that the server answered a task's report.
+// contact records that the server answered a task's report.
 func (d *daemon) contact(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -265,10 +264,11 @@ func (d *daemon) contact(at time.Time) {
 	}
 }
 
-// over cleans up after a task. What the server has not heard yet stays, for when it is back.
-// A task that was fenced is the last: the server and the agent do not agree about what the
-// machine is for. One whose gang was dissolved is not: the next gang may have the machine.
-func (d *daemon) over(g *attempt.Attempt, err error) {
+// finish cleans up after a task. Reports that the server has not received stay on disk until it is
+// reachable. A fenced task is the last one, because the server and the agent disagree about the
+// purpose of the machine. The machine of a dissolved gang continues, because the next gang may use
+// it.
+func (d *daemon) finish(g *attempt.Attempt, err error) {
 	fenced := errors.Is(err, wire.ErrFenced)
 	quit := err
 	if !fenced || errors.Is(err, attempt.ErrDissolved) {
@@ -285,7 +285,7 @@ func (d *daemon) over(g *attempt.Attempt, err error) {
 		d.quit = errors.Join(d.quit, quit)
 		d.halt()
 	}
-	d.anew()
+	d.repull()
 	select {
 	case d.ended <- struct{}{}:
 	default:

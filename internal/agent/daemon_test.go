@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A machine runs one task after the other, and nothing of the first is left when the second
-// begins: no process, no folder, no secret.
-func TestAMachineIsCleanBetweenTasks(t *testing.T) {
+// A machine runs one task after the other, and nothing of the first is left when the second starts:
+// no process, no folder, no secret.
+func TestAgent_CleansBetweenTasks(t *testing.T) {
 	t.Parallel()
 	marker := strings.ToLower(rand.Text())
 	first := assign(t, "")
@@ -33,7 +33,7 @@ func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	if r.server.claims == 0 || len(r.server.before) == 0 { // a pull may be delivered twice, and its task with it
+	if r.server.claims == 0 || len(r.server.before) == 0 { // a pull may be delivered twice, with its task
 		t.Fatalf("the machine took no second task: %d, %v", r.server.claims, r.server.before)
 	}
 	if got := string(r.server.log); got != "looked\n" {
@@ -44,7 +44,7 @@ func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 	}
 	var left []string
 	err := filepath.WalkDir(r.config.MachineDir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && e.Name() != "unclean" { // it was switched off before it was shown clean
+		if err == nil && !e.IsDir() && e.Name() != "unclean" { // the agent ended before it showed that the machine is clean
 			left = append(left, filepath.Base(path))
 		}
 		return err
@@ -54,13 +54,13 @@ func TestAMachineIsCleanBetweenTasks(t *testing.T) {
 	}
 }
 
-// digits are of a token, for an argument of sleep that no other test has.
+// digits returns the digits of a token, as an argument of sleep that no other test uses.
 func digits(token string) string {
 	return strings.Map(func(c rune) rune { return '0' + c%10 }, token[:12])
 }
 
-// An agent that is started again on its machine goes on with its key, and needs no token.
-func TestAnAgentThatIsStartedAgainGoesOnWithItsKey(t *testing.T) {
+// An agent restarted on its machine uses its key again, and needs no token.
+func TestIdentity_SurvivesRestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "print", "TEST_TAIL=x"))
 	if err := KeepToken(r.config.MachineDir, r.config.Token); err != nil {
@@ -94,8 +94,8 @@ func TestAnAgentThatIsStartedAgainGoesOnWithItsKey(t *testing.T) {
 	}
 }
 
-// A machine that was never told a token, or whose key another has, takes nothing.
-func TestAMachineWithoutATokenTakesNothing(t *testing.T) {
+// A machine without a token, or whose key belongs to another machine, gets no task.
+func TestAgent_RunsNothingWithoutToken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "print"))
 	r.config.Token = ""

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// smallDisk is a folder with so much room, which goes with the test.
+// smallDisk returns a folder on a disk of that size, which the test removes at its end.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,14 +26,14 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-func TestAMachineWhoseDiskIsFullSaysSoAndSavesOnceThereIsRoom(t *testing.T) {
+func TestAgent_ReportsFullDiskAndSavesOnceThereIsRoom(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	store := t.TempDir()
-	a := stored(t, store, 1, "burn", "TEST_ROUNDS=1000000") // it saves 1 MiB, aside
+	a := stored(t, store, 1, "burn", "TEST_ROUNDS=1000000") // it saves 1 MiB under a temporary name
 	r := newRig(t, a)
 	r.config.open, r.config.MachineDir = nil, smallDisk(t, "6m")
-	// There is room for what the program writes, and none for a copy of the whole folder.
+	// The disk has room for the program's files, but not for a copy of the whole folder.
 	filler := r.task("checkpoint/old")
 	if err := os.MkdirAll(filepath.Dir(filler), 0o700); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestAMachineWhoseDiskIsFullSaysSoAndSavesOnceThereIsRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(left) > 1 { // one capture may be under way
+	if len(left) > 1 { // a capture may be in progress
 		t.Errorf("left of captures that broke off: %v", left)
 	}
 	r.server.order(func() { r.server.orders.Off = true })

@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// market serves EC2's form of a spot notice once it is told to.
+// market serves a spot notice as EC2 does, once notice is called.
 type market struct {
 	*httptest.Server
 	until   atomic.Pointer[time.Time]
@@ -66,7 +66,7 @@ func running(t *testing.T, a api.Assignment, change func(*rig)) *rig {
 	return r
 }
 
-// lastStep is the step in the last line of the program's output that says saved.
+// lastSaved returns the step in the last line of the program's output that says saved.
 func lastSaved(t *testing.T, r *rig) string {
 	t.Helper()
 	b, err := os.ReadFile(r.task("log"))
@@ -80,10 +80,10 @@ func lastSaved(t *testing.T, r *rig) string {
 	return strings.TrimSpace(string(b[i+len("saved "):]))
 }
 
-func TestNoticeLosesNoWork(t *testing.T) {
+func TestNotice_LosesNoWork(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
-	// Hugging Face's trainer waits 3 s after the signal before it saves; here it is shorter.
+	// Hugging Face's trainer waits 3 s after the signal before it saves; this test waits less.
 	r := running(t, assign(t, "train", "TEST_SAVE=50ms"), func(r *rig) { r.config.Metadata.AWS = m.URL + "/" })
 	m.notice(2 * time.Minute)
 	if err := r.end(); err != nil {
@@ -100,7 +100,7 @@ func TestNoticeLosesNoWork(t *testing.T) {
 	}
 }
 
-func TestEveryReasonToStopSavesFirst(t *testing.T) {
+func TestDrain_SavesForEveryReason(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -136,9 +136,9 @@ func TestEveryReasonToStopSavesFirst(t *testing.T) {
 	}
 }
 
-func TestProgramThatOverstaysIsKilledAndItsTornSaveIsNotPublished(t *testing.T) {
+func TestDrain_KillsProgramAndDropsTornSave(t *testing.T) {
 	t.Parallel()
-	r := running(t, assign(t, "deaf"), func(r *rig) { r.config.Quiet = time.Hour }) // it is never seen at rest
+	r := running(t, assign(t, "deaf"), func(r *rig) { r.config.Quiet = time.Hour }) // the folder is never at rest
 	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test", Grace: 50 * time.Millisecond} })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestProgramThatOverstaysIsKilledAndItsTornSaveIsNotPublished(t *testing.T) 
 	}
 }
 
-func TestLeadGivesTheConfiguredSignalLater(t *testing.T) {
+func TestDrain_DelaysSignalByLead(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
 	a := assign(t, "train")
@@ -173,7 +173,7 @@ func TestLeadGivesTheConfiguredSignalLater(t *testing.T) {
 	}
 }
 
-func TestServerThatStaysAwayIsReportedToLater(t *testing.T) {
+func TestReport_ResumesAfterServerReturns(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train", "TEST_EVERY=100")
 	r := running(t, a, nil)
@@ -190,10 +190,10 @@ func TestServerThatStaysAwayIsReportedToLater(t *testing.T) {
 	}
 }
 
-func TestLaptopThatSleptForHoursGoesOn(t *testing.T) {
+func TestSilence_IgnoresSleepOfLaptop(t *testing.T) {
 	t.Parallel()
 	r := running(t, assign(t, "train"), nil)
-	r.server.order(func() { r.server.down = true }) // the network comes back some seconds after the machine
+	r.server.order(func() { r.server.down = true }) // the network returns some seconds after the machine wakes
 	r.ahead.Store(int64(3 * time.Hour))
 	refused := 0
 	r.server.order(func() { refused = r.server.refused })
@@ -211,7 +211,7 @@ func TestLaptopThatSleptForHoursGoesOn(t *testing.T) {
 	}
 }
 
-func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
+func TestSilence_SavesAndSwitchesOff(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train")
 	a.Silence = silenceOfJump
@@ -224,7 +224,7 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 	if got, _ := r.keeper.newest("state"); got == "" || got != lastSaved(t, r) {
 		t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
 	}
-	// What could not be said is on the disk.
+	// The disk keeps the unsent messages.
 	box, err := outbox.Open(filepath.Join(place.Tasks(r.config.MachineDir), a.Attempt), a.Attempt)
 	if err != nil {
 		t.Fatal(err)
@@ -244,8 +244,9 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 	}
 }
 
-// What ends a machine may signal all that runs there, the program before its agent: that is no failure of the program.
-func TestAProgramThatIsSignalledBeforeItsAgentHasNotFailed(t *testing.T) {
+// A shutdown may signal every process of a machine, the program before its agent. The program has
+// not failed then.
+func TestDrain_CountsSignalBeforeAgentAsDrained(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train")
 	gone := filepath.Join(t.TempDir(), "gone")
@@ -263,7 +264,7 @@ func TestAProgramThatIsSignalledBeforeItsAgentHasNotFailed(t *testing.T) {
 	}
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
+func TestRun_SecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := running(t, assign(t, "deaf"), nil)
 	r.stop()
@@ -280,7 +281,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestNothingOfAnAgentIsLeftBehind(t *testing.T) {
+func TestRun_LeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	r := newRig(t, assign(t, "train", "TEST_STEPS=20"))
 	r.config.Metadata.AWS = newMarket(t).URL
@@ -289,14 +290,14 @@ func TestNothingOfAnAgentIsLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.server.CloseClientConnections()
-	// four are of the two servers of the test
+	// four belong to the two servers of the test
 	await.True(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+4 }, func() string {
 		buf := make([]byte, 1<<20)
 		return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 	})
 }
 
-func TestStopDuringSetupEndsTheSetup(t *testing.T) {
+func TestDrain_EndsSetup(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train")
 	a.Setup = "echo begun; sleep 1000"
@@ -312,7 +313,7 @@ func TestStopDuringSetupEndsTheSetup(t *testing.T) {
 	}
 }
 
-func TestUploadThatFailsIsTriedAgainAndThenReported(t *testing.T) {
+func TestUpload_RetriesAndReports(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "train", "TEST_STEPS=5"))
 	r.keeper.fail = func(n int) error {
@@ -330,7 +331,7 @@ func TestUploadThatFailsIsTriedAgainAndThenReported(t *testing.T) {
 	}
 }
 
-func TestRestoredProgramGoesOn(t *testing.T) {
+func TestRestore_ResumesProgram(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "train", "TEST_STEPS=30"))
 	r.keeper.versions = []map[string]string{{"state": "25"}}
@@ -351,12 +352,12 @@ func TestRestoredProgramGoesOn(t *testing.T) {
 	}
 }
 
-func TestAgentThatIsStartedAgainRunsNothingTwice(t *testing.T) {
+func TestRun_DoesNotRunAttemptTwice(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train")
 	a.Silence = silenceOfJump
 	r := running(t, a, nil)
-	r.server.goAway() // the last words are not heard
+	r.server.goAway() // the server does not receive the last messages
 	r.jump()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -373,7 +374,7 @@ func TestAgentThatIsStartedAgainRunsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestNoticeOfAmazonsOwnMetadataMock(t *testing.T) {
+func TestNotice_OfAmazonsMetadataMock(t *testing.T) {
 	lane.Component(t, "aws")
 	mock, err := exec.LookPath(cmp.Or(os.Getenv("SCRIMP_EC2_METADATA_MOCK"), "ec2-metadata-mock"))
 	if err != nil {
@@ -395,16 +396,17 @@ func TestNoticeOfAmazonsOwnMetadataMock(t *testing.T) {
 	}
 }
 
-// A program that its wrapper runs in a group or a session of its own is asked to save as any other, and has the rest of
-// the grace for it; also where the wrapper lives on and tells it nothing.
-func TestDrain_ReachesAProgramThatLeftItsGroup(t *testing.T) {
+// A program that its wrapper runs in its own group or session is asked to save like any other, and
+// has the rest of the grace for it, even if the wrapper stays alive and does not forward the
+// signal.
+func TestDrain_ReachesProgramThatLeftItsGroup(t *testing.T) {
 	t.Parallel()
 	const save = `trap "sleep 0.2; echo 7 > $SCRIMP_CHECKPOINT_DIR/state; exit 143" TERM; echo ready; while :; do sleep 0.05; done`
 	for wrapper, deaf := range map[string]string{"timeout 1000": "", "setsid -w": "", "setsid -w env": "trap : TERM; "} {
 		a := assign(t, "")
 		a.Args, a.Command, a.Grace = nil, deaf+wrapper+` sh -c '`+save+`'; true`, 20*time.Second
 		if deaf != "" {
-			a.Grace = 4 * time.Second // half of it passes
+			a.Grace = 4 * time.Second // half of it passes before the signal
 		}
 		r := running(t, a, nil)
 		r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "enough"} })

@@ -6,9 +6,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What a program printed while the server's disk was full arrives once there is room, and before the end: a machine
-// whose end is known is given back, with what it has.
-func TestOutputArrivesOnceTheServerHasRoom(t *testing.T) {
+// Output printed while the server's disk was full arrives once there is room, and before the end is
+// reported: after that the server releases the machine and its disk.
+func TestLog_ArrivesOnceServerHasRoom(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "print", "TEST_LINES=3")
 	r := newRig(t, a)

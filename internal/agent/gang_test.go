@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// ofGang is a task for a gang that keeps its checkpoints in the server's store.
+// ofGang returns a task for a gang that keeps its checkpoints in the server's store.
 func ofGang(t testing.TB, play string, env ...string) api.Assignment {
 	a := assign(t, play, env...)
 	a.Checkpoint = api.Checkpoints{URL: api.ServerStore, Prefix: "jobs/job-1/", KeepLast: 2}
@@ -21,9 +21,9 @@ func ofGang(t testing.TB, play string, env ...string) api.Assignment {
 	return a
 }
 
-// Two machines register with addresses of their own, what listens on one is reached from the
-// other, and their programs find each other in torchrun's, Slurm's and scrimp's variables.
-func TestProgramsOfAGangFindEachOther(t *testing.T) {
+// Two machines register with different addresses, each reaches what listens on the other, and their
+// programs find each other through the variables of torchrun, Slurm and scrimp.
+func TestGang_ProgramsFindEachOther(t *testing.T) {
 	t.Parallel()
 	gang := newGang(t)
 	a, b := gang.machine(0), gang.machine(1)
@@ -66,9 +66,9 @@ func TestProgramsOfAGangFindEachOther(t *testing.T) {
 	_ = c.Close()
 }
 
-// The other ranks restore what rank 0 does, also where they come first; rank 0 alone speaks for
-// the job and publishes, and each has a log of its own.
-func TestRankZeroSpeaksForTheGang(t *testing.T) {
+// The other ranks restore what rank 0 restores, even if they start first. Only rank 0 reports for
+// the job and publishes, and each rank has its own log.
+func TestGang_RankZeroReportsForAll(t *testing.T) {
 	t.Parallel()
 	gang := newGang(t)
 	first := gang.machine(0)
@@ -94,14 +94,14 @@ func TestRankZeroSpeaksForTheGang(t *testing.T) {
 	}
 }
 
-// Where each rank's folder is a part of the checkpoint, each gets its own back.
-func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
+// If each rank's folder is a share of the checkpoint, each rank gets its own share back.
+func TestGang_RestoresShareOfEachRank(t *testing.T) {
 	t.Parallel()
 	gang := newGang(t)
 	task := ofGang(t, "")
 	task.Args, task.Checkpoint.AllRanks = nil, true
 	task.Progress.Saved = `^saved (?P<step>\d+)`
-	// A rank ends only once the whole is kept: as a program does that goes on.
+	// A rank ends only after the whole checkpoint is kept, like a program that continues.
 	task.Command = "echo part $SCRIMP_NODE > $SCRIMP_CHECKPOINT_DIR/part; echo saved 7; until ls " +
 		filepath.Join(gang.kept, "jobs/job-1/manifests") + "/* 2>/dev/null; do sleep 0.02; done"
 	a, b := gang.machine(0), gang.machine(1)
@@ -128,10 +128,10 @@ func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
 	}
 }
 
-// What is left of a gang ends within the grace, whether its program hangs and hears no signal,
-// saves, or has a part that waits for the other ranks': nothing of it is published any more. The
-// machine then runs its part of the next gang, not beside it.
-func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
+// The rest of a gang ends within the grace, whether its program hangs and ignores signals, saves,
+// or has a share that waits for the other ranks' shares. It publishes nothing more. Only then does
+// the machine start its part of the next gang.
+func TestGang_EndsBeforeNextOneStarts(t *testing.T) {
 	t.Parallel()
 	const save = "echo 9 > $SCRIMP_CHECKPOINT_DIR/state"
 	for name, c := range map[string]struct{ first, onTerm string }{
@@ -176,14 +176,14 @@ func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
 	}
 }
 
-// A program hears of a notice only once the server has: what the other ranks' programs then do
-// has a reason that the server knows.
-func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
+// The server learns of a notice before the program does, so it knows the reason for whatever the
+// other ranks' programs then do.
+func TestNotice_ReachesServerBeforeProgram(t *testing.T) {
 	t.Parallel()
 	gang := newGang(t)
 	a, b := gang.machine(0), gang.machine(1)
 	asked := 0
-	gang.noticed = func() { // while this lasts nothing was heard
+	gang.noticed = func() { // the server acknowledges nothing while this runs
 		asked++
 		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			if text, _ := os.ReadFile(b.logFile); strings.Contains(string(text), "signal") {
@@ -209,9 +209,8 @@ func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
 	}
 }
 
-// A rank that waits for rank 0, which never comes, ends when it is told to, and its machine takes
-// what comes next.
-func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
+// A rank that waits in vain for rank 0 ends when the server orders it to, and its machine runs the next task.
+func TestGang_RankWaitsForRankZeroUntilDrained(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		orders api.Orders
@@ -229,7 +228,7 @@ func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
 			b.server.wait("that it has the task", func() bool { return b.server.reports > 0 })
 			b.server.order(func() { b.server.orders = c.orders })
 			if name == "drained" {
-				b.ends() // the agent ends with it, and may say nothing more
+				b.ends() // the agent ends with it and may report nothing more
 			} else {
 				b.server.wait("that it runs nothing", func() bool {
 					return len(b.server.said) > 0 && b.server.reports > 0 && len(b.server.said[len(b.server.said)-1].Running) == 0
@@ -242,15 +241,15 @@ func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
 	}
 }
 
-// A program that fails because another rank's has ended on a notice is drained, though its agent
-// hears of the notice only afterwards.
-func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
+// A program that fails because another rank ended on a notice counts as drained, even if its agent
+// learns of the notice only afterwards.
+func TestGang_CountsFailureDuringDrainAsDrained(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 2} {
 		a := assign(t, "print", "TEST_LINES=1", "TEST_EXIT=1")
-		a.Report, a.Nodes = time.Hour, nodes // only what is urgent is said
+		a.Report, a.Nodes = time.Hour, nodes // report only urgent messages
 		r := newRig(t, a)
-		r.server.drainFrom = 2 // the first, and that it has started
+		r.server.drainFrom = 2 // the first report, and the one after the start
 		r.start()
 		if err := r.end(); err != nil {
 			t.Fatal(err)
@@ -262,9 +261,9 @@ func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
 	}
 }
 
-// What rank 0 saves on its way out counts though the agent of another rank is the only one that
-// has heard of the notice: its program hears of it from theirs and fails, or ends in order.
-func TestRankZeroSavesBeforeItsAgentHears(t *testing.T) {
+// Rank 0's last save counts even if only the agent of another rank knows of the notice: rank 0's
+// program learns of it from theirs and fails, or exits.
+func TestGang_KeepsLastSaveOfRankZeroBeforeNotice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		says, after string
@@ -281,14 +280,14 @@ func TestRankZeroSavesBeforeItsAgentHears(t *testing.T) {
 			met, up := filepath.Join(dir, "met"), filepath.Join(dir, "up")
 			a, b := gang.machine(0), gang.machine(1)
 			task := ofGang(t, "")
-			if task.Report = time.Hour; strings.Contains(c.after, "sleep") { // but for what is urgent: rank 0 is not told in time
+			if task.Report = time.Hour; strings.Contains(c.after, "sleep") { // report only urgent messages: rank 0 is not told in time
 				task.Report = 400 * time.Millisecond
 			}
 			task.Progress.Saved = `^saved (?P<step>\d+)`
 			if c.says == "true" {
 				task.Progress.Saved = ""
 			}
-			// What rank 0 does it does though its agent is quicker than it is, and signals it.
+			// Rank 0 still acts even if its agent is faster and signals it.
 			task.Args, task.Command = nil, "trap 'echo asked > "+met+"; test $SCRIMP_NODE = 0 || exit 143' TERM; "+
 				"echo step=9 loss=1; echo $SCRIMP_NODE >> "+up+"; while ! [ -s "+met+" ]; do sleep 0.02; done; test $SCRIMP_NODE = 0 || exit 143; "+
 				"echo 37 > $SCRIMP_CHECKPOINT_DIR/state; "+c.says+"; "+c.after
@@ -307,8 +306,8 @@ func TestRankZeroSavesBeforeItsAgentHears(t *testing.T) {
 	}
 }
 
-// A port that somebody else has is no fault of the program, which is not started.
-func TestAGangThatCannotMeetIsTriedAgain(t *testing.T) {
+// A port in use is not the program's fault, and the agent does not start the program.
+func TestGang_RetriesWhenPortIsTaken(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {

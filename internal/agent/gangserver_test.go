@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// gangServer is one server for the machines of a gang. What it knows of each is a fakeServer;
-// an attempt that no machine has any more is over.
+// gangServer is one server for the machines of a gang, with a fakeServer for each. An attempt that
+// no machine runs any more has ended.
 type gangServer struct {
 	*httptest.Server
 	t    testing.TB
@@ -29,10 +29,10 @@ type gangServer struct {
 
 	mu       sync.Mutex
 	machines []*member
-	noticed  func() // called when a notice is heard, before that is answered
+	noticed  func() // called when a notice arrives, before the server answers
 }
 
-// member is a machine with an address of its own.
+// member is a machine with its own address.
 type member struct {
 	*rig
 	address string
@@ -47,7 +47,7 @@ func newGang(t testing.TB) *gangServer {
 	return s
 }
 
-// machine is one more, which the gang's server does not know yet.
+// machine adds a machine, which the server does not know yet.
 func (s *gangServer) machine(n int) *member {
 	m := &member{rig: newRig(s.t, api.Assignment{}), address: loopback(n), market: newMarket(s.t)}
 	m.market.address.Store(&m.address)
@@ -58,24 +58,24 @@ func (s *gangServer) machine(n int) *member {
 	return m
 }
 
-// loopback is an address of a machine on this host, where it has more than one.
+// loopback returns the n-th address of this host, if it has more than one.
 func loopback(n int) string {
 	address := fmt.Sprintf("127.83.%d.%d", 1+n/250, 1+n%250)
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return "127.0.0.1"
 	}
-	_ = l.Close() // it can be listened on
+	_ = l.Close() // it only proved that the address works
 	return address
 }
 
-// begin gives an attempt to machines, in the order of their ranks. Those that had the one before
-// have no more to do with it.
+// begin assigns an attempt to machines, in the order of their ranks. It takes the previous attempt
+// from the machines that had it.
 func (s *gangServer) begin(epoch int, task api.Assignment, machines ...*member) {
 	task.Attempt, task.Epoch = fmt.Sprintf("job-1.%d", epoch), epoch
 	task.AttemptToken, task.Nodes, task.MasterPort = "token of "+task.Attempt, len(machines), port.Reserve(s.t)
 	for _, m := range machines {
-		if m == nil { // it never comes
+		if m == nil { // this rank never comes
 			task.Addresses = append(task.Addresses, "127.0.0.1")
 			continue
 		}
@@ -124,8 +124,9 @@ func (s *gangServer) serve(w http.ResponseWriter, r *http.Request) {
 	m.server.serve(w, r)
 }
 
-// drain asks all ranks to save and end. A torchrun whose program has ended waits for the others in its exit barrier,
-// where no signal reaches it, for 300 s: it is killed well before a test gives up.
+// drain asks all ranks to save and end. A torchrun whose program has ended waits for the others in
+// its exit barrier for 300 s, where no signal reaches it, so the grace is well below the test's
+// timeout.
 func (s *gangServer) drain(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,13 +135,13 @@ func (s *gangServer) drain(why string) {
 	}
 }
 
-// of is the machine whose request it is.
+// of returns the machine that sent a request.
 func (s *gangServer) of(r *http.Request, body []byte, report api.Report) *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var machine api.Registration
 	q := r.URL.Query()
-	node, _ := strconv.Atoi(q.Get("node")) // none is rank 0
+	node, _ := strconv.Atoi(q.Get("node")) // empty means rank 0
 	for _, m := range s.machines {
 		a := m.assignment()
 		mine := false
@@ -168,19 +169,19 @@ func (m *member) assignment() (a api.Assignment) {
 	return a
 }
 
-// log is the output of the attempt that the machine has.
+// log returns the output of the machine's attempt.
 func (m *member) log() (text string) {
 	m.server.order(func() { text = string(m.server.log) })
 	return text
 }
 
-// prints waits until the output has a text.
+// prints waits until the output contains a text.
 func (m *member) prints(text string) {
 	m.t.Helper()
 	m.server.wait("the output of "+m.config.Instance+" has "+text, func() bool { return strings.Contains(string(m.server.log), text) })
 }
 
-// ends waits for the end of the attempt that the machine has.
+// ends waits for the end of the machine's attempt.
 func (m *member) ends() api.Ended {
 	m.t.Helper()
 	m.server.waitFor("the end on "+m.config.Instance, func(x api.Message) bool { return x.Ended != nil })

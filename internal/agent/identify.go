@@ -10,8 +10,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Identify shows the server by what AWS signs, from the metadata service at base, which machine of the engine this is.
-// It keeps the token by which the machine registers in its folder, and returns its id.
+// Identify proves to the server which machine of the engine this is, with the identity document
+// that AWS signs and the metadata service at base returns. It stores the registration token in the
+// machine's folder and returns the machine's id.
 func Identify(
 	ctx context.Context,
 	server, machine, engine, base string,
@@ -30,7 +31,7 @@ func Identify(
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("show the server which machine this is: %w", err)
+		return "", fmt.Errorf("identify the machine to the server: %w", err)
 	}
 	return got.Instance, KeepToken(machine, got.Token)
 }

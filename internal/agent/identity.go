@@ -14,38 +14,38 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// identity is who the machine is to its server: the key that it made. It lies in the
-// agent's own folder, so that an agent that is started again goes on with it.
+// identity is the machine's key, by which the server knows it. The agent's own folder holds it, so
+// that a restarted agent continues with it.
 type identity struct {
 	Seed       []byte `json:"seed"`
-	Registered bool   `json:"registered"` // the server has the public half
-	Isolated   bool   `json:"isolated"`   // and was told that programs run as users of their own
+	Registered bool   `json:"registered"` // the server has the public key
+	Isolated   bool   `json:"isolated"`   // the server knows that programs run as separate users
 
 	path string
 	key  ed25519.PrivateKey
 }
 
-// tokenFile holds the bootstrap token until the machine has registered.
+// tokenFile returns the path of the bootstrap token, which exists until the machine has registered.
 func tokenFile(machine string) string {
 	return filepath.Join(place.OwnFolder(machine), "bootstrap.token")
 }
 
-// KeepToken puts the bootstrap token where the agent finds it, out of the environment that
-// a program of the same user could read.
+// KeepToken stores the bootstrap token for the agent in a file, because a program of the same user
+// could read it from the environment.
 func KeepToken(machine, token string) error {
 	if !filepath.IsAbs(machine) {
 		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine", machine)
 	}
 	if err := os.MkdirAll(place.OwnFolder(machine), 0o700); err != nil {
-		return fmt.Errorf("keep the machine's token: %w", err)
+		return fmt.Errorf("store the machine's token: %w", err)
 	}
 	if err := durable.Replace(tokenFile(machine), []byte(token)); err != nil {
-		return fmt.Errorf("keep the machine's token: %w", err)
+		return fmt.Errorf("store the machine's token: %w", err)
 	}
 	return nil
 }
 
-// keptToken is what KeepToken kept; "" where the machine has registered.
+// keptToken returns the token that KeepToken stored; empty once the machine has registered.
 func keptToken(machine string) (string, error) {
 	b, err := os.ReadFile(tokenFile(machine))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,14 +54,14 @@ func keptToken(machine string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// openIdentity reads the machine's key, or makes it.
+// openIdentity reads the machine's key, or makes one.
 func openIdentity(machine string) (*identity, error) {
 	i := &identity{path: filepath.Join(place.OwnFolder(machine), "machine.key")}
 	b, err := os.ReadFile(i.path)
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(b, i); err != nil || len(i.Seed) != ed25519.SeedSize {
-			return nil, fmt.Errorf("read the machine's key %s: it is damaged (%w)", i.path, err)
+			return nil, fmt.Errorf("read the machine's key %s: the file is damaged (%w)", i.path, err)
 		}
 		i.key = ed25519.NewKeyFromSeed(i.Seed)
 		return i, nil
@@ -77,27 +77,27 @@ func openIdentity(machine string) (*identity, error) {
 	return i, err
 }
 
-// write keeps the key before the server hears of it: one that is lost could register no other.
+// write stores the key before the server learns it: a machine that lost its key could not register another.
 func (i *identity) write() error {
 	b, err := json.Marshal(i)
 	if err == nil {
 		err = durable.Replace(i.path, b)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the machine's key: %w", err)
+		return fmt.Errorf("store the machine's key: %w", err)
 	}
 	return nil
 }
 
-// public is the half that the server knows.
+// public returns the public key.
 func (i *identity) public() ed25519.PublicKey {
 	k, _ := i.key.Public().(ed25519.PublicKey)
 	return k
 }
 
-// stays reports why the machine is not what the server takes it for: it may have tasks of
-// several users only where their programs are kept apart.
-func (i *identity) stays(c *Config) error {
+// checkSeparation returns an error if programs no longer run as separate users although the server assumes
+// it. The server places tasks of several users on such a machine.
+func (i *identity) checkSeparation(c *Config) error {
 	if !i.Registered || !i.Isolated {
 		return nil
 	}
@@ -108,14 +108,14 @@ func (i *identity) stays(c *Config) error {
 	return nil
 }
 
-// registered notes that the server has the key: the token is of no use any more.
+// registered records that the server has the key, and removes the token, which has no further use.
 func (i *identity) registered(machine string, isolated bool) error {
 	i.Registered, i.Isolated = true, isolated
 	if err := i.write(); err != nil {
 		return err
 	}
 	if err := os.Remove(tokenFile(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("drop the machine's token: %w", err)
+		return fmt.Errorf("remove the machine's token: %w", err)
 	}
 	return nil
 }

@@ -28,15 +28,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// lending is a real server of S3 behind a gate that evaluates the policies of sessions, which the driver of AWS gets from
-// the STS of a cloud for tests.
+// lending is a real S3 server behind a gate that evaluates the session policies. The AWS driver
+// gets the sessions from the STS of a test cloud.
 type lending struct {
 	t       *testing.T
 	gate    *awstest.Gate
 	cloud   *awstest.Server
 	store   string
 	lender  engine.Lender
-	before  atomic.Pointer[func(http.ResponseWriter, *http.Request) http.ResponseWriter] // each request to the gate
+	before  atomic.Pointer[func(http.ResponseWriter, *http.Request) http.ResponseWriter] // sees each request to the gate
 	mu      sync.Mutex
 	secrets []string
 }
@@ -78,7 +78,7 @@ func newLending(t *testing.T) *lending {
 	return l
 }
 
-// of are the credentials of a job, as the server finds its prefix.
+// of returns the credentials of a job, as the server would lend them.
 func (l *lending) of(ctx context.Context, job string) (lent.Credentials, error) {
 	store, _ := l.lender.Lends()
 	prefix, ok := store.Of(l.store, job)
@@ -92,7 +92,7 @@ func (l *lending) of(ctx context.Context, job string) (lent.Credentials, error) 
 	return c, err
 }
 
-// play runs an attempt of job-1 whose credentials are to be renewed ten times a second.
+// play runs an attempt of job-1 that renews its credentials ten times a second.
 func (l *lending) play(epoch int, change func(*api.Assignment), more ...func(*fakeServer)) *rig {
 	a := stored(l.t, "", epoch, "train", "TEST_EVERY=300")
 	a.Checkpoint = api.Checkpoints{URL: l.store, Prefix: "jobs/job-1/", KeepLast: 2, Lent: true}
@@ -111,10 +111,10 @@ func (l *lending) play(epoch int, change func(*api.Assignment), more ...func(*fa
 	return r
 }
 
-// An agent without credentials of its own publishes to a bucket, prunes, and restores there on another machine, with
-// those that it is lent. All that it asks of the bucket is within the job's prefix and allowed by the policy that was
-// sent to STS; the program has none of it.
-func TestAnAgentKeepsCheckpointsWithLentCredentials(t *testing.T) {
+// An agent without its own credentials publishes to a bucket, prunes, and restores on another
+// machine, with lent credentials. All its requests stay within the job's prefix and are allowed by
+// the policy sent to STS. The program gets no credentials.
+func TestLent_KeepsCheckpoints(t *testing.T) {
 	lane.Component(t, "objects")
 	l := newLending(t)
 	first := l.play(1, func(*api.Assignment) {})
@@ -138,7 +138,7 @@ func TestAnAgentKeepsCheckpointsWithLentCredentials(t *testing.T) {
 	if s := told(second.server, started)[0]; s.Restored == "" || s.Restored < newest.Manifest {
 		t.Errorf("began from %+v, want %s or newer", s, newest.Manifest)
 	}
-	// parts of several uploads each, and a program that prints all that it is given
+	// several multipart uploads, and a program that prints its whole environment
 	third := l.play(3, func(a *api.Assignment) {
 		a.Args, a.Command, a.Checkpoint.Dir = nil, "env; head -c 9000000 /dev/urandom > ckpt/state", "ckpt"
 	})
@@ -153,7 +153,7 @@ func TestAnAgentKeepsCheckpointsWithLentCredentials(t *testing.T) {
 	l.hidden(first, second, third)
 }
 
-// within holds all that was asked of the bucket to the job's prefix.
+// within checks that all requests to the bucket stayed within the job's prefix.
 func (l *lending) within(prefix string) {
 	l.t.Helper()
 	const bucket = "arn:aws:s3:::scrimp-test"
@@ -180,7 +180,7 @@ func (l *lending) within(prefix string) {
 	l.t.Logf("%d requests in %d sessions: %v", len(l.gate.Seen()), len(sessions), actions)
 }
 
-// hidden holds that no secret is in what programs print and agents log.
+// hidden checks that no output of programs and no agent's log contains a secret.
 func (l *lending) hidden(rigs ...*rig) {
 	l.t.Helper()
 	for _, r := range rigs {
@@ -195,9 +195,9 @@ func (l *lending) hidden(rigs ...*rig) {
 	}
 }
 
-// With its credentials a job reads nothing of another one, neither by its keys nor by a list, and is told a key of its
-// own that is missing from one that is denied.
-func TestLentCredentialsReachNoOtherJob(t *testing.T) {
+// With lent credentials a job can read no other job's objects, neither by key nor in a list, and
+// gets "missing" for its own missing key and "denied" for another job's.
+func TestLent_DeniesOtherJobs(t *testing.T) {
 	lane.Component(t, "objects")
 	l := newLending(t)
 	open := func(job, prefix string) (*checkpoint.Store, error) {

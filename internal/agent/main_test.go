@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// quickPace is the pace of agents in tests. A test in which a wait ends by an event makes that wait longer.
+// quickPace is the pace of agents in tests. A test in which an event ends a wait makes that wait longer.
 var quickPace = attempt.Pace{Poll: 20 * time.Millisecond, Log: 20 * time.Millisecond, Silence: 20 * time.Millisecond,
 	Usage: 5 * time.Second, Also: 50 * time.Millisecond, Farewell: 300 * time.Millisecond, HangUp: 100 * time.Millisecond}
 
@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// memKeeper is a keeper in memory, for tests of the agent alone.
+// memKeeper is a Keeper in memory, for tests of the agent alone.
 type memKeeper struct {
 	mu       sync.Mutex
-	versions []map[string]string // file to content
+	versions []map[string]string // content by file name
 	metas    []save.Meta
 	refused  []api.Refused
-	fail     func(n int) error // of the n-th publish
-	full     func() error      // why nothing can be copied; nil: all can be
+	fail     func(n int) error // error of the n-th publish
+	full     func() error      // error of every copy; nil: copies succeed
 	tries    int
 	kept     []string
 	closed   bool
@@ -126,7 +126,7 @@ func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string)
 
 func (k *memKeeper) Close() error { k.closed = true; return nil }
 
-// newest is the content of a file in the newest version.
+// newest returns the content of a file in the newest version.
 func (k *memKeeper) newest(name string) (string, save.Meta) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,7 +145,7 @@ type rig struct {
 	stop   context.CancelFunc
 	done   chan error
 	hard   func()
-	ahead  atomic.Int64 // by how much the agent's clock is ahead of the real one
+	ahead  atomic.Int64 // how far the agent's clock is ahead of the real one
 	logs   *bytes.Buffer
 }
 
@@ -187,7 +187,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 	return r
 }
 
-// task is a folder or file of the task on the machine.
+// task returns the path of a file or folder of the task.
 func (r *rig) task(name string) string {
 	return filepath.Join(r.config.MachineDir, "tasks", r.server.assignment.Attempt, name)
 }
@@ -213,7 +213,7 @@ func (r *rig) start() {
 	})
 }
 
-// end waits for the agent's end.
+// end waits for the agent to end.
 func (r *rig) end() error {
 	r.t.Helper()
 	select {
@@ -225,10 +225,10 @@ func (r *rig) end() error {
 	}
 }
 
-// jump puts the agent's clock ahead by more than a limit of silence, and by less than a machine that slept.
+// jump sets the agent's clock ahead by more than the silence limit, but by less than a sleeping laptop.
 func (r *rig) jump() { r.ahead.Store(int64(silenceOfJump + time.Second)) }
 
-// silenceOfJump is a limit of silence that no test waits for: see jump.
+// silenceOfJump is a silence limit that no test waits for: see jump.
 const silenceOfJump = 15 * time.Second
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A program that reports a total which no training has keeps its job: the total is left out, the step is
-// not, and the trouble is named.
-func TestATotalThatMakesNoSenseIsLeftOut(t *testing.T) {
+// A program that reports an impossible total keeps running: the agent drops the total, keeps the
+// step, and reports the trouble.
+func TestProgress_DropsImpossibleTotal(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train")
 	a.Args, a.Command = nil, `echo '{"step":7,"total":20000000000000,"loss":1e300,"lr":0.5}' > metrics.jsonl; echo begun; exec sleep 600`

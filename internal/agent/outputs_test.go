@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What cannot be kept of the outputs is named at once, and costs nobody the rest.
-func TestOutputs_KeepTheRestAndNameWhatCannotBeKept(t *testing.T) {
+// The agent names outputs that it cannot keep, and keeps the rest.
+func TestOutputs_NamesThoseNotKept(t *testing.T) {
 	t.Parallel()
 	for _, outputs := range []string{"out", api.OutputsWritten} {
 		a := stored(t, t.TempDir(), 1, "")
@@ -27,7 +27,7 @@ at=out; for i in $(seq 120); do at=$at/d; done; mkdir -p $at; echo x > $at/deep`
 		}
 		e := told(r.server, endedIn)[0]
 		hole := "out/hole ("
-		if outputs == api.OutputsWritten { // which has a bound of its own
+		if outputs == api.OutputsWritten { // it has its own bound
 			hole = "1 of the files that the program wrote (5120.0 GiB)"
 		}
 		for _, name := range []string{`"out/r\xe9" (its name`, hole, "folders within one another"} {

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/agent/programapi"
 )
 
-// programs that the tests run, by name.
+// programs maps names to the programs that the tests run.
 var programs = map[string]func() int{
 	"print":    playPrint,
 	"train":    playTrain,
@@ -47,7 +47,7 @@ func playPrint() int {
 	return exit
 }
 
-// checkpointFile is the state of playTrain.
+// checkpointFile is the file with the state of playTrain.
 func checkpointFile(dir string) string { return filepath.Join(dir, "state") }
 
 func readStep(dir string) int {
@@ -56,9 +56,9 @@ func readStep(dir string) int {
 	return n
 }
 
-// playTrain is an unmodified trainer: it goes on from its checkpoint, saves
-// every TEST_EVERY steps by writing aside and renaming, and on SIGTERM waits
-// TEST_SAVE before it saves and ends. It ends by itself after TEST_STEPS steps.
+// playTrain is an unmodified trainer. It resumes from its checkpoint, saves every TEST_EVERY steps
+// by writing aside and renaming, and on SIGTERM waits TEST_SAVE before it saves and exits. It exits
+// by itself after TEST_STEPS steps.
 func playTrain() int {
 	dir := os.Getenv("SCRIMP_CHECKPOINT_DIR")
 	steps, _ := strconv.Atoi(os.Getenv("TEST_STEPS"))
@@ -97,24 +97,24 @@ func playTrain() int {
 	return 0
 }
 
-// playDeaf ignores every signal, and so does its child.
+// playDeaf ignores every signal, as does its child.
 func playDeaf() int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
 	dir := os.Getenv("SCRIMP_CHECKPOINT_DIR")
 	_ = os.WriteFile(checkpointFile(dir), []byte("7"), 0o600)
 	fmt.Println("deaf")
-	for i := 0; ; i++ { // it is in the middle of a save for ever
+	for i := 0; ; i++ { // it is always in the middle of a save
 		_ = os.WriteFile(checkpointFile(dir), []byte(strconv.Itoa(i)), 0o600)
 		<-time.After(time.Millisecond)
 	}
 }
 
-// call talks to the program's API.
+// call sends a request to the program's API.
 func call(method, path string, body any) (int, []byte, error) {
 	return callAt(os.Getenv("SCRIMP_AGENT_URL"), method, path, body)
 }
 
-// callAt shows the program's token to a server.
+// callAt sends a request with the program's token to a server.
 func callAt(server, method, path string, body any) (int, []byte, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -134,8 +134,8 @@ func callAt(server, method, path string, body any) (int, []byte, error) {
 	return resp.StatusCode, answer, err
 }
 
-// playHelper is a program with the helper: it saves when it should, in place
-// and in several files, and stops when it should.
+// playHelper is a program that uses the helper library: it saves on request, in place and in
+// several files, and stops on request.
 func playHelper() int {
 	dir := os.Getenv("SCRIMP_CHECKPOINT_DIR")
 	for step := 1; ; step++ {
@@ -163,7 +163,7 @@ func playHelper() int {
 			if s.ShouldStop {
 				return 0
 			}
-			// The agent has its copy: what is written now is not in it.
+			// The agent has its copy, which does not contain later writes.
 			_ = os.WriteFile(filepath.Join(dir, "a"), []byte("torn"), 0o600)
 		}
 		if s.ShouldStop {
@@ -173,7 +173,7 @@ func playHelper() int {
 	}
 }
 
-// playEpochs posts a list of five epochs, and then its loss until it is answered that this is too often.
+// playEpochs posts a list of five epochs, and then its loss until the agent answers that this is too often.
 func playEpochs() int {
 	epochs := []map[string]any{}
 	for n := 1; n <= 5; n++ {
@@ -190,13 +190,13 @@ func playEpochs() int {
 		}
 		if code == 429 {
 			fmt.Println(string(b))
-			<-time.After(time.Hour) // it is told to end
+			<-time.After(time.Hour) // the agent ends it
 		}
 	}
 	return 5
 }
 
-// playKnock says whether it has a token of the agent's, and how the server answers its own.
+// playKnock prints whether it has a token of the agent, and the server's answer to its own token.
 func playKnock() int {
 	env := strings.Join(os.Environ(), "\n")
 	fmt.Println(strings.Contains(env, "bootstrap-token") || strings.Contains(env, "attempt-token"))
@@ -210,7 +210,7 @@ func playKnock() int {
 	return 0
 }
 
-// playHugging posts as Hugging Face's callback does.
+// playHugging posts like Hugging Face's callback.
 func playHugging() int {
 	token, err := os.ReadFile(os.Getenv("KUBEFLOW_TRAINER_SERVER_TOKEN"))
 	if err != nil {

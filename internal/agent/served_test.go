@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/content/tarball"
 )
 
-// serveStore serves the server's own store, and breaks off in the ways that networks and restarts do.
+// serveStore serves the server's own store, and fails in the ways that networks and restarts do.
 func (s *fakeServer) serveStore(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	down, fenced, cut, lost := s.down, s.fenced, 0, false
@@ -46,16 +46,16 @@ func (s *fakeServer) serveStore(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), httpblob.Status(err))
 	}
 	if lost {
-		panic(http.ErrAbortHandler) // it was done, and nobody hears of it
+		panic(http.ErrAbortHandler) // the work is done, but no response arrives
 	}
 }
 
-// broken is where a connection ends.
+// broken ends the connection when it is read.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { panic(http.ErrAbortHandler) }
 
-// cutting breaks off after some bytes; below 0 it sends nothing.
+// cutting breaks the connection after some bytes; below 0 it sends nothing.
 type cutting struct {
 	http.ResponseWriter
 	left int
@@ -67,7 +67,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 	}
 	n, err := c.ResponseWriter.Write(p[:min(len(p), c.left)])
 	if c.left -= n; c.left == 0 {
-		_ = http.NewResponseController(c.ResponseWriter).Flush() // the other side is cut off in any case
+		_ = http.NewResponseController(c.ResponseWriter).Flush() // the connection breaks in any case
 		panic(http.ErrAbortHandler)
 	}
 	return n, err

@@ -22,61 +22,61 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// fakeServer speaks the agent's protocol as docs describe it, keeps what it
-// was told, and fails in the ways that networks and restarts do.
+// fakeServer speaks the agent's protocol as the documentation describes it, records what it
+// receives, and fails in the ways that networks and restarts do.
 type fakeServer struct {
 	*httptest.Server
 	t testing.TB
 
 	mu         sync.Mutex
 	assignment api.Assignment
-	orders     api.Orders // given with each answer
+	orders     api.Orders // sent with each response
 	once       []func(*api.Orders)
 	applied    []api.Message
 	log        []byte
-	logEnd     int64 // as the last report said
+	logEnd     int64 // from the last report
 	trouble    string
-	logAtEnd   int // how much of the log was here when the end was told
+	logAtEnd   int // bytes of the log that had arrived when the end was reported
 	results    map[string]api.ExecResult
 	claims     int
-	key        ed25519.PublicKey // of the machine
+	key        ed25519.PublicKey // the machine's key
 	registered api.Registration
 	pulls      int
-	binary     []byte            // of the server's build; nil: it is the agent's
-	builds     []string          // that pulled, each once
-	next       *api.Assignment   // given once the first has ended
-	onceClean  bool              // it has that only once its machine is clean, as of the real server
-	before     []api.Message     // what was applied of those before
-	line       []given           // given one after the other, each once the machine is clean
-	waiting    bool              // line is what decides: the machine stays until it is done
-	logs       []string          // of the tasks that are over
-	heard      func(api.Message) // called with each message that is applied; nil: nobody listens
-	said       []api.Pull        // what the pulls said
-	held       bool              // nothing is durable
-	drainFrom  int               // how many reports come before an order to drain; 0: none is given
+	binary     []byte            // the server's build; nil: the agent's own
+	builds     []string          // builds that pulled, each once
+	next       *api.Assignment   // assigned after the first task has ended
+	onceClean  bool              // assign next only to a clean machine, like the real server
+	before     []api.Message     // messages of the earlier tasks
+	line       []given           // tasks to assign one after the other, each to a clean machine
+	waiting    bool              // line decides: the machine stays until line is done
+	logs       []string          // logs of the ended tasks
+	heard      func(api.Message) // called with each applied message; may be nil
+	said       []api.Pull        // all pulls
+	held       bool              // makes nothing durable
+	drainFrom  int               // number of reports before an order to drain; 0: no order
 	reports    int
 	chance     *rand.Rand
 	nextFault  int
-	faults     float64 // odds of a fault, for each request
+	faults     float64 // probability of a fault, for each request
 	kinds      map[string]int
 	down       bool
-	full       bool            // it has no room for output
-	turned     int             // output that was turned away then
-	parted     bool            // an answer said that the end and the whole log have arrived
+	full       bool            // has no room for output
+	turned     int             // number of times that it refused output for lack of room
+	parted     bool            // a response reported that the end and the whole log have arrived
 	refused    int             // requests while it was down
-	missed     map[string]bool // paths that were asked for then
+	missed     map[string]bool // paths requested while it was down
 	fenced     bool
-	kept       string // folder of the server's own store; "" for none
+	kept       string // folder of the server's own store; empty: none
 	work       string // the work folder
-	cuts       int    // contents that broke off on the way
+	cuts       int    // contents that broke off in transit
 	measured   []api.Measurements
-	deaf       bool // it takes no measurements
+	deaf       bool // takes no measurements
 	lends      func() (api.StoreCredentials, error)
 	works      func() api.WorkBlob
-	turnedDown []string // why the work folder was not taken from the bucket
+	turnedDown []string // why the agent rejected the work folder in the bucket
 }
 
-// given is a task, and what happens before it is given.
+// given is a task, and a hook that runs before its assignment.
 type given struct {
 	task  api.Assignment
 	first func()
@@ -136,7 +136,7 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	fault := ""
 	if s.chance != nil && s.chance.Float64() < s.faults {
 		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.nextFault%5]
-		s.nextFault++ // in turn: few faults are enough for each kind
+		s.nextFault++ // in turn, so that few faults cover each kind
 		s.kinds[fault]++
 	}
 	if s.down {
@@ -151,8 +151,9 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
-	// What was not durable is gone: a part of the log. Not once an answer to the end has told of it:
-	// the agent may have left then, and nobody sends it again.
+	// A restart loses what was not durable: a part of the log. That may not happen after a response
+	// has acknowledged the end, since the agent may have exited and nobody would send the log
+	// again.
 	if n := len(s.log); fault == "restart" && n > 0 && !s.parted {
 		s.log = s.log[:n-s.chance.IntN(min(n, 1000))]
 	}
@@ -160,7 +161,7 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	if fault == "twice" { // the network delivered it twice
 		status, answer = s.handle(r, body)
 	}
-	if s.down { // it went away meanwhile
+	if s.down { // it became unreachable meanwhile
 		fault = "error after"
 	}
 	switch fault {
@@ -223,7 +224,7 @@ func (s *fakeServer) handle(r *http.Request, body []byte) (int, any) {
 	return http.StatusNotFound, nil
 }
 
-// register takes the first key.
+// register accepts the first key.
 func (s *fakeServer) register(body []byte) (int, any) {
 	var r api.Registration
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -237,7 +238,7 @@ func (s *fakeServer) register(body []byte) (int, any) {
 	return http.StatusOK, api.Registered{Wire: api.Wire}
 }
 
-// pull gives the machine its task until the end of that was told.
+// pull assigns the machine its task until the end of that is reported.
 func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	var p api.Pull
 	seen := signed.Seen{} // faults deliver a request twice
@@ -253,7 +254,7 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	if s.binary != nil {
 		sum := sha256.Sum256(s.binary)
 		if out.Build = hex.EncodeToString(sum[:]); out.Build != p.Build {
-			return http.StatusOK, out // nothing else is wanted of the older build
+			return http.StatusOK, out // the server wants nothing else from the older build
 		}
 	}
 	ended := slices.ContainsFunc(s.applied, func(m api.Message) bool { return m.Ended != nil })
@@ -262,7 +263,7 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 		s.follow(*s.next)
 		s.next = nil
 		out.Tasks = []api.Assignment{s.assignment}
-	case ended && s.next != nil: // it asks again
+	case ended && s.next != nil: // it pulls again
 	case s.waiting && ended && p.Clean && len(s.line) > 0:
 		if first := s.line[0].first; first != nil {
 			first()
@@ -275,7 +276,7 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 		out.Off = true
 	case s.waiting && (ended || slices.Contains(p.Running, s.assignment.Attempt)):
 		s.mu.Unlock()
-		select { // a machine that says nothing new is kept waiting
+		select { // a machine with nothing new has to wait
 		case <-r.Context().Done():
 		case <-time.After(s.patience()):
 		}
@@ -293,7 +294,7 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	return http.StatusOK, out
 }
 
-// patience is how long a pull waits: as good as for ever where the agent can be waited for.
+// patience returns how long a pull waits: nearly forever if the test can wait for the agent.
 func (s *fakeServer) patience() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,7 +304,7 @@ func (s *fakeServer) patience() time.Duration {
 	return time.Hour
 }
 
-// follow has another task follow the one that is over.
+// follow assigns another task after the one that has ended.
 func (s *fakeServer) follow(next api.Assignment) {
 	s.logs, s.before = append(s.logs, string(s.log)), append(s.before, s.applied...)
 	s.assignment, s.applied, s.log, s.parted = next, nil, nil, false
@@ -358,22 +359,22 @@ func (s *fakeServer) order(f func()) {
 	f()
 }
 
-// goAway takes the server down, and returns once the agent has nothing of it any more that it has not read: a report and a
-// pull have failed.
+// goAway takes the server down, and returns once the agent has read all earlier responses: a report
+// and a pull have failed.
 func (s *fakeServer) goAway() {
 	s.t.Helper()
 	s.order(func() { s.down, s.missed = true, nil })
 	s.wait("the agent misses the server", func() bool { return s.missed["/v1/agent/report"] && s.missed["/v1/agent/pull"] })
 }
 
-// messages returns what was applied.
+// messages returns the applied messages.
 func (s *fakeServer) messages() []api.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.applied)
 }
 
-// told are the messages of one kind.
+// told returns the messages of one kind.
 func told[T any](s *fakeServer, pick func(api.Message) *T) []T {
 	var out []T
 	for _, m := range s.messages() {
@@ -390,7 +391,7 @@ func savedIn(m api.Message) *api.Saved   { return m.Saved }
 func noticed(m api.Message) *api.Noticed { return m.Noticed }
 func endedIn(m api.Message) *api.Ended   { return m.Ended }
 
-// story is what was applied, in short, without measurements and progress.
+// story summarises the applied messages, without measurements and progress.
 func (s *fakeServer) story() string {
 	var out []string
 	for _, m := range s.messages() {
@@ -410,7 +411,7 @@ func (s *fakeServer) story() string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// wait waits until ok returns true, which is called with the lock held.
+// wait waits until ok returns true. It calls ok with the lock held.
 func (s *fakeServer) wait(what string, ok func() bool) {
 	s.t.Helper()
 	await.True(s.t, what, func() bool {

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// servedBy returns an assignment whose work folder, checkpoints and outputs are the server's.
+// servedBy returns an assignment that keeps its work folder, checkpoints and outputs on the server.
 func servedBy(t *testing.T, epoch int, command string) api.Assignment {
 	t.Helper()
 	a := assign(t, "")
@@ -25,10 +25,10 @@ func servedBy(t *testing.T, epoch int, command string) api.Assignment {
 	return a
 }
 
-// With connections that break off at every fifth request, in the content, in the answer
-// or behind it, an attempt gets its work folder whole, its checkpoint is kept, the next
-// ones go on from it, and the outputs are what the program wrote.
-func TestTheServersStoreOverABadNetwork(t *testing.T) {
+// Connections break at every fifth request, in the content, in the response or after it. Still an
+// attempt gets its complete work folder, keeps its checkpoint, the next attempts resume from it,
+// and the outputs are what the program wrote.
+func TestServerStore_WorksOverBadNetwork(t *testing.T) {
 	t.Parallel()
 	folder, kept := t.TempDir(), t.TempDir()
 	input := make([]byte, 300_000)
@@ -55,7 +55,7 @@ func TestTheServersStoreOverABadNetwork(t *testing.T) {
 	if e := told(first.server, endedIn)[0]; e.Reason != api.EndCompleted || !e.Saved {
 		t.Errorf("the first attempt ended %+v", e)
 	}
-	// How many requests there are is chance: attempts follow until enough of them have broken off.
+	// The number of requests is random: run attempts until enough connections have broken.
 	for epoch, cuts := 2, first.server.cuts; epoch == 2 || cuts < 5; epoch++ {
 		if epoch > 30 {
 			t.Fatalf("too few faults to say anything: %d", cuts)
@@ -84,8 +84,8 @@ func TestTheServersStoreOverABadNetwork(t *testing.T) {
 	}
 }
 
-// An agent whose attempt is over stops and publishes nothing, as with any other store.
-func TestTheServersStoreFencesAnAttemptThatIsOver(t *testing.T) {
+// An agent whose attempt has ended stops and publishes nothing, as with any other store.
+func TestServerStore_FencesEndedAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, servedBy(t, 1, "while :; do date +%N > ckpt/x; mv ckpt/x ckpt/state; sleep 0.2; done"))
 	withStore(r)
@@ -97,8 +97,8 @@ func TestTheServersStoreFencesAnAttemptThatIsOver(t *testing.T) {
 	}
 }
 
-// A job without a declared store asks for nothing but what it asked for before.
-func TestAJobWithoutADeclaredStoreAsksTheServer(t *testing.T) {
+// A job without a declared store makes the same requests as before stores could be declared.
+func TestServerStore_IsDefaultStore(t *testing.T) {
 	t.Parallel()
 	served := t.TempDir()
 	if err := os.WriteFile(filepath.Join(served, "from"), []byte("the server"), 0o600); err != nil {

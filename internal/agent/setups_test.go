@@ -16,32 +16,32 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// makeSetup is a set-up that writes its path into what it makes, as a virtual environment does.
+// makeSetup is a set-up that writes its own path into its result, as a virtual environment does.
 const makeSetup = `echo ran; mkdir -p env/bin; echo "$PWD/env" > env/where; printf '#!/bin/sh\necho tool\n' > env/bin/tool; ` +
 	`chmod 755 env/bin/tool; ln -s bin/tool env/link; rm -f gone; mkdir -m 500 shut; touch -d 2020-01-01 env/where`
 
-// useSetup says what a set-up has made, and then spoils it.
+// useSetup prints the result of a set-up and then spoils it.
 const useSetup = `test "$(cat env/where)" = "$PWD/env" && env/link; ls -d gone 2>/dev/null; stat -c %y env/where | cut -c1-10; stat -c %a shut; ` +
 	`echo spoiled | tee env/where env/bin/tool >/dev/null; chmod 700 shut; rm -r shut; touch gone`
 
-// made is what useSetup says where a set-up's work is whole.
+// made is what useSetup prints for a complete result.
 const made = "tool\n2020-01-01\n500\n"
 
-// setUp is a task whose work folder is the server's.
+// setUp returns a task whose work folder is on the server.
 func setUp(t testing.TB, job string, change func(*api.Assignment)) api.Assignment {
 	a := shell(t, job, useSetup)
 	a.Setup, a.Workdir, a.Checkpoint = makeSetup, api.ServerWork, api.Checkpoints{}
 	if a.Env == nil {
 		a.Env = map[string]string{}
 	}
-	a.Env["WANDB_RUN_ID"] = job // as the server has it
+	a.Env["WANDB_RUN_ID"] = job // as the server sets it
 	if change != nil {
 		change(&a)
 	}
 	return a
 }
 
-// upload is the work folder of the rig's tasks.
+// upload returns the server's copy of the work folder.
 func (r *rig) upload(t testing.TB) string {
 	t.Helper()
 	withStore(r)
@@ -58,7 +58,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// skipped cuts the agent's line off a log that begins with it.
+// skipped removes the agent's line from the start of a log.
 func skipped(log string) (rest string, ok bool) {
 	first, rest, _ := strings.Cut(log, "\n")
 	if !strings.HasPrefix(first, "scrimp: set-up skipped: the same one ran on this machine at 20") {
@@ -67,9 +67,9 @@ func skipped(log string) (rest string, ok bool) {
 	return rest, true
 }
 
-// The second task of the same set-up finds what the set-up made, whatever the first program
-// did to it, at the same path; so does the third, and one of another job.
-func TestTheSameSetupRunsOnce(t *testing.T) {
+// The second task with the same set-up finds its result at the same path, whatever the first
+// program did to it. So do the third and one of another job.
+func TestSetups_ReusesSameSetup(t *testing.T) {
 	t.Parallel()
 	r := inLine(t, setUp(t, "job-1", nil), setUp(t, "job-2", nil), setUp(t, "job-2", func(a *api.Assignment) {
 		a.Attempt, a.Epoch = "job-2.2", 2
@@ -86,8 +86,8 @@ func TestTheSameSetupRunsOnce(t *testing.T) {
 	}
 }
 
-// The next gang finds the set-up of the one before, wherever its other machines are.
-func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
+// The next gang finds the set-up of the previous one, whatever its other machines are.
+func TestSetups_ReusesSetupForGang(t *testing.T) {
 	t.Parallel()
 	gang := func(other string) func(*api.Assignment) {
 		return func(a *api.Assignment) {
@@ -105,8 +105,8 @@ func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
 	}
 }
 
-// The same where programs are users of their own, with a home for each.
-func TestTheSameSetupRunsOnceForOtherUsers(t *testing.T) {
+// The same holds if programs run as separate users, each with a home folder.
+func TestSetups_ReusesSetupForOtherUsers(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	r := separated(t, "")
@@ -127,9 +127,9 @@ func TestTheSameSetupRunsOnceForOtherUsers(t *testing.T) {
 	}
 }
 
-// Whatever is not the same runs its set-up: another command, file, mode or variable; and so
-// does a task with secrets, or a set-up that sees whose attempt it is.
-func TestAnotherSetupRuns(t *testing.T) {
+// Any difference makes the set-up run: another command, file, mode or variable. It also runs for a
+// task with secrets, and if it can see whose attempt it is.
+func TestSetups_RunsDifferentSetup(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		change func(*api.Assignment)
@@ -180,9 +180,9 @@ func TestAnotherSetupRuns(t *testing.T) {
 	}
 }
 
-// What a set-up with secrets, one that failed, and one that changed more than its folders
-// made is not kept; and nothing is once the machine is switched off.
-func TestWhatIsNotKept(t *testing.T) {
+// The agent does not keep the result of a set-up with secrets, one that failed, or one that changed
+// more than its folders. It keeps nothing after the machine is switched off.
+func TestSetups_DoesNotKeepUnsafeResults(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*api.Assignment){
 		"nothing":                nil,
@@ -214,9 +214,9 @@ func TestWhatIsNotKept(t *testing.T) {
 	}
 }
 
-// A job that goes on where it ran finds its set-up and its checkpoint, though the one lies
-// within the other's folder.
-func TestAJobThatGoesOnFindsItsSetupAndItsCheckpoint(t *testing.T) {
+// A job that resumes on its machine finds its set-up and its checkpoint, although one folder
+// contains the other.
+func TestSetups_ResumedJobFindsSetupAndCheckpoint(t *testing.T) {
 	t.Parallel()
 	task := func(epoch int) api.Assignment {
 		a := servedBy(t, epoch, `cat ckpt/state 2>/dev/null; cat made ckpt/note; echo spoiled > made; printf 7 > ckpt/state`)
@@ -238,8 +238,8 @@ func TestAJobThatGoesOnFindsItsSetupAndItsCheckpoint(t *testing.T) {
 	}
 }
 
-// An agent that is killed while it copies what a set-up made leaves nothing that is used.
-func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
+// An agent that is killed while it copies the result of a set-up leaves no copy that is used.
+func TestSetups_IgnoresInterruptedCopy(t *testing.T) {
 	lane.Nightly(t, "kills agents in the middle of a copy")
 	t.Parallel()
 	exe, err := os.Executable()
@@ -273,7 +273,7 @@ func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // it was killed
 	if whole, _ := filepath.Glob(filepath.Join(dir, "setups", "*", "kept.json")); len(whole) > 0 {
 		t.Fatal("the copy was through: the test has shown nothing")
 	}

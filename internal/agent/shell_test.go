@@ -11,9 +11,10 @@ import (
 
 const printsShell = `echo "|$PGPASSWORD|$AWS_SECRET_ACCESS_KEY|$HF_HOME|$VIRTUAL_ENV|${PATH%%:*}|$https_proxy|$LC_ALL|"`
 
-// Of an environment that is the server's shell's the program gets what belongs to the machine, then what the
-// job has of its submitter's shell; of one that is the machine's own, all but the keys of stores, which are the agent's.
-func TestTheServersShellReachesNoProgram(t *testing.T) {
+// If the agent's environment is the server's shell, the program gets only the variables of the
+// machine and those of its submitter's shell. If it is the machine's own, the program gets
+// everything except store credentials, which are for the agent.
+func TestEnvironment_HidesServersShell(t *testing.T) {
 	t.Parallel()
 	for borrowed, want := range map[bool]string{
 		true: "|||/hub|/mine|/mine/bin|http://proxy|C|\n", false: "|pg||/hub|/mine|/mine/bin|http://proxy|C|\n",
@@ -35,16 +36,16 @@ func TestTheServersShellReachesNoProgram(t *testing.T) {
 	}
 }
 
-// The program of a machine elsewhere is told which names of the submitter's shell are not set.
-func TestWhatIsNotPassedOnIsSaid(t *testing.T) {
+// The log of a program on another machine lists the variables of the submitter's shell that are not set.
+func TestEnvironment_ListsWithheldVariables(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, ""))
 	r.server.assignment.Args, r.server.assignment.Command, r.server.assignment.Withheld = nil, printsShell, []string{"HF_HOME"}
 	saysWhatIsNotSet(t, r)
 }
 
-// A user of the task's own, who cannot read the submitter's files, is told the same.
-func TestAUserOfTheTasksOwnHasNothingOfTheSubmittersShell(t *testing.T) {
+// The same holds for a task with its own user, who cannot read the submitter's files.
+func TestEnvironment_WithholdsShellFromTaskUser(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	r := separated(t, printsShell)
@@ -52,7 +53,7 @@ func TestAUserOfTheTasksOwnHasNothingOfTheSubmittersShell(t *testing.T) {
 	saysWhatIsNotSet(t, r)
 }
 
-// saysWhatIsNotSet runs printsShell, which finds nothing.
+// saysWhatIsNotSet runs printsShell, which finds none of the variables.
 func saysWhatIsNotSet(t *testing.T, r *rig) {
 	t.Helper()
 	const said = "scrimp: not set on this machine, which does not share the files of the shell that submitted: HF_HOME (inherit): " +
@@ -66,7 +67,7 @@ func saysWhatIsNotSet(t *testing.T, r *rig) {
 	}
 }
 
-// The variables that name what a machine has, in both ways of writing.
+// OfMachine matches the variables of a machine in upper and lower case.
 func TestOfMachine(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"PATH": true, "LC_ALL": true, "https_proxy": true, "HTTPS_PROXY": true, "CUDA_HOME": true,

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// stored returns an assignment that keeps its checkpoints in folder dir, for real.
+// stored returns an assignment that keeps its checkpoints in folder dir, with the real keeper.
 func stored(t *testing.T, dir string, epoch int, play string, env ...string) api.Assignment {
 	t.Helper()
 	a := assign(t, play, env...)
@@ -27,7 +27,7 @@ func stored(t *testing.T, dir string, epoch int, play string, env ...string) api
 
 func withStore(r *rig) { r.config.open = nil }
 
-// manifests are the published checkpoints.
+// manifests returns the published checkpoints.
 func manifests(t *testing.T, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "job-1", "manifests", "*"))
@@ -40,7 +40,7 @@ func manifests(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestNextAttemptGoesOnWhereTheOneBeforeWasKilled(t *testing.T) {
+func TestStore_NextAttemptResumesAfterKill(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	first := running(t, stored(t, store, 1, "train", "TEST_EVERY=150"), withStore)
@@ -85,7 +85,7 @@ func TestNextAttemptGoesOnWhereTheOneBeforeWasKilled(t *testing.T) {
 	}
 }
 
-func TestOlderAttemptIsFencedByTheStoreItself(t *testing.T) {
+func TestStore_FencesOlderAttempt(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	old := running(t, stored(t, store, 1, "train"), withStore)
@@ -95,7 +95,7 @@ func TestOlderAttemptIsFencedByTheStoreItself(t *testing.T) {
 	if err := second.end(); err != nil {
 		t.Fatal(err)
 	}
-	old.stop() // it saves, and may not publish
+	old.stop() // it saves, and must not publish
 	if err := old.end(); !errors.Is(err, ErrFenced) {
 		t.Errorf("error %v, want ErrFenced", err)
 	}
@@ -119,7 +119,7 @@ func TestOlderAttemptIsFencedByTheStoreItself(t *testing.T) {
 	}
 }
 
-func TestDamagedCheckpointIsPassedOverAndSaid(t *testing.T) {
+func TestStore_SkipsAndReportsDamagedCheckpoint(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	first := running(t, stored(t, store, 1, "train", "TEST_EVERY=150"), withStore)
@@ -162,10 +162,10 @@ func TestDamagedCheckpointIsPassedOverAndSaid(t *testing.T) {
 	}
 }
 
-func TestHelpersCheckpointIsWhatItWasWhenItSaidSo(t *testing.T) {
+func TestStore_KeepsCheckpointAsAnnounced(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	r := running2(t, stored(t, store, 1, "helper"))
+	r := runningSilent(t, stored(t, store, 1, "helper"))
 	r.server.order(func() { r.server.orders.Interval = 50 * time.Millisecond })
 	r.server.wait("some checkpoints", func() bool {
 		n := 0
@@ -177,7 +177,7 @@ func TestHelpersCheckpointIsWhatItWasWhenItSaidSo(t *testing.T) {
 		return n >= 5
 	})
 	r.hard()
-	_ = r.end() // told to end at once
+	_ = r.end() // the agent is ended at once
 	dir := filepath.Join(t.TempDir(), "restored")
 	b, err := blob.Open(t.Context(), "file://"+store)
 	if err != nil {
@@ -197,8 +197,8 @@ func TestHelpersCheckpointIsWhatItWasWhenItSaidSo(t *testing.T) {
 	}
 }
 
-// running2 starts an agent with a program that prints nothing.
-func running2(t *testing.T, a api.Assignment) *rig {
+// runningSilent starts an agent with a program that prints nothing.
+func runningSilent(t *testing.T, a api.Assignment) *rig {
 	t.Helper()
 	r := newRig(t, a)
 	withStore(r)
@@ -216,7 +216,7 @@ func fetchOutputs(t *testing.T, address, dir string) error {
 	return errors.Join(k.Fetch(t.Context(), address, dir), k.Close())
 }
 
-func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
+func TestOutputs_AreKeptAfterFailure(t *testing.T) {
 	t.Parallel()
 	store, outputs := t.TempDir(), t.TempDir()
 	a := stored(t, store, 1, "")
@@ -241,8 +241,8 @@ func TestOutputsAreKeptAlsoAfterFailure(t *testing.T) {
 	}
 }
 
-// What is not kept of the outputs, since it is a link that leads out of the work folder, its user learns by name.
-func TestOutputsThatLeadOutAreReported(t *testing.T) {
+// The report names outputs that are not kept because a link leads out of the work folder.
+func TestOutputs_ReportsLinksThatLeadOut(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
@@ -263,7 +263,7 @@ func TestOutputsThatLeadOutAreReported(t *testing.T) {
 	}
 }
 
-func TestWorkFolderIsFetchedFromAStore(t *testing.T) {
+func TestWorkFolder_IsFetchedFromStore(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	b, err := blob.Open(t.Context(), "file://"+store)
@@ -288,7 +288,7 @@ func TestWorkFolderIsFetchedFromAStore(t *testing.T) {
 	}
 }
 
-func TestNoTraceOfCapturesIsLeft(t *testing.T) {
+func TestCapture_LeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	r := newRig(t, stored(t, store, 1, "train", "TEST_STEPS=5"))

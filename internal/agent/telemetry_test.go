@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// smi puts a stand-in for nvidia-smi into the path, as a machine with four GPUs has it.
+// smi puts a fake nvidia-smi with four GPUs on the PATH.
 func smi(t testing.TB) {
 	t.Helper()
 	bin := t.TempDir()
@@ -30,9 +30,8 @@ esac
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 }
 
-// The server hears what the machine and the program did, with the GPUs that the task has and no others, before it hears
-// of the end.
-func TestTheServerHearsWhatTheMachineDid(t *testing.T) {
+// The server receives the use of machine and program, with only the task's GPUs, before it learns of the end.
+func TestTelemetry_ArrivesBeforeEnd(t *testing.T) {
 	smi(t)
 	until := filepath.Join(t.TempDir(), "until")
 	a := shell(t, "job-1", "until test -e "+until+"; do :; done")
@@ -60,7 +59,7 @@ func TestTheServerHearsWhatTheMachineDid(t *testing.T) {
 	for metric, want := range map[telemetry.Metric][2]float64{telemetry.GPU: {0.1, 0.3},
 		telemetry.GPUMemory: {11 << 20, 13 << 20}, telemetry.GPUPower: {41.5, 43.5}, telemetry.GPUTemperature: {51, 53}} {
 		v := b.Values[metric.String()]
-		if len(v) != 2 || math.Abs(*v[0]/want[0]-1) > 1e-9 || math.Abs(*v[1]/want[1]-1) > 1e-9 { // they are means of several
+		if len(v) != 2 || math.Abs(*v[0]/want[0]-1) > 1e-9 || math.Abs(*v[1]/want[1]-1) > 1e-9 { // means of several readings
 			t.Errorf("%v is %v, want %v", metric, v, want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// torch returns an interpreter that has PyTorch: Debian's own before another one on the PATH.
+// torch returns a Python that has PyTorch, preferably Debian's own, otherwise another one on the PATH.
 func torch(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -28,14 +28,14 @@ func torch(t *testing.T) string {
 	return ""
 }
 
-// ddp is examples/ddp, run by torchrun without an argument of torchrun's.
+// ddp returns a task that runs examples/ddp with torchrun and no arguments of torchrun.
 func ddp(t *testing.T, python string) api.Assignment {
 	t.Helper()
 	script, err := filepath.Abs("../../examples/ddp/train.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile(script); err != nil { // go test's cache looks at what the test itself has read
+	if _, err := os.ReadFile(script); err != nil { // go test's cache notices only files that the test itself reads
 		t.Fatal(err)
 	}
 	a := ofGang(t, "", "PET_REDIRECTS=1", "PET_TEE=1", "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "PET_MONITOR_INTERVAL=0.2")
@@ -50,7 +50,7 @@ var (
 	beginsLine  = regexp.MustCompile(`rank \d+ of (\d+) begins at step (\d+)`)
 )
 
-// weights are what all machines end with.
+// weights returns the final weights, which are equal on all machines.
 func weights(t *testing.T, machines ...*member) string {
 	t.Helper()
 	all := ""
@@ -70,7 +70,7 @@ func weights(t *testing.T, machines ...*member) string {
 	return all
 }
 
-// resumes fails where a gang began anew, or from nothing.
+// resumes fails if a gang restarted the training from nothing.
 func resumes(t *testing.T, m *member) {
 	t.Helper()
 	if b := beginsLine.FindStringSubmatch(m.log()); b == nil || b[2] == "0" || b[2] == "120" {
@@ -78,10 +78,10 @@ func resumes(t *testing.T, m *member) {
 	}
 }
 
-// Real torchruns on machines with addresses of their own meet without arguments, and a run of
-// fixed size that loses a worker, without notice or with one, ends with the weights of one
-// that nothing happened to. One that goes on with fewer machines ends too.
-func TestTorchrunLosesAMachineAndNoWork(t *testing.T) {
+// Real torchrun processes on machines with different addresses meet without arguments. A run of
+// fixed size that loses a worker, with or without notice, ends with the same weights as an
+// undisturbed run. A run that continues with fewer machines ends too.
+func TestTorchrun_LosesMachineButNoWork(t *testing.T) {
 	lane.Nightly(t, "starts twenty torchruns, and kills some")
 	python := torch(t)
 	task := ddp(t, python)
@@ -111,7 +111,7 @@ func TestTorchrunLosesAMachineAndNoWork(t *testing.T) {
 		gang := newGang(t)
 		a, b := gang.machine(30), gang.machine(31)
 		gang.begin(1, task, a, b)
-		a.prints("step 1/") // the agent asks for notices once a second, and two thirds of the run are left then
+		a.prints("step 1/") // the agent checks for notices once a second, and two thirds of the run are left then
 		b.market.notice(2 * time.Minute)
 		for rank, m := range []*member{a, b} {
 			if end := m.ends(); end.Reason != api.EndDrained || end.Saved != (rank == 0) {
@@ -127,8 +127,8 @@ func TestTorchrunLosesAMachineAndNoWork(t *testing.T) {
 	})
 	t.Run("rank 0 hears of the notice from its collective", func(t *testing.T) {
 		task := task
-		task.Report = time.Hour                                             // its agent says and hears what is urgent only
-		task.Args = append(slices.Clone(task.Args), "--save-every", "1000") // once, on its way out
+		task.Report = time.Hour                                             // its agent exchanges only urgent messages
+		task.Args = append(slices.Clone(task.Args), "--save-every", "1000") // saves once, at the end
 		gang := newGang(t)
 		a, b := gang.machine(50), gang.machine(51)
 		gang.begin(1, task, a, b)

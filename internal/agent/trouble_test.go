@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestAFullStoreIsSaidWhileItIsFullAndNothingIsLost(t *testing.T) {
+func TestTrouble_ReportsFullStoreAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "train", "TEST_EVERY=150")
 	a.Secrets = map[string]string{"KEY": "hush-hush"}
@@ -49,7 +49,7 @@ func TestAFullStoreIsSaidWhileItIsFullAndNothingIsLost(t *testing.T) {
 	}
 }
 
-func TestACheckpointFolderThatCannotBeWrittenToIsSaidBeforeTheProgramRuns(t *testing.T) {
+func TestTrouble_ReportsUnwritableCheckpointFolderBeforeStart(t *testing.T) {
 	t.Parallel()
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {

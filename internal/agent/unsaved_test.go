@@ -11,14 +11,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// savesThrice announces a save that holds more than can be copied, one more, and one that is whole.
+// savesThrice announces a save that is too large to copy whole, another one, and one that is complete.
 const savesThrice = `d=$SCRIMP_CHECKPOINT_DIR
 save() { echo $1 > $d/state; echo saved $1; until [ -e $GATE/$1 ]; do sleep 0.02; done; }
 ln -s /elsewhere/base $d/base; : > "$d/$(printf 'r\351sum\351')"
 save 1; save 2; rm $d/*; save 3`
 
-// stays waits until the trouble that is reported is as it should be, and checks that it is so a while later: the folder
-// has been looked at often by then.
+// stays waits until the reported trouble is as wanted, and checks that it still is a while later,
+// after many polls of the folder.
 func stays(r *rig, says func(string) bool, want bool) {
 	r.t.Helper()
 	from := 0
@@ -34,14 +34,14 @@ func stays(r *rig, says func(string) bool, want bool) {
 	})
 }
 
-// A save that the program announces and that cannot be copied whole is copied as far as it can be. What it lacks is
-// said for as long as the newest save lacks it, and by each save that does.
-func TestAnAnnouncedSave_IsKeptAsFarAsItCanBeAndSaysWhatItLacks(t *testing.T) {
+// If the program announces a save that cannot be copied whole, the agent copies what it can. It
+// reports what is missing with each such save, and as trouble while the newest save lacks it.
+func TestAnnouncedSave_IsKeptPartlyAndReportsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	gate := t.TempDir()
 	a := stored(t, t.TempDir(), 1, "", "GATE="+gate)
 	a.Args, a.Command, a.Progress.Saved = nil, savesThrice, `^saved (?P<step>\d+)`
-	r := running2(t, a)
+	r := runningSilent(t, a)
 	for step := int64(1); step <= 3; step++ {
 		var saved *api.Saved
 		r.server.waitFor(fmt.Sprint("save ", step), func(m api.Message) bool {
@@ -66,9 +66,9 @@ func TestAnAnnouncedSave_IsKeptAsFarAsItCanBeAndSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// A save that cannot be copied at all, as there is no room, is said once to the log of the job, and stands in the trouble
-// until a copy succeeds: that the folder can be listed meanwhile changes nothing.
-func TestAnAnnouncedSave_ThatCannotBeCopiedStandsInTheTrouble(t *testing.T) {
+// If a save cannot be copied at all because the disk is full, the agent reports it once to the
+// job's log, and as trouble until a copy succeeds, even if it can list the folder meanwhile.
+func TestAnnouncedSave_ReportsFailedCopyAsTrouble(t *testing.T) {
 	t.Parallel()
 	gate := t.TempDir()
 	a := assign(t, "", "GATE="+gate)
@@ -102,8 +102,8 @@ func TestAnAnnouncedSave_ThatCannotBeCopiedStandsInTheTrouble(t *testing.T) {
 	}
 }
 
-// Work that was done after the newest save, and before anybody asked the program to end, is in no checkpoint.
-func TestAnEnd_SaysWhetherAllWorkIsSaved(t *testing.T) {
+// Work after the newest save, but before a request to end, is in no checkpoint.
+func TestEnded_ReportsWhetherAllWorkIsSaved(t *testing.T) {
 	t.Parallel()
 	const steps = `for n in 1 2 3 4; do echo step $n; [ $n = $SAVE ] && { echo $n > $SCRIMP_CHECKPOINT_DIR/state; echo saved $n; until [ -e "$GO" ]; do sleep 0.02; done; }; done; `
 	const stays = `trap "exit 143" TERM; echo ready; while :; do sleep 0.05; done`
@@ -120,7 +120,7 @@ func TestAnEnd_SaysWhetherAllWorkIsSaved(t *testing.T) {
 		{"is asked to end, and saves unannounced", "2", steps + saves, "", true, true},
 		{"is asked to end right at its save", "4", steps + stays, "^saved", true, true},
 	} {
-		published := filepath.Join(t.TempDir(), "published") // the program goes on then
+		published := filepath.Join(t.TempDir(), "published") // the program continues then
 		a := assign(t, "", "SAVE="+c.save, "GO="+published)
 		a.Args, a.Command, a.Progress.Pattern, a.Progress.Saved = nil, c.command, `^step (?P<step>\d+)`, c.saved
 		r := newRig(t, a)

@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A program that names a metric by a secret does not bring it into the log: not by its progress file, nor by its
-// output, nor by a name whose value is no number, nor in the record of a checkpoint.
-func TestNoNameOfAMetricIsASecret(t *testing.T) {
+// A program that uses a secret as the name of a metric does not bring it into the log: not in its
+// progress file, its output, the name of a broken metric, or a checkpoint's record.
+func TestMask_HidesSecretsInMetricNames(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "")
 	a.Secrets = map[string]string{"KEY": "s3cr3t-value"}
@@ -35,15 +35,15 @@ echo '{"step":6,"a-s3cr3t-value":2}'`
 	}
 }
 
-// What ended a job, or why a checkpoint was refused, has no secret either.
-func TestNoMessageHasASecret(t *testing.T) {
+// The reason for a job's end and for a refused checkpoint contain no secret either.
+func TestMask_HidesSecretsInMessages(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "")
 	a.Secrets = map[string]string{"KEY": "s3cr3t-value"}
 	a.Args = []string{"/no/program/s3cr3t-value"}
 	r := newRig(t, a)
 	r.start()
-	_ = r.end() // however it ends
+	_ = r.end() // its result does not matter
 	told := false
 	for _, m := range r.server.applied {
 		told = told || m.Ended != nil && strings.Contains(m.Ended.Error, "/no/program/************")

@@ -16,13 +16,13 @@ import (
 	"scrimp/internal/agent/place"
 )
 
-// update replaces this program by the server's, where that is another build, and starts it
-// in this one's place. It is called between tasks, and returns only where it fails; a build
-// that could not be had is not tried again.
+// update replaces this program by the server's build, if that differs, and starts it in this
+// process. The agent calls it between tasks. It returns only if it fails, and the agent does not
+// try the same build again.
 func (d *daemon) update(ctx context.Context, build string) error {
 	d.tried = build
-	if !unaltered(d.Server) {
-		return fmt.Errorf("update the agent: %s is plain HTTP: whoever is between could send another program, and its hash "+
+	if !authenticated(d.Server) {
+		return fmt.Errorf("update the agent: %s is plain HTTP: an attacker could send another program, and its hash "+
 			"with it: give the server TLS", d.Server)
 	}
 	path := filepath.Join(place.OwnFolder(d.MachineDir), "scrimp")
@@ -41,19 +41,19 @@ func (d *daemon) update(ctx context.Context, build string) error {
 	if err != nil {
 		return fmt.Errorf("update the agent: %w", errors.Join(err, os.Remove(path+".new")))
 	}
-	d.Log.Info("another build of the server: starting its agent", "was", d.Build, "is", build)
+	d.Log.Info("the server has another build: starting its agent", "was", d.Build, "is", build)
 	return fmt.Errorf("update the agent: %w", d.Restart(path))
 }
 
-// outdated reports whether the machine is to be updated now: it has nothing to do.
+// outdated reports whether the agent should update now: the builds differ and no task runs.
 func (d *daemon) outdated(build string) bool {
 	known := d.Restart != nil && len(build) >= 16 && d.Build != ""
 	return known && build != d.Build && build != d.tried && len(d.runs()) == 0
 }
 
-// unaltered reports whether what a server sends comes from it alone: over TLS, its socket, or this machine's own
-// network.
-func unaltered(server string) bool {
+// authenticated reports whether nobody can alter what the server sends: over TLS, its socket, or this
+// machine's loopback network.
+func authenticated(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// ownHash is the hash of this program; "" where it cannot be read.
+// ownHash returns the hash of this program, or "" if it cannot read it.
 func ownHash() string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -29,9 +29,9 @@ func ownHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// An agent of another build than its server's replaces itself, as the same process, and
-// goes on with its key; the task is the new one's.
-func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
+// An agent whose build differs from the server's replaces itself in the same process and keeps its
+// key; the new build runs the task.
+func TestUpdate_StartsServersBuild(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {
@@ -45,7 +45,7 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 	a.Args, a.Command, a.Checkpoint = nil, "readlink /proc/$PPID/exe", api.Checkpoints{}
 	server := newServer(t, a)
 	server.order(func() {
-		server.binary = slices.Concat(newer, []byte("of the next release")) // which runs as the other does
+		server.binary = slices.Concat(newer, []byte("of the next release")) // runs like the original
 	})
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), exe)
@@ -56,7 +56,7 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, &said)
 	}
-	server.order(func() {}) // what it noted is read below
+	server.order(func() {}) // synchronises with the reads below
 	sum := sha256.Sum256(server.binary)
 	if want := []string{ownHash(), hex.EncodeToString(sum[:])}; !slices.Equal(server.builds, want) {
 		t.Errorf("the builds that pulled are %v, want %v", server.builds, want)
@@ -69,8 +69,8 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 	}
 }
 
-// What is not the build that the server says it is is not started.
-func TestAnAgentStartsNoOtherBuildThanTheServers(t *testing.T) {
+// The agent does not start a program whose hash is not the server's build.
+func TestUpdate_RefusesOtherBuild(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "print", "TEST_TAIL=x"))
 	r.config.Build, r.config.Restart = "0123456789abcdef", func(string) error { t.Error("it was started"); return nil }
@@ -94,7 +94,7 @@ func TestAnAgentStartsNoOtherBuildThanTheServers(t *testing.T) {
 	}
 }
 
-// updateTo has a registered agent of the rig update itself to a build.
+// updateTo makes a registered agent of the rig update itself to a build.
 func (r *rig) updateTo(build string) error {
 	if err := os.MkdirAll(place.OwnFolder(r.config.MachineDir), 0o700); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// separated is a rig whose programs run as users of their own.
+// separated returns a rig whose programs run as separate users.
 func separated(t *testing.T, command string) *rig {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -25,7 +25,7 @@ func separated(t *testing.T, command string) *rig {
 	a := assign(t, "")
 	a.Args, a.Command = nil, command
 	r := newRig(t, a)
-	top, err := os.MkdirTemp("", "scrimp-machine-") // the test's own folder is closed to others
+	top, err := os.MkdirTemp("", "scrimp-machine-") // other users cannot enter the test's own folder
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +40,9 @@ func separated(t *testing.T, command string) *rig {
 	return r
 }
 
-// What a program of the agent's own user could do to its agent, one of a user of its own
-// cannot; and its own work goes on as ever.
-func TestAProgramCannotActAsItsAgent(t *testing.T) {
+// A program with its own user cannot do to its agent what a program of the agent's user could, and
+// its own work is unaffected.
+func TestSeparateUser_CannotActAsAgent(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	const tries = `
@@ -87,7 +87,7 @@ echo tried`
 	}
 }
 
-// ofUser are the names of a user's processes that live.
+// ofUser returns the names of a user's living processes.
 func ofUser(t *testing.T, user int) (list []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/status")
@@ -95,9 +95,9 @@ func ofUser(t *testing.T, user int) (list []string) {
 		t.Fatal(err)
 	}
 	for _, path := range all {
-		b, _ := os.ReadFile(path) // it ended
+		b, _ := os.ReadFile(path) // empty if it has ended
 		if strings.Contains(string(b), "State:\tZ") {
-			continue // nobody collects it here
+			continue // nobody reaps it here
 		}
 		for line := range strings.Lines(string(b)) {
 			if f := strings.Fields(line); len(f) > 1 && f[0] == "Uid:" && f[1] == strconv.Itoa(user) {
@@ -108,8 +108,8 @@ func ofUser(t *testing.T, user int) (list []string) {
 	return list
 }
 
-// A folder that leads out of the task's is neither restored into nor kept: the agent is root.
-func TestTheAgentFollowsNoLinkOutOfATask(t *testing.T) {
+// The agent, which is root, neither restores into nor keeps a folder that leads out of the task's folder.
+func TestSeparateUser_AgentFollowsNoLink(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	r := separated(t, `echo 7 > "$SCRIMP_CHECKPOINT_DIR/state"; rm -r "$SCRIMP_CHECKPOINT_DIR"; `+
@@ -118,7 +118,7 @@ func TestTheAgentFollowsNoLinkOutOfATask(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range r.keeper.versions { // the file may have been kept before the folder was a link
+	for _, v := range r.keeper.versions { // the file may have been kept before the folder became a link
 		if len(v) != 1 || v["state"] != "7\n" {
 			t.Errorf("kept is %v", v)
 		}
@@ -137,8 +137,8 @@ func TestTheAgentFollowsNoLinkOutOfATask(t *testing.T) {
 	}
 }
 
-// A program's own token opens nothing of the server's, whoever the program runs as.
-func TestAProgramsTokenOpensNothingOfTheServers(t *testing.T) {
+// A program's own token opens nothing on the server, whatever user the program runs as.
+func TestToken_OfProgramOpensNothingOnServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, assign(t, "knock"))
 	r.server.assignment.Env["TEST_SERVER"] = r.server.URL
@@ -151,9 +151,9 @@ func TestAProgramsTokenOpensNothingOfTheServers(t *testing.T) {
 	}
 }
 
-// What a set-up left that an agent before ran is gone before anything is written: its
-// processes, and the links that it made.
-func TestATaskThatBeginsAgainBeginsFromNothing(t *testing.T) {
+// Before anything is written, the agent removes what a set-up of a previous agent left: its
+// processes and its links.
+func TestSeparateUser_RestartedTaskStartsFromNothing(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	r := separated(t, "")
@@ -192,8 +192,8 @@ func TestATaskThatBeginsAgainBeginsFromNothing(t *testing.T) {
 	}
 }
 
-// A machine says that it keeps programs apart, and does not go on where it cannot any more.
-func TestAMachineIsWhatItSaidItWas(t *testing.T) {
+// A machine that registered as one with separate users stops if it can no longer separate them.
+func TestIdentity_RefusesToLoseSeparation(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	r := separated(t, "true")
@@ -211,8 +211,8 @@ func TestAMachineIsWhatItSaidItWas(t *testing.T) {
 	}
 }
 
-// A store that is a folder of the machine is none for a program that is not root.
-func TestAProgramReadsNoFolderAsRoot(t *testing.T) {
+// A program that is not root cannot use a folder of the machine as its store.
+func TestSeparateUser_RefusesLocalStore(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()
 	for _, set := range []func(*api.Assignment){
@@ -232,7 +232,7 @@ func TestAProgramReadsNoFolderAsRoot(t *testing.T) {
 	}
 }
 
-func TestWhereTheAgentKeepsProgramsApart(t *testing.T) {
+func TestApart(t *testing.T) {
 	t.Parallel()
 	closed, open := t.TempDir(), filepath.Join(t.TempDir(), "open")
 	if err := errors.Join(os.Chmod(closed, 0o700), os.Mkdir(open, 0o777), os.Chmod(open, 0o777)); err != nil {

@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A program that posts its epochs faster than anybody reports has each of them told; one
-// that posts its metric at each of a thousand steps a second is answered 429, and the job's
-// status says why.
-func TestAProgramsValuesAreToldOneByOneAndTooManyAreAnswered429(t *testing.T) {
+// The server receives every epoch of a program that posts them faster than reports are sent. A
+// program that posts its metric at each of a thousand steps a second gets a 429, and the job's
+// status gives the reason.
+func TestProgress_DeliversEveryValueAndLimitsRate(t *testing.T) {
 	t.Parallel()
 	a := assign(t, "epochs")
 	a.Metric = "loss"

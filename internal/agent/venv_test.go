@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// needsPython is the environment of a machine with Python, in which home is the user's home.
+// needsPython returns the environment of a machine with Python, with the user's home folder in home.
 func needsPython(t *testing.T, home string) []string {
 	t.Helper()
 	path, err := exec.LookPath("python3")
@@ -23,14 +23,14 @@ func needsPython(t *testing.T, home string) []string {
 	if err != nil {
 		t.Skip("python3 with venv and pip is not installed")
 	}
-	out, err := exec.Command(path, "-c", "import sys; print(sys.executable)").Output() // not a shim that asks for a home
+	out, err := exec.Command(path, "-c", "import sys; print(sys.executable)").Output() // resolves a shim that needs a home folder
 	if err != nil {
 		t.Fatal(err)
 	}
 	return []string{"PATH=" + filepath.Dir(strings.TrimSpace(string(out))) + ":/usr/bin:/bin", "HOME=" + home}
 }
 
-// wheel is a package of Python whose command says where it runs.
+// wheel writes a Python package whose command prints where it runs.
 func wheel(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -58,9 +58,10 @@ func wheel(t *testing.T, path string) {
 	}
 }
 
-// What a set-up installs goes into an environment of the task's own, also with --user and from a script,
-// where the program finds it; the user's folders stay as they were. The next task finds it without installing.
-func TestASetupInstallsIntoAnEnvironmentOfItsOwn(t *testing.T) {
+// Packages that a set-up installs go into the task's own environment, even with --user and from a
+// script, and the program finds them there. The user's folders stay unchanged, and the next task
+// finds the packages without installing.
+func TestVenv_IsolatesInstalledPackages(t *testing.T) {
 	lane.Component(t, "python")
 	t.Parallel()
 	for name, setup := range map[string]string{
@@ -98,8 +99,9 @@ func TestASetupInstallsIntoAnEnvironmentOfItsOwn(t *testing.T) {
 	}
 }
 
-// An environment that is active where the job was submitted is not installed into, and its packages are found.
-func TestPackagesOfTheActiveEnvironmentAreFound(t *testing.T) {
+// If an environment was active where the job was submitted, the set-up does not install into it,
+// and the program finds its packages.
+func TestVenv_FindsPackagesOfActiveEnvironment(t *testing.T) {
 	lane.Component(t, "python")
 	t.Parallel()
 	r := inLine(t, setUp(t, "job-1", func(a *api.Assignment) {
@@ -126,8 +128,8 @@ func TestPackagesOfTheActiveEnvironmentAreFound(t *testing.T) {
 	}
 }
 
-// A set-up that has nothing to do with Python gets none, and where none can be made pip installs nothing.
-func TestNoEnvironmentIsMadeWhereNoneIsWantedOrPossible(t *testing.T) {
+// A set-up without Python gets no environment. Where none can be made, pip installs nothing.
+func TestVenv_IsMadeOnlyIfNeededAndPossible(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ setup, want string }{
 		"no Python": {"echo pipeline python-like", "pipeline python-like\n|/none|"},
@@ -145,7 +147,7 @@ func TestNoEnvironmentIsMadeWhereNoneIsWantedOrPossible(t *testing.T) {
 	}
 }
 
-// tools is a folder in which no Python is.
+// tools returns a folder of programs without Python.
 func tools(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.Symlink("/bin/sh", filepath.Join(dir, "sh")); err != nil {

@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// BenchmarkNextTask runs tasks one after the other on a warm machine, with a work folder of
-// 200 files, checkpoints in the server's store, and without or with a set-up, which is
-// skipped. It reports ms-begin: the median from the pull's answer to the program's own clock.
+// BenchmarkNextTask runs tasks one after the other on a warm machine, with a work folder of 200
+// files, checkpoints in the server's store, and with or without a set-up, which is skipped. It
+// reports ms-begin: the median time from the response to the pull to the program's own clock.
 //
 //	go test -run '^$' -bench NextTask -benchtime 20x ./internal/agent
 func BenchmarkNextTask(b *testing.B) {
@@ -57,13 +57,13 @@ func benchNext(b *testing.B, setup string) {
 	}
 	slices.Sort(begin)
 	b.ReportMetric(begin[len(begin)/2], "ms-begin")
-	b.ReportMetric(0, "ns/op") // the loop only writes the list
+	b.ReportMetric(0, "ns/op") // hide it: the loop only writes the list
 	if _, err := os.Stat(r.config.MachineDir); err != nil || len(begin) != n-1 {
 		b.Fatalf("%d of %d tasks, %v", len(begin), n-1, err)
 	}
 }
 
-// nextAt notes when a task is given.
+// nextAt records when a task is assigned.
 func nextAt(a api.Assignment, when *[]time.Time) given {
 	return given{task: a, first: func() { *when = append(*when, time.Now()) }}
 }

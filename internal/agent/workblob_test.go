@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// tarOf is a work folder as a server sends it.
+// tarOf returns a work folder as a server sends it.
 func tarOf(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,13 +43,13 @@ func tarOf(t *testing.T, files map[string]string) []byte {
 	return b.Bytes()
 }
 
-// toldOf is what a server says of the tar file that it has put into the bucket.
+// toldOf returns the server's description of a tar file that it put into the bucket.
 func toldOf(text []byte) api.WorkBlob {
 	sum := sha256.Sum256(text)
 	return api.WorkBlob{SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(text))}
 }
 
-// bucket is that of job-1, with its credentials.
+// bucket returns the bucket of job-1, with its credentials.
 func (l *lending) bucket() *gcblob.Bucket {
 	l.t.Helper()
 	b, err := blob.OpenLent(l.t.Context(), l.store, blob.Loan{Prefix: "jobs/job-1/",
@@ -61,7 +61,7 @@ func (l *lending) bucket() *gcblob.Bucket {
 	return b
 }
 
-// onWork has f see each request for a work folder in the bucket.
+// onWork calls f for each request for a work folder in the bucket.
 func (l *lending) onWork(f func(http.ResponseWriter) http.ResponseWriter) {
 	see := func(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/jobs/job-1/work/") {
@@ -72,7 +72,7 @@ func (l *lending) onWork(f func(http.ResponseWriter) http.ResponseWriter) {
 	l.before.Store(&see)
 }
 
-// answers is a server of S3 that answers with a status instead of what it has.
+// answers is an S3 response with a status instead of the content.
 type answers struct {
 	http.ResponseWriter
 	status int
@@ -81,10 +81,10 @@ type answers struct {
 func (a answers) WriteHeader(int)           { a.ResponseWriter.WriteHeader(a.status) }
 func (answers) Write(p []byte) (int, error) { return len(p), nil }
 
-// A machine gets its work folder from the job's bucket, also over a connection that breaks off, where what lies there is
-// what the server says. Whatever is wrong with it, nothing of it is left, the server sends the folder, the log says why,
-// and the server hears it.
-func TestTheWorkFolderComesFromTheBucketOrFromTheServer(t *testing.T) {
+// A machine gets its work folder from the job's bucket, even over a connection that breaks, if the
+// blob is what the server described. If anything is wrong with the blob, the agent leaves nothing
+// of it and gets the folder from the server; the log names the reason, and the server learns it.
+func TestWorkBlob_FallsBackToServer(t *testing.T) {
 	lane.Component(t, "objects")
 	l := newLending(t)
 	whole := tarOf(t, map[string]string{"from": "the bucket", "more": strings.Repeat("x", 3<<20)})
@@ -102,10 +102,10 @@ func TestTheWorkFolderComesFromTheBucketOrFromTheServer(t *testing.T) {
 	cuts := 0
 	for i, c := range []struct {
 		name    string
-		lies    []byte // nil: nothing
+		lies    []byte // nil: no blob
 		told    api.WorkBlob
 		on      func(http.ResponseWriter) http.ResponseWriter
-		refused string // "": it comes from the bucket
+		refused string // empty: the folder comes from the bucket
 	}{
 		{"whole", whole, toldOf(whole), same, ""},
 		{"cut off", whole, toldOf(whole), func(w http.ResponseWriter) http.ResponseWriter {
@@ -118,7 +118,7 @@ func TestTheWorkFolderComesFromTheBucketOrFromTheServer(t *testing.T) {
 		{"longer", append(slices.Clone(whole), 0), toldOf(whole), same, api.WorkDamaged},
 		{"shorter", whole[:len(whole)-512], toldOf(whole), same, api.WorkDamaged},
 		{"no tar file", []byte("no"), toldOf(whole), same, api.WorkDamaged},
-		{"leads out", evil, toldOf(evil), same, api.WorkAway}, // as the server has it: nobody can repair it
+		{"leads out", evil, toldOf(evil), same, api.WorkAway}, // the server has the same, so nobody can repair it
 		{"no hash", whole, api.WorkBlob{SHA256: "../../b/work/1", Bytes: 1}, same, api.WorkDamaged},
 		{"missing", nil, toldOf(whole), same, api.WorkMissing},
 		{"away", whole, toldOf(whole), says(http.StatusNotImplemented), api.WorkAway},

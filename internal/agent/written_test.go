@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What the program makes and changes is kept, and neither what it was given, nor checkpoints, nor caches.
-func TestWhatAProgramWritesIsKept(t *testing.T) {
+// The agent keeps what the program makes and changes, and neither its input, nor checkpoints, nor caches.
+func TestOutputs_KeepsWrittenFiles(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
 		"echo 2 >> given; mkdir -p runs/a c __pycache__; echo x | tee runs/a/log c/state __pycache__/y > model; ln -s model newest; exit 3": "given model newest runs/a/log",

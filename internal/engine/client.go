@@ -14,26 +14,26 @@ import (
 	"scrimp/internal/market"
 )
 
-// ClientConfig says how patient a Client is. Spans are wall time.
+// ClientConfig holds the timeouts, retries and rate limits of a Client. Spans are wall time.
 type ClientConfig struct {
 	Timeout time.Duration // of one call to the driver
-	Tries   int           // calls at most before a request is given up as unanswered
-	Wait    time.Duration // before the second call; each further wait is twice as long
-	MaxWait time.Duration // a wait grows no longer than this
+	Tries   int           // most calls before a request fails as unanswered
+	Wait    time.Duration // before the second call; doubles with each retry
+	MaxWait time.Duration // longest wait
 	Read    Limit         // List and Offers
-	Act     Limit         // Launch and Terminate: of their own, so that looking never delays giving back
-	// Jitter returns a fraction from 0 to below 1. It shortens each wait by up to
-	// a half, so that those who failed together do not ask again together.
+	Act     Limit         // Launch and Terminate; separate, so that reads never delay a termination
+	// Jitter returns a fraction from 0 to below 1. It shortens each wait by up to half, so that
+	// requests that failed together are not retried together.
 	Jitter func() float64
 }
 
-// Limit is how often calls may begin: Burst at once, and then one for each Every.
+// Limit is a rate limit: Burst calls at once, then one per Every.
 type Limit struct {
-	Every time.Duration // 0 is no limit
+	Every time.Duration // 0: no limit
 	Burst int
 }
 
-// DefaultClient is gentler than what the clouds allow to an account.
+// DefaultClient returns limits below those of the clouds.
 func DefaultClient() ClientConfig {
 	return ClientConfig{
 		Timeout: 30 * time.Second, Tries: 4, Wait: 100 * time.Millisecond, MaxWait: 5 * time.Second,
@@ -42,7 +42,7 @@ func DefaultClient() ClientConfig {
 	}
 }
 
-// Validate says what is wrong.
+// Validate returns an error that names what is wrong.
 func (c ClientConfig) Validate() error {
 	switch {
 	case c.Timeout <= 0, c.Wait <= 0, c.MaxWait < c.Wait:
@@ -58,10 +58,9 @@ func (c ClientConfig) Validate() error {
 	return nil
 }
 
-// Client rents machines: a Driver, and what every cloud needs alike. It limits
-// how often the driver is called and how long a call may take, and calls again
-// what was not answered: reads, Terminate, which is idempotent, and Launch, which
-// is by its key. A refusal is returned at once.
+// Client calls a Driver and adds what every cloud needs. It limits the rate and duration of calls
+// and retries unanswered ones: reads, Terminate, which is idempotent, and Launch, which its key
+// makes idempotent. It returns a refusal at once.
 type Client struct {
 	driver Driver
 	clocks clocks
@@ -72,7 +71,7 @@ type Client struct {
 
 var _ Driver = (*Client)(nil)
 
-// NewClient returns a Client over d. It panics where cfg is not valid, which is a bug.
+// NewClient returns a Client for d. It panics if cfg is invalid, which is a bug.
 func NewClient(d Driver, cfg ClientConfig) *Client {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -80,7 +79,7 @@ func NewClient(d Driver, cfg ClientConfig) *Client {
 	return &Client{driver: d, cfg: cfg, read: pace{limit: cfg.Read}, act: pace{limit: cfg.Act}}
 }
 
-// Open returns a Client of the engine that speaks in times by the clock on.
+// Open returns a Client of the engine whose times follow the clock on.
 func (e *Engine) Open(on Clock) *Client {
 	cfg := DefaultClient()
 	if e.Client != nil {
@@ -91,9 +90,9 @@ func (e *Engine) Open(on Clock) *Client {
 	return c
 }
 
-// Launch rents the machines of a request, once for each key however often it is called. An
-// error that is ErrUnanswered leaves open whether it did: ask again with the same key. Beside
-// ErrPending it returns what is granted of them so far, and beside a refusal all that will be.
+// Launch rents the machines of a request, once for each key. After ErrUnanswered it is unknown
+// whether it did: call again with the same key. With ErrPending it also returns the machines
+// granted so far, and with a refusal the only ones that will be.
 func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 	if r.Key == "" || r.Nodes < 0 {
 		return nil, fmt.Errorf("launch %s: %w: %d machines with key %q: a request without a key could rent twice", r.Offer,
@@ -109,7 +108,7 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 			return err
 		}
 		if wrong := answered(&r, list, err != nil); wrong != nil {
-			return wrong // not acted on: a sweep finds what was rented, by its tag
+			return wrong // ignore the answer: a sweep finds the machines by their tag
 		}
 		return err
 	})
@@ -123,14 +122,14 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 	return list, nil
 }
 
-// answered says what is wrong with the machines that a request is answered with.
+// answered returns an error if a driver's answer does not match the request.
 func answered(r *Request, list []Instance, pending bool) error {
 	most := r.Machines()
 	if pending {
-		most-- // one waits at least
+		most-- // indexOf least one is pending
 	}
 	if len(list) > most || len(list) == 0 && !pending {
-		return fmt.Errorf("the answer has %d machines of the %d that the request asks for, pending: %v", len(list),
+		return fmt.Errorf("the answer has %d machines, the request asks for %d, pending: %v", len(list),
 			r.Machines(), pending)
 	}
 	ids := map[string]bool{}
@@ -144,7 +143,7 @@ func answered(r *Request, list []Instance, pending bool) error {
 	return nil
 }
 
-// Terminate gives an instance back. ErrNotFound means that the goal is reached.
+// Terminate ends the rental of an instance. ErrNotFound means success.
 func (c *Client) Terminate(ctx context.Context, id string) error {
 	if err := c.call(ctx, &c.act, func(ctx context.Context) error { return c.driver.Terminate(ctx, id) }); err != nil {
 		return fmt.Errorf("terminate %s: %w", id, err)
@@ -152,7 +151,7 @@ func (c *Client) Terminate(ctx context.Context, id string) error {
 	return nil
 }
 
-// Cancel gives up what is not granted of a launch, where the driver can have one.
+// Cancel gives up the part of a launch that is not granted, if the driver has pending launches.
 func (c *Client) Cancel(ctx context.Context, key string) error {
 	d, ok := c.driver.(Canceller)
 	if !ok {
@@ -164,7 +163,7 @@ func (c *Client) Cancel(ctx context.Context, key string) error {
 	return nil
 }
 
-// List returns what carries our tag, as the driver has it.
+// List returns the instances with the server's tag.
 func (c *Client) List(ctx context.Context) ([]Instance, error) {
 	var list []Instance
 	err := c.call(ctx, &c.read, func(ctx context.Context) error {
@@ -178,7 +177,7 @@ func (c *Client) List(ctx context.Context) ([]Instance, error) {
 	return c.clocks.instances(list), nil
 }
 
-// Offers returns what can be bought now.
+// Offers returns what is for sale now.
 func (c *Client) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
 	var offers []market.Offer
 	var quotes []market.Quote
@@ -194,8 +193,8 @@ func (c *Client) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	return offers, quotes, nil
 }
 
-// Bills returns the bills that became known or changed since a time on the wall; none
-// where the driver has none besides those of its list.
+// Bills returns the bills that became known or changed since a wall time. It returns none if the
+// driver has no bills besides those of List.
 func (c *Client) Bills(ctx context.Context, since time.Time) ([]Bill, error) {
 	d, ok := c.driver.(Biller)
 	if !ok {
@@ -217,7 +216,7 @@ func (c *Client) Bills(ctx context.Context, since time.Time) ([]Bill, error) {
 	return bills, nil
 }
 
-// call calls f until it is answered, refused, or given up.
+// call calls f until it succeeds, is refused, or is out of tries.
 func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) error) error {
 	span := c.cfg.Wait
 	for try := 1; ; try++ {
@@ -226,7 +225,7 @@ func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) e
 		}
 		within, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, fmt.Errorf("no answer within %v", c.cfg.Timeout))
 		err := isolate.Do(func() error { return f(within) })
-		if failed, ok := errors.AsType[*isolate.PanicError](err); ok { // who calls waits longer than a second try would
+		if failed, ok := errors.AsType[*isolate.PanicError](err); ok { // the caller waits longer than a retry would
 			cancel()
 			return fmt.Errorf("%w: %w", ErrUnanswered, failed)
 		}
@@ -238,10 +237,10 @@ func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) e
 		switch said := waitOf(err); {
 		case errors.Is(err, ErrThrottled) && said <= c.cfg.MaxWait:
 			pause = max(pause, said)
-			pace.hold(pause) // for all who ask, not for this request alone
+			pace.hold(pause) // for all callers, not only this request
 		case errors.Is(err, ErrThrottled):
 			pace.hold(c.cfg.MaxWait)
-			return err // nothing was done: who asks may do something else meanwhile
+			return err // nothing was done: the caller may do something else meanwhile
 		case err == nil, Refused(err), errors.Is(err, ErrPending):
 			return err
 		}
@@ -255,7 +254,7 @@ func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) e
 	}
 }
 
-// waitOf is how long the engine asks to be left alone; 0: it does not say.
+// waitOf returns how long the engine asks callers to wait; 0: unknown.
 func waitOf(err error) time.Duration {
 	var r *RefusalError
 	if errors.As(err, &r) {
@@ -264,8 +263,8 @@ func waitOf(err error) time.Duration {
 	return 0
 }
 
-// Refused reports whether err is a clear no: nothing was done beyond what is told beside it,
-// and asking the same again at once is useless. Every other error leaves open what was done.
+// Refused reports whether err is a definite refusal: nothing was done beyond what the call
+// returned, and retrying at once is useless. After any other error it is unknown what was done.
 func Refused(err error) bool {
 	if errors.Is(err, ErrUnanswered) { // of some try
 		return false
@@ -281,21 +280,20 @@ func Refused(err error) bool {
 	return false
 }
 
-// pace holds calls to a limit. It remembers one time only: when the next call
-// may begin if the whole burst is spent.
+// pace enforces a rate limit. It stores a single time: when the whole burst is available again.
 type pace struct {
 	limit Limit
 	mu    sync.Mutex
-	full  time.Time // when the burst is whole again, with every call so far
-	held  time.Time // nobody begins before
+	full  time.Time // when the burst is full again, after all calls so far
+	held  time.Time // no call may start before
 }
 
-// wait returns when the next call may begin.
+// wait returns when the next call may start.
 func (p *pace) wait(ctx context.Context) error {
 	return wait.For(ctx, time.Until(p.take(time.Now())))
 }
 
-// take books a call and returns when it may begin.
+// take reserves a call and returns when it may start.
 func (p *pace) take(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -315,7 +313,7 @@ func (p *pace) take(now time.Time) time.Time {
 	return at
 }
 
-// hold lets nobody begin for a while.
+// hold blocks all calls for a while.
 func (p *pace) hold(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

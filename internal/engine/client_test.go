@@ -14,12 +14,12 @@ import (
 	"scrimp/internal/market"
 )
 
-// scripted is a driver that answers as it is told and notes when it was called.
+// scripted is a driver that answers as configured and records when it was called.
 type scripted struct {
 	mu    sync.Mutex
 	begun time.Time
-	keys  []string        // of launches
-	at    []time.Duration // of every call, since begun
+	keys  []string        // keys of launches
+	at    []time.Duration // time of each call, since begun
 	// answer decides the nth call, from 1. It may wait for ctx.
 	answer func(ctx context.Context, n int) error
 }
@@ -41,12 +41,12 @@ func (s *scripted) Offers(ctx context.Context) ([]market.Offer, []market.Quote, 
 	return nil, nil, s.call(ctx, "")
 }
 
-// patient is a configuration whose times are easy to count with.
+// patient is a configuration with times that are easy to add up.
 func patient() ClientConfig {
 	return ClientConfig{Timeout: 10 * time.Second, Tries: 4, Wait: time.Second, MaxWait: 3 * time.Second, Jitter: func() float64 { return 0 }}
 }
 
-// over runs f with a Client over a scripted driver, on a bubble's clock.
+// over runs f with a Client for a scripted driver, on a bubble's clock.
 func over(t *testing.T, cfg ClientConfig, answer func(context.Context, int) error, f func(*testing.T, *Client, *scripted)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func over(t *testing.T, cfg ClientConfig, answer func(context.Context, int) erro
 	})
 }
 
-func TestWhatIsNotAnsweredIsAskedAgainWithTheSameKeyAndLongerWaits(t *testing.T) {
+func TestClient_RetriesUnansweredWithSameKeyAndLongerWaits(t *testing.T) {
 	broken := errors.New("connection reset")
 	over(t, patient(), func(context.Context, int) error { return broken }, func(t *testing.T, p *Client, s *scripted) {
 		_, err := p.Launch(t.Context(), Request{Key: "job.1", Offer: "a"})
@@ -65,13 +65,13 @@ func TestWhatIsNotAnsweredIsAskedAgainWithTheSameKeyAndLongerWaits(t *testing.T)
 		if want := []string{"job.1", "job.1", "job.1", "job.1"}; !slices.Equal(s.keys, want) {
 			t.Errorf("keys %v, want %v", s.keys, want)
 		}
-		if want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}; !slices.Equal(s.at, want) { // waits of 1, 2, and 3 s, which is the longest
+		if want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}; !slices.Equal(s.at, want) { // waits of 1, 2 and 3 s, the maximum
 			t.Errorf("called at %v, want %v", s.at, want)
 		}
 	})
 }
 
-func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
+func TestClient_ReturnsAnswerAfterFault(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *Client) error{
 		"launch": func(ctx context.Context, p *Client) error {
 			i, err := p.Launch(ctx, Request{Key: "k"})
@@ -99,7 +99,7 @@ func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestARefusalIsNotAskedAgain(t *testing.T) {
+func TestClient_DoesNotRetryRefusal(t *testing.T) {
 	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
 		over(t, patient(), func(context.Context, int) error { return fmt.Errorf("offer a: %w", no) }, func(t *testing.T, p *Client, s *scripted) {
 			if _, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, no) || errors.Is(err, ErrUnanswered) || len(s.at) != 1 {
@@ -109,7 +109,7 @@ func TestARefusalIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-func TestALaunchWithoutAKeyNeverReachesTheDriver(t *testing.T) {
+func TestLaunch_RefusesEmptyKey(t *testing.T) {
 	over(t, patient(), func(context.Context, int) error { return nil }, func(t *testing.T, p *Client, s *scripted) {
 		if _, err := p.Launch(t.Context(), Request{Offer: "a"}); !errors.Is(err, ErrRequest) || len(s.at) != 0 {
 			t.Errorf("%v after %d calls, want ErrRequest after none", err, len(s.at))
@@ -117,7 +117,7 @@ func TestALaunchWithoutAKeyNeverReachesTheDriver(t *testing.T) {
 	})
 }
 
-func TestACallThatHangsIsCutOffAndAskedAgain(t *testing.T) {
+func TestClient_CutsOffAndRetriesHangingCall(t *testing.T) {
 	over(t, patient(), func(ctx context.Context, n int) error {
 		if n == 1 {
 			<-ctx.Done()
@@ -134,7 +134,7 @@ func TestACallThatHangsIsCutOffAndAskedAgain(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpIsToldAtOnceThatNothingIsKnown(t *testing.T) {
+func TestClient_ReturnsUnansweredWhenCancelled(t *testing.T) {
 	over(t, patient(), func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -148,7 +148,7 @@ func TestWhoGivesUpIsToldAtOnceThatNothingIsKnown(t *testing.T) {
 	})
 }
 
-func TestAnAnswerForAnotherKeyIsNotTaken(t *testing.T) {
+func TestLaunch_RejectsAnswerForOtherKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{begun: time.Now(), answer: func(context.Context, int) error { return nil }}
 		p := NewClient(stranger{s}, patient())
@@ -164,7 +164,7 @@ func (s stranger) Launch(ctx context.Context, _ Request) ([]Instance, error) {
 	return s.scripted.Launch(ctx, Request{Key: "another"})
 }
 
-func TestCallsKeepToTheirLimitAndLookingNeverDelaysGivingBack(t *testing.T) {
+func TestClient_ReadsNeverDelayTerminate(t *testing.T) {
 	cfg := patient()
 	cfg.Read, cfg.Act = Limit{Every: time.Second, Burst: 3}, Limit{Every: 2 * time.Second, Burst: 1}
 	over(t, cfg, func(context.Context, int) error { return nil }, func(t *testing.T, p *Client, s *scripted) {
@@ -179,7 +179,7 @@ func TestCallsKeepToTheirLimitAndLookingNeverDelaysGivingBack(t *testing.T) {
 		if err := p.Terminate(t.Context(), "i-1"); err != nil || s.at[6] != 3*time.Second {
 			t.Errorf("given back at %v (%v), want at once", s.at[6], err)
 		}
-		<-time.After(time.Hour) // of the bubble: the burst is whole again and no larger
+		<-time.After(time.Hour) // bubble time: the burst is full again and no larger
 		s.at, s.begun = nil, time.Now()
 		for range 4 {
 			_, _ = p.List(t.Context())
@@ -190,7 +190,7 @@ func TestCallsKeepToTheirLimitAndLookingNeverDelaysGivingBack(t *testing.T) {
 	})
 }
 
-func TestAThrottledAnswerHoldsEverybodyBack(t *testing.T) {
+func TestClient_HoldsAllCallsWhenThrottled(t *testing.T) {
 	over(t, patient(), func(_ context.Context, n int) error {
 		if n == 1 {
 			return ErrThrottled
@@ -208,7 +208,7 @@ func TestAThrottledAnswerHoldsEverybodyBack(t *testing.T) {
 	})
 }
 
-func TestJitterSpreadsThoseWhoFailedTogether(t *testing.T) {
+func TestClient_SpreadsRetriesWithJitter(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	cfg := patient()
 	cfg.Tries, cfg.Jitter = 2, chance.Float64
@@ -227,7 +227,7 @@ func TestJitterSpreadsThoseWhoFailedTogether(t *testing.T) {
 	}
 }
 
-func TestABadConfigurationIsRefused(t *testing.T) {
+func TestClientConfig_RefusesBadValues(t *testing.T) {
 	if err := DefaultClient().Validate(); err != nil {
 		t.Error(err)
 	}
@@ -245,7 +245,7 @@ func TestABadConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-// several is a driver that answers with machines as it is told.
+// several is a driver that answers with the configured machines.
 type several struct {
 	scripted
 	list []Instance
@@ -255,13 +255,13 @@ func (s *several) Launch(ctx context.Context, _ Request) ([]Instance, error) {
 	return s.list, s.call(ctx, "")
 }
 
-func TestAnAnswerOfSeveralMachinesIsTakenAsAWhole(t *testing.T) {
+func TestLaunch_AcceptsOrRejectsWholeAnswer(t *testing.T) {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	one := func(id, key string) Instance { return Instance{ID: id, Key: key, Launched: at} }
 	for name, c := range map[string]struct {
 		list []Instance
 		err  error
-		want error // nil: all are taken
+		want error // nil: all are accepted
 	}{
 		"all":                    {[]Instance{one("a", "k"), one("b", "k"), one("c", "k")}, nil, nil},
 		"a part, at once":        {[]Instance{one("a", "k"), one("b", "k")}, nil, nil},

@@ -9,13 +9,12 @@ import (
 	"scrimp/internal/market"
 )
 
-// Clock turns wall time into market time, which runs Speed times as fast. The zero Clock
-// is the wall's.
+// Clock converts wall time to market time, which runs Speed times as fast. The zero Clock is wall time.
 type Clock struct {
-	Name   string    `json:"name"`   // of the market; "": it has none
-	Wall   time.Time `json:"wall"`   // a moment on the wall
-	Market time.Time `json:"market"` // the same moment on the market
-	Speed  float64   `json:"speed"`  // market seconds a wall second
+	Name   string    `json:"name"`   // name of the market; may be empty
+	Wall   time.Time `json:"wall"`   // a moment in wall time
+	Market time.Time `json:"market"` // the same moment in market time
+	Speed  float64   `json:"speed"`  // market seconds per wall second
 }
 
 // ToMarket returns the market time at wall time t.
@@ -34,19 +33,19 @@ func (c Clock) ToWall(t time.Time) time.Time {
 	return c.Wall.Add(c.Shrink(t.Sub(c.Market))).UTC()
 }
 
-// Stretch turns a wall span into the market span that passes meanwhile, ten years at most, which is the
-// longest that an event has: a week is centuries on a market that is fast enough.
+// Stretch converts a wall span to the market span that passes meanwhile, limited to ten years, the
+// longest span in an event: on a fast market a week can be centuries.
 func (c Clock) Stretch(d time.Duration) time.Duration { return min(c.passes(d), quantity.Decade) }
 
-// passes is the market span that passes in a wall span.
+// passes returns the market span that passes in a wall span.
 func (c Clock) passes(d time.Duration) time.Duration {
-	if c.plain() { // to the nanosecond
+	if c.plain() { // avoid rounding
 		return d
 	}
 	return time.Duration(quantity.Int(float64(d) * c.Speed))
 }
 
-// Shrink turns a market span into the wall span that it takes.
+// Shrink converts a market span to the wall span that it takes.
 func (c Clock) Shrink(d time.Duration) time.Duration {
 	if c.plain() {
 		return d
@@ -54,11 +53,11 @@ func (c Clock) Shrink(d time.Duration) time.Duration {
 	return time.Duration(quantity.Int(float64(d) / c.Speed))
 }
 
-// plain reports whether a second of the market is one of the wall.
+// plain reports whether market time runs at wall speed.
 func (c Clock) plain() bool { return c.Speed == 1 || c.Speed == 0 }
 
-// From turns a time by another clock into the time by this one. Of two markets that were
-// opened one after the other each has a clock of its own; zero stays zero.
+// From converts a time by another clock to a time by this one. Two markets opened one after the
+// other have different clocks. Zero stays zero.
 func (c Clock) From(other Clock, t time.Time) time.Time {
 	if t.IsZero() || c == other {
 		return t
@@ -66,9 +65,9 @@ func (c Clock) From(other Clock, t time.Time) time.Time {
 	return c.ToMarket(other.ToWall(t))
 }
 
-// Common is the clock of a server with these engines: that of the first that has one.
-// A market whose time runs faster or slower than the wall's must be the only engine,
-// since prices and deadlines of the others are on the wall.
+// Common returns the clock of a server with these engines: that of the first engine that has one. A
+// market whose time does not run at wall speed must be the only engine, because the others' prices
+// and deadlines use wall time.
 func Common(engines []Engine) (Clock, error) {
 	var common Clock
 	for _, e := range engines {
@@ -86,7 +85,7 @@ func Common(engines []Engine) (Clock, error) {
 	return common, nil
 }
 
-// clocks turns the times of one clock into those of another.
+// clocks converts times from one clock to another.
 type clocks struct{ to, from Clock }
 
 func (c clocks) same() bool { return c.to == c.from }

@@ -1,5 +1,5 @@
-// Package engine is what machines are rented from: engines by name, each a Driver with
-// its timing, and a Client that holds calls of it to a rate and asks again.
+// Package engine defines engines, the sources of machines: each has a name, a Driver and a timing.
+// Its Client limits the rate of calls to a driver and retries them.
 package engine
 
 import (
@@ -13,33 +13,33 @@ import (
 	"scrimp/internal/market"
 )
 
-// A caller acts on these with errors.Is, never on the text.
+// Callers test for these with errors.Is, never by text.
 var (
-	ErrNoCapacity = errors.New("no capacity") // try another offer, now
-	ErrQuota      = errors.New("quota")       // tell the user; trying again is useless
-	ErrThrottled  = errors.New("throttled")   // try again, later
-	ErrNotFound   = errors.New("not found")   // it is gone; stop asking
+	ErrNoCapacity = errors.New("no capacity") // try another offer now
+	ErrQuota      = errors.New("quota")       // tell the user; retrying is useless
+	ErrThrottled  = errors.New("throttled")   // retry later
+	ErrNotFound   = errors.New("not found")   // it no longer exists; stop asking
 	ErrPrice      = errors.New("price")       // the offer costs more than the request allows
-	ErrRequest    = errors.New("bad request") // the request makes no sense; trying again is useless
-	ErrImage      = errors.New("image")       // machines cannot run the image that the request names; others may
-	ErrPending    = errors.New("pending")     // it waits in the provider's queue: ask again with the same key
-	ErrUnanswered = errors.New("no answer")   // of a Client: it may have been done; the same key finds out
+	ErrRequest    = errors.New("bad request") // the request is invalid; retrying is useless
+	ErrImage      = errors.New("image")       // machines of this offer cannot run the requested image; others may
+	ErrPending    = errors.New("pending")     // it waits in the provider's queue: call again with the same key
+	ErrUnanswered = errors.New("no answer")   // from a Client: the call may have succeeded; the same key finds out
 )
 
-// RefusalError says what a refusal is about and how long to wait, where the provider does.
+// RefusalError adds the scope of a refusal and the time to wait, if the provider states them.
 type RefusalError struct {
-	Err   error         // one of those above
-	Scope string        // "offer", "zone", "pool" or "account"; "": not said
-	Wait  time.Duration // wall time; 0: not said
+	Err   error         // one of the errors above
+	Scope string        // "offer", "zone", "pool" or "account"; empty: unknown
+	Wait  time.Duration // wall time; 0: unknown
 }
 
 func (e *RefusalError) Error() string { return e.Err.Error() }
 func (e *RefusalError) Unwrap() error { return e.Err }
 
-// PendingError is ErrPending with what the provider says of the wait.
+// PendingError is ErrPending with the provider's information about the wait.
 type PendingError struct {
 	Why      string
-	Expected time.Time // when it expects to grant it; zero: it does not say
+	Expected time.Time // when the provider expects to grant it; zero: unknown
 }
 
 func (e *PendingError) Error() string {
@@ -51,78 +51,77 @@ func (e *PendingError) Error() string {
 
 func (e *PendingError) Unwrap() error { return ErrPending }
 
-// Canceller is what a driver also does whose launches may be pending.
+// Canceller is implemented by drivers whose launches may be pending.
 type Canceller interface {
-	// Cancel gives up what is not granted of a launch: machines that were granted stay.
-	// ErrNotFound means that nothing waits: all was granted, refused or never asked for.
+	// Cancel gives up the part of a launch that is not granted yet; granted machines stay. It
+	// returns ErrNotFound if nothing is pending: everything was granted, refused or never
+	// requested.
 	Cancel(ctx context.Context, key string) error
 }
 
-// Driver is what one cloud must do. Keep it small: what every cloud needs alike
-// (retries, rate limits) belongs to Client.
+// Driver is the interface to one cloud. Keep it small: retries and rate limits, which every cloud
+// needs, belong in Client.
 type Driver interface {
-	// Launch rents the machines of a request as one and returns without waiting for them to
-	// boot. They differ by their ID only. With a Key that was used before it returns the
-	// machines made then, in the same order, also those that have ended since. A key whose
-	// launch was refused was not used, unless a part had been granted.
-	// Where only a part is granted, it returns that part; with ErrPending beside it the rest
-	// waits in the provider's queue. Asked again it returns what was granted by then. With a
-	// refusal beside it the rest does not come: the part is the caller's to use or give back.
-	// With any other error it returns none.
+	// Launch rents all machines of a request together and returns without waiting for them to boot.
+	// They differ only in their IDs. If the Key was used before, it returns the machines launched
+	// then, in the same order, including those that have ended. A refused launch does not use up
+	// its key unless a part was granted. If only a part is granted, Launch returns that part. With
+	// ErrPending beside it, the rest waits in the provider's queue, and the next call returns what
+	// was granted by then. With a refusal beside it, the rest will not come, and the caller may use
+	// or terminate the part. With any other error it returns no machine.
 	Launch(context.Context, Request) ([]Instance, error)
 
-	// Terminate gives an instance back. It is idempotent: ErrNotFound means
-	// that the goal is reached.
+	// Terminate ends the rental of an instance. It is idempotent: ErrNotFound means success.
 	Terminate(ctx context.Context, id string) error
 
-	// List returns every instance that carries our tag, known to us or not, and
-	// those that ended, with their end and bill, for at least an hour of wall time after it.
+	// List returns every instance with the server's tag, known to the server or not. It includes
+	// ended instances, with their end and bill, for at least an hour of wall time.
 	List(context.Context) ([]Instance, error)
 
-	// Offers returns what can be bought now, with prices and availability.
+	// Offers returns what is for sale now, with prices and availability.
 	Offers(context.Context) ([]market.Offer, []market.Quote, error)
 }
 
-// Request asks for machines that are rented as one.
+// Request asks for machines that are rented together.
 type Request struct {
-	Key     string // the same key rents once
-	Nodes   int    // how many machines; 0 is 1
+	Key     string // idempotency key: the same key rents once
+	Nodes   int    // number of machines; 0 means 1
 	Offer   market.OfferID
-	MaxRate money.Rate        // refuse with ErrPrice above it; 0 is no limit
-	Image   string            // container image that the machines run; "" is the engine's own
-	Tags    map[string]string // on every resource that is created
-	// Env is given to the agent on the machine: the server's address, the
-	// one-time token. It is secret.
+	MaxRate money.Rate        // refuse a higher rate with ErrPrice; 0: no limit
+	Image   string            // container image for the machines; empty: the engine's own
+	Tags    map[string]string // set on every resource that is created
+	// Env is the environment of the agent on the machine: the server's address and the one-time
+	// token. It is secret.
 	Env map[string]string
 }
 
-// Machines is how many a request asks for.
+// Machines returns the number of machines requested.
 func (r *Request) Machines() int { return max(1, r.Nodes) }
 
-// NoImage is ErrRequest where an image is asked for: what a driver answers whose machines are no containers.
+// NoImage returns ErrRequest if the request names an image. Drivers whose machines are not containers call it.
 func (r *Request) NoImage() error {
 	if r.Image == "" {
 		return nil
 	}
-	return fmt.Errorf("run image %s: its machines are no containers: %w", r.Image, ErrRequest)
+	return fmt.Errorf("run image %s: its machines are not containers: %w", r.Image, ErrRequest)
 }
 
-// State is where an instance stands with its provider.
+// State is the state of an instance at its provider.
 type State string
 
-// An instance is running from the moment it is billed, and ended once.
+// Running lasts from the start of billing; Ended is final.
 const (
 	Running State = "running"
 	Ended   State = "ended"
 )
 
-// Cause is why an instance ended.
+// Cause is the reason for an instance's end.
 type Cause string
 
-// Why an instance ended.
+// Causes of an instance's end.
 const (
-	Terminated  Cause = "terminated"  // we gave it back
-	Interrupted Cause = "interrupted" // the provider took it
+	Terminated  Cause = "terminated"  // scrimp terminated it
+	Interrupted Cause = "interrupted" // the provider reclaimed it
 	Stopped     Cause = "stopped"     // it switched itself off
 )
 
@@ -132,24 +131,24 @@ type Instance struct {
 	Key      string         `json:"key"`
 	Offer    market.OfferID `json:"offer"`
 	State    State          `json:"state"`
-	Launched time.Time      `json:"launched"` // market time from which it is billed
-	Rate     money.Rate     `json:"rate"`     // at launch
-	Ended    time.Time      `json:"ended"`    // market time until which it is billed; zero while running
+	Launched time.Time      `json:"launched"` // market time when billing starts
+	Rate     money.Rate     `json:"rate"`     // indexOf the time of launch
+	Ended    time.Time      `json:"ended"`    // market time when billing ends; zero while running
 	Cause    Cause          `json:"cause,omitempty"`
-	// Interrupts is the market time for which the provider announced that it takes the machine;
-	// zero: it has not, or says so on the machine only.
+	// Interrupts is the market time of an announced interruption; zero: none, or the provider
+	// announces it only on the machine.
 	Interrupts time.Time `json:"interrupts,omitzero"`
-	// wall time the provider gave before it reclaimed the machine; 0 is none
+	// Notice is the wall time that the provider gave before the interruption; 0: none.
 	Notice time.Duration     `json:"notice_ns"`
-	Bill   []Line            `json:"bill,omitempty"` // once ended
+	Bill   []Line            `json:"bill,omitempty"` // set after the end
 	Tags   map[string]string `json:"tags,omitempty"`
 }
 
 // Line is one line of a provider's bill for an instance. Credits are negative.
 type Line struct {
-	Rule string `json:"rule"` // "" for plain seconds, "minimum", "interrupted-early", …
-	// What is bought, where it is no time of the machine itself: its category ("storage", "address"), the provider's
-	// name of it, and what an hour of it costs; 0: not known.
+	Rule string `json:"rule"` // empty for plain seconds, otherwise "minimum", "interrupted-early", …
+	// For items other than machine time: the category ("storage", "address"), the provider's name
+	// of the item, and its price per hour; 0: unknown.
 	Category ledger.Category `json:"category,omitempty"`
 	SKU      string          `json:"sku,omitempty"`
 	Rate     money.Rate      `json:"rate,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// entry is a setting as it is written: what is left out is as its kind has it.
+// entry is a setting as AddSetting writes it, without the fields that have defaults.
 type entry struct {
 	Name   string `yaml:"name"`
 	Kind   string `yaml:"kind"`
@@ -21,15 +21,15 @@ type entry struct {
 	With   With   `yaml:"with,omitempty"`
 }
 
-// AddSetting names one more engine in the data folder's file. What stands there stays as it is, with its
-// comments. Where there is no file the local market is named too, which a folder without one has.
+// AddSetting adds an engine to the data folder's file and keeps the rest, including comments. If
+// there is no file, it also lists the local market, which a folder without a file has.
 func AddSetting(dir string, s *Setting) error {
 	if !named.MatchString(s.Name) {
 		return fmt.Errorf("engine %q: %s", s.Name, nameRule)
 	}
 	return edit(dir, func(list *yaml.Node) error {
-		if at(list, s.Name) >= 0 {
-			return fmt.Errorf("engine %s is there already: take another name, change it in %s, or remove it first: "+
+		if indexOf(list, s.Name) >= 0 {
+			return fmt.Errorf("engine %s exists already: choose another name, change it in %s, or remove it first: "+
 				"scrimp engine rm %s", s.Name, SettingsName, s.Name)
 		}
 		var n yaml.Node
@@ -41,10 +41,10 @@ func AddSetting(dir string, s *Setting) error {
 	})
 }
 
-// RemoveSetting names an engine no more.
+// RemoveSetting removes an engine from the data folder's file.
 func RemoveSetting(dir, name string) error {
 	return edit(dir, func(list *yaml.Node) error {
-		n := at(list, name)
+		n := indexOf(list, name)
 		switch {
 		case n < 0:
 			return fmt.Errorf("engine %s is not known: scrimp engine list shows those that are", name)
@@ -56,15 +56,15 @@ func RemoveSetting(dir, name string) error {
 	})
 }
 
-// at is where an engine stands in the list; -1: it does not.
-func at(list *yaml.Node, name string) int {
+// indexOf returns the index of an engine in the list, or -1.
+func indexOf(list *yaml.Node, name string) int {
 	return slices.IndexFunc(list.Content, func(e *yaml.Node) bool {
 		var s struct{ Name string }
 		return e.Decode(&s) == nil && s.Name == name
 	})
 }
 
-// edit changes the list of engines in the data folder's file, and holds that it can be read then.
+// edit changes the list of engines in the data folder's file, and checks that the result is valid.
 func edit(dir string, change func(list *yaml.Node) error) error {
 	if file := linkedTo(dir); file != "" {
 		return fmt.Errorf("the engines are in %s, as scrimp serve --engines says: change them there, and start the server "+
@@ -94,7 +94,7 @@ func edit(dir string, change func(list *yaml.Node) error) error {
 	if err := change(list); err != nil {
 		return err
 	}
-	list.Style = 0 // a list of one line would hold its entries in one line too
+	list.Style = 0 // otherwise a list on one line would put its new entry there too
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-func TestTimesOfTwoClocksAreTheSameMoments(t *testing.T) {
+func TestClock_ConvertsToSameMoments(t *testing.T) {
 	wall := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, other := range map[string]Clock{
 		"the wall's":     {},
@@ -50,7 +50,7 @@ func (c clocked) Bills(context.Context, time.Time) ([]Bill, error) {
 	return []Bill{{Instance: "i", Lines: []Line{{From: c.at, To: c.at.Add(time.Hour)}}}}, nil
 }
 
-func TestWhatAnEngineSaysIsByTheServersClock(t *testing.T) {
+func TestOpen_ConvertsTimesToServersClock(t *testing.T) {
 	wall := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ahead := wall.Add(48 * time.Hour)
 	e := Engine{Name: "x", Driver: clocked{ahead}, Clock: Clock{Wall: wall, Market: ahead, Speed: 1}}
@@ -74,7 +74,7 @@ func TestWhatAnEngineSaysIsByTheServersClock(t *testing.T) {
 	}
 }
 
-func TestAMarketThatRunsFasterIsAlone(t *testing.T) {
+func TestCommon_RefusesFastMarketBesideOthers(t *testing.T) {
 	fast, plain := Engine{Name: "fast", Clock: Clock{Name: "m", Speed: 60}}, Engine{Name: "plain"}
 	if c, err := Common([]Engine{fast}); err != nil || c != fast.Clock {
 		t.Errorf("alone: %+v, %v", c, err)
@@ -87,7 +87,7 @@ func TestAMarketThatRunsFasterIsAlone(t *testing.T) {
 	}
 }
 
-func TestAThrottledCallWaitsAsLongAsItIsTold(t *testing.T) {
+func TestClient_WaitsAsLongAsThrottlingAsks(t *testing.T) {
 	throttled := func(d time.Duration) error { return &RefusalError{Err: ErrThrottled, Scope: "account", Wait: d} }
 	over(t, patient(), func(_ context.Context, n int) error {
 		if n < 2 {
@@ -107,7 +107,7 @@ func TestAThrottledCallWaitsAsLongAsItIsTold(t *testing.T) {
 	})
 }
 
-func TestEnginesAreReadInTheirOrder(t *testing.T) {
+func TestSettings_KeepsOrder(t *testing.T) {
 	dir := t.TempDir()
 	list, err := Settings(dir)
 	if err != nil || len(list) != 1 || list[0].Name != "local" || list[0].Kind != "local" {
@@ -135,8 +135,8 @@ func TestEnginesAreReadInTheirOrder(t *testing.T) {
 	}
 }
 
-// Whose the programs are is one of two words; another is refused with both.
-func TestUsersOfAnEngineAreOneOfTwo(t *testing.T) {
+// users must be one of two words; an error names both.
+func TestSettings_RefusesUnknownUsers(t *testing.T) {
 	dir := t.TempDir()
 	text := "engines: [{name: a, kind: local, users: root}]\n"
 	if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600); err != nil {

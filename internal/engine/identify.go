@@ -5,22 +5,22 @@ import (
 	"errors"
 )
 
-// Identifier is what a driver also does whose machines begin without a secret, and show who they are by what their
-// provider signs.
+// Identifier is implemented by drivers whose machines start without a secret, and prove their
+// identity with a document that the provider signs.
 type Identifier interface {
-	// Identify returns the id of the machine that evidence is of, and the key that it was launched with. An error that
-	// is ErrImpostor means that it is of none of ours; asking again is useless.
+	// Identify returns the id of the machine that the evidence belongs to, and the key of its
+	// launch. ErrImpostor means that it is not a machine of this engine; retrying is useless.
 	Identify(ctx context.Context, e Evidence) (instance, key string, err error)
-	// Program is the hash of the program that its machines fetch from the server; "": none does.
+	// Program returns the hash of the program that its machines fetch from the server, or "" if
+	// they fetch none.
 	Program() string
 }
 
-// Evidence is what a machine shows.
+// Evidence proves the identity of a machine.
 type Evidence struct {
-	Document  []byte // that the provider wrote about the machine
-	Signature []byte // of it, the provider's
+	Document  []byte // the provider's document about the machine
+	Signature []byte // the provider's signature of it
 }
 
-// ErrImpostor is what is wrong with evidence that the provider has not signed, or that is of a machine of somebody
-// else.
+// ErrImpostor reports evidence that the provider did not sign, or that belongs to another account's machine.
 var ErrImpostor = errors.New("it is no machine of this engine")

@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// Joiner is what a driver also does whose machines connect to the server by themselves, each with a token.
+// Joiner is implemented by drivers whose machines connect to the server themselves, each with a token.
 type Joiner interface {
-	// Admits returns the machine whose token it is, by its name; false: it is no machine's.
+	// Admits returns the name of the machine that a token belongs to; ok is false if there is none.
 	Admits(token string) (machine string, ok bool)
-	// Claim takes the place of the machine whose token it is, for a session that the machine named at random
-	// when it began. The caller ends it. ErrTaken: another session has the place, and answers.
+	// Claim reserves the place of a token's machine for a session, which the machine named at
+	// random when it started. The caller must close the seat. It returns ErrTaken if another
+	// session has the place and responds.
 	Claim(ctx context.Context, token, session string) (Seat, error)
-	// Joined are the machines that come by themselves, and which are there.
+	// Joined returns the machines that connect themselves, with the state of their connections.
 	Joined() []Joined
 }
 
 // Seat is the place of a machine that has joined.
 type Seat interface {
-	// Serve speaks with the machine until the connection or ctx ends, the token is good no more, or the same
-	// machine comes by a newer one. It closes the connection.
+	// Serve talks to the machine until the connection or ctx ends, the token becomes invalid, or
+	// the same machine connects again. It closes the connection.
 	Serve(ctx context.Context, conn net.Conn) error
-	// Close gives up a place that was never served.
+	// Close releases a place that was never served.
 	Close()
 }
 
-// Joined is a machine that comes by itself.
+// Joined is a machine that connects itself.
 type Joined struct {
 	Name  string
-	Since time.Time // it is connected; zero: it is not
-	Heard time.Time // of its last answer; zero: it gave none
+	Since time.Time // when it connected; zero: it is not connected
+	Heard time.Time // time of its last response; zero: none
 	From  string    // its address
 }
 
-// What keeps a machine from joining.
+// Reasons why a machine cannot join.
 var (
 	ErrTaken    = errors.New("another machine has joined by that name, and answers")
 	ErrStranger = errors.New("the token is no machine's")

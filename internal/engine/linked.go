@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// LinkSettings lets the engines of a data folder be those of a file elsewhere, such as one that a ConfigMap mounts: the
-// folder has a link to it. Commands that would change the file refuse.
+// LinkSettings makes a data folder use the engines of a file elsewhere, such as one that a
+// ConfigMap mounts, through a symbolic link. Commands that would change the file refuse to.
 func LinkSettings(dir, file string) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -31,7 +31,7 @@ func LinkSettings(dir, file string) error {
 	if linkedTo(dir) == file {
 		return nil
 	}
-	fresh, err := os.MkdirTemp(dir, ".engines-") // of which no other server of this folder has the name
+	fresh, err := os.MkdirTemp(dir, ".engines-") // a name that no other server of this folder uses
 	if err != nil {
 		return fmt.Errorf("link engines: %w", err)
 	}
@@ -46,7 +46,7 @@ func LinkSettings(dir, file string) error {
 	return nil
 }
 
-// linkedTo is the file elsewhere that the engines of a data folder are in; "": they are its own.
+// linkedTo returns the file that the data folder's settings link to, or "".
 func linkedTo(dir string) string {
 	file, err := os.Readlink(filepath.Join(dir, SettingsName))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Engines of a file elsewhere are read anew when it changes, and no command replaces them.
-func TestEnginesOfAFileElsewhere(t *testing.T) {
+// Settings rereads a linked file after a change, and no command replaces it.
+func TestLinkSettings(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "given.yaml")
 	if err := LinkSettings(dir, file); err == nil {
 		t.Error("a file that is not there is taken")

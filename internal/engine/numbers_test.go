@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A number of an engine's settings that is out of its bounds is refused with its line, its field and its bounds.
-func TestNumbersOfSettingsHaveBounds(t *testing.T) {
+// A number out of bounds in an engine's settings is refused with its line, field and bounds.
+func TestWith_RefusesNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	var s Setting
 	if err := yaml.Unmarshal([]byte("name: a\nkind: k\ntiming: {idle: 100000h}"), &s); err == nil || !strings.Contains(err.Error(), "87600h") {
@@ -35,8 +35,8 @@ func TestNumbersOfSettingsHaveBounds(t *testing.T) {
 	}
 }
 
-// On the fastest market no span of the server's own is longer than an event may have, and its clock goes on.
-func TestAFastClockStaysWithinBounds(t *testing.T) {
+// On the fastest market no span of the server exceeds the longest span of an event, and its clock continues.
+func TestClock_StaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	c := Clock{Wall: now, Market: now, Speed: 1e6}

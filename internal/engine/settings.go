@@ -24,32 +24,32 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// SettingsName is the file in the data folder that names its engines.
+// SettingsName is the file in the data folder that lists its engines.
 const SettingsName = "engines.yaml"
 
-// Setting is an engine as the data folder's file has it.
+// Setting is one engine in that file.
 type Setting struct {
 	Name string `yaml:"name"`
 	Kind string `yaml:"kind"`
-	// Agents is how its machines reach the server: "socket" ("" is that too), "listen" for
-	// the address that the server listens on, or a URL.
+	// Agents is how its machines reach the server: "socket" or empty for the server's socket,
+	// "listen" for its listen address, or a URL.
 	Agents string `yaml:"agents"`
-	// Users is whose the programs on its machines are: UsersAuto or UsersSame; "": as its kind has it.
+	// Users is which user runs programs on its machines: UsersAuto or UsersSame; empty: the kind's default.
 	Users string `yaml:"users"`
-	// Seats is how many tasks of one user a machine may have at once; 0: one.
+	// Seats is how many tasks of one user a machine may run at once; 0: one.
 	Seats  Seats         `yaml:"seats"`
 	Timing TimingSetting `yaml:"timing"`
-	With   With          `yaml:"with"` // what only engines of its kind have
+	With   With          `yaml:"with"` // settings specific to the kind
 }
 
-// With is what only engines of one kind have, as the file has it.
+// With holds settings specific to one kind of engine.
 type With struct{ node *yaml.Node }
 
-// WithOf is what a file would have for v.
+// WithOf returns the settings that the file would have for v.
 func WithOf(v any) With {
 	var n yaml.Node
 	if err := n.Encode(v); err != nil {
-		panic(err) // a bug: v is of this program
+		panic(err) // a bug: v comes from this program
 	}
 	return With{node: &n}
 }
@@ -63,11 +63,11 @@ func (w *With) UnmarshalYAML(n *yaml.Node) error {
 // MarshalYAML implements yaml.Marshaler.
 func (w With) MarshalYAML() (any, error) { return w.node, nil }
 
-// IsZero reports whether the file has nothing of it.
+// IsZero reports whether the file has no such settings.
 func (w With) IsZero() bool { return w.node == nil }
 
-// Into sets the fields of v, a pointer to a struct with tags for YAML, which has is a line about.
-// A field that v does not have is refused.
+// Into decodes the settings into v, a pointer to a struct with YAML tags, and refuses unknown
+// fields. has is a sentence for errors that lists the known ones.
 func (w With) Into(v any, has string) error {
 	if w.node == nil {
 		return nil
@@ -86,7 +86,7 @@ func (w With) Into(v any, has string) error {
 		return nil
 	}
 	line := placed.ReplaceAllStringFunc(inOneLine(err),
-		func(at string) string { // of the part, which is not where the file has it
+		func(at string) string { // numbers count from this part: add its line in the file
 			n, _ := strconv.Atoi(placed.FindStringSubmatch(at)[1])
 			return fmt.Sprintf("line %d: ", w.node.Line+n-1)
 		})
@@ -109,7 +109,7 @@ var (
 	unknownHere = regexp.MustCompile(`line (\d+): (\S+) is unknown there`)
 )
 
-// fieldsOf are the names in YAML of the fields of the struct that v points to.
+// fieldsOf returns the YAML field names of the struct that v points to.
 func fieldsOf(v any) (list []string) {
 	for f := range reflect.TypeOf(v).Elem().Fields() {
 		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
@@ -119,13 +119,13 @@ func fieldsOf(v any) (list []string) {
 	return list
 }
 
-// Whose the programs on an engine's machines are.
+// Which user runs programs on an engine's machines.
 const (
-	UsersAuto = "auto" // a user of each task's own, where the agent is root and other users reach the machine's folder
-	UsersSame = "same" // the agent's
+	UsersAuto = "auto" // a separate user for each task, if the agent is root and others reach the machine's folder
+	UsersSame = "same" // the agent's user
 )
 
-// TimingSetting is what a user sets of an engine's timing; nil: as its kind has it.
+// TimingSetting holds a user's settings of an engine's timing; nil: the kind's default.
 type TimingSetting struct {
 	Poll        *Span `yaml:"poll"`
 	Sweep       *Span `yaml:"sweep"`
@@ -137,7 +137,7 @@ type TimingSetting struct {
 	Idle        *Span `yaml:"idle"`
 }
 
-// Span is a time as a user writes it: 300ms, 10m, or 0.
+// Span is a duration as a user writes it: 300ms, 10m or 0.
 type Span time.Duration
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -154,10 +154,10 @@ func (s *Span) UnmarshalYAML(n *yaml.Node) error {
 // MarshalYAML implements yaml.Marshaler.
 func (s Span) MarshalYAML() (any, error) { return time.Duration(s).String(), nil }
 
-// IsZero reports whether none is written.
+// IsZero reports whether the span is zero.
 func (s Span) IsZero() bool { return s == 0 }
 
-// Over is the usual timing of a kind with what a user set.
+// Over returns the usual timing of a kind with the user's settings applied.
 func (s *TimingSetting) Over(usual Timing) Timing {
 	for _, f := range []struct {
 		set *Span
@@ -174,7 +174,7 @@ func (s *TimingSetting) Over(usual Timing) Timing {
 	return usual
 }
 
-// ParseRate reads the price of an hour in an engine's settings: 2.50 or $2.50.
+// ParseRate parses a price per hour in an engine's settings: 2.50 or $2.50.
 func ParseRate(text string) (money.Rate, error) {
 	r, err := money.ParseRate(strings.TrimPrefix(text, "$"))
 	if err == nil && !quantity.Price.Allows(r.Float()) {
@@ -183,29 +183,28 @@ func ParseRate(text string) (money.Rate, error) {
 	return r, err
 }
 
-// Host is what a server is to the engines that it opens.
+// Host describes a server to the engines that it opens.
 type Host struct {
 	Dir    string // data folder
 	Socket string // URL of the server's socket
-	Listen string // URL of the address that it listens on; "": on none
-	Market string // market file for an engine that has none of its own yet; "": the kind's
-	Exe    string // the program that machines on this machine start; "" is this one
-	Trial  bool   // it is opened to be looked at, beside a server that may have it open
-	Deaf   bool   // the server listens on its socket alone
-	Ends   bool   // the server is there to give all machines back: none needs to reach it
+	Listen string // URL of its listen address; empty: none
+	Market string // market file for an engine without one; empty: the kind's default
+	Exe    string // the program that local machines start; empty: this one
+	Trial  bool   // the engine is opened for inspection, maybe beside a server that has it open
+	Deaf   bool   // the server listens only on its socket
+	Ends   bool   // the server runs only to terminate all machines: none needs to reach it
 	Log    *slog.Logger
-	Umask  string // that what is started begins with, in octal; "": this process' own
-	// After is the market time that the log has come to: a market that is opened begins
-	// there, or jobs would stand still until its clock had caught up.
+	Umask  string // octal umask for started processes; empty: this process' own
+	// After returns the market time that the log has reached. A market opens at that time, because
+	// jobs would otherwise stand still until its clock had caught up.
 	After func(context.Context) (time.Time, error)
 }
 
-// Opener opens an engine of a kind. It checks what is set, and asks nobody far away: an
-// engine that does not answer yet is no error.
+// Opener opens an engine of one kind. It checks the settings and contacts no remote service: an
+// engine that does not respond yet is not an error.
 type Opener func(context.Context, Setting, Host) (Engine, error)
 
-// Settings reads which engines the data folder has: those of its file, or the local
-// market alone.
+// Settings reads the engines of a data folder: those in its file or, without a file, the local market alone.
 func Settings(dir string) ([]Setting, error) {
 	path := filepath.Join(dir, SettingsName)
 	text, err := os.ReadFile(path)
@@ -218,17 +217,17 @@ func Settings(dir string) ([]Setting, error) {
 	return readSettings(path, text)
 }
 
-// settingsFile is all that the file has.
+// settingsFile is the content of the file.
 type settingsFile struct {
 	Engines []Setting `yaml:"engines"`
 }
 
-// readSettings reads the text of a file.
+// readSettings parses the text of a settings file.
 func readSettings(path string, text []byte) ([]Setting, error) {
 	var file settingsFile
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) { // an empty file names none
+	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) { // an empty file lists none
 		return nil, fmt.Errorf("read engines: %s: %s", path, inOneLine(err))
 	}
 	if len(file.Engines) == 0 {
@@ -256,28 +255,27 @@ func readSettings(path string, text []byte) ([]Setting, error) {
 	return file.Engines, nil
 }
 
-// Seats is how many tasks a machine may have at once, as a user writes it.
+// Seats is how many tasks a machine may run at once, as a user writes it.
 type Seats int
 
-// ways are the words for how agents reach the server; an address is one too.
+// ways lists the keywords for how agents reach the server; a URL is valid too.
 var ways = []string{"", "socket", "listen", "ssh"}
 
-// mostSeats is the highest number that is taken.
-const mostSeats = 64
+// maxSeats is the highest valid number.
+const maxSeats = 64
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (s *Seats) UnmarshalYAML(n *yaml.Node) error {
 	v, err := strconv.Atoi(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode || v < 1 || v > mostSeats {
+	if err != nil || n.Kind != yaml.ScalarNode || v < 1 || v > maxSeats {
 		return fmt.Errorf("line %d: seats: %q: write how many tasks of one user a machine may have at once, from 1 to %d",
-			n.Line, n.Value, mostSeats)
+			n.Line, n.Value, maxSeats)
 	}
 	*s = Seats(v)
 	return nil
 }
 
-// OpenAll opens the engines of a data folder, each by its kind, and finds the clock that
-// they have in common.
+// OpenAll opens the engines of a data folder, each by its kind, and returns them with their common clock.
 func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Clock, error) {
 	settings, err := Settings(h.Dir)
 	if err != nil {
@@ -302,7 +300,7 @@ func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Cl
 	return engines, clock, err
 }
 
-// UnknownKind says that an engine's kind is none of those that there are.
+// UnknownKind returns the error for an unknown kind of engine.
 func UnknownKind(kind string, all []string) error {
 	text := fmt.Sprintf("kind %q is not known here", kind)
 	if near := nearest.Of(strings.ToLower(kind), all); near != "" {
@@ -320,7 +318,7 @@ func known(kinds map[string]Opener) []string {
 	return list
 }
 
-// AgentURL is by which the machines of an engine reach the server.
+// AgentURL returns the URL at which the machines of an engine reach the server.
 func (h *Host) AgentURL(s Setting) (string, error) {
 	if h.Ends && h.Deaf {
 		return h.Socket, nil

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A span is written with its unit, or as 0; what is wrong is said in one line, with its place and fix.
-func TestSpansOfTheEnginesFile(t *testing.T) {
+// A span has a unit or is 0; an error is one line with the place and the fix.
+func TestSpan_ParsesUnits(t *testing.T) {
 	for text, want := range map[string]string{
 		"timing: {idle: 10m}":               "",
 		"timing: {idle: 0}":                 "",

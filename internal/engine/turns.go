@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// Turns lets one call of a driver at a time work on a key. The zero Turns is ready.
+// Turns is a mutex per key for a driver's calls. The zero Turns is ready to use.
 type Turns struct {
 	mu    sync.Mutex
 	turns map[string]*turn
 }
 
-// turn is of the calls that work on one key, one at a time.
+// turn is the mutex of one key.
 type turn struct {
 	taken chan struct{}
-	users int // that have or want it
+	users int // goroutines that hold it or wait for it
 }
 
-// Take waits for the turn of a key. It returns what ends the turn.
+// Take locks a key. It returns the function that unlocks it.
 func (s *Turns) Take(ctx context.Context, key string) (end func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

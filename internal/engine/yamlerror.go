@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// misfit is how the YAML library says that a value is not what belongs there: by its own name of the value's
-// kind, and Go's name of the field's type.
+// misfit matches the YAML library's error for a value of the wrong kind. It contains YAML's name of
+// the value's kind and Go's name of the field's type.
 var misfit = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into (\\S+)")
 
-// unknown is how it says that a map has a field that its type lacks.
+// unknown matches the YAML library's error for an unknown field.
 var unknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
 
-// kinds are YAML's kinds of values in words.
+// kinds describes YAML's kinds of values in words.
 var kinds = map[string]string{"seq": "a list", "map": "a map of fields", "int": "a number", "float": "a number",
 	"bool": "true or false", "str": "text", "null": "nothing"}
 
-// inOneLine is an error of the YAML library in words of the file, without line breaks.
+// inOneLine rewrites an error of the YAML library in terms of the file, without line breaks.
 func inOneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")
 	text = strings.Join(strings.Fields(strings.TrimPrefix(text, "yaml: ")), " ")
@@ -43,7 +43,7 @@ func inOneLine(err error) string {
 	})
 }
 
-// belongs is what a field of the type takes, in words; "": nobody knows.
+// belongs describes the values of a Go type in words, or returns "".
 func belongs(t string) string {
 	switch {
 	case strings.HasPrefix(t, "[]"):

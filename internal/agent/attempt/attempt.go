@@ -1,5 +1,6 @@
-// Package attempt is one run of one task on a machine: it makes the folders of the task ready, runs its program,
-// keeps what the program saves, reports to the server, and ends the program in time where the machine goes.
+// Package attempt runs one task on a machine once: it prepares the task's folders, runs the
+// program, keeps what it saves, reports to the server, and ends the program before the machine is
+// terminated.
 package attempt
 
 import (
@@ -42,70 +43,70 @@ type Attempt struct {
 	match   progress.Patterns
 	ship    *logship.Shipper
 	keeper  keeper.Keeper
-	saver   *save.Saver // nil until the keeper is open
+	saver   *save.Saver // nil until restore
 	stops   chan stop
-	heard   chan struct{} // has a value after each answer of the server
+	heard   chan struct{} // receives a value after each answer of the server
 	execs   sync.WaitGroup
 	slots   chan struct{}
-	// sessions has a value for each session that is open.
+	// sessions holds a value for each open session.
 	sessions chan struct{}
 	trouble  trouble
-	User     int // of the program; 0: ours
-	// of the machine; 0: none is known
+	User     int // user id of the program; 0: the agent's own
+	// Accelerators is the number of the machine's accelerators; 0: unknown.
 	Accelerators int
-	Contact      func(time.Time) // told of each answer of the server; nil: nobody is
-	Only         func() bool     // whether no other task runs on the machine; nil: nobody knows
+	Contact      func(time.Time) // called with the time of each answer of the server; nil: do not call
+	Only         func() bool     // reports whether no other task runs on the machine; nil: unknown
 	kept         kept
-	python       bool               // its set-up may install packages of Python
-	before       map[string]version // the work folder before the program began, where what it writes is kept
-	Unended      error              // why processes of the program may live on
+	python       bool               // the set-up may install Python packages
+	before       map[string]version // the work folder before the program starts, if the job keeps written files
+	Unended      error              // why some of the program's processes may still run
 
-	objective objective   // guarded by mu, but for its name
-	GPUs      *meter.GPUs // of the machine; nil: nobody reads them
+	objective objective   // guarded by mu, except its name
+	GPUs      *meter.GPUs // the machine's GPUs; nil: do not measure
 	series    measure.Series
 	pacing    measure.Pacing
 
 	mu   sync.Mutex
 	last api.Step // all progress so far
-	// what counts the steps: lines of output, the progress file, and posts
+	// Step counters of the three sources: output, progress file and posts.
 	printed, written, posted progress.Counter
 	orders                   api.Orders
 	ordersAt                 time.Time
 	asked                    bool // the server wants a checkpoint
-	// the server knows that what the program saves is not kept whole
+	// unsavedSaid is set once the server knows that what the program saves is not kept whole.
 	unsavedSaid bool
-	draining    bool // the server's order was heard
-	// the server ends the attempt on all machines of its gang
+	draining    bool // a drain order arrived
+	// dissolved is set once the server ends the attempt on all machines of its gang.
 	dissolved bool
 	stopping  bool
 	knew      bool // the program has read should_stop
-	ended     bool // the program is over
-	off       bool // the server has heard enough
-	unwanted  bool // another attempt has the task: the server hears nothing more
+	ended     bool // the program has ended
+	off       bool // the server needs nothing more
+	unwanted  bool // another attempt has the task: report nothing more
 	lastSave  time.Time
 	silence   silence
-	env       []string // of the program; nil until it is known
+	env       []string // environment of the program; nil until it starts
 	ran       map[string]bool
 }
 
-// stop asks for the program's end.
+// stop is a request to end the program.
 type stop struct {
 	why      string
-	source   string        // of a notice: aws, gcp, azure, signal; "" else
-	until    time.Time     // when the machine goes, with source
-	grace    time.Duration // between signal and kill, without source
-	at       bool          // at once, publishing nothing
-	fenced   bool          // another attempt has the task: nothing is published; with at, the machine takes no other
-	farewell time.Duration // how long the last report may take; 0 is the usual
+	source   string        // of a notice: aws, gcp, azure or signal; otherwise empty
+	until    time.Time     // when the machine is terminated; set with source
+	grace    time.Duration // time between signal and kill; set without source
+	at       bool          // kill at once and publish nothing
+	fenced   bool          // another attempt has the task: publish nothing; with at, the machine takes no other task
+	farewell time.Duration // limit for the last report; 0: the usual one
 }
 
-// silent reports whether nothing is said or kept of what follows.
+// silent reports whether the agent neither reports nor keeps anything after this stop.
 func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 
-// New makes the folders of an attempt and opens its outbox. The caller runs it.
+// New makes the folders of an attempt and opens its outbox. The caller must call Run.
 func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
-		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
+		return nil, fmt.Errorf("the attempt's name %q is not a valid folder name", a.Attempt)
 	}
 	if err := place.TakeSlot(c.MachineDir, a); err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 		objective: objective{name: a.Metric},
 	}
 	if ok, _ := place.Separate(c.TaskUser, c.MachineDir); ok {
-		if err := g.openTo(); err != nil {
+		if err := g.assignUser(); err != nil {
 			return nil, errors.Join(err, box.Close())
 		}
 	}
@@ -142,30 +143,31 @@ func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 	return g, nil
 }
 
-// newToken returns a secret that nobody can guess.
+// newToken returns a random secret.
 func newToken() string { return strings.ToLower(rand.Text()) }
 
-// say queues a message.
-func (g *Attempt) say(m api.Message) {
+// queue queues a message.
+func (g *Attempt) queue(m api.Message) {
 	if m.At.IsZero() {
 		m.At = g.Now()
 	}
-	err := g.Box.Add(g.unsecret(m))
+	err := g.Box.Add(g.maskMessage(m))
 	if err != nil {
-		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
+		g.Log.Error("write to the outbox; the agent sends the message anyway", "error", err)
 	}
-	g.trouble.is("write on the machine's disk", err)
+	g.trouble.set("write on the machine's disk", err)
 }
 
-// ask asks for the program's end. It never blocks: beyond the first few, more reasons change nothing.
-func (g *Attempt) ask(s stop) {
+// requestStop requests the end of the program. It never blocks: it drops requests beyond the first few,
+// which would change nothing.
+func (g *Attempt) requestStop(s stop) {
 	select {
 	case g.stops <- s:
 	default:
 	}
 }
 
-// Run does everything, and returns when the machine can be switched off.
+// Run runs the attempt from set-up to last report and returns when the machine can be switched off.
 func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (err error) {
 	var wg sync.WaitGroup
 	defer func() {
@@ -178,7 +180,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	if err != nil {
 		return fmt.Errorf("agent: open log: %w", err)
 	}
-	defer func() { _ = output.Close() }() // the program wrote to it, not we
+	defer func() { _ = output.Close() }() // the program wrote to it, not the agent
 	if g.User != 0 {
 		if err := output.Chown(g.User, g.User); err != nil {
 			return fmt.Errorf("agent: open log: %w", err)
@@ -192,7 +194,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	wg.Go(func() {
 		select {
 		case <-soft.Done():
-			g.ask(stop{why: "the machine's agent was told to end", source: "signal",
+			g.requestStop(stop{why: "the machine's agent was told to end", source: "signal",
 				until: g.Now().Add(cmp.Or(g.Notice, g.Task.Grace))})
 		case <-life.Done():
 		}
@@ -202,7 +204,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	g.mu.Lock()
 	g.ended = true
 	g.mu.Unlock()
-	if o.silent { // fenced, switched off, or told to end at once
+	if o.silent { // fenced, switched off, or killed at once
 		if o.stop != nil && o.stop.fenced && !o.stop.at {
 			return fmt.Errorf("agent: %w: %w", ErrDissolved, wire.ErrFenced)
 		}
@@ -217,15 +219,15 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	if !o.over.IsZero() {
 		o.ended.Keeping = max(0, now.Sub(o.over))
 	}
-	g.say(api.Message{At: now, Ended: &o.ended})
+	g.queue(api.Message{At: now, Ended: &o.ended})
 	g.farewell(life, o.stop, shipping)
 	return nil
 }
 
-// lastLines waits until the server has the whole log: whoever hears of the end reads
-// the log then, and a server that knows the end may want no more of it. It waits for as
-// long as it is worth, while the server takes some or has no room on its disk now; but for
-// a moment only where the program was told to end: the machine may be gone before the rest is.
+// lastLines waits until the server has the whole log, because users read the log once the attempt
+// has ended and the server may refuse log lines after that. It waits up to patience while the
+// server makes progress or its disk is full. After a stop it waits only a moment, since the machine
+// may be terminated first.
 func (g *Attempt) lastLines(life context.Context, s *stop, shipping <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(life, max(time.Second, g.patience(s)))
 	defer cancel()
@@ -250,7 +252,7 @@ func (g *Attempt) lastLines(life context.Context, s *stop, shipping <-chan struc
 	}
 }
 
-// patience is how long it is worth to pay for the machine until the server has heard all.
+// patience returns how long it is worth paying for the machine until the server has received everything.
 func (g *Attempt) patience(s *stop) time.Duration {
 	limit := g.Task.Silence
 	if limit <= 0 {
@@ -265,8 +267,8 @@ func (g *Attempt) patience(s *stop) time.Duration {
 	return limit
 }
 
-// farewell waits until the server has heard all, for as long as it is worth.
-// shipping is closed where the log can not be shipped.
+// farewell waits until the server has received everything, or patience is over. shipping is closed
+// if the agent cannot ship the log.
 func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
 	limit := g.patience(s)
 	ctx, cancel := context.WithTimeout(life, limit)
@@ -277,12 +279,12 @@ func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 		unwanted := g.unwanted
 		off, logged := g.off, g.orders.LogEnd >= size || g.orders.LogEnd == 0 && g.ship.Sent() >= size || unshippable
 		g.mu.Unlock()
-		if unwanted || g.Box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
+		if unwanted || g.Box.Empty() && (off || logged) { // a server that says off needs no more log either
 			return
 		}
 		select {
 		case <-ctx.Done():
-			g.Log.Warn("the server has not heard all before the end", "waited", limit)
+			g.Log.Warn("the server has not received everything before the end", "waited", limit)
 			return
 		case <-shipping:
 			shipping, unshippable = nil, true
@@ -291,60 +293,58 @@ func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 	}
 }
 
-// noticed takes what the metadata said.
+// noticed handles a notice from the metadata service.
 func (g *Attempt) noticed(n notice.Notice) {
 	if n.Advice {
-		g.Log.Info("the provider advises to leave; a checkpoint is asked for", "source", n.Source)
+		g.Log.Info("the provider advises to leave the machine; requesting a checkpoint", "source", n.Source)
 		g.mu.Lock()
 		g.asked = true
 		g.mu.Unlock()
 		return
 	}
-	g.ask(stop{why: "the provider interrupts the machine", source: n.Source, until: n.Until})
+	g.requestStop(stop{why: "the provider interrupts the machine", source: n.Source, until: n.Until})
 }
 
-// watchServer asks for the end when the server has been away for too long.
+// watchServer asks for the end once the server has been unreachable for too long.
 func (g *Attempt) watchServer(life context.Context) {
 	for wait.For(life, g.Pace.Silence) == nil {
 		g.mu.Lock()
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
 		if due {
-			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.Task.Silence), grace: g.Task.Grace,
+			g.requestStop(stop{why: fmt.Sprintf("the server was silent for more than %v", g.Task.Silence), grace: g.Task.Grace,
 				farewell: g.Pace.Farewell})
 			return
 		}
 	}
 }
 
-// The program's API.
-
-// Progress takes a report that the program has posted. It fails where the report's value of the metric
-// that the job is judged by is one too many; the rest of it is taken.
+// Progress records a report that the program posted. It returns an error if the objective metric
+// exceeds its rate; it records the rest of the report anyway.
 func (g *Attempt) Progress(s api.Step) error { return g.reported(&g.posted, s, 0) }
 
-// anew reports whether what a source counts begins anew each epoch.
+// anew reports whether the steps of a source start again at zero each epoch.
 func (g *Attempt) anew(source *progress.Counter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return source.Anew
 }
 
-// reported takes a report of one source, which may say how many epochs the program runs.
+// reported records a report of one source. epochs is the number of epochs the program runs; 0: unknown.
 func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64) error {
 	g.mu.Lock()
 	s = source.Count(s, cmp.Or(epochs, g.Task.Epochs))
 	g.mu.Unlock()
 	if s.Anew {
-		g.trouble.is(troubleSteps, errors.New(stepsAnew(max(g.Task.Total, s.Total))))
+		g.trouble.set(troubleSteps, errors.New(stepsAnew(max(g.Task.Total, s.Total))))
 	}
-	s = g.unsecretStep(s)
+	s = g.maskStep(s)
 	now := g.Now()
 	if out := bound.ClipNumbers(&s, now); len(out) > 0 {
-		g.trouble.is(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))
+		g.trouble.set(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))
 	}
 	g.mu.Lock()
-	g.last.Broken = nil // it is about now
+	g.last.Broken = nil // Broken describes the current report only
 	g.last = progress.Merge(g.last, s)
 	if g.last.Step > 0 {
 		g.pacing.Saw(time.Now(), g.last.Step)
@@ -357,7 +357,7 @@ func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	g.mu.Unlock()
 	if err != nil {
 		s = g.objective.without(s)
-		g.trouble.is(troubleMetric, err)
+		g.trouble.set(troubleMetric, err)
 	}
 	g.Box.Step(now, s, value)
 	return err
@@ -384,7 +384,7 @@ func (g *Attempt) Save(ctx context.Context, step int64) error {
 	if step == 0 {
 		step = last
 	}
-	if step > last { // a save says more than the progress before it
+	if step > last { // a save also counts as progress
 		g.mu.Lock()
 		g.last.Step = max(g.last.Step, step)
 		g.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/agent/save"
 )
 
-// await waits for the program's end, and asks for it when something says so.
-// It returns the stop that the program was asked with, or that ends everything at once.
+// await waits for the program to end, and signals it once something asks the attempt to end. It
+// returns the stop that ended the program, or the one that ends everything at once.
 func (g *Attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
 	w := ending{Attempt: g, p: p, sig: sig}
 	done := p.Done()
@@ -29,39 +29,40 @@ func (g *Attempt) await(life context.Context, p *program.Program, sig syscall.Si
 			done = nil
 			w.exited()
 		case s := <-g.stops:
-			g.tellStop(s)
+			g.announceStop(s)
 			if s.at {
 				return w.known, &s
 			}
 			if s.source != "" {
-				g.letServerKnow(life)
+				g.awaitNoticeHeard(life)
 			}
 			w.stop(s)
 		case <-tick:
 		}
 		if w.over() {
-			asked := w.why() // it adds to what is known
+			asked := w.why() // why also updates w.known
 			return w.known, asked
 		}
 	}
 }
 
-// ending is how far the end of a program has come.
+// ending tracks how far the end of a program has come.
 type ending struct {
 	*Attempt
 	p         *program.Program
-	sig       syscall.Signal // that asks it to save and end
+	sig       syscall.Signal // the signal that asks the program to save and end
 	known     save.Ending
 	asked     *stop
 	when      plan
 	signalled bool
-	strays    bool  // what left the program's group was signalled too
-	gone      bool  // the main process; others of its group may still save
-	late      *stop // that came when it was gone
+	strays    bool  // processes outside the program's group were signalled too
+	gone      bool  // the main process has ended; others of its group may still save
+	late      *stop // the stop that arrived after the main process had ended
 }
 
-// why is what asked the program to end. One of a gang may have gone because of what is heard
-// only then: another rank's program knew; so may one that was signalled when its agent was.
+// why returns the stop that ended the program, or nil. A stop that arrives after the program has
+// ended counts in a gang, where another rank may have heard it first, and for a program that died
+// of SIGTERM, because the signal may have reached program and agent together.
 func (w *ending) why() *stop {
 	if w.asked == nil && w.late != nil && (w.Task.Nodes > 1 || byTerm(w.p.Exit())) {
 		w.known.Heard = true
@@ -70,15 +71,15 @@ func (w *ending) why() *stop {
 	return w.asked
 }
 
-// exited notes that the main process has ended.
+// exited records that the main process has ended.
 func (w *ending) exited() {
 	w.gone = true
-	if w.asked == nil { // what it left running in the background gets a moment
+	if w.asked == nil { // background processes get a moment to end
 		w.when = plan{signal: time.Now(), kill: time.Now().Add(late)}
 	}
 }
 
-// stop plans the end that is asked for; the earlier one holds of two.
+// stop schedules the signal and the kill for s. If two stops arrive, the earlier times apply.
 func (w *ending) stop(s stop) {
 	next := w.plan(s)
 	if w.asked != nil || w.gone {
@@ -94,7 +95,7 @@ func (w *ending) stop(s stop) {
 	}
 	fenced := w.asked.fenced || s.fenced
 	if w.asked.source == "" && s.source != "" {
-		w.asked = &s // the provider's word is the stronger one
+		w.asked = &s // a provider's notice outranks the other reasons
 	}
 	if fenced && !w.asked.fenced {
 		asked := *w.asked
@@ -103,7 +104,7 @@ func (w *ending) stop(s stop) {
 	}
 }
 
-// over does what is due, and reports whether nothing is left to wait for.
+// over performs the step that is due and reports whether there is nothing left to wait for.
 func (w *ending) over() bool {
 	now := time.Now()
 	w.known.Ended = w.Now()
@@ -121,7 +122,7 @@ func (w *ending) over() bool {
 			w.known.Asked = w.Now()
 		}
 		if err := w.p.Signal(w.sig); err != nil {
-			w.Log.Error("ask the program to end", "error", err)
+			w.Log.Error("signal the program to end", "error", err)
 		}
 	case w.signalled:
 		w.signalStrays(now)
@@ -129,10 +130,10 @@ func (w *ending) over() bool {
 	return false
 }
 
-// signalStrays asks what has left the program's group to end, as a wrapper (timeout, setsid) makes its program leave
-// it: at once where the wrapper is gone, else when half of the grace is over. A wrapper that lives may hand the signal
-// on, as torchrun does, and a second one could break off a save. It reports whether the program goes on in such a
-// process.
+// signalStrays signals processes that left the program's group, as a wrapper (timeout, setsid)
+// makes its program do. It signals them at once if the wrapper has ended, otherwise after half of
+// the grace. A live wrapper may forward the signal, as torchrun does, and a second signal could
+// interrupt a save. signalStrays reports whether the program continues in such a process.
 func (w *ending) signalStrays(now time.Time) bool {
 	if w.asked == nil || !w.gone && (w.strays || now.Before(w.strayAt())) {
 		return false
@@ -140,22 +141,23 @@ func (w *ending) signalStrays(now time.Time) bool {
 	if !w.strays {
 		w.strays = true
 		if err := w.p.SignalStrays(w.sig); err != nil {
-			w.Log.Error("ask what has left the program's group to end", "error", err)
+			w.Log.Error("signal processes outside the program's group", "error", err)
 		}
 	}
 	return w.p.Strays()
 }
 
-// strayAt is when half of the time between the signal and the kill is over.
+// strayAt returns the time halfway between the signal and the kill.
 func (w *ending) strayAt() time.Time { return w.when.signal.Add(w.when.kill.Sub(w.when.signal) / 2) }
 
-// How often a group is polled whose main process has ended, and what has left it, which takes longer.
+// Poll intervals after the main process has ended: for the rest of its group, and for processes
+// that left the group, which take longer to find.
 const (
 	groupPoll = 20 * time.Millisecond
 	strayPoll = 100 * time.Millisecond
 )
 
-// nextPoll says how long to wait for the next thing that is planned.
+// nextPoll returns the time until the next scheduled step.
 func (w *ending) nextPoll(now time.Time) time.Duration {
 	next := w.when.kill.Sub(now)
 	switch {
@@ -180,7 +182,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// plan says when to signal and to kill for this reason to stop.
+// plan returns when to signal and when to kill the program for s.
 func (g *Attempt) plan(s stop) plan {
 	now := time.Now()
 	if s.source != "" {
@@ -189,12 +191,13 @@ func (g *Attempt) plan(s stop) plan {
 	return plan{signal: now, kill: now.Add(s.grace)}
 }
 
-// byTerm reports whether a program ended of SIGTERM, or says so.
+// byTerm reports whether a program died of SIGTERM or exited with the matching status.
 func byTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }
 
-// alsoTold waits a moment, where a program ended by SIGTERM unasked, for the agent to be told to end too: what ends a
-// machine may signal all that runs there, in any order.
-func (g *Attempt) alsoTold(life context.Context, exit program.Exit) *stop {
+// awaitAgentStop handles a program that SIGTERM ended although the agent did not send it. It waits a
+// moment for the agent to receive a stop too: a shutdown may signal all processes of a machine in
+// any order.
+func (g *Attempt) awaitAgentStop(life context.Context, exit program.Exit) *stop {
 	if !byTerm(exit) {
 		return nil
 	}
@@ -202,7 +205,7 @@ func (g *Attempt) alsoTold(life context.Context, exit program.Exit) *stop {
 	defer timer.Stop()
 	select {
 	case s := <-g.stops:
-		g.tellStop(s)
+		g.announceStop(s)
 		return &s
 	case <-timer.C:
 	case <-life.Done():

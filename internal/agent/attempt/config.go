@@ -12,32 +12,33 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Config is what an attempt needs to know of its machine and its agent.
+// Config describes the machine and the agent of an attempt.
 type Config struct {
 	Instance   string           // the provider's id of the machine
-	MachineDir string           // the machine's own folder, its disk
-	Metadata   notice.Endpoints // to watch for notices
+	MachineDir string           // the machine's own folder, on its disk
+	Metadata   notice.Endpoints // where to watch for notices
 	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
-	Borrowed   bool             // the environment is that of whoever started the server
+	Borrowed   bool             // the environment belongs to whoever started the server
 	TaskUser   string           // place.UserAuto or place.UserSame
 	Sole       bool             // nothing else in this process starts programs
 	Background bool             // lower the agent's own priority once the program runs
-	Notice     time.Duration    // how long the machine stays once the agent is told to end; 0: as long as the job's grace
-	Quiet      time.Duration    // how long an unmodified program's checkpoint folder rests before it is captured
+	Notice     time.Duration    // how long the machine stays once the agent receives SIGTERM; 0: the job's grace
+	Quiet      time.Duration    // how long an unmodified program's checkpoint folder must stay unchanged before capture
 	Now        func() time.Time
 	Log        *slog.Logger
 
 	Open  func(context.Context, keeper.Options) (keeper.Keeper, error)
-	Store *httpblob.Bucket // the server's own
-	// Lends fetches credentials for the job's store, where the server lends them
+	Store *httpblob.Bucket // the server's own store
+	// Lends fetches credentials for the job's store, if the server lends them.
 	Lends func(context.Context) (api.StoreCredentials, error)
-	// Works asks where in that store the work folder lies, or says why what it was told was not taken
+	// Works asks for the location of the work folder in that store. refused tells the server why
+	// the agent rejected its last answer.
 	Works  func(ctx context.Context, refused string) (api.WorkBlob, error)
-	Setups *setup.Cache // what set-ups made on the machine; nil: none is kept
+	Setups *setup.Cache // results of set-ups on this machine; nil: keep none
 	Pace   Pace
 }
 
-// What holds where an assignment says nothing.
+// Defaults for an assignment that sets no value.
 const (
 	defaultReport  = time.Second
 	defaultGrace   = 30 * time.Second

@@ -2,9 +2,10 @@ package attempt
 
 import "errors"
 
-// Why an attempt ends before all is said.
+// Reasons for an attempt to end before its last report.
 var (
 	ErrOver = errors.New("the attempt is over")
-	// ErrDissolved says that the server ends the attempt on all machines of its gang, and has the next one begin.
+	// ErrDissolved reports that the server ends the attempt on all machines of the gang and starts
+	// the next one.
 	ErrDissolved = errors.New("the gang is dissolved")
 )

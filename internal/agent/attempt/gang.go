@@ -11,34 +11,35 @@ import (
 	"scrimp/internal/agent/program"
 )
 
-// saves reports whether what the program saves on this machine is kept: on rank 0, which
-// publishes, and on all where each rank's folder is a part of the checkpoint.
+// saves reports whether the agent keeps what the program saves on this machine: on rank 0, which
+// publishes, and on every rank if each rank's folder is a share of the checkpoint.
 func (g *Attempt) saves() bool { return g.Task.Node == 0 || g.Task.Checkpoint.AllRanks }
 
-// fencedBy is the end of an attempt that the server or the store says is over. In a gang that is how
-// a machine may hear of another one's loss: the pull says what it is for now.
-func (g *Attempt) fencedBy(err error) stop {
+// fencedStop returns the stop for an attempt that the server or the store has fenced. In a gang this
+// may mean that another machine was lost, so the machine stays and the next pull assigns it.
+func (g *Attempt) fencedStop(err error) stop {
 	if g.Task.Nodes > 1 {
 		return stop{why: err.Error(), grace: g.Task.Grace, fenced: true}
 	}
 	return stop{why: err.Error(), at: true, fenced: true}
 }
 
-// How long a gang's machine waits for the server: with a signal until the server knows of the
-// notice, and with its word on a program that failed.
+// How long a machine of a gang waits for the server: noticeTime is how long it delays a signal so
+// the server can learn of the notice; wordTime is how long it waits for the reason a program
+// failed.
 const (
-	noticeTime = 2 * time.Second
-	wordTime   = 5 * time.Second
+	noticeTimeout = 2 * time.Second
+	reasonTimeout = 5 * time.Second
 )
 
-// letServerKnow waits a moment until the server has heard of a notice. The signal that follows
-// reaches the other ranks' programs through their collectives, and those may end before their
-// agents hear why: an agent that asks then is told.
-func (g *Attempt) letServerKnow(life context.Context) {
+// awaitNoticeHeard waits a moment until the server has received a notice. The signal that follows
+// reaches the other ranks' programs through their collectives, and those programs may end before
+// their agents know why. If the server knows, their agents can ask it.
+func (g *Attempt) awaitNoticeHeard(life context.Context) {
 	if g.Task.Nodes < 2 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(life, noticeTime)
+	ctx, cancel := context.WithTimeout(life, noticeTimeout)
 	defer cancel()
 	for !g.Box.Heard() {
 		select {
@@ -49,19 +50,20 @@ func (g *Attempt) letServerKnow(life context.Context) {
 	}
 }
 
-// whyEnded asks the server, where a gang's program has failed unasked, whether the gang is being
-// ended: a program notices first that another rank's has gone. nil: the server knows of nothing.
-func (g *Attempt) whyEnded(life context.Context, exit program.Exit) *stop {
+// askWhyEnded asks the server whether it is ending the gang, if a gang's program failed without a
+// stop: the program notices the end of another rank first. It returns nil if the server knows of no
+// stop.
+func (g *Attempt) askWhyEnded(life context.Context, exit program.Exit) *stop {
 	if g.Task.Nodes < 2 || exit.Status == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(life, wordTime)
+	ctx, cancel := context.WithTimeout(life, reasonTimeout)
 	defer cancel()
 	select {
-	case <-g.heard: // an older answer
+	case <-g.heard: // discard an older answer
 	default:
 	}
-	for range 2 { // the first may be to a report from before the end
+	for range 2 { // the first answer may belong to a report sent before the end
 		g.Box.Wake()
 		select {
 		case <-ctx.Done():
@@ -70,14 +72,14 @@ func (g *Attempt) whyEnded(life context.Context, exit program.Exit) *stop {
 	}
 	select {
 	case s := <-g.stops:
-		g.tellStop(s)
+		g.announceStop(s)
 		return &s
 	default:
 		return nil
 	}
 }
 
-// masterPort is where the gang's programs meet; on a machine of its own, one that is free.
+// masterPort returns the port where the gang's programs meet. Without a gang port it returns a free one.
 func (g *Attempt) masterPort() int {
 	if g.Task.MasterPort > 0 {
 		return g.Task.MasterPort
@@ -85,7 +87,7 @@ func (g *Attempt) masterPort() int {
 	return freePort()
 }
 
-// network is the interface by which the gang's other machines reach this one.
+// network returns the interface on which the gang's other machines reach this one.
 func (g *Attempt) network() string {
 	if g.Task.Nodes < 2 || g.Task.Node >= len(g.Task.Addresses) {
 		return ""
@@ -93,7 +95,7 @@ func (g *Attempt) network() string {
 	return host.InterfaceOf(g.Task.Addresses[g.Task.Node])
 }
 
-// canMeet reports why rank 0's program cannot listen where the others look for it.
+// canMeet returns an error if rank 0's program cannot listen on the gang's port.
 func (g *Attempt) canMeet() error {
 	if g.Task.Nodes < 2 || g.Task.Node > 0 || g.Task.MasterPort == 0 {
 		return nil
@@ -115,6 +117,6 @@ func freePort() int {
 	if a, ok := l.Addr().(*net.TCPAddr); ok {
 		port = a.Port
 	}
-	_ = l.Close() // it is given up for the program
+	_ = l.Close() // release it for the program
 	return port
 }

@@ -13,25 +13,25 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// How long the agent tries to bring what is left to the store.
+// How long the agent tries to upload to the store.
 const (
-	keepLimit = 15 * time.Minute // where nothing interrupts the machine
-	keepExtra = time.Minute      // after the time at which it should be gone
+	keepLimit = 15 * time.Minute // without an interruption
+	keepExtra = time.Minute      // after the time of the interruption
 )
 
-// keep brings what the ended program left to the store, and says how it ended.
+// keep uploads what the ended program left, and returns how the program ended.
 func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit program.Exit) outcome {
 	ctx, cancel := context.WithTimeout(life, keepTime(g.Now(), s))
 	defer cancel()
 	var listening sync.WaitGroup
-	var broken *stop // that ends this
+	var broken *stop // the stop that interrupts keep
 	listening.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case x := <-g.stops:
-				g.tellStop(x)
+				g.announceStop(x)
 				if x.silent() {
 					broken = &x
 					cancel()
@@ -63,7 +63,7 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	case broken != nil:
 		return outcome{stop: broken, silent: true}
 	case errors.Is(err, wire.ErrFenced):
-		s := g.fencedBy(err)
+		s := g.fencedStop(err)
 		return outcome{stop: &s, silent: true}
 	}
 	return o
@@ -76,7 +76,7 @@ func joinText(a, b string) string {
 	return a + "; " + b
 }
 
-// keepTime is how long to try.
+// keepTime returns how long to try.
 func keepTime(now time.Time, s *stop) time.Duration {
 	if s == nil || s.source == "" {
 		return keepLimit
@@ -84,9 +84,10 @@ func keepTime(now time.Time, s *stop) time.Duration {
 	return max(0, s.until.Sub(now)) + keepExtra
 }
 
-// endOf names the end. A program that was told to stop by a signal, or that
-// read should_stop, ended because of it, whatever its status. In a gang it may have heard
-// of it from another rank's program; one that SIGTERM ended may have had it from who told the agent too.
+// endOf returns the reason for the end. A program that was signalled or that read should_stop
+// counts as drained, whatever its status. In a gang it may have learned of the stop from another
+// rank's program. A program that died of SIGTERM may have received it from the process that
+// signalled the agent.
 func (g *Attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
 	g.mu.Lock()
 	knew := g.knew

@@ -9,26 +9,26 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Of the metric that a job is judged by a program may report so many values a second, and
-// so many more at once: what a poll of its output finds together, or its last lines.
+// Rate limit for values of the objective metric: per second, and as a burst. One poll of the
+// output, or its last lines, may find many values at once.
 const (
 	valuesASecond = 10
 	valuesAtOnce  = 50
 )
 
-// objective takes the values of the metric that the job is judged by. None is merged with
-// another; those above the rate are refused, and counted.
+// objective collects the values of the objective metric. It never merges two values, and it refuses
+// and counts those above the rate limit.
 type objective struct {
-	name    string    // "": there is none
-	used    float64   // of valuesAtOnce, at the time at
-	at      time.Time // of the newest value
-	broken  bool      // the newest that was taken was no finite number
+	name    string    // empty: the job has no objective metric
+	used    float64   // used part of valuesAtOnce, as of at
+	at      time.Time // time of the newest value
+	broken  bool      // the newest accepted value was not finite
 	refused int64
 }
 
-// take returns the value that a report says, or nil where it says none; last is all that
-// the program has reported so far, with this report. It fails where the value is one too
-// many. The first that is no finite number never is: it ends the job.
+// take returns the metric's value in the report s, or nil if s has none. last is all progress so
+// far, including s. take returns an error if the value exceeds the rate limit. It always accepts
+// the first non-finite value, which ends the job.
 func (o *objective) take(now time.Time, s, last api.Step) (*api.Value, error) {
 	value, ok := s.Metrics[o.name]
 	broken := slices.Contains(s.Broken, o.name)
@@ -49,7 +49,7 @@ func (o *objective) take(now time.Time, s, last api.Step) (*api.Value, error) {
 	return &api.Value{At: now, Step: last.Step, Epoch: last.Epoch, Value: value, Broken: broken}, nil
 }
 
-// without is a report whose value was refused.
+// without returns s without the objective metric.
 func (o *objective) without(s api.Step) api.Step {
 	s.Metrics = maps.Clone(s.Metrics)
 	delete(s.Metrics, o.name)

@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Ten values a second are taken for ever, some more at once; what is above that is
-// refused with what to do about it, and counted. What is no number is heard all the same.
-func TestTooManyValuesAreRefusedAndSaidSo(t *testing.T) {
+// The rate limit allows ten values a second forever, plus a burst. The agent refuses and counts the
+// values above it, and its message says what to do. It accepts a non-finite value even then.
+func TestObjective_RefusesValuesAboveRate(t *testing.T) {
 	t.Parallel()
 	o := objective{name: "loss"}
 	now, step := epoch, int64(0)

@@ -9,7 +9,7 @@ import (
 	_ "scrimp/internal/test/sameseed"
 )
 
-func TestStopIsPlannedWithinTheNotice(t *testing.T) {
+func TestPlanStop_StaysWithinNotice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		left, lead, upload, signal, kill float64
@@ -20,7 +20,7 @@ func TestStopIsPlannedWithinTheNotice(t *testing.T) {
 		{10, 0, 20, 0, 5},
 		{3, 0, 1, 0, 3},
 		{-5, 0, 1, 0, 2},
-		{120, 10, 20, 0, 100}, // signalled before it is killed
+		{120, 10, 20, 0, 100}, // signalled before the kill
 	} {
 		seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
 		p := planStop(epoch, at(c.left), seconds(c.lead), seconds(c.upload))
@@ -41,7 +41,7 @@ func TestStopIsPlannedWithinTheNotice(t *testing.T) {
 	})
 }
 
-func TestSaveIsDue(t *testing.T) {
+func TestDue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		since, interval time.Duration

@@ -24,15 +24,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// outcome is what became of the attempt.
+// outcome is the result of the attempt.
 type outcome struct {
 	ended  api.Ended
-	stop   *stop     // that asked for the end; nil: it ended by itself
-	silent bool      // nothing is said about it
-	over   time.Time // of the program; zero: it did not run
+	stop   *stop     // the request that ended it; nil: the program ended by itself
+	silent bool      // the agent reports nothing
+	over   time.Time // when the program ended; zero: it did not run
 }
 
-// failSetup is an outcome before the program ran.
+// failSetup returns the outcome of an attempt that failed before its program ran.
 func failSetup(exit int, err error) outcome {
 	return outcome{ended: api.Ended{Reason: api.EndSetup, Exit: exit, Error: err.Error()}}
 }
@@ -48,12 +48,12 @@ func notStarted(err error) (status int, known bool) {
 	return 0, false
 }
 
-// play makes everything ready, runs the program, and keeps what it leaves.
+// play prepares the machine, runs the program and keeps what it saved.
 func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	if ranBefore(g.Folders.Own, g.Task.Attempt) {
-		// The program died with the agent before. What lies in its folder may be torn.
+		// The program died with the previous agent. Its folder may hold partly written files.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
-			Error: "the agent was started again; the program had ended with the one before"}}
+			Error: "the agent was restarted; the program ended with the previous agent"}}
 	}
 	sig, err := program.ParseSignal(g.Task.Signal)
 	if err == nil {
@@ -64,7 +64,7 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	}
 	begun, s, err := g.prepareUntilStopped(life, output)
 	if begun.api != nil {
-		defer func() { _ = begun.api.Close() }() // the program is gone
+		defer func() { _ = begun.api.Close() }() // the program has ended
 	}
 	if g.keeper != nil {
 		defer func() {
@@ -77,9 +77,10 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	case s.silent() || life.Err() != nil:
 		return outcome{stop: s, silent: true}
 	case s != nil:
-		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program started: " + s.why},
+			stop: s}
 	case errors.Is(err, wire.ErrFenced):
-		s := g.fencedBy(err)
+		s := g.fencedStop(err)
 		return outcome{stop: &s, silent: true}
 	case err != nil:
 		o := failSetup(1, err)
@@ -91,31 +92,31 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	return g.runProgram(life, begun, output, sig)
 }
 
-// ready is what is made ready for the program.
+// ready holds what prepare made for the program.
 type ready struct {
 	api      *programapi.API
 	restored keeper.Restored
-	took     time.Duration // the restore, wall
+	took     time.Duration // duration of the restore, wall time
 	env      []string
 }
 
-// writable reports why a folder cannot be written to.
+// writable returns an error if the agent cannot write to a folder.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".scrimp-*.tmp")
 	if err != nil {
-		return fmt.Errorf("checkpoint folder %s cannot be written to: %w", dir, err)
+		return fmt.Errorf("cannot write to checkpoint folder %s: %w", dir, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// setupError is a set-up command that failed.
+// setupError reports a set-up command that failed.
 type setupError struct{ status int }
 
 func (e setupError) Error() string {
 	return fmt.Sprintf("set-up failed with exit status %d: its output is in the log", e.status)
 }
 
-// prepareUntilStopped prepares, and breaks off where something asks for the end.
+// prepareUntilStopped calls prepare and cancels it once something asks the attempt to end.
 func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
@@ -134,7 +135,7 @@ func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 		case r := <-done:
 			return r.ready, asked, r.err
 		case s := <-g.stops:
-			g.tellStop(s)
+			g.announceStop(s)
 			if asked == nil || s.silent() {
 				asked = &s
 			}
@@ -143,24 +144,24 @@ func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 	}
 }
 
-// tellStop reports a notice, and lets the program know.
-func (g *Attempt) tellStop(s stop) {
+// announceStop reports a notice to the server and tells the program to stop through its API.
+func (g *Attempt) announceStop(s stop) {
 	g.Log.Info("stop", "why", s.why, "source", s.source)
 	g.mu.Lock()
 	g.stopping = true
 	g.mu.Unlock()
 	if s.source != "" {
-		g.say(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
+		g.queue(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
 	}
 }
 
-// prepare fetches the work folder, restores, and sets up.
+// prepare fetches the work folder, restores the checkpoint and runs the set-up.
 func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
-	if err := g.beginAnew(); err != nil {
+	if err := g.makeFolders(); err != nil {
 		return r, err
 	}
-	if err := g.sharesNoFolder(); err != nil {
+	if err := g.refuseLocalStores(); err != nil {
 		return r, err
 	}
 	if err := g.openKeeper(ctx); err != nil {
@@ -186,7 +187,7 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = place.Environment{
-		Base: g.home(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
+		Base: g.baseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
 		Port: g.masterPort(), Network: g.network(),
 	}.Variables()
@@ -200,7 +201,7 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 // openKeeper opens the store of the attempt.
 func (g *Attempt) openKeeper(ctx context.Context) error {
 	o := keeper.Options{Task: g.Task, Server: g.Store, Lends: g.Lends, Works: g.Works, Log: g.Log}
-	if g.User != 0 { // where the program cannot put another file in the place of a copy
+	if g.User != 0 { // then the program cannot replace a copy by another file
 		o.Aside = g.Folders.Own
 	}
 	k, err := g.Open(ctx, o)
@@ -211,7 +212,7 @@ func (g *Attempt) openKeeper(ctx context.Context) error {
 	return nil
 }
 
-// restore fills the checkpoint folder with the newest checkpoint, and makes ready to save what follows.
+// restore fills the checkpoint folder with the newest checkpoint and opens the saver.
 func (g *Attempt) restore(ctx context.Context, r *ready) error {
 	if err := g.reading(g.Folders.Checkpoint).Make(); err != nil {
 		return fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
@@ -222,8 +223,8 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 	begin := g.Now()
 	restored, refused, err := g.keeper.Restore(ctx, g.Folders.Checkpoint)
 	for _, x := range refused {
-		if g.Task.Node == 0 { // who restores for the gang
-			g.say(api.Message{Refused: &x})
+		if g.Task.Node == 0 { // rank 0 restores for the gang
+			g.queue(api.Message{Refused: &x})
 		}
 	}
 	if err != nil {
@@ -239,7 +240,7 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.unsaved(troubleKeep, err) },
 		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
-		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
+		Fenced:  func(err error) { g.requestStop(g.fencedStop(err)) },
 	})
 	if err := g.saver.Begin(); err != nil {
 		return err
@@ -253,9 +254,9 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 	return nil
 }
 
-// fetch fills the work folder with what was uploaded, or with what the set-up made of it before.
+// fetch fills the work folder with the uploaded files, or with a kept result of the same set-up.
 func (g *Attempt) fetch(ctx context.Context, output *os.File) error {
-	if g.isSetUp() { // the agent was started again: what the set-up changed is not overwritten
+	if g.isSetUp() { // the agent was restarted: keep what the set-up changed
 		return nil
 	}
 	if place.Repeats(g.Task) {
@@ -280,7 +281,7 @@ func (g *Attempt) download(ctx context.Context) error {
 	return nil
 }
 
-// setup runs the set-up command, once for each task on the machine, and keeps what it made.
+// setup runs the set-up command once for each task on the machine, and keeps the result.
 func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) error {
 	if g.Task.Setup == "" || g.isSetUp() {
 		return nil
@@ -292,7 +293,7 @@ func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) erro
 		}
 	}
 	g.beforeSetup()
-	e, err := g.once(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, venv.In(g.venv(), env), output)
+	e, err := g.runOnce(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, venv.In(g.venv(), env), output)
 	if err != nil {
 		return err
 	}
@@ -306,7 +307,7 @@ func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	return durable.Replace(g.setupDone(), []byte(g.Task.Setup))
 }
 
-// measure reports what the program and its machine do, until ctx is done.
+// measure reports the use of the program and the machine until ctx is done.
 func (g *Attempt) measure(ctx context.Context, p *program.Program) {
 	m := measure.Measurer{Box: g.Box, GPUs: g.GPUs, Part: g.Task.Part, NeedsGPUs: g.Task.GPUs, Now: g.Now,
 		Every:  g.Pace.Usage,
@@ -314,25 +315,25 @@ func (g *Attempt) measure(ctx context.Context, p *program.Program) {
 	m.Run(ctx, p)
 }
 
-// runProgram starts the program and sees to it until all it left is kept.
+// runProgram starts the program and returns after it has ended and its output is kept.
 func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig syscall.Signal) outcome {
 	args := g.Task.Args
 	if len(args) == 0 {
 		args = []string{"/bin/sh", "-c", g.Task.Command}
 	}
-	// What set-up printed, and what lies in the work folder, is no progress.
+	// Output of the set-up and files that already lie in the work folder are not progress.
 	w := &watcher{g: g, output: progress.Tail{Path: g.Folders.Log, Bars: true},
 		file: progress.Tail{In: g.reading(""), Path: g.Folders.Progress}}
-	err := errors.Join(w.output.Skip(), w.file.Skip(), g.lookBefore(), MarkRan(g.Folders.Own, g.Task.Attempt))
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.recordWork(), MarkRan(g.Folders.Own, g.Task.Attempt))
 	if err != nil {
 		return failSetup(1, err)
 	}
-	if err := g.canMeet(); err != nil { // no fault of the program: the next attempt meets elsewhere
+	if err := g.canMeet(); err != nil { // not the program's fault: the next attempt uses another address
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 1, Error: err.Error()}}
 	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: r.env, Output: output, User: g.User,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
-	if status, known := notStarted(err); known { // another machine would not find it either
+	if status, known := notStarted(err); known { // every other machine would fail the same way
 		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}
 	}
 	if err != nil {
@@ -341,7 +342,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	g.mu.Lock()
 	g.env, g.lastSave = r.env, g.Now()
 	g.mu.Unlock()
-	g.say(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
+	g.queue(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
 	if g.Background {
 		if err := program.StepBack(); err != nil {
 			g.Log.Warn("lower the agent's priority", "error", err)
@@ -359,7 +360,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	beside.Go(func() { g.measure(besides, p) })
 
 	e, s := g.await(life, p, sig)
-	err = errors.Join(p.Close(), g.EndAll()) // what is kept is what the program left, and nothing changes it
+	err = errors.Join(p.Close(), g.EndAll()) // after this nothing changes the files that keep reads
 	halt()
 	beside.Wait()
 	if err != nil {
@@ -367,10 +368,10 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		g.Log.Error("end the program", "error", err)
 	}
 	if s == nil {
-		if s = g.alsoTold(life, p.Exit()); s == nil {
-			s = g.whyEnded(life, p.Exit())
+		if s = g.awaitAgentStop(life, p.Exit()); s == nil {
+			s = g.askWhyEnded(life, p.Exit())
 		}
-		e.Heard = s != nil // and the program by the same signal, or from another rank's
+		e.Heard = s != nil // the same signal, or another rank, ended the program
 	}
 	if s.silent() || life.Err() != nil {
 		return outcome{stop: s, silent: true}

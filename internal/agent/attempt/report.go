@@ -12,11 +12,11 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Slowest is how long the pause between two reports grows while the server is away.
+// Slowest bounds the pause between two reports while the server is unreachable.
 const Slowest = 5 * time.Second
 
-// report sends what is queued and takes orders, about once a second, until ctx
-// is done. While the server is away it asks less often.
+// report sends queued messages and receives orders, about once a second, until ctx is done. It
+// backs off while the server is unreachable.
 func (g *Attempt) report(ctx context.Context) {
 	pause := g.Task.Report
 	timer := time.NewTimer(0)
@@ -30,29 +30,29 @@ func (g *Attempt) report(ctx context.Context) {
 		}
 		sent := g.ship.Sent()
 		said := api.Report{Attempt: g.Task.Attempt, Node: g.Task.Node, Now: Wall(g.Now()), Messages: g.Box.Next(),
-			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.now()),
+			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.text()),
 			Telemetry: g.series.Next(time.Now())}
 		bound.Clip(&said)
 		orders, err := g.server.Report(ctx, said)
 		switch {
 		case errors.Is(err, wire.ErrFenced):
-			g.ask(g.fencedBy(err))
+			g.requestStop(g.fencedStop(err))
 			g.mu.Lock()
 			g.unwanted = true
 			g.mu.Unlock()
-			g.tellHeard()
+			g.signalHeard()
 			return
 		case err != nil:
 			if ctx.Err() == nil {
 				g.Log.Warn("report", "error", err)
 			}
 			pause = min(2*max(pause, 100*time.Millisecond), max(Slowest, g.Task.Report))
-			if wait.For(ctx, min(pause, 200*time.Millisecond)) != nil { // a crowd of urgent messages does not hammer it
+			if wait.For(ctx, min(pause, 200*time.Millisecond)) != nil { // urgent messages must not bypass the backoff
 				return
 			}
 		default:
 			pause = g.Task.Report
-			if orders.Report > 0 { // many agents report to this server
+			if orders.Report > 0 { // the server slows its agents down
 				pause = min(orders.Report, Slowest)
 			}
 			g.ship.Every(pause)
@@ -65,7 +65,8 @@ func (g *Attempt) report(ctx context.Context) {
 	}
 }
 
-// obey does what the server's answer says. more says that messages arrived and others still wait.
+// obey carries out the server's orders. more reports that the server acknowledged some messages and
+// others still wait.
 func (g *Attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	more, err := g.Box.Ack(o.Ack, o.Heard)
 	if err != nil {
@@ -76,17 +77,18 @@ func (g *Attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 		g.Contact(now)
 	}
 	if s := g.stopOf(o, now); s != nil {
-		g.ask(*s)
+		g.requestStop(*s)
 	}
 	for _, e := range o.Exec {
 		g.exec(ctx, e)
 	}
 	g.series.Taken(o.Telemetry)
-	g.tellHeard()
+	g.signalHeard()
 	return more
 }
 
-// stopOf notes the server's orders, and returns the end that they ask for; nil: none that was not asked for before.
+// stopOf records the server's orders and returns the stop they ask for, or nil if there is none or
+// the server asked before.
 func (g *Attempt) stopOf(o api.Orders, now time.Time) *stop {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,15 +121,15 @@ func (g *Attempt) stopOf(o api.Orders, now time.Time) *stop {
 	return nil
 }
 
-// tellHeard wakes who waits for an answer of the server.
-func (g *Attempt) tellHeard() {
+// signalHeard wakes goroutines that wait for the server's answer.
+func (g *Attempt) signalHeard() {
 	select {
 	case g.heard <- struct{}{}:
 	default:
 	}
 }
 
-// exec runs a command once, however often the server asks for it.
+// exec runs a command once, even if the server sends it again.
 func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 	g.mu.Lock()
 	again, env := g.ran[e.ID], g.env
@@ -139,7 +141,7 @@ func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 	g.execs.Go(func() {
 		var r api.ExecResult
 		slots := g.slots
-		if e.Input || e.Terminal != nil { // it lasts: commands do not wait for it
+		if e.Input || e.Terminal != nil { // a session is long: it must not block commands
 			slots = g.sessions
 		}
 		select {
@@ -159,7 +161,7 @@ func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 		}
 		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
-			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)
+			g.Log.Warn("report the result of a command", "id", e.ID, "error", err)
 		}
 	})
 }

@@ -20,20 +20,20 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// A copy of what a set-up made may take this share of the time that the set-up took, and
-// this long in any case: the program waits for it.
+// Limits on the time to copy the result of a set-up, because the program waits for the copy:
+// 1/copyShare of the time that the set-up took, but at least copyLeast.
 const (
 	copyShare = 2
 	copyLeast = 2 * time.Second
 )
 
-// kept is how this task's set-up and those that are kept belong together.
+// kept links this task's set-up to the cache of set-ups.
 type kept struct {
-	key   string // "": nothing is used or kept
-	marks string // of what lies beside the trees, before the set-up
+	key   string // cache key; empty: use and keep nothing
+	marks string // digest of the files beside the trees, taken before the set-up
 }
 
-// trees are the folders that a set-up may change.
+// trees returns the folders that a set-up may change.
 func (g *Attempt) trees() []setup.Tree {
 	except, err := filepath.Rel(g.Folders.Work, g.Folders.Checkpoint)
 	if err != nil || !filepath.IsLocal(except) {
@@ -49,24 +49,24 @@ func (g *Attempt) trees() []setup.Tree {
 	return trees
 }
 
-// setupDone is written once a task's set-up is there.
+// setupDone returns the path of the file that marks a finished set-up.
 func (g *Attempt) setupDone() string { return filepath.Join(g.Folders.Own, "setup.done") }
 
-// isSetUp reports whether that happened, before the agent was started again.
+// isSetUp reports whether the set-up of this task finished before the agent was restarted.
 func (g *Attempt) isSetUp() bool {
 	b, err := os.ReadFile(g.setupDone())
 	return err == nil && string(b) == g.Task.Setup
 }
 
-// reuse fills the task's folders with what the same set-up made before, where that is
-// kept. The work folder holds what was uploaded, and nothing else.
+// reuse fills the task's folders with the kept result of the same set-up, if there is one. It
+// expects only the uploaded files in the work folder.
 func (g *Attempt) reuse(ctx context.Context, output *os.File) error {
 	if g.Setups == nil || !place.Repeats(g.Task) || g.isSetUp() {
 		return nil
 	}
 	key, err := g.setupKey(ctx)
 	if err != nil {
-		g.Log.Info("the set-up is not looked up", "why", err)
+		g.Log.Info("skip the search for a kept set-up", "why", err)
 		return context.Cause(ctx)
 	}
 	g.kept.key = key
@@ -74,8 +74,8 @@ func (g *Attempt) reuse(ctx context.Context, output *os.File) error {
 	switch {
 	case errors.Is(err, setup.ErrNone):
 		return nil
-	case err != nil: // a part is there: from the beginning
-		g.Log.Warn("use a set-up that is kept", "error", err)
+	case err != nil: // some files were copied: start again from empty folders
+		g.Log.Warn("restore a kept set-up", "error", err)
 		g.kept.key = ""
 		return errors.Join(context.Cause(ctx), g.startOver(), g.download(ctx))
 	}
@@ -84,9 +84,9 @@ func (g *Attempt) reuse(ctx context.Context, output *os.File) error {
 	return errors.Join(err, durable.Replace(g.setupDone(), []byte(g.Task.Setup)))
 }
 
-// startOver empties what a set-up may have changed.
+// startOver empties the folders that a set-up may have changed.
 func (g *Attempt) startOver() error {
-	if err := g.EndAll(); err != nil { // of the agent before this one
+	if err := g.EndAll(); err != nil { // processes of the previous agent
 		return err
 	}
 	for _, t := range g.trees() {
@@ -97,10 +97,10 @@ func (g *Attempt) startOver() error {
 	return os.MkdirAll(g.Folders.Work, 0o700)
 }
 
-// setupKey is the same for two set-ups that make the same: of one command, in one folder of
-// the machine, with the same work folder and the same environment.
+// setupKey returns the cache key of the set-up. Two set-ups have the same key if they run the same
+// command in the same folder, with the same work folder content and the same environment.
 func (g *Attempt) setupKey(ctx context.Context) (string, error) {
-	if err := g.apart(); err != nil {
+	if err := g.checkSeparable(); err != nil {
 		return "", err
 	}
 	content, err := setup.Content(ctx, g.Folders.Work)
@@ -109,9 +109,9 @@ func (g *Attempt) setupKey(ctx context.Context) (string, error) {
 	}
 	a := g.Task
 	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
-	env := place.Environment{Base: g.home(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.Folders,
+	env := place.Environment{Base: g.baseEnv(), Borrowed: g.Borrowed, Task: a, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators}.Variables()
-	env = slices.DeleteFunc(env, func(kv string) bool { // what the server sets by the job's name is there too
+	env = slices.DeleteFunc(env, func(kv string) bool { // includes variables that the server derives from the job's name
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(place.OfOneAttempt, name)
 	})
@@ -121,8 +121,8 @@ func (g *Attempt) setupKey(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// apart reports why the checkpoint folder cannot be told from what a set-up makes.
-func (g *Attempt) apart() error {
+// checkSeparable returns an error if the checkpoint folder cannot be separated from the set-up's own files.
+func (g *Attempt) checkSeparable() error {
 	rel := g.trees()[0].Except
 	switch rel {
 	case ".":
@@ -138,13 +138,13 @@ func (g *Attempt) apart() error {
 			return nil
 		}
 		if err != nil || !info.IsDir() {
-			return cmp.Or(err, fmt.Errorf("%s, on the way to the checkpoint folder, is no folder", at))
+			return cmp.Or(err, fmt.Errorf("%s, a parent of the checkpoint folder, is not a folder", at))
 		}
 	}
 	return nil
 }
 
-// beside is a digest of what a set-up may reach of its task besides the trees.
+// beside returns a digest of the files outside the trees that a set-up could change.
 func (g *Attempt) beside() (string, error) {
 	marks, err := setup.Marks(g.Folders.Checkpoint)
 	if err != nil {
@@ -157,7 +157,7 @@ func (g *Attempt) beside() (string, error) {
 	return marks, err
 }
 
-// beforeSetup looks at what a set-up must leave alone to be kept.
+// beforeSetup records the state of the files that a set-up must not change if it is to be kept.
 func (g *Attempt) beforeSetup() {
 	marks, err := g.beside()
 	if err != nil {
@@ -167,8 +167,8 @@ func (g *Attempt) beforeSetup() {
 	g.kept.marks = marks
 }
 
-// keepSetup copies what a set-up made, that took so long, before the program can change it.
-// Where that fails the program starts all the same.
+// keepSetup copies the result of a set-up, which took so long, before the program can change it.
+// The program starts even if the copy fails.
 func (g *Attempt) keepSetup(ctx context.Context, took time.Duration) {
 	if g.kept.key == "" {
 		return

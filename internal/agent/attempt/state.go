@@ -44,10 +44,10 @@ func (g *Attempt) State() programapi.State {
 	return s
 }
 
-// unsaved notes how it goes to copy what the program saves, or to keep the copies. That it goes wrong is said once,
-// until a checkpoint is kept.
+// unsaved records the result of copying what the program saves, or of storing the copies. It
+// reports a failure to the server once, until the agent keeps a checkpoint again.
 func (g *Attempt) unsaved(what string, err error) {
-	g.trouble.is(what, err)
+	g.trouble.set(what, err)
 	if err == nil {
 		return
 	}
@@ -60,19 +60,19 @@ func (g *Attempt) unsaved(what string, err error) {
 		if g.Task.Node > 0 {
 			why = fmt.Sprintf("node %d: %s", g.Task.Node, why)
 		}
-		g.say(api.Message{Unsaved: &api.Unsaved{Why: why}})
+		g.queue(api.Message{Unsaved: &api.Unsaved{Why: why}})
 	}
 	g.Box.Wake()
 }
 
 // published reports a checkpoint.
 func (g *Attempt) published(s api.Saved) {
-	g.trouble.is(troubleKeep, nil)
+	g.trouble.set(troubleKeep, nil)
 	if s.Lacks != "" {
 		s.Lacks = troubleCapture + ": " + s.Lacks
 	}
-	if g.Task.Node == 0 { // who publishes
-		g.say(api.Message{Saved: &s})
+	if g.Task.Node == 0 { // rank 0 publishes
+		g.queue(api.Message{Saved: &s})
 	}
 	g.mu.Lock()
 	if s.Captured.After(g.lastSave) {

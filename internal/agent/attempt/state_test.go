@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Rank 0 is asked for checkpoints, and the others only where their folders are parts of them; all
-// are told to stop.
-func TestWhoSavesIsAskedTo(t *testing.T) {
+// Rank 0 is asked for checkpoints, other ranks only if each rank's folder is a share of the
+// checkpoint. All ranks are told to stop.
+func TestState_AsksSavingRanksForCheckpoint(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		node int

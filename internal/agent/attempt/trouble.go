@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// What can go wrong on a machine while its program runs on.
+// Kinds of trouble on a machine while its program runs on.
 const (
 	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
 	troubleCapture = "the checkpoint folder cannot be copied whole"
@@ -18,7 +18,8 @@ const (
 	troubleMetric  = "the metric that the job is judged by is reported too often"
 )
 
-// stepsAnew says what that means for a job of so many steps; 0: nobody knows.
+// stepsAnew describes how scrimp counts steps that start again each epoch. total is the job's
+// number of steps; 0: unknown.
 func stepsAnew(total int64) string {
 	if total > 0 {
 		return "the steps of the epochs before are added"
@@ -27,34 +28,33 @@ func stepsAnew(total int64) string {
 		"progress.pattern take the number of epochs as (?P<epochs>)"
 }
 
-// trouble is what goes wrong at present. Each report carries it, so that
-// whoever looks at the job sees it while there is time to fix it.
+// trouble collects current problems. Each report carries them, so that users see them in time to fix them.
 type trouble struct {
-	mu    sync.Mutex
-	going map[string]error
+	mu      sync.Mutex
+	current map[string]error
 }
 
-// is notes how something goes: err is nil where it goes well again.
-func (t *trouble) is(what string, err error) {
+// set sets or, if err is nil, clears the problem called what.
+func (t *trouble) set(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
-		delete(t.going, what)
+		delete(t.current, what)
 		return
 	}
-	if t.going == nil {
-		t.going = map[string]error{}
+	if t.current == nil {
+		t.current = map[string]error{}
 	}
-	t.going[what] = err
+	t.current[what] = err
 }
 
-// now is all of it in a sentence, empty where all goes well.
-func (t *trouble) now() string {
+// text returns all current problems as one line, or "".
+func (t *trouble) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	for _, what := range slices.Sorted(maps.Keys(t.going)) {
-		all = append(all, fmt.Sprintf("%s: %v", what, t.going[what]))
+	for _, what := range slices.Sorted(maps.Keys(t.current)) {
+		all = append(all, fmt.Sprintf("%s: %v", what, t.current[what]))
 	}
 	return strings.Join(all, "; ")
 }

@@ -7,14 +7,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Names and texts that a program chooses go to the server, its database and its backups. They have no secret of the
-// job, as its output has none. The name of the metric that the job is judged by stands in the job file, and stays.
+// The server, its database and its backups store names and texts that a program chooses. The agent
+// masks the job's secrets in them, as in the output. It keeps the name of the objective metric,
+// because the job file contains it.
 
-// masked is a text of the program without secrets.
+// masked returns text with secrets masked.
 func (g *Attempt) masked(text string) string { return string(g.mask.Mask([]byte(text))) }
 
-// unsecretStep is s with no secret in the names of its metrics.
-func (g *Attempt) unsecretStep(s api.Step) api.Step {
+// maskStep returns s with secrets masked in the metric names.
+func (g *Attempt) maskStep(s api.Step) api.Step {
 	name := func(of string) string {
 		if of == g.objective.name {
 			return of
@@ -22,7 +23,7 @@ func (g *Attempt) unsecretStep(s api.Step) api.Step {
 		return g.masked(of)
 	}
 	metrics := make(map[string]float64, len(s.Metrics))
-	for _, of := range slices.Sorted(maps.Keys(s.Metrics)) { // two may become one: always the same
+	for _, of := range slices.Sorted(maps.Keys(s.Metrics)) { // two names may become one: sort, so the result is stable
 		metrics[name(of)] = s.Metrics[of]
 	}
 	if s.Metrics != nil {
@@ -35,8 +36,8 @@ func (g *Attempt) unsecretStep(s api.Step) api.Step {
 	return s
 }
 
-// unsecret is m with no secret in what it quotes.
-func (g *Attempt) unsecret(m api.Message) api.Message {
+// maskMessage returns m with secrets masked in its texts.
+func (g *Attempt) maskMessage(m api.Message) api.Message {
 	if m.Ended != nil {
 		e := *m.Ended
 		e.Error = g.masked(e.Error)

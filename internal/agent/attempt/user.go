@@ -18,19 +18,20 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// openTo gives the task a user, and lets that user in and nobody else: what lies above its
-// folder is passed, not read.
-func (g *Attempt) openTo() (err error) {
+// assignUser assigns a user to the task and lets only that user into the task's folder. Other users can
+// pass the folders above it but not list them.
+func (g *Attempt) assignUser() (err error) {
 	if g.User, err = place.ClaimUser(filepath.Dir(g.Folders.Own), g.Task.Attempt); err != nil {
 		return err
 	}
-	g.Folders.Log = filepath.Join(g.Folders.Own, "log") // where the program cannot put another file in its place
+	g.Folders.Log = filepath.Join(g.Folders.Own, "log") // the program cannot replace this file
 	return errors.Join(os.Chmod(g.MachineDir, 0o711), os.Chmod(filepath.Dir(g.Folders.Top), 0o711))
 }
 
-// beginAnew makes the task's folder, empty where it has a user: a set-up that an agent before
-// us ran may have left processes, and links where the agent is about to write.
-func (g *Attempt) beginAnew() error {
+// makeFolders makes the task's folder. It empties the folder of a task with its own user, because a
+// set-up that a previous agent ran may have left processes, or links where the agent is about to
+// write.
+func (g *Attempt) makeFolders() error {
 	if g.User != 0 {
 		if err := g.EndAll(); err != nil {
 			return err
@@ -42,7 +43,7 @@ func (g *Attempt) beginAnew() error {
 	return os.MkdirAll(g.Folders.Work, 0o700)
 }
 
-// handOver gives the task's folder to its user, before anything of the user's has run.
+// handOver gives the task's folder to its user, before any of the user's programs runs.
 func (g *Attempt) handOver() error {
 	if g.User == 0 {
 		return nil
@@ -55,8 +56,8 @@ func (g *Attempt) handOver() error {
 	})
 }
 
-// reading is how the agent reads what the program writes. Where that is another user the
-// agent is root: it follows no link out of the task's folder and reads nobody else's files.
+// reading returns the folder path as the agent may read it. If the program runs as another user,
+// the agent is root: it follows no link out of the task's folder and reads only files of that user.
 func (g *Attempt) reading(path string) confined.Folder {
 	if g.User == 0 {
 		return confined.Folder{Path: path}
@@ -64,23 +65,23 @@ func (g *Attempt) reading(path string) confined.Folder {
 	return confined.Folder{Path: path, Within: g.Folders.Top, Owner: g.User}
 }
 
-// sharesNoFolder refuses stores that are folders of the machine where the agent is root and
-// programs are not: with one the job would read and write what root can.
-func (g *Attempt) sharesNoFolder() error {
+// refuseLocalStores refuses stores in local folders if the agent is root and programs are not.
+// Otherwise the job could read and write through the agent whatever root can.
+func (g *Attempt) refuseLocalStores() error {
 	if g.User == 0 {
 		return nil
 	}
 	for _, address := range []string{g.Task.Checkpoint.URL, g.Task.OutputsURL, g.Task.Workdir} {
 		if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
-			return fmt.Errorf("%s: a folder of the machine cannot be a store where programs run as users of their own: take "+
+			return fmt.Errorf("%s: a local folder cannot be a store if programs run as separate users: use "+
 				"the server's store or a bucket, or set users: same for the engine", address)
 		}
 	}
 	return nil
 }
 
-// EndAll ends what is left of the task: all that its user has, and where it has none what its programs left
-// behind, as far as no other task's can be among that.
+// EndAll ends the processes that the task left: all processes of its own user, or, without one,
+// orphans of its programs unless they could belong to another task.
 func (g *Attempt) EndAll() error {
 	switch {
 	case g.User != 0:
@@ -91,8 +92,8 @@ func (g *Attempt) EndAll() error {
 	return nil
 }
 
-// home is the machine's environment, with the folders of a user who has none.
-func (g *Attempt) home() []string {
+// baseEnv returns the machine's environment, with a home folder for the task's own user.
+func (g *Attempt) baseEnv() []string {
 	if g.User == 0 {
 		return g.Environ
 	}
@@ -100,8 +101,9 @@ func (g *Attempt) home() []string {
 	return append(slices.Clone(g.Environ), "HOME="+home, "TMPDIR="+home, "USER=task", "LOGNAME=task")
 }
 
-// withhold keeps what is of the submitter's shell from a user of the task's own, who cannot read the
-// submitter's files, and says which of the names that the job asked for it does not get.
+// withhold drops the variables of the submitter's shell if the task has its own user, who cannot
+// read the submitter's files. It lists in the log the variables that the job requested and does not
+// get.
 func (g *Attempt) withhold(output io.Writer) error {
 	if g.User != 0 {
 		for _, name := range slices.Sorted(maps.Keys(g.Task.Shell)) {

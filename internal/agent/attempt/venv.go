@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/agent/venv"
 )
 
-// venv is the virtual environment of a task whose set-up may install packages: never into the
-// Python of a user or of the machine.
+// venv returns the folder of the task's virtual environment. A set-up that may install packages
+// gets one, so it never changes the Python of a user or of the machine.
 func (g *Attempt) venv() string { return filepath.Join(g.Folders.Top, "venv") }
 
 // makeVenv makes the task's virtual environment with the Python that the set-up would find. A
-// machine without one has nothing that could be installed into.
+// machine without Python has nothing to protect.
 func (g *Attempt) makeVenv(ctx context.Context, env []string, output *os.File) error {
-	e, err := g.once(ctx, venv.Command(g.venv()), env, output)
+	e, err := g.runOnce(ctx, venv.Command(g.venv()), env, output)
 	if err != nil || e.Status == 0 {
 		return err
 	}
@@ -31,8 +31,8 @@ func (g *Attempt) makeVenv(ctx context.Context, env []string, output *os.File) e
 	return err
 }
 
-// once runs a command of the task's user to its end.
-func (g *Attempt) once(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
+// runOnce runs a command as the task's user and waits for it to end.
+func (g *Attempt) runOnce(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
 	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: env, Output: output, User: g.User,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// pollShare bounds what a look at a large checkpoint folder costs: one part of this many of the time.
+// pollShare bounds the cost of polling a large checkpoint folder: at most 1/pollShare of the time.
 const pollShare = 200
 
-// watcher follows what the program prints and writes.
+// watcher follows the program's output, progress file and checkpoint folder.
 type watcher struct {
 	g            *Attempt
-	mu           sync.Mutex // one reads at a time
+	mu           sync.Mutex // held during a read
 	output, file progress.Tail
-	announced    *save.Announced // a save that the output announced and that is not captured yet
-	readAt       time.Time       // when the output was read last
+	announced    *save.Announced // an announced save that is not captured yet
+	readAt       time.Time       // time of the last read of the output
 }
 
-// follow reads until ctx is done.
+// follow polls until ctx is done.
 func (w *watcher) follow(ctx context.Context) {
 	for wait.For(ctx, w.g.Pace.Poll) == nil {
 		w.read(ctx, false)
 	}
 }
 
-// read takes what is new. last takes an unfinished line too, and captures nothing.
+// read processes new output and progress. With last, it also reads an unfinished line, and captures nothing.
 func (w *watcher) read(ctx context.Context, last bool) {
 	g := w.g
 	w.mu.Lock()
@@ -45,7 +45,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 			g.Log.Debug("progress file", "error", err)
 		}
 		if ok {
-			_ = g.reported(&g.written, s, 0) // what is refused stands in the trouble of the attempt
+			_ = g.reported(&g.written, s, 0) // the attempt's trouble reports a refused value
 		}
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 	if w.announced != nil && !last {
 		err := g.saver.Take(ctx, w.announced.Meta, true)
 		if errors.Is(err, save.ErrMoving) || err != nil && ctx.Err() != nil {
-			return // the next poll tries again, or who looks at what the program left
+			return // the next poll tries again, or Final does
 		}
 		if err != nil {
 			g.Log.Warn("capture the checkpoint that the output announced", "error", err)
@@ -63,16 +63,16 @@ func (w *watcher) read(ctx context.Context, last bool) {
 	}
 }
 
-// readOutput looks for progress and for saves that are announced.
+// readOutput looks for progress and announced saves in the output.
 func (w *watcher) readOutput(last bool) {
 	g, before := w.g, w.readAt
 	w.readAt = g.Now()
 	var found *save.Announced
-	closes := false // the announcement is the newest line
+	closes := false // the newest line is the announcement
 	err := w.output.Read(last, func(line []byte) {
 		f := g.match.Read(line)
 		if f.IsStep {
-			_ = g.reported(&g.printed, f.Step, f.Epochs) // likewise
+			_ = g.reported(&g.printed, f.Step, f.Epochs) // as above
 		}
 		if closes = f.Saved; closes {
 			step, metrics := g.seen()
@@ -88,7 +88,7 @@ func (w *watcher) readOutput(last bool) {
 	if found == nil {
 		return
 	}
-	if last { // it was printed at an unknown time since, and the program may have begun another save
+	if last { // the line may be old, and the program may have started another save since
 		found.By = before.Add(-clockTick)
 		if info, err := os.Stat(g.Folders.Log); err == nil && closes {
 			found.By = info.ModTime()
@@ -97,11 +97,11 @@ func (w *watcher) readOutput(last bool) {
 	w.announced = found
 }
 
-// clockTick is by how much the time of a file may be earlier than the clock says.
+// clockTick is how far the time of a file may lag behind the clock.
 const clockTick = 10 * time.Millisecond
 
-// watchFolder captures what an unmodified program saves, until ctx is done. It reads what the program said before it
-// looks at the folder, so that a save has the step that the program printed before it.
+// watchFolder captures what an unmodified program saves, until ctx is done. It reads the output
+// before it lists the folder, so that a save gets the step that the program printed before it.
 func (w *watcher) watchFolder(ctx context.Context) {
 	g := w.g
 	for pause := g.Pace.Poll; wait.For(ctx, pause) == nil; {
@@ -119,9 +119,9 @@ func (w *watcher) watchFolder(ctx context.Context) {
 		}
 		switch {
 		case errors.Is(err, save.ErrFolder):
-			g.trouble.is(troubleLook, err)
+			g.trouble.set(troubleLook, err)
 		case ctx.Err() == nil:
-			g.trouble.is(troubleLook, nil)
+			g.trouble.set(troubleLook, nil)
 		}
 		pause = max(g.Pace.Poll, min(took*pollShare, 10*time.Second))
 	}

@@ -17,35 +17,35 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// mostWritten is how much of what a program has written is kept where nobody named the folders.
-const mostWritten = 1 << 30
+// maxWritten bounds the bytes of written files to keep if the job names no output folders.
+const maxWritten = 1 << 30
 
-// habits are folders that hold nothing of a program's own.
-var habits = []string{".git", "__pycache__", ".venv", "venv", "node_modules", ".cache", ".ipynb_checkpoints"}
+// ignoredFolders lists folders that never hold output of the program.
+var ignoredFolders = []string{".git", "__pycache__", ".venv", "venv", "node_modules", ".cache", ".ipynb_checkpoints"}
 
-// version tells a file from what it was.
+// version identifies the content of a file by size and time.
 type version struct {
 	size int64
 	at   time.Time
 }
 
-// written is a file or a link that a program made or changed.
+// written is a file or a link that the program made or changed.
 type written struct {
-	name string // below the work folder
+	name string // path relative to the work folder
 	version
 }
 
-// keepsWritten reports whether all that the program writes is kept.
+// keepsWritten reports whether the job asks to keep all files that the program writes.
 func (g *Attempt) keepsWritten() bool {
 	return g.Task.OutputsURL != "" && slices.Contains(g.Task.Outputs, api.OutputsWritten)
 }
 
-// lookBefore notes what lies in the work folder before the program begins.
-func (g *Attempt) lookBefore() error {
+// recordWork records the files of the work folder before the program starts.
+func (g *Attempt) recordWork() error {
 	if !g.keepsWritten() {
 		return nil
 	}
-	list, err := g.lookAtWork()
+	list, err := g.listWork()
 	g.before = map[string]version{}
 	for _, f := range list {
 		g.before[f.name] = f.version
@@ -53,11 +53,11 @@ func (g *Attempt) lookBefore() error {
 	return err
 }
 
-// lookAtWork lists the files of the work folder, but for those that scrimp keeps elsewhere.
-func (g *Attempt) lookAtWork() (list []written, err error) {
+// listWork lists the files of the work folder, except those that scrimp keeps elsewhere.
+func (g *Attempt) listWork() (list []written, err error) {
 	tree, err := g.reading(g.Folders.Work).Open()
 	if err != nil {
-		return nil, fmt.Errorf("look at the work folder: %w", err)
+		return nil, fmt.Errorf("list the work folder: %w", err)
 	}
 	own := map[string]bool{}
 	for _, p := range []string{g.Folders.Checkpoint, g.Folders.Progress} {
@@ -67,20 +67,20 @@ func (g *Attempt) lookAtWork() (list []written, err error) {
 	}
 	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed just now
+		case errors.Is(err, fs.ErrNotExist): // removed in the meantime
 			return nil
 		case rel == ".":
 			return err
-		case d.IsDir() && (own[rel] || slices.Contains(habits, path.Base(rel))):
+		case d.IsDir() && (own[rel] || slices.Contains(ignoredFolders, path.Base(rel))):
 			return fs.SkipDir
-		case err != nil: // a folder that cannot be listed: who keeps it says why
+		case err != nil: // unreadable folder: list it, so that Keep reports why
 			list = append(list, written{name: rel})
 			return fs.SkipDir
 		case own[rel] || !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0:
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil { // as above, and it may have been removed
+		if err != nil { // as above, unless it was removed
 			if !errors.Is(err, fs.ErrNotExist) {
 				list = append(list, written{name: rel})
 			}
@@ -90,12 +90,13 @@ func (g *Attempt) lookAtWork() (list []written, err error) {
 		return nil
 	})
 	if err = errors.Join(err, tree.Close()); err != nil {
-		return nil, fmt.Errorf("look at the work folder: %w", err)
+		return nil, fmt.Errorf("list the work folder: %w", err)
 	}
 	return list, nil
 }
 
-// pickWritten are the newest of those that were made or changed, as many as fit, and what is left out.
+// pickWritten returns the newest files that the program made or changed, up to most bytes in total,
+// with the number and size of those left out.
 func pickWritten(list []written, before map[string]version, most int64) (names []string, left int, leftBytes int64) {
 	list = slices.DeleteFunc(slices.Clone(list), func(f written) bool {
 		old, was := before[f.name]
@@ -116,22 +117,23 @@ func pickWritten(list []written, before map[string]version, most int64) (names [
 	return names, left, leftBytes
 }
 
-// keepOutputs keeps the outputs of the job on this machine, and says where they are and what went wrong.
+// keepOutputs keeps the outputs of the job on this machine. It returns their location and a
+// description of what failed.
 func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
 	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
 		return "", ""
 	}
 	names := g.Task.Outputs
 	if g.keepsWritten() {
-		list, err := g.lookAtWork()
+		list, err := g.listWork()
 		if err != nil {
 			g.Log.Error("keep outputs", "error", err)
 			return "", fmt.Sprintf("outputs could not be kept: %v", err)
 		}
-		picked, left, bytes := pickWritten(list, g.before, mostWritten)
+		picked, left, bytes := pickWritten(list, g.before, maxWritten)
 		if left > 0 {
 			wrong = fmt.Sprintf("%d of the files that the program wrote (%.1f GiB) are not kept, as all are more than %v: name "+
-				"folders in outputs of a job file", left, float64(bytes)/float64(size.GiB), size.Bytes(mostWritten))
+				"folders in outputs of a job file", left, float64(bytes)/float64(size.GiB), size.Bytes(maxWritten))
 		}
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == api.OutputsWritten })
 		if names = append(names, picked...); len(names) == 0 {
@@ -144,7 +146,7 @@ func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
 		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
 	}
 	if len(lacks) > 0 {
-		g.Log.Warn("some of the outputs cannot be kept", "what", lacks.String())
+		g.Log.Warn("some outputs cannot be kept", "what", lacks.String())
 		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
 	}
 	return where, wrong

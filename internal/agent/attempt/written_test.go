@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// The newest that was made or changed is kept, as much as fits.
-func TestTheNewestOfWhatWasWrittenIsKept(t *testing.T) {
+// pickWritten keeps the newest files that were made or changed, as many as fit.
+func TestPickWritten_KeepsNewest(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	list := []written{{"old", version{5, at(1)}}, {"edited", version{5, at(2)}}, {"grown", version{6, at(1)}},
@@ -23,7 +23,7 @@ func TestTheNewestOfWhatWasWrittenIsKept(t *testing.T) {
 		bytes int64
 	}{
 		1000: {"last huge a b edited grown", 0, 0},
-		100:  {"last huge", 4, 61}, // nothing else is as small as what is left
+		100:  {"last huge", 4, 61}, // no other file is small enough for the rest
 		80:   {"last a b edited grown", 1, 90},
 		0:    {"", 6, 161},
 	} {

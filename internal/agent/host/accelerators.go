@@ -1,5 +1,5 @@
-// Package host says what the machine of an agent is: its memory, its addresses, its boot, and what its accelerators
-// are used for.
+// Package host describes the agent's machine: its memory, its addresses, its boot, and the use of
+// its accelerators.
 package host
 
 import (
@@ -23,8 +23,8 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// How long nvidia-smi may take, how long the driver may take to release what ended
-// processes had, and by how much the memory in use of an idle accelerator varies.
+// Limits for nvidia-smi and for the time in which the driver releases the memory of ended
+// processes, and the variation of an idle accelerator's memory use.
 const (
 	smiTime      = 30 * time.Second
 	releaseTime  = 5 * time.Second
@@ -32,24 +32,24 @@ const (
 	releaseSlack = 64 // MiB
 )
 
-// Accelerators is what the machine's accelerators were used for before the first task:
-// what they are used for beyond that is a task's.
+// Accelerators records the use of the machine's accelerators before the first task. Any use beyond
+// that belongs to a task.
 type Accelerators struct {
-	Path  string // where the first look is kept
+	Path  string // file for the first reading
 	once  sync.Once
 	First accelerated
 	err   error
 }
 
-// accelerated is what the accelerators are used for.
+// accelerated is one reading of all accelerators.
 type accelerated struct {
 	Boot      string           `json:"boot"`
 	Devices   int              `json:"devices"`
 	Processes []int            `json:"processes"`
-	Memory    map[string]int64 `json:"memory_mib"` // by device, where it is told
+	Memory    map[string]int64 `json:"memory_mib"` // by device; devices that do not report it are missing
 }
 
-// Before looks at the accelerators, once, before the first task.
+// Before records the use of the accelerators before the first task, once.
 func (x *Accelerators) Before() {
 	x.once.Do(func() {
 		b, err := os.ReadFile(x.Path)
@@ -68,8 +68,8 @@ func (x *Accelerators) Before() {
 	})
 }
 
-// Released reports what the accelerators are used for beyond what they were before the
-// first task. It waits a moment: drivers release memory after a process' end.
+// Released returns an error if the accelerators are in use beyond the first reading. It waits a
+// moment, because drivers release memory only after a process has ended.
 func (x *Accelerators) Released(ctx context.Context) error {
 	x.Before()
 	if x.err != nil {
@@ -89,12 +89,12 @@ func (x *Accelerators) Released(ctx context.Context) error {
 	}
 }
 
-// beyond reports what is used now and was not before. No process of a task lives any more,
-// so one that this system lists is another's.
+// beyond returns an error for use that the first reading did not show. No process of a task runs
+// any more, so a process that exists on this system does not belong to one.
 func (x *Accelerators) beyond(now accelerated) error {
 	for _, pid := range now.Processes {
 		if !slices.Contains(x.First.Processes, pid) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			return fmt.Errorf("an accelerator is used by process %d, which is not of this system or has just ended", pid)
+			return fmt.Errorf("an accelerator is used by process %d, which is outside this system or has just ended", pid)
 		}
 	}
 	for device, used := range now.Memory {
@@ -105,14 +105,14 @@ func (x *Accelerators) beyond(now accelerated) error {
 	return nil
 }
 
-// look asks nvidia-smi; where there is none, and no device that it is for, nothing is used.
+// look asks nvidia-smi. Without nvidia-smi and NVIDIA devices, nothing is in use.
 func look(ctx context.Context) (accelerated, error) {
 	ctx, cancel := context.WithTimeout(ctx, smiTime)
 	defer cancel()
 	smi, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) > 0 {
-			return accelerated{}, fmt.Errorf("the machine has %s, and no nvidia-smi: %w", devices[0], fs.ErrNotExist)
+			return accelerated{}, fmt.Errorf("the machine has %s but no nvidia-smi: %w", devices[0], fs.ErrNotExist)
 		}
 		return accelerated{}, nil
 	}
@@ -128,7 +128,7 @@ func look(ctx context.Context) (accelerated, error) {
 	a.Devices = len(memory)
 	for _, line := range memory {
 		device, used, _ := strings.Cut(line, ",")
-		if n, err := strconv.ParseInt(strings.TrimSpace(used), 10, 64); err == nil { // some devices do not tell
+		if n, err := strconv.ParseInt(strings.TrimSpace(used), 10, 64); err == nil { // some devices do not report it
 			a.Memory[device] = n
 		}
 	}
@@ -142,10 +142,10 @@ func look(ctx context.Context) (accelerated, error) {
 	return a, nil
 }
 
-// ask returns the lines that nvidia-smi answers.
+// ask returns the lines of nvidia-smi's answer.
 func ask(ctx context.Context, smi, query string) (lines []string, err error) {
 	cmd := child.Command(ctx, smi, query, "--format=csv,noheader,nounits")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its exit is for us: see program.CollectOrphans
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that CollectOrphans leaves its exit to cmd
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("nvidia-smi %s: %w", query, err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Memory of an accelerator that is in use after a task, and was not before, is the task's.
-func TestAMachineWhoseAcceleratorIsInUseIsNotClean(t *testing.T) {
+// Accelerator memory that is in use after a task, but was not before, belongs to the task.
+func TestReleased_FailsWhileAcceleratorIsInUse(t *testing.T) {
 	bin := t.TempDir()
 	state := filepath.Join(bin, "state")
 	script := "#!/bin/sh\ncase $1 in *memory*) echo \"GPU-1, $(cat " + state + ")\"; echo 'GPU-2, [N/A]';; " +

@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// How often the metadata is asked for the address where it does not answer, and after which pause.
+// Attempts and pause when the metadata service does not answer the question for the address.
 const (
 	metadataTries = 5
 	metadataPause = 500 * time.Millisecond
 )
 
-// Address is at which other machines reach this one: as its metadata says, else that of the interface by which it
-// reaches the server; "" where neither is known.
+// Address returns the address on which other machines reach this one: from the metadata or, without
+// it, of the interface that leads to the server. It returns "" if neither is known.
 func Address(ctx context.Context, server string, metadata notice.Endpoints, log *slog.Logger) string {
 	for range metadataTries {
 		own, err := notice.Address(ctx, metadata, nil)
@@ -35,7 +35,7 @@ func Address(ctx context.Context, server string, metadata notice.Endpoints, log 
 	if err != nil {
 		return ""
 	}
-	if u.Scheme == "unix" { // the server is on this host, and so is every machine that it has
+	if u.Scheme == "unix" { // the server and all its machines are on this host
 		return "127.0.0.1"
 	}
 	port := u.Port()
@@ -43,7 +43,7 @@ func Address(ctx context.Context, server string, metadata notice.Endpoints, log 
 		port = u.Scheme
 	}
 	var d net.Dialer
-	probe, err := d.DialContext(ctx, "udp", net.JoinHostPort(u.Hostname(), port)) // nothing is sent
+	probe, err := d.DialContext(ctx, "udp", net.JoinHostPort(u.Hostname(), port)) // a UDP dial sends nothing
 	if err != nil {
 		return ""
 	}
@@ -54,18 +54,18 @@ func Address(ctx context.Context, server string, metadata notice.Endpoints, log 
 	return ""
 }
 
-// InterfaceOf is the name of the network interface that has an address; "" where none does.
+// InterfaceOf returns the name of the network interface with an address, or "".
 func InterfaceOf(address string) string {
 	want, err := netip.ParseAddr(address)
 	if err != nil {
 		return ""
 	}
-	all, _ := net.Interfaces() // without them no name is known
+	all, _ := net.Interfaces() // without interfaces no name is known
 	for _, i := range all {
 		addresses, _ := i.Addrs()
 		for _, a := range addresses {
 			if p, err := netip.ParsePrefix(a.String()); err == nil &&
-				(p.Addr() == want || want.IsLoopback() && p.Contains(want)) { // loopback has all of 127.0.0.0/8
+				(p.Addr() == want || want.IsLoopback() && p.Contains(want)) { // the loopback interface has all of 127.0.0.0/8
 				return i.Name
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Memory is the machine's, in bytes; 0: it does not say.
+// Memory returns the machine's memory in bytes, or 0 if unknown.
 func Memory() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -19,8 +19,8 @@ func Memory() int64 {
 	return kib << 10
 }
 
-// BootID tells this boot of the machine from others; "" where the system does not say.
+// BootID returns an identifier of this boot of the machine, or "" if the system has none.
 func BootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // not there, or not to be read
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // the file may be missing or unreadable
 	return strings.TrimSpace(string(b))
 }

@@ -1,5 +1,5 @@
-// Package keeper is the store of one attempt: it holds the claim on the checkpoints of a job, keeps outputs, and
-// fetches the work folder.
+// Package keeper connects one attempt to its stores: it holds the claim on the job's checkpoints,
+// keeps outputs, and fetches the work folder.
 package keeper
 
 import (
@@ -24,31 +24,30 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Keeper is the store of one attempt: its claim on the job's checkpoints, and
-// the place of its outputs.
+// Keeper is the store of one attempt: its claim on the job's checkpoints, and its outputs.
 type Keeper interface {
 	save.Vault
-	// Restore puts the newest checkpoint that verifies into folder dir, and
-	// says which ones it passed over. restored is empty where there is none.
+	// Restore puts the newest valid checkpoint into folder dir, and returns those that it refused.
+	// r is empty if there is no checkpoint.
 	Restore(ctx context.Context, dir string) (r Restored, refused []api.Refused, err error)
 	// Fetch copies the work folder from a store's address into folder dir.
 	Fetch(ctx context.Context, address, dir string) error
-	// Keep copies the named folders below dir to the place of outputs, and says where they are, and what it left out
-	// since it cannot be kept.
+	// Keep copies the named folders below dir to the store of outputs. It returns their address and
+	// what it left out because it cannot be kept.
 	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, left folder.Left, err error)
 	Close() error
 }
 
-// Restored is the checkpoint that a program begins from.
+// Restored is the checkpoint from which a program starts.
 type Restored struct {
 	Manifest string
 	Step     int64
 }
 
-// storePatience is how long a store may be away before the attempt begins.
+// storePatience is how long to retry an unreachable store before the attempt starts.
 const storePatience = 5 * time.Minute
 
-// store is the keeper in a store of checkpoints.
+// store implements Keeper with a checkpoint store.
 type store struct {
 	a        api.Assignment
 	server   *httpblob.Bucket // the server's own store
@@ -56,27 +55,28 @@ type store struct {
 	works    func(ctx context.Context, refused string) (api.WorkBlob, error)
 	log      *slog.Logger
 	bucket   *gcblob.Bucket       // nil: the job keeps no checkpoints
-	writer   *checkpoint.Writer   // of rank 0
-	follower *checkpoint.Follower // of the other machines of a gang
+	writer   *checkpoint.Writer   // set on rank 0
+	follower *checkpoint.Follower // set on the other ranks
 	capturer *folder.Capturer
-	aside    string // folder of captures; "": beside what is captured
+	aside    string // folder for captures; empty: beside the captured folder
 	first    bool   // no capture was made yet
 }
 
-// Options says whose keeper is opened, and what it has.
+// Options configure a Keeper.
 type Options struct {
 	Task   api.Assignment
 	Server *httpblob.Bucket // the server's own store
-	// Lends fetches credentials for the job's store, where the server lends them.
+	// Lends fetches credentials for the job's store, if the server lends them.
 	Lends func(context.Context) (api.StoreCredentials, error)
-	// Works asks where in that store the work folder lies, or says why what it was told was not taken.
+	// Works asks for the location of the work folder in that store. refused tells the server why
+	// the agent rejected its last answer.
 	Works func(ctx context.Context, refused string) (api.WorkBlob, error)
-	Aside string // folder of captures; "": beside what is captured
+	Aside string // folder for captures; empty: beside the captured folder
 	Log   *slog.Logger
 }
 
-// Open opens the store, and on rank 0 claims it for the attempt's epoch: older
-// attempts can write no more from here on. The others of a gang wait for that claim.
+// Open opens the store. On rank 0 it claims the store for the attempt's epoch, which stops older
+// attempts from writing. The other ranks wait for that claim.
 func Open(ctx context.Context, o Options) (Keeper, error) {
 	a, log := o.Task, o.Log
 	k := &store{a: a, server: o.Server, lends: o.Lends, works: o.Works, log: log, aside: o.Aside, first: true}
@@ -102,7 +102,7 @@ func Open(ctx context.Context, o Options) (Keeper, error) {
 		k.bucket = b
 		return nil
 	})
-	if err == nil && a.Node > 0 { // rank 0's machine may be long in coming: the server ends a wait for none
+	if err == nil && a.Node > 0 { // rank 0 may start much later; if it never does, the server ends the attempt
 		err = k.follow(ctx, store)
 	}
 	return k, err
@@ -119,8 +119,8 @@ func (k *store) follow(ctx context.Context, store *checkpoint.Store) error {
 	return nil
 }
 
-// openCheckpoints opens the store of checkpoints, with what the server lends for it where it does. The credentials
-// are in this process' memory alone.
+// openCheckpoints opens the checkpoint store, with credentials that the server lends if the
+// assignment says so. The agent keeps them only in memory.
 func (k *store) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 	c := k.a.Checkpoint
 	if !c.Lent || k.lends == nil {
@@ -133,7 +133,7 @@ func (k *store) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 		}})
 }
 
-// openStore opens the store at an address; scrimp: is the server's own, and takes a prefix too.
+// openStore opens the store at an address. scrimp: is the server's own store, and may have a prefix.
 func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, error) {
 	rest, own := strings.CutPrefix(address, api.ServerStore)
 	if !own || k.server == nil {
@@ -145,7 +145,7 @@ func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, 
 	}
 	prefix, ok := strings.CutPrefix(rest, "?prefix=")
 	if rest != "" && !ok {
-		return nil, fmt.Errorf("%w: %s is no address in the server's store", wire.ErrBad, address)
+		return nil, fmt.Errorf("%w: %s is not an address in the server's store", wire.ErrBad, address)
 	}
 	b := gcblob.NewBucket(k.server)
 	if ok {
@@ -154,7 +154,7 @@ func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, 
 	return b, nil
 }
 
-// patiently tries again while a store is away.
+// patiently retries while a store is unreachable.
 func patiently(ctx context.Context, log *slog.Logger, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, storePatience, fmt.Errorf("not within %v", storePatience))
 	defer cancel()
@@ -167,7 +167,7 @@ func patiently(ctx context.Context, log *slog.Logger, do func(context.Context) e
 	})
 }
 
-// fenceOf turns the store's words into the agent's.
+// fenceOf translates errors of stores to the agent's errors.
 func fenceOf(err error) error {
 	switch {
 	case errors.Is(err, wire.ErrFenced):
@@ -184,8 +184,8 @@ func fenceOf(err error) error {
 	return err
 }
 
-// Capture implements save.Vault. The first capture is a copy of everything:
-// whether the program overwrites its files in place is only known from the second on.
+// Capture implements save.Vault. The first capture copies everything: only from the second on does
+// it know whether the program overwrites its files in place.
 func (k *store) Capture(ctx context.Context, dir confined.Folder) (save.Capture, error) {
 	if k.capturer == nil || k.capturer.Folder != dir {
 		k.capturer = &folder.Capturer{Folder: dir, Aside: k.aside, Ignore: save.Aside()}
@@ -199,7 +199,7 @@ func (k *store) Capture(ctx context.Context, dir confined.Folder) (save.Capture,
 	return c, nil
 }
 
-// Publish implements save.Vault: what it returns was read back from the store.
+// Publish implements save.Vault. It reads the checkpoint back to verify it.
 func (k *store) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.Published, error) {
 	copied, ok := c.(*folder.Capture)
 	if !ok {
@@ -208,7 +208,7 @@ func (k *store) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.
 	meta := format.Meta{Job: k.a.Job, Attempt: k.a.Attempt, Step: m.Step, Captured: m.Captured, Metrics: m.Metrics}
 	publish := k.writer.PublishCapture
 	switch {
-	case k.follower != nil: // rank 0 publishes it
+	case k.follower != nil: // rank 0 publishes the manifest
 		stats, err := k.follower.Share(ctx, copied, meta)
 		return save.Published{Bytes: stats.Bytes, Uploaded: stats.Uploaded}, fenceOf(err)
 	case k.a.Checkpoint.AllRanks:
@@ -224,7 +224,7 @@ func (k *store) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.
 	return save.Published{Manifest: manifest.Name, Bytes: stats.Bytes, Uploaded: stats.Uploaded}, nil
 }
 
-// Prune implements save.Vault by the job's keep rule.
+// Prune implements save.Vault with the job's keep rule.
 func (k *store) Prune(ctx context.Context) error {
 	if k.follower != nil {
 		return nil
@@ -242,7 +242,7 @@ func (k *store) Restore(ctx context.Context, dir string) (Restored, []api.Refuse
 	var r checkpoint.Restored
 	var err error
 	switch {
-	case k.follower != nil: // as long as rank 0 takes
+	case k.follower != nil: // no limit: rank 0 may take long
 		err = wire.Retry(ctx, func(ctx context.Context) (err error) {
 			r, err = k.follower.Restore(ctx, dir)
 			return fenceOf(err)
@@ -290,7 +290,7 @@ func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string)
 	return where + "#" + name, left, nil
 }
 
-// Close gives up the store. The claim stays: nobody but a newer attempt takes it.
+// Close closes the store. The claim stays until a newer attempt takes it.
 func (k *store) Close() error {
 	if k.bucket == nil {
 		return nil

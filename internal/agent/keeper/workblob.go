@@ -19,23 +19,23 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// How long the work folder in a bucket is waited for: the server sends it after that.
+// How long to wait for a work folder in a bucket before the server sends it.
 const (
-	workAsks  = time.Minute      // until the server says where it is
-	workComes = 15 * time.Minute // while the server puts it there, and sees it move
+	workAsks  = time.Minute      // until the server answers where it is
+	workComes = 15 * time.Minute // while the server copies it there
 	workMoves = 30 * time.Second // without a byte from the bucket
-	workTries = 5                // in a row, without a byte, after the connection broke
+	workTries = 5                // failed connections in a row without a byte
 )
 
-// errWork says that what lies in the bucket is not the work folder.
-var errWork = errors.New("it is not the work folder that the server has put there")
+// errWork reports that the blob in the bucket is not the work folder.
+var errWork = errors.New("it is not the work folder that the server uploaded")
 
-// fetchLent fills dir with the work folder from the job's bucket. Done is false where it is not there, is damaged or
-// does not come: dir is empty then, and the server sends it.
+// fetchLent fills dir with the work folder from the job's bucket. If the blob is missing, damaged
+// or does not arrive, done is false and dir is empty, and the caller fetches it from the server.
 func (k *store) fetchLent(ctx context.Context, dir string) (done bool, err error) {
 	at, err := k.workBlob(ctx)
 	if err == nil && at.SHA256 == "" {
-		return false, nil // the server has not put it there
+		return false, nil // the server did not put it into the bucket
 	}
 	if err == nil {
 		begin := time.Now()
@@ -54,14 +54,14 @@ func (k *store) fetchLent(ctx context.Context, dir string) (done bool, err error
 	}
 	k.log.Warn("the work folder does not come from the bucket: the server sends it", "error", err)
 	if at.SHA256 != "" {
-		if _, err := k.works(ctx, refusal(err)); err != nil { // the server hears of it where it can
-			k.log.Warn("say that the work folder in the bucket was not taken", "error", err)
+		if _, err := k.works(ctx, refusal(err)); err != nil { // best effort: tell the server
+			k.log.Warn("report that the work folder in the bucket was rejected", "error", err)
 		}
 	}
 	return false, nil
 }
 
-// workBlob asks the server where the work folder is, and waits while it is on its way there.
+// workBlob asks the server for the location of the work folder, and waits while the server copies it there.
 func (k *store) workBlob(ctx context.Context) (at api.WorkBlob, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, workComes, fmt.Errorf("it is not there within %v", workComes))
 	defer cancel()
@@ -75,16 +75,16 @@ func (k *store) workBlob(ctx context.Context) (at api.WorkBlob, err error) {
 		if err != nil || !at.Wait {
 			return at, err
 		}
-		if err := wait.For(ctx, 100*time.Millisecond); err != nil { // the server has waited before it answered
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil { // the server has already waited before its answer
 			return at, err
 		}
 	}
 }
 
-// unpackWork unpacks the work folder from the bucket, and holds it to its hash. No program runs before that.
+// unpackWork unpacks the work folder from the bucket and verifies its hash, before any program runs.
 func unpackWork(ctx context.Context, b *gcblob.Bucket, prefix string, at api.WorkBlob, dir string) error {
 	if sum, err := hex.DecodeString(at.SHA256); err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%w: %.70q is no SHA-256", errWork, at.SHA256)
+		return fmt.Errorf("%w: %.70q is not a SHA-256", errWork, at.SHA256)
 	}
 	ctx, moved, end := wait.Moving(ctx, workMoves)
 	defer end()
@@ -94,9 +94,9 @@ func unpackWork(ctx context.Context, b *gcblob.Bucket, prefix string, at api.Wor
 	switch {
 	case from.err != nil:
 		return from.err
-	case err != nil: // also bytes that are no tar file: those that were sent are one
+	case err != nil: // includes bytes that are not a tar file: the server sent one
 		if from.rest() == nil && from.matches(at) {
-			return err // the machine's disk, or a folder that no machine takes
+			return err // the machine's disk, or a folder that no machine accepts
 		}
 		return fmt.Errorf("%w: %w", errWork, err)
 	case !from.matches(at):
@@ -105,7 +105,7 @@ func unpackWork(ctx context.Context, b *gcblob.Bucket, prefix string, at api.Wor
 	return nil
 }
 
-// refusal is the word for why the work folder was not taken from the bucket.
+// refusal returns the protocol's reason for rejecting the work folder in the bucket.
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, errWork):
@@ -116,17 +116,17 @@ func refusal(err error) string {
 	return api.WorkAway
 }
 
-// workReader reads a blob of a known size, and goes on where it stood when the connection breaks.
+// workReader reads a blob of known size, and resumes where it was after a broken connection.
 type workReader struct {
-	ctx    context.Context // of the one read that this value is
+	ctx    context.Context // for the single read of the blob
 	bucket *gcblob.Bucket
 	key    string
 	size   int64
 	moved  func()
 	sum    hash.Hash
 	at     int64
-	open   *gcblob.Reader // nil where there is none
-	err    error          // why nothing more comes
+	open   *gcblob.Reader // nil while not connected
+	err    error          // permanent error
 }
 
 // Read implements io.Reader.

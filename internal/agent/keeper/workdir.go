@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Fetch understands three forms of address: scrimp:work is the job's work folder, in the bucket for which the server
-// lends credentials or else on the server; ADDRESS#NAME is what was kept under a name in a store of checkpoints;
-// ADDRESS alone is a store whose blobs are the files.
+// Fetch supports three forms of address. scrimp:work is the job's work folder, in the bucket for
+// which the server lends credentials or on the server. ADDRESS#NAME is a name in a checkpoint
+// store. ADDRESS alone is a store whose blobs are the files.
 func (k *store) Fetch(ctx context.Context, address, dir string) error {
 	place, name := splitName(address)
 	if address == api.ServerWork && k.a.WorkLent && k.bucket != nil && k.works != nil {
@@ -65,8 +65,8 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		// a store knows no permissions: scripts must run
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // it is run
+		// Stores have no permissions, and scripts must be executable.
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // scripts must run
 		if err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 	}
 }
 
-// fetchWork fills dir with the job's work folder from the server. Where that changed on the
-// way, dir is emptied and it is fetched from its beginning.
+// fetchWork fills dir with the job's work folder from the server. If the folder changes during the
+// transfer, fetchWork empties dir and returns an error, so the caller starts again.
 func fetchWork(ctx context.Context, store *httpblob.Bucket, dir string) (err error) {
 	from, err := store.Fetch(ctx, "/work")
 	if err != nil {
@@ -91,7 +91,7 @@ func fetchWork(ctx context.Context, store *httpblob.Bucket, dir string) (err err
 	return fenceOf(err)
 }
 
-// empty removes what lies in a folder.
+// empty removes the content of a folder.
 func empty(dir string) error {
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
@@ -100,7 +100,7 @@ func empty(dir string) error {
 	return err
 }
 
-// inside joins a name from outside to folder dir, and refuses one that leads out of it.
+// inside joins an untrusted name to folder dir, and refuses a name that leads out of it.
 func inside(dir, name string) (string, error) {
 	clean := filepath.FromSlash(strings.TrimPrefix(name, "/"))
 	if clean == "" || !filepath.IsLocal(clean) {

@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// The server keeps so much of a program's output in a second, and a program may
-// print more. What waits on the machine is bounded: where it gets too long its
-// middle is cut out, and a line in the log says how much. So a place in the log,
-// which the server counts by, is not the same place in the program's file.
+// The server accepts a limited amount of a program's output per second, and a program may print
+// more. The backlog on the machine is bounded: if it grows too long, the shipper cuts out its
+// middle, and a line in the log says how much is missing. So an offset in the log, which the server
+// counts by, differs from the offset in the program's file.
 
-// cut is a piece that was left out.
+// cut is a piece of output that was left out.
 type cut struct {
-	At   int64  `json:"at"`   // place of Line in the log
-	Line string `json:"line"` // that stands for it
-	From int64  `json:"from"` // place in the file at which the log goes on after Line
+	At   int64  `json:"at"`   // offset of Line in the log
+	Line string `json:"line"` // the line that replaces the piece
+	From int64  `json:"from"` // offset in the file where the log continues after Line
 }
 
-// cuts are all pieces that were left out, in order, and how much of the file's
-// beginning was given back to the disk. They are kept beside the file: an agent
-// that is started again sends the same bytes from the same place.
+// cuts holds all pieces that were left out, in order, and how much of the file's beginning was
+// released. It is stored beside the file, so that a restarted agent sends the same bytes at the
+// same offset.
 type cuts struct {
 	path string
 
 	mu   sync.Mutex
 	list []cut
-	gone int64 // bytes of the file's beginning that are on the disk no more
+	gone int64 // released bytes at the beginning of the file
 }
 
 type storedCuts struct {
@@ -41,7 +41,7 @@ type storedCuts struct {
 	Lost int64 `json:"lost,omitempty"`
 }
 
-// openCuts reads what an earlier agent has cut.
+// openCuts reads the cuts of an earlier agent.
 func openCuts(path string) (*cuts, error) {
 	c := &cuts{path: path}
 	b, err := os.ReadFile(path)
@@ -56,8 +56,7 @@ func openCuts(path string) (*cuts, error) {
 	return c, err
 }
 
-// keep writes them, so that after a crash the file holds the old or the new ones.
-// The caller holds the lock.
+// keep writes the cuts atomically. The caller holds mu.
 func (c *cuts) keep() error {
 	b, err := json.Marshal(storedCuts{c.list, c.gone})
 	if err != nil {
@@ -77,8 +76,8 @@ func (c *cuts) keep() error {
 	return nil
 }
 
-// find returns what stands at a place of the log: the rest of a cut's line, or a
-// place in the file and how many bytes may follow from there; most < 0 is all.
+// find returns what the log holds at an offset: the rest of a cut's line, or an offset in the file
+// and the number of bytes that may follow; most < 0 means all.
 func (c *cuts) find(at int64) (line string, file, most int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +101,7 @@ func (c *cuts) find(at int64) (line string, file, most int64) {
 	return "", last.From + at - last.At - int64(len(last.Line)), most
 }
 
-// end is the place in the log at which a file of that size ends.
+// end returns the length of the log for a file of that size.
 func (c *cuts) end(size int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +112,7 @@ func (c *cuts) end(size int64) int64 {
 	return last.At + int64(len(last.Line)) + max(0, size-last.From)
 }
 
-// last is the place in the log after the last cut's line; 0 where there is none.
+// last returns the offset in the log after the last cut's line, or 0 without cuts.
 func (c *cuts) last() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ func (c *cuts) last() int64 {
 	return last.At + int64(len(last.Line))
 }
 
-// from is the place in the file at which the log goes on after the last cut.
+// from returns the offset in the file where the log continues after the last cut.
 func (c *cuts) from() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,14 +133,14 @@ func (c *cuts) from() int64 {
 	return c.list[len(c.list)-1].From
 }
 
-// leaveOut cuts what stands in the file between the place at in the log, which is
-// the place from in the file, and the place to in the file, cuts between them included.
-func (c *cuts) leaveOut(at, from, to int64, why string, now time.Time, fresh bool) error {
+// cutOut cuts the bytes of the file from from to to, including cuts between them. at is the
+// offset in the log that corresponds to from.
+func (c *cuts) cutOut(at, from, to int64, why string, now time.Time, fresh bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	line := fmt.Sprintf("scrimp: %d bytes of output (%.1f MB) are left out here, at %s: %s\n", to-from,
 		float64(to-from)/1e6, now.UTC().Format(time.RFC3339), why)
-	if !fresh { // it begins in the middle of a line
+	if !fresh { // the cut starts in the middle of a line
 		line = "\n" + line
 	}
 	before := c.list
@@ -151,28 +150,28 @@ func (c *cuts) leaveOut(at, from, to int64, why string, now time.Time, fresh boo
 	}
 	c.list = append(slices.Clone(before[:n]), cut{At: at, Line: line, From: to})
 	if err := c.keep(); err != nil {
-		c.list = before // a cut that an agent after us does not know would mix up the log
+		c.list = before // a restarted agent that does not know the cut would corrupt the log
 		return err
 	}
 	return nil
 }
 
-// give says that the file's bytes before place are on the disk no more.
-func (c *cuts) give(place int64) error {
+// release records that the file's bytes before place were released.
+func (c *cuts) release(place int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = max(c.gone, place)
 	return c.keep()
 }
 
-func (c *cuts) given() int64 {
+func (c *cuts) released() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gone
 }
 
-// wholeLine returns the first place from at on at which a line begins, or at
-// where none does within b, which stands there.
+// wholeLine returns the first offset from at on where a line starts, or at if no line starts in b,
+// the bytes at that offset.
 func wholeLine(b []byte, at int64) int64 {
 	if i := bytes.IndexByte(b, '\n'); i >= 0 {
 		return at + int64(i) + 1

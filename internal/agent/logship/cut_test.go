@@ -22,7 +22,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// slowServer takes so many bytes a second, loses a part now and then, and is away for a while.
+// slowServer accepts a limited number of bytes a second, sometimes loses a part, and is unreachable
+// for a while.
 type slowServer struct {
 	rate  int64
 	mu    sync.Mutex
@@ -30,7 +31,7 @@ type slowServer struct {
 	taken time.Time
 	left  int64
 	away  bool
-	loses func() int // bytes at the end that it has no longer
+	loses func() int // bytes that it lost at the end
 }
 
 var errAway = errors.New("away")
@@ -68,12 +69,12 @@ func (s *slowServer) Logs(_ context.Context, _ string, offset int64, chunk []byt
 	return int64(len(s.log)), nil
 }
 
-// A program that prints 100 times as fast as its output is taken: the log is the
-// output, in order, with lines that say how much is left out where; together it
-// is all that was printed. The program never waits, and the disk holds a part of
-// it only. It holds when the server loses the log's end or all of it (seeds from 2 on, 6 on), when it is away (odd ones),
-// and when the agent is started again (from 4 on).
-func TestOutputThatComesTooFastIsCutWithALoudLine(t *testing.T) {
+// A program prints 100 times as fast as the server accepts. The log is the output, in order, with
+// lines that say how many bytes are missing where; together they account for all output. The
+// program never waits, and the disk holds only a part. This holds if the server loses the log's end
+// or all of it (seeds from 2 on, 6 on), if it is unreachable (odd seeds), and if the agent is
+// restarted (from 4 on).
+func TestShipper_CutsOutputThatComesTooFast(t *testing.T) {
 	t.Parallel()
 	for seed := uint64(lane.Pick(6, 0)); seed < 8; seed++ {
 		dir := t.TempDir()
@@ -124,10 +125,10 @@ func TestOutputThatComesTooFastIsCutWithALoudLine(t *testing.T) {
 				server.mu.Lock()
 				server.away = seed%2 == 1 && tick > 30 && tick < 70
 				if seed >= 6 && tick == 80 {
-					server.log = nil // it comes from a backup
+					server.log = nil // restored from a backup
 				}
 				server.mu.Unlock()
-				if seed >= 4 && tick == 50 { // the agent is started again
+				if seed >= 4 && tick == 50 { // the agent restarts
 					cancel()
 					<-done
 					ctx, cancel = context.WithCancel(t.Context())
@@ -188,7 +189,7 @@ func TestOutputThatComesTooFastIsCutWithALoudLine(t *testing.T) {
 			}
 			if s.fixed {
 				t.Logf("the disk of %s gives nothing back", dir)
-			} else if widest > 4*small.backlog+size*int64(logError/time.Second)/10 { // and what is printed between two looks
+			} else if widest > 4*small.backlog+size*int64(logError/time.Second)/10 { // plus the output between two polls
 				t.Errorf("seed %d: the output took %d bytes of disk of %d that were printed, with %d that may wait", seed, widest, size, small.backlog)
 			}
 			t.Logf("seed %d: %d of %d bytes were kept, %d cuts, at most %d on disk", seed, total, size, cuts, widest)

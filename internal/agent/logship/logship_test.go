@@ -12,7 +12,7 @@ import (
 	_ "scrimp/internal/test/sameseed"
 )
 
-func TestMaskedLogIsTheSameHoweverItIsCut(t *testing.T) {
+func TestMask_DoesNotDependOnChunks(t *testing.T) {
 	secrets := map[string]string{"A": "hunter2!", "B": "hunt", "C": "rrrr", "PEM": "-----BEGIN KEY-----\nabcdefghijklmnop\n-----END KEY-----\n"}
 	m := NewMasker(secrets)
 	dir := t.TempDir()
@@ -29,14 +29,14 @@ func TestMaskedLogIsTheSameHoweverItIsCut(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer func() { _ = f.Close() }()
-		// The shipper's own cut at a point, as the file grows: what it would send from each offset.
+		// The shipper's own chunk at each offset as the file grows: what it would send.
 		s := &Shipper{path: path, mask: m}
 		offset := int64(rapid.IntRange(0, len(text)).Draw(rt, "offset"))
 		got, _, err := s.chunk(f, offset, -1, true)
 		if err != nil || !bytes.Equal(got, want[offset:]) {
 			rt.Fatalf("from %d: %q, want %q (%v)", offset, got, want[offset:], err)
 		}
-		// A prefix of the output, not final: no byte goes out that the rest would have masked.
+		// A prefix of the output that is not final: no byte is sent that the rest would mask.
 		cut := rapid.IntRange(0, len(text)).Draw(rt, "cut")
 		if err := os.Truncate(path, int64(cut)); err != nil {
 			rt.Fatal(err)
@@ -48,7 +48,7 @@ func TestMaskedLogIsTheSameHoweverItIsCut(t *testing.T) {
 	})
 }
 
-func TestMaskHidesTheFormsOfASecret(t *testing.T) {
+func TestMask_HidesFormsOfSecret(t *testing.T) {
 	m := NewMasker(map[string]string{"K": "a b\"c/d", "short": "ab", "nl": "token-value\n"})
 	got := string(m.Mask([]byte(`a b"c/d|a b\"c/d|a+b%22c%2Fd|ab|token-value|`)))
 	if want := `*******|********|***********|ab|***********|`; got != want {

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// shortestSecret is the length below which a value is not masked: it would
-// hide half of the log, and it is no secret.
+// shortestSecret is the length below which a value is not masked. Masking a shorter one would hide
+// half of the log, and it protects no secret.
 const shortestSecret = 4
 
-// shortestLine is the same for one line of a secret of several lines, such as a key in PEM.
+// shortestLine is the same limit for one line of a multi-line secret, such as a PEM key.
 const shortestLine = 12
 
-// Masker replaces secrets by stars, byte for byte. The length stays, so that a
-// place in the program's output is the same place in the log that leaves the
-// machine, and a chunk can be masked again from any offset with the same result.
+// Masker replaces secrets by stars, byte for byte. It preserves the length, so that offsets in the
+// program's output and in the shipped log agree, and masking again from any offset gives the same
+// result.
 type Masker struct {
 	secrets [][]byte
 	longest int
 }
 
-// NewMasker masks the values of secrets, in the forms in which they are printed.
+// NewMasker returns a Masker for the values of secrets, in the forms in which programs print them.
 func NewMasker(secrets map[string]string) Masker {
 	var m Masker
 	add := func(s string, shortest int) {
@@ -37,7 +37,7 @@ func NewMasker(secrets map[string]string) Masker {
 		if t := strings.TrimSpace(s); t != s {
 			add(t, shortestSecret)
 		}
-		if b, err := json.Marshal(s); err == nil { // as a program prints it inside of JSON
+		if b, err := json.Marshal(s); err == nil { // as printed inside JSON
 			add(string(b[1:len(b)-1]), shortestSecret)
 		}
 		add(url.QueryEscape(s), shortestSecret)
@@ -50,10 +50,10 @@ func NewMasker(secrets map[string]string) Masker {
 	return m
 }
 
-// reach is how many bytes on both sides of a chunk decide about its bytes.
+// reach returns how many bytes on both sides of a chunk affect its masking.
 func (m Masker) reach() int { return max(0, m.longest-1) }
 
-// Mask puts stars over every occurrence, also over those that overlap.
+// Mask replaces every occurrence of a secret by stars, including overlapping ones.
 func (m Masker) Mask(b []byte) []byte {
 	if len(m.secrets) == 0 {
 		return b
@@ -80,8 +80,7 @@ func (m Masker) Mask(b []byte) []byte {
 	return out
 }
 
-// pending returns how many bytes at the end of b may be the beginning of a
-// secret whose rest is not written yet.
+// pending returns how many bytes at the end of b may be the start of a secret whose rest is not written yet.
 func (m Masker) pending(b []byte) int {
 	for n := min(m.reach(), len(b)); n > 0; n-- {
 		tail := b[len(b)-n:]

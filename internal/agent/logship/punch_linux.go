@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// Of fallocate(2): the file keeps its size, and what is punched out reads as zeros.
+// Flags of fallocate(2): the file keeps its size, and the punched bytes read as zeros.
 const (
 	keepSize  = 0x01
 	punchHole = 0x02
 )
 
-// punch gives the file's bytes from..to back to the disk.
+// punch releases the disk space of the file's bytes from..to.
 func punch(f *os.File, from, to int64) error {
 	return syscall.Fallocate(int(f.Fd()), keepSize|punchHole, from, to-from)
 }

@@ -1,4 +1,5 @@
-// Package measure follows what the program of an attempt and its machine do, and keeps it until the server has it.
+// Package measure measures the program of an attempt and its machine, and keeps the measurements
+// until the server has them.
 package measure
 
 import (
@@ -16,60 +17,60 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// How often each of the machine's cores is measured, and which share of a processor's time measuring may take: with
-// very many processes it is done less often.
+// How often to measure each core and the threads, and the share of a processor that measuring may
+// cost: with very many processes it runs less often.
 const (
-	lookCores      = time.Minute
-	lookThreads    = 20 * time.Second
-	lookManyCores  = 3 * time.Minute // of more than manyCores: an hour of it stays small
-	manyCores      = 128
-	measureShare   = 200 // one part of so many
-	slowestMeasure = 30 * time.Second
+	lookCores     = time.Minute
+	lookThreads   = 20 * time.Second
+	lookManyCores = 3 * time.Minute // with more than manyCores, to keep an hour of data small
+	manyCores     = 128
+	measureShare  = 200 // at most 1/measureShare of a processor
+	maxPause      = 30 * time.Second
 )
 
-// What of the measurements waits for a server that is away, and how many go at once. What goes and is not
-// taken goes again.
+// Limits on the buckets in one report and on those that wait for the server. Buckets that the
+// server does not take are sent again.
 const (
 	maxBuckets   = 30
 	keptBuckets  = 24 * 360 // a day
 	bucketsAgain = 10 * time.Second
 )
 
-// Measurer measures what the program of an attempt and its machine do.
+// Measurer measures the program of an attempt and its machine.
 type Measurer struct {
 	Box       *outbox.Box
-	GPUs      *meter.GPUs // of the machine; nil: nobody reads them
-	Part      *api.Part   // of the machine, which the attempt has; nil: it has the whole
-	NeedsGPUs bool        // whether the job asks for GPUs
+	GPUs      *meter.GPUs // the machine's GPUs; nil: do not measure
+	Part      *api.Part   // the attempt's part of the machine; nil: all of it
+	NeedsGPUs bool        // the job requests GPUs
 	Now       func() time.Time
-	Every     time.Duration // between two measurements, at least
+	Every     time.Duration // minimum time between two measurements
 	Series    *Series
 	Pacing    *Pacing
 
 	program *program.Meter
 	machine meter.Machine
-	cores   time.Time // when each was measured last
-	threads time.Time // when they were counted last
+	cores   time.Time // time of the last measurement of each core
+	threads time.Time // time of the last count of threads
 	head    telemetry.Head
 }
 
-// Run reports what the program and its machine do, until ctx is done.
+// Run measures the program and its machine until ctx is done.
 func (m *Measurer) Run(ctx context.Context, p *program.Program) {
 	now := time.Now()
 	m.program, m.cores = p.Meter(now), now
 	m.head = m.machine.Head()
 	m.machine.Measure(now, &telemetry.Bucket{})
-	m.ofTask(now) // they are read from now on
+	m.taskGPUs(now) // request the first GPU reading
 	for pause := m.Every; wait.For(ctx, pause) == nil; {
 		begun := time.Now()
 		m.once(begun)
-		pause = max(m.Every, min(measureShare*time.Since(begun), slowestMeasure))
+		pause = max(m.Every, min(measureShare*time.Since(begun), maxPause))
 	}
 	m.once(time.Now())
 	m.Series.close()
 }
 
-// once measures the time since the last time.
+// once measures the time since its last call.
 func (m *Measurer) once(now time.Time) {
 	var b telemetry.Bucket
 	span := m.machine.Measure(now, &b)
@@ -90,7 +91,7 @@ func (m *Measurer) once(now time.Time) {
 		m.detail(u.Detail, now, span, &b)
 	}
 	m.Pacing.put(now, span, &b)
-	gpus := m.ofTask(now)
+	gpus := m.taskGPUs(now)
 	if of := meter.Put(gpus, &b); len(of.GPUs) > 0 {
 		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
 	}
@@ -101,7 +102,7 @@ func (m *Measurer) once(now time.Time) {
 	m.Series.add(m.Now(), span, b, m.head)
 }
 
-// detail adds how a program used what it used, where that is known.
+// detail adds the program's detailed usage if it is known.
 func (m *Measurer) detail(d *program.Detail, now time.Time, span time.Duration, b *telemetry.Bucket) {
 	if d == nil {
 		return
@@ -120,8 +121,8 @@ func (m *Measurer) detail(d *program.Detail, now time.Time, span time.Duration, 
 	}
 }
 
-// ofTask are the GPUs that the task has.
-func (m *Measurer) ofTask(now time.Time) []meter.Reading {
+// taskGPUs returns the readings of the task's GPUs.
+func (m *Measurer) taskGPUs(now time.Time) []meter.Reading {
 	if m.GPUs == nil {
 		return nil
 	}
@@ -134,7 +135,7 @@ func (m *Measurer) ofTask(now time.Time) []meter.Reading {
 	})
 }
 
-// inUse is the highest use of a GPU, where the job asks for some; nil: it does not, or nobody knows.
+// inUse returns the highest utilization of a GPU, or nil if the job requests none or it is unknown.
 func (m *Measurer) inUse(list []meter.Reading) (most *float64) {
 	if !m.NeedsGPUs {
 		return nil
@@ -147,17 +148,17 @@ func (m *Measurer) inUse(list []meter.Reading) (most *float64) {
 	return most
 }
 
-// Series is what was measured and the server has not taken.
+// Series holds the measurements that the server has not taken.
 type Series struct {
 	mu   sync.Mutex
-	open telemetry.Bucket // ten seconds that go on; Width 0: none do
+	open telemetry.Bucket // the unfinished ten seconds; Width is 0 if there are none
 	list []telemetry.Bucket
 	head telemetry.Head
 	sent time.Time
-	upTo int64 // end of the last that was sent
+	upTo int64 // end of the last bucket sent
 }
 
-// add counts what was measured in a span that ends now.
+// add records the measurements of a span that ends now.
 func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h telemetry.Head) {
 	if span <= 0 {
 		return
@@ -165,7 +166,7 @@ func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h te
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head = h
-	at := now.Add(-min(span, telemetry.Least*time.Second) / 2).Unix() // most of it lies there
+	at := now.Add(-min(span, telemetry.Least*time.Second) / 2).Unix() // most of the span lies in this bucket
 	b.Start, b.Width = at-at%telemetry.Least, telemetry.Least
 	b.Covered = min(span.Seconds(), telemetry.Least)
 	b.Clear()
@@ -175,13 +176,13 @@ func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h te
 	case s.open.Start == b.Start:
 		s.open = telemetry.Merge([]telemetry.Bucket{s.open, b}, b.Start, b.Width)
 		s.open.Covered = min(s.open.Covered, telemetry.Least)
-	case b.Start > s.open.Start: // a clock that was set back waits for its own time
+	case b.Start > s.open.Start: // after the clock was set back, wait until it catches up
 		s.flush()
 		s.open = b
 	}
 }
 
-// flush ends the ten seconds that go on. What has waited for too long goes.
+// flush finishes the current ten seconds, and drops the oldest buckets beyond keptBuckets.
 func (s *Series) flush() {
 	if s.open.Width > 0 {
 		s.list = append(s.list, s.open)
@@ -192,7 +193,7 @@ func (s *Series) flush() {
 	}
 }
 
-// close ends the ten seconds that go on, at the program's end.
+// close finishes the current ten seconds at the end of the program.
 func (s *Series) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +201,7 @@ func (s *Series) close() {
 	s.sent = time.Time{}
 }
 
-// Next is what the next report carries; nil: nothing is new.
+// Next returns the measurements for the next report, or nil if nothing is new.
 func (s *Series) Next(now time.Time) *api.Measurements {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,14 +222,14 @@ func (s *Series) Next(now time.Time) *api.Measurements {
 	return t
 }
 
-// Taken drops what the server has.
+// Taken drops the buckets that the server has.
 func (s *Series) Taken(upTo int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = slices.DeleteFunc(s.list, func(b telemetry.Bucket) bool { return b.End() <= upTo })
 }
 
-// wireBucket is a bucket as it travels.
+// wireBucket converts a bucket to its wire format.
 func wireBucket(b *telemetry.Bucket) api.Measurement {
 	out := api.Measurement{Start: b.Start, Covered: b.Covered, Values: map[string][]*float64{}}
 	for m := range telemetry.Metrics {

@@ -14,15 +14,15 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// usedFor is a bucket in which the processors were used so much.
+// usedFor returns a bucket with the given processor use.
 func usedFor(cpu float64) (b telemetry.Bucket) {
 	b.Set(telemetry.CPU, cpu)
 	return b
 }
 
-// What is measured in pieces comes to the same as the whole, and what a server does not take waits for it, a day of it at
-// most, and is not sent again and again.
-func TestMeasurementsWaitForTheServer(t *testing.T) {
+// Measuring in pieces gives the same as measuring at once. Buckets wait for the server, for a day
+// at most, and are not sent again too often.
+func TestSeries_WaitsForServer(t *testing.T) {
 	t.Parallel()
 	var s Series
 	start := time.Unix(1_700_000_000, 0)
@@ -58,9 +58,9 @@ func TestMeasurementsWaitForTheServer(t *testing.T) {
 	}
 }
 
-// A job that asks for GPUs is judged by the busiest of them, one that asks for none by its processors, and where nobody
-// knows of the GPUs there is no value.
-func TestUseOfGPUsIsToldWhereTheJobAsksForSome(t *testing.T) {
+// The use of a job that requests GPUs is that of the busiest one, or unknown. The use of other jobs
+// is that of their processors.
+func TestInUse_ReportsBusiestGPU(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -86,9 +86,9 @@ func TestUseOfGPUsIsToldWhereTheJobAsksForSome(t *testing.T) {
 	}
 }
 
-// BenchmarkMeasure measures this machine, its program and four GPUs of a stand-in as an agent does every five seconds,
-// and reports what that takes of a core, in processor time; nvidia-smi's own comes on top, and is held to 0.5 % by
-// asking seldomer.
+// BenchmarkMeasure measures this machine, its program and four fake GPUs as an agent does every
+// five seconds, and reports the processor time as a share of a core. nvidia-smi costs extra, which
+// the agent limits to 0.5 % by asking less often.
 //
 //	go test -run '^$' -bench 'Measure$' ./internal/agent/measure
 func BenchmarkMeasure(b *testing.B) {
@@ -114,7 +114,7 @@ func BenchmarkMeasure(b *testing.B) {
 	}
 }
 
-// startSleeper starts a program that does nothing until the benchmark ends.
+// startSleeper starts a program that sleeps until the benchmark ends.
 func startSleeper(b *testing.B) *program.Program {
 	b.Helper()
 	p, err := program.Start(program.Spec{Args: []string{"/bin/sleep", "3600"}, Dir: b.TempDir()})
@@ -129,7 +129,7 @@ func startSleeper(b *testing.B) *program.Program {
 	return p
 }
 
-// usedTime is what this process has used.
+// usedTime returns the processor time of this process.
 func usedTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// paced measures a program that comes to steps at these seconds, after each span of five seconds.
+// paced measures a program that reports steps at these seconds, after each span of five seconds.
 func paced(steps []float64, until float64) (rate, stalled []float64) {
 	begin := time.Unix(1000, 0)
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
@@ -27,7 +27,7 @@ func paced(steps []float64, until float64) (rate, stalled []float64) {
 	return rate, stalled
 }
 
-// Steps are measured from the first that is reported.
+// Pacing counts steps from the first report on.
 func TestPacing_CountsSteps(t *testing.T) {
 	rate, stalled := paced([]float64{6, 7, 8.5}, 15)
 	if !math.IsNaN(rate[0]) || rate[1] != 2.0/5 || rate[2] != 0 || !math.IsNaN(stalled[1]) {
@@ -37,7 +37,7 @@ func TestPacing_CountsSteps(t *testing.T) {
 	var b telemetry.Bucket
 	begin := time.Unix(1000, 0)
 	p.Saw(begin, 50)
-	p.Saw(begin.Add(time.Second), 50) // the same again
+	p.Saw(begin.Add(time.Second), 50) // a repeated step
 	p.Saw(begin.Add(2*time.Second), 1)
 	p.Saw(begin.Add(3*time.Second), 3)
 	if p.put(begin.Add(5*time.Second), 5*time.Second, &b); b.Value(telemetry.TaskSteps, 0).Mean != 0.4 {
@@ -45,7 +45,7 @@ func TestPacing_CountsSteps(t *testing.T) {
 	}
 }
 
-// A stall counts once, however many measurements it goes through, and steady steps have none, fast or slow.
+// A stall counts once, even if it spans several measurements. Steady steps have no stalls, fast or slow.
 func TestPacing_CountsStallsOnce(t *testing.T) {
 	for name, x := range map[string]struct{ step, every, stall, share float64 }{
 		"none": {0.3, 10, 0, 0}, "slow steps": {4, 1e9, 0, 0}, "short ones": {0.3, 2, 1.5, 1.5 / 3.5},

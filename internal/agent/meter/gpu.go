@@ -17,40 +17,40 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// How often GPUs are read, and of how much of a processor's time that may be: where nvidia-smi takes longer it is
-// asked less often. A driver that does not answer is asked again after a pause that doubles.
+// How often to read GPUs, and the share of a processor that this may cost: the slower nvidia-smi,
+// the less often it runs. After an error the pause doubles.
 const (
-	gpuEvery   = 10 * time.Second
-	gpuShare   = 200 // one part of so many
-	gpuSlowest = 5 * time.Minute
-	smiTime    = 30 * time.Second
+	gpuEvery    = 10 * time.Second
+	gpuShare    = 200 // at most 1/gpuShare of a processor
+	maxGPUPause = 5 * time.Minute
+	smiTime     = 30 * time.Second
 )
 
-// gpuQuery is what is asked for, in this order. Older drivers know all of it.
+// gpuQuery lists the queried fields in order. Older drivers know all of them.
 var gpuQuery = []string{"index", "name", "driver_version", "utilization.gpu", "memory.used", "memory.total",
 	"power.draw", "power.limit", "temperature.gpu"}
 
-// Reading is what one GPU was found to do. NaN is unknown.
+// Reading is one reading of one GPU. NaN means unknown.
 type Reading struct {
 	telemetry.Device
 	Driver                                      string
 	Utilization, MemoryUsed, Watts, Temperature float64
 }
 
-// GPUs reads the GPUs of a machine for all its tasks, and only while one wants to know.
+// GPUs reads the GPUs of a machine for all its tasks, and only on demand.
 type GPUs struct {
 	once sync.Once
 	wish chan struct{}
 
 	mu    sync.Mutex
 	list  []Reading
-	at    time.Time     // when that was so
-	fresh time.Duration // how long it counts as new
+	at    time.Time     // time of the reading
+	fresh time.Duration // how long the reading is valid
 }
 
 func (g *GPUs) init() { g.once.Do(func() { g.wish = make(chan struct{}, 1) }) }
 
-// Run reads them again and again, until ctx is done. It ends at once where there is no nvidia-smi.
+// Run reads the GPUs repeatedly until ctx is done. It returns at once if there is no nvidia-smi.
 func (g *GPUs) Run(ctx context.Context) {
 	g.init()
 	smi, err := exec.LookPath("nvidia-smi")
@@ -66,9 +66,9 @@ func (g *GPUs) Run(ctx context.Context) {
 		}
 		list, cost, err := ask(ctx, smi)
 		if err != nil {
-			pause = min(2*pause, gpuSlowest)
+			pause = min(2*pause, maxGPUPause)
 		} else {
-			pause = max(gpuEvery, min(cost*gpuShare, gpuSlowest))
+			pause = max(gpuEvery, min(cost*gpuShare, maxGPUPause))
 			g.keep(list, time.Now(), pause+pause/2)
 		}
 		if wait.For(ctx, pause) != nil {
@@ -83,7 +83,7 @@ func (g *GPUs) keep(list []Reading, at time.Time, long time.Duration) {
 	g.list, g.at, g.fresh = list, at, long
 }
 
-// Latest is what the GPUs did lately, and asks for more; nothing where nobody knows.
+// Latest returns the newest valid reading, or nil, and requests another one.
 func (g *GPUs) Latest(now time.Time) []Reading {
 	g.init()
 	select {
@@ -98,14 +98,14 @@ func (g *GPUs) Latest(now time.Time) []Reading {
 	return g.list
 }
 
-// ask runs nvidia-smi once, and says what of a processor's time that took.
+// ask runs nvidia-smi once, and returns the processor time that it used.
 func ask(ctx context.Context, smi string) (list []Reading, cost time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, smiTime)
 	defer cancel()
 	cmd := child.Command(ctx, smi, "--query-gpu="+strings.Join(gpuQuery, ","), "--format=csv,noheader,nounits")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its exit is for us: see program.CollectOrphans
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that CollectOrphans leaves its exit to cmd
 	cmd.Env = append(cmd.Env, "LC_ALL=C")
-	cmd.WaitDelay = time.Second // one that the driver holds is left behind
+	cmd.WaitDelay = time.Second // do not wait for a process that hangs in the driver
 	out, err := cmd.Output()
 	if cmd.ProcessState != nil {
 		cost = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -117,10 +117,10 @@ func ask(ctx context.Context, smi string) (list []Reading, cost time.Duration, e
 	return list, cost, err
 }
 
-var errSMI = errors.New("nvidia-smi answered something else than was asked for")
+var errSMI = errors.New("nvidia-smi returned an unexpected answer")
 
-// ParseSMI reads a table of nvidia-smi without units. What it does not know ([N/A], [Not Supported],
-// [Unknown Error], …) is unknown, and never zero.
+// ParseSMI parses a table of nvidia-smi without units. Values that nvidia-smi does not report
+// ([N/A], [Not Supported], [Unknown Error], …) become unknown, never zero.
 func ParseSMI(out string) (list []Reading, err error) {
 	r := csv.NewReader(strings.NewReader(out))
 	r.TrimLeadingSpace, r.FieldsPerRecord, r.LazyQuotes = true, -1, true
@@ -150,7 +150,7 @@ func ParseSMI(out string) (list []Reading, err error) {
 	return list, nil
 }
 
-// known is a number of nvidia-smi, times its unit.
+// known parses a number of nvidia-smi and multiplies it by its unit.
 func known(text string, unit float64) float64 {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || v < 0 {
@@ -159,7 +159,7 @@ func known(text string, unit float64) float64 {
 	return v * unit
 }
 
-// Put adds what GPUs do to a bucket, in their order, and returns what does not change of them.
+// Put appends the GPUs' readings to a bucket, in their order, and returns their constant properties.
 func Put(list []Reading, to *telemetry.Bucket) (head telemetry.Head) {
 	list = list[:min(len(list), telemetry.MaxGPUs)]
 	for _, g := range list {

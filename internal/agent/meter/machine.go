@@ -1,5 +1,5 @@
-// Package meter measures a machine: its processors, memory, disks and network as the kernel counts them in
-// /proc, and its GPUs as nvidia-smi tells.
+// Package meter measures a machine: processors, memory, disks and network from the kernel's
+// counters in /proc, and GPUs with nvidia-smi.
 package meter
 
 import (
@@ -12,20 +12,20 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// Machine measures the machine that it runs on. The zero value reads /proc and /sys.
+// Machine measures the machine on which it runs. The zero value reads /proc and /sys.
 type Machine struct {
-	Root string // where proc and sys are; "" is the root
+	Root string // parent of proc and sys; empty means /
 
 	at    time.Time
 	last  counts
-	cores []cpuTime // at the last look at each
+	cores []cpuTime // counters of the cores at the last call of Cores
 	disks map[string]bool
 }
 
-// cpuTime is what the kernel counts of a processor, in ticks since the boot.
+// cpuTime holds the kernel's counters of a processor, in ticks since the boot.
 type cpuTime struct{ all, idle, iowait int64 }
 
-// counts are what only grows, and memory as it is.
+// counts holds counters, and the present use of memory.
 type counts struct {
 	cpu                    cpuTime
 	cores                  []cpuTime
@@ -33,12 +33,12 @@ type counts struct {
 	used, cache            int64
 	hasCPU, hasMemory      bool
 	hasDisks, hasNet       bool
-	running                int64 // threads that run or could, the reader among them
+	running                int64 // runnable threads, including the one that reads this
 }
 
-const sector = 512 // bytes, whatever a disk's own are: the unit of /proc/diskstats
+const sector = 512 // bytes; the unit of /proc/diskstats for every disk
 
-// Head is what does not change of the machine, GPUs aside.
+// Head returns the constant properties of the machine, without GPUs.
 func (m *Machine) Head() telemetry.Head {
 	c := m.read()
 	h := telemetry.Head{Cores: len(c.cores)}
@@ -46,8 +46,8 @@ func (m *Machine) Head() telemetry.Head {
 	return h
 }
 
-// Measure adds what the machine did since the last call, which is the first there is where this is the first,
-// and returns for how long that was; 0: nothing is known yet.
+// Measure adds the use of the machine since the last call, and returns the length of that time. The
+// first call returns 0 and adds nothing.
 func (m *Machine) Measure(now time.Time, to *telemetry.Bucket) time.Duration {
 	c := m.read()
 	span := now.Sub(m.at)
@@ -81,10 +81,10 @@ func (m *Machine) Measure(now time.Time, to *telemetry.Bucket) time.Duration {
 	return span
 }
 
-// Cores adds what each core did since the last call.
+// Cores adds the use of each core since the last call.
 func (m *Machine) Cores(to *telemetry.Bucket) {
 	now := m.last.cores
-	if len(now) == 0 || len(now) != len(m.cores) { // one was switched off or on
+	if len(now) == 0 || len(now) != len(m.cores) { // a core was switched on or off
 		m.cores = now
 		return
 	}
@@ -104,7 +104,7 @@ func (c cpuTime) since(b cpuTime) cpuTime {
 
 func (m *Machine) path(name string) string { return filepath.Clean(m.Root + "/" + name) }
 
-// read reads what the kernel counts. What it does not tell is not known.
+// read reads the kernel's counters. Those that are missing stay unknown.
 func (m *Machine) read() (c counts) {
 	for _, f := range m.table("proc/stat") {
 		if len(f) == 2 && f[0] == "procs_running" {
@@ -114,7 +114,7 @@ func (m *Machine) read() (c counts) {
 			continue
 		}
 		t := cpuTime{idle: number(f[4]), iowait: number(f[5])}
-		for n := 1; n < min(len(f), 9); n++ { // the time of guests is in that of users
+		for n := 1; n < min(len(f), 9); n++ { // guest time is part of user time
 			t.all += number(f[n])
 		}
 		if f[0] == "cpu" {
@@ -138,19 +138,19 @@ func (m *Machine) read() (c counts) {
 	return c
 }
 
-// network sums up what interfaces have received and sent.
+// network adds up the traffic of external interfaces.
 func (c *counts) network(path string) {
 	b, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(b)) {
-		name, counted, _ := strings.Cut(line, ":") // the first lines have none
+		name, counted, _ := strings.Cut(line, ":") // header lines have no colon
 		if f := strings.Fields(counted); len(f) > 8 && leadsOut(strings.TrimSpace(name)) {
 			c.in, c.out, c.hasNet = c.in+number(f[0]), c.out+number(f[8]), true
 		}
 	}
 }
 
-// leadsOut reports whether an interface leads out of the machine: what goes over a bridge or to a container
-// goes over another one as well.
+// leadsOut reports whether an interface leads out of the machine. Traffic on a bridge or to a
+// container also counts on another interface.
 func leadsOut(name string) bool {
 	for _, inner := range []string{"lo", "veth", "docker", "br-", "virbr", "cni", "flannel", "cali", "ifb", "dummy", "tun",
 		"tap"} {
@@ -161,7 +161,7 @@ func leadsOut(name string) bool {
 	return true
 }
 
-// isDisk reports whether a device is a disk: no part of one, and none that is made of others or of memory.
+// isDisk reports whether a device is a whole disk, and not a partition, a composed device or a memory device.
 func (m *Machine) isDisk(name string) bool {
 	if is, known := m.disks[name]; known {
 		return is
@@ -178,7 +178,7 @@ func (m *Machine) isDisk(name string) bool {
 	return is
 }
 
-// memory is /proc/meminfo in bytes.
+// memory returns /proc/meminfo in bytes.
 func (m *Machine) memory() map[string]int64 {
 	info := map[string]int64{}
 	for _, f := range m.table("proc/meminfo") {
@@ -189,7 +189,7 @@ func (m *Machine) memory() map[string]int64 {
 	return info
 }
 
-// table is a file in columns; a file that cannot be read has no lines.
+// table returns a file's lines as columns; an unreadable file has no lines.
 func (m *Machine) table(name string) (rows [][]string) {
 	b, _ := os.ReadFile(m.path(name))
 	for line := range strings.Lines(string(b)) {

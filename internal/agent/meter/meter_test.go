@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
-// files writes what a kernel tells.
+// files writes the kernel's files.
 func files(t *testing.T, root string, list map[string]string) {
 	t.Helper()
 	for name, text := range list {
@@ -29,10 +29,10 @@ func files(t *testing.T, root string, list map[string]string) {
 	}
 }
 
-// kernel is what a machine of two cores tells, whose counts have grown n times.
+// kernel returns the files of a machine with two cores whose counters have grown n times.
 func kernel(n int) map[string]string {
 	return map[string]string{
-		// each core: user, nice, system, idle, iowait, irq, softirq, steal, guest (which is in user too)
+		// For each core: user, nice, system, idle, iowait, irq, softirq, steal, guest (part of user).
 		"proc/stat": fmt.Sprintf("cpu  %d 0 %d %d %d 0 0 %d %d 0\ncpu0 %d 0 0 0 0 0 0 0 0 0\ncpu1 0 0 %d %d %d 0 0 0 0 0\n"+
 			"intr 1 2 3\nctxt 5\nprocs_running 5\n", 1000*n, 100*n, 500*n, 400*n, 0, 900*n, 1000*n, 100*n, 500*n, 400*n),
 		"proc/meminfo": "MemTotal: 1000 kB\nMemFree: 100 kB\nMemAvailable: 600 kB\nBuffers: 50 kB\nCached: 250 kB\n",
@@ -45,8 +45,8 @@ func kernel(n int) map[string]string {
 	}
 }
 
-// What a machine did follows from the differences of what its kernel counts, each disk and each network counted once.
-func TestAMachineIsMeasuredByWhatItsKernelCounts(t *testing.T) {
+// Usage is the difference of the kernel's counters, and each disk and each network counts once.
+func TestMachine_MeasuresKernelCounters(t *testing.T) {
 	root := t.TempDir()
 	files(t, root, kernel(1))
 	m := meter.Machine{Root: root}
@@ -55,12 +55,12 @@ func TestAMachineIsMeasuredByWhatItsKernelCounts(t *testing.T) {
 	if span := m.Measure(begin, &b); span != 0 {
 		t.Errorf("the first measurement is of %v", span)
 	}
-	files(t, root, kernel(3)) // counts grew by twice what they were
+	files(t, root, kernel(3)) // the counters grew by twice their first values
 	if span := m.Measure(begin.Add(5*time.Second), &b); span != 5*time.Second {
 		t.Errorf("the span is %v", span)
 	}
 	m.Cores(&b)
-	const all = 2 * (1000 + 100 + 500 + 400) // without the steal of 0 and guests, which stand in user
+	const all = 2 * (1000 + 100 + 500 + 400) // without steal, which is 0, and guests, which are part of user
 	for metric, want := range map[telemetry.Metric]float64{
 		telemetry.CPU: 2 * 1100.0 / all, telemetry.Idle: 2 * 500.0 / all, telemetry.IOWait: 2 * 400.0 / all,
 		telemetry.Memory: 400 << 10, telemetry.PageCache: 300 << 10,
@@ -79,8 +79,8 @@ func TestAMachineIsMeasuredByWhatItsKernelCounts(t *testing.T) {
 	}
 }
 
-// A machine that tells nothing measures nothing: no zero stands for what nobody knows.
-func TestWhatAKernelDoesNotTellIsUnknown(t *testing.T) {
+// A machine without kernel files has unknown values, not zeros.
+func TestMachine_ReportsUnknownWithoutCounters(t *testing.T) {
 	m := meter.Machine{Root: t.TempDir()}
 	var b telemetry.Bucket
 	m.Measure(time.Unix(1000, 0), &b)
@@ -93,8 +93,8 @@ func TestWhatAKernelDoesNotTellIsUnknown(t *testing.T) {
 	}
 }
 
-// The machine that this test runs on: what it says agrees with what can be had another way.
-func TestThisMachineIsMeasured(t *testing.T) {
+// The measurements of this machine agree with other sources.
+func TestMachine_MeasuresThisMachine(t *testing.T) {
 	var m meter.Machine
 	var b telemetry.Bucket
 	m.Measure(time.Now(), &b)
@@ -114,7 +114,7 @@ func TestThisMachineIsMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatNvidiaSmiDoesNotKnowIsUnknown(t *testing.T) {
+func TestParseSMI_ReportsUnknown(t *testing.T) {
 	list, err := meter.ParseSMI("0, NVIDIA A100-SXM4-40GB, 535.129.03, [N/A], 1024, 40960, 52.17, 400.00, 31\n" +
 		"1, \"Quadro, old\", 470.1, 87, [Not Supported], [N/A], [Unknown Error], [N/A], N/A\n")
 	if err != nil || len(list) != 2 {
@@ -154,7 +154,7 @@ func FuzzParseSMI(f *testing.F) {
 	})
 }
 
-// smi puts a stand-in for nvidia-smi into the path, which answers with what the file says.
+// smi puts a fake nvidia-smi with the given script on the PATH.
 func smi(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,8 +164,8 @@ func smi(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// GPUs are read only while somebody wants to know, and a driver that fails is unknown, not idle.
-func TestGPUsAreReadWhileSomebodyWantsToKnow(t *testing.T) {
+// GPUs are read only on demand, and a failing driver means unknown, not idle.
+func TestGPUs_ReadOnDemand(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "calls")
 	smi(t, `echo "$@" >>`+counter+`
 [ "$(wc -l <`+counter+`)" -gt 1 ] && exit 9

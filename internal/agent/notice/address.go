@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Where the clouds say at which address a machine's own network reaches it.
+// Metadata paths of a machine's address in its own network.
 const (
 	awsAddress   = "/latest/meta-data/local-ipv4"
 	gceAddress   = "/computeMetadata/v1/instance/network-interfaces/0/ip"
@@ -15,8 +15,8 @@ const (
 	azureText    = "?api-version=2021-02-01&format=text"
 )
 
-// Address is the machine's own, as its metadata says; "" where none says one. It fails where a
-// service that there is does not answer. A nil client means one that goes through no proxy.
+// Address returns the machine's own address from its metadata, or "" if the metadata has none. It
+// fails if an existing service does not answer. A nil client means one without a proxy.
 func Address(ctx context.Context, e Endpoints, client *http.Client) (string, error) {
 	if client == nil {
 		transport := &http.Transport{}
@@ -44,7 +44,7 @@ func addressAt(ctx context.Context, client *http.Client, url, header, value stri
 	return addressIn(a.body), nil
 }
 
-// addressIn holds an answer to what is wanted: a proxy may answer with a page.
+// addressIn returns the address in a response, or "": a proxy may answer with a page.
 func addressIn(body []byte) string {
 	a, err := netip.ParseAddr(strings.TrimSpace(string(body)))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// Each cloud's metadata is asked in its own form, and what is no address is none.
-func TestAddressOfEveryCloud(t *testing.T) {
+// Address speaks each cloud's protocol, and ignores a response that is not an address.
+func TestAddress_ReadsEveryCloud(t *testing.T) {
 	const own = "10.1.2.3"
 	answer := func(path, header, value, text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// aws watches EC2's metadata, version 2 (session tokens), with version 1 as
-// the fallback where no token is given out.
+// aws watches EC2's metadata, version 2 (session tokens), with version 1 as the fallback if the
+// service issues no tokens.
 type aws struct {
 	base  string
 	http  *http.Client
 	token string
-	v1    bool      // the service knows no tokens
-	until time.Time // of the last notice that was reported
-	moved bool      // rebalance was reported
+	v1    bool      // the service has no tokens
+	until time.Time // time in the last reported notice
+	moved bool      // a rebalance recommendation was reported
 	polls int
 }
 
@@ -30,14 +30,14 @@ const (
 func (w *aws) poll(ctx context.Context) ([]Notice, error) {
 	var out []Notice
 	var action struct {
-		Action string    `json:"action"` // terminate, stop or hibernate: the machine is gone with each
+		Action string    `json:"action"` // terminate, stop or hibernate: each ends the machine
 		Time   time.Time `json:"time"`
 	}
 	there, err := w.get(ctx, awsAction, &action)
 	if err != nil {
 		return nil, err
 	}
-	// The time is reported again only if it comes nearer: some services move it away with each answer.
+	// Report the time again only if it becomes earlier: some services move it forward with each response.
 	if there && (w.until.IsZero() || action.Time.Before(w.until.Add(-time.Second))) {
 		w.until = action.Time
 		out = append(out, Notice{Source: "aws", Until: action.Time.UTC()})
@@ -58,7 +58,7 @@ func (w *aws) poll(ctx context.Context) ([]Notice, error) {
 	return out, nil
 }
 
-// get reads a document of JSON, and reports whether it is there.
+// get reads a JSON document and reports whether it exists.
 func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
 	body, there, err := w.read(ctx, path)
 	if err != nil || !there {
@@ -70,7 +70,7 @@ func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
 	return true, nil
 }
 
-// read reads a document, and reports whether it is there. The metadata service answers 404 while it is not.
+// read reads a document and reports whether it exists. The metadata service answers 404 if it does not.
 func (w *aws) read(ctx context.Context, path string) (body []byte, there bool, err error) {
 	for range 2 {
 		header := map[string]string{}
@@ -86,7 +86,7 @@ func (w *aws) read(ctx context.Context, path string) (body []byte, there bool, e
 		switch {
 		case err != nil:
 			return nil, false, err
-		case a.status == http.StatusUnauthorized: // the token is too old
+		case a.status == http.StatusUnauthorized: // the token has expired
 			w.token, w.v1 = "", false
 			continue
 		case a.status == http.StatusNotFound:
@@ -110,7 +110,7 @@ func (w *aws) renew(ctx context.Context) error {
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
 		w.v1 = true
 	default:
-		return fmt.Errorf("ask for a metadata token: status %d", a.status)
+		return fmt.Errorf("request a metadata token: status %d", a.status)
 	}
 	return nil
 }

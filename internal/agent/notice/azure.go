@@ -14,7 +14,7 @@ import (
 type azure struct {
 	base string
 	http *http.Client
-	name string // of this machine, "" while unknown
+	name string // name of this machine; empty: unknown
 	seen []string
 }
 
@@ -23,7 +23,7 @@ const (
 	azureName   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 )
 
-// azureGrace is what an eviction gives at least where the event says no time.
+// azureGrace is the minimum notice of an eviction, for an event without a time.
 const azureGrace = 30 * time.Second
 
 type scheduledEvents struct {
@@ -34,19 +34,19 @@ type scheduledEvent struct {
 	EventID     string
 	EventType   string // Preempt, Terminate, Reboot, Redeploy, Freeze
 	EventStatus string // Scheduled or Started
-	NotBefore   string // in HTTP's date form; "" once it has started
+	NotBefore   string // an HTTP date; empty once it has started
 	Resources   []string
 }
 
 func (w *azure) poll(ctx context.Context) ([]Notice, error) {
 	header := map[string]string{"Metadata": "true"}
-	if w.name == "" { // events of a scale set come to all its machines
+	if w.name == "" { // all machines of a scale set receive its events
 		if a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+azureName, header); err == nil &&
 			a.status == http.StatusOK {
 			w.name = strings.TrimSpace(string(a.body))
 		}
 	}
-	// The first answer may take the service two minutes, while it wakes up.
+	// The first response may take two minutes, while the service starts.
 	a, err := ask(ctx, w.http, 2*longPoll+answerTime, http.MethodGet, w.base+azureEvents, header)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Whatever a metadata service answers, a poll ends, and says a notice only with a time or as advice.
+// Whatever a metadata service answers, a poll ends, and each notice has a time or is advice.
 func FuzzMetadata(f *testing.F) {
 	for _, text := range []string{`{"action":"terminate","time":"2026-11-23T00:00:00Z"}`, `{"noticeTime":"2026-11-23T00:00:00Z"}`,
 		`{"DocumentIncarnation":1,"Events":[{"EventId":"a","EventType":"Preempt","EventStatus":"Scheduled","NotBefore":"Mon, 23 Nov 2026 00:00:00 GMT","Resources":["vm"]}]}`,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// gce watches Compute Engine's preempted flag, which the service answers as
-// soon as it changes. It gives no time: 30 s from now is what is promised.
+// gce watches Compute Engine's preempted flag, which the service returns as soon as it changes. The
+// flag has no time; Google promises 30 s.
 type gce struct {
 	host string
 	http *http.Client
@@ -22,7 +22,7 @@ const gcePreempted = "/computeMetadata/v1/instance/preempted"
 
 func (w *gce) poll(ctx context.Context) ([]Notice, error) {
 	q := url.Values{}
-	if w.etag != "" { // the first poll must answer at once: the flag may be up already
+	if w.etag != "" { // the first poll must return at once: the flag may be set already
 		q.Set("wait_for_change", "true")
 		q.Set("last_etag", w.etag)
 		q.Set("timeout_sec", fmt.Sprint(int(longPoll.Seconds())))

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Where EC2's metadata has what AWS signs about the machine.
+// Paths of the identity document that AWS signs, and of its signature, in EC2's metadata.
 const (
 	awsDocument  = "/latest/dynamic/instance-identity/document"
 	awsSignature = "/latest/dynamic/instance-identity/signature"
 )
 
-// Identity is what AWS has written about this machine, and its signature, from the metadata service at base. A nil
-// client means one that goes through no proxy.
+// Identity returns AWS's identity document of this machine and its signature, from the metadata
+// service at base. A nil client means one without a proxy.
 func Identity(ctx context.Context, base string, client *http.Client) (document, signature string, err error) {
 	if client == nil {
 		transport := &http.Transport{}
@@ -28,7 +28,7 @@ func Identity(ctx context.Context, base string, client *http.Client) (document, 
 	}
 	s, signed, err := w.read(ctx, awsSignature)
 	if err == nil && (!there || !signed) {
-		err = errors.New("the metadata service has no identity document that is signed")
+		err = errors.New("the metadata service has no signed identity document")
 	}
 	return string(d), string(s), err
 }

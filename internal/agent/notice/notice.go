@@ -1,6 +1,6 @@
-// Package notice watches the instance metadata of the clouds for the news that
-// the machine will be interrupted. Every watcher speaks the cloud's documented
-// form, so that a local market that serves the same form is watched by the same code.
+// Package notice watches the clouds' instance metadata for interruption notices. Every watcher
+// speaks the cloud's documented protocol, so that a local market with the same protocol needs no
+// code of its own.
 package notice
 
 import (
@@ -13,36 +13,35 @@ import (
 	"time"
 )
 
-// Notice says that the provider will take the machine, or advises to leave it.
+// Notice reports that the provider will interrupt the machine, or advises to leave it.
 type Notice struct {
 	Source string    // aws, gcp or azure
-	Until  time.Time // wall time at which the machine goes; zero with Advice
-	Advice bool      // the risk has grown, nothing is decided (AWS's rebalance recommendation)
+	Until  time.Time // wall time of the interruption; zero with Advice
+	Advice bool      // the risk has grown but nothing is decided (AWS's rebalance recommendation)
 }
 
-// Endpoints are the metadata services to watch; an empty one is not watched.
+// Endpoints lists the metadata services to watch; an empty one is not watched.
 type Endpoints struct {
 	AWS   string // http://host:port/
 	GCE   string // host:port
 	Azure string // http://host:port
-	// Interval is the time between two polls; 0 is a second.
+	// Interval is the time between two polls; 0 means one second.
 	Interval time.Duration
 }
 
-// How the watchers behave. The clouds give 30 s to 120 s, so that a second of
-// polling costs little of a notice.
+// Timing of the watchers. The clouds give 30 s to 120 s of notice, so that polling every second
+// costs little of it.
 const (
 	interval   = time.Second
-	retry      = 2 * time.Second // after an error: a market that restarts is found again at once
+	retry      = 2 * time.Second // after an error: finds a restarted market quickly
 	answerTime = 5 * time.Second
-	gceGrace   = 30 * time.Second // Compute Engine does not say when; it promises this much
+	gceGrace   = 30 * time.Second // Compute Engine gives no time, but promises this much
 	longPoll   = time.Minute
 	maxBody    = 1 << 20
 )
 
-// Watch reports each new notice to found until ctx is done, and returns when
-// all its watchers have. found is called from several goroutines.
-// A nil client means one that goes through no proxy.
+// Watch calls found with each new notice until ctx is done, and returns after all its watchers. It
+// calls found from several goroutines. A nil client means one without a proxy.
 func Watch(ctx context.Context, e Endpoints, client *http.Client, found func(Notice)) {
 	if client == nil {
 		transport := &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: longPoll}
@@ -65,7 +64,7 @@ func Watch(ctx context.Context, e Endpoints, client *http.Client, found func(Not
 	}
 }
 
-// every calls poll with that pause between two calls until ctx is done. A poll that waits by itself is simply slow.
+// every calls poll until ctx is done, with the given pause between calls. A long poll is just a slow call.
 func every(ctx context.Context, pause time.Duration, poll func(context.Context) ([]Notice, error), found func(Notice)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -87,7 +86,7 @@ func every(ctx context.Context, pause time.Duration, poll func(context.Context) 
 	}
 }
 
-// answer is what a metadata service said.
+// answer is the response of a metadata service.
 type answer struct {
 	status int
 	body   []byte
@@ -109,7 +108,7 @@ func ask(ctx context.Context, c *http.Client, within time.Duration, method, url 
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // a failed close of a body that was read changes nothing
+	defer func() { _ = resp.Body.Close() }() // closing a body that was read cannot lose anything
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	return answer{resp.StatusCode, body, resp.Header}, err
 }

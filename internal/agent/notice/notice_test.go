@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// inside lets a client talk to a handler without a network, so that a bubble's clock can run.
+// inside sends requests to a handler without a network, so that a bubble's clock can run.
 type inside struct{ h http.Handler }
 
 func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,7 +24,7 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// watched runs the watchers against h for a span of bubble time and returns what they found, and when.
+// watched runs the watchers against h for a span of bubble time, and returns the notices they found and when.
 func watched(t *testing.T, e Endpoints, h http.Handler, span time.Duration) (notices []Notice, after []time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -39,7 +39,7 @@ func watched(t *testing.T, e Endpoints, h http.Handler, span time.Duration) (not
 	return notices, after
 }
 
-// ec2 is the metadata service as its documentation describes it.
+// ec2 is the metadata service according to its documentation.
 type ec2 struct {
 	noticeAt, adviceAt time.Time
 	until              func() time.Time
@@ -81,7 +81,7 @@ func (s *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestAWSNoticeIsFoundWithinTwoSecondsAndOnce(t *testing.T) {
+func TestAWS_ReportsNoticeOnceWithinTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := time.Now().Add(2 * time.Minute)
 		s := &ec2{noticeAt: time.Now().Add(10*time.Second + time.Millisecond), adviceAt: time.Now().Add(5 * time.Second), until: func() time.Time { return until }}
@@ -99,7 +99,7 @@ func TestAWSNoticeIsFoundWithinTwoSecondsAndOnce(t *testing.T) {
 	})
 }
 
-func TestAWSTimeThatSlidesAwayIsReportedOnceAndANearerOneAgain(t *testing.T) {
+func TestAWS_ReportsOnlyEarlierTimesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := &ec2{noticeAt: start.Add(time.Second), until: func() time.Time {
@@ -115,7 +115,7 @@ func TestAWSTimeThatSlidesAwayIsReportedOnceAndANearerOneAgain(t *testing.T) {
 	})
 }
 
-func TestAWSTokenIsRenewedAndVersionOneAndAbsenceAreSurvived(t *testing.T) {
+func TestAWS_RenewsTokenAndFallsBackToVersionOne(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(*ec2)
@@ -139,7 +139,7 @@ func TestAWSTokenIsRenewedAndVersionOneAndAbsenceAreSurvived(t *testing.T) {
 	}
 }
 
-func TestGCEPreemptionIsFoundAtOnce(t *testing.T) {
+func TestGCE_ReportsPreemptionAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now().Add(100 * time.Second)
 		asked := 0
@@ -181,7 +181,7 @@ func TestGCEPreemptionIsFoundAtOnce(t *testing.T) {
 	})
 }
 
-func TestAzureEvictionOfThisMachineIsFound(t *testing.T) {
+func TestAzure_ReportsEvictionOfThisMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		until := start.Add(45 * time.Second).Truncate(time.Second)

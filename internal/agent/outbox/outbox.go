@@ -1,4 +1,5 @@
-// Package outbox holds what an agent has to say to its server until the server has it: on disk, in order, each once.
+// Package outbox stores an agent's messages to its server on disk, in order and once each, until
+// the server has them.
 package outbox
 
 import (
@@ -20,29 +21,29 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Box is the queue of what the agent has to say. Messages are numbered from
-// 1, kept on disk until the server has them, and sent again with the same
-// number until it says so; the server applies each number once.
+// Box is the queue of messages to the server. It numbers messages from 1, keeps them on disk until
+// the server has them, and sends them again with the same number until the server acknowledges
+// them. The server applies each number once.
 //
-// Progress and measurements are held back, newest only, while an earlier one is
-// still on its way, so that a server that is away for hours costs no memory. The values
-// of what the job is judged by are kept one and all, on disk from the moment they are
-// known: at most ten a second for as long as the agent waits for a server that is silent.
+// While earlier progress or usage is on its way, the box merges newer reports into one, so that a
+// server that is unreachable for hours costs no memory. It keeps every value of the objective
+// metric, on disk from the moment it is reported: at most ten a second for as long as the agent
+// waits for the server.
 type Box struct {
 	mu      sync.Mutex
 	file    *os.File
 	path    string
 	attempt string
-	seq     int64         // of the last message that was queued
-	acked   int64         // highest that the server has made durable
-	heard   int64         // highest that it has; what is not acked is kept, and it may be sent again
-	queue   []api.Message // not acked, in order
+	seq     int64         // number of the last queued message
+	acked   int64         // highest number that the server has made durable
+	heard   int64         // highest number that the server has; messages above acked stay, and may be sent again
+	queue   []api.Message // messages above acked, in order
 	step    *held[api.Step]
-	values  []api.Value // of the metric that the job is judged by, in no message yet
+	values  []api.Value // values of the objective metric that are in no message yet
 	usage   *held[api.Usage]
-	torn    bool          // the file lacks something of the queue, for want of room
-	whole   int64         // bytes of the file when it was last written anew
-	Urgent  chan struct{} // has a value while something should be sent at once
+	torn    bool          // the file lacks a part of the queue, because the disk was full
+	whole   int64         // size of the file when it was last rewritten
+	Urgent  chan struct{} // receives a value when something should be sent at once
 }
 
 type held[T any] struct {
@@ -50,19 +51,19 @@ type held[T any] struct {
 	value T
 }
 
-// How many messages one report carries, how many values one message, and after how many
-// values a report takes no further message: it stays below what a server reads.
+// Limits on messages per report, values per message, and values per report, which stops adding
+// messages beyond that. They keep a report below the server's size limit.
 const (
-	maxReport = 64
-	maxValues = 1000
-	fullOf    = 4 * maxValues
+	maxReport       = 64
+	maxValues       = 1000
+	maxReportValues = 4 * maxValues
 )
 
-// leastFile is the size below which the file is not written anew.
-const leastFile = 1 << 20
+// minRewrite is the size below which Ack does not rewrite the file.
+const minRewrite = 1 << 20
 
-// line is one line of the outbox on disk: a message, a value, or what was acked. The
-// values of a message are the first of the lines that no earlier message holds.
+// line is one line of the file: a message, a value, or an acknowledgement. The values of a message
+// are the first value lines before it that no earlier message contains.
 type line struct {
 	Attempt string       `json:"attempt,omitempty"`
 	Message *api.Message `json:"message,omitempty"`
@@ -70,7 +71,7 @@ type line struct {
 	Ack     int64        `json:"ack,omitempty"`
 }
 
-// Open continues the outbox of this attempt in folder dir, or begins one.
+// Open opens the outbox of this attempt in folder dir, or creates it.
 func Open(dir, attempt string) (*Box, error) {
 	o := &Box{path: filepath.Join(dir, "outbox.jsonl"), attempt: attempt, Urgent: make(chan struct{}, 1)}
 	old, err := os.ReadFile(o.path)
@@ -84,8 +85,7 @@ func Open(dir, attempt string) (*Box, error) {
 	return o, nil
 }
 
-// replay reads the lines of an earlier agent. A torn last line is what a crash
-// leaves; its message was never sent.
+// replay reads the lines of a previous agent. A crash may leave a torn last line, whose message was never sent.
 func (o *Box) replay(old []byte) {
 	mine := false
 	in := bufio.NewScanner(bytes.NewReader(old))
@@ -117,7 +117,7 @@ func (o *Box) replay(old []byte) {
 	}
 }
 
-// rewrite replaces the file by one that holds what is kept only.
+// rewrite replaces the file by one that contains only the present state.
 func (o *Box) rewrite() error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -144,22 +144,21 @@ func (o *Box) rewrite() error {
 		return err
 	}
 	if o.file != nil {
-		_ = o.file.Close() // replaced; nothing in it is wanted
+		_ = o.file.Close() // replaced by the new file
 	}
 	o.file, o.whole = f, int64(b.Len())
 	return nil
 }
 
-// Close closes the file. What it holds stays.
+// Close closes the file and keeps its content.
 func (o *Box) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.file.Close()
 }
 
-// Add queues a message that must arrive, and asks for it to be sent at once.
-// Progress that was seen before it goes first. A disk that is full does not keep
-// the message from being sent.
+// Add queues a message that must arrive, and requests a report at once. Earlier progress precedes
+// it. A full disk does not prevent the box from sending the message.
 func (o *Box) Add(m api.Message) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -169,7 +168,7 @@ func (o *Box) Add(m api.Message) error {
 	return err
 }
 
-// Wake asks for a report to be sent at once.
+// Wake requests a report at once.
 func (o *Box) Wake() {
 	select {
 	case o.Urgent <- struct{}{}:
@@ -181,7 +180,7 @@ func (o *Box) push(m api.Message, sync bool) error {
 	o.seq++
 	m.Seq = o.seq
 	m.At = m.At.UTC()
-	bound.Clip(&m) // the program's words are as long as it likes
+	bound.Clip(&m) // a program's texts may have any length
 	o.queue = append(o.queue, m)
 	if err := o.write(line{Message: &m}, sync); err != nil {
 		return fmt.Errorf("queue message %d: %w", m.Seq, err)
@@ -189,8 +188,8 @@ func (o *Box) push(m api.Message, sync bool) error {
 	return nil
 }
 
-// write appends a line. Where the disk is full the file may end within one; the
-// next write then puts the whole queue into a new file, or fails as well.
+// write appends a line. On a full disk the file may end within a line; the next write then rewrites
+// the whole file, or fails as well.
 func (o *Box) write(l line, sync bool) error {
 	if o.torn {
 		err := o.rewrite()
@@ -208,9 +207,8 @@ func (o *Box) write(l line, sync bool) error {
 	return err
 }
 
-// Step holds progress for the next report, and keeps the value that it says of the metric
-// which the job is judged by, if any. A metric that was not a number stays marked until it
-// is sent, also where it has become one again.
+// Step stores progress for the next report, and its value of the objective metric, if any. A metric
+// that was broken stays marked until it is sent, even if it is a number again.
 func (o *Box) Step(at time.Time, s api.Step, value *api.Value) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -224,11 +222,11 @@ func (o *Box) Step(at time.Time, s api.Step, value *api.Value) {
 		v := *value
 		v.At = v.At.UTC()
 		o.values = append(o.values, v)
-		_ = o.write(line{Value: &v}, false) // in memory it is sent all the same
+		_ = o.write(line{Value: &v}, false) // it is sent from memory anyway
 	}
 }
 
-// Usage holds a measurement for the next report.
+// Usage stores a measurement for the next report.
 func (o *Box) Usage(at time.Time, u api.Usage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -242,7 +240,8 @@ func (o *Box) Usage(at time.Time, u api.Usage) {
 	o.usage = &held[api.Usage]{at, u}
 }
 
-// release moves what is held into the queue where no earlier one is on its way, or always.
+// release queues the stored progress and usage if no earlier message of the kind is on its way;
+// with always, in any case.
 func (o *Box) release(always bool) {
 	waits := func(is func(*api.Message) bool) bool {
 		return !always && slices.ContainsFunc(o.queue, func(m api.Message) bool { return m.Seq > o.heard && is(&m) })
@@ -253,11 +252,11 @@ func (o *Box) release(always bool) {
 	if o.usage != nil && !waits(func(m *api.Message) bool { return m.Usage != nil }) {
 		h := o.usage
 		o.usage = nil
-		_ = o.push(api.Message{At: h.at, Usage: &h.value}, false) // in memory it is sent all the same
+		_ = o.push(api.Message{At: h.at, Usage: &h.value}, false) // it is sent from memory anyway
 	}
 }
 
-// pushStep queues what is held of progress, with all values.
+// pushStep queues the stored progress with all values.
 func (o *Box) pushStep() {
 	for len(o.values) > 0 {
 		values := o.values[:min(len(o.values), maxValues)]
@@ -268,23 +267,23 @@ func (o *Box) pushStep() {
 			m.At, m.Step, o.step = o.step.at, &o.step.value, nil
 		}
 		m.Step.Values = values
-		_ = o.push(m, false) // in memory it is sent all the same
+		_ = o.push(m, false) // it is sent from memory anyway
 	}
 	if h := o.step; h != nil {
 		o.step = nil
-		_ = o.push(api.Message{At: h.at, Step: &h.value}, false) // likewise
+		_ = o.push(api.Message{At: h.at, Step: &h.value}, false) // as above
 	}
 	o.values = nil
 }
 
-// First is the first message that is kept, or will be.
+// First returns the number of the first message that the box keeps, or will queue next.
 func (o *Box) First() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.acked + 1
 }
 
-// Next returns what the next report carries, in order.
+// Next returns the messages of the next report, in order.
 func (o *Box) Next() (list []api.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -294,7 +293,7 @@ func (o *Box) Next() (list []api.Message) {
 		if o.queue[i].Seq <= o.heard {
 			continue
 		}
-		if len(list) == maxReport || values >= fullOf {
+		if len(list) == maxReport || values >= maxReportValues {
 			break
 		}
 		if s := o.queue[i].Step; s != nil {
@@ -305,13 +304,14 @@ func (o *Box) Next() (list []api.Message) {
 	return list
 }
 
-// Ack drops what the server has made durable, and sends no more what it has heard, unless
-// it has forgotten it. more says that it made room for others that wait.
+// Ack drops the messages up to seq, which the server has made durable, and stops sending those up
+// to heard, unless the server reports a lower number later. more reports that the server took some
+// and others wait.
 func (o *Box) Ack(seq, heard int64) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if seq > o.seq {
-		return false, fmt.Errorf("the server acknowledges message %d, but only %d were written", seq, o.seq)
+		return false, fmt.Errorf("the server acknowledges message %d, but the last one is %d", seq, o.seq)
 	}
 	before := max(o.heard, o.acked)
 	o.heard = min(max(heard, seq, o.acked), o.seq)
@@ -320,7 +320,7 @@ func (o *Box) Ack(seq, heard int64) (more bool, err error) {
 		return more, nil
 	}
 	o.drop(seq)
-	if at, err := o.file.Seek(0, 2); err != nil || at > max(leastFile, 2*o.whole) {
+	if at, err := o.file.Seek(0, 2); err != nil || at > max(minRewrite, 2*o.whole) {
 		return more, o.rewrite()
 	}
 	return more, o.write(line{Ack: seq}, false)
@@ -332,14 +332,14 @@ func (o *Box) drop(seq int64) {
 	o.queue = slices.DeleteFunc(o.queue, func(m api.Message) bool { return m.Seq <= seq })
 }
 
-// Heard reports whether the server has heard all that was queued.
+// Heard reports whether the server has received every queued message.
 func (o *Box) Heard() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.heard >= o.seq
 }
 
-// Empty reports whether everything that was said has arrived.
+// Empty reports whether the server has made everything durable.
 func (o *Box) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

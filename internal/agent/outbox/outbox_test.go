@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
+func TestBox_SurvivesCrashAndStaysSmall(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o, err := Open(dir, "j.1")
@@ -47,7 +47,7 @@ func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = f.WriteString(`{"message":{"seq":77,`) // torn by the crash
+	_, _ = f.WriteString(`{"message":{"seq":77,`) // torn by a crash
 	_ = f.Close()
 	o, err = Open(dir, "j.1")
 	if err != nil {
@@ -64,7 +64,7 @@ func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
 	_ = o.Close()
 }
 
-// A file of messages that a crash tore or a disk damaged is read as far as it goes, and what is said then has a number of its own.
+// Open reads a torn or damaged file as far as possible, and gives later messages new numbers.
 func FuzzOutbox(f *testing.F) {
 	for _, text := range []string{`{"attempt":"j.1"}` + "\n" + `{"message":{"seq":1,"step":{"step":3}}}` + "\n" + `{"ack":1}`,
 		`{"attempt":"j.1"}` + "\n" + `{"value":{"value":1}}` + "\n" + `{"message":{"seq":9223372036854775807,"step":{"values":[{}]}}}`,
@@ -92,7 +92,7 @@ func FuzzOutbox(f *testing.F) {
 	})
 }
 
-func TestOutboxOnAFullDiskSendsAllTheSameAndKeepsAllOnceThereIsRoom(t *testing.T) {
+func TestBox_SendsWithFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o, err := Open(dir, "j.1")
@@ -102,7 +102,7 @@ func TestOutboxOnAFullDiskSendsAllTheSameAndKeepsAllOnceThereIsRoom(t *testing.T
 	if err := o.Add(api.Message{At: epoch, Started: &api.Started{}}); err != nil {
 		t.Fatal(err)
 	}
-	// A part of a line is written, and then the disk is full.
+	// The disk becomes full after a part of a line.
 	if _, err := o.file.WriteString(`{"message":{"se`); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestOutboxOnAFullDiskSendsAllTheSameAndKeepsAllOnceThereIsRoom(t *testing.T
 		t.Errorf("%d messages to send, want 2", n)
 	}
 	_ = o.file.Close()
-	o.file = good // there is room again
+	o.file = good // the disk has room again
 	for _, name := range []string{"b", "c"} {
 		if err := o.Add(api.Message{At: epoch, Saved: &api.Saved{Manifest: name}}); err != nil {
 			t.Fatal(err)

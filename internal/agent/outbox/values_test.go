@@ -13,14 +13,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// listener is a server as the protocol has it: what it has heard is durable some time
-// later, and a restart takes what is not.
+// listener is a server that follows the protocol: what it receives becomes durable later, and a
+// restart loses the rest.
 type listener struct {
 	durable, heard int64
-	values, log    []float64 // heard, and durable
+	values, log    []float64 // received, and durable
 }
 
-// hear takes a report and answers.
+// hear receives a report and answers.
 func (l *listener) hear(t *testing.T, first int64, messages []api.Message) (ack, heard int64) {
 	l.heard = max(l.heard, first-1)
 	if l.durable = max(l.durable, first-1); len(messages) > maxReport {
@@ -45,18 +45,18 @@ func (l *listener) hear(t *testing.T, first int64, messages []api.Message) (ack,
 	return l.durable, l.heard
 }
 
-// keep makes durable what was heard.
+// keep makes durable what was received.
 func (l *listener) keep() { l.log, l.durable = append(l.log, l.values...), l.heard; l.values = nil }
 
-// restart takes what is not durable.
+// restart loses what is not durable.
 func (l *listener) restart() { l.values, l.heard = nil, l.durable }
 
-// Whatever is lost and whoever is started again, the server has every value of the metric
-// that the job is judged by in the end, in order and none twice.
-func TestNoValueOfTheMetricIsLostOrMerged(t *testing.T) {
+// Whatever is lost and whoever restarts, the server ends up with every value of the objective
+// metric, in order and once.
+func TestBox_DeliversEveryValueOnce(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
-	if dir, err := os.MkdirTemp("/dev/shm", "scrimp-outbox-"); err == nil { // what is tried here is not how a disk syncs
+	if dir, err := os.MkdirTemp("/dev/shm", "scrimp-outbox-"); err == nil { // the speed of disk syncs is not under test
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		top = dir
 	}
@@ -88,7 +88,7 @@ func TestNoValueOfTheMetricIsLostOrMerged(t *testing.T) {
 				if err := o.Add(api.Message{At: epoch, Saved: &api.Saved{}}); err != nil {
 					t.Fatal(err)
 				}
-			case 5: // the agent dies and is started again; its file may end within a line
+			case 5: // the agent dies and restarts; its file may end within a line
 				if rng.IntN(2) == 0 {
 					f, _ := os.OpenFile(filepath.Join(dir, "outbox.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 					_, _ = f.WriteString(`{"value":{"at":`)
@@ -125,9 +125,9 @@ func TestNoValueOfTheMetricIsLostOrMerged(t *testing.T) {
 	}
 }
 
-// A server that is away for the whole of the time that an agent waits for it gets all
-// values in reports that it reads, and the file does not grow for ever.
-func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
+// A server that is unreachable for the longest time an agent waits gets all values in reports of
+// acceptable size, and the file does not grow forever.
+func TestBox_SplitsManyValues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o, err := Open(dir, "j.1")
@@ -146,7 +146,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 		for _, m := range list {
 			n += len(m.Step.Values)
 		}
-		if n > fullOf+maxValues {
+		if n > maxReportValues+maxValues {
 			t.Fatalf("a report carries %d values", n)
 		}
 		ack, heard := l.hear(t, o.First(), list)
@@ -160,7 +160,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 	if len(l.log) != many || !slices.IsSorted(l.log) {
 		t.Errorf("%d values of %d have come, sorted is %v", len(l.log), many, slices.IsSorted(l.log))
 	}
-	for n := range 20000 { // always one on its way
+	for n := range 20000 { // one is always on its way
 		o.Step(epoch, api.Step{Step: int64(n)}, &api.Value{At: epoch, Step: int64(n)})
 		if n%10 == 0 {
 			l.keep()
@@ -169,7 +169,7 @@ func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
 			}
 		}
 	}
-	if st, err := os.Stat(filepath.Join(dir, "outbox.jsonl")); err != nil || st.Size() > 2*leastFile {
+	if st, err := os.Stat(filepath.Join(dir, "outbox.jsonl")); err != nil || st.Size() > 2*minRewrite {
 		t.Errorf("the file has %d bytes (%v)", st.Size(), err)
 	}
 }

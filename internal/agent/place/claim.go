@@ -1,4 +1,4 @@
-// Package place is what a task has on its machine: its folders, the slot and the user that are its own, and the
+// Package place manages what a task has on its machine: its folders, its slot, its user, and the
 // environment of its program.
 package place
 
@@ -16,21 +16,21 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// Whose the processes of a task are (SCRIMP_TASK_USER).
+// Values of SCRIMP_TASK_USER: which user runs the processes of a task.
 const (
-	UserAuto = "auto" // a user of each task's own, where the agent is root and others reach the machine's folder
-	UserSame = "same" // the agent's
+	UserAuto = "auto" // a separate user for each task, if the agent is root and others reach the machine's folder
+	UserSame = "same" // the agent's user
 )
 
-// Users of tasks are of a range that no system gives to people, services or containers.
+// Range of the tasks' users, which no system assigns to people, services or containers.
 const (
 	firstUser = 480_000
 	users     = 40_000
 )
 
-// ClaimUser returns the user of an attempt: the same after a restart of the agent, and
-// nobody who has another task of this machine or a process on this host. tasks holds what is
-// the agent's of each task.
+// ClaimUser returns the user of an attempt. It is the same after a restart of the agent, and has no
+// other task of this machine and no process on this host. tasks is the folder that holds the
+// agent's own folder of each task.
 func ClaimUser(tasks, attempt string) (int, error) {
 	claims, err := filepath.Glob(filepath.Join(tasks, "*", "user"))
 	if err != nil {
@@ -44,7 +44,7 @@ func ClaimUser(tasks, attempt string) (int, error) {
 		}
 		user, err := strconv.Atoi(string(text))
 		if err != nil || user < firstUser || user >= firstUser+users {
-			return 0, fmt.Errorf("read the user of a task: %s holds %q", path, text)
+			return 0, fmt.Errorf("read the user of a task: %s contains %q", path, text)
 		}
 		if path == mine {
 			return user, nil
@@ -57,10 +57,10 @@ func ClaimUser(tasks, attempt string) (int, error) {
 			return user, durable.Replace(mine, []byte(strconv.Itoa(user)))
 		}
 	}
-	return 0, errors.New("no user is free for the task")
+	return 0, errors.New("no free user id for the task")
 }
 
-// ClaimedUser is the user whose claim lies in the agent's own folder of a task; 0: none.
+// ClaimedUser returns the user claimed in the agent's own folder of a task, or 0.
 func ClaimedUser(own string) int {
 	text, err := os.ReadFile(filepath.Join(own, "user"))
 	if err != nil {
@@ -73,8 +73,8 @@ func ClaimedUser(own string) int {
 	return user
 }
 
-// Separate reports whether an agent of this process' user, with its machine's folder there, runs programs as users of
-// their own; why says why not.
+// Separate reports whether an agent of this process' user with this machine folder runs programs as
+// separate users; why is the reason if it does not.
 func Separate(taskUser, machine string) (ok bool, why string) {
 	switch {
 	case taskUser != UserAuto:
@@ -82,15 +82,15 @@ func Separate(taskUser, machine string) (ok bool, why string) {
 	case os.Geteuid() != 0:
 		return false, "the agent is not root"
 	case runtime.GOOS != "linux":
-		return false, "only Linux shows whose a process is"
+		return false, "only Linux shows the user of a process"
 	}
 	for dir := filepath.Dir(machine); ; dir = filepath.Dir(dir) {
 		st, err := os.Stat(dir)
 		switch {
 		case err != nil || st.Mode().Perm()&0o001 == 0:
-			return false, fmt.Sprintf("other users do not reach the machine's folder: %s is closed to them", dir)
+			return false, fmt.Sprintf("other users do not reach the machine's folder: they may not enter %s", dir)
 		case st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0:
-			return false, fmt.Sprintf("other users could replace the machine's folder: %s may be written to by all", dir)
+			return false, fmt.Sprintf("other users could replace the machine's folder: all may write to %s", dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return true, ""

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Tasks of a machine have users of their own, the same after a restart of the agent.
-func TestNoTwoTasksHaveOneUser(t *testing.T) {
+// The tasks of a machine have different users, which stay the same after a restart of the agent.
+func TestClaimUser_DiffersBetweenTasks(t *testing.T) {
 	t.Parallel()
 	tasks := t.TempDir()
 	seen := map[int]string{}

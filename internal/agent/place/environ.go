@@ -12,25 +12,25 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Environment is what the program's environment is made of.
+// Environment holds the sources of the program's environment.
 type Environment struct {
-	Base     []string // the machine's own
-	Borrowed bool     // but that of whoever started the server
+	Base     []string // the machine's environment
+	Borrowed bool     // Base belongs to whoever started the server
 	Task     api.Assignment
 	Instance string
 	Folders  Folders
 	Restored string
 	URL      string // of the program's API
 	Token    string
-	Port     int    // at which the programs of the gang meet
-	Network  string // interface that has the machine's address in its gang; "": not known, or no gang
-	// of the machine; 0: none is known
+	Port     int    // where the programs of the gang meet
+	Network  string // interface with the machine's address in its gang; empty: unknown, or no gang
+	// Accelerators is the number of the machine's accelerators; 0: unknown.
 	Accelerators int
 }
 
-// Variables returns the program's environment. What is later in it wins:
-// the machine's, that of the submitter's shell, the job's, scrimp's own, secrets. The agent's own variables,
-// its token among them, do not reach the program.
+// Variables returns the program's environment. Later sources win: the machine's, the submitter's
+// shell, the job's, scrimp's own, secrets. The program does not get the agent's own variables, such
+// as its token.
 func (s Environment) Variables() []string {
 	env := map[string]string{}
 	for _, kv := range s.Base {
@@ -39,7 +39,7 @@ func (s Environment) Variables() []string {
 			env[name] = value
 		}
 	}
-	env["PYTHONUNBUFFERED"] = "1" // or a killed program's last lines are lost
+	env["PYTHONUNBUFFERED"] = "1" // otherwise the last lines of a killed program are lost
 	if p := s.Task.Part; p != nil {
 		maps.Copy(env, ofPart(p))
 	}
@@ -54,7 +54,7 @@ func (s Environment) Variables() []string {
 		"SCRIMP_PROGRESS_FILE": s.Folders.Progress,
 		"SCRIMP_AGENT_URL":     s.URL, "SCRIMP_AGENT_TOKEN": s.Token,
 		"KUBEFLOW_TRAINER_SERVER_URL":   s.URL + fmt.Sprintf(programapi.TrainerPath, s.Task.Job),
-		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.Folders.Token, // a file that holds it, as Kubeflow mounts it
+		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.Folders.Token, // a file with the token, as Kubeflow mounts it
 	})
 	delete(env, "SCRIMP_CHECKPOINT_INTERVAL_S")
 	if d := s.Task.Checkpoint.Interval; d > 0 {
@@ -68,8 +68,8 @@ func (s Environment) Variables() []string {
 	return out
 }
 
-// ofPart is how a program learns what it has of a machine that serves others too: CUDA and ROCm
-// show it its accelerators only, and numeric libraries take as many threads.
+// ofPart returns variables that describe the program's part of a shared machine. CUDA and ROCm then
+// show only its accelerators, and numeric libraries start that many threads.
 func ofPart(p *api.Part) map[string]string {
 	list := make([]string, len(p.Devices))
 	for i, d := range p.Devices {
@@ -85,8 +85,8 @@ func ofPart(p *api.Part) map[string]string {
 	return env
 }
 
-// gang are the variables by which the programs of an attempt find each other: scrimp's, torchrun's
-// and Slurm's. A job of one machine has them too, so that the same script runs.
+// gang returns the variables with which the programs of an attempt find each other, for scrimp,
+// torchrun and Slurm. A job on one machine gets them too, so that the same script runs.
 func (s Environment) gang() map[string]string {
 	nodes, node := strconv.Itoa(max(1, s.Task.Nodes)), strconv.Itoa(s.Task.Node)
 	devices := s.devices()
@@ -101,24 +101,25 @@ func (s Environment) gang() map[string]string {
 		"MASTER_ADDR": addresses[0], "MASTER_PORT": port, "NODE_RANK": node,
 		"PET_NNODES": nodes, "PET_NODE_RANK": node, "PET_NPROC_PER_NODE": procs,
 		"PET_MASTER_ADDR": addresses[0], "PET_MASTER_PORT": port,
-		// As srun says it to the one task that it starts on each machine.
+		// As srun sets them for one task on each machine.
 		"SLURM_JOB_NUM_NODES": nodes, "SLURM_NNODES": nodes, "SLURM_NODEID": node, "SLURM_JOB_NODELIST": all,
 		"SLURM_NTASKS": nodes, "SLURM_NTASKS_PER_NODE": "1", "SLURM_PROCID": node, "SLURM_LOCALID": "0",
-		// What Slurm calls a shell that a user sits at: Lightning would take any other for a job
-		// that it is to requeue. SLURM_JOB_ID and SLURM_JOBID are not set: nobody answers for them.
+		// The job name that Slurm uses for an interactive shell. With any other, Lightning would
+		// assume a Slurm job that it must requeue. SLURM_JOB_ID and SLURM_JOBID are not set, since
+		// no Slurm job exists.
 		"SLURM_JOB_NAME": "bash",
 	}
 	if devices > 0 {
 		env["SLURM_GPUS_ON_NODE"] = procs
 	}
-	if s.Network != "" { // gloo goes by the host's name else, which need not be an address that others reach
+	if s.Network != "" { // otherwise gloo resolves the host's name, and other machines may not reach that address
 		env["GLOO_SOCKET_IFNAME"] = s.Network
 	}
 	return env
 }
 
-// devices are the accelerators that the program sees: those of the machine, or those that its
-// environment leaves it.
+// devices returns the number of accelerators that the program sees: the machine's, or those that
+// the environment makes visible.
 func (s Environment) devices() int {
 	const name = "CUDA_VISIBLE_DEVICES"
 	visible, set := s.Task.Env[name]

@@ -7,9 +7,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A machine's accelerators are its processes, but for those that the program is not to see; the
-// job's own word wins.
-func TestEveryAcceleratorHasAProcess(t *testing.T) {
+// The program gets one process for each accelerator that it may see; the job's own setting wins.
+func TestVariables_CountVisibleAccelerators(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		accelerators  int

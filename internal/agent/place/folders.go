@@ -9,38 +9,37 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Remove removes all that a task had on the machine.
+// Remove removes all files of a task from the machine.
 func (f Folders) Remove() error {
 	return errors.Join(RemoveAll(f.Top), RemoveAll(f.Own))
 }
 
-// RemoveAll removes a folder, also where a program left folders in it that nobody may
-// write to.
+// RemoveAll removes a folder, even if a program left folders in it without write permission.
 func RemoveAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if e != nil && e.IsDir() {
-			return os.Chmod(path, 0o700) // a folder must be entered to be emptied
+			return os.Chmod(path, 0o700) // removing files in a folder requires write and search permission
 		}
 		return err
 	})
 	return os.RemoveAll(dir)
 }
 
-// Folders are the places on the machine's disk.
+// Folders holds the paths of one task on the machine's disk.
 type Folders struct {
-	Own        string // the agent's, of this task
-	Top        string // of the task, with all that follows
+	Own        string // the agent's own folder for this task
+	Top        string // the task's folder, parent of the following paths
 	Work       string // the program's working folder
 	Checkpoint string // SCRIMP_CHECKPOINT_DIR
 	Log        string // the program's output
 	Progress   string // SCRIMP_PROGRESS_FILE
-	Token      string // file of the token for Kubeflow's form
+	Token      string // file with the token, for Kubeflow's API
 }
 
-// LayOut says where everything of assignment a lies below folder machine.
+// LayOut returns the paths of assignment a below the machine's folder.
 func LayOut(machine string, a api.Assignment) Folders {
 	top := TopOf(machine, a.Attempt)
 	f := Folders{
@@ -61,7 +60,7 @@ func LayOut(machine string, a api.Assignment) Folders {
 	return f
 }
 
-// below returns path as it is where it is absolute, and in folder dir else.
+// below returns path if it is absolute, and otherwise path in folder dir.
 func below(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -69,9 +68,8 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Tasks holds what is the agent's of each task, in a folder of the attempt's name.
+// Tasks returns the parent of the agent's own folders of tasks, which are named after the attempts.
 func Tasks(machine string) string { return filepath.Join(OwnFolder(machine), "tasks") }
 
-// OwnFolder is the agent's own below that of the machine: no program reads it where
-// programs run as another user.
+// OwnFolder returns the agent's own folder on the machine. Programs that run as another user cannot read it.
 func OwnFolder(machine string) string { return filepath.Join(machine, "agent") }

@@ -13,29 +13,30 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// OfOneAttempt is what a set-up sees of one attempt only. It is no part of what makes two set-ups the
-// same, so a command that names one of these is never skipped.
+// OfOneAttempt lists the variables that differ between attempts. The key of a set-up leaves them
+// out, so scrimp never skips a set-up whose command names one of them.
 var OfOneAttempt = []string{
 	"SCRIMP_JOB", "SCRIMP_ATTEMPT", "SCRIMP_EPOCH", "SCRIMP_RESTORED", "SCRIMP_CHECKPOINT_INTERVAL_S",
 	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN",
 	"MASTER_ADDR", "MASTER_PORT", "SCRIMP_NODE_ADDRESSES", "SLURM_JOB_NODELIST", "WANDB_RUN_ID",
 }
 
-// Repeats reports whether what this task's set-up makes may serve another. Secrets may be
-// written to any file.
+// Repeats reports whether the result of this task's set-up can serve another task. It cannot if the
+// task has secrets, since the set-up may write them to any file.
 func Repeats(a api.Assignment) bool {
 	names := func(name string) bool { return strings.Contains(a.Setup, name) }
 	return a.Setup != "" && len(a.Secrets) == 0 && !slices.ContainsFunc(OfOneAttempt, names)
 }
 
-// placeFile says in the agent's own folder of a task in which slot the task runs.
+// placeFile is the name of a file in the agent's own folder of a task. It contains the number of
+// the task's slot.
 const placeFile = "slot"
 
-// Slots are the folders of tasks whose set-up may serve another: paths that stay the same
-// from task to task, since what a set-up makes has its path written into it.
+// Slots returns the parent of the folders of tasks whose set-up may serve another task. These paths
+// stay the same from task to task, because the result of a set-up may contain its own path.
 func Slots(machine string) string { return filepath.Join(machine, "slots") }
 
-// TopOf is the folder of a task that is or was on the machine.
+// TopOf returns the folder of a task that is or was on the machine.
 func TopOf(machine, attempt string) string {
 	if b, err := os.ReadFile(filepath.Join(Tasks(machine), attempt, placeFile)); err == nil {
 		if n, err := strconv.Atoi(string(b)); err == nil {
@@ -45,8 +46,7 @@ func TopOf(machine, attempt string) string {
 	return filepath.Join(machine, "tasks", attempt)
 }
 
-// TakeSlot gives a task the first slot that is free, for good: what is left of another is
-// never in it.
+// TakeSlot assigns the first free slot to a task permanently. It skips slots with files of another task.
 func TakeSlot(machine string, a api.Assignment) error {
 	own := filepath.Join(Tasks(machine), a.Attempt)
 	file := filepath.Join(own, placeFile)

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Tasks that run together never share a slot, and one whose folder is left keeps its own.
-func TestASlotIsOneTasks(t *testing.T) {
+// Tasks that run together never share a slot, and a task whose folder is left keeps its slot.
+func TestTakeSlot_AssignsSlotToOneTask(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	take := func(n int) string {
@@ -18,7 +18,7 @@ func TestASlotIsOneTasks(t *testing.T) {
 		if err := TakeSlot(dir, a); err != nil {
 			t.Fatal(err)
 		}
-		if err := TakeSlot(dir, a); err != nil { // the agent was started again
+		if err := TakeSlot(dir, a); err != nil { // the agent was restarted
 			t.Fatal(err)
 		}
 		return filepath.Base(LayOut(dir, a).Top)

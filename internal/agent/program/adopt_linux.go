@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt makes this process the parent of what its descendants leave behind.
+// Adopt makes this process the parent of orphans among its descendants.
 func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("adopt what programs leave behind: %w", err)
+		return fmt.Errorf("adopt orphaned processes: %w", err)
 	}
 	return nil
 }

@@ -2,5 +2,5 @@
 
 package program
 
-// Adopt is not known on this system.
+// Adopt is not available on this system.
 func Adopt() error { return ErrBlind }

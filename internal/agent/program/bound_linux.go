@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BoundUsers lets each user of a task have half of the processes and threads that the machine has room for: one
-// that forks without end leaves the agent and the tasks beside it enough to go on. Root is not bound by it; what this
-// process starts inherits it, and counts by its own user.
+// BoundUsers limits each task's user to half of the processes and threads that the machine allows,
+// so that a fork bomb leaves enough for the agent and other tasks. Processes that this process
+// starts inherit the limit, and the kernel counts it per user. It does not apply to root.
 func BoundUsers() error {
 	most := uint64(1 << 22)
 	for _, path := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", ownGroupFile("pids.max")} {
@@ -28,16 +28,16 @@ func BoundUsers() error {
 func boundUsers(most uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
-		return fmt.Errorf("bound the processes of tasks: %w", err)
+		return fmt.Errorf("limit the processes of tasks: %w", err)
 	}
-	now.Cur, now.Max = min(now.Cur, most), min(now.Max, most) // it could raise its own up to Max
+	now.Cur, now.Max = min(now.Cur, most), min(now.Max, most) // a process may raise Cur up to Max
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &now); err != nil {
-		return fmt.Errorf("bound the processes of tasks: %w", err)
+		return fmt.Errorf("limit the processes of tasks: %w", err)
 	}
 	return nil
 }
 
-// ownGroupFile is a file of this process' control group; "" where it has none.
+// ownGroupFile returns the path of a file of this process' control group, or "" without one.
 func ownGroupFile(name string) string {
 	dir, ok := groupOf()
 	if !ok {
@@ -46,8 +46,9 @@ func ownGroupFile(name string) string {
 	return filepath.Join(dir, name)
 }
 
-// goesFirst has the kernel end a program, and what it starts, before the agent and other tasks' where memory runs out.
-func goesFirst(pid int) error {
+// preferOOMKill makes the kernel kill a program and its children before the agent and other tasks when
+// memory runs out.
+func preferOOMKill(pid int) error {
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
 	if errors.Is(err, os.ErrNotExist) { // it has ended
 		return nil

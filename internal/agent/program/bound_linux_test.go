@@ -16,7 +16,8 @@ import (
 
 func init() { plays["SCRIMP_TEST_BOMB"] = playBomb }
 
-// playBomb is an agent whose limit is low: a limit can be lowered for good only.
+// playBomb is an agent with a low process limit. It needs a process of its own, since a limit
+// cannot be raised again.
 func playBomb() int {
 	const user, most = 519_998, 150
 	if err := boundUsers(most); err != nil {
@@ -28,19 +29,19 @@ func playBomb() int {
 		return say(err)
 	}
 	defer func() { _ = KillUser(user) }()
-	for begun := time.Now(); len(of(user)) < most/2; {
+	for begun := time.Now(); len(processesOf(user)) < most/2; {
 		if time.Since(begun) > await.Limit {
 			return say("it has not its share")
 		}
 	}
-	if n := len(of(user)); n > most {
+	if n := len(processesOf(user)); n > most {
 		return say(n, "processes")
 	}
 	if err := exec.Command("/bin/true").Run(); err != nil {
 		return say("root is bound too:", err)
 	}
-	if err := errors.Join(KillUser(user), p.Close()); err != nil || len(of(user)) > 0 {
-		return say(len(of(user)), "are left:", err)
+	if err := errors.Join(KillUser(user), p.Close()); err != nil || len(processesOf(user)) > 0 {
+		return say(len(processesOf(user)), "are left:", err)
 	}
 	return 0
 }
@@ -50,9 +51,9 @@ func say(what ...any) int {
 	return 1
 }
 
-// A user of a task that forks without end has its share of the machine's processes and no more, root goes on beside it, and
-// all of them end.
-func TestAForkBombIsBoundAndEnds(t *testing.T) {
+// A task's user that forks without end gets its share of the machine's processes and no more. Root
+// keeps running beside it, and all of them can be killed.
+func TestBoundUsers_LimitsForkBomb(t *testing.T) {
 	lane.Component(t, "host")
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "SCRIMP_TEST_BOMB=1")
@@ -61,10 +62,11 @@ func TestAForkBombIsBoundAndEnds(t *testing.T) {
 	}
 }
 
-// Where memory runs out the kernel ends a program before its agent.
-func TestAProgramGoesBeforeItsAgent(t *testing.T) {
-	// The score is set just after the program began. It is the shell's own that the loop waits for: a child that began
-	// before has the old one for ever. Where it changes while cat reads it, cat has two lines; read has one number.
+// When memory runs out, the kernel kills a program before its agent.
+func TestStart_LetsKernelKillProgramBeforeAgent(t *testing.T) {
+	// The agent sets the score just after the program has started. The loop waits for the shell's
+	// own score, because a child that started earlier keeps the old one. If the score changes while
+	// cat reads it, cat prints two lines; read takes one number.
 	p, out := start(t, `until read -r n </proc/$$/oom_score_adj && [ "$n" -ge 500 ]; do :; done; sh -c 'cat /proc/self/oom_score_adj'`)
 	<-p.Done()
 	if said := read(out); said != "500\n" {

@@ -2,7 +2,7 @@
 
 package program
 
-// BoundUsers is not needed where no task has a user of its own.
+// BoundUsers does nothing: on this system no task has its own user.
 func BoundUsers() error { return nil }
 
-func goesFirst(int) error { return nil }
+func preferOOMKill(int) error { return nil }

@@ -16,12 +16,13 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// daemonize leaves a daemon as daemons are made: two processes in between are over, each in a session of its
-// own, and nothing is left of the environment. Its arguments alone tell it. The program is over when it runs.
+// daemonize leaves a daemon the usual way: two intermediate processes exit, each in its own
+// session, and nothing of the environment is left. Only its arguments identify it. The program has
+// ended when the daemon runs.
 const daemonize = `env -i setsid sh -c 'env -i setsid sh -c "env -i setsid sleep %s & exit 0" & exit 0'
 until grep -qsz '^%s$' /proc/[0-9]*/cmdline; do sleep 0.01; done`
 
-// living are the processes with that argument.
+// living returns the processes with that argument.
 func living(argument string) (pids []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -33,8 +34,9 @@ func living(argument string) (pids []string) {
 	return pids
 }
 
-// needCage skips the test where this process may make no control group, and says where it may.
-func needCage(t *testing.T) (at string) {
+// needCgroup skips the test if this process may not make control groups; otherwise it returns the
+// group in which it may.
+func needCgroup(t *testing.T) (at string) {
 	t.Helper()
 	at, ok := ownGroup()
 	dir, err := os.MkdirTemp(at, "scrimp-probe-")
@@ -48,10 +50,10 @@ func needCage(t *testing.T) (at string) {
 	return at
 }
 
-// Process ids come again: a group that a killed agent left is swept, and stands in nobody's way.
-func TestNewCage_PassesWhatAKilledAgentLeft(t *testing.T) {
+// Process ids repeat: newCgroup sweeps the group of a killed agent, which must not block it.
+func TestNewCgroup_IgnoresGroupOfKilledAgent(t *testing.T) {
 	lane.Component(t, "host")
-	at := needCage(t)
+	at := needCgroup(t)
 	over := exec.Command("/bin/true")
 	if err := over.Run(); err != nil {
 		t.Fatal(err)
@@ -64,7 +66,7 @@ func TestNewCage_PassesWhatAKilledAgentLeft(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = os.Remove(dir) })
 	}
-	c := newCage()
+	c := newCgroup()
 	if c == nil {
 		t.Fatal("no group is made where one of the same process id is left")
 	}
@@ -77,17 +79,17 @@ func TestNewCage_PassesWhatAKilledAgentLeft(t *testing.T) {
 	}
 }
 
-// A daemon that a program leaves is in its control group still, and ends with it.
-func TestADaemonOfAProgramEndsWithIt(t *testing.T) {
+// A daemon that a program leaves stays in its control group and is killed with it.
+func TestKill_KillsDaemonInControlGroup(t *testing.T) {
 	lane.Component(t, "host")
-	needCage(t)
+	needCgroup(t)
 	const mark = "98765.4321"
 	p, _ := start(t, fmt.Sprintf(daemonize, mark, mark))
 	<-p.Done()
 	if len(living(mark)) != 1 {
 		t.Fatalf("%v live before the program is closed", living(mark))
 	}
-	dir := p.cage.path()
+	dir := p.cgroup.path()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +101,10 @@ func TestADaemonOfAProgramEndsWithIt(t *testing.T) {
 	}
 }
 
-// It ends with its agent too, however that ends.
-func TestADaemonOfAProgramEndsWithAnAgentThatIsKilled(t *testing.T) {
+// The daemon ends with its agent too, even if that is killed.
+func TestGuard_KillsDaemonOfKilledAgent(t *testing.T) {
 	lane.Component(t, "host")
-	needCage(t)
+	needCgroup(t)
 	const mark = "98765.4322"
 	self, err := os.Executable()
 	if err != nil {
@@ -119,8 +121,9 @@ func TestADaemonOfAProgramEndsWithAnAgentThatIsKilled(t *testing.T) {
 	await.True(t, "the daemon has ended", func() bool { return len(living(mark)) == 0 })
 }
 
-// playOrphans is an agent that adopts and may make no control group. It runs a program that leaves a daemon
-// beside another that must not end, and says how many there are before and after.
+// playOrphans is an agent that adopts orphans and may make no control group. It runs a program that
+// leaves a daemon, beside another program that must not end, and prints the number of daemons
+// before and after.
 func playOrphans() int {
 	groupOf = func() (string, bool) { return "", false }
 	const mark = "98765.4323"
@@ -150,8 +153,8 @@ func playOrphans() int {
 	return 0
 }
 
-// Where there is no control group, the daemon is adopted, and ended with what descends from it.
-func TestADaemonThatIsAdoptedIsEnded(t *testing.T) {
+// Without a control group the agent adopts the daemon, and kills it with its descendants.
+func TestKillOrphans_KillsAdoptedDaemon(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

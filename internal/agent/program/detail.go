@@ -10,35 +10,36 @@ import (
 	"time"
 )
 
-// mostDetailed is among how many processes each is looked at: it takes two small files of each.
-const mostDetailed = 256
+// maxDetailed is the largest number of processes that are measured one by one. Each takes two small files.
+const maxDetailed = 256
 
-// Detail is how a program used what it used, since the measurement before.
+// Detail describes the usage of a program since the previous measurement.
 type Detail struct {
 	System float64 // cores that the kernel used for it
 	Main   float64 // cores that its main process used, without its children
-	// Blocked is the share of the time in which the first thread of the main process waited for something other
-	// than a processor; NaN: the system does not tell.
+	// Blocked is the share of the time in which the first thread of the main process waited for
+	// something other than a processor; NaN if the system does not report it.
 	Blocked float64
-	// Threads is how many there are now.
+	// Threads is the present number of threads.
 	Threads int
-	// Faults are major page faults. Reads, Writes and their bytes count system calls, whether a disk was
-	// needed or not.
+	// Faults counts major page faults. Reads, Writes and their bytes count system calls, whether or
+	// not they needed a disk.
 	Faults, Reads, Writes, ReadBytes, WriteBytes int64
 }
 
-// detailing keeps the counters of the last measurement.
+// detailing holds the counters of the last measurement.
 type detailing struct {
 	at             time.Time
 	system, faults int64
 	main           map[int]int64 // ticks by process
 	io             map[int]ioCounts
-	scheduled      map[int]time.Duration // that the first thread of a main process ran, or could have
+	scheduled      map[int]time.Duration // time in which the first thread of a main process ran or was ready to run
 }
 
-// measure returns what the members used since the last call; nil: there was none, or there are too many.
+// measure returns the usage of the members since the last call, or nil on the first call and with
+// too many members.
 func (d *detailing) measure(now time.Time, members []process) *Detail {
-	if len(members) == 0 || len(members) > mostDetailed {
+	if len(members) == 0 || len(members) > maxDetailed {
 		*d = detailing{}
 		return nil
 	}
@@ -80,7 +81,7 @@ func (d *detailing) measure(now time.Time, members []process) *Detail {
 	return &out
 }
 
-// scheduled returns for how long the first thread of a process has run or waited for a processor.
+// scheduled returns how long the first thread of a process has run or waited for a processor.
 func scheduled(pid int) (time.Duration, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
 	f := strings.Fields(string(b))
@@ -92,12 +93,12 @@ func scheduled(pid int) (time.Duration, bool) {
 	return time.Duration(ran + waited), err == nil && wrong == nil
 }
 
-// launchers start programs and wait for them.
+// launchers lists programs that start other programs and wait for them.
 var launchers = []string{"sh", "bash", "dash", "zsh", "env", "timeout", "nice", "sudo", "su", "time", "stdbuf",
 	"xvfb-run", "torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "orterun", "srun", "make", "scrimp"}
 
-// mainProcess returns the oldest process that is no launcher: the one that starts the others, such as the workers
-// that load data. Where all are launchers it is the oldest of them.
+// mainProcess returns the oldest process that is not a launcher: the one that starts the others,
+// such as data loader workers. If all are launchers it returns the oldest.
 func mainProcess(members []process) int {
 	oldest := slices.MinFunc(members, func(a, b process) int {
 		of := func(p process) int64 {
@@ -117,17 +118,17 @@ func mainProcess(members []process) int {
 	return oldest.pid
 }
 
-// membersOf lists the processes of a control group.
-func membersOf(cage string) (list []process) {
-	b, _ := os.ReadFile(filepath.Join(cage, "cgroup.procs"))
+// membersOf returns the processes of a control group.
+func membersOf(cgroup string) (list []process) {
+	b, _ := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
 	for line := range strings.Lines(string(b)) {
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil || len(list) > mostDetailed {
+		if err != nil || len(list) > maxDetailed {
 			continue
 		}
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil {
-			continue // it ended
+			continue // it has ended
 		}
 		if p, ok := parseStat(stat); ok && !p.zombie {
 			list = append(list, p)

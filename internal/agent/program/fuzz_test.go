@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A process calls itself what it likes: its line says who it is all the same, or nothing.
+// A process may choose any name: parseStat still reads the rest of the line correctly or rejects it.
 func FuzzStat(f *testing.F) {
 	own, _ := os.ReadFile("/proc/self/stat")
 	f.Add(own)

@@ -8,51 +8,52 @@ import (
 	"time"
 )
 
-// Usage is what a program used since the measurement before.
+// Usage is what a program used since the previous measurement.
 type Usage struct {
 	CPU       float64 // cores
-	Memory    int64   // bytes resident; memory that processes share counts for each
+	Memory    int64   // bytes resident; shared memory counts once for each process
 	Read      int64   // bytes from disks
 	Written   int64   // bytes to disks
 	Processes int
-	Detail    *Detail // nil: there are too many processes to look at each, or the system cannot tell
+	Detail    *Detail // nil: too many processes, or the system does not report it
 }
 
-// Meter measures a program: by its control group where it has one that counts, which costs the same however
-// many processes there are, else by those of its group and all that descend from them. See NewMeter.
+// Meter measures a program. It reads the program's control group if that counts usage, which costs
+// the same for any number of processes; otherwise it adds up the processes of its group and their
+// descendants. See NewMeter.
 type Meter struct {
-	group int
-	cage  string // folder of the control group; "": none, or it does not count
-	at    time.Time
-	ticks int64
-	io    map[int][2]int64
-	last  caged
-	each  detailing
+	group  int
+	cgroup string // folder of the control group; empty: none, or it does not count
+	at     time.Time
+	ticks  int64
+	io     map[int][2]int64
+	last   cgroupUsage
+	each   detailing
 }
 
-// Meter measures the program from now on.
+// Meter returns a Meter that measures the program from now on.
 func (p *Program) Meter(now time.Time) *Meter {
 	m := NewMeter(p.group, now)
-	if c, ok := readCage(p.cage.path()); ok {
-		m.cage, m.last = p.cage.path(), c
-		m.each.measure(now, membersOf(m.cage))
+	if c, ok := readCgroup(p.cgroup.path()); ok {
+		m.cgroup, m.last = p.cgroup.path(), c
+		m.each.measure(now, membersOf(m.cgroup))
 	}
 	return m
 }
 
-// NewMeter measures the program of this group from now on.
+// NewMeter returns a Meter that measures the processes of group from now on.
 func NewMeter(group int, now time.Time) *Meter {
 	m := &Meter{group: group, io: map[int][2]int64{}}
 	m.Measure(now)
 	return m
 }
 
-// Measure returns what was used since the last call. It is false where the system cannot tell.
+// Measure returns the usage since the last call. ok is false if the system does not report it.
 func (m *Meter) Measure(now time.Time) (Usage, bool) {
-	if m.cage != "" {
-		return m.measureCage(now)
+	if m.cgroup != "" {
+		return m.measureCgroup(now)
 	}
-	members := family(processes(), m.group, nil)
+	members := allMembers(processes(), m.group, nil)
 	if len(members) == 0 {
 		return Usage{}, false
 	}
@@ -79,16 +80,16 @@ func (m *Meter) Measure(now time.Time) (Usage, bool) {
 	return u, true
 }
 
-// caged is what a control group has used since it was made, and has now.
-type caged struct {
+// cgroupUsage holds the totals of a control group since it was made, and its present memory and processes.
+type cgroupUsage struct {
 	cpu           time.Duration
-	memory        int64 // without what files have in it
+	memory        int64 // without the page cache
 	read, written int64
 	processes     int
 }
 
-// readCage is false where the group does not count processors and memory.
-func readCage(dir string) (c caged, ok bool) {
+// readCgroup returns false if the group does not count processor time and memory.
+func readCgroup(dir string) (c cgroupUsage, ok bool) {
 	if dir == "" {
 		return c, false
 	}
@@ -117,7 +118,7 @@ func readCage(dir string) (c caged, ok bool) {
 	return c, err == nil
 }
 
-// numbers reads a file with a name and a number in each line.
+// numbers reads a file with a name and a number on each line.
 func numbers(path string) (map[string]int64, error) {
 	b, err := os.ReadFile(path)
 	list := map[string]int64{}
@@ -128,8 +129,8 @@ func numbers(path string) (map[string]int64, error) {
 	return list, err
 }
 
-func (m *Meter) measureCage(now time.Time) (Usage, bool) {
-	c, ok := readCage(m.cage)
+func (m *Meter) measureCgroup(now time.Time) (Usage, bool) {
+	c, ok := readCgroup(m.cgroup)
 	if !ok || c.processes == 0 {
 		return Usage{}, false
 	}
@@ -139,19 +140,19 @@ func (m *Meter) measureCage(now time.Time) (Usage, bool) {
 		u.CPU = max(0, c.cpu-m.last.cpu).Seconds() / span
 	}
 	m.at, m.last = now, c
-	if c.processes <= mostDetailed {
-		u.Detail = m.each.measure(now, membersOf(m.cage))
+	if c.processes <= maxDetailed {
+		u.Detail = m.each.measure(now, membersOf(m.cgroup))
 	}
 	return u, true
 }
 
-// diskIO returns what a process has read from disks and written to them.
+// diskIO returns the bytes that a process has read from and written to disks.
 func diskIO(pid int) (read, written int64, ok bool) {
 	c, ok := readIO(pid)
 	return c.read, c.written, ok
 }
 
-// ioCounts are the counters of /proc/PID/io since the process began.
+// ioCounts holds the counters of /proc/PID/io since the process started.
 type ioCounts struct{ read, written, reads, writes, readChars, writeChars int64 }
 
 func readIO(pid int) (c ioCounts, ok bool) {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// mains are the processes that this package has started and nobody has waited for yet. What else is a child
-// of this process, once Adopt was called, is what programs left behind.
+// mains holds the processes that this package has started and not yet waited for. After Adopt,
+// every other child of this process is something that a program left behind.
 var mains = struct {
 	sync.Mutex
 	pids map[int]bool
 }{pids: map[int]bool{}}
 
-// startMain starts a command, and knows it from the moment that it is there.
+// startMain starts a command and registers it in the same step.
 func startMain(cmd *exec.Cmd) error {
 	DefaultSignals()
 	mains.Lock()
@@ -28,16 +28,17 @@ func startMain(cmd *exec.Cmd) error {
 	return err
 }
 
-// ended forgets a command that was waited for.
+// ended removes a command that was waited for.
 func ended(cmd *exec.Cmd) {
 	mains.Lock()
 	defer mains.Unlock()
 	delete(mains.pids, cmd.Process.Pid)
 }
 
-// KillOrphans ends what programs that are over left behind: every child of this process that it did not start
-// as a program, with all that descends from it. It is for a process that has called Adopt, and runs one
-// program at most: whose orphan one is cannot be told. Two looks in a row have found none.
+// KillOrphans kills what ended programs left behind: every child of this process that it did not
+// start as a program, and its descendants. Only a process that has called Adopt and runs at most
+// one program may call it, since it cannot tell whose orphan a process is. It returns after two
+// consecutive checks found none.
 func KillOrphans() error {
 	for deadline, none := time.Now().Add(killPatience), 0; none < 2; time.Sleep(5 * time.Millisecond) {
 		left, err := orphans()
@@ -48,17 +49,17 @@ func KillOrphans() error {
 			none++
 			continue
 		case time.Now().After(deadline):
-			return fmt.Errorf("end what a program left behind: %d processes are still there after %v", len(left), killPatience)
+			return fmt.Errorf("end what a program left behind: %d processes still run after %v", len(left), killPatience)
 		}
 		none = 0
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
 	}
 	return nil
 }
 
-// orphans are those that live, with their descendants.
+// orphans returns the living orphans and their descendants.
 func orphans() (list []int, err error) {
 	mains.Lock()
 	defer mains.Unlock()

@@ -10,23 +10,23 @@ import (
 	"syscall"
 )
 
-// ticksPerSecond is the unit of CPU time in /proc: USER_HZ, which Linux fixes at 100 for its interface.
+// ticksPerSecond is the unit of CPU time in /proc, USER_HZ, which Linux fixes at 100 for user space.
 const ticksPerSecond = 100
 
-// process is a line of /proc.
+// process is one process as /proc describes it.
 type process struct {
 	pid, parent, group, session int
 	zombie                      bool
-	ticks                       int64 // user and system time, its own and of the children it waited for
+	ticks                       int64 // user and system time, including children it waited for
 	rss                         int64 // bytes
-	begun                       int64 // ticks after the boot
+	begun                       int64 // start time in ticks after the boot
 	name                        string
-	own, system                 int64 // ticks: of itself alone, and those of ticks that the kernel used
-	faults                      int64 // major ones, likewise with its children's
+	own, system                 int64 // ticks: its own without children, and the system time within ticks
+	faults                      int64 // major page faults, including children it waited for
 	threads                     int
 }
 
-// parseStat reads /proc/PID/stat. The command's name may hold anything, brackets and blanks too.
+// parseStat reads /proc/PID/stat. The name of the command may contain anything, including brackets and spaces.
 func parseStat(b []byte) (process, bool) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
@@ -49,14 +49,14 @@ func parseStat(b []byte) (process, bool) {
 	}, true
 }
 
-// processes lists what runs on this system. It is empty where there is no /proc.
+// processes lists the processes of this system. It returns none without /proc.
 func processes() []process {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
 	out := make([]process, 0, len(names))
 	for _, name := range names {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			continue // it ended
+			continue // it has ended
 		}
 		if p, ok := parseStat(b); ok {
 			out = append(out, p)
@@ -65,15 +65,15 @@ func processes() []process {
 	return out
 }
 
-// groupAlive reports whether group has a process that is no zombie. Where
-// nobody collects zombies (a container without an init) they must not count.
+// groupAlive reports whether group has a process that is not a zombie. Zombies must not count,
+// since nobody reaps them in a container without an init.
 func groupAlive(group int) bool {
 	if err := syscall.Kill(-group, 0); errors.Is(err, syscall.ESRCH) {
 		return false
 	}
 	all := processes()
 	if len(all) == 0 {
-		return true // no /proc: the signal's answer is all there is
+		return true // no /proc: only the signal's result is known
 	}
 	for _, p := range all {
 		if p.group == group && !p.zombie {
@@ -83,7 +83,7 @@ func groupAlive(group int) bool {
 	return false
 }
 
-// marked returns the processes whose environment holds mark, zombies aside.
+// marked returns the processes whose environment contains mark, except zombies.
 func marked(mark string) []int {
 	if mark == "" {
 		return nil
@@ -112,8 +112,8 @@ func holds(environ []byte, mark string) bool {
 	return false
 }
 
-// family returns the processes of group, those that also says, and all that descend from them, whatever their group.
-func family(all []process, group int, also map[int]bool) []process {
+// allMembers returns the processes of group, those in also, and all their descendants in any group.
+func allMembers(all []process, group int, also map[int]bool) []process {
 	in := make(map[int]bool)
 	for _, p := range all {
 		if p.group == group || p.session == group || also[p.pid] {

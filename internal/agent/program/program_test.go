@@ -17,10 +17,10 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// plays are what the test binary is in a process of its own, by the variable that says so.
+// plays maps an environment variable to what the test binary does in a process of its own.
 var plays = map[string]func() int{}
 
-// TestMain lets the test binary play the agent that is killed.
+// TestMain lets the test binary play the agent that the test kills.
 func TestMain(m *testing.M) {
 	for name, play := range plays {
 		if os.Getenv(name) != "" {
@@ -67,7 +67,7 @@ func start(t *testing.T, script string) (*Program, string) {
 
 func read(path string) string { b, _ := os.ReadFile(path); return string(b) }
 
-func TestExitIsReportedAsShellsDo(t *testing.T) {
+func TestExit_ReportsStatusLikeShell(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		script string
@@ -87,9 +87,9 @@ func TestExitIsReportedAsShellsDo(t *testing.T) {
 	}
 }
 
-func TestSignalReachesTheWholeGroupAndTheGroupOutlivesItsShell(t *testing.T) {
+func TestSignal_ReachesWholeGroup(t *testing.T) {
 	t.Parallel()
-	// The shell has no handler and dies at once; its child saves for a moment more.
+	// The shell has no handler and dies at once; its child saves a moment longer.
 	p, out := start(t, `sh -c 'trap "sleep 0.1; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done' ; true`)
 	await.True(t, "ready", func() bool { return strings.Contains(read(out), "ready") })
 	if err := p.Signal(syscall.SIGTERM); err != nil {
@@ -102,7 +102,7 @@ func TestSignalReachesTheWholeGroupAndTheGroupOutlivesItsShell(t *testing.T) {
 	}
 }
 
-func TestKillEndsAlsoWhatLeftTheGroup(t *testing.T) {
+func TestKill_KillsProcessThatLeftGroup(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")
@@ -121,7 +121,7 @@ func TestKillEndsAlsoWhatLeftTheGroup(t *testing.T) {
 	}
 }
 
-func TestProgramDiesWithItsAgent(t *testing.T) {
+func TestProgram_DiesWithItsAgent(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")
@@ -131,7 +131,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	// The main process and a child of it, both deaf to TERM.
+	// The main process and its child both ignore TERM.
 	cmd.Env = append(os.Environ(), `SCRIMP_TEST_AGENT=trap '' TERM; sleep 1000 & echo $$ $!; wait`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	r, err := cmd.StdoutPipe()
@@ -147,7 +147,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	if _, err := fmt.Sscan(line, &pids[0], &pids[1]); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
-	// The guard starts just after the program: wait for it, as a machine that is killed later would.
+	// The guard starts just after the program. Wait for it, as if the machine were killed later.
 	await.True(t, "the guard", func() bool {
 		for _, p := range processes() {
 			if p.parent == agent.Process.Pid && p.group != pids[0] {
@@ -159,7 +159,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	if err := agent.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = agent.Wait() // killed
+	_ = agent.Wait() // it was killed
 	for _, pid := range pids {
 		await.True(t, "the program dead", func() bool {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -169,8 +169,8 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	}
 }
 
-// A program has its signals, however the agent was started: with nohup, or in the background of a shell.
-func TestWhatTheAgentIgnoresEndsAProgram(t *testing.T) {
+// A program handles signals normally, even if the agent was started with nohup or in the background of a shell.
+func TestDefaultSignals_ResetsIgnoredSignals(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
@@ -186,7 +186,7 @@ func TestWhatTheAgentIgnoresEndsAProgram(t *testing.T) {
 	}
 }
 
-func TestUsageCountsTheCoresInUse(t *testing.T) {
+func TestMeter_CountsCoresInUse(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")
@@ -204,7 +204,7 @@ func TestUsageCountsTheCoresInUse(t *testing.T) {
 	}
 }
 
-func TestStatOfAStrangeName(t *testing.T) {
+func TestParseStat_ReadsStrangeName(t *testing.T) {
 	p, ok := parseStat([]byte("7 (a ) (b) S 1 5 5 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 100 1000 3 18446744073709551615 1 1"))
 	want := process{pid: 7, parent: 1, group: 5, session: 5, ticks: 100, rss: 3 * int64(os.Getpagesize()), begun: 100,
 		name: "a ) (b", own: 30, system: 60, faults: 7, threads: 1}
@@ -224,28 +224,28 @@ func TestParseSignal(t *testing.T) {
 	}
 }
 
-// A program in a control group is measured by what the group counts, and by its processes where the group does not.
-func TestAControlGroupIsMeasuredByWhatItCounts(t *testing.T) {
+// Meter reads a program's control group if that counts usage, and its processes otherwise.
+func TestMeter_ReadsControlGroup(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := readCage(dir); ok {
+	if _, ok := readCgroup(dir); ok {
 		t.Error("a group that counts nothing is read")
 	}
 	write("cpu.stat", "usage_usec 1000000\nuser_usec 900000\n")
 	write("cgroup.procs", "11\n12\n")
-	if _, ok := readCage(dir); ok {
+	if _, ok := readCgroup(dir); ok {
 		t.Error("a group that does not count memory is read")
 	}
 	write("memory.current", "5000\n")
 	write("memory.stat", "anon 3000\nfile 1500\n")
 	write("io.stat", "8:0 rbytes=100 wbytes=20 rios=1\n8:16 rbytes=1 wbytes=2\n")
 	begin := time.Unix(1000, 0)
-	m := &Meter{cage: dir, at: begin}
-	m.last, _ = readCage(dir)
+	m := &Meter{cgroup: dir, at: begin}
+	m.last, _ = readCgroup(dir)
 	write("cpu.stat", "usage_usec 9000000\n")
 	write("io.stat", "8:0 rbytes=600 wbytes=20\n8:16 rbytes=11 wbytes=4\n")
 	u, ok := m.Measure(begin.Add(4 * time.Second))

@@ -4,7 +4,7 @@ package program
 
 import "syscall"
 
-func ownSession(user int, _ *cage) *syscall.SysProcAttr {
+func ownSession(user int, _ *cgroup) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Credential: As(user)}
 }
 

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// DefaultSignals lets commands that are started from now on get the signals that this process was told to
-// ignore, as a shell does for what it starts in the background and nohup for what it runs: a child inherits what
-// is ignored, and there Ctrl-C in a terminal would end nothing and Python would raise no KeyboardInterrupt. This
-// process itself goes on as if they were ignored.
+// DefaultSignals resets ignored signals for commands that start from now on. A shell ignores
+// signals in background processes and nohup in what it runs, and children inherit that: Ctrl-C in a
+// session would end nothing, and Python would raise no KeyboardInterrupt. This process continues to
+// ignore them.
 func DefaultSignals() { takeSignals() }
 
 var takeSignals = sync.OnceFunc(func() {
-	unheeded := make(chan os.Signal, 1) // what is caught here is given its default in a child
+	unheeded := make(chan os.Signal, 1) // the runtime resets caught signals in a child
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGALRM} {
 		if signal.Ignored(s) {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// ErrBlind says that this system does not list its processes.
+// ErrBlind reports that this system does not list its processes.
 var ErrBlind = errors.New("the processes of this system cannot be listed")
 
-// KillDescendants ends every process that descends from this one, and returns once two
-// looks in a row have found none. With Adopt that is all that a program has left behind,
-// whatever it did to its session, group and environment. Nothing else of this process may
-// wait for a child meanwhile.
+// KillDescendants kills every descendant of this process, and returns after two consecutive checks
+// found none. After Adopt, these are all processes that a program left behind, whatever they did to
+// their session, group and environment. No other code of this process may wait for a child
+// meanwhile.
 func KillDescendants() error {
 	for deadline, none := time.Now().Add(killPatience), 0; none < 2; {
 		all := processes()
@@ -29,10 +29,10 @@ func KillDescendants() error {
 		}
 		none = 0
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end what programs left behind: %d processes are still there after %v", len(left), killPatience)
+			return fmt.Errorf("end what programs left behind: %d processes still run after %v", len(left), killPatience)
 		}
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 			collect(pid)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -40,7 +40,8 @@ func KillDescendants() error {
 	return nil
 }
 
-// descendants are those of this process, zombies too: they may have threads that live.
+// descendants returns the descendants of this process. It includes zombies, because their threads
+// may still run.
 func descendants(all []process) (found []int) {
 	in := map[int]bool{os.Getpid(): true}
 	for grown := true; grown; {
@@ -55,13 +56,13 @@ func descendants(all []process) (found []int) {
 	return found
 }
 
-// collect takes the exit of a child that has ended, so that it is listed no more.
+// collect reaps a child that has ended.
 func collect(pid int) {
-	_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // another's child, or it has not ended yet
+	_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // fails for another process' child or a running one
 }
 
-// CollectOrphans takes the exits of the orphans that Adopt gave this process. Its own
-// children lead a session, and whoever started them waits for them.
+// CollectOrphans reaps the orphans that this process adopted. It leaves this process' own children,
+// which lead a session, to the code that started them.
 func CollectOrphans() {
 	for _, p := range processes() {
 		if p.zombie && p.parent == os.Getpid() && p.pid != p.session {
@@ -70,7 +71,7 @@ func CollectOrphans() {
 	}
 }
 
-// Self tells this process from any other that the machine runs, until it boots again.
+// Self returns a name for this process that no other process of the machine has until the next boot.
 func Self() string {
 	b, err := os.ReadFile("/proc/self/stat")
 	p, ok := parseStat(b)

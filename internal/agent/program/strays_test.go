@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// playReaper adopts, runs a program that leaves processes behind in every way that a shell
-// knows, ends it, and prints how many descend from it before and after the strays' end.
+// playReaper adopts orphans, runs a program that leaves processes behind in every way a shell
+// offers, ends it, and prints the number of its descendants before and after it kills the strays.
 func playReaper() int {
 	const leave = `(setsid env -i sleep 1000 &); (env -i setsid sh -c 'env -i setsid sleep 1000 & sleep 1000' &); sleep 0.2`
 	if err := Adopt(); err != nil {
@@ -34,8 +34,8 @@ func playReaper() int {
 	return 0
 }
 
-// What a program leaves behind without group, session and mark is found, ended and collected.
-func TestNothingThatDescendsIsLeft(t *testing.T) {
+// The agent finds, kills and reaps what a program leaves behind without group, session and mark.
+func TestKillDescendants_LeavesNone(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: needs Linux")

@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// Every process of the machine reaches the program's API, those of other tasks too, and each connection costs the
-// agent a file: without bounds a program that only connects leaves the agent none to report with.
+// Every process on the machine can connect to the program's API, even those of other tasks, and
+// each connection costs the agent a file descriptor. Without limits, a program that only connects
+// would leave the agent none for its reports.
 const (
-	mostConnections = 256
-	headerTime      = 10 * time.Second // for the head of a request
-	bodyTime        = 30 * time.Second // and for its body
-	restTime        = time.Minute      // between two requests
+	maxConnections = 256
+	headerTime     = 10 * time.Second // to read the header of a request
+	bodyTime       = 30 * time.Second // to read its body
+	restTime       = time.Minute      // between two requests
 )
 
-// connections are those that the program's API has open.
+// connections tracks the open connections to the program's API.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]*connection
 }
 
-// connection is one of them.
+// connection is one open connection.
 type connection struct {
 	owner *connections
-	since time.Time // it was opened
-	known bool      // it has shown the program's token
-	rests bool      // between two requests
+	since time.Time // when it was opened
+	known bool      // it has presented the program's token
+	rests bool      // idle between two requests
 }
 
 type connectionKey struct{}
 
-// context notes a connection that is opened, and closes another where there are too many: the oldest that has not
-// shown the token, then the oldest that rests.
+// context registers a new connection. If there are too many, it closes another: the oldest that has
+// not presented the token, or else the oldest idle one.
 func (c *connections) context(ctx context.Context, conn net.Conn) context.Context {
 	one := &connection{owner: c, since: time.Now()}
 	c.mu.Lock()
@@ -43,14 +44,14 @@ func (c *connections) context(ctx context.Context, conn net.Conn) context.Contex
 	delete(c.open, drop)
 	c.mu.Unlock()
 	if drop != nil {
-		_ = drop.Close() // nobody waits for it
+		_ = drop.Close() // no request waits for it
 	}
 	return context.WithValue(ctx, connectionKey{}, one)
 }
 
-// surplus is a connection to close; nil: there is room. The caller holds mu.
+// surplus returns a connection to close, or nil if there is room. The caller holds mu.
 func (c *connections) surplus() (worst net.Conn) {
-	if len(c.open) <= mostConnections {
+	if len(c.open) <= maxConnections {
 		return nil
 	}
 	rank := func(n *connection) int {
@@ -70,7 +71,7 @@ func (c *connections) surplus() (worst net.Conn) {
 	return worst
 }
 
-// state follows what becomes of a connection.
+// state updates a connection's state.
 func (c *connections) state(conn net.Conn, s http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +82,7 @@ func (c *connections) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// proven notes that the request of a context has shown the token.
+// proven records that the request of ctx presented the token.
 func proven(ctx context.Context) {
 	if n, ok := ctx.Value(connectionKey{}).(*connection); ok {
 		n.owner.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// calm is a backend that takes all.
+// calm is a Backend that accepts everything.
 type calm struct{}
 
 func (calm) Progress(api.Step) error { return nil }
@@ -27,15 +27,15 @@ func (calm) State() State { return State{} }
 
 func (calm) Total() int64 { return 0 }
 
-// openFiles is how many files this process has open.
+// openFiles returns the number of open files of this process.
 func openFiles() int {
 	list, _ := os.ReadDir("/proc/self/fd")
 	return len(list)
 }
 
-// Any process of the machine may connect, and send nothing, half a head or a wrong token: the agent keeps its files, and
-// the program that has the token is answered.
-func TestConnectionsWithoutEndTakeNoFilesOfTheAgent(t *testing.T) {
+// Any process on the machine may connect and send nothing, half a header or a wrong token: the
+// agent keeps its file descriptors, and still answers the program that has the token.
+func TestServe_LimitsConnections(t *testing.T) {
 	p, err := Serve(calm{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -54,12 +54,12 @@ func TestConnectionsWithoutEndTakeNoFilesOfTheAgent(t *testing.T) {
 		}
 		return errors.Join(err, resp.Body.Close())
 	}
-	if err := ask(p.Token); err != nil { // its connection rests from here on
+	if err := ask(p.Token); err != nil { // its connection is idle from now on
 		t.Fatal(err)
 	}
 	before := openFiles()
 	var mine []net.Conn
-	for i := range 3 * mostConnections {
+	for i := range 3 * maxConnections {
 		c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestConnectionsWithoutEndTakeNoFilesOfTheAgent(t *testing.T) {
 		_, _ = c.Write([]byte(map[int]string{1: "GET / HTTP/1.1\r\nX: ", 2: "GET / HTTP/1.1\r\nHost: x\r\n\r\n"}[i%3]))
 	}
 	await.True(t, "the agent lets go of those that are too many", func() bool {
-		return openFiles()-before-len(mine) <= mostConnections+1
+		return openFiles()-before-len(mine) <= maxConnections+1
 	})
 	if err := ask(p.Token); err != nil {
 		t.Errorf("the program is not answered: %v", err)

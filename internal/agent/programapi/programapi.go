@@ -1,5 +1,6 @@
-// Package programapi is the HTTP API on the loopback interface by which the program of a job talks to its machine's
-// agent: it posts its progress, says that it has saved, and asks whether it should save or stop.
+// Package programapi is the HTTP API on the loopback interface through which a job's program talks
+// to the machine's agent: it posts progress, announces saves, and asks whether it should save or
+// stop.
 package programapi
 
 import (
@@ -20,15 +21,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Backend is what the program's API asks of the agent.
+// Backend is the agent behind the program's API.
 type Backend interface {
-	Progress(api.Step) error                    // the value of the metric that the job is judged by is one too many
-	Save(ctx context.Context, step int64) error // the folder is complete; returns once it is captured
+	Progress(api.Step) error                    // fails if the objective metric exceeds its rate
+	Save(ctx context.Context, step int64) error // captures the complete folder before it returns
 	State() State
-	Total() int64 // steps of the job, 0 unknown
+	Total() int64 // steps of the job; 0: unknown
 }
 
-// State is what GET /v1/state answers to the program.
+// State is the response to GET /v1/state.
 type State struct {
 	ShouldCheckpoint bool     `json:"should_checkpoint"`
 	ShouldStop       bool     `json:"should_stop"`
@@ -38,13 +39,13 @@ type State struct {
 	TimeToDeadline   *float64 `json:"time_to_deadline_s"` // null: no deadline
 }
 
-// TrainerPath is the form of Kubeflow Trainer's address of a job's status.
+// TrainerPath is the path format of a job's status in Kubeflow Trainer's API.
 const TrainerPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/scrimp/trainjobs/%s/status"
 
-// maxProgress bounds what a program may post.
+// maxProgress is the largest body, in bytes, that a program may post.
 const maxProgress = 1 << 20
 
-// API is the HTTP server on the loopback interface that the program talks to.
+// API is the HTTP server on the loopback interface for the program.
 type API struct {
 	URL    string
 	Token  string
@@ -71,7 +72,7 @@ func Serve(b Backend, log *slog.Logger) (*API, error) {
 	return p, nil
 }
 
-// Close ends the server. Requests that run are cut off: the program is gone.
+// Close stops the server and cuts off running requests, since the program has ended.
 func (p *API) Close() error {
 	err := p.server.Close()
 	<-p.done
@@ -107,9 +108,9 @@ func programHandler(b Backend, token string) http.Handler {
 	})
 	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(b.State()) // the program went away
+		_ = json.NewEncoder(w).Encode(b.State()) // the program may have closed the connection
 	})
-	// Any namespace and name: the token says whose it is. Kubeflow's answer is 200.
+	// Any namespace and name will do, because the token identifies the job. Kubeflow answers 200.
 	mux.HandleFunc("POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{job}/status",
 		func(w http.ResponseWriter, r *http.Request) {
 			reply(w, http.StatusOK, r, func(body []byte) error {
@@ -123,7 +124,7 @@ func programHandler(b Backend, token string) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			w.Header().Set("Connection", "close") // whoever else is on this machine gets no more of it
+			w.Header().Set("Connection", "close") // a stranger on this machine gets no more requests on it
 			problemReply(w, http.StatusUnauthorized, "send SCRIMP_AGENT_TOKEN as a bearer token")
 			return
 		}
@@ -132,7 +133,7 @@ func programHandler(b Backend, token string) http.Handler {
 	})
 }
 
-// tell takes reports in order, and returns why the last was refused that was.
+// tell passes reports to b in order, and returns the reason for the last refusal.
 func tell(b Backend, list ...api.Step) (err error) {
 	for _, s := range list {
 		if why := b.Progress(s); why != nil {
@@ -142,8 +143,7 @@ func tell(b Backend, list ...api.Step) (err error) {
 	return err
 }
 
-// conflict is an error that is the agent's, not the request's; tooMany is one of a program
-// that reports too often.
+// conflict is an error of the agent, not of the request; tooMany reports that the program posts too often.
 type (
 	conflict struct{ error }
 	tooMany  struct{ error }
@@ -151,9 +151,9 @@ type (
 
 func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []byte) error) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // a connection has one
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // every connection supports deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProgress))
-	_ = control.SetReadDeadline(time.Time{}) // a save takes as long as it takes
+	_ = control.SetReadDeadline(time.Time{}) // a save has no time limit
 	if err == nil {
 		err = do(body)
 	}
@@ -168,7 +168,7 @@ func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []by
 		problemReply(w, http.StatusBadRequest, err.Error())
 	case status == http.StatusOK:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // the program went away
+		_, _ = w.Write(body) // the program may have closed the connection
 	default:
 		w.WriteHeader(status)
 	}
@@ -177,6 +177,6 @@ func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []by
 func problemReply(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	// the program went away
+	// The program may have closed the connection.
 	_ = json.NewEncoder(w).Encode(api.Problem{Title: http.StatusText(status), Status: status, Detail: detail})
 }

@@ -7,25 +7,26 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Counter makes the steps of the job of the steps that one source counts. The counter of a program may begin anew each
-// epoch, as progress bars of tqdm and Keras do: where it falls as an epoch ends, the steps before it are added.
+// Counter converts the steps that one source counts to steps of the job. A program's counter may
+// start again each epoch, as progress bars of tqdm and Keras do: when it falls at the end of an
+// epoch, Counter adds the steps of the previous epochs.
 type Counter struct {
-	Anew bool  // it begins anew, as the attempt before has shown or this one
+	Anew bool  // the counter starts again each epoch, as this attempt or the previous one has shown
 	From int64 // steps of the job before this attempt
 
-	known bool    // it has counted
-	raw   int64   // the newest step, as it was counted
+	known bool    // it has counted a step
+	raw   int64   // newest step as counted
 	at    float64 // the epoch that raw was counted in
-	epoch float64 // the newest
+	epoch float64 // newest epoch
 	base  float64 // number of the first epoch of the job
-	of    int64   // steps of an epoch; 0: unknown
-	total int64   // the newest, as it was counted
+	of    int64   // steps per epoch; 0: unknown
+	total int64   // newest total as counted
 	runs  float64 // epochs of the job; 0: unknown
-	done  int64   // steps of the epochs that have ended in this attempt
+	done  int64   // steps of the epochs that ended in this attempt
 }
 
-// Count takes a report, and returns it with the steps of the job. Where the counter begins anew each epoch the total
-// is that of the job or unknown.
+// Count returns the report s with steps of the job. If the counter starts again each epoch, the
+// total is that of the job, or unknown.
 func (c *Counter) Count(s api.Step, epochs float64) api.Step {
 	if s.Epoch > 0 {
 		c.epoch = s.Epoch
@@ -52,11 +53,12 @@ func (c *Counter) Count(s api.Step, epochs float64) api.Step {
 	return s
 }
 
-// take sees whether the counter has begun anew: its epoch is another one, or nobody counts epochs and it has fallen to
-// less than half, where a program that goes back to a checkpoint falls less.
+// take detects that the counter has started again: the epoch has changed or, without epochs, the
+// counter has fallen to less than half. A program that returns to a checkpoint falls less than
+// that.
 func (c *Counter) take(step int64) {
 	switch fell := step < c.raw; {
-	case !c.known && c.Anew: // in an attempt that goes on
+	case !c.known && c.Anew: // in an attempt that resumes
 		c.of = c.total
 		c.base = c.nearest(step)
 	case !c.known:
@@ -72,7 +74,7 @@ func (c *Counter) take(step int64) {
 	c.known, c.raw, c.at = true, step, c.epoch
 }
 
-// steps are those of the job by a step of an epoch. They follow from the epoch where that is a whole number.
+// steps returns the step of the job for a step of an epoch. It uses the epoch if that is a whole number.
 func (c *Counter) steps(step int64, epoch float64) int64 {
 	if c.of > 0 && epoch > 0 && epoch == math.Trunc(epoch) {
 		return max(0, quantity.Int((epoch-c.base)*float64(c.of))) + step
@@ -80,7 +82,7 @@ func (c *Counter) steps(step int64, epoch float64) int64 {
 	return c.From + c.done + step
 }
 
-// nearest is the number of the first epoch, 0 or 1, by which a step is nearest to what the job had done.
+// nearest returns the number of the first epoch, 0 or 1, that places step nearest to where the job was.
 func (c *Counter) nearest(step int64) float64 {
 	off := func(base float64) float64 {
 		return math.Abs((c.epoch-base)*float64(c.of) + float64(step) - float64(c.From))

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Each case is what a program prints, and what step and total of the job follow; ? is an unknown total.
-func TestCounter_MakesTheStepsOfTheJob(t *testing.T) {
+// Each case lists what a program prints, and the resulting step and total of the job; ? is an unknown total.
+func TestCounter_ConvertsToStepsOfJob(t *testing.T) {
 	const pattern = `(?:epoch (?P<epoch>\d+)(?:/(?P<epochs>\d+))?)?(?: ?step (?P<step>\d+)(?:/(?P<total>\d+))?)?$`
 	for name, c := range map[string]struct {
 		from  int64

@@ -1,5 +1,4 @@
-// Package progress reads how far a program is: from its output, its progress file,
-// and what it posts.
+// Package progress reads the progress of a program from its output, its progress file and its posts.
 package progress
 
 import (
@@ -17,16 +16,17 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// What a program may name: so many metrics, with names of so many bytes, and so many reports in one post. More are left
-// out; the server takes fewer still.
+// Limits on what a program may report: the number of metrics, the bytes of a metric's name, and the
+// reports in one post. The agent drops the rest; the limits of the server are lower.
 const (
-	mostMetrics = 1000
-	longestName = 128
-	mostReports = 1000
+	maxMetrics = 1000
+	maxName    = 128
+	maxReports = 1000
 )
 
-// Merge adds newer progress to older progress that was not sent yet, and makes it its own.
-// Metrics that only the older one has stay: programs print loss and accuracy on lines of their own.
+// Merge adds newer progress to older progress that was not sent yet. It takes over the maps of
+// both. Metrics that only the older progress has stay, because programs print loss and accuracy on
+// separate lines.
 func Merge(older, newer api.Step) api.Step {
 	if newer.Step == 0 {
 		newer.Step = older.Step
@@ -40,7 +40,7 @@ func Merge(older, newer api.Step) api.Step {
 	metrics, broken := older.Metrics, older.Broken
 	for _, name := range newer.Broken {
 		at, known := slices.BinarySearch(broken, name)
-		if !known && len(broken) < mostMetrics {
+		if !known && len(broken) < maxMetrics {
 			broken = slices.Insert(broken, at, name)
 		}
 		delete(metrics, name)
@@ -49,7 +49,7 @@ func Merge(older, newer api.Step) api.Step {
 		metrics = make(map[string]float64, len(newer.Metrics))
 	}
 	for name, v := range newer.Metrics {
-		if _, known := metrics[name]; known || len(metrics) < mostMetrics {
+		if _, known := metrics[name]; known || len(metrics) < maxMetrics {
 			metrics[name] = v
 		}
 	}
@@ -63,13 +63,13 @@ func Merge(older, newer api.Step) api.Step {
 	return newer
 }
 
-// setMetric adds a metric, or marks it where it is not a finite number, or one that no training gives.
+// setMetric sets a metric, or marks it as broken if the value is not finite or out of bounds.
 func setMetric(s *api.Step, name string, value float64) {
-	if len(name) > longestName || len(s.Metrics) >= mostMetrics {
+	if len(name) > maxName || len(s.Metrics) >= maxMetrics {
 		return
 	}
 	if !quantity.Metric.Allows(value) {
-		if len(s.Broken) < mostMetrics && !slices.Contains(s.Broken, name) {
+		if len(s.Broken) < maxMetrics && !slices.Contains(s.Broken, name) {
 			s.Broken = append(s.Broken, name)
 		}
 		return
@@ -80,10 +80,10 @@ func setMetric(s *api.Step, name string, value float64) {
 	s.Metrics[name] = value
 }
 
-// epochs are the names under which a program says how many epochs it runs.
-var epochs = []string{"epochs", "total_epochs", "totalEpochs"}
+// epochFields lists the names for the number of epochs that a program runs.
+var epochFields = []string{"epochs", "total_epochs", "totalEpochs"}
 
-// setField puts one named number where it belongs. It reports whether the step was among it.
+// setField sets the field of s that name stands for. It reports whether that was the step.
 func setField(s *api.Step, name string, value float64) bool {
 	switch name {
 	case "step", "current_step", "currentStep", "global_step":
@@ -102,13 +102,13 @@ func setField(s *api.Step, name string, value float64) bool {
 	return false
 }
 
-// Parse reads {"step":12,"total":100,"epoch":1.5,"loss":2.3} or the same
-// with the metrics in "metrics". NaN and Infinity, which Python writes though JSON
-// has no such numbers, are read. ok is false where nothing in it is a number.
+// Parse reads {"step":12,"total":100,"epoch":1.5,"loss":2.3}, or the same with the metrics in
+// "metrics". It accepts NaN and Infinity, which Python writes although JSON has no such numbers. ok
+// is false if no value is a number.
 func Parse(b []byte) (s api.Step, ok bool, err error) {
 	var fields map[string]any
 	if err := json.Unmarshal(quoteNaN(b), &fields); err != nil {
-		return s, false, fmt.Errorf("progress is no JSON object: %w", err)
+		return s, false, fmt.Errorf("progress is not a JSON object: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch v := fields[name].(type) {
@@ -132,15 +132,15 @@ func Parse(b []byte) (s api.Step, ok bool, err error) {
 	return s, ok, nil
 }
 
-// ParseAll is Parse of one report, or of a list of them. Those that hold no number are left out.
+// ParseAll calls Parse for one report or for each of a list, and drops reports without a number.
 func ParseAll(b []byte) (all []api.Step, err error) {
 	list := []json.RawMessage{b}
 	if quoted := quoteNaN(b); bytes.HasPrefix(bytes.TrimSpace(quoted), []byte("[")) {
 		if err := json.Unmarshal(quoted, &list); err != nil {
-			return nil, fmt.Errorf("progress is no JSON list: %w", err)
+			return nil, fmt.Errorf("progress is not a JSON list: %w", err)
 		}
-		if len(list) > mostReports {
-			return nil, fmt.Errorf("%d reports in one list, want %d or fewer", len(list), mostReports)
+		if len(list) > maxReports {
+			return nil, fmt.Errorf("%d reports in one list, want %d or fewer", len(list), maxReports)
 		}
 	}
 	for _, one := range list {
@@ -166,7 +166,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// quoteNaN puts quotes around the bare words NaN, Infinity and -Infinity outside of strings.
+// quoteNaN puts quotes around the bare words NaN, Infinity and -Infinity outside strings.
 func quoteNaN(b []byte) []byte {
 	if !bytes.Contains(b, []byte("NaN")) && !bytes.Contains(b, []byte("Infinity")) {
 		return b
@@ -201,7 +201,7 @@ type Patterns struct {
 	progress, saved *regexp.Regexp // nil: not used
 }
 
-// Compile reads the patterns of a job file.
+// Compile compiles the patterns of a job file.
 func Compile(p api.Progressing) (Patterns, error) {
 	var out Patterns
 	for _, c := range []struct {
@@ -220,19 +220,19 @@ func Compile(p api.Progressing) (Patterns, error) {
 	return out, nil
 }
 
-// Found is what a line said.
+// Found is what Read found in a line.
 type Found struct {
 	Step      api.Step
 	IsStep    bool
-	Epochs    float64 // that the program runs; 0: the line does not say
+	Epochs    float64 // number of epochs the program runs; 0: unknown
 	Saved     bool
-	SavedStep int64 // step of the save, 0 where the line does not say
+	SavedStep int64 // step of the save; 0: unknown
 }
 
-// Any reports whether there is a pattern at all.
+// Any reports whether there is any pattern.
 func (p Patterns) Any() bool { return p.progress != nil || p.saved != nil }
 
-// Announces reports whether the output says when a save is complete.
+// Announces reports whether the output announces complete saves.
 func (p Patterns) Announces() bool { return p.saved != nil }
 
 // Read looks for progress in a line.
@@ -245,7 +245,7 @@ func (p Patterns) Read(line []byte) Found {
 					continue
 				}
 				if v, ok := number(strings.ReplaceAll(string(m[i]), ",", "")); ok {
-					if slices.Contains(epochs, name) {
+					if slices.Contains(epochFields, name) {
 						f.Epochs = v
 					}
 					setField(&f.Step, name, v)
@@ -258,14 +258,14 @@ func (p Patterns) Read(line []byte) Found {
 		if m := p.saved.FindSubmatch(line); m != nil {
 			f.Saved = true
 			if i := p.saved.SubexpIndex("step"); i > 0 && m[i] != nil {
-				f.SavedStep, _ = strconv.ParseInt(string(m[i]), 10, 64) // 0 where it is no number
+				f.SavedStep, _ = strconv.ParseInt(string(m[i]), 10, 64) // 0 if it is not a number
 			}
 		}
 	}
 	return f
 }
 
-// trainerStatus is the body that Kubeflow Trainer's status endpoint takes. All is optional.
+// trainerStatus is the body of Kubeflow Trainer's status endpoint. All fields are optional.
 type trainerStatus struct {
 	TrainerStatus *struct {
 		ProgressPercentage        *int32 `json:"progressPercentage"`
@@ -277,12 +277,12 @@ type trainerStatus struct {
 	} `json:"trainerStatus"`
 }
 
-// ParseTrainer reads it. A program that names no step is counted in
-// percent where total, the steps of the job, is unknown, and in steps else.
+// ParseTrainer parses a trainerStatus. If the program reports no step, the percentage becomes the
+// step: out of total, the steps of the job, or out of 100 if total is unknown.
 func ParseTrainer(b []byte, total int64) (s api.Step, ok bool, err error) {
 	var body trainerStatus
 	if err := json.Unmarshal(b, &body); err != nil {
-		return s, false, fmt.Errorf("trainer status is no JSON object: %w", err)
+		return s, false, fmt.Errorf("trainer status is not a JSON object: %w", err)
 	}
 	t := body.TrainerStatus
 	if t == nil {

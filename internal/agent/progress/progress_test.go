@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTailReadsEveryLineOnce(t *testing.T) {
+func TestTail_ReadsEveryLineOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	tl := &Tail{Path: path, Bars: true}
 	var got []string
@@ -33,7 +33,7 @@ func TestTailReadsEveryLineOnce(t *testing.T) {
 	take(false)
 	write("o\rthree\r\n")
 	take(false)
-	write(strings.Repeat("long", longestLine) + "\nfour\nrest")
+	write(strings.Repeat("long", maxLine) + "\nfour\nrest")
 	take(false)
 	take(true)
 	if want := []string{"one", "two", "three", "four", "rest"}; !slices.Equal(got, want) {

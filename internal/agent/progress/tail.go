@@ -11,38 +11,37 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// Tail reads the new lines of a file that somebody else writes, from a byte on.
+// Tail reads the new lines of a file that another process writes.
 type Tail struct {
-	In     confined.Folder // that Path must be reached within; the zero value: anywhere
+	In     confined.Folder // folder that must contain Path; the zero value allows any
 	Path   string
 	Offset int64
-	Bars   bool // \r ends a line too: progress bars
+	Bars   bool // \r also ends a line, for progress bars
 	rest   []byte
-	skip   bool // in a line that is longer than longestLine
+	skip   bool // inside a line longer than longestLine
 }
 
 const (
-	longestLine = 64 << 10
-	tailBlock   = 256 << 10
-	longestLag  = 16 << 20 // bytes between two looks that are read whole; of more than that
-	keptLag     = 1 << 20  // the newest are
+	maxLine   = 64 << 10
+	tailBlock = 256 << 10
+	maxLag    = 16 << 20 // largest number of bytes to read completely in one call; beyond it,
+	keptLag   = 1 << 20  // only the newest bytes
 )
 
-// Read calls line for each line that was completed since. A line that is too
-// long is passed over. A file that is not there yet is empty; one that has
-// become shorter is read from its beginning, and of more than longestLag the newest lines are. The slice is valid
-// during the call.
-// With last, a line without its end is taken too.
+// Read calls line for each line completed since the last call. It skips lines that are too long. A
+// missing file counts as empty, and Read starts at the beginning of a file that has become shorter.
+// If more than maxLag bytes are new, it reads only the newest keptLag. The slice is valid only
+// during the call. With last, it also reads an unfinished line.
 func (t *Tail) Read(last bool, line func([]byte)) error {
 	f, size, err := t.open()
 	if f == nil || err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was read
+	defer func() { _ = f.Close() }() // only read
 	if size < t.Offset {
 		t.Offset, t.rest, t.skip = 0, nil, false
 	}
-	if size-t.Offset > longestLag { // the program prints faster than anybody reads
+	if size-t.Offset > maxLag { // the program prints faster than the agent reads
 		t.Offset, t.rest, t.skip = size-keptLag, nil, true
 	}
 	if size > t.Offset {
@@ -57,7 +56,7 @@ func (t *Tail) Read(last bool, line func([]byte)) error {
 	return nil
 }
 
-// Skip passes over what the file holds by now.
+// Skip skips the present content of the file.
 func (t *Tail) Skip() error {
 	f, size, err := t.open()
 	if f == nil || err != nil {
@@ -67,14 +66,14 @@ func (t *Tail) Skip() error {
 	return f.Close()
 }
 
-// open opens the file and says how long it is; nil: it is not there.
+// open opens the file and returns its size. The file is nil if it does not exist.
 func (t *Tail) open() (*os.File, int64, error) {
 	f, err := t.In.File(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("look at %s: %w", t.Path, err)
+		return nil, 0, fmt.Errorf("open %s: %w", t.Path, err)
 	}
 	st, err := f.Stat()
 	if err != nil {
@@ -110,7 +109,7 @@ func (t *Tail) split(b []byte, line func([]byte)) {
 			if !t.skip {
 				t.rest = append(t.rest, b...)
 			}
-			if len(t.rest) > longestLine {
+			if len(t.rest) > maxLine {
 				t.rest, t.skip = nil, true
 			}
 			return

@@ -1,5 +1,5 @@
-// Package residue finds and removes what the user of a task left on a machine: processes, files in the folders that all
-// users share, and memory of System V.
+// Package residue finds and removes what a task's user left on a machine: processes, files in
+// shared folders, and System V memory.
 package residue
 
 import (
@@ -15,17 +15,17 @@ import (
 	"scrimp/internal/agent/program"
 )
 
-// sharedFolders are those that every user may write to, on one system or the other.
+// sharedFolders lists folders that every user may write to, on one system or another.
 var sharedFolders = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/var/lock", "/var/crash"}
 
-// mountsFile says what is mounted where; another in tests.
+// mountsFile lists the mounted file systems; tests replace it.
 var mountsFile = "/proc/self/mountinfo"
 
-// ownDisks are file systems of this machine alone. On one that machines share a user of the same number may be
-// another's.
+// ownDisks lists types of file systems that only this machine uses. On a network file system, files
+// of the same user number may belong to another machine.
 var ownDisks = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "overlay", "tmpfs"}
 
-// scratch are the disks of this machine that every user may write to, such as /scratch.
+// scratch returns the mount points of this machine's disks that every user may write to, such as /scratch.
 func scratch() (dirs []string, err error) {
 	text, err := os.ReadFile(mountsFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,8 +46,7 @@ func scratch() (dirs []string, err error) {
 	return dirs, err
 }
 
-// EndUser ends every process of a task's user and removes what they left in folders that
-// all users share.
+// EndUser kills all processes of a task's user and removes the files that they left in shared folders.
 func EndUser(user int, machine string) error {
 	if err := program.KillUser(user); err != nil {
 		return err
@@ -56,7 +55,7 @@ func EndUser(user int, machine string) error {
 	return errors.Join(err, noneInMemory(user))
 }
 
-// NoneShared reports what a user has in the folders that all users share.
+// NoneShared returns an error if a user left something in shared folders or System V memory.
 func NoneShared(user int, machine string) error {
 	err := eachShared(user, machine, func(_ *os.Root, name, at string) error {
 		return fmt.Errorf("it left %s in %s", name, at)
@@ -64,9 +63,8 @@ func NoneShared(user int, machine string) error {
 	return errors.Join(err, noneInMemory(user))
 }
 
-// eachShared calls do with what belongs to a user in the shared folders. It goes through
-// no link, and neither into a folder that other users cannot pass nor into the machine's own,
-// wherever that is.
+// eachShared calls do for each file of a user in the shared folders. It follows no link, and enters
+// neither folders that other users cannot search nor the machine's own folder.
 func eachShared(user int, machine string, do func(dir *os.Root, name, at string) error) error {
 	own, gone := os.Stat(machine)
 	more, all := scratch()
@@ -78,7 +76,7 @@ func eachShared(user int, machine string, do func(dir *os.Root, name, at string)
 		}
 		if err == nil {
 			s := shared{own: own, user: user, do: do, open: 0o001}
-			if i >= len(sharedFolders) { // large ones, for people's data: what nobody else may write to is passed by
+			if i >= len(sharedFolders) { // large disks with people's data: skip folders that others cannot write to
 				s.open = 0o002
 			}
 			err = errors.Join(s.each(root, dir, 0), root.Close())
@@ -88,25 +86,25 @@ func eachShared(user int, machine string, do func(dir *os.Root, name, at string)
 	return all
 }
 
-// mostDeep bounds folders of other tasks that are looked through: each is open while those in it are looked through.
-const mostDeep = 100
+// maxDepth bounds the depth of the search: each folder stays open while the folders in it are searched.
+const maxDepth = 100
 
-// shared is how shared folders are looked through.
+// shared holds the parameters of a search.
 type shared struct {
-	own  fs.FileInfo // of the machine's folder
+	own  fs.FileInfo // the machine's folder
 	user int
-	open fs.FileMode // what others may do with folders that are looked into
+	open fs.FileMode // permission bits that a folder needs to be searched
 	do   func(dir *os.Root, name, at string) error
 }
 
-// each looks through a folder. Where others may not write, a user has made nothing: only the folders there are
-// looked at, so that a large tree of somebody else's takes little time.
+// each searches a folder. If other users may not write to it, the user has made no files there, so
+// each looks only at its subfolders. That keeps the search of someone else's large tree short.
 func (s *shared) each(dir *os.Root, at string, deep int) error {
-	if deep >= mostDeep {
-		return fmt.Errorf("%s: more than %d folders within one another are not looked through", at, mostDeep)
+	if deep >= maxDepth {
+		return fmt.Errorf("%s: more than %d folders within one another are not looked through", at, maxDepth)
 	}
 	f, err := dir.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
+	if errors.Is(err, fs.ErrNotExist) { // removed in the meantime
 		return nil
 	}
 	if err != nil {
@@ -114,7 +112,7 @@ func (s *shared) each(dir *os.Root, at string, deep int) error {
 	}
 	info, err := f.Stat()
 	list, unread := f.ReadDir(-1)
-	if errors.Is(unread, fs.ErrNotExist) { // likewise
+	if errors.Is(unread, fs.ErrNotExist) { // as above
 		unread = nil
 	}
 	err = errors.Join(err, unread, f.Close())
@@ -151,13 +149,13 @@ func (s *shared) one(dir *os.Root, name, at string, deep int) error {
 	return nil
 }
 
-// noneInMemory reports segments, semaphores and queues of System V that a user has made:
-// they stay when its processes end, and no folder lists them.
+// noneInMemory returns an error if a user left System V shared memory, semaphores or queues. They
+// outlive their processes, and no folder lists them.
 func noneInMemory(user int) error {
 	for _, kind := range []string{"shm", "sem", "msg"} {
 		b, err := os.ReadFile("/proc/sysvipc/" + kind)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the kernel has none
+			continue // the kernel does not support them
 		}
 		if err != nil {
 			return err

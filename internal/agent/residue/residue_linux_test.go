@@ -11,16 +11,16 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// What a task's user leaves on a disk that all may write to, wherever it is mounted, is removed; a disk that machines share
-// is another's too, and nobody else's files are touched.
-func TestWhatIsLeftOnAScratchDiskIsRemoved(t *testing.T) {
+// EndUser removes a task user's files on every local disk that all users may write to, wherever it
+// is mounted. It skips network file systems and touches nobody else's files.
+func TestEndUser_RemovesFilesOnScratchDisk(t *testing.T) {
 	lane.Component(t, "host")
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root makes files of other users")
 	}
 	const user = 1<<30 + 7
 	top, mounts := t.TempDir(), strings.Builder{}
-	kept := map[string]bool{} // by path, whether it stays
+	kept := map[string]bool{} // path to whether it stays
 	for kind, stays := range map[string]bool{"ext4": false, "xfs": false, "tmpfs": false, "nfs4": true, "lustre": true} {
 		dir := filepath.Join(top, "a "+kind)
 		fmt.Fprintf(&mounts, "24 1 8:1 / %s rw - %s /dev/x rw\n", strings.ReplaceAll(dir, " ", `\040`), kind)
@@ -53,8 +53,8 @@ func TestWhatIsLeftOnAScratchDiskIsRemoved(t *testing.T) {
 	}
 }
 
-// A folder that somebody removes while the agent looks through it is no reason to give the machine up.
-func TestAFolderThatGoesWhileItIsLookedThroughIsNoError(t *testing.T) {
+// A folder that someone removes during the search is not an error.
+func TestEachShared_IgnoresRemovedFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o777); err != nil {

@@ -17,66 +17,66 @@ import (
 
 // Vault keeps the checkpoints of one attempt.
 type Vault interface {
-	// Capture takes a consistent copy of a folder, which the program may go on writing to.
+	// Capture takes a consistent copy of a folder while the program may continue to write to it.
 	Capture(ctx context.Context, dir confined.Folder) (Capture, error)
-	// Publish stores, publishes and verifies it. It returns wire.ErrFenced where a newer attempt
-	// has the claim, and ErrMoving where the program has overwritten what was captured.
+	// Publish stores, publishes and verifies a capture. It returns wire.ErrFenced if a newer
+	// attempt has the claim, and ErrMoving if the program has overwritten the captured files.
 	Publish(ctx context.Context, c Capture, m Meta) (Published, error)
-	// Prune drops the checkpoints that need not stay.
+	// Prune deletes the checkpoints that need not stay.
 	Prune(ctx context.Context) error
 }
 
 // Capture is a copy of the checkpoint folder on the machine's disk.
 type Capture interface {
 	Size() int64  // bytes
-	Left() string // what the folder holds and the copy lacks, and why; "": nothing
+	Left() string // files that the copy lacks, and why; empty: none
 	Discard() error
 }
 
-// Meta is said about a checkpoint in its manifest.
+// Meta is recorded in the manifest of a checkpoint.
 type Meta struct {
 	Step     int64
-	Captured time.Time // wall time up to which work is in it
+	Captured time.Time // wall time up to which the checkpoint contains work
 	Metrics  map[string]float64
 }
 
-// Published says what became of a capture.
+// Published is the result of publishing a capture.
 type Published struct {
 	Manifest string
 	Bytes    int64
 	Uploaded int64
 }
 
-// Saver captures the checkpoint folder and uploads in the background, one at a
-// time. A capture that waits is replaced by a newer one.
+// Saver captures the checkpoint folder and uploads the captures in the background, one at a time. A
+// newer capture replaces one that still waits for upload.
 type Saver struct {
 	dir    confined.Folder
 	vault  Vault
 	log    *slog.Logger
 	now    func() time.Time
-	saved  func(api.Saved) // a checkpoint is published
-	fenced func(error)     // another attempt has the claim
-	failed func(error)     // a publish failed and is tried again
-	copied func(error)     // a copy was tried
+	saved  func(api.Saved) // called after each published checkpoint
+	fenced func(error)     // called if another attempt has the claim
+	failed func(error)     // called after each failed publish, before the retry
+	copied func(error)     // called after each copy, with its error
 
 	capturing sync.Mutex // one capture at a time
 	mu        sync.Mutex
 	watch     watch
-	told      bool // the program says when the folder is complete
+	told      bool // the program announces complete saves
 	waiting   *save
 	uploading bool
-	leaving   bool // the machine goes: nothing but the newest checkpoint matters
+	leaving   bool // the machine is about to be terminated: only the newest checkpoint matters
 	newest    newest
-	fail      error         // of the last upload; nil when it went well
+	fail      error         // error of the last upload, or nil
 	changed   chan struct{} // closed and replaced when waiting or uploading changes
 }
 
-// save is a capture and what is said about it.
+// save is a capture with its metadata.
 type save struct {
 	capture Capture
 	meta    Meta
 	files   uint64
-	began   time.Time // of its upload
+	began   time.Time // start of its upload
 	source
 }
 
@@ -87,40 +87,41 @@ type newest struct {
 	source
 	files uint64
 	bytes int64
-	span  time.Duration // of its upload and verification
+	span  time.Duration // duration of its upload and verification
 }
 
-// Config says what a Saver needs.
+// Config configures a Saver.
 type Config struct {
-	Dir       confined.Folder // that the program writes
-	Quiet     time.Duration   // how long it must rest before it is captured
-	Announces bool            // the program's output says when it is complete
+	Dir       confined.Folder // folder that the program writes
+	Quiet     time.Duration   // how long Dir must stay unchanged before it is captured
+	Announces bool            // the program's output announces complete saves
 	Now       func() time.Time
 	Log       *slog.Logger
-	Saved     func(api.Saved) // is called when a checkpoint is published
-	Fenced    func(error)     // is called when another attempt has the claim
-	Failing   func(error)     // is called when a checkpoint could not be published; it is tried again. nil: nobody is told
-	// Copied is called after each copy of the folder, with an error that names what the copy lacks; nil: it is not called.
+	Saved     func(api.Saved) // called after each published checkpoint
+	Fenced    func(error)     // called if another attempt has the claim
+	Failing   func(error)     // called after each failed publish, before the retry; may be nil
+	// Copied is called after each copy of the folder, with an error that names what the copy lacks.
+	// It may be nil.
 	Copied func(error)
 }
 
-// New returns a Saver into v; nil is a job that keeps no checkpoints.
+// New returns a Saver that stores into v; a nil Vault keeps no checkpoints.
 func New(v Vault, c Config) *Saver {
 	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing,
 		copied: c.Copied,
 		told:   c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
 
-// ErrMoving says that the folder changed while it was captured.
+// ErrMoving reports that the folder changed during a capture.
 var ErrMoving = errors.New("the checkpoint folder changes while it is captured")
 
-// ErrFolder says that the folder cannot be listed.
+// ErrFolder reports that the folder cannot be listed.
 var ErrFolder = errors.New("look at checkpoint folder")
 
-// ErrSkipped says that another machine of the gang has no part of a step, so that it makes no checkpoint.
-var ErrSkipped = errors.New("another machine of the gang has no part of this step")
+// ErrSkipped reports that another machine of the gang has no share of this step, so the step has no checkpoint.
+var ErrSkipped = errors.New("another machine of the gang has no share of this step")
 
-// Begin notes what the folder holds before the program starts: it is in the store already.
+// Begin records the content of the folder before the program starts, which the store already has.
 func (s *Saver) Begin() error {
 	v, err := scan(s.dir)
 	if err != nil {
@@ -133,15 +134,15 @@ func (s *Saver) Begin() error {
 	return nil
 }
 
-// Hurry lets the next complete checkpoint be captured without waiting for the spacing.
+// Hurry allows the next capture before the spacing has passed.
 func (s *Saver) Hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.at = time.Time{}
 }
 
-// Poll looks at the folder, and captures it where an unmodified program has
-// completed a checkpoint. It returns how long that took.
+// Poll lists the folder, and captures it if an unmodified program has completed a checkpoint. It
+// returns the duration of the listing.
 func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
 	if s.vault == nil {
 		return 0, nil
@@ -164,13 +165,13 @@ func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64
 	}
 	err = s.Take(ctx, Meta{Step: step, Captured: upTo, Metrics: metrics}, false)
 	if errors.Is(err, ErrMoving) {
-		return took, nil // it was not complete; the next quiet moment is
+		return took, nil // the checkpoint was incomplete: capture it at the next quiet moment
 	}
 	return took, err
 }
 
-// Take captures the folder now and queues it for upload. It returns when the
-// program may write again. told says that the program announced it.
+// Take captures the folder now and queues it for upload. It returns when the program may write
+// again. told reports that the program announced the save.
 func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 	return s.take(ctx, m, source{announced: told})
 }
@@ -189,7 +190,7 @@ func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 	s.told = s.told || from.announced
 	s.mu.Unlock()
 	if !before.any {
-		return nil // nothing was saved: there is nothing to keep
+		return nil // the program saved nothing
 	}
 	c, err := s.vault.Capture(ctx, s.dir)
 	if err != nil {
@@ -212,7 +213,7 @@ func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 	defer s.mu.Unlock()
 	if old := s.waiting; old != nil {
 		if err := old.capture.Discard(); err != nil {
-			s.log.Warn("drop a capture that a newer one replaces", "error", err)
+			s.log.Warn("discard a capture that a newer one replaces", "error", err)
 		}
 	}
 	s.waiting = &save{capture: c, meta: m, files: before.files, source: from}
@@ -221,20 +222,21 @@ func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 	return nil
 }
 
-// tellCopied says how the copying of the folder goes. One that changes is copied soon again.
+// tellCopied reports the result of a copy, except that the folder changed, because then another
+// copy follows soon.
 func (s *Saver) tellCopied(ctx context.Context, err error) {
 	if s.copied != nil && ctx.Err() == nil && !errors.Is(err, ErrMoving) {
 		s.copied(err)
 	}
 }
 
-// tell wakes those who wait for a change. The lock is held.
+// tell wakes goroutines that wait for a change. The caller holds mu.
 func (s *Saver) tell() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// Upload uploads until ctx is done. It is the saver's only uploader.
+// Upload uploads until ctx is done. Only one goroutine may call it.
 func (s *Saver) Upload(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -258,18 +260,18 @@ func (s *Saver) Upload(ctx context.Context) {
 		s.mu.Unlock()
 		if prune {
 			if err := s.vault.Prune(ctx); err != nil {
-				s.log.Warn("drop old checkpoints", "error", err)
+				s.log.Warn("delete old checkpoints", "error", err)
 			}
 		}
 		s.mu.Lock()
 		s.uploading, s.fail = false, err
 		if errors.Is(err, ErrMoving) && s.watch.captured == next.files {
-			s.watch.captured = 0 // it is not kept: the next poll captures anew
+			s.watch.captured = 0 // the capture is lost: the next poll takes another one
 		}
 		s.tell()
 		s.mu.Unlock()
 		if derr := next.capture.Discard(); derr != nil {
-			s.log.Warn("drop a capture", "error", derr)
+			s.log.Warn("discard a capture", "error", derr)
 		}
 		if errors.Is(err, wire.ErrFenced) {
 			s.fenced(err)
@@ -278,7 +280,7 @@ func (s *Saver) Upload(ctx context.Context) {
 	}
 }
 
-// publish tries until it succeeds, a newer capture waits, or ctx is done.
+// publish retries until it succeeds, a newer capture waits, or ctx is done.
 func (s *Saver) publish(ctx context.Context, v *save) error {
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		v.began = s.now()
@@ -290,7 +292,7 @@ func (s *Saver) publish(ctx context.Context, v *save) error {
 		if errors.Is(err, wire.ErrFenced) || errors.Is(err, ErrMoving) || errors.Is(err, ErrSkipped) {
 			return err
 		}
-		s.log.Warn("publish checkpoint; it is tried again", "error", err)
+		s.log.Warn("publish checkpoint; retrying", "error", err)
 		if s.failed != nil && ctx.Err() == nil {
 			s.failed(err)
 		}
@@ -317,14 +319,14 @@ func (s *Saver) done(v *save, p Published) {
 	s.mu.Lock()
 	span := now.Sub(v.began)
 	s.newest = newest{any: true, meta: v.meta, source: v.source, files: v.files, bytes: p.Bytes, span: span}
-	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
+	s.watch.spacing = 5 * span // unannounced captures may use at most a sixth of the time for uploads
 	s.mu.Unlock()
 	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
 		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured),
 		Lacks: v.capture.Left()})
 }
 
-// Flush waits until everything that was captured is Published, and returns why it is not.
+// Flush waits until every capture is published, and returns the error of the last upload.
 func (s *Saver) Flush(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -341,14 +343,14 @@ func (s *Saver) Flush(ctx context.Context) error {
 	}
 }
 
-// Final looks at what the ended program left, and captures it where it is a
-// whole checkpoint; m is said about it unless the program announced it. kept says that
-// the newest capture holds all that it left.
+// Final examines the folder after the program has ended, and captures it if it is a complete
+// checkpoint. m describes the capture unless the program announced the save. kept reports that the
+// newest capture holds everything in the folder.
 func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err error) {
 	if s.vault == nil {
 		return false, nil
 	}
-	s.capturing.Lock() // a capture that is being made belongs before the end
+	s.capturing.Lock() // a running capture must finish first
 	v, err := scan(s.dir)
 	s.capturing.Unlock()
 	if err != nil {
@@ -362,11 +364,11 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		return v.any, nil
 	}
 	if !e.whole() {
-		s.log.Info("what the program left may be torn; the checkpoint before it counts")
+		s.log.Info("the last save may be torn; the previous checkpoint counts")
 		return false, nil
 	}
 	s.mu.Lock()
-	if began := s.watch.began; e.failed() && !began.IsZero() { // what was done since is not in it
+	if began := s.watch.began; e.failed() && !began.IsZero() { // later work may be missing in this save
 		m.Captured = began
 	}
 	s.mu.Unlock()
@@ -377,8 +379,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		source{announced: e.Said != nil, final: true, late: e.failed() && e.Ended.Sub(e.last) > e.quiet})
 }
 
-// Expected is how long an upload is expected to take, as the last one was
-// measured; before the first, a second.
+// Expected returns the expected duration of an upload, from the last one; before the first, one second.
 func (s *Saver) Expected() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

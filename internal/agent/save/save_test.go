@@ -23,7 +23,7 @@ func at(seconds float64) time.Time {
 	return epoch.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func TestFolderIsCapturedOnceItRests(t *testing.T) {
+func TestWatch_CapturesFolderAtRest(t *testing.T) {
 	type look struct {
 		at           float64
 		files, aside uint64
@@ -55,11 +55,11 @@ func TestFolderIsCapturedOnceItRests(t *testing.T) {
 	}
 }
 
-func TestWorkIsCountedUpToTheBeginningOfTheSave(t *testing.T) {
+func TestWatch_CountsWorkUpToStartOfSave(t *testing.T) {
 	w := &watch{quiet: time.Second}
 	w.poll(at(0), view{})
-	w.poll(at(1), view{aside: 1})            // it begins to write aside
-	w.poll(at(2), view{aside: 2})            // and goes on
+	w.poll(at(1), view{aside: 1})            // it starts to write aside
+	w.poll(at(2), view{aside: 2})            // and continues
 	w.poll(at(3), view{files: 1, any: true}) // renamed
 	if !w.poll(at(4), view{files: 1, any: true}) {
 		t.Fatal("not captured")
@@ -69,10 +69,10 @@ func TestWorkIsCountedUpToTheBeginningOfTheSave(t *testing.T) {
 	}
 }
 
-// by is a save that was announced at that time at the earliest.
+// by returns a save announced at that time at the earliest.
 func by(seconds float64) *Announced { return &Announced{By: at(seconds)} }
 
-func TestOnlyWholeCheckpointsAreTakenAtTheEnd(t *testing.T) {
+func TestEnding_AcceptsOnlyCompleteCheckpoints(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		e    Ending
@@ -105,8 +105,8 @@ func TestOnlyWholeCheckpointsAreTakenAtTheEnd(t *testing.T) {
 	}
 }
 
-// A saver in a bubble: one upload at a time, the newest wins, nothing is lost.
-func TestNewestCaptureWins(t *testing.T) {
+// In a synctest bubble: the saver runs one upload at a time, the newest capture wins, and none is lost.
+func TestSaver_UploadsNewestCapture(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var reported []int64
@@ -140,15 +140,15 @@ func TestNewestCaptureWins(t *testing.T) {
 	})
 }
 
-// A step that another machine of the gang has no part of is not tried again, and the next one is.
-func TestASkippedStepIsLeft(t *testing.T) {
+// The saver does not retry a step of which another machine of the gang has no share; it publishes the next one.
+func TestSaver_DropsSkippedStep(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var tried []int64
 		v := skipping{skips: map[int64]bool{1: true, 3: true}, tried: &tried}
 		s := New(v, Config{Dir: confined.Folder{Path: dir}, Quiet: time.Second, Now: time.Now,
 			Log: slog.New(slog.DiscardHandler), Saved: func(api.Saved) {}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // bubble time
 		done := make(chan struct{})
 		go func() { defer close(done); s.Upload(ctx) }()
 		for step := int64(1); step <= 3; step++ {
@@ -170,7 +170,7 @@ func TestASkippedStepIsLeft(t *testing.T) {
 	})
 }
 
-// skipping publishes every step but those.
+// skipping publishes every step except those in it.
 type skipping struct {
 	slowVault
 	skips map[int64]bool
@@ -185,7 +185,7 @@ func (v skipping) Publish(_ context.Context, _ Capture, m Meta) (Published, erro
 	return Published{}, nil
 }
 
-// slowVault takes a span of bubble time for each upload and keeps nothing.
+// slowVault takes span in bubble time for each upload and stores nothing.
 type slowVault struct{ span time.Duration }
 
 type nothing struct{}

@@ -11,24 +11,24 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// view is what a poll of the checkpoint folder showed.
+// view is the result of listing the checkpoint folder.
 type view struct {
-	files uint64    // stands for names, sizes and times of what a checkpoint holds
-	aside uint64    // the same for what is being written aside: *.tmp and hidden files
-	any   bool      // whether there are files
-	last  time.Time // newest time of a file that a checkpoint holds
+	files uint64    // hash of the names, sizes and times of the checkpoint's files
+	aside uint64    // the same for files that are written aside: *.tmp and hidden files
+	any   bool      // the folder has files
+	last  time.Time // newest modification time of a checkpoint file
 }
 
-// aside reports whether a file or folder of this name is no part of a
-// checkpoint: programs write aside and rename.
+// aside reports whether a file or folder of this name is not part of a checkpoint: programs write
+// under such a name and then rename.
 func aside(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp")
 }
 
-// Aside lists the patterns of names that aside knows, for those who copy.
+// Aside returns the name patterns that aside matches, for code that copies the folder.
 func Aside() []string { return []string{".*", "*.tmp"} }
 
-// scan looks at a folder. It reads no file.
+// scan lists a folder and reads no file.
 func scan(dir confined.Folder) (view, error) {
 	tree, err := dir.Open()
 	if err != nil {
@@ -39,11 +39,11 @@ func scan(dir confined.Folder) (view, error) {
 	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // renamed or removed just now: the next poll sees it
+			return nil // renamed or removed in the meantime: the next poll sees it
 		case rel == ".":
 			return err
 		case err != nil:
-			return fs.SkipDir // a folder that cannot be listed: who copies it says why
+			return fs.SkipDir // unreadable folder: the copy reports why
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -54,7 +54,7 @@ func scan(dir confined.Folder) (view, error) {
 			into = asides
 		}
 		if d.IsDir() {
-			return nil // its files say all
+			return nil // the hash needs only its files
 		}
 		if into == files {
 			v.any = true
@@ -82,29 +82,28 @@ func inAside(rel string) bool {
 	return false
 }
 
-// watch decides when the folder of an unmodified program holds a complete
-// checkpoint: it has changed, and nothing has been written for a moment, neither
-// into it nor aside.
+// watch decides when the folder of an unmodified program holds a complete checkpoint: the folder
+// has changed, and for a moment nothing was written, neither into it nor aside.
 type watch struct {
-	quiet    time.Duration // for how long nothing must be written
-	spacing  time.Duration // between two captures
-	now      view          // at the last poll
-	polled   time.Time     // last poll
-	began    time.Time     // the save began after this; zero: nothing is new
-	changed  time.Time     // last change of the files
-	touched  time.Time     // last change of anything
-	captured uint64        // what the newest capture holds
-	at       time.Time     // of the newest capture
+	quiet    time.Duration // how long nothing may be written before a capture
+	spacing  time.Duration // minimum time between captures
+	now      view          // result of the last poll
+	polled   time.Time     // time of the last poll
+	began    time.Time     // time after which the save started; zero: nothing is new
+	changed  time.Time     // last change of the checkpoint's files
+	touched  time.Time     // last change of any file
+	captured uint64        // hash of the files in the newest capture
+	at       time.Time     // time of the newest capture
 }
 
-// asideLimit ends the wait for a file that is written aside without end, a log for instance.
+// asideLimit ends the wait for a file that is written aside forever, such as a log.
 const asideLimit = time.Minute
 
-// restless is how many quiet times a folder may keep changing before it is
-// captured between two changes: a program that saves all the time must not lose everything.
-const restless = 20
+// maxRestless is how many quiet times a folder may keep changing before it is captured anyway. A
+// program that saves continuously must not lose everything.
+const maxRestless = 20
 
-// poll takes what a poll showed. It returns whether to capture now; the work up to began is then in it.
+// poll processes a view and returns whether to capture now. The capture then contains the work up to began.
 func (w *watch) poll(now time.Time, v view) (capture bool) {
 	if !w.polled.IsZero() && (v.files != w.now.files || v.aside != w.now.aside) {
 		if w.began.IsZero() {
@@ -124,7 +123,7 @@ func (w *watch) poll(now time.Time, v view) (capture bool) {
 		return false
 	case now.Sub(w.at) < w.spacing:
 		return false
-	case !w.began.IsZero() && now.Sub(later(w.began, w.at)) >= restless*w.quiet:
+	case !w.began.IsZero() && now.Sub(later(w.began, w.at)) >= maxRestless*w.quiet:
 		return true
 	case now.Sub(w.changed) < w.quiet:
 		return false
@@ -141,51 +140,51 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// took notes that a capture of files was made at now.
+// took records a capture of files at now.
 func (w *watch) took(now time.Time, files uint64) {
 	w.captured, w.at = files, now
 	w.began = time.Time{}
-	if w.now.files != files { // it went on
+	if w.now.files != files { // the save continued
 		w.began = w.polled
 	}
 }
 
-// Ending is what is known when the program is gone and its folder is looked at for the last time.
+// Ending describes how the program ended, for the last examination of its folder.
 type Ending struct {
 	changed  bool      // the folder differs from the newest capture
-	Asked    time.Time // when we signalled; zero: it ended by itself
-	Killed   bool      // we had to kill it
+	Asked    time.Time // when the agent signalled; zero: the program ended by itself
+	Killed   bool      // the agent had to kill it
 	Status   int
 	Signaled bool      // the main process died of a signal
-	told     bool      // the program says itself when it is complete
+	told     bool      // the program announces complete saves
 	last     time.Time // newest change of the folder
-	Ended    time.Time // when the program was gone
+	Ended    time.Time // when the program ended
 	quiet    time.Duration
-	Heard    bool       // its gang was being ended, which a program may hear of from another rank's
-	Said     *Announced // a save of which nothing is captured; nil: there is none
+	Heard    bool       // the gang was ending; a program may learn that from another rank
+	Said     *Announced // an announced save that is not captured yet; nil: none
 }
 
-// Announced is a save that the program has said is complete.
+// Announced is a save that the program announced as complete.
 type Announced struct {
 	Meta Meta
-	By   time.Time // a file that was written later need not belong to it
+	By   time.Time // a file written after this may belong to another save
 }
 
-// announced reports whether what the program left is the save that it announced last. Where it
-// heard of the end and went, it began no other.
+// announced reports whether the folder holds the save that the program announced last. A program
+// that learned of the end and exited started no other save.
 func (e Ending) announced() bool {
 	return e.Said != nil && (e.Heard && !e.Signaled || !e.last.After(e.Said.By))
 }
 
-// failed reports whether the program ended by itself and not in order.
+// failed reports whether the program ended by itself with an error.
 func (e Ending) failed() bool { return e.Asked.IsZero() && !e.Heard && e.Status != 0 }
 
-// endsOnTerm is the status of a program that ends in order because of SIGTERM.
+// endsOnTerm is the exit status of a program that handled SIGTERM.
 const endsOnTerm = 128 + 15
 
-// whole reports whether what the program left is a complete checkpoint, so
-// that it may be published. A program that died in the middle of a save leaves a
-// torn one, which no hash can tell: better the one before it.
+// whole reports whether the folder holds a complete checkpoint that may be published. A program
+// that died in the middle of a save leaves a torn one, which no hash can detect, so the previous
+// checkpoint is better.
 func (e Ending) whole() bool {
 	if !e.changed {
 		return false
@@ -197,10 +196,10 @@ func (e Ending) whole() bool {
 	case e.Killed:
 		return rested && !e.told
 	case !e.Asked.IsZero() && !e.Signaled:
-		return true // it took our signal and ended in order
+		return true // it handled the signal and exited
 	case !e.Asked.IsZero():
-		// The main process died of our signal, a shell for instance. What was
-		// written later was written by one that handled it.
+		// The signal killed the main process, a shell for instance. Newer files were written by a
+		// process that handled the signal.
 		return rested || e.last.After(e.Asked.Add(10*time.Millisecond))
 	case e.Status == 0 || e.Heard && e.Status == endsOnTerm:
 		return true

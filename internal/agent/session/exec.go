@@ -14,15 +14,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Limits of a command that the server asks for.
+// Limits of a command that the server requests.
 const (
 	Limit      = time.Minute
 	execOutput = 1 << 20
 	AtOnce     = 4
 )
 
-// bounded keeps the first bytes of what is written to it and takes the rest in silence. It is
-// written to by Write alone: a buffer's other methods know no bound.
+// bounded keeps the first bytes written to it and discards the rest without an error. Use only its
+// Write: the other methods of the buffer ignore the bound.
 type bounded struct {
 	kept bytes.Buffer
 	left int
@@ -64,7 +64,7 @@ func Execute(ctx context.Context, command []string, dir string, env []string, us
 	return r
 }
 
-// exited is how a command ended.
+// exited returns how a command ended.
 func exited(err error) (r api.ExecResult) {
 	var exit *exec.ExitError
 	switch {

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/agent/logship"
 )
 
-// Of a command that prints without end the first part is kept, and it ends.
-func TestExecKeepsTheFirstOfMuchOutput(t *testing.T) {
+// Execute keeps the first part of unlimited output, and the command ends.
+func TestExecute_KeepsFirstPartOfOutput(t *testing.T) {
 	t.Parallel()
 	got := Execute(t.Context(), []string{"head", "-c", "5000000", "/dev/zero"}, t.TempDir(), os.Environ(), 0, logship.Masker{}, time.Minute)
 	if len(got.Output) != execOutput || got.Exit != 0 || !strings.Contains(got.Error, "cut at 1048576") {

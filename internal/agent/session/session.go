@@ -1,5 +1,5 @@
-// Package session runs commands beside the program of a job: one after which a user waits, and one that lasts, with a
-// terminal or pipes that the server carries to the user.
+// Package session runs commands beside the program of a job: short ones whose result a user waits
+// for, and long ones with a terminal or pipes that the server connects to the user.
 package session
 
 import (
@@ -22,18 +22,18 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// lastWords is how long the output of a session is read whose command has ended: its children may hold the terminal.
+// lastWords is how long to read output after a session's command has ended: its children may hold the terminal.
 const lastWords = time.Second
 
-// Session is a command beside the program whose input comes from a user, and whose output goes to them, while it runs.
+// Session is a command beside the program. While it runs, a user sends its input and receives its output.
 type Session struct {
 	Server wire.Server
 	ID     string
 	Mask   logship.Masker
-	HangUp time.Duration // for the command to end once nobody follows it any more
+	HangUp time.Duration // how long the command may run once nobody follows it
 }
 
-// Run runs the command until it ends or nobody follows it any more.
+// Run runs the command until it ends or nobody follows it.
 func (s *Session) Run(ctx context.Context, e api.Exec, dir string, env []string, user int) api.ExecResult {
 	if len(e.Command) == 0 {
 		return api.ExecResult{Exit: 2, Error: "the command is empty"}
@@ -66,20 +66,19 @@ func (s *Session) Run(ctx context.Context, e api.Exec, dir string, env []string,
 	<-sent
 	last.Stop()
 	end()
-	_ = out.SetDeadline(time.Now()) // nobody reads what is typed now
+	_ = out.SetDeadline(time.Now()) // stop reading input
 	<-typed
 	return exited(err)
 }
 
-// hang tells a session's command that nobody is there any more, as a closed terminal does, and ends what stays.
+// hang sends SIGHUP to a session's command, as a closed terminal does, and later kills what is left.
 func (s *Session) hang(group int) error {
 	err := syscall.Kill(-group, syscall.SIGHUP)
 	time.AfterFunc(s.HangUp/2, func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
 	return err
 }
 
-// start starts the command, with a terminal of its own or with pipes, and returns where its output and its
-// input are.
+// start starts the command with its own terminal or with pipes, and returns its output and input.
 func start(cmd *exec.Cmd, terminal *api.Terminal, user int) (out *os.File, in io.WriteCloser, err error) {
 	if terminal == nil {
 		return startPiped(cmd)
@@ -88,7 +87,7 @@ func start(cmd *exec.Cmd, terminal *api.Terminal, user int) (out *os.File, in io
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = theirs.Close() }() // the command has it
+	defer func() { _ = theirs.Close() }() // the command has a copy
 	if user > 0 {
 		err = os.Chown(theirs.Name(), user, user)
 	}
@@ -116,7 +115,7 @@ func startPiped(cmd *exec.Cmd) (out *os.File, in io.WriteCloser, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = theirs.Close() }() // the command has it
+	defer func() { _ = theirs.Close() }() // the command has a copy
 	cmd.Stdout, cmd.Stderr = theirs, theirs
 	if err = cmd.Start(); err != nil {
 		_ = out.Close()
@@ -129,7 +128,7 @@ func resize(f *os.File, t *api.Terminal) error {
 	return pty.Setsize(f, &pty.Winsize{Rows: cells(t.Rows, 24), Cols: cells(t.Cols, 80)})
 }
 
-// cells is a size that terminals can have.
+// cells returns n if a terminal can have that size, and otherwise usual.
 func cells(n, usual int) uint16 {
 	if n < 1 || n > 10_000 {
 		n = usual
@@ -137,7 +136,7 @@ func cells(n, usual int) uint16 {
 	return uint16(n)
 }
 
-// input writes what is typed to the command, until the session is over.
+// input writes the user's input to the command until the session has ended.
 func (s *Session) input(ctx context.Context, end func(), in io.WriteCloser, size *api.Terminal) {
 	for offset := int64(0); ctx.Err() == nil; {
 		got, err := s.Server.SessionInput(ctx, s.ID, offset)
@@ -146,22 +145,22 @@ func (s *Session) input(ctx context.Context, end func(), in io.WriteCloser, size
 			end()
 			return
 		case err != nil:
-			_ = wait.For(ctx, 300*time.Millisecond) // the loop looks
+			_ = wait.For(ctx, 300*time.Millisecond) // the loop checks ctx
 			continue
 		}
 		if f, ok := in.(*os.File); ok && size != nil && got.Terminal != nil && *got.Terminal != *size {
 			size = got.Terminal
-			_ = resize(f, size) // its size is a wish
+			_ = resize(f, size) // a failed resize is harmless
 		}
 		offset += int64(len(got.Input))
-		_, _ = in.Write(got.Input) // who has ended reads nothing
+		_, _ = in.Write(got.Input) // a command that has ended reads nothing
 		if got.End && size == nil {
 			_ = in.Close()
 		}
 	}
 }
 
-// output sends what the command prints, until it has ended or nobody follows it.
+// output sends the command's output until it has ended or nobody follows it.
 func (s *Session) output(ctx context.Context, end func(), out io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for offset := int64(0); ; {
@@ -177,7 +176,7 @@ func (s *Session) output(ctx context.Context, end func(), out io.Reader) {
 			}
 			offset += int64(len(chunk))
 		}
-		if err != nil { // a terminal ends with an error
+		if err != nil { // a terminal always ends with an error
 			return
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// typist is a server's side of a session.
+// typist is the server's side of a session.
 type typist struct {
-	wire.Server // none of the rest is asked
+	wire.Server // the other methods are unused
 
 	mu       sync.Mutex
 	typed    []byte
 	end, bye bool
-	news     bool // something has changed that no answer has told yet
+	news     bool // a change that no answer has reported yet
 	size     *api.Terminal
 	printed  []byte
 	changed  chan struct{}
@@ -73,7 +73,7 @@ func (s *typist) prints(t *testing.T, text string) {
 	await.True(t, "it prints "+text, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return strings.Contains(string(s.printed), text) })
 }
 
-// begin begins a session, and returns how it ends.
+// begin starts a session, and returns a channel for its result.
 func (s *typist) begin(t *testing.T, terminal *api.Terminal, command ...string) chan api.ExecResult {
 	s.changed, s.size = make(chan struct{}), terminal
 	run := Session{Server: s, ID: "s1", Mask: logship.NewMasker(map[string]string{"KEY": "sesame-street"}), HangUp: 100 * time.Millisecond}
@@ -84,7 +84,7 @@ func (s *typist) begin(t *testing.T, terminal *api.Terminal, command ...string) 
 	return done
 }
 
-// over waits until a session has ended.
+// over waits for the end of a session.
 func over(t *testing.T, done chan api.ExecResult) api.ExecResult {
 	t.Helper()
 	select {
@@ -96,8 +96,8 @@ func over(t *testing.T, done chan api.ExecResult) api.ExecResult {
 	}
 }
 
-// A session with a terminal has its size, also when that changes; what is typed is read, and Ctrl-C ends what runs.
-func TestASessionHasATerminalOfItsOwn(t *testing.T) {
+// A session's terminal follows the user's size, the command reads what the user types, and Ctrl-C ends it.
+func TestSession_ControlsTerminal(t *testing.T) {
 	t.Parallel()
 	s := &typist{}
 	done := s.begin(t, &api.Terminal{Rows: 33, Cols: 101, Kind: "vt100"}, "/bin/sh", "-c",
@@ -113,8 +113,8 @@ func TestASessionHasATerminalOfItsOwn(t *testing.T) {
 	}
 }
 
-// Without a terminal a session reads until its input ends, whole, and its exit status comes back.
-func TestASessionReadsUntilItsInputEnds(t *testing.T) {
+// Without a terminal, the command reads all input until its end, and its exit status is reported.
+func TestSession_ReadsInputToEnd(t *testing.T) {
 	t.Parallel()
 	s := &typist{}
 	done := s.begin(t, nil, "/bin/sh", "-c", "wc -c; exit 5")
@@ -127,8 +127,8 @@ func TestASessionReadsUntilItsInputEnds(t *testing.T) {
 	}
 }
 
-// What nobody follows any more ends, also where it does not listen to a closed terminal; what cannot be run says so.
-func TestASessionEndsWithItsReader(t *testing.T) {
+// A command that nobody follows ends, even if it ignores SIGHUP. A command that cannot run reports an error.
+func TestSession_EndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	for _, terminal := range []*api.Terminal{nil, {Rows: 24, Cols: 80}} {
 		s := &typist{}

@@ -1,5 +1,5 @@
-// Package setup keeps what set-up commands made on a machine, so that the next task with
-// the same set-up begins with it instead of running the command.
+// Package setup keeps the results of set-up commands on a machine, so that the next task with the
+// same set-up starts from the result instead of running the command.
 package setup
 
 import (
@@ -19,58 +19,58 @@ import (
 
 // Tree is a folder that a set-up command may change.
 type Tree struct {
-	Name   string // of its copy: work, home
+	Name   string // name of its copy, such as work or home
 	Path   string
-	Except string // a folder below it that is no part of it, as a relative path; "": there is none
+	Except string // relative path of a folder in it that is not copied; may be empty
 }
 
-// Limits bound what is kept.
+// Limits bound the size of a Cache.
 type Limits struct {
-	Number  int     // of set-ups
-	Bytes   int64   // of all of them
-	Reserve float64 // share of the disk that they leave free
+	Number  int     // number of set-ups
+	Bytes   int64   // bytes of all set-ups
+	Reserve float64 // share of the disk that must stay free
 }
 
-// Default is 4 set-ups of 20 GiB together that leave a tenth of the disk free: checkpoints
-// and outputs come first.
+// Default returns the usual limits: 4 set-ups of 20 GiB in total, with a tenth of the disk free,
+// because checkpoints and outputs come first.
 func Default() Limits { return Limits{Number: 4, Bytes: 20 << 30, Reserve: 0.1} }
 
-// Entry is a set-up that is kept.
+// Entry is a kept set-up.
 type Entry struct {
 	Key    string        `json:"key"`
 	Made   time.Time     `json:"made"`
-	Took   time.Duration `json:"took_ns"` // the command
+	Took   time.Duration `json:"took_ns"` // duration of the command
 	Bytes  int64         `json:"bytes"`
-	Digest string        `json:"digest"` // of the copies, as they lie on the disk
-	Boot   string        `json:"boot"`   // of the machine: what a crash of it tore is not used
+	Digest string        `json:"digest"` // digest of the copies, including inode numbers
+	Boot   string        `json:"boot"`   // boot of the machine: a crash may have torn older copies
 
 	used time.Time // when it was last made or restored
 }
 
-// A caller acts on these with errors.Is.
+// Callers test for these with errors.Is.
 var (
 	ErrNone   = errors.New("no set-up is kept under this key")
 	ErrRoom   = errors.New("there is no room for it")
-	ErrMoving = errors.New("it changed while it was copied")
-	ErrOdd    = errors.New("it is neither a plain file, a folder nor a link")
+	ErrMoving = errors.New("a file changed during the copy")
+	ErrOdd    = errors.New("it is not a regular file, a folder or a link")
 )
 
-// entryFile is written last: a folder without it is no entry.
+// entryFile is written last: a folder without it is not an entry.
 const entryFile = "kept.json"
 
-// partial begins the names of copies that are not whole.
+// partial is the name prefix of incomplete copies.
 const partial = "partial-"
 
-// Cache is the folder of the set-ups that a machine keeps.
+// Cache is a folder of kept set-ups.
 type Cache struct {
 	dir    string
 	boot   string
 	limits Limits
-	mu     sync.RWMutex // held for writing while entries come and go
+	mu     sync.RWMutex // write-locked while entries change
 }
 
-// Open opens the cache in a folder and drops what was cut off, and what is of another boot
-// of the machine than this one; boot is "" where the system does not tell one from another.
+// Open opens the cache in a folder, and removes incomplete entries and those of an earlier boot.
+// boot is empty if the system does not identify boots; then no entry is reused.
 func Open(dir, boot string, limits Limits) (*Cache, error) {
 	c := &Cache{dir: dir, boot: boot, limits: limits}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -88,7 +88,7 @@ func Open(dir, boot string, limits Limits) (*Cache, error) {
 	return c, nil
 }
 
-// read reads an entry by the name of its folder.
+// read reads the entry in the folder with the given name.
 func (c *Cache) read(name string) (e Entry, err error) {
 	if strings.HasPrefix(name, partial) {
 		return e, ErrNone
@@ -102,7 +102,7 @@ func (c *Cache) read(name string) (e Entry, err error) {
 		err = json.Unmarshal(b, &e)
 	}
 	if err == nil && e.Key != name {
-		err = fmt.Errorf("read %s: it is of %q", path, e.Key)
+		err = fmt.Errorf("read %s: it belongs to %q", path, e.Key)
 	}
 	if err != nil {
 		return e, err
@@ -115,8 +115,8 @@ func (c *Cache) read(name string) (e Entry, err error) {
 	return e, nil
 }
 
-// Restore empties the trees and fills them with what is kept under a key. Where nothing
-// is, or what is there was changed, it returns ErrNone and has touched no tree.
+// Restore empties the trees and fills them with the entry of a key. If there is no entry, or it was
+// modified, Restore returns ErrNone and does not touch the trees.
 func (c *Cache) Restore(ctx context.Context, key string, now time.Time, trees []Tree) (Entry, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -127,7 +127,7 @@ func (c *Cache) Restore(ctx context.Context, key string, now time.Time, trees []
 	copies := c.copies(filepath.Join(c.dir, key), trees)
 	digest, _, err := scan(copies, true)
 	if err != nil || digest != e.Digest {
-		_ = os.Remove(filepath.Join(c.dir, key, entryFile)) // the rest goes with the next that is kept
+		_ = os.Remove(filepath.Join(c.dir, key, entryFile)) // makeRoom removes the rest later
 		return e, errors.Join(ErrNone, err)
 	}
 	for i, t := range trees {
@@ -141,7 +141,7 @@ func (c *Cache) Restore(ctx context.Context, key string, now time.Time, trees []
 	return e, os.Chtimes(filepath.Join(c.dir, key, entryFile), now, now)
 }
 
-// copies are where the copies of trees lie.
+// copies returns the trees of the copies in dir.
 func (c *Cache) copies(dir string, trees []Tree) []Tree {
 	out := make([]Tree, len(trees))
 	for i, t := range trees {
@@ -150,8 +150,8 @@ func (c *Cache) copies(dir string, trees []Tree) []Tree {
 	return out
 }
 
-// Keep copies the trees that a set-up command has made. Entries that were not used for the
-// longest time go where there is no room.
+// Keep copies the trees that a set-up command has made. If room is short, it removes the entries
+// that were unused for longest.
 func (c *Cache) Keep(ctx context.Context, e Entry, trees []Tree) error {
 	before, size, err := scan(trees, false)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *Cache) copyAll(ctx context.Context, to string, trees []Tree) error {
 	return nil
 }
 
-// publish gives whole copies their name.
+// publish moves complete copies to their final name.
 func (c *Cache) publish(aside string, e Entry, trees []Tree) (err error) {
 	if e.Digest, _, err = scan(c.copies(aside, trees), true); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (c *Cache) publish(aside string, e Entry, trees []Tree) (err error) {
 	return errors.Join(remove(to), os.WriteFile(filepath.Join(aside, entryFile), b, 0o600), os.Rename(aside, to))
 }
 
-// makeRoom drops entries until another one of a size has room.
+// makeRoom removes entries until another one of the given size fits.
 func (c *Cache) makeRoom(key string, size int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,8 +239,8 @@ func (c *Cache) makeRoom(key string, size int64) error {
 	return nil
 }
 
-// others are the entries that are kept besides that of a key, and their bytes. It removes that one, and what is
-// damaged.
+// others returns the entries except that of key, and their total bytes. It removes the entry of key
+// and damaged ones.
 func (c *Cache) others(key string) (kept []Entry, total int64, err error) {
 	names, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -251,7 +251,7 @@ func (c *Cache) others(key string) (kept []Entry, total int64, err error) {
 		switch {
 		case err == nil && e.Key != key:
 			kept, total = append(kept, e), total+e.Bytes
-		case err != nil && strings.HasPrefix(n.Name(), partial): // another task's copy is under way
+		case err != nil && strings.HasPrefix(n.Name(), partial): // another task is copying
 		default:
 			if err := remove(filepath.Join(c.dir, n.Name())); err != nil {
 				return nil, 0, err

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// tree makes a folder from paths and contents; a content that begins with -> is a link.
+// tree makes a folder from paths and contents; content that starts with -> is a link.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ var roomy = Limits{Number: 3, Bytes: 1 << 20}
 
 func work(path, except string) []Tree { return []Tree{{Name: "work", Path: path, Except: except}} }
 
-// names are what lies below a folder.
+// names returns the paths below a folder.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -60,9 +60,9 @@ func names(t *testing.T, dir string) (list []string) {
 	return list[1:]
 }
 
-// What comes back is what was kept: names, modes, times, links and contents. What lies at the
-// path that is no part of it stays as it was, on both sides.
-func TestWhatComesBackIsWhatWasKept(t *testing.T) {
+// Restore returns exactly what Keep stored: names, modes, times, links and contents. Neither
+// changes what is at the excepted path.
+func TestCache_RestoresWhatItKept(t *testing.T) {
 	from := tree(t, map[string]string{"a": "one", "d/b": "two", "out": "->/etc", "d/ckpt/x": "no part", "d/up": "->../a"})
 	if err := os.Chmod(filepath.Join(from, "d"), 0o750); err != nil {
 		t.Fatal(err)
@@ -91,8 +91,8 @@ func TestWhatComesBackIsWhatWasKept(t *testing.T) {
 	}
 }
 
-// What is not whole, of another boot, or changed since, is not used and goes.
-func TestOnlyWhatIsWholeIsUsed(t *testing.T) {
+// The cache does not use incomplete or modified entries or those of another boot, and removes them.
+func TestCache_UsesOnlyCompleteEntries(t *testing.T) {
 	from := tree(t, map[string]string{"a": "one"})
 	for what, spoil := range map[string]func(dir string) error{
 		"content": func(dir string) error {
@@ -132,15 +132,15 @@ func TestOnlyWhatIsWholeIsUsed(t *testing.T) {
 	}
 }
 
-// A few are kept: what was not used for the longest time goes, and what is too large is not kept.
-func TestAFewAreKept(t *testing.T) {
+// The cache keeps a few entries: it removes those unused for longest, and does not keep one that is too large.
+func TestCache_EvictsLeastRecentlyUsed(t *testing.T) {
 	dir, now := t.TempDir(), start
 	c := open(t, dir, "boot", Limits{Number: 3, Bytes: 100})
 	keep := func(key string, size int) error {
 		from := tree(t, map[string]string{"a": strings.Repeat("x", size)})
 		err := c.Keep(t.Context(), Entry{Key: key}, work(from, ""))
 		now = now.Add(time.Hour)
-		_ = os.Chtimes(filepath.Join(dir, key, entryFile), now, now) // it is not kept
+		_ = os.Chtimes(filepath.Join(dir, key, entryFile), now, now) // fails if the entry is not kept
 		return err
 	}
 	kept := func() string { l, _ := os.ReadDir(dir); return fmt.Sprint(l) }
@@ -170,8 +170,8 @@ func TestAFewAreKept(t *testing.T) {
 	}
 }
 
-// A copy that is broken off leaves nothing.
-func TestACopyThatIsBrokenOffLeavesNothing(t *testing.T) {
+// An interrupted copy leaves nothing behind.
+func TestCache_RemovesInterruptedCopy(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir, "boot", roomy)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -184,8 +184,8 @@ func TestACopyThatIsBrokenOffLeavesNothing(t *testing.T) {
 	}
 }
 
-// The digest of a content is of names, modes, contents and links, not of times.
-func TestContentIsNamesModesAndContents(t *testing.T) {
+// The digest of Content covers names, modes, contents and links, but not times.
+func TestContent_IgnoresTimes(t *testing.T) {
 	files := map[string]string{"a": "one", "d/b": "two", "l": "->a"}
 	sum := func(dir string) string {
 		s, err := Content(t.Context(), dir)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// stamp is a file's number and the time of its last change, which no program can set.
+// stamp returns a file's inode number and change time, which no program can set.
 func stamp(info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

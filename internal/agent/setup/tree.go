@@ -16,11 +16,11 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// plain are the bits that a copy has too. What else a mode says (a user to run as, a pipe,
-// a device) is not copied, and neither is the tree that it is found in.
+// plain contains the mode bits that a copy preserves. A tree with other bits, such as set-user-ID,
+// a pipe or a device, is not copied.
 const plain = fs.ModePerm | fs.ModeDir | fs.ModeSymlink
 
-// walk visits a tree without following its links: a program may have made them.
+// walk visits a tree. It does not follow links, since a program may have made them.
 func walk(root *os.Root, except string, visit func(name string, info fs.FileInfo) error) error {
 	return confined.Walk(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -43,9 +43,10 @@ func walk(root *os.Root, except string, visit func(name string, info fs.FileInfo
 	})
 }
 
-// scan is a digest of names, sizes, modes and times, and the size of all files. A file that
-// was written to between two scans has another one. With disk it is that of these very
-// files, and a copy of them has another one: nobody sets the time of a file's last change.
+// scan returns a digest of names, sizes, modes and times, and the total size of all files. The
+// digest changes if someone writes to a file between two scans. With disk, the digest also covers
+// inode numbers and change times, which nobody can set, so that a copy of the files has a different
+// one.
 func scan(trees []Tree, disk bool) (digest string, size int64, err error) {
 	sum := sha256.New()
 	for _, t := range trees {
@@ -66,7 +67,7 @@ func scan(trees []Tree, disk bool) (digest string, size int64, err error) {
 			}
 			size += bytes
 			_, _ = fmt.Fprintf(sum, "%q %o %d %d %q", name, info.Mode(), bytes, at, link)
-			if disk && name != "." { // its own folder is renamed
+			if disk && name != "." { // publish renames the folder itself
 				_, _ = fmt.Fprint(sum, " ", stamp(info))
 			}
 			_, _ = fmt.Fprintln(sum)
@@ -79,13 +80,13 @@ func scan(trees []Tree, disk bool) (digest string, size int64, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), size, nil
 }
 
-// Marks is a digest of names, sizes, modes and times in a folder; it reads no file.
+// Marks returns a digest of the names, sizes, modes and times in a folder. It reads no file.
 func Marks(path string) (string, error) {
 	digest, _, err := scan([]Tree{{Path: path}}, false)
 	return digest, err
 }
 
-// Content is a digest of names, modes and contents in a folder, whatever their times.
+// Content returns a digest of the names, modes and contents in a folder, without times.
 func Content(ctx context.Context, path string) (string, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -118,7 +119,7 @@ func Content(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// readTo reads a plain file; what was put in its place meanwhile is not waited for.
+// readTo reads a regular file. It does not block if a pipe has replaced the file meanwhile.
 func readTo(to io.Writer, root *os.Root, name string) error {
 	in, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -132,12 +133,12 @@ func readTo(to io.Writer, root *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, in) // the kernel's copy, which shares blocks where the file system can
+	_, err = io.Copy(to, in) // io.Copy uses the kernel's copy, which shares blocks if the file system can
 	return err
 }
 
-// copyTree copies what lies in one folder into another, with modes, times and links. It
-// reads and writes through no link.
+// copyTree copies the content of a folder into another one, with modes, times and links. It reads
+// and writes through no link.
 func copyTree(ctx context.Context, from, to, except string) (err error) {
 	in, err := os.OpenRoot(from)
 	if err != nil {
@@ -153,7 +154,7 @@ func copyTree(ctx context.Context, from, to, except string) (err error) {
 		name string
 		info fs.FileInfo
 	}
-	var folders []folder // their modes and times change with what is put into them
+	var folders []folder // set modes and times last, since filling a folder changes them
 	err = walk(in, except, func(name string, info fs.FileInfo) error {
 		switch {
 		case context.Cause(ctx) != nil:
@@ -188,7 +189,7 @@ func copyFile(in, out *os.Root, name string, info fs.FileInfo) error {
 	return out.Chtimes(name, info.ModTime(), info.ModTime())
 }
 
-// emptyBut empties a folder but for what lies at a path below it.
+// emptyBut removes the content of a folder except what is below a path in it.
 func emptyBut(dir, except string) error {
 	first, rest, _ := strings.Cut(filepath.ToSlash(except), "/")
 	names, err := os.ReadDir(dir)
@@ -204,26 +205,26 @@ func emptyBut(dir, except string) error {
 	return err
 }
 
-// remove removes a folder, also where some of it may not be written to.
+// remove removes a folder, even if parts of it are write-protected.
 func remove(path string) error {
 	err := os.RemoveAll(path)
-	if err == nil || os.Geteuid() == 0 { // who may write anywhere changes no mode on a path of another user's
+	if err == nil || os.Geteuid() == 0 { // root needs no chmod, which could follow another user's path
 		return err
 	}
 	_ = filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
 		if e != nil && e.IsDir() {
-			return os.Chmod(at, 0o700) // a folder must be entered to be emptied
+			return os.Chmod(at, 0o700) // removing files in a folder requires write and search permission
 		}
 		return err
 	})
 	return os.RemoveAll(path)
 }
 
-// disk says how much room a file system has for us, and how large it is.
+// disk returns the free and the total bytes of a file system.
 func disk(dir string) (free, whole int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, 0, fmt.Errorf("look at the disk of %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("get the free space of %s: %w", dir, err)
 	}
 	size := int64(s.Bsize)                                     //nolint:unconvert // 32 bits on other systems
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil // no disk has 2^63 bytes

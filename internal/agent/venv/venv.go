@@ -13,10 +13,11 @@ import (
 	"strings"
 )
 
-// pythonTool is a command that installs packages of Python, or runs one that may.
+// pythonTool matches a command that installs Python packages, or that may run an installer.
 var pythonTool = regexp.MustCompile(`(^|[^\w.-])(pip[0-9.]*|python[0-9.]*|uv|poetry|pdm|pipenv)($|[^\w.-])`)
 
-// namesPython reports whether a text has a pythonTool. It looks for the names first, which is much faster.
+// namesPython reports whether text matches pythonTool. It searches for the plain names first, which is much faster than
+// the expression.
 func namesPython(text []byte) bool {
 	for _, name := range []string{"pip", "python", "uv", "poetry", "pdm"} {
 		if bytes.Contains(text, []byte(name)) {
@@ -26,10 +27,10 @@ func namesPython(text []byte) bool {
 	return false
 }
 
-// mostScript is the largest file of commands that is looked through, and mostScripts how much of all of them, in bytes.
+// maxScript is the size in bytes of the largest script that Uses reads; maxScripts bounds the total.
 const (
-	mostScript  = 1 << 20
-	mostScripts = 16 << 20
+	maxScript  = 1 << 20
+	maxScripts = 16 << 20
 )
 
 //go:embed makevenv.py
@@ -48,14 +49,14 @@ func Needed(setup, work string) bool {
 	defer func() { _ = root.Close() }()
 	words := strings.FieldsFunc(setup, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`", r) })
 	slices.Sort(words)
-	left := int64(mostScripts)
+	left := int64(maxScripts)
 	for _, word := range slices.Compact(words) {
 		if word == "make" {
 			word = "Makefile"
 		}
 		name := filepath.Clean(word)
 		info, err := root.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > mostScript {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxScript {
 			continue
 		}
 		if left -= info.Size(); left < 0 {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// Set-up commands that name files by the thousand are not looked through for minutes: beyond a bound the environment is made.
-func TestASetupThatNamesManyFilesIsNotReadWhole(t *testing.T) {
+// usesPython bounds the time for a set-up that names thousands of files: beyond the bound it assumes Python.
+func TestUsesPython_BoundsBytesRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, make([]byte, mostScript), 0o600); err != nil {
+	if err := os.WriteFile(text, make([]byte, maxScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	words := ""

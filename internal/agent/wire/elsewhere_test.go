@@ -13,8 +13,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// An answer that leads to another address is no answer: that address is shown no token, no signature and no program's output.
-func TestAnAgentIsLedNowhereElse(t *testing.T) {
+// The agent follows no redirect: the other address receives no token, no signature and no output of
+// the program.
+func TestHTTP_FollowsNoRedirect(t *testing.T) {
 	var asked atomic.Int64
 	fetching, enough := context.WithCancel(t.Context())
 	defer enough()
@@ -22,7 +23,7 @@ func TestAnAgentIsLedNowhereElse(t *testing.T) {
 	defer other.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
-		if r.URL.Path == "/v1/agent/work" { // it is asked again until nobody waits
+		if r.URL.Path == "/v1/agent/work" { // the caller retries until the context ends
 			enough()
 		}
 	}))

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Identify shows a server who this machine is, and returns its id and the token by which it registers. It returns
-// ErrFenced where the server does not know the machine.
+// Identify identifies this machine to a server, and returns its id and the token with which it
+// registers. It returns ErrFenced if the server does not know the machine.
 func Identify(
 	ctx context.Context,
 	server string,
@@ -22,7 +22,7 @@ func Identify(
 	}
 	defer m.Close()
 	m.Trust(roots)
-	m.http.show = func(*http.Request, []byte) {} // it has nothing to sign with yet
+	m.http.show = func(*http.Request, []byte) {} // the machine has no key yet
 	var out api.Identified
 	err = m.http.json(ctx, http.MethodPost, "/v1/agent/identify", shown, &out)
 	return out, err

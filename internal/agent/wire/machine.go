@@ -17,16 +17,16 @@ import (
 	"scrimp/internal/wire/signed"
 )
 
-// Machine is a machine's connection to the server: it registers its key, and pulls tasks
-// with requests that the key signs. By the server's clock, which it learns from each
-// answer: the machine's own may be hours off.
+// Machine is a machine's connection to the server: it registers the machine's key, and pulls tasks
+// with requests that the key signs. It signs with the server's time, which it learns from each
+// response, because the machine's clock may be hours off.
 type Machine struct {
 	http  *HTTP
-	token string // bootstrap; what only Register shows
+	token string // bootstrap token; only Register sends it
 	off   atomic.Int64
 }
 
-// DialMachine connects a machine.
+// DialMachine returns a machine's connection to the server at address.
 func DialMachine(address, instance string, key ed25519.PrivateKey, token string) (*Machine, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -51,34 +51,34 @@ func DialMachine(address, instance string, key ed25519.PrivateKey, token string)
 
 const registerPath = "/v1/agent/register"
 
-// heard notes how far the server's clock is from ours.
+// heard records the difference between the server's clock and this machine's.
 func (m *Machine) heard(resp *http.Response) {
 	if at, ok := signed.DateOf(resp.Header); ok {
 		m.off.Store(int64(time.Until(at)))
 	}
 }
 
-// Trust sets the certificates that the server's is held against, before the first call; nil: the system's.
+// Trust sets the root certificates for the server's certificate, before the first call; nil means the system's.
 func (m *Machine) Trust(roots *x509.CertPool) { m.http.Trust(roots) }
 
-// Close drops the connection.
+// Close closes the connection.
 func (m *Machine) Close() { m.http.Close() }
 
-// Register tells the machine's public key. It returns ErrFenced where the token is no longer good.
+// Register sends the machine's public key. It returns ErrFenced if the token is no longer valid.
 func (m *Machine) Register(ctx context.Context, r api.Registration) (api.Registered, error) {
 	var out api.Registered
 	err := m.http.json(ctx, http.MethodPost, registerPath, r, &out)
 	return out, err
 }
 
-// Pull waits for something to do. It returns ErrFenced where the machine is not wanted any more.
+// Pull waits for tasks. It returns ErrFenced if the server no longer wants the machine.
 func (m *Machine) Pull(ctx context.Context, p api.Pull) (api.Pulled, error) {
 	var out api.Pulled
 	err := m.http.json(ctx, http.MethodPost, "/v1/agent/pull", p, &out)
 	return out, err
 }
 
-// Binary fetches the server's own program.
+// Binary fetches the server's own program for this platform.
 func (m *Machine) Binary(ctx context.Context, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -93,9 +93,9 @@ func (m *Machine) Binary(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // only read
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what is there of it
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as arrives
 		return fmt.Errorf("GET %s: %w", path, problem(resp.StatusCode, text))
 	}
 	_, err = io.Copy(to, resp.Body)

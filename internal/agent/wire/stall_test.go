@@ -34,11 +34,11 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
 
-// stalling is a connection that stops to carry anything, and says nothing.
+// stalling is a connection that silently stops transferring anything.
 type stalling struct {
 	net.Conn
 	over    atomic.Bool
-	stalled chan struct{} // closed with it
+	stalled chan struct{} // closed when it stalls
 }
 
 func (s *stalling) Write(b []byte) (int, error) {
@@ -64,8 +64,8 @@ func (s *stalling) Close() error {
 	return s.Conn.Close()
 }
 
-// A connection over TLS that carries nothing any more is left soon, though calls that were given up leave it open.
-func TestAConnectionThatStallsIsLeft(t *testing.T) {
+// The client soon abandons a stalled TLS connection, although calls that time out do not close it.
+func TestHTTP_AbandonsStalledConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		ts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

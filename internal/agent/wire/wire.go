@@ -1,5 +1,5 @@
-// Package wire is the agent's side of its protocol with the server: small calls
-// that may all be repeated, over a socket or the network.
+// Package wire is the agent's side of its protocol with the server: small calls over a socket or
+// the network, all of which are idempotent.
 package wire
 
 import (
@@ -23,84 +23,83 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Server is what the agent asks of its server. Every call may be repeated.
+// Server is the agent's view of its server. Every call is idempotent.
 type Server interface {
-	// Report sends messages and fetches orders. It returns ErrFenced where another attempt has the task.
+	// Report sends messages and returns orders. It returns ErrFenced if another attempt has the task.
 	Report(context.Context, api.Report) (api.Orders, error)
 	// LogEnd returns how many bytes of the log the server has.
 	LogEnd(ctx context.Context, attempt string) (int64, error)
-	// Logs appends chunk at offset and returns how many bytes the server has then: more
-	// than was sent where it had them already, less than offset where something is missing.
+	// Logs appends chunk at offset and returns how many bytes the server has now: more than that if
+	// it had them already, less than offset if it lacks some.
 	Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error)
-	// Exec hands in the result of a command.
+	// Exec reports the result of a command.
 	Exec(ctx context.Context, id string, result api.ExecResult) error
-	// SessionInput waits a little for what was typed into a session from an offset on; ErrBad says that it is over.
+	// SessionInput waits briefly for a session's input from offset on. ErrBad means that the session has ended.
 	SessionInput(ctx context.Context, id string, offset int64) (api.SessionInput, error)
-	// SessionOutput hands in output of a session; ErrBad says that it is over.
+	// SessionOutput sends output of a session. ErrBad means that the session has ended.
 	SessionOutput(ctx context.Context, id string, offset int64, chunk []byte) error
 }
 
-// A caller acts on these with errors.Is, never on the text.
+// Callers test for these with errors.Is, never by text.
 var (
-	ErrFenced = errors.New("the token is no longer good: another attempt has the task") // stop, publish nothing
-	ErrBad    = errors.New("the server refuses the request")                            // trying again is useless
+	ErrFenced = errors.New("the token is no longer valid: another attempt has the task") // stop and publish nothing
+	ErrBad    = errors.New("the server refuses the request")                             // retrying is useless
 )
 
-// LaterError is an answer that says when to ask again: too much was sent, or the
-// server has no room now.
+// LaterError is a response that says when to retry: the agent sent too much, or the server has no room now.
 type LaterError struct {
 	After time.Duration
-	Full  bool // the server has no room for it
+	Full  bool // the server has no room
 	err   error
 }
 
 func (e *LaterError) Error() string { return e.err.Error() }
 func (e *LaterError) Unwrap() error { return e.err }
 
-// answerTime is how long one request may take. Reports are small and often.
+// answerTime limits one request. Reports are small and frequent.
 const answerTime = 10 * time.Second
 
-// idleTime is how long a connection rests here: longer than the pause between two
-// reports, and less than the 10 s after which a server closes one on which nothing was
-// sent yet, such as one that was opened for a call that another then served. A
-// call on a connection that is just being closed fails.
+// idleTime is how long a connection may be idle: longer than the pause between two reports, and
+// less than the 10 s after which a server closes a connection without a request, such as one that
+// was opened for a call that another connection then served. A call on a connection that is being
+// closed fails.
 const idleTime = 8 * time.Second
 
-// pingAfter is after how long without a word a connection that all calls share is asked whether it lives, and how
-// long it has to answer. A call that is given up leaves it as it is, and after a cable was out for a while it would
-// stall for as long again.
+// pingAfter is how long a shared HTTP/2 connection may be silent before it is pinged, and how long
+// it has to answer. A call that times out does not close the connection, so after a network failure
+// the next calls would stall just as long.
 const pingAfter = 4 * time.Second
 
-// maxAnswer bounds what a server may answer.
+// maxAnswer bounds a server's response.
 const maxAnswer = 16 << 20
 
-// HTTP is the Server behind an address.
+// HTTP implements Server for an address.
 type HTTP struct {
-	Node int // rank of this machine in a gang: each has a log of its own
+	Node int // rank of this machine in a gang; each rank has its own log
 
 	base     string
 	client   *http.Client
-	patience time.Duration               // for one answer
-	show     func(*http.Request, []byte) // who asks, given the body
-	heard    func(*http.Response)        // nil: nobody listens
-	store    *httpblob.Bucket            // nil: a machine's own connection moves nothing
+	patience time.Duration               // limit for one response
+	show     func(*http.Request, []byte) // authenticates a request, given its body
+	heard    func(*http.Response)        // called with each response; may be nil
+	store    *httpblob.Bucket            // nil for a Machine, which transfers no blobs
 	ways     []*http.Transport
 }
 
-// Trust sets the certificates that the server's is held against, before the first call; nil: the system's.
+// Trust sets the root certificates for the server's certificate, before the first call; nil means the system's.
 func (s *HTTP) Trust(roots *x509.CertPool) {
 	if roots == nil {
 		return
 	}
 	for _, t := range s.ways {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-		t.ForceAttemptHTTP2 = true // as without a configuration of one's own
+		t.ForceAttemptHTTP2 = true // a custom TLS configuration disables it
 	}
 }
 
-// Dial returns the Server at address: unix:///path/to.sock, http://host:port
-// or https://host:port. token is asked for before each request: it is the
-// instance's until the claim, and the attempt's afterwards.
+// Dial returns the Server at address: unix:///path/to.sock, http://host:port or https://host:port.
+// Before each request it calls token, which returns the instance's token until the claim, and the
+// attempt's afterwards.
 func Dial(address string, token func() string) (*HTTP, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -111,7 +110,7 @@ func Dial(address string, token func() string) (*HTTP, error) {
 		return nil, err
 	}
 	transport.MaxIdleConnsPerHost = 2
-	moves, _, _ := over(u) // it was right a moment ago
+	moves, _, _ := over(u) // it succeeded just before
 	moves.MaxIdleConnsPerHost = 16
 	store := httpblob.NewBucket(base+"/v1/agent", client(moves), token)
 	store.Socket = u.Scheme == "unix"
@@ -120,15 +119,16 @@ func Dial(address string, token func() string) (*HTTP, error) {
 		store: store, ways: []*http.Transport{transport, moves}}, nil
 }
 
-// client follows no redirect: another address would be shown the token, and believed as the server is.
+// client returns a client that follows no redirect, because another address would receive the token
+// and be trusted like the server.
 func client(t *http.Transport) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		return fmt.Errorf("%w: it leads elsewhere, to %s: give the machines the address that it has there", ErrBad,
+		return fmt.Errorf("%w: it redirects to %s: give the machines that address", ErrBad,
 			(&url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host}).String())
 	}}
 }
 
-// over returns the way to a server, and what addresses begin with on it.
+// over returns the transport to a server and the base of its URLs.
 func over(u *url.URL) (t *http.Transport, base string, err error) {
 	t = &http.Transport{IdleConnTimeout: idleTime,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}}
@@ -146,14 +146,14 @@ func over(u *url.URL) (t *http.Transport, base string, err error) {
 	return nil, "", fmt.Errorf("server address %q: want unix:///path, http://host:port or https://host:port", u)
 }
 
-// Store is the server's own store, with the same token.
+// Store returns the server's own store, with the same token.
 func (s *HTTP) Store() *httpblob.Bucket { return s.store }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *HTTP) Close() {
 	s.client.CloseIdleConnections()
 	if s.store != nil {
-		_ = s.store.Close() // it only does the same
+		_ = s.store.Close() // it does only the same
 	}
 }
 
@@ -187,14 +187,14 @@ func (s *HTTP) logPath(attempt string) string {
 	return path
 }
 
-// Credentials fetches those that the server lends for the job's store.
+// Credentials fetches the credentials that the server lends for the job's store.
 func (s *HTTP) Credentials(ctx context.Context) (c api.StoreCredentials, err error) {
 	err = s.json(ctx, http.MethodGet, "/v1/agent/credentials", nil, &c)
 	return c, err
 }
 
-// WorkBlob asks where in the job's bucket its work folder lies. Refused is why what was told before was not taken; "":
-// nothing was told.
+// WorkBlob asks for the location of the work folder in the job's bucket. refused is the reason why
+// the agent rejected the last answer, or empty.
 func (s *HTTP) WorkBlob(ctx context.Context, refused string) (b api.WorkBlob, err error) {
 	path := "/v1/agent/work/blob"
 	if refused != "" {
@@ -250,7 +250,7 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // only read
 	if s.heard != nil {
 		s.heard(resp)
 	}
@@ -274,7 +274,7 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 	return nil
 }
 
-// problem turns a status into the error that a caller can act on.
+// problem returns the error for a status, or nil.
 func problem(status int, body []byte) error {
 	if status >= 200 && status < 300 {
 		return nil
@@ -295,8 +295,7 @@ func problem(status int, body []byte) error {
 	return err
 }
 
-// Retry calls do until it succeeds, with growing pauses. It ends early where
-// do's error says that repeating is useless, or where ctx is done.
+// Retry calls do until it succeeds, with growing pauses. It gives up if do's error is permanent or ctx is done.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := do(ctx)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestRetryGrowsAndEndsWhereItIsUseless(t *testing.T) {
+func TestRetry_StopsAtPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, tries := time.Now(), 0
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

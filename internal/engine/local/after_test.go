@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/engine"
 )
 
-// A market that is opened for a log which is ahead of the wall begins where the log
-// has come to, and goes on from there after a restart; time never runs backwards.
-func TestAMarketBeginsWhereTheLogHasCome(t *testing.T) {
+// A market opened for a log that is ahead of wall time starts at the log's time, and continues from
+// there after a restart. Time never runs backwards.
+func TestServe_StartsAtTimeOfLog(t *testing.T) {
 	t.Parallel()
 	wall := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct{ after, begins time.Time }{
@@ -19,7 +19,7 @@ func TestAMarketBeginsWhereTheLogHasCome(t *testing.T) {
 		"a log that is ahead":  {wall.Add(60 * time.Hour), wall.Add(60 * time.Hour)},
 	} {
 		now, dir := wall, folder(t)
-		for _, after := range []time.Time{c.after, {}} { // the second finds the market
+		for _, after := range []time.Time{c.after, {}} { // the second time finds the market
 			d := &daemon{opts: Options{Dir: dir, Trace: testTrace(60), After: after, Log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}, keys: map[string][]*machine{}}
 			if err := d.load(); err != nil {
 				t.Fatal(err)

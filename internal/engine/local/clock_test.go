@@ -11,14 +11,14 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// jumping is a clock that can be set.
+// jumping is a clock that tests can set.
 type jumping struct{ ahead atomic.Int64 }
 
 func (j *jumping) now() time.Time { return time.Now().Add(time.Duration(j.ahead.Load())) }
 
 func (j *jumping) by(d time.Duration) { j.ahead.Add(int64(d)) }
 
-func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T) {
+func TestClock_HandlesJumps(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		name := map[bool]string{false: "while the daemon runs", true: "while none runs"}[restart]
@@ -54,14 +54,14 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 			}
 
 			stays, lost := rent("a.1", always), rent("a.2", fleeing)
-			jump(10 * time.Hour) // what was due in 90 s is taken at that moment, and billed to it
+			jump(10 * time.Hour) // the interruption due in 90 s happens then and is billed to that time
 			if i := ended(lost.ID); i.Cause != engine.Interrupted || i.Ended.Sub(i.Launched) != 90*time.Second {
 				t.Errorf("taken as %+v", i)
 			}
 			if i, _ := s.listed(stays.ID); i.State != engine.Running {
 				t.Errorf("the other one is %+v", i)
 			}
-			late := rent("a.3", always) // ten hours in
+			late := rent("a.3", always) // ten hours later
 			before := quoted(t, s)
 
 			jump(-5 * time.Hour) // time stands still, and no bill is negative
@@ -96,7 +96,7 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 	}
 }
 
-// quoted is the market time of the offers.
+// quoted returns the market time of the offers.
 func quoted(t *testing.T, s *serving) time.Time {
 	t.Helper()
 	_, quotes, err := s.Offers(t.Context())

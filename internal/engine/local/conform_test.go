@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/test/enginetest"
 )
 
-// The market is held to the contract by its real daemon, and its page says by which cases.
+// The market passes the conformance tests with its real daemon, and its documentation page lists the cases.
 func TestDriverConforms(t *testing.T) {
 	cases := enginetest.Cases()
 	results := make([]enginetest.Result, len(cases))
@@ -25,6 +25,6 @@ func TestDriverConforms(t *testing.T) {
 			})
 		}
 	})
-	results = slices.DeleteFunc(results, func(r enginetest.Result) bool { return r.Case == "" }) // not chosen by -run
+	results = slices.DeleteFunc(results, func(r enginetest.Result) bool { return r.Case == "" }) // not selected by -run
 	enginetest.Page(t, "../../../docs/engines/local.md", results)
 }

@@ -11,10 +11,10 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// A market whose folder was copied while machines ran leaves them to the folder that they
-// are of: it ends none by itself, neither those that it knows of nor those that it never
-// heard of, names its own otherwise, and ends one of them only where it is asked to.
-func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
+// A market whose folder was copied while machines ran leaves them to the original folder. It ends
+// none of them by itself, neither known nor unknown ones, uses other ids, and ends one of them only
+// on request.
+func TestCopy_LeavesMachinesToOriginal(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(1))
 	first, second := c.launch("job.1", always), c.launch("job.2", always)
@@ -30,7 +30,7 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 		}
 	}
 	c.start()
-	third := c.launch("job.3", always) // after the copy was made
+	third := c.launch("job.3", always) // launched after the copy
 	d, err := Dial(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 		return i.State == engine.Ended && i.Cause == engine.Stopped
 	})
 	lives("the original has ended its first", second.ID, third.ID, own.ID)
-	end(copied, second.ID) // which somebody has adopted there
+	end(copied, second.ID) // a server has adopted it there
 	if left := procs.Members(second.ID, 0, ""); len(left) > 0 {
 		t.Errorf("processes of %s are left: %v", second.ID, left)
 	}

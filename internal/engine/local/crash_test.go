@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// restless asks again soon, since its daemon dies all the time.
+// restless returns a client that retries quickly, since its daemon dies all the time.
 func restless(d engine.Driver, seed uint64) *engine.Client {
 	chance := rand.New(rand.NewPCG(seed, 9))
 	var mu sync.Mutex
@@ -31,9 +31,9 @@ func restless(d engine.Driver, seed uint64) *engine.Client {
 	return engine.NewClient(d, cfg)
 }
 
-// A launch of three machines and the end of one, with the daemon dying at each step on the way: the machines are
-// rented as one and once, and the end is billed once.
-func TestADaemonKilledAtAnyStepLeavesALaunchWholeAndBillsItOnce(t *testing.T) {
+// The daemon dies at each step of a launch of three machines and of the end of one. The machines
+// are still rented together and once, and the end is billed once.
+func TestCrash_AtAnyStepKeepsLaunchWhole(t *testing.T) {
 	steps := []string{"write the launch", "sync the launch", "write the processes", "sync the processes",
 		"write the end", "sync the end", "between the starts of two machines"}
 	for n, step := range steps {
@@ -71,7 +71,7 @@ func TestADaemonKilledAtAnyStepLeavesALaunchWholeAndBillsItOnce(t *testing.T) {
 				if err := c.Terminate(t.Context(), gang[1].ID); !engine.Refused(err) {
 					return err
 				}
-				return nil // it had ended before the daemon died
+				return nil // it ended before the daemon died
 			})
 			insist(launch(&again))
 			if died != 1 {
@@ -107,7 +107,7 @@ func TestADaemonKilledAtAnyStepLeavesALaunchWholeAndBillsItOnce(t *testing.T) {
 	}
 }
 
-func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T) {
+func TestCrash_AtAnyMomentBillsMachinesOnce(t *testing.T) {
 	lane.Nightly(t, "kills daemons at random moments")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			defer users.Wait()
 			defer leave()
 			for k := range keys {
-				users.Go(func() { // rents, and gives every second one back
+				users.Go(func() { // launches, and terminates every second instance
 					chance := rand.New(rand.NewPCG(seed, uint64(k)))
 					pause(t, chance, 600)
 					q := engine.Request{Key: fmt.Sprintf("job.%d", k), Offer: always}
@@ -141,7 +141,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 					}
 				})
 			}
-			ended := map[string]engine.Instance{} // as they were first seen
+			ended := map[string]engine.Instance{} // as first seen
 			watch := func() {
 				list, err := p.List(t.Context())
 				if err != nil {
@@ -223,7 +223,7 @@ func pause(t *testing.T, chance *rand.Rand, most int) {
 	<-ctx.Done()
 }
 
-func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
+func TestAdopt_FindsEndWithoutDaemon(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
@@ -233,7 +233,7 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.ahead(time.Hour) // the other one's 90 s pass while no daemon runs
+	c.ahead(time.Hour) // the other machine's 90 s pass while no daemon runs
 	c.start()
 	c.until("both ends", func() bool {
 		return c.instance(i.ID).State == engine.Ended && c.instance(lost.ID).State == engine.Ended
@@ -241,7 +241,8 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	if got := c.instance(i.ID); got.Cause != engine.Stopped {
 		t.Errorf("ended as %+v", got)
 	}
-	// It ran on for a moment, which nobody pays: the market took it when it was due. Nobody announced it either.
+	// The machine ran a moment longer, which is not billed: its interruption was due earlier. It
+	// was not announced either.
 	if got := c.instance(lost.ID); got.Cause != engine.Interrupted || got.Ended.Sub(got.Launched) != 90*time.Second || got.Notice >= time.Second {
 		t.Errorf("ended as %+v", got)
 	}
@@ -250,7 +251,7 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	}
 }
 
-func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
+func TestTerminate_KillsAllProcesses(t *testing.T) {
 	for name, end := range map[string]func(*cloud, string){
 		"given back": func(c *cloud, id string) {
 			if err := c.Terminate(c.t.Context(), id); err != nil {
@@ -286,7 +287,7 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 			}
 			end(c, i.ID)
 			c.until("the end", func() bool { return c.instance(i.ID).State == engine.Ended })
-			for pid, start := range was { // a process that is killed has no environment at once, and is gone a little later
+			for pid, start := range was { // a killed process loses its environment at once and disappears a little later
 				c.until(fmt.Sprintf("process %d is gone", pid), func() bool { return !procs.Alive(pid, start) })
 			}
 			if n := len(procs.Members(other.ID, 0, "")); n < 7 {
@@ -296,7 +297,7 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 	}
 }
 
-func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
+func TestServe_SeparatesDataFolders(t *testing.T) {
 	t.Parallel()
 	a, b := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
 	one, two := a.launch("job.1", always, "PLAY=env"), b.launch("job.1", always, "PLAY=env")
@@ -304,7 +305,7 @@ func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
 		t.Fatalf("both are %s", one.ID)
 	}
 	a.kill()
-	for n := range 5 { // where the first one's port could be taken
+	for n := range 5 { // might reuse a port of the first
 		b.launch(fmt.Sprintf("more.%d", n), always)
 	}
 	a.start()
@@ -325,7 +326,7 @@ func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
+func TestDaemon_ContinuesAfterSleep(t *testing.T) { // like a laptop that sleeps
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i, lost := c.launch("a.1", always), c.launch("a.2", fleeing)
@@ -350,7 +351,7 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 	}
 }
 
-func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
+func TestStop_LeavesMachinesRunning(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
@@ -369,9 +370,9 @@ func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
 	}
 }
 
-// A cleaner of temporary folders takes sockets too: whoever starts then must not
-// find the folder locked for ever by a daemon that nobody can reach.
-func TestADaemonWhoseSocketIsGoneMakesRoom(t *testing.T) {
+// A cleaner of temporary folders deletes sockets too. A daemon that nobody can reach must not keep
+// the folder locked forever.
+func TestIdle_StopsWithoutSocket(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
@@ -386,7 +387,7 @@ func TestADaemonWhoseSocketIsGoneMakesRoom(t *testing.T) {
 	}
 }
 
-func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
+func TestAdopt_KillsUnrentedProcess(t *testing.T) {
 	t.Parallel()
 	c, other := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
 	kept, theirs := c.launch("a.1", always), other.launch("a.1", always)
@@ -398,7 +399,7 @@ func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
 	lost := c.launch("a.2", always, "PLAY=family")
 	c.until("its family", func() bool { return len(procs.Members(lost.ID, 0, "")) >= 7 })
 	c.kill()
-	if err := os.WriteFile(journal, before, 0o600); err != nil { // a disk that forgot what it had promised to keep
+	if err := os.WriteFile(journal, before, 0o600); err != nil { // like a disk that lost a synced write
 		t.Fatal(err)
 	}
 	c.start()
@@ -411,11 +412,11 @@ func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
 	}
 }
 
-// Of a machine that has ended nothing runs on, however it left its session and its environment, and nothing lies
-// on its disk but what its first process said.
-func TestNothingOfAMachineIsLeft(t *testing.T) {
+// After a machine has ended, none of its processes runs, whatever session and environment it has,
+// and its disk holds only its console log.
+func TestTerminate_LeavesOnlyConsoleLog(t *testing.T) {
 	t.Parallel()
-	span := fmt.Sprintf("97531.%d", os.Getpid()) // another run of this test may be under way
+	span := fmt.Sprintf("97531.%d", os.Getpid()) // another run of this test may be in progress
 	c := newCloud(t, testTrace(1))
 	i := c.launch("a.1", always, "PLAY=daemon", "SPAN="+span)
 	running := func() (n int) {
@@ -440,9 +441,9 @@ func TestNothingOfAMachineIsLeft(t *testing.T) {
 	}
 }
 
-// Of the shell that started the market a machine has what machines have, and the keys of stores; not what the
-// server needs for itself.
-func TestAMachineHasNoPasswordOfTheServer(t *testing.T) {
+// From the shell that started the market, a machine gets the variables that machines need and the
+// credentials of stores, but not what only the server needs.
+func TestStart_HidesServersPasswords(t *testing.T) {
 	for _, name := range []string{"PGPASSWORD", "DATABASE_URL", "GITHUB_TOKEN", "SCRIMP_TOKEN", "AWS_PROFILE", "https_proxy"} {
 		t.Setenv(name, "of-the-shell")
 	}

@@ -1,5 +1,5 @@
-// Package local is a cloud on one machine: a daemon that rents processes as
-// machines, replays a market over them, and interrupts them as a provider does.
+// Package local is a cloud on one machine: a daemon that rents out processes as machines, replays a
+// market, and interrupts the machines as a provider does.
 package local
 
 import (
@@ -25,55 +25,55 @@ import (
 	"scrimp/internal/market"
 )
 
-// Options of a daemon.
+// Options configure a daemon.
 type Options struct {
-	Dir     string       // its folder; one daemon each, by lock
-	Trace   market.Trace // used when the folder has no market yet
-	Name    string       // of the engine, that the provider of a market which is opened is; "": as the trace has it
-	Machine []string     // command that a machine runs; the agent
-	// Machines is the folder of its machines' own folders; "" is machines below Dir. Programs run as users of their
-	// own where other users reach it.
+	Dir     string       // its folder; a lock admits one daemon
+	Trace   market.Trace // used if the folder has no market yet
+	Name    string       // provider of a new market's offers; empty: the trace's
+	Machine []string     // command that a machine runs: the agent
+	// Machines is the parent of its machines' folders; empty: machines below Dir. Programs run as
+	// separate users if other users can reach it.
 	Machines string
-	After    time.Time     // market time that a market which is opened begins after; zero: with the wall's
-	Idle     time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays
+	After    time.Time     // earliest market time for a new market to start; zero: wall time
+	Idle     time.Duration // exit after this time without machines and requests; 0: never
 	Log      *slog.Logger
 
-	now  func() time.Time // for tests with a clock that jumps, instead of time.Now
-	disk func(disk) disk  // for tests with a full disk, around the journal's file
+	now  func() time.Time // clock of tests, instead of time.Now
+	disk func(disk) disk  // wraps the journal's file in tests
 }
 
-// Names of files in the folder, besides the journal.
+// File names in the folder, besides the journal.
 const (
 	socketName = "market.sock"
 	lockName   = "market.lock"
 )
 
 const (
-	keepEnded   = time.Hour           // an ended instance is listed at least so long, wall time
-	keepNewest  = 100                 // and as many of the newest are, however old: a laptop may sleep for days
-	keepKeys    = 30 * 24 * time.Hour // a key is remembered after its instance's end
+	keepEnded   = time.Hour           // an ended instance is listed at least this long, in wall time,
+	keepNewest  = 100                 // as are this many of the newest, however old: a laptop may sleep for days
+	keepKeys    = 30 * 24 * time.Hour // a key stays valid this long after its instances have ended
 	lookProcess = 200 * time.Millisecond
-	retryEnd    = time.Second // between tries to write an end
+	retryEnd    = time.Second // between attempts to write an end
 )
 
 type daemon struct {
 	opts   Options
 	opened opened
-	high   atomic.Int64    // the latest market time that was seen, in Unix nanoseconds
-	quit   <-chan struct{} // closed when the daemon leaves
+	high   atomic.Int64    // the latest market time seen, in Unix nanoseconds
+	quit   <-chan struct{} // closed when the daemon stops
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
 	journal journal
 	seq     int
-	list    []*machine            // in the order in which they were rented
-	keys    map[string][]*machine // of a launch, in the same order
+	list    []*machine            // in order of launch
+	keys    map[string][]*machine // machines by launch key, in the same order
 	asked   time.Time
 }
 
-// Serve runs a daemon until ctx ends, it is told to stop, or it was idle for
-// long enough. Its machines go on without it; the next daemon finds them again.
+// Serve runs a daemon until ctx ends, Stop is called, or it has been idle for long enough. Its
+// machines keep running, and the next daemon finds them.
 func Serve(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -89,11 +89,11 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("open market folder: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	if err := alone(ctx, lock); err != nil {
-		return fmt.Errorf("market in %s: another one serves it: %w", o.Dir, err)
+	if err := lockFolder(ctx, lock); err != nil {
+		return fmt.Errorf("market in %s: another daemon serves it: %w", o.Dir, err)
 	}
 	if err := errors.Join(lock.Truncate(0), writePID(lock)); err != nil {
-		o.Log.Warn("process id not written", "error", err) // it is for people and tests only
+		o.Log.Warn("process id not written", "error", err) // only people and tests read it
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -114,7 +114,7 @@ func Serve(ctx context.Context, o Options) error {
 	_ = h.Close()
 	d.mu.Lock()
 	for _, m := range d.list {
-		m.hush()
+		m.stopMetadata()
 	}
 	d.mu.Unlock()
 	d.tasks.Wait()
@@ -128,12 +128,12 @@ func writePID(f *os.File) error {
 
 // listen opens the folder's socket for its owner alone.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
-	_ = os.Remove(socket) // ours by lock
+	_ = os.Remove(socket) // the lock makes it this daemon's
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "unix", socket)
-	if err != nil && len(socket) > longestSocket {
+	if err != nil && len(socket) > maxSocketPath {
 		return nil, fmt.Errorf("listen on %s: the path is longer than the %d bytes that a socket's may have: choose a "+
-			"data folder with a shorter path", socket, longestSocket)
+			"data folder with a shorter path", socket, maxSocketPath)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", socket, err)
@@ -145,25 +145,24 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return l, nil
 }
 
-// longestSocket is what every system allows for the path of a socket, with its end.
-const longestSocket = 103
+// maxSocketPath is the length of a socket's path that every system allows, with its final NUL.
+const maxSocketPath = 103
 
 func newPrefix() string {
 	id := make([]byte, 3)
-	_, _ = rand.Read(id) // it never fails
+	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
 }
 
-// wall is the wall time, without the monotonic clock: the hours in which the
-// computer sleeps count.
+// wall returns the wall time without the monotonic clock, so that the hours in which the computer sleeps count.
 func (d *daemon) wall() time.Time { return d.opts.now().Round(0).UTC() }
 
-// now is the market time: it began with the wall's and runs Speed times as fast,
-// also while no daemon runs. Where the wall's clock is set back it stands still
-// until that has caught up: it never runs backwards, and so no bill does.
+// now returns the market time. It starts at wall time and runs Speed times as fast, even while no
+// daemon runs. If the wall clock is set back, market time stands still until the clock has caught
+// up: it never runs backwards, and neither does a bill.
 func (d *daemon) now() time.Time { return d.see(d.toMarket(d.wall())) }
 
-// see notes that the market time has come to t, and returns the latest so far.
+// see records that market time has reached t, and returns the latest time seen.
 func (d *daemon) see(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -187,11 +186,11 @@ func (d *daemon) toWall(at time.Time) time.Time {
 	return d.opened.begun().Add(time.Duration(float64(at.Sub(d.opened.At)) / d.opened.Trace.Speed))
 }
 
-// since is the market time since the market opened.
+// since returns the market time since the market opened.
 func (d *daemon) since(at time.Time) time.Duration { return at.Sub(d.opened.At) }
 
-// adopt takes up the machines of an earlier daemon. What fell due meanwhile is
-// done at once, and what runs without being rented is ended.
+// adopt takes over the machines of an earlier daemon. It ends those whose interruption was due
+// meanwhile, and kills processes that belong to no rented machine.
 func (d *daemon) adopt() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -205,15 +204,15 @@ func (d *daemon) adopt() {
 		}
 		rented[m.ID] = true
 		m.over = make(chan struct{})
-		d.tasks.Go(func() { d.tend(m) })
+		d.tasks.Go(func() { d.watch(m) })
 	}
 	for id, pids := range procs.Strays("i-"+d.opened.Prefix+"-", rented) {
-		d.opts.Log.Error("processes of a machine that nobody rents: ended", "instance", id, "processes", len(pids))
+		d.opts.Log.Error("ended processes of a machine that nobody rents", "instance", id, "processes", len(pids))
 		procs.KillAll(id, 0, "")
 	}
 }
 
-// show returns what is listed: all that run, all that ended lately, and the newest of the others.
+// show returns the instances to list: all that run, all that ended recently, and the newest of the others.
 func (d *daemon) show() []engine.Instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,9 +236,8 @@ func (d *daemon) show() []engine.Instance {
 	return list
 }
 
-// idle ends the daemon when nothing runs and nobody asks, or when nobody can: a
-// socket that something has tidied away answers no server that starts, and the
-// lock would keep another daemon from taking the place.
+// idle stops the daemon if nothing runs and no requests arrive, or if none can: if the socket was
+// deleted, new servers get no answer, and the lock would keep another daemon out.
 func (d *daemon) idle(ctx context.Context) {
 	every := time.Second // less than a daemon waits for the lock
 	if d.opts.Idle > 0 {
@@ -254,7 +252,7 @@ func (d *daemon) idle(ctx context.Context) {
 		case <-t.C:
 		}
 		if _, err := os.Stat(filepath.Join(d.opts.Dir, socketName)); errors.Is(err, os.ErrNotExist) {
-			d.opts.Log.Error("the market's socket is gone: leaving; the next one takes up its machines")
+			d.opts.Log.Error("the market's socket was deleted: exiting; the next daemon adopts the machines")
 			d.stop()
 			return
 		}
@@ -269,10 +267,10 @@ func (d *daemon) idle(ctx context.Context) {
 	}
 }
 
-// alone takes the lock of the folder. A daemon that was killed while it started a
-// machine leaves the lock to that child until it has become its program, a moment
-// later: so what is locked is asked for again for a while.
-func alone(ctx context.Context, lock *os.File) error {
+// lockFolder locks the folder. A daemon that was killed while it started a machine leaves the lock to
+// that child until the child has executed its program, a moment later. So alone retries for a
+// while.
+func lockFolder(ctx context.Context, lock *os.File) error {
 	for tries := 0; ; tries++ {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) || tries >= 20 {
@@ -284,8 +282,8 @@ func alone(ctx context.Context, lock *os.File) error {
 	}
 }
 
-// makeMachines makes the folder of the machines. One that was named can be passed, not read,
-// by other users; one that was there stays as it is.
+// makeMachines makes the folder of the machines. Other users can pass a folder with a configured
+// path but not list it. An existing folder stays unchanged.
 func makeMachines(o *Options) error {
 	if o.Machines == "" {
 		o.Machines = filepath.Join(o.Dir, "machines")
@@ -297,5 +295,5 @@ func makeMachines(o *Options) error {
 	if _, err := os.Stat(o.Machines); err == nil {
 		return nil
 	}
-	return errors.Join(os.MkdirAll(o.Machines, 0o711), os.Chmod(o.Machines, 0o711)) //nolint:gosec // to be passed
+	return errors.Join(os.MkdirAll(o.Machines, 0o711), os.Chmod(o.Machines, 0o711)) // others must pass it
 }

@@ -18,12 +18,12 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// fullDisk takes so many bytes more, and then none.
+// fullDisk accepts a number of bytes and then fails.
 type fullDisk struct {
 	disk
 	mu    *sync.Mutex
 	room  *int
-	stuck *bool // it cannot even cut off
+	stuck *bool // it cannot even truncate
 }
 
 func newFullDisk(room int) fullDisk {
@@ -48,7 +48,7 @@ func (f fullDisk) Write(b []byte) (int, error) {
 	return f.disk.Write(b)
 }
 
-func (f fullDisk) Sync() error { return nil } // thousands of disks are tested
+func (f fullDisk) Sync() error { return nil } // does nothing, because the test runs thousands of disks
 
 func (f fullDisk) Truncate(size int64) error {
 	f.mu.Lock()
@@ -59,7 +59,7 @@ func (f fullDisk) Truncate(size int64) error {
 	return f.disk.Truncate(size)
 }
 
-func TestADiskFullAtAnyByteLeavesWholeRecordsOnly(t *testing.T) {
+func TestJournal_FullDiskLeavesCompleteRecords(t *testing.T) {
 	t.Parallel()
 	text, records := written(t)
 	path := filepath.Join(fast.Dir(t), "j")
@@ -91,14 +91,14 @@ func TestADiskFullAtAnyByteLeavesWholeRecordsOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := read(got)
-			if s.damaged > 0 || told(s) != plainly(kept) {
-				t.Fatalf("room for %d bytes, stuck: %v: %d damaged lines and\n%s\nwant\n%s", room, stuck, s.damaged, told(s), plainly(kept))
+			if s.damaged > 0 || told(s) != slowRead(kept) {
+				t.Fatalf("room for %d bytes, stuck: %v: %d damaged lines and\n%s\nwant\n%s", room, stuck, s.damaged, told(s), slowRead(kept))
 			}
 		}
 	}
 }
 
-func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
+func TestFullDisk_ReturnsErrorAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir, full := folder(t), newFullDisk(1<<20)
 	wrap := func(o *Options) { o.disk = func(d disk) disk { f := full; f.disk = d; return f } }
@@ -122,7 +122,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 		t.Fatalf("once there is room: %+v, %v", second, err)
 	}
 
-	full.set(10, true) // an end, which cannot even be cut off
+	full.set(10, true) // an end that cannot even be truncated
 	if err := s.Terminate(t.Context(), kept.ID); err == nil || engine.Refused(err) || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("an end on a full disk: %v", err)
 	}
@@ -132,7 +132,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	if left := procs.Members(kept.ID, 0, ""); len(left) > 0 {
 		t.Errorf("processes %v run on", left)
 	}
-	s.stop() // and the daemon is restarted on the torn journal, with room
+	s.stop() // restart the daemon with the torn journal, and with room
 	full.set(1<<20, false)
 	s = serveHere(t, dir, testTrace(60), wrap)
 	await.True(t, "the end is written", func() bool {
@@ -168,7 +168,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	}
 }
 
-func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
+func TestAdopt_FindsUnrecordedProcess(t *testing.T) {
 	t.Parallel()
 	dir, full := folder(t), newFullDisk(1<<20)
 	s := serveHere(t, dir, testTrace(60), func(o *Options) {
@@ -194,7 +194,7 @@ func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
 	if err := s.Terminate(t.Context(), i.ID); err != nil || procs.Begun(pid) != "" {
 		t.Errorf("given back: %v, its process is there: %v", err, procs.Begun(pid) != "")
 	}
-	if got, _ := s.listed(i.ID); got.Cause != engine.Terminated { // and not as one without a process
+	if got, _ := s.listed(i.ID); got.Cause != engine.Terminated { // and not one that lost its process
 		t.Errorf("ended as %+v", got)
 	}
 }

@@ -23,13 +23,13 @@ import (
 	"scrimp/internal/market"
 )
 
-// refusal is how the daemon says why it does not do something.
+// refusal is the daemon's response to a request that it refuses.
 type refusal struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }
 
-// refused is a refusal as the caller sees it: the daemon's words, and their kind.
+// refused is a refusal as the caller receives it: the daemon's text and its kind of error.
 type refused struct {
 	kind error
 	text string
@@ -95,7 +95,7 @@ func (d *daemon) routes() http.Handler {
 			Speed: d.opened.Trace.Speed}, nil
 	})
 	handle("POST /stop", func(*http.Request) (any, error) {
-		time.AfterFunc(50*time.Millisecond, d.stop) // once the answer is out
+		time.AfterFunc(50*time.Millisecond, d.stop) // after the response is sent
 		return struct{}{}, nil
 	})
 	return mux
@@ -106,17 +106,17 @@ type sale struct {
 	Quotes []market.Quote `json:"quotes"`
 }
 
-// Driver rents machines of the daemon in a folder.
+// Driver rents machines from the daemon of a folder.
 type Driver struct {
 	http  *http.Client
 	dir   string
-	at    string                      // the folder of its machines; "": below dir
-	spawn func(context.Context) error // starts the daemon where none answers; nil: somebody else does
+	at    string                      // folder of the machines; empty: below dir
+	spawn func(context.Context) error // starts the daemon if none answers; nil: something else starts it
 }
 
 var _ engine.Driver = (*Driver)(nil)
 
-// Dial returns the driver of the folder's market. It asks nothing yet.
+// Dial returns a driver for the folder's market. It does not connect yet.
 func Dial(dir string) (*Driver, error) {
 	socket, err := filepath.Abs(filepath.Join(dir, socketName))
 	if err != nil {
@@ -171,11 +171,10 @@ func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 	return list, err
 }
 
-// granted are the machines of a launch. A market that an older program has started knows one
-// machine only, and answers with that.
+// granted decodes the machines of a launch. A market started by an older program returns a single machine.
 type granted []engine.Instance
 
-// UnmarshalJSON reads both answers.
+// UnmarshalJSON decodes both forms.
 func (g *granted) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
 		return json.Unmarshal(text, (*[]engine.Instance)(g))
@@ -204,21 +203,21 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	return v.Offers, v.Quotes, err
 }
 
-// Clock returns how the market's time runs.
+// Clock returns the market's clock.
 func (d *Driver) Clock(ctx context.Context) (engine.Clock, error) {
 	var c engine.Clock
 	err := d.do(ctx, http.MethodGet, "/clock", nil, &c)
 	return c, err
 }
 
-// Stop ends the daemon. Machines that run go on.
+// Stop ends the daemon. Its machines keep running.
 func (d *Driver) Stop(ctx context.Context) error {
 	var none struct{}
 	return d.do(ctx, http.MethodPost, "/stop", nil, &none)
 }
 
-// Spawn starts a daemon in a session of its own, unless one serves the folder,
-// and returns when it answers. Of two that start at once, one serves.
+// Spawn starts a daemon in its own session, unless one already serves the folder, and returns once
+// it answers. If two start at once, one of them serves.
 func Spawn(ctx context.Context, dir, exe string, args []string) error {
 	d, err := Dial(dir)
 	if err != nil {
@@ -235,13 +234,13 @@ func Spawn(ctx context.Context, dir, exe string, args []string) error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(exe, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = child.Environ(child.OfAgent) // for its machines
+	cmd.Env = child.Environ(child.OfAgent) // its machines inherit it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the market: %w", err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // the daemon outlives us; the goroutine ends with either
+	go func() { ended <- cmd.Wait() }() // the goroutine ends with the daemon or this process, whichever ends first
 	for range 400 {
 		if _, err := d.Clock(ctx); err == nil {
 			return nil
@@ -251,7 +250,7 @@ func Spawn(ctx context.Context, dir, exe string, args []string) error {
 			return context.Cause(ctx)
 		case err := <-ended:
 			if _, ok := d.Clock(ctx); ok == nil {
-				return nil // another one was quicker
+				return nil // another daemon was faster
 			}
 			text, _ := os.ReadFile(logPath)
 			return fmt.Errorf("start the market: %w: %s", err, lastLine(text))

@@ -31,8 +31,8 @@ func ids(list []engine.Instance) (names []string) {
 	return names
 }
 
-// Four machines with an address each; the next daemon knows them as one launch.
-func TestAGangIsRentedAsOneAndKnownToTheNextDaemon(t *testing.T) {
+// Four machines have different addresses, and the next daemon knows them as one launch.
+func TestGang_SurvivesRestart(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	list, err := c.Launch(t.Context(), gangOf("g.1", 4))
@@ -70,8 +70,8 @@ func TestAGangIsRentedAsOneAndKnownToTheNextDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that is killed at any moment of a launch of several leaves all of them or none.
-func TestADaemonKilledWhileItRentsAGangLeavesAllOrNone(t *testing.T) {
+// A daemon killed at any moment of a launch of several machines leaves all of them or none.
+func TestGang_CrashLeavesAllOrNone(t *testing.T) {
 	lane.Nightly(t, "kills daemons at random moments")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestADaemonKilledWhileItRentsAGangLeavesAllOrNone(t *testing.T) {
 	}
 }
 
-// Whatever byte the write of a launch ends at, all of its machines stand in the journal or none.
-func TestATornWriteOfAGangLeavesNoneOfIt(t *testing.T) {
+// Wherever the write of a launch is torn, the journal contains all of its machines or none.
+func TestGang_TornWriteLeavesNone(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	var gang []*machine
@@ -161,8 +161,8 @@ func TestATornWriteOfAGangLeavesNoneOfIt(t *testing.T) {
 	}
 }
 
-// A disk that is full when a gang is written down, and one that is when its start is.
-func TestAGangOnAFullDisk(t *testing.T) {
+// The disk is full when a gang is recorded, and when its start is recorded.
+func TestGang_FullDisk(t *testing.T) {
 	t.Parallel()
 	dir, full := folder(t), newFullDisk(1<<20)
 	s := serveHere(t, dir, testTrace(60), func(o *Options) {
@@ -181,8 +181,8 @@ func TestAGangOnAFullDisk(t *testing.T) {
 	}
 }
 
-// The others that were started by then are ended, and nothing is billed.
-func TestAGangOneOfWhichDoesNotStartIsNotRented(t *testing.T) {
+// If one machine of a gang does not start, the daemon ends the others and bills nothing.
+func TestGang_IsNotRentedIfOneDoesNotStart(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	s := serveHere(t, dir, testTrace(60), nil)
@@ -192,7 +192,7 @@ func TestAGangOneOfWhichDoesNotStartIsNotRented(t *testing.T) {
 	}
 	cut := strings.LastIndexByte(one.ID, '-') + 1
 	blocked := filepath.Join(dir, "machines", one.ID[:cut]+"4")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil { // 2 and 3 start, and 4 has no folder
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil { // 2 and 3 start, but 4 gets no folder
 		t.Fatal(err)
 	}
 	if list, err := s.Launch(t.Context(), gangOf("g.1", 4)); err == nil || len(list) > 0 {
@@ -217,8 +217,8 @@ func TestAGangOneOfWhichDoesNotStartIsNotRented(t *testing.T) {
 	}
 }
 
-// A market that an older program has started answers with one machine.
-func TestAnOlderMarketsAnswerIsRead(t *testing.T) {
+// Launch accepts the single machine that an older market returns.
+func TestLaunch_ReadsAnswerOfOlderMarket(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{`{"id":"a","key":"k"}`: 1, ` [{"id":"a"},{"id":"b"}]`: 2, "[]": 0} {
 		var list granted
@@ -227,8 +227,8 @@ func TestAnOlderMarketsAnswerIsRead(t *testing.T) {
 		}
 	}
 	c := newCloud(t, testTrace(60))
-	if _, err := c.Launch(t.Context(), gangOf("g.1", most+1)); !errors.Is(err, engine.ErrRequest) {
-		t.Errorf("%d machines: %v, want ErrRequest", most+1, err)
+	if _, err := c.Launch(t.Context(), gangOf("g.1", maxLaunch+1)); !errors.Is(err, engine.ErrRequest) {
+		t.Errorf("%d machines: %v, want ErrRequest", maxLaunch+1, err)
 	}
 	list, err := c.Launch(t.Context(), gangOf("g.2", 2))
 	if err != nil {

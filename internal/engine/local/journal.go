@@ -17,20 +17,20 @@ import (
 	"scrimp/internal/market"
 )
 
-// journalName is the file that survives the daemon: one line for each change, a
-// checksum and a record. docs/design/local-market.md describes it.
+// journalName is the file that survives the daemon. Each line is one change: a checksum and a
+// record. docs/design/local-market.md describes it.
 const journalName = "market.journal"
 
 // opened is the first record: the market itself.
 type opened struct {
 	Trace  market.Trace `json:"trace"`
-	At     time.Time    `json:"at"`            // market time at which it opened
-	Wall   time.Time    `json:"wall,omitzero"` // wall time then; zero: the same as At
-	Prefix string       `json:"prefix"`        // of instance names, so that no two folders share one
-	Place  string       `json:"place"`         // the folder itself: its number and birth, which a copy does not share
+	At     time.Time    `json:"at"`            // market time when it opened
+	Wall   time.Time    `json:"wall,omitzero"` // wall time when it opened; zero: equal to At
+	Prefix string       `json:"prefix"`        // prefix of instance ids, so that no two folders share an id
+	Place  string       `json:"place"`         // inode number and birth time of the folder, which a copy does not share
 }
 
-// begun is the wall time at which the market opened.
+// begun returns the wall time when the market opened.
 func (o opened) begun() time.Time {
 	if o.Wall.IsZero() {
 		return o.At
@@ -38,17 +38,17 @@ func (o opened) begun() time.Time {
 	return o.Wall
 }
 
-// record is one line. A machine stands in it as it is from then on; a voided one never was.
-// Machines that are rented as one are one record, so that all of them are there or none.
+// record is one line. It contains a machine's state from then on; a voided machine never existed.
+// Machines rented together share one record, so that all of them exist or none.
 type record struct {
 	Opened   *opened    `json:"opened,omitempty"`
 	Machine  *machine   `json:"machine,omitempty"`
 	Machines []*machine `json:"machines,omitempty"`
-	Void     string     `json:"void,omitempty"`  // a machine, as older journals have it
+	Void     string     `json:"void,omitempty"`  // a machine, in older journals
 	Voids    []string   `json:"voids,omitempty"` // machines
 }
 
-// recordOf is the record of machines that were rented as one.
+// recordOf returns the record of machines that were rented together.
 func recordOf(gang []*machine) record {
 	if len(gang) == 1 {
 		return record{Machine: gang[0]}
@@ -56,7 +56,7 @@ func recordOf(gang []*machine) record {
 	return record{Machines: gang}
 }
 
-// holds are the machines that stand in the record.
+// holds returns the machines in the record.
 func (r *record) holds() []*machine {
 	if r.Machine != nil {
 		return append([]*machine{r.Machine}, r.Machines...)
@@ -64,7 +64,7 @@ func (r *record) holds() []*machine {
 	return r.Machines
 }
 
-// voided are those that never were.
+// voided returns the ids of voided machines.
 func (r *record) voided() []string {
 	if r.Void != "" {
 		return append([]string{r.Void}, r.Voids...)
@@ -72,18 +72,18 @@ func (r *record) voided() []string {
 	return r.Voids
 }
 
-// disk is what the journal needs of a file.
+// disk is the part of os.File that the journal uses.
 type disk interface {
 	io.WriteCloser
 	Sync() error
 	Truncate(size int64) error
 }
 
-// journal appends records durably. Its caller holds the daemon's lock, or is alone.
+// journal appends records durably. Its caller holds the daemon's lock or is the only user.
 type journal struct {
 	f    disk
-	size int64 // of what is whole
-	torn bool  // something lies behind it that could not be cut off yet
+	size int64 // size of the complete records
+	torn bool  // a partial record follows that could not be removed yet
 }
 
 var table = crc32.MakeTable(crc32.Castagnoli)
@@ -104,8 +104,8 @@ func decode(line []byte) (record, bool) {
 	return r, ok && string(sum) == checksum(body) && json.Unmarshal(body, &r) == nil
 }
 
-// append writes records and returns when they are on the disk. Where it fails,
-// what it wrote of them is cut off again: a record is there as a whole or not at all.
+// append writes records and returns after they are on disk. If it fails, it truncates the file
+// again: the records are written completely or not at all.
 func (j *journal) append(records ...record) error {
 	var b []byte
 	for _, r := range records {
@@ -133,22 +133,21 @@ func (j *journal) append(records ...record) error {
 	return nil
 }
 
-// shortestRecord is less than the bytes of any machine's record.
-const shortestRecord = 100
+// minRecord is a lower bound for the bytes of a machine's record.
+const minRecord = 100
 
-// story is what a journal tells.
+// story is the content of a journal.
 type story struct {
 	market   *opened
-	machines []*machine // in the order in which they were rented
-	lines    int        // that are whole
-	damaged  int        // that are not
-	size     int64      // up to the end of the last whole line
-	hidden   int        // the most machines whose only record can stand in those
-	tail     bool       // what is damaged is the end alone: a torn write
+	machines []*machine // in order of launch
+	lines    int        // number of valid lines
+	damaged  int        // number of damaged lines
+	size     int64      // end of the last valid line
+	hidden   int        // maxLaunch machines whose only record may be in damaged lines
+	tail     bool       // only the last line is damaged: a torn write
 }
 
-// read tells what a journal holds. A line that is damaged counts for nothing and
-// hides none that follows it.
+// read parses a journal. It skips damaged lines and reads those after them.
 func read(text []byte) story {
 	var s story
 	at := map[string]int{}
@@ -159,9 +158,9 @@ func read(text []byte) story {
 		}
 		pos += len(line)
 		r, ok := decode(line)
-		if !ok || line[len(line)-1] != '\n' { // without its end it may lack more
+		if !ok || line[len(line)-1] != '\n' { // a line without its newline may be incomplete
 			s.damaged++
-			s.hidden += 1 + len(line)/shortestRecord // where a newline is lost, a line is several
+			s.hidden += 1 + len(line)/minRecord // if a newline is lost, one line may hold several records
 			s.tail = true
 			continue
 		}
@@ -179,7 +178,7 @@ func read(text []byte) story {
 	return s
 }
 
-// take goes on with what a record tells; at is where each machine stands.
+// take applies a record. at is the index of each machine in s.machines.
 func (s *story) take(r *record, at map[string]int) {
 	if r.Opened != nil {
 		s.market = r.Opened
@@ -199,7 +198,7 @@ func (s *story) take(r *record, at map[string]int) {
 	}
 }
 
-// load reads the journal, or opens the market.
+// load reads the journal, or opens a new market.
 func (d *daemon) load() error {
 	path := filepath.Join(d.opts.Dir, journalName)
 	text, err := os.ReadFile(path)
@@ -219,7 +218,7 @@ func (d *daemon) load() error {
 		return err
 	}
 	copied := d.opened.Place != "" && place != d.opened.Place
-	if copied { // what runs was rented in the other folder, whose market ends it
+	if copied { // the running machines belong to the other folder, whose market ends them
 		d.opened.Prefix = newPrefix()
 	}
 	d.opened.Place = place
@@ -234,13 +233,13 @@ func (d *daemon) load() error {
 		d.keys[m.Key] = append(d.keys[m.Key], m)
 	}
 	d.forget()
-	d.seq += s.hidden // a name that stood in a damaged line is not given again
+	d.seq += s.hidden // do not reuse an id that a damaged line may contain
 	if s.damaged > 0 {
 		d.opts.Log.Error("the market's journal is damaged", "lines", s.damaged, "whole", s.lines, "torn_end", s.tail)
 		if !s.tail {
 			aside := fmt.Sprintf("%s.damaged-%d", path, d.wall().Unix())
 			if err := os.WriteFile(aside, text, 0o600); err != nil {
-				return fmt.Errorf("keep the damaged journal aside: %w", err)
+				return fmt.Errorf("save the damaged journal: %w", err)
 			}
 		}
 	}
@@ -250,7 +249,7 @@ func (d *daemon) load() error {
 	return d.reopen(path, s.size)
 }
 
-// open begins a market that is played from now on.
+// open opens a new market that runs from now on.
 func (d *daemon) open(path string) error {
 	if err := d.opts.Trace.Validate(); err != nil {
 		return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
@@ -274,7 +273,7 @@ func (d *daemon) open(path string) error {
 	return d.rewrite(path)
 }
 
-// rewrite replaces the journal by one with what still counts.
+// rewrite replaces the journal by one with only the present state.
 func (d *daemon) rewrite(path string) error {
 	records := []record{{Opened: &d.opened}}
 	for _, m := range d.list {
@@ -299,7 +298,7 @@ func (d *daemon) rewrite(path string) error {
 	return d.reopen(path, j.size)
 }
 
-// reopen opens the journal, which is whole up to size, for appending.
+// reopen opens the journal, which is valid up to size, for appending.
 func (d *daemon) reopen(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

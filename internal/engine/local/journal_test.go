@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// serving is a daemon within the test's process, whose clock and disk are the test's.
+// serving is a daemon in the test's process, with the test's clock and disk.
 type serving struct {
 	*Driver
 	t    *testing.T
@@ -66,7 +66,7 @@ func serveHere(t *testing.T, dir string, trace market.Trace, change func(*Option
 	return s
 }
 
-// folder is a data folder. What its market still runs ends with the test.
+// folder returns a data folder whose market's processes end with the test.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := fast.Dir(t)
@@ -103,7 +103,7 @@ func (s *serving) listed(id string) (engine.Instance, bool) {
 	return engine.Instance{}, false
 }
 
-// written is a journal with launches, ends and a void one, and its records.
+// written returns a journal with launches, ends and a voided launch, and its records.
 func written(t *testing.T) ([]byte, []record) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -130,7 +130,7 @@ func written(t *testing.T) ([]byte, []record) {
 	return text, records
 }
 
-// told is what a story tells, in a form that can be compared.
+// told returns the content of a story in a comparable form.
 func told(s story) string {
 	var b strings.Builder
 	if s.market != nil {
@@ -142,8 +142,8 @@ func told(s story) string {
 	return b.String()
 }
 
-// plainly is the slow twin of read: what whole records tell.
-func plainly(records []record) string {
+// slowRead is the slow reference for read: the content of complete records.
+func slowRead(records []record) string {
 	var s story
 	for _, r := range records {
 		switch {
@@ -172,16 +172,16 @@ func plainly(records []record) string {
 	return told(s)
 }
 
-func TestAJournalTornAtAnyByteIsReadUpToTheTear(t *testing.T) {
+func TestRead_StopsAtTear(t *testing.T) {
 	t.Parallel()
 	text, records := written(t)
 	for cut := range len(text) + 1 {
 		if near := text[max(0, cut-2):min(cut+2, len(text))]; cut%lane.Pick(7, 1) > 0 && !bytes.Contains(near, []byte("\n")) {
-			continue // each byte beside a line's end, and some of the others
+			continue // each byte next to a line's end, and some of the others
 		}
 		whole := bytes.Count(text[:cut], []byte("\n"))
 		s := read(text[:cut])
-		if got, want := told(s), plainly(records[:whole]); got != want {
+		if got, want := told(s), slowRead(records[:whole]); got != want {
 			t.Fatalf("torn at %d of %d:\n%s\nwant\n%s", cut, len(text), got, want)
 		}
 		torn := cut > 0 && text[cut-1] != '\n'
@@ -191,7 +191,7 @@ func TestAJournalTornAtAnyByteIsReadUpToTheTear(t *testing.T) {
 	}
 }
 
-func TestAByteThatChangesInAJournalHidesItsOwnLineOnly(t *testing.T) {
+func TestRead_DamagedByteHidesOnlyItsLine(t *testing.T) {
 	t.Parallel()
 	text, records := written(t)
 	starts := []int{0}
@@ -216,7 +216,7 @@ func TestAByteThatChangesInAJournalHidesItsOwnLineOnly(t *testing.T) {
 				kept = append(append([]record{}, records[:line]...), records[line+2:]...)
 			}
 			s := read(bad)
-			if got, want := told(s), plainly(kept); got != want {
+			if got, want := told(s), slowRead(kept); got != want {
 				t.Fatalf("byte %d of line %d changed by %#x:\n%s\nwant\n%s", at, line, bit, got, want)
 			}
 			if s.damaged == 0 {
@@ -226,10 +226,10 @@ func TestAByteThatChangesInAJournalHidesItsOwnLineOnly(t *testing.T) {
 	}
 }
 
-func TestAfterADamageNoNameIsGivenTwiceAndTheDamagedJournalIsKept(t *testing.T) {
+func TestLoad_AfterDamageReusesNoIDAndKeepsJournal(t *testing.T) {
 	t.Parallel()
 	text, _ := written(t)
-	// Each newline, the end of the last line, and a byte within each line.
+	// Each newline, the end of the last line, and a byte in each line.
 	var at []int
 	for n, b := range text {
 		if b == '\n' || b == '{' && n > 0 && text[n-1] == ' ' {

@@ -12,7 +12,8 @@ import (
 	"scrimp/internal/engine"
 )
 
-// Left implements engine.Leaver. The folders are read before the list: a machine that comes between is in none of them.
+// Left implements engine.Leaver. It reads the folders before the list, so that a machine launched
+// in between is in neither.
 func (d *Driver) Left(ctx context.Context) ([]engine.LeftFolder, error) {
 	at := cmp.Or(d.at, filepath.Join(d.dir, "machines"))
 	folders, err := os.ReadDir(at)

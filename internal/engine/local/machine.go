@@ -18,40 +18,40 @@ import (
 // machine is an instance and its processes.
 type machine struct {
 	engine.Instance
-	Wall    time.Time     `json:"wall"`       // of the launch
-	EndWall time.Time     `json:"end_wall"`   // of the end
-	PID     int           `json:"pid"`        // of its first process; 0 is unknown
-	Begun   string        `json:"begun"`      // that process's start time, which tells it from a later one of that number
-	Host    string        `json:"host"`       // of its metadata
-	Port    int           `json:"port"`       // of its metadata
-	LostAt  time.Time     `json:"lost_at"`    // market time when it will be interrupted; zero: never
-	Warning time.Duration `json:"warning_ns"` // wall time of notice before that
+	Wall    time.Time     `json:"wall"`       // launch
+	EndWall time.Time     `json:"end_wall"`   // end
+	PID     int           `json:"pid"`        // first process; 0: unknown
+	Begun   string        `json:"begun"`      // start time of that process, to tell it from a later one with the same id
+	Host    string        `json:"host"`       // address of its metadata service
+	Port    int           `json:"port"`       // port of its metadata service
+	LostAt  time.Time     `json:"lost_at"`    // market time of the interruption; zero: never
+	Warning time.Duration `json:"warning_ns"` // wall time of notice before the interruption
 
-	// Foreign says that the folder was copied while the machine ran: it is the other
-	// folder's, which takes it and serves its metadata. Here it is only ended if asked for.
+	// Foreign is set if the folder was copied while the machine ran. The original folder's market
+	// interrupts the machine and serves its metadata; this one ends it only on request.
 	Foreign bool `json:"foreign,omitempty"`
 
 	meta   *http.Server
-	served time.Time // wall time since which its metadata answers
+	served time.Time // wall time at which its metadata service started
 	ending bool
 	over   chan struct{} // closed when its end is written
-	exited chan struct{} // closed when the first process has ended, where it is our child
+	exited chan struct{} // closed when the first process has ended, if this daemon started it
 }
 
-// number is the machine's in the names of the folder's machines; 0 is none.
+// number returns the number in the machine's id; 0: none.
 func (m *machine) number(prefix string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(m.ID, "i-"+prefix+"-"))
 	return n
 }
 
-// most is how many machines a launch may ask for: they are processes of one computer.
-const most = 1000
+// maxLaunch is the largest number of machines in a launch, since they are processes on one computer.
+const maxLaunch = 1000
 
-// launch rents machines, all or none, or returns those that the key rented.
+// launch rents all machines of a request or none. For a used key it returns the machines of the first call.
 func (d *daemon) launch(r engine.Request) ([]engine.Instance, error) {
-	if r.Key == "" || r.Nodes < 0 || r.Nodes > most {
+	if r.Key == "" || r.Nodes < 0 || r.Nodes > maxLaunch {
 		return nil, fmt.Errorf("%w: a launch of %d machines with key %q: it needs a key, and is of at most %d",
-			engine.ErrRequest, r.Nodes, r.Key, most)
+			engine.ErrRequest, r.Nodes, r.Key, maxLaunch)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func instances(gang []*machine) []engine.Instance {
 	return list
 }
 
-// choose is the machines that a request gets, or says why it gets none. The caller holds mu.
+// choose returns the machines for a request, or the reason for refusing it. The caller holds mu.
 func (d *daemon) choose(r *engine.Request) ([]*machine, error) {
 	line, ok := d.opened.Trace.Line(r.Offer)
 	if !ok {
@@ -107,19 +107,19 @@ func (d *daemon) choose(r *engine.Request) ([]*machine, error) {
 	return gang, nil
 }
 
-// begin writes the machines down and starts them. Where one of them does not start, none of
-// them was rented. The caller holds mu.
+// begin records the machines and starts them. If one of them does not start, none counts as rented.
+// The caller holds mu.
 func (d *daemon) begin(gang []*machine, env map[string]string) error {
 	for n, m := range gang {
 		if err := d.serveMeta(m, gang[:n]...); err != nil {
-			hush(gang[:n])
+			stopMetadata(gang[:n])
 			return err
 		}
 	}
-	// Written before they start: a daemon that dies here leaves machines without a
-	// process, which the next one ends, and not a process without a machine.
+	// Write them before they start: a daemon that dies here leaves machines without a process,
+	// which the next one ends, and not a process without a machine.
 	if err := d.journal.append(recordOf(gang)); err != nil {
-		hush(gang)
+		stopMetadata(gang)
 		return err
 	}
 	for n, m := range gang {
@@ -127,8 +127,8 @@ func (d *daemon) begin(gang []*machine, env map[string]string) error {
 			return errors.Join(err, d.void(gang, gang[:n]))
 		}
 	}
-	if err := d.journal.append(recordOf(gang)); err != nil { // the next daemon looks for their processes
-		d.opts.Log.Error("launch not written", "key", gang[0].Key, "machines", len(gang), "error", err)
+	if err := d.journal.append(recordOf(gang)); err != nil { // the next daemon searches for their processes
+		d.opts.Log.Error("cannot record the launch", "key", gang[0].Key, "machines", len(gang), "error", err)
 	}
 	d.rented(gang)
 	for _, m := range gang {
@@ -137,7 +137,7 @@ func (d *daemon) begin(gang []*machine, env map[string]string) error {
 	return nil
 }
 
-// void takes a launch back of whose machines some run: they are not billed. The caller holds mu.
+// void undoes a launch whose machines are partly running, without a bill. The caller holds mu.
 func (d *daemon) void(gang, running []*machine) error {
 	ids := make([]string, len(gang))
 	for n, m := range gang {
@@ -145,38 +145,38 @@ func (d *daemon) void(gang, running []*machine) error {
 	}
 	for _, m := range running {
 		if !procs.KillAll(m.ID, m.PID, m.Begun) {
-			d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+			d.opts.Log.Error("cannot kill the machine's processes", "instance", m.ID)
 		}
 	}
 	if err := d.journal.append(record{Voids: ids}); err != nil {
-		d.rented(gang) // on the disk they run: they must end there too
+		d.rented(gang) // the journal says that they run: they must end there too
 		return err
 	}
-	hush(gang)
+	stopMetadata(gang)
 	return nil
 }
 
-// rented takes machines up that were rented as one. The caller holds mu.
+// rented adds the machines of a launch. The caller holds mu.
 func (d *daemon) rented(gang []*machine) {
 	d.list = append(d.list, gang...)
 	d.keys[gang[0].Key] = gang
 	for _, m := range gang {
-		d.tasks.Go(func() { d.tend(m) })
+		d.tasks.Go(func() { d.watch(m) })
 	}
 }
 
-// tend ends the machine when it is due, or when its first process has ended. It
-// looks at the wall's clock each time, since a timer stands still while the computer sleeps.
-func (d *daemon) tend(m *machine) {
+// watch ends the machine at its interruption, or after its first process has ended. It reads the
+// wall clock each time, because a timer stands still while the computer sleeps.
+func (d *daemon) watch(m *machine) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for looks := 0; ; looks++ {
 		select {
 		case <-d.quit:
-			return // the machine goes on; the next daemon tends it
+			return // the machine keeps running; the next daemon tends it
 		case <-m.over:
 			return
-		case <-m.exited: // never, where an earlier daemon started it
+		case <-m.exited: // nil, so never, if an earlier daemon started it
 		case <-timer.C:
 		}
 		d.mu.Lock()
@@ -185,7 +185,7 @@ func (d *daemon) tend(m *machine) {
 			return
 		}
 		if m.meta == nil && !m.Foreign {
-			if err := d.serveMeta(m); err != nil && looks%50 == 0 { // its port is taken for the moment
+			if err := d.serveMeta(m); err != nil && looks%50 == 0 { // its port is in use at the moment
 				d.opts.Log.Error("metadata not served", "instance", m.ID, "error", err)
 			}
 		}
@@ -215,7 +215,8 @@ func (d *daemon) gone(m *machine, looks int) bool {
 			return false
 		}
 	}
-	// the daemon before died between the start and writing it down, and the fork may still lack its name
+	// The previous daemon died after it started the machine and before it recorded that. A forked
+	// process may not have its name yet.
 	if m.PID == 0 && looks < 5 {
 		m.PID, m.Begun = procs.First(m.ID)
 		return false
@@ -223,8 +224,8 @@ func (d *daemon) gone(m *machine, looks int) bool {
 	return !procs.Alive(m.PID, m.Begun)
 }
 
-// given is the notice that the machine could have seen before it is interrupted now:
-// less than promised where it was rented later, or its metadata did not answer.
+// given returns the notice that the machine could see before an interruption now. It is shorter
+// than promised if the machine was rented later, or if its metadata service did not answer.
 func (d *daemon) given(m *machine) time.Duration {
 	if m.served.IsZero() {
 		return 0
@@ -239,8 +240,8 @@ func (d *daemon) given(m *machine) time.Duration {
 	return max(0, until.Sub(from))
 }
 
-// finish kills the machine and ends its bill at a market time, once. It returns
-// when that is on the disk. The caller holds mu, which is free meanwhile.
+// finish kills the machine and ends its bill at a market time, once. It returns after the end is on
+// disk. The caller holds mu, which finish releases meanwhile.
 func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 	if m.ending {
 		over := m.over
@@ -252,25 +253,25 @@ func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 		case <-over:
 			return nil
 		case <-limit.C:
-			return fmt.Errorf("instance %s is ending, and that is not written yet", m.ID)
+			return fmt.Errorf("instance %s is ending, but the end is not recorded yet", m.ID)
 		}
 	}
 	m.ending = true
 	d.mu.Unlock()
-	ours := !m.Foreign || cause == engine.Terminated // what is left of it is the other folder's
+	ours := !m.Foreign || cause == engine.Terminated // the other folder owns the rest
 	switch dead := !ours || procs.KillAll(m.ID, m.PID, m.Begun); {
 	case !dead:
-		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+		d.opts.Log.Error("cannot kill the machine's processes", "instance", m.ID)
 	case ours:
 		d.wipe(m.ID)
 	}
 	d.mu.Lock()
-	m.hush()
+	m.stopMetadata()
 	end := d.bill(m, cause, at)
 	err := d.journal.append(record{Machine: end})
 	if err != nil {
-		// Nobody is told of an end that is not written: it could come out another way later.
-		d.opts.Log.Error("end not written; trying again", "instance", m.ID, "error", err)
+		// Report no end that is not written: a later attempt could give another one.
+		d.opts.Log.Error("cannot record the end; retrying", "instance", m.ID, "error", err)
 		d.tasks.Go(func() { d.writeEnd(m, end) })
 		return err
 	}
@@ -278,7 +279,7 @@ func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 	return nil
 }
 
-// writeEnd tries to write an end until it is written or the daemon leaves.
+// writeEnd retries to write an end until it succeeds or the daemon stops.
 func (d *daemon) writeEnd(m, end *machine) {
 	t := time.NewTicker(retryEnd)
 	defer t.Stop()
@@ -300,7 +301,7 @@ func (d *daemon) writeEnd(m, end *machine) {
 	}
 }
 
-// ended makes an end that is written known. The caller holds mu.
+// ended publishes an end that is written. The caller holds mu.
 func (d *daemon) ended(m, end *machine) {
 	m.Instance, m.EndWall = end.Instance, end.EndWall
 	close(m.over)
@@ -308,20 +309,20 @@ func (d *daemon) ended(m, end *machine) {
 	d.forget()
 }
 
-// forget drops the machines of launches that ended long ago. The caller holds mu.
+// forget drops the machines of old launches. The caller holds mu.
 func (d *daemon) forget() {
 	oldest := d.wall().Add(-keepKeys)
 	recent := func(m *machine) bool { return m.EndWall.IsZero() || m.EndWall.After(oldest) }
 	d.list = slices.DeleteFunc(d.list, func(m *machine) bool {
 		if gang, known := d.keys[m.Key]; known && slices.ContainsFunc(gang, recent) {
-			return false // the key returns all that it rented
+			return false // the key still returns all its machines
 		}
 		delete(d.keys, m.Key)
 		return true
 	})
 }
 
-// bill returns the machine as it is once it ended at a market time.
+// bill returns the machine with its end at a market time.
 func (d *daemon) bill(m *machine, cause engine.Cause, at time.Time) *machine {
 	if at.Before(m.Launched) {
 		at = m.Launched
@@ -333,7 +334,7 @@ func (d *daemon) bill(m *machine, cause engine.Cause, at time.Time) *machine {
 		end.Interrupts = m.LostAt
 	}
 	t := d.opened.Trace
-	line, _ := t.Line(m.Offer) // it was rented, so it is there
+	line, _ := t.Line(m.Offer) // the machine was rented, so its offer exists
 	segments := t.Prices(line, d.since(m.Launched), d.since(at.Add(line.Offer.Billing.Minimum)), d.opened.At)
 	for _, l := range market.Bill(line.Offer.Billing, segments, at, cause == engine.Interrupted) {
 		end.Bill = append(end.Bill, engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount,
@@ -349,14 +350,14 @@ func currency(t market.Trace) money.Currency {
 	return t.Currency
 }
 
-func hush(gang []*machine) {
+func stopMetadata(gang []*machine) {
 	for _, m := range gang {
-		m.hush()
+		m.stopMetadata()
 	}
 }
 
-// hush ends the machine's metadata. The caller holds mu.
-func (m *machine) hush() {
+// stopMetadata stops the machine's metadata service. The caller holds mu.
+func (m *machine) stopMetadata() {
 	if m.meta != nil {
 		_ = m.meta.Close()
 	}

@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// The test's own binary is the daemon and the machines' program too.
+// The test binary is also the daemon and the machines' program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -49,7 +49,7 @@ func serve(dir string) int {
 		self, _ := os.Executable()
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		err = Serve(ctx, Options{Dir: dir, Trace: t, Machine: []string{self, "machine"}, Idle: 15 * time.Minute, // no test lasts so long
+		err = Serve(ctx, Options{Dir: dir, Trace: t, Machine: []string{self, "machine"}, Idle: 15 * time.Minute, // longer than any test
 			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), now: clockOf(dir),
 			disk: func(d disk) disk { return &mortal{disk: d, dir: dir} }})
 	}
@@ -60,23 +60,23 @@ func serve(dir string) int {
 	return 0
 }
 
-// clockOf returns the clock of a daemon: the machine's own, set ahead by what the test has written with cloud.ahead.
+// clockOf returns the clock of a daemon: the real one, set ahead by what the test wrote with cloud.ahead.
 func clockOf(dir string) func() time.Time {
 	return func() time.Time {
 		text, _ := os.ReadFile(filepath.Join(dir, aheadName))
-		by, _ := time.ParseDuration(string(text)) // there is no file until a test sets the clock
+		by, _ := time.ParseDuration(string(text)) // the file does not exist until a test sets the clock
 		return time.Now().Add(by)
 	}
 }
 
-// Files by which a test steers its daemon.
+// Files with which a test controls its daemon.
 const (
 	aheadName = "ahead" // how far the clock is ahead
-	dieName   = "die"   // the step of the journal's disk at which the daemon dies, counted from 1
+	dieName   = "die"   // the step of the journal's disk at which the daemon dies, from 1
 	killName  = "kill"  // the first machine that finds it kills the daemon
 )
 
-// mortal is a disk on which the daemon dies as by kill -9: half-way through a write, or before a sync.
+// mortal is a disk on which the daemon dies as with kill -9: in the middle of a write, or before a sync.
 type mortal struct {
 	disk
 	dir  string
@@ -93,7 +93,7 @@ func (m *mortal) dies() bool {
 }
 
 func (m *mortal) die() {
-	_ = os.Remove(filepath.Join(m.dir, dieName)) // the next daemon lives
+	_ = os.Remove(filepath.Join(m.dir, dieName)) // the next daemon survives
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
@@ -113,7 +113,7 @@ func (m *mortal) Sync() error {
 	return m.disk.Sync()
 }
 
-// play is what a machine of a test does.
+// play is the program of a test's machine.
 func play(what string) int {
 	switch what {
 	case "exit":
@@ -123,11 +123,11 @@ func play(what string) int {
 		cmd := exec.Command("sh", "-c", script)
 		_ = cmd.Run() // it is killed
 		return 0
-	case "kill": // the machine outlives the daemon that starts it, which starts no further one
+	case "kill": // the machine outlives the daemon, which starts no other one
 		if os.Remove(filepath.Join("..", "..", killName)) == nil {
 			_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
 		}
-	case "daemon": // an agent, which adopts; its program's log and work; and a daemon as daemons are made
+	case "daemon": // an agent that adopts orphans, the log and work of its program, and a detached daemon
 		adopt()
 		_ = os.MkdirAll("tasks/a.1/work", 0o700)
 		_ = os.WriteFile("tasks/a.1/log", []byte("hf_unmasked"), 0o600)
@@ -137,13 +137,13 @@ func play(what string) int {
 	case "env":
 		_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // a test that dies leaves nothing for long
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // a crashed test leaves nothing for long
 	defer cancel()
 	<-ctx.Done() // it is killed
 	return 0
 }
 
-// line is an offer of a test's market at 0.36 an hour, which is 0.0001 a second.
+// line returns an offer of a test's market at 0.36 an hour, which is 0.0001 a second.
 func line(zone string, capacity market.Capacity, change func(*market.TraceLine)) market.TraceLine {
 	l := market.TraceLine{
 		Offer: market.Offer{Provider: "local", Region: "r", Zone: zone, Machine: "m1", Capacity: capacity, CPUs: 1, Memory: size.GiB, Currency: money.USD},
@@ -167,7 +167,7 @@ func rate(s string) money.Rate {
 const (
 	always  market.OfferID = "local/a/m1/on-demand"
 	never   market.OfferID = "local/b/m1/spot"
-	fleeing market.OfferID = "local/c/m1/spot" // taken 90 market seconds after its launch
+	fleeing market.OfferID = "local/c/m1/spot" // interrupted 90 market seconds after its launch
 )
 
 func testTrace(speed float64) market.Trace {
@@ -181,7 +181,7 @@ func testTrace(speed float64) market.Trace {
 	}}
 }
 
-// cloud is a market of a test, served by a real daemon.
+// cloud is a test's market with a real daemon.
 type cloud struct {
 	*Driver
 	t   testing.TB
@@ -219,7 +219,7 @@ func (c *cloud) start() {
 	}
 }
 
-// pid is the daemon's.
+// pid returns the daemon's process id.
 func (c *cloud) pid() int {
 	b, err := os.ReadFile(filepath.Join(c.dir, lockName))
 	pid, err2 := strconv.Atoi(strings.TrimSpace(string(b)))
@@ -229,7 +229,7 @@ func (c *cloud) pid() int {
 	return pid
 }
 
-// kill is kill -9 of the daemon alone.
+// kill sends SIGKILL to the daemon only.
 func (c *cloud) kill() {
 	c.t.Helper()
 	pid := c.pid()
@@ -275,10 +275,10 @@ func (c *cloud) clean() {
 	}
 }
 
-// ahead sets the daemon's clock ahead of the machine's, for now and for the daemons that follow.
+// ahead sets the clock of this and the next daemons ahead of the real one.
 func (c *cloud) ahead(by time.Duration) { c.steer(aheadName, by.String()) }
 
-// steer writes a file that the daemon reads at any moment, so it is there as a whole or not at all.
+// steer atomically writes a file that the daemon may read at any moment.
 func (c *cloud) steer(name, text string) {
 	c.t.Helper()
 	path := filepath.Join(c.dir, name)

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// serveMeta serves the machine's metadata on loopback, in the forms of AWS
-// (IMDSv2), Compute Engine and Azure, where the machine was told. The caller holds mu.
+// serveMeta serves the machine's metadata on loopback at the address that the machine was given, in
+// the forms of AWS (IMDSv2), Compute Engine and Azure. The caller holds mu.
 //
-// Each machine has a loopback address of its own where the system has more than
-// one, at which its programs can be reached too. After a restart its port may be another's
-// on the common address, and an agent must never read the notice of another machine.
+// Each machine has its own loopback address if the system has more than one; its programs can be
+// reached there too. On the shared address, another machine may get its port after a restart, and
+// an agent must never read another machine's notice.
 func (d *daemon) serveMeta(m *machine, beside ...*machine) error {
 	host := m.Host
 	if host == "" {
@@ -40,8 +40,8 @@ func (d *daemon) serveMeta(m *machine, beside ...*machine) error {
 	return nil
 }
 
-// freeLoopback is an address that no machine of this market has, and none of those that are
-// rented with it. The caller holds mu.
+// freeLoopback returns an address that no machine of this market uses, including those in the same
+// launch. The caller holds mu.
 func (d *daemon) freeLoopback(beside []*machine) string {
 	for {
 		host := ownLoopback()
@@ -52,14 +52,14 @@ func (d *daemon) freeLoopback(beside []*machine) string {
 	}
 }
 
-// ownLoopback is an address that hardly another one listens on: 127.x.y.z.
+// ownLoopback returns a random loopback address 127.x.y.z, which probably nothing else listens on.
 func ownLoopback() string {
 	b := make([]byte, 3)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // never fails
 	return net.IPv4(127, 1+b[0]%254, b[1], 1+b[2]%254).String()
 }
 
-// noticed returns when the machine will be interrupted, in wall time, and since when that is announced.
+// noticed returns the wall time of the machine's interruption, and of its announcement.
 func (d *daemon) noticed(m *machine) (until, from time.Time, ok bool) {
 	if m.LostAt.IsZero() || m.Warning <= 0 {
 		return time.Time{}, time.Time{}, false
@@ -68,16 +68,16 @@ func (d *daemon) noticed(m *machine) (until, from time.Time, ok bool) {
 	return until, until.Add(-m.Warning), true
 }
 
-// announced returns when the machine will be interrupted, once that has been announced.
+// announced returns the wall time of the machine's interruption once it is announced.
 func (d *daemon) announced(m *machine) (until time.Time, ok bool) {
 	until, from, ok := d.noticed(m)
 	return until, ok && !d.wall().Before(from)
 }
 
-// longestToken is the lifetime that IMDSv2 allows to a token, in seconds.
-const longestToken = 21600
+// maxTokenLife is the longest lifetime of an IMDSv2 token, in seconds.
+const maxTokenLife = 21600
 
-// tokens are the session tokens of one machine's metadata.
+// tokens holds the session tokens of one machine's metadata service.
 type tokens struct {
 	mu    sync.Mutex
 	until map[string]time.Time
@@ -85,7 +85,7 @@ type tokens struct {
 
 func (t *tokens) give(now time.Time, life time.Duration) string {
 	b := make([]byte, 16)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // never fails
 	token := hex.EncodeToString(b)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +113,7 @@ func (d *daemon) metadata(m *machine) http.Handler {
 	return mux
 }
 
-// aws is the form of EC2, with tokens required.
+// aws serves EC2's form, with tokens required.
 func (d *daemon) aws(mux *http.ServeMux, m *machine) {
 	const ttl, name = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
 	given := tokens{until: map[string]time.Time{}}
@@ -123,7 +123,7 @@ func (d *daemon) aws(mux *http.ServeMux, m *machine) {
 		case r.Header.Get("X-Forwarded-For") != "":
 			http.Error(w, "no token through a proxy", http.StatusForbidden)
 			return
-		case err != nil || life < 1 || life > longestToken:
+		case err != nil || life < 1 || life > maxTokenLife:
 			http.Error(w, "the lifetime of the token is missing, or is not 1 to 21600 s", http.StatusBadRequest)
 			return
 		}
@@ -155,10 +155,10 @@ func (d *daemon) aws(mux *http.ServeMux, m *machine) {
 	})
 }
 
-// longestWait is how long a waiting request of Compute Engine's form may wait.
-const longestWait = 5 * time.Minute
+// maxWait limits a waiting request in Compute Engine's form.
+const maxWait = 5 * time.Minute
 
-// google refuses a request without the header that Compute Engine asks for.
+// google refuses a request without the header that Compute Engine requires.
 func google(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Metadata-Flavor", "Google")
 	if r.Header.Get("Metadata-Flavor") != "Google" {
@@ -168,7 +168,7 @@ func google(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// gce is the form of Compute Engine: the address, and a flag, which one may wait for.
+// gce serves Compute Engine's form: the address, and a flag that clients may wait for.
 func (d *daemon) gce(mux *http.ServeMux, m *machine) {
 	const instance = "GET /computeMetadata/v1/instance/"
 	mux.HandleFunc(instance+"network-interfaces/0/ip", func(w http.ResponseWriter, r *http.Request) {
@@ -196,15 +196,16 @@ func (d *daemon) gce(mux *http.ServeMux, m *machine) {
 	})
 }
 
-// waitNotice waits for the machine's notice, the caller's limit, or the end of either.
+// waitNotice waits until the machine's notice changes, the client's limit is over, or the client or
+// the daemon ends.
 func (d *daemon) waitNotice(r *http.Request, m *machine, seconds string) {
-	limit := longestWait
+	limit := maxWait
 	if n, err := strconv.Atoi(seconds); err == nil && n >= 0 {
 		limit = min(limit, time.Duration(n)*time.Second)
 	}
 	end := time.NewTimer(limit)
 	defer end.Stop()
-	look := time.NewTicker(lookProcess) // and not a timer for the moment: the computer may sleep
+	look := time.NewTicker(lookProcess) // a single timer would be late if the computer sleeps
 	defer look.Stop()
 	_, before := d.announced(m)
 	for {
@@ -223,7 +224,7 @@ func (d *daemon) waitNotice(r *http.Request, m *machine, seconds string) {
 	}
 }
 
-// azure is the form of Scheduled Events.
+// azure serves the form of Scheduled Events.
 func (d *daemon) azure(mux *http.ServeMux, m *machine) {
 	handle := func(path string, f func(http.ResponseWriter)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {

@@ -27,7 +27,7 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// endpoint is where the machine was told to find its metadata, "" while it does not run.
+// endpoint returns the address of the machine's metadata service, or "" while the machine does not run.
 func (c *cloud) endpoint(id string) string {
 	for v := range strings.SplitSeq(c.machineFile(id, "env"), "\n") {
 		if e, ok := strings.CutPrefix(v, "AWS_EC2_METADATA_SERVICE_ENDPOINT="); ok {
@@ -37,7 +37,7 @@ func (c *cloud) endpoint(id string) string {
 	return ""
 }
 
-// ask returns a metadata answer's status and body; 0 where there was none.
+// ask returns the status and body of a metadata response; 0 means none.
 func ask(method, url string, header ...string) (int, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
@@ -77,7 +77,7 @@ func (c *cloud) awsDocument(id, path string) string {
 	return ""
 }
 
-// noticeTrace has one spot offer that is taken after a wall time, with a notice.
+// noticeTrace returns a market with one spot offer, which is interrupted after a wall time, with a notice.
 func noticeTrace(speed float64, after, warning time.Duration) market.Trace {
 	t := testTrace(speed)
 	for n := range t.Lines {
@@ -88,7 +88,7 @@ func noticeTrace(speed float64, after, warning time.Duration) market.Trace {
 	return t
 }
 
-func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *testing.T) {
+func TestMetadata_AnnouncesInWallTimeAtAnySpeed(t *testing.T) {
 	for _, speed := range []float64{1, 60, 3600} {
 		t.Run(fmt.Sprintf("speed=%g", speed), func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +103,7 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 			lost := time.Now().Add(life)
 			c.until("its address", func() bool { return c.endpoint(i.ID) != "" })
 			base := c.endpoint(i.ID)
-			other := c.launch("b.1", fleeing, "PLAY=env") // given back while it is under notice
+			other := c.launch("b.1", fleeing, "PLAY=env") // terminated during its notice
 			ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 			defer cancel()
 			var mu sync.Mutex
@@ -145,7 +145,7 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 					t.Errorf("%s (%s) is listed to be interrupted at %v, want %v", i.ID, i.State, i.Interrupts, want)
 				}
 			}
-			for source, slack := range map[string]time.Duration{"aws": 0, "azure": time.Second} { // HTTP's dates have whole seconds
+			for source, slack := range map[string]time.Duration{"aws": 0, "azure": time.Second} { // HTTP dates have whole seconds
 				if u := found[source].Until; u.Before(asked.Add(life-slack)) || u.After(lost) {
 					t.Errorf("%s says until %v, want %v to %v", source, u, asked.Add(life), lost)
 				}
@@ -159,7 +159,7 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 			if end.Notice != warning || end.Ended.Sub(end.Launched) != time.Duration(float64(life)*speed) {
 				t.Errorf("ended as %+v, want a notice of %v", end, warning)
 			}
-			// It was interrupted within its first 60 hours, as this offer's rule has it, or not.
+			// At lower speeds the offer's rule that an early interruption is free applies.
 			var sum string
 			for _, l := range end.Bill {
 				sum += l.Rule + " "
@@ -172,7 +172,7 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 	}
 }
 
-func TestMetadataRefusesWhatTheCloudsRefuse(t *testing.T) {
+func TestMetadata_RefusesLikeClouds(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always, "PLAY=env")
@@ -208,7 +208,7 @@ func TestMetadataRefusesWhatTheCloudsRefuse(t *testing.T) {
 			t.Errorf("a minute later a token is answered with %d, want %d", status, want)
 		}
 	}
-	c.kill() // and the tokens of an earlier daemon are no good: the watcher asks for a new one
+	c.kill() // tokens of an earlier daemon are invalid: the watcher requests a new one
 	c.start()
 	c.until("the metadata after a restart", func() bool {
 		status, _ := ask(http.MethodGet, base+"/latest/meta-data/instance-id", tokenName, token)
@@ -219,8 +219,8 @@ func TestMetadataRefusesWhatTheCloudsRefuse(t *testing.T) {
 	}
 }
 
-// startMock starts Amazon's mock of the metadata service and returns its address. The mock takes no listener that is
-// open already, so a port that another program takes first is given up for the next one.
+// startMock starts Amazon's mock of the metadata service and returns its address. The mock does not
+// accept an open listener, so startMock tries the next port if another program takes the first.
 func startMock(t *testing.T) string {
 	t.Helper()
 	mock, err := exec.LookPath(cmp.Or(os.Getenv("SCRIMP_EC2_METADATA_MOCK"), "ec2-metadata-mock"))
@@ -260,7 +260,7 @@ func startMock(t *testing.T) string {
 	}
 }
 
-func TestMetadataAnswersAsAmazonsOwnMockDoes(t *testing.T) {
+func TestMetadata_MatchesAmazonsMock(t *testing.T) {
 	lane.Component(t, "aws")
 	theirs := startMock(t)
 	c := newCloud(t, noticeTrace(60, 30*time.Second, 29*time.Second+900*time.Millisecond))
@@ -309,9 +309,9 @@ func fields(t *testing.T, text string) []string {
 	return slices.Sorted(maps.Keys(v))
 }
 
-// Each machine has an address that its metadata says in every form, the same after a restart of
-// the market, and what listens on one is reached from another.
-func TestMachinesHaveAddressesOfTheirOwn(t *testing.T) {
+// Each machine has its own address, which its metadata returns in every form and which survives a
+// restart of the market. Listeners on one address can be reached from another.
+func TestMachines_HaveOwnAddresses(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t, testTrace(60))
 	var addresses []string
@@ -343,7 +343,7 @@ func TestMachinesHaveAddressesOfTheirOwn(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	for n, other := range addresses[1:] {
-		if slices.Contains(addresses[:n+1], other) && other != "127.0.0.1" { // where the system has no other
+		if slices.Contains(addresses[:n+1], other) && other != "127.0.0.1" { // the system has no other address
 			t.Errorf("two machines have the address %s", other)
 		}
 		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(other)}}

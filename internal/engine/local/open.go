@@ -11,16 +11,16 @@ import (
 	"scrimp/internal/engine"
 )
 
-// Kind is what engines of this package are called.
+// Kind is the kind of engines of this package.
 const Kind = "local"
 
-// usual is how a market on this machine behaves: it answers at once, and its list lacks nothing.
+// usual is the default timing: a local market responds at once, and its list is always complete.
 var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second, Boot: 5 * time.Minute}
 
-// With is what a local engine has under with.
+// With holds the settings under with of a local engine.
 type With struct {
-	Market   string `yaml:"market,omitempty"`   // a file or a built-in one; "": the folder's
-	Machines string `yaml:"machines,omitempty"` // absolute path of the folder of its machines; "": beside the market
+	Market   string `yaml:"market,omitempty"`   // a file or a built-in market; empty: the folder's
+	Machines string `yaml:"machines,omitempty"` // absolute path of the machines' folder; empty: beside the market
 }
 
 func readWith(s *engine.Setting) (w With, err error) {
@@ -34,14 +34,14 @@ func readWith(s *engine.Setting) (w With, err error) {
 	return w, nil
 }
 
-// Open opens the market of an engine, and starts its process where none answers.
+// Open opens the market of an engine, and starts its process if none answers.
 func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := readWith(&s)
 	if err != nil {
 		return engine.Engine{}, err
 	}
 	file := cmp.Or(with.Market, h.Market)
-	if own := filepath.Join(h.Dir, with.Market); with.Market != "" && exists(own) { // beside engines.yaml
+	if own := filepath.Join(h.Dir, with.Market); with.Market != "" && exists(own) { // relative to engines.yaml
 		file = own
 	}
 	agents, err := h.AgentURL(s)
@@ -66,18 +66,18 @@ func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, 
 		Here: true, Users: Users(&s), Seats: int(s.Seats), Client: nearby()}, nil
 }
 
-// Users is whose the programs of a local engine are: unless somebody says otherwise this
-// user's, whose PATH and files they are for.
+// Users returns which user runs the programs of a local engine: by default this user, for whose
+// PATH and files they are written.
 func Users(s *engine.Setting) string { return cmp.Or(s.Users, engine.UsersSame) }
 
-// Machines is the folder of an engine's machines.
+// Machines returns the folder of an engine's machines.
 func Machines(data string, s *engine.Setting) string {
-	with, _ := readWith(s) // another check says what is wrong with it
+	with, _ := readWith(s) // another check reports an invalid setting
 	return cmp.Or(with.Machines, filepath.Join(Dir(data, s.Name), "machines"))
 }
 
-// Dir is the folder of a market in a data folder: that of the engine which every folder
-// has, or one of its own.
+// Dir returns the folder of a market in a data folder. The default engine and all others have
+// different parents.
 func Dir(data, name string) string {
 	if name == Kind {
 		return filepath.Join(data, "market")
@@ -90,14 +90,14 @@ func exists(path string) bool {
 	return err == nil && !at.IsDir()
 }
 
-// nearby is how a market on this machine is asked: nobody else limits how often.
+// nearby returns the client configuration for a local market, which needs no tight rate limit.
 func nearby() *engine.ClientConfig {
 	c := engine.DefaultClient()
 	c.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 100}
 	return &c
 }
 
-// spawn starts the market's process where none answers.
+// spawn starts the market's process if none answers.
 func spawn(ctx context.Context, dir, name, machines, file string, h engine.Host) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open market: %w", err)
@@ -124,15 +124,14 @@ func spawn(ctx context.Context, dir, name, machines, file string, h engine.Host)
 	if !after.IsZero() {
 		args = append(args, "--after", after.Format(time.RFC3339Nano))
 	}
-	if h.Umask != "" { // the server's own closes what it writes to all others, and is not for programs
+	if h.Umask != "" { // the server's own umask hides its files from other users, which is wrong for programs
 		args = append([]string{"-c", `umask "$1"; shift; exec "$@"`, "scrimp-market", h.Umask, exe}, args...)
 		exe = "/bin/sh"
 	}
 	return Spawn(ctx, dir, exe, args)
 }
 
-// Keep implements engine.Keeper: the market knows its machines from its journal, and they
-// have gone on while its process was gone.
+// Keep implements engine.Keeper. The market finds its machines in its journal; they kept running without it.
 func (d *Driver) Keep(ctx context.Context) (started bool, err error) {
 	if _, err := d.Clock(ctx); err == nil || d.spawn == nil {
 		return false, err

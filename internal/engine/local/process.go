@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/engine/procs"
 )
 
-// start runs the machine's first process in a session of its own.
+// start starts the machine's first process in its own session.
 func (d *daemon) start(m *machine, env map[string]string) error {
 	dir, err := filepath.Abs(filepath.Join(d.opts.Machines, m.ID))
 	if err != nil {
@@ -36,8 +36,9 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	address := net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
-	// The agent has this process' environment, whose shell started the server: for its own calls (proxies, the keys
-	// of a store), and not for the programs of jobs.
+	// The agent inherits this process' environment, which comes from the shell that started the
+	// server. It may use that for its own calls (proxies, store credentials), but must not pass it
+	// to programs.
 	cmd.Env = append(cmd.Env, "SCRIMP_BORROWED_ENVIRONMENT=1", "SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir,
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address+"/")
 	if err := cmd.Start(); err != nil {
@@ -45,15 +46,15 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 	}
 	m.PID, m.exited = cmd.Process.Pid, make(chan struct{})
 	m.Begun = procs.Begun(m.PID)
-	go func() { // no task of the daemon's, which leaves while its machines run
-		_ = cmd.Wait() // how it ended is its own affair
+	go func() { // not in tasks, because the daemon exits while its machines run
+		_ = cmd.Wait() // the exit status does not matter
 		close(m.exited)
 	}()
 	return nil
 }
 
-// wipe removes what a machine that has ended had on its disk, as a provider does: what programs printed, with
-// no secret masked yet, and what they worked on. What its first process said stays.
+// wipe deletes the disk of an ended machine, as a provider does: unmasked output and work files. It
+// keeps the console log.
 func (d *daemon) wipe(id string) {
 	dir := filepath.Join(d.opts.Machines, id)
 	entries, err := os.ReadDir(dir)
@@ -63,9 +64,9 @@ func (d *daemon) wipe(id string) {
 		}
 	}
 	if err != nil {
-		d.opts.Log.Error("the disk of a machine that has ended is not removed", "instance", id, "error", err)
+		d.opts.Log.Error("cannot remove the disk of an ended machine", "instance", id, "error", err)
 	}
 }
 
-// consoleName is what a machine's first process says.
+// consoleName is the file with the output of a machine's first process.
 const consoleName = "console.log"

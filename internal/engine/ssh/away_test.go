@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// A machine whose cable is out is named as one that does not answer, and no other; and no more once it is back.
-func TestAMachineThatDoesNotAnswerIsNamed(t *testing.T) {
+// Away names exactly the machine whose cable is out, and stops once the cable is back.
+func TestAway_NamesSilentMachine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHurt(t, 1, dir)
 		h.mu.Lock()
-		h.calm = true // nothing happens but what is done here
+		h.calm = true // nothing happens except what this test does
 		h.mu.Unlock()
 		away := func() (names []string) {
 			for range 20 { // polls
@@ -47,13 +47,13 @@ func TestAMachineThatDoesNotAnswerIsNamed(t *testing.T) {
 			t.Errorf("all answer again, and away are %v", names)
 		}
 		_ = h.d.Close(t.Context())
-		_ = wait.For(t.Context(), 2*time.Minute) // what is under way is there
+		_ = wait.For(t.Context(), 2*time.Minute) // let running requests arrive
 	})
 }
 
-// With the usual settings a cable that is out for 20 s loses nothing, and what runs behind one that stays out is left
-// out of the list before the time of detection is over.
-func TestACableThatIsOutForSomeSecondsLosesNothing(t *testing.T) {
+// With the usual settings a cable that is out for 20 s loses nothing, and instances behind a
+// permanent outage leave the list before the detection time is over.
+func TestList_ToleratesShortOutage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestACableThatIsOutForSomeSecondsLosesNothing(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		n := slices.IndexFunc(h.machines, func(p *paper) bool { return strings.Contains(list[0].ID, "-"+p.name+"-") })
-		// listedFor polls until the machine is not listed, at most for that long, and returns how long it was.
+		// listedFor polls until the machine is not listed, at most for that long, and returns the time.
 		listedFor := func(most time.Duration) time.Duration {
 			began := time.Now()
 			for time.Since(began) < most {
@@ -97,6 +97,6 @@ func TestACableThatIsOutForSomeSecondsLosesNothing(t *testing.T) {
 		}
 		h.machines[n].restore()
 		_ = h.d.Close(t.Context())
-		_ = wait.For(t.Context(), 2*time.Minute) // what is under way is there
+		_ = wait.For(t.Context(), 2*time.Minute) // let running requests arrive
 	})
 }

@@ -13,20 +13,20 @@ import (
 	"scrimp/internal/market"
 )
 
-// A machine that joined is whoever has its token. What it says decides what runs there, and nothing of other
-// machines, of prices, or of what is printed on a terminal.
+// A machine that joined is anyone with its token. Its answers decide only what runs on it. They do
+// not affect other machines or prices, and cannot control a terminal.
 const (
-	mostText      = 300   // bytes of a text
-	mostInstances = 10000 // that it lists
-	mostTags      = 64    // of one of them
-	mostParts     = 1024  // accelerators or, times 64, processors
+	maxText      = 300   // bytes of a text
+	maxInstances = 10000 // instances in a list
+	maxTags      = 64    // tags of an instance
+	maxParts     = 1024  // accelerators, and a 64th of the processors
 )
 
 var instanceID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
-// plainText is a text as it may be printed.
+// plainText returns s in printable characters and bounded length.
 func plainText(s string) string {
-	s = s[:min(len(s), mostText)]
+	s = s[:min(len(s), maxText)]
 	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -35,7 +35,7 @@ func plainText(s string) string {
 	}, s), "")
 }
 
-// tidy makes an answer of a machine that joined what may be printed and counted with.
+// tidy makes the answer of a machine that joined safe to print and to calculate with.
 func tidy(a *hostd.Answer) {
 	a.Problem = plainText(a.Problem)
 	f := a.Facts
@@ -46,22 +46,23 @@ func tidy(a *hostd.Answer) {
 		&f.Dir, &f.By} {
 		*s = plainText(*s)
 	}
-	f.CPUs, f.Accelerators = min(max(0, f.CPUs), 64*mostParts), min(max(0, f.Accelerators), mostParts)
+	f.CPUs, f.Accelerators = min(max(0, f.CPUs), 64*maxParts), min(max(0, f.Accelerators), maxParts)
 	f.Memory, f.GPUMemory, f.Free = max(0, f.Memory), max(0, f.GPUMemory), max(0, f.Free)
 }
 
-// believed are the instances that a machine says it has or had, with what the server knows of each. One that
-// came by ssh is asked through a program that the server copied there: it is taken at its word. The caller holds mu.
+// believed validates a machine's list of instances and adds what the server knows of each. It
+// trusts a machine reached by ssh, because the server copied the program that answers. The caller
+// holds mu.
 func (d *Driver) believed(l *link, list []engine.Instance) []engine.Instance {
 	if _, joins := l.way.(*joining); !joins {
 		return list
 	}
 	var held []engine.Instance
-	for _, i := range list[:min(len(list), mostInstances)] {
+	for _, i := range list[:min(len(list), maxInstances)] {
 		if !instanceID.MatchString(i.ID) || i.State != engine.Running && i.State != engine.Ended {
 			continue
 		}
-		if !d.made(l, &i) { // of another server: that it is there is all that counts
+		if !d.made(l, &i) { // another server's: only its existence matters
 			held = append(held, engine.Instance{ID: i.ID, State: i.State})
 			continue
 		}
@@ -72,8 +73,8 @@ func (d *Driver) believed(l *link, list []engine.Instance) []engine.Instance {
 	return held
 }
 
-// known sets what the server knows of an instance, and reports whether the machine can have it. The caller
-// holds mu.
+// known sets the fields of an instance that the server knows, and reports whether the machine can
+// have that instance. The caller holds mu.
 func (d *Driver) known(l *link, i *engine.Instance) bool {
 	key, _, _ := strings.Cut(i.Key, rankMark)
 	now := time.Now().UTC()
@@ -85,7 +86,7 @@ func (d *Driver) known(l *link, i *engine.Instance) bool {
 			i.Offer, i.Launched, i.Rate = k.Offer, k.At, cmp.Or(k.Rate, i.Rate)
 		case i.State == engine.Ended:
 			return false
-		default: // the key was given to others, or given anew: that it is there is all that counts
+		default: // the key now belongs to other machines or another launch: only the instance's existence matters
 			i.Key = ""
 		}
 	}
@@ -107,7 +108,7 @@ func (d *Driver) known(l *link, i *engine.Instance) bool {
 		}
 	}
 	i.Offer, i.Key = market.OfferID(plainText(string(i.Offer))), plainText(i.Key)
-	if len(i.Tags) > mostTags {
+	if len(i.Tags) > maxTags {
 		i.Tags = nil
 	}
 	for k, v := range i.Tags {

@@ -12,7 +12,7 @@ import (
 
 var counted = regexp.MustCompile(`step=(\d+)`)
 
-// newest is the last step that a job has printed.
+// newest returns the last step that a job has printed.
 func (h *home) newest(job string) int {
 	list := counted.FindAllStringSubmatch(h.does("logs", job), -1)
 	if len(list) == 0 {
@@ -22,9 +22,9 @@ func (h *home) newest(job string) int {
 	return n
 }
 
-// With the usual settings a cable that is out for 20 s changes nothing, and behind one that stays out the job goes on
-// elsewhere. TestACableThatIsOutForSomeSecondsLosesNothing says how soon.
-func TestACableWithTheUsualSettings(t *testing.T) {
+// With the usual settings a cable that is out for 20 s changes nothing, and behind a permanent
+// outage the job resumes elsewhere. TestList_ToleratesShortOutage tests how soon.
+func TestHome_SurvivesOutageWithUsualSettings(t *testing.T) {
 	lane.Nightly(t, "its cables are out for as long as the usual settings say")
 	h := newHome(t, 2, 85, "")
 	h.does("market") // waits for the machines

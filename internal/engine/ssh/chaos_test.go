@@ -22,7 +22,7 @@ import (
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long machines and their server are hurt (make chaos-ssh)")
 
-// chaos are machines that are hurt, each in one way at a time.
+// chaos injects faults into machines, one kind at a time.
 type chaos struct {
 	*home
 	rng   *rand.Rand
@@ -34,10 +34,10 @@ type heal struct {
 	do func()
 }
 
-// A server and machines with a real sshd that are hurt for a while, in each way, lose no job and rent nothing
-// twice: every job ends as it should, each of its steps was made once by an attempt that counted, every sum
-// agrees, and nothing runs when all are over.
-func TestMachinesThatAreHurtLoseNothing(t *testing.T) {
+// A server and machines with a real sshd suffer faults of every kind for a while. They lose no job
+// and rent nothing twice: every job ends as it should, exactly one counting attempt made each of
+// its steps, all sums agree, and nothing runs at the end.
+func TestHome_LosesNothingUnderFaults(t *testing.T) {
 	lane.Nightly(t, "it hurts machines and their server for as long as -chaos says")
 	h := newHome(t, 4, 82, "poll: 500ms, sweep: 500ms, detect: 10s")
 	seed := uint64(time.Now().UnixNano())
@@ -82,8 +82,8 @@ func TestMachinesThatAreHurtLoseNothing(t *testing.T) {
 
 var made = regexp.MustCompile(`(?m)made (\d+) (\S+)`)
 
-// once holds that a job is done, and that its steps were made one after the other by attempts that followed each
-// other: what a machine behind a cable made meanwhile is not among them.
+// once checks that a job is done, and that successive attempts made its steps in order. Steps made
+// meanwhile by a disconnected machine do not count.
 func (h *home) once(j *client.Job) {
 	h.Helper()
 	if j.State != "succeeded" {
@@ -93,7 +93,7 @@ func (h *home) once(j *client.Job) {
 	}
 	r := h.receipt(j.Name)
 	at, list := 0, made.FindAllStringSubmatch(h.does("logs", j.Name), -1)
-	for n, m := range slices.Backward(list) { // one that lost its machine after it had printed them prints them again
+	for n, m := range slices.Backward(list) { // an attempt that lost its machine after printing steps prints them again
 		if m[1] == "1" {
 			list = list[n:]
 			break
@@ -116,7 +116,7 @@ func (h *home) once(j *client.Job) {
 	}
 }
 
-// records are the machines in a machine's folder, by their state. No key has begun two.
+// records returns the instances in a machine's folder, by state. No key has started two.
 func (h *home) records(k int) map[engine.State][]engine.Instance {
 	h.Helper()
 	paths, err := filepath.Glob(filepath.Join(h.folder, "hosts", fmt.Sprintf("m%d", k), "*", "machine.json"))
@@ -156,7 +156,7 @@ func (h *home) unfinished() (n int) {
 	return n
 }
 
-// healed ends what has lasted long enough.
+// healed ends the faults that have lasted long enough.
 func (c *chaos) healed(now time.Time) {
 	for k, h := range c.heals {
 		if now.After(h.at) {
@@ -166,7 +166,7 @@ func (c *chaos) healed(now time.Time) {
 	}
 }
 
-// hurt does one of what happens to machines and servers, and says which.
+// hurt injects one fault into a machine or the server, and returns its name.
 func (c *chaos) hurt() string {
 	c.Helper()
 	c.healed(time.Now())
@@ -213,7 +213,7 @@ func (c *chaos) hurt() string {
 	return "server killed"
 }
 
-// breaks ends the connections of a machine, and what serves them there; its sshd listens on.
+// breaks kills the connections of a machine and the processes that serve them; its sshd keeps listening.
 func (c *chaos) breaks(k int) {
 	for _, pid := range c.Pids(c, k) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/test/sshtest"
 )
 
-// The test's own binary is the program that is copied to machines.
+// The test binary is the program that is copied to machines.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "hostd" {
 		exe, _ := os.Executable()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
 		if os.Getenv("PLAY") != "exit" {
-			<-time.After(10 * time.Minute) // it is killed; a test that dies leaves nothing for long
+			<-time.After(10 * time.Minute) // the test kills it; after a crashed test it ends by itself
 		}
 		os.Exit(3)
 	}
@@ -47,10 +47,10 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// shared is the folder on all machines of tests, which are this one.
+// shared is the folder of all test machines, which are this host.
 var shared string
 
-// lab is an engine of a test.
+// lab is a test engine.
 type lab struct {
 	*Driver
 	t       testing.TB
@@ -60,11 +60,11 @@ type lab struct {
 
 var labs atomic.Int64
 
-// newLab is an engine with the machines of the given numbers, each with cpus of its own where they are
-// to be told apart.
+// newLab returns an engine with the machines of the given numbers. cpus gives machines different
+// processors, so that tests can tell them apart.
 func newLab(t testing.TB, machines *sshtest.Machines, name string, cpus map[int]int, numbers ...int) *lab {
 	t.Helper()
-	serial := labs.Add(1) // machines of each test have folders of their own
+	serial := labs.Add(1) // the machines of each test have separate folders
 	w := map[string]any{"config": machines.Config, "rate": "0.36", "marginal": "0.06", "folder": shared}
 	var hosts []map[string]any
 	for _, k := range numbers {
@@ -75,7 +75,7 @@ func newLab(t testing.TB, machines *sshtest.Machines, name string, cpus map[int]
 		hosts = append(hosts, h)
 	}
 	w["hosts"] = hosts
-	dir, err := os.MkdirTemp("", "l") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "l") // short, because socket paths are limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (l *lab) open() {
 	l.Driver = e.Driver.(*Driver)
 }
 
-// restart is a server that was killed, and the next one.
+// restart kills the server and starts the next one.
 func (l *lab) restart() {
 	l.stop()
 	for _, link := range l.links {
@@ -125,12 +125,12 @@ func (l *lab) end() {
 	}
 	l.mu.Unlock()
 	for _, id := range running {
-		_ = l.Terminate(ctx, id) // another engine's is ended by that
+		_ = l.Terminate(ctx, id) // the instance of another engine is ended by that one
 	}
 	_ = l.Close(ctx)
 }
 
-// offers are those of the engine, by the processors of their machines.
+// offers returns the engine's offers by their number of processors.
 func (l *lab) offers() map[int]market.OfferID {
 	l.t.Helper()
 	offers, _, err := l.Offers(l.t.Context())
@@ -144,7 +144,8 @@ func (l *lab) offers() map[int]market.OfferID {
 	return by
 }
 
-// Machines of one's own are held to the contract by real sshds, and their page says by which cases.
+// The driver passes the conformance tests on machines with real sshds, and its documentation page
+// lists the cases.
 func TestDriverConforms(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
@@ -152,7 +153,7 @@ func TestDriverConforms(t *testing.T) {
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		l := newLab(t, machines, "lab", map[int]int{1: 3, 2: 3, 3: 3, 4: 3, 5: 5}, 1, 2, 3, 4, 5)
 		by := l.offers()
-		host := l.links[4].host.Name // another server has that machine
+		host := l.links[4].host.Name // another server uses that machine
 		link := l.link(host)
 		if _, err := link.ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
 			Name:  "their-" + host,

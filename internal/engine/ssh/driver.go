@@ -17,41 +17,41 @@ import (
 	"scrimp/internal/market"
 )
 
-// usualLost is how long a machine may not answer until what runs there is taken for lost: a cable that is out
-// for 20 s loses nothing, with what lies between two beats before it and the new connection after it. Another
-// time of detection has the same share of it.
-const usualLost = 24 * time.Second
+// defaultLost is how long a machine may be silent before its instances count as lost. It tolerates a
+// cable that is out for 20 s, with the time between two beats before it and the time to reconnect
+// after it. For another detection time the driver uses the same fraction.
+const defaultLost = 24 * time.Second
 
-// Driver rents machines of one's own.
+// Driver rents out the user's own machines.
 type Driver struct {
 	name string
 	dir  string
 	with *With
-	lost time.Duration // how long a machine may not answer until what runs there is taken for lost
+	lost time.Duration // how long a machine may be silent before its instances count as lost
 	log  *slog.Logger
 
-	ctx  context.Context // of the connections
+	ctx  context.Context // for the connections
 	stop context.CancelFunc
 
-	asking sync.WaitGroup // for what nobody waits for
+	asking sync.WaitGroup // requests whose answer nobody waits for
 	links  []*link
 	opened time.Time
 	first  sync.Once
-	// closed when each machine was reached for the first time, or was not
+	// reached is closed once every machine was reached or has failed once.
 	reached chan struct{}
 
 	mu      sync.Mutex
 	journal *journal
-	seen    map[string]inventory // by host
-	// closed when the call that launches a key is over
+	seen    map[string]inventory // last inventory by host
+	// launching holds a channel per key that is being launched; it is closed when that call ends.
 	launching map[string]chan struct{}
 }
 
-// inventory is what a machine last said of what runs there.
+// inventory is a machine's last answer about its instances.
 type inventory struct {
 	list []engine.Instance
-	at   time.Time // when it was asked: it is no older than that; zero: never
-	// began is when a launch there was last answered: what it was asked before that may lack it.
+	at   time.Time // time of the request, so the list is no older; zero: never
+	// began is when the machine last started an instance. An answer to an earlier request may lack it.
 	began time.Time
 }
 
@@ -69,31 +69,31 @@ func newDriver(name, dir string, with *With, detect time.Duration, log *slog.Log
 		log = slog.New(slog.DiscardHandler)
 	}
 	d := &Driver{name: name, dir: dir, with: with, log: log.With("engine", name), journal: j, opened: time.Now(),
-		lost: time.Duration(float64(detect) * float64(usualLost) / float64(usual.Detect)),
+		lost: time.Duration(float64(detect) * float64(defaultLost) / float64(usual.Detect)),
 		seen: map[string]inventory{}, reached: make(chan struct{}),
 		launching: map[string]chan struct{}{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d, nil
 }
 
-// add names a machine and the way there.
+// add adds a machine and the way to reach it.
 func (d *Driver) add(m *Machine, w way) {
 	d.links = append(d.links, &link{host: m, way: w, log: d.log, waiting: map[int64]chan hostd.Answer{},
 		changed: make(chan struct{}), facts: d.journal.Facts[m.Name]})
 }
 
-// Close implements engine.Closer: what runs there goes on.
+// Close implements engine.Closer. Instances on the machines keep running.
 func (d *Driver) Close(context.Context) error {
 	d.stop()
 	d.asking.Wait()
 	return nil
 }
 
-// firstTime is how long the first call waits for the machines.
-const firstTime = 25 * time.Second
+// firstWait is how long the first call waits for the machines.
+const firstWait = 25 * time.Second
 
-// reach begins the connections at the first call, and waits until each is there or has failed once: or
-// the first job after a start would be told that nothing is for sale.
+// reach starts the connections on the first call, and waits until each is established or has failed
+// once. Otherwise the first job after a start would find nothing for sale.
 func (d *Driver) reach(ctx context.Context) {
 	d.first.Do(func() {
 		for _, l := range d.links {
@@ -101,7 +101,7 @@ func (d *Driver) reach(ctx context.Context) {
 		}
 		d.asking.Go(func() {
 			defer close(d.reached)
-			ctx, cancel := context.WithTimeout(d.ctx, firstTime)
+			ctx, cancel := context.WithTimeout(d.ctx, firstWait)
 			defer cancel()
 			d.each(func(l *link) { _ = l.until(ctx) })
 		})
@@ -112,7 +112,7 @@ func (d *Driver) reach(ctx context.Context) {
 	}
 }
 
-// each asks all machines at once.
+// each calls do for all machines concurrently.
 func (d *Driver) each(do func(*link)) {
 	var asked sync.WaitGroup
 	for _, l := range d.links {
@@ -130,8 +130,8 @@ func (d *Driver) link(host string) *link {
 	return nil
 }
 
-// List implements engine.Driver. A machine that did not answer for so long is left out, with what runs
-// there: it is lost until it answers again.
+// List implements engine.Driver. It leaves out the instances of a machine that has been silent for
+// longer than lost: they count as lost until the machine responds again.
 func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	d.reach(ctx)
 	d.look(ctx)
@@ -155,7 +155,7 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	return list, nil
 }
 
-// quiet is for how long a machine has given no sign of life. The caller holds mu.
+// quiet returns how long a machine has been silent. The caller holds mu.
 func (d *Driver) quiet(l *link) time.Duration {
 	at := cmp.Or(d.seen[l.host.Name].at, d.opened)
 	if _, _, heard, _ := l.state(); heard.After(at) {
@@ -175,14 +175,14 @@ func (d *Driver) Away() (list []engine.AwayMachine) {
 			list = append(list, engine.AwayMachine{Name: l.host.Name, Err: why})
 		case quiet >= d.lost:
 			list = append(list, engine.AwayMachine{Name: l.host.Name,
-				Err: fmt.Errorf("%s has given no sign of life for %v", l.host.Name, quiet.Round(time.Second))})
+				Err: fmt.Errorf("%s has been silent for %v", l.host.Name, quiet.Round(time.Second))})
 		}
 	}
 	return list
 }
 
-// served reports whether the journal knows of a launch on a machine, also of one that has ended: whether its end
-// was told is not known. The caller holds mu.
+// served reports whether the journal contains a launch on a machine, even an ended one, whose end
+// the server may not know. The caller holds mu.
 func (d *Driver) served(host string) bool {
 	for _, k := range d.journal.Keys {
 		if slices.Contains(k.Hosts, host) {
@@ -192,8 +192,8 @@ func (d *Driver) served(host string) bool {
 	return false
 }
 
-// look asks every machine what runs there, and ends what was given up meanwhile. Nobody is kept waiting for a
-// machine that is quiet: what it says is taken when it does.
+// look asks every machine for its instances, and ends those that were given up meanwhile. It does
+// not wait for a silent machine, and processes the answer whenever it comes.
 func (d *Driver) look(ctx context.Context) {
 	d.each(func(l *link) {
 		quiet := l.silent()
@@ -204,7 +204,7 @@ func (d *Driver) look(ctx context.Context) {
 		d.asking.Go(func() {
 			defer close(said)
 			if err := isolate.Call(func() { d.inquire(d.ctx, l) }); err != nil {
-				d.log.Error("what a machine says made the server fail", "host", l.host.Name, "error", err, isolate.Stack(err))
+				d.log.Error("a machine's answer caused a panic", "host", l.host.Name, "error", err, isolate.Stack(err))
 			}
 			if quiet {
 				l.wasAsked()
@@ -225,7 +225,7 @@ func (d *Driver) look(ctx context.Context) {
 	d.forget()
 }
 
-// inquire asks one machine what runs there.
+// inquire asks one machine for its instances.
 func (d *Driver) inquire(ctx context.Context, l *link) {
 	asked := time.Now()
 	a, err := l.ask(ctx, hostd.Request{Do: "list"}, askTime)
@@ -234,12 +234,12 @@ func (d *Driver) inquire(ctx context.Context, l *link) {
 	}
 	for _, id := range d.heard(l, &a, asked) {
 		if _, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, askTime); err != nil {
-			d.log.Warn("a machine that was given up is not ended yet", "instance", id, "error", err)
+			d.log.Warn("cannot end an instance that was given up yet", "instance", id, "error", err)
 		}
 	}
 }
 
-// heard notes what a machine said that runs there, and returns what of that is to be ended.
+// heard records a machine's answer about its instances, and returns those that must be ended.
 func (d *Driver) heard(l *link, a *hostd.Answer, asked time.Time) (unwanted []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,8 +259,8 @@ func (d *Driver) heard(l *link, a *hostd.Answer, asked time.Time) (unwanted []st
 	return unwanted
 }
 
-// finish makes what a machine said of an instance what the engine says: its key is the launch's, and
-// its bill its time at its rate.
+// finish converts a machine's instance to the engine's: it sets the key of the launch, and computes
+// the bill from time and rate.
 func (d *Driver) finish(i *engine.Instance) {
 	i.Key, _, _ = strings.Cut(i.Key, rankMark)
 	if i.State != engine.Ended {
@@ -273,7 +273,7 @@ func (d *Driver) finish(i *engine.Instance) {
 	}
 }
 
-// forget notes launches whose machines have all ended, and drops those that did long ago. The caller holds mu.
+// forget marks launches whose instances have all ended, and deletes old ones. The caller holds mu.
 func (d *Driver) forget() {
 	changed := false
 	live := map[string]bool{}
@@ -293,12 +293,12 @@ func (d *Driver) forget() {
 	}
 	if changed {
 		if err := d.journal.write(d.dir); err != nil {
-			d.log.Error("not written; it is tried again", "error", err)
+			d.log.Error("cannot write the journal; retrying", "error", err)
 		}
 	}
 }
 
-// heardAll reports whether all machines of a launch have been heard since it was asked for.
+// heardAll reports whether all machines of a launch have answered since it was requested.
 func (d *Driver) heardAll(k *launched) bool {
 	for _, host := range k.Hosts {
 		if d.link(host) != nil && !d.seen[host].at.After(k.At.Add(askTime)) {
@@ -308,7 +308,7 @@ func (d *Driver) heardAll(k *launched) bool {
 	return true
 }
 
-// ended reports whether every machine of a launch was seen to have ended. The caller holds mu.
+// ended reports whether every instance of a launch is known to have ended. The caller holds mu.
 func (d *Driver) ended(key string, k *launched) bool {
 	n := 0
 	for _, v := range d.seen {

@@ -17,10 +17,10 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// What a machine should have at least, and how far its clock may be off.
+// Minimum free disk space, and the largest tolerated clock difference.
 const (
-	leastDisk = 2 * size.GiB
-	mostSkew  = time.Minute
+	minDisk = 2 * size.GiB
+	maxSkew = time.Minute
 )
 
 var _ engine.Examiner = (*Driver)(nil)
@@ -41,7 +41,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	return all
 }
 
-// examine looks at one machine.
+// examine checks one machine.
 func (l *link) examine(ctx context.Context) (list []engine.Finding) {
 	say := func(ok bool, what, format string, args ...any) {
 		name := l.host.Name
@@ -70,11 +70,11 @@ func (l *link) examine(ctx context.Context) (list []engine.Finding) {
 		has += fmt.Sprintf(", %d x %s (driver %s)", f.Accelerators, f.Accelerator, f.Driver)
 	}
 	say(true, "", "reached in %.1f s: %s; %v free in %s", took.Seconds(), has, f.Free, f.Dir)
-	if f.Free < leastDisk {
+	if f.Free < minDisk {
 		say(false, "disk", "%v are free in %s: make room, or set another folder, with: {folder: /scratch/scrimp}", f.Free,
 			f.Dir)
 	}
-	if skew := f.Now.Sub(sent.Add(time.Since(sent) / 2)).Round(time.Second); skew.Abs() > mostSkew {
+	if skew := f.Now.Sub(sent.Add(time.Since(sent) / 2)).Round(time.Second); skew.Abs() > maxSkew {
 		say(false, "clock", "its clock is %v off: what is booked goes by the server's, and times in logs will not "+
 			"agree. Run there: "+
 			"timedatectl set-ntp true", skew)
@@ -104,7 +104,7 @@ func (l *link) examine(ctx context.Context) (list []engine.Finding) {
 	return list
 }
 
-// UnknownKeys asks the machines of a setting for their keys, and returns those that ssh does not know.
+// UnknownKeys returns the host keys of a setting's machines that ssh does not know.
 func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh.Key, error) {
 	with, err := Read(s)
 	if err != nil {
@@ -128,7 +128,7 @@ func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh
 	return list, nil
 }
 
-// Accept notes keys as those of an engine's machines, from then on the only ones that are taken.
+// Accept stores keys as the only accepted host keys of an engine's machines.
 func Accept(data, name string, keys []openssh.Key) error {
 	dir := Dir(data, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -145,5 +145,5 @@ func Accept(data, name string, keys []openssh.Key) error {
 	return durable.Replace(path, text)
 }
 
-// Dir is the folder of an engine in a data folder.
+// Dir returns the folder of an engine in a data folder.
 func Dir(data, name string) string { return filepath.Join(data, "engines", name) }

@@ -24,7 +24,7 @@ var seeds = flag.Int("seeds", lane.Pick(20, 450), "labs that hurt the driver, ea
 
 const paperOffer = "lab/own/cpu4-8g/reserved"
 
-// hurt is a driver of machines on paper, and what it was told.
+// hurt is a driver of simulated machines, with a record of its answers.
 type hurt struct {
 	*testing.T
 	*world
@@ -32,9 +32,9 @@ type hurt struct {
 	dir      string
 	seed     int
 	machines []*paper
-	told     map[string][]string // machines by key, as they were answered
-	closed   map[string]bool     // keys that are not asked for any more
-	givenUp  map[string]bool     // and of which nothing had been granted
+	told     map[string][]string // machines by key, as answered
+	closed   map[string]bool     // keys that are not requested any more
+	givenUp  map[string]bool     // closed keys for which nothing was granted
 	ended    map[string]engine.Instance
 }
 
@@ -49,7 +49,7 @@ func newHurt(t *testing.T, seed int, dir string) *hurt {
 	return h
 }
 
-// opens is a server that starts, after the one before it died.
+// opens starts a server after the previous one died.
 func (h *hurt) opens() {
 	if h.d != nil {
 		h.mu.Lock()
@@ -86,7 +86,7 @@ func (h *hurt) acts(ctx context.Context) {
 	case n < 4 && !h.closed[key]:
 		h.launches(ctx, key)
 	case n == 4 && len(h.told[key]) == 0:
-		err := h.d.Cancel(ctx, key) // where it fails it is asked again, or goes on
+		err := h.d.Cancel(ctx, key) // after a failure it is retried later, or the launch continues
 		h.closed[key], h.givenUp[key] = err == nil || errors.Is(err, engine.ErrNotFound), err == nil
 	case n < 7 && len(h.told[key]) > 0:
 		_ = h.d.Terminate(ctx, h.told[key][h.pick(len(h.told[key]))])
@@ -111,7 +111,7 @@ func (h *hurt) pick(n int) int {
 	return h.rng.IntN(n)
 }
 
-// hurts does one of what happens to machines and servers.
+// hurts injects one fault into machines or servers.
 func (h *hurt) hurts(p *paper) {
 	h.mu.Lock()
 	h.faults++
@@ -126,7 +126,7 @@ func (h *hurt) hurts(p *paper) {
 		p.fails()
 	case 3:
 		p.hostdsDie()
-	case 4: // in the middle of something
+	case 4: // die in the middle of an operation
 		p.mu.Lock()
 		p.doomed = h.pick(4)
 		p.mu.Unlock()
@@ -140,7 +140,7 @@ func (h *hurt) hurts(p *paper) {
 	}
 }
 
-// launches asks for a key, now and then twice at the same time.
+// launches requests a key, sometimes twice at the same time.
 func (h *hurt) launches(ctx context.Context, key string) {
 	var asked sync.WaitGroup
 	var got [2][]engine.Instance
@@ -170,7 +170,7 @@ func (h *hurt) launches(ctx context.Context, key string) {
 	}
 }
 
-// nodes is how many machines a key is asked with.
+// nodes returns the number of machines requested for a key.
 func (h *hurt) nodes(key string) int {
 	if key == "k.6" || key == "k.7" {
 		return 2
@@ -178,7 +178,7 @@ func (h *hurt) nodes(key string) int {
 	return 1
 }
 
-// lists holds the list against what was answered. What is lost is left out until it answers again.
+// lists compares List with earlier answers. A lost machine may be missing until it responds again.
 func (h *hurt) lists(ctx context.Context) []engine.Instance {
 	list, err := h.d.List(ctx)
 	if err != nil {
@@ -202,7 +202,7 @@ func (h *hurt) lists(ctx context.Context) []engine.Instance {
 	return list
 }
 
-// quiet reports whether the machine of an instance may be left out.
+// quiet reports whether the machine of an instance may be missing.
 func (h *hurt) quiet(id string) bool {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
@@ -214,7 +214,7 @@ func (h *hurt) quiet(id string) bool {
 	return false
 }
 
-// bill holds what an end is billed against its span, and against what was said before.
+// bill checks an ended instance's bill against its span, and against earlier answers.
 func (h *hurt) bill(i *engine.Instance) {
 	if i.State != engine.Ended {
 		if h.ended[i.ID].ID != "" {
@@ -235,7 +235,7 @@ func (h *hurt) bill(i *engine.Instance) {
 	h.ended[i.ID] = *i
 }
 
-// settles ends the faults, and holds what there is against what the driver says. Then all is given back.
+// settles ends all faults, compares what exists with what the driver reports, and then terminates everything.
 func (h *hurt) settles(ctx context.Context) {
 	h.mu.Lock()
 	h.calm, h.dies = true, -1
@@ -246,7 +246,7 @@ func (h *hurt) settles(ctx context.Context) {
 		p.mu.Unlock()
 	}
 	h.opens()
-	_ = wait.For(ctx, 2*time.Minute) // cables are in again, and what was under way is there
+	_ = wait.For(ctx, 2*time.Minute) // cables are back, and running requests arrive
 	h.lists(ctx)
 	_ = wait.For(ctx, 2*askTime)
 	running := map[string]engine.Instance{}
@@ -290,7 +290,7 @@ func (h *hurt) settles(ctx context.Context) {
 	h.machines[2].hostdsDie()
 }
 
-// holds is that all that runs is listed, and no key has more than it was asked with.
+// holds checks that everything that runs is listed, and that no key has more machines than requested.
 func (h *hurt) holds(running map[string]engine.Instance, seated map[string]int) {
 	for _, p := range h.machines {
 		for id, r := range p.runs {
@@ -313,10 +313,11 @@ func (h *hurt) holds(running map[string]engine.Instance, seated map[string]int) 
 	}
 }
 
-// Over thousands of cables that are out, answers that are lost or late, requests that arrive twice, machines that
-// lose their power, and deaths of the server and of hostd between any two of their writes, no key rents twice, no
-// machine is lost, every bill is its span, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+// Thousands of faults occur: cables are out, answers are lost or late, requests arrive twice,
+// machines lose power, and server and hostd die between any two of their writes. Still no key rents
+// twice, no machine is lost, every bill matches its span, and nothing is left after all instances
+// are terminated.
+func TestDriver_RentsOnceUnderFaults(t *testing.T) {
 	t.Parallel()
 	faults, began := 0, 0
 	for seed := range *seeds {
@@ -345,7 +346,7 @@ func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Logf("%d faults, %d machines began", faults, began)
 }
 
-// memory is a folder that no disk is waited for in; "": the usual one.
+// memory returns a folder without disk latency; empty: the default.
 func memory() string {
 	if st, err := os.Stat("/dev/shm"); err == nil && st.IsDir() {
 		return "/dev/shm"

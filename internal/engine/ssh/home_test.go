@@ -19,16 +19,17 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// home is a data folder whose server, the real program, has machines with a real sshd each.
+// home is a data folder with a real server whose machines each have a real sshd.
 type home struct {
 	testing.TB
 	*sshtest.Machines
-	n                          int // machines
+	n                          int // number of machines
 	program, dir, data, folder string
-	began                      map[string]string // machine by key, as their folders say
+	began                      map[string]string // machine by key, from the machines' folders
 }
 
-// newHome has n machines from 10.NET.1.2 on. Timing is what engines.yaml says of it, "" for what is usual.
+// newHome returns a home with n machines from 10.NET.1.2 on. timing is a part of engines.yaml;
+// empty means the defaults.
 func newHome(t *testing.T, n, net int, timing string) *home {
 	t.Helper()
 	if enginetest.Raced {
@@ -36,7 +37,7 @@ func newHome(t *testing.T, n, net int, timing string) *home {
 	}
 	machines := sshtest.Start(t, n, net)
 	program := testbin.Local.Path(t)
-	dir, err := os.MkdirTemp("", "sh") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "sh") // short, because socket paths are limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (h *home) file(name, text string) {
 
 func (h *home) scrimp(args ...string) (string, error) {
 	cmd := exec.Command(h.program, append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
-	cmd.Dir = filepath.Join(h.dir, "w")                                            // which is sent to machines
+	cmd.Dir = filepath.Join(h.dir, "w")                                            // the folder that is sent to machines
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -93,13 +94,13 @@ func (h *home) log() string {
 	return string(text[max(0, len(text)-6000):])
 }
 
-// job is how a job stands; ok is false where it is not known, or no server answers.
+// job returns a job; ok is false if it is unknown or no server responds.
 func (h *home) job(id string) (j client.Job, ok bool) {
 	out, err := h.scrimp("status", id, "--json")
 	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
 }
 
-// on is the number of the machine that a job runs on; 0: none.
+// on returns the number of the machine that a job runs on; 0: none.
 func (h *home) on(id string) (k int) {
 	if j, ok := h.job(id); ok && j.Phase == "running" {
 		_, _ = fmt.Sscanf(j.Machine, "lab-m%d-", &k)
@@ -107,7 +108,7 @@ func (h *home) on(id string) (k int) {
 	return k
 }
 
-// receipt is a job's, which must add up.
+// receipt returns a job's receipt and checks its sums.
 func (h *home) receipt(id string) (r receipt.Receipt) {
 	h.Helper()
 	if err := json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r); err != nil {
@@ -136,8 +137,8 @@ func (h *home) until(what string, ok func() bool) {
 	})
 }
 
-// counts submits a job that counts to n in steps of a quarter of a second and saves every fourth. What it saves
-// says on which machine each step was made; at its end it prints that.
+// counts submits a job that counts to n in steps of a quarter of a second and saves every fourth.
+// Its saves record the machine of each step, and it prints the record at the end.
 func (h *home) counts(name string, n int) (string, error) {
 	h.Helper()
 	h.file("w/"+name+".yaml", fmt.Sprintf(`name: %s
@@ -160,7 +161,7 @@ command: |
 	return h.scrimp("run", "-y", "-d", "--force", name+".yaml")
 }
 
-// killServer ends the server without a word.
+// killServer kills the server.
 func (h *home) killServer() {
 	h.Helper()
 	var s struct {

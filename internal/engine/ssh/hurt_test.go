@@ -27,9 +27,9 @@ func (l *lab) ended(id string) (end engine.Instance) {
 	return end
 }
 
-// A computer that boots ends what ran there: interrupted, and billed until it was up again. One whose processes
-// were only ended is no such thing.
-func TestABootIsAnInterruption(t *testing.T) {
+// A reboot ends a machine's instances as interrupted, billed until the machine was up again.
+// Killing their processes alone does not count as an interruption.
+func TestReboot_InterruptsInstances(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	machines := sshtest.Start(t, 2, 83)
@@ -43,7 +43,8 @@ func TestABootIsAnInterruption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The kernel says when it booted in whole seconds: a machine that boots at once would be billed for none.
+	// The kernel reports its boot time in whole seconds, so an instance just before a boot would be
+	// billed for none.
 	ran := time.Now()
 	await.True(t, "it has run for some seconds", func() bool { return time.Since(ran) > 2*time.Second })
 	machines.Reboot(t, 1)
@@ -63,9 +64,9 @@ func TestABootIsAnInterruption(t *testing.T) {
 	}
 }
 
-// A machine whose disk is full begins nothing and says what to do; one that is like it takes its place, and when
-// there is none the launch is refused.
-func TestAFullDiskIsPassedOver(t *testing.T) {
+// A machine with a full disk starts nothing and reports a fix. A similar machine takes its place,
+// or else the launch is refused.
+func TestLaunch_SkipsMachineWithFullDisk(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	machines := sshtest.Start(t, 2, 84)

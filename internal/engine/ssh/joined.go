@@ -13,38 +13,38 @@ import (
 	"scrimp/internal/engine/hostd"
 )
 
-// Spans of connections of machines that join, on the wall.
+// Wall times of connections of machines that join.
 const (
-	joinTime    = 5 * time.Second  // after a server's begin, for machines that had joined the one before
-	claimTime   = 3 * time.Second  // for an answer of whoever has the name that another machine claims
-	revokedLook = 5 * time.Second  // between two checks of the token of a machine that is connected
-	silentMost  = time.Minute      // without an answer: then the connection is closed
-	sendTime    = 30 * time.Second // for what is sent to be accepted
+	joinTime    = 5 * time.Second  // after the server's start, for machines that had joined its predecessor
+	claimTime   = 3 * time.Second  // for a ping to the present owner of a claimed name
+	revokedLook = 5 * time.Second  // between two checks of a connected machine's token
+	maxSilence  = time.Minute      // silence after which the connection is closed
+	sendTime    = 30 * time.Second // for a write
 )
 
-// joining is the way of a machine that connects to the server by itself.
+// joining is the way to a machine that connects to the server itself.
 type joining struct {
 	link   *link
 	driver *Driver
-	trial  bool // no machine joins here: the server runs elsewhere
+	trial  bool // no machine joins this process: the server runs elsewhere
 
 	mu      sync.Mutex
-	session string   // that has the machine's name; "": none
-	conn    net.Conn // of that session; nil: it is not served yet
+	session string   // session that holds the machine's name; empty: none
+	conn    net.Conn // connection of that session; nil: not served yet
 	since   time.Time
 	serving sync.Mutex // held while a connection is served
 }
 
 var _ engine.Joiner = (*Driver)(nil)
 
-// addJoining names a machine that comes by itself.
+// addJoining adds a machine that connects itself.
 func (d *Driver) addJoining(m *Machine, trial bool) {
 	j := &joining{driver: d, trial: trial}
 	d.add(m, j)
 	j.link = d.links[len(d.links)-1]
 }
 
-// joining is the way of the machine of that name, where it is one that joins; nil: it is not.
+// joining returns the way to the machine of that name, or nil if it is not one that joins.
 func (d *Driver) joining(machine string) *joining {
 	l := d.link(machine)
 	if l == nil {
@@ -54,23 +54,23 @@ func (d *Driver) joining(machine string) *joining {
 	return j
 }
 
-// Dial implements way. The machine does.
+// Dial implements way. It always fails, since only the machine can connect.
 func (j *joining) Dial(context.Context) (io.ReadWriteCloser, error) { return nil, j.missing() }
 
-// Ping implements way: a machine that joins has no other way than its connection. One that does not
-// answer for long is taken for gone, since it would have come anew.
+// Ping implements way. A machine that joins has only its one connection. Ping closes a connection
+// that has been silent for long: a live machine would have reconnected.
 func (j *joining) Ping(ctx context.Context) bool {
 	_, err := j.link.ask(ctx, hostd.Request{Do: "ping"}, pingTime)
-	if _, _, heard, _ := j.link.state(); err != nil && time.Since(heard) > silentMost {
+	if _, _, heard, _ := j.link.state(); err != nil && time.Since(heard) > maxSilence {
 		j.drop()
 	}
 	return err == nil
 }
 
-// Server implements way: the machine knows by which URL it joined.
+// Server implements way. It is empty because the machine knows the URL with which it joined.
 func (j *joining) Server() string { return "" }
 
-// missing says why the machine is not there.
+// missing returns the error for a machine that has not joined.
 func (j *joining) missing() error {
 	if j.trial {
 		return fmt.Errorf("%s joins the server, and none that knows of it runs here: scrimp server stop where one runs, "+
@@ -80,7 +80,7 @@ func (j *joining) missing() error {
 		"%s makes anew", j.link.host.Name, j.driver.name, j.link.host.Name)
 }
 
-// begin waits a moment for a machine that had joined the server before.
+// begin waits a moment for a machine that had joined the previous server.
 func (j *joining) begin() {
 	after := joinTime
 	if j.trial {
@@ -93,7 +93,7 @@ func (j *joining) begin() {
 	})
 }
 
-// drop closes the connection that there is.
+// drop closes the present connection, if any.
 func (j *joining) drop() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,10 +105,10 @@ func (j *joining) drop() {
 // seat implements engine.Seat.
 type seat struct {
 	*joining
-	token, own string // what it was claimed with
+	token, own string // used for the claim
 }
 
-// Claim implements engine.Joiner. A machine that comes anew, after a cable was out, takes its own place at once.
+// Claim implements engine.Joiner. A machine that reconnects after an outage gets its own place back at once.
 func (d *Driver) Claim(ctx context.Context, token, session string) (engine.Seat, error) {
 	machine, ok := d.Admits(token)
 	if !ok || session == "" {
@@ -158,12 +158,12 @@ func (s *seat) Serve(ctx context.Context, conn net.Conn) error {
 		s.mu.Unlock()
 		return engine.ErrTaken
 	}
-	if s.conn != nil { // its own of before
+	if s.conn != nil { // its own previous connection
 		_ = s.conn.Close()
 	}
 	s.conn = conn
 	s.mu.Unlock()
-	s.serving.Lock() // when the one before has ended
+	s.serving.Lock() // after the previous connection has ended
 	defer s.serving.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -183,7 +183,7 @@ func (s *seat) begins(conn net.Conn) {
 	}
 }
 
-// ends notes that a connection has ended, where no newer one has taken its place.
+// ends records the end of a connection, unless a newer one has replaced it.
 func (s *seat) ends(conn net.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,11 +194,11 @@ func (s *seat) ends(conn net.Conn, err error) {
 			s.session = ""
 		}
 	}
-	s.link.ended(fmt.Errorf("%s is not connected any more (%w): it joins again by itself where scrimp agent join runs",
+	s.link.ended(fmt.Errorf("%s is no longer connected (%w): it joins again if scrimp agent join still runs there",
 		s.link.host.Name, err))
 }
 
-// watchToken ends the connection once its token is good no more.
+// watchToken ends the connection once its token is invalid.
 func (s *seat) watchToken(ctx context.Context, end func()) {
 	t := time.NewTicker(revokedLook)
 	defer t.Stop()
@@ -208,7 +208,7 @@ func (s *seat) watchToken(ctx context.Context, end func()) {
 			return
 		case <-t.C:
 			if _, ok := s.driver.Admits(s.token); !ok {
-				s.driver.log.Warn("the token of a machine is revoked: it is cut off", "host", s.link.host.Name)
+				s.driver.log.Warn("the token of a machine was revoked: disconnecting it", "host", s.link.host.Name)
 				end()
 				return
 			}
@@ -235,22 +235,22 @@ func (d *Driver) Joined() (list []engine.Joined) {
 	return list
 }
 
-// What a machine that joined may send: it is not believed to keep to what it is asked.
+// Limits on what a machine that joined may send, since it is not trusted to follow the protocol.
 const (
-	mostJoinedLine = 4 << 20 // bytes
-	mostUnasked    = 16      // lines beyond those that answer: the greeting
+	maxJoinedLine = 4 << 20 // bytes
+	maxUnasked    = 16      // lines that are not answers, such as the greeting
 )
 
-var errBound = errors.New("it sends more than answers")
+var errBound = errors.New("it sends more than the requested answers")
 
-// bounded is a connection on which no more comes than answers of some length.
+// bounded is a connection that accepts only as many lines as were requested, each of limited length.
 type bounded struct {
 	net.Conn
 
 	mu    sync.Mutex
-	asked int // lines that were sent
-	came  int // lines that came
-	long  int // bytes of the line that comes
+	asked int // lines sent
+	came  int // lines received
+	long  int // bytes of the line being received
 	over  bool
 }
 
@@ -263,7 +263,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 		}
 	}
 	b.mu.Unlock()
-	_ = b.SetWriteDeadline(time.Now().Add(sendTime)) // a test's pipe has none
+	_ = b.SetWriteDeadline(time.Now().Add(sendTime)) // a pipe in tests has no deadline
 	return b.Conn.Write(p)
 }
 
@@ -277,14 +277,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 			b.came, b.long = b.came+1, 0
 		}
 	}
-	if b.long > mostJoinedLine || b.came > b.asked+mostUnasked {
+	if b.long > maxJoinedLine || b.came > b.asked+maxUnasked {
 		b.over = true
 		return 0, errBound
 	}
 	return n, err
 }
 
-// Reason is why the connection ended, where it is ours.
+// Reason returns why the connection ended, if bounded ended it.
 func (b *bounded) Reason() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

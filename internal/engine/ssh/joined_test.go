@@ -23,13 +23,14 @@ import (
 	"scrimp/internal/test/enginetest"
 )
 
-// joinedLab is an engine of machines that join, each with cpus as its name says: c3.1 has 3.
+// joinedLab is an engine of machines that join. The name of a machine starts with its number of
+// processors: c3.1 has 3.
 type joinedLab struct {
 	*lab
 	names  []string
 	tokens map[string]string
-	ctx    context.Context // of the machines
-	away   func()          // the machines of this server leave, and return only when they have
+	ctx    context.Context // for the machines
+	away   func()          // disconnects this server's machines and waits until they have left
 }
 
 func newJoinedLab(t testing.TB, name string, cpus ...int) *joinedLab {
@@ -88,7 +89,7 @@ func (j *joinedLab) restart() {
 	j.join()
 }
 
-// pipe is a connection on this machine.
+// pipe returns a connection on this machine.
 func pipe(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,13 +108,13 @@ func pipe(t testing.TB) (net.Conn, net.Conn) {
 	return far, near
 }
 
-// Machines that join are held to the same contract as those that are reached by ssh.
-func TestDriverConformsWithMachinesThatJoin(t *testing.T) {
-	t.Setenv("PATH", toolsOnly(t)) // each machine says which Python it has, and many a start of Python takes longer
+// Machines that join pass the same conformance tests as those reached by ssh.
+func TestDriverConforms_WithMachinesThatJoin(t *testing.T) {
+	t.Setenv("PATH", toolsOnly(t)) // each machine runs Python for its version, and starting many Pythons takes too long
 	enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		j := newJoinedLab(t, "lab", 3, 3, 3, 3, 5)
 		by := j.offers()
-		host := j.names[4] // another server has that machine
+		host := j.names[4] // another server uses that machine
 		if _, err := j.link(host).ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
 			Name: "their-" + host, Offer: by[5], Rate: money.Rate(1), At: time.Now()}}, time.Minute); err != nil {
 			t.Fatal(err)
@@ -139,7 +140,7 @@ func TestDriverConformsWithMachinesThatJoin(t *testing.T) {
 	})
 }
 
-// toolsOnly is a folder of the programs that machines need.
+// toolsOnly returns a folder with only the programs that machines need.
 func toolsOnly(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -155,7 +156,7 @@ func toolsOnly(t *testing.T) string {
 	return dir
 }
 
-// rack is an engine with one machine that joins, and its token.
+// rack returns an engine with one machine that joins, and its token.
 func rack(t *testing.T) (d *Driver, s *engine.Setting, dir, token string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -174,7 +175,7 @@ func rack(t *testing.T) (d *Driver, s *engine.Setting, dir, token string) {
 	return d, s, dir, token
 }
 
-// machine is the far side of a connection: it answers each request that answers says something to.
+// machine is the far side of a connection. It sends what answers returns for each request, unless that is nil.
 func machine(conn net.Conn, answers func(*hostd.Request) *hostd.Answer) {
 	if _, err := fmt.Fprintf(conn, "\n%s\n", hostd.Greeting); err != nil {
 		return
@@ -197,7 +198,7 @@ func machine(conn net.Conn, answers func(*hostd.Request) *hostd.Answer) {
 func alive(*hostd.Request) *hostd.Answer { return &hostd.Answer{Facts: &hostd.Facts{CPUs: 4}} }
 func dead(*hostd.Request) *hostd.Answer  { return nil }
 
-// serve lets a machine join; ended is closed once its connection has.
+// serve lets a machine join; ended is closed once its connection has ended.
 func serve(t *testing.T, d *Driver, token, session string, answers func(*hostd.Request) *hostd.Answer) (ended chan struct{},
 	err error) {
 	t.Helper()
@@ -225,9 +226,9 @@ func is(ended chan struct{}) bool {
 	}
 }
 
-// Of two machines by one name the second is refused while the first answers; where that is dead the
-// second takes its place. A machine that comes again takes its own at once.
-func TestANameIsOneMachines(t *testing.T) {
+// Of two machines with the same name, the second is refused while the first responds, and otherwise
+// takes its place. A machine that reconnects gets its own place at once.
+func TestClaim_GivesNameToOneMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, _, _, token := rack(t)
@@ -267,8 +268,9 @@ func TestANameIsOneMachines(t *testing.T) {
 	})
 }
 
-// A token is good for one machine of one engine, and until it is revoked or made anew: then its machine is cut off.
-func TestATokenIsOneMachinesUntilItIsRevoked(t *testing.T) {
+// A token is valid for one machine of one engine until it is revoked or replaced; then its machine
+// is disconnected.
+func TestAdmits_UntilTokenIsRevoked(t *testing.T) {
 	t.Parallel()
 	for how, revoke := range map[string]func(dir string, s *engine.Setting) error{
 		"removed":   func(dir string, s *engine.Setting) error { return RevokeTokens(dir, s.Name) },
@@ -315,8 +317,8 @@ func TestATokenIsOneMachinesUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-// A machine sends answers of some length to what it is asked, or it is cut off.
-func TestAMachineThatJoinedFillsNoMemory(t *testing.T) {
+// A machine may send only answers of limited length; otherwise it is disconnected.
+func TestBounded_LimitsMemoryOfJoinedMachine(t *testing.T) {
 	t.Parallel()
 	for what, send := range map[string]func(w io.Writer) error{
 		"a line without end": func(w io.Writer) (err error) {
@@ -349,7 +351,7 @@ func TestAMachineThatJoinedFillsNoMemory(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 			synctest.Wait()
-			if sent.n > mostJoinedLine+(1<<17) {
+			if sent.n > maxJoinedLine+(1<<17) {
 				t.Errorf("%s: %d bytes were accepted", what, sent.n)
 			}
 		})
@@ -360,8 +362,9 @@ type tally struct{ n int }
 
 func (c *tally) Write(b []byte) (int, error) { c.n += len(b); return len(b), nil }
 
-// What a machine that joined says of itself decides neither what it costs nor what others have, and steers no terminal.
-func TestAMachineThatJoinedIsBelievedWhatItCanKnow(t *testing.T) {
+// What a joined machine reports about itself affects neither its price nor other machines, and
+// controls no terminal.
+func TestBelieved_IgnoresUntrustedFields(t *testing.T) {
 	t.Parallel()
 	d, _, _, _ := rack(t)
 	l, now := d.links[0], time.Now().UTC()
@@ -412,8 +415,8 @@ func TestAMachineThatJoinedIsBelievedWhatItCanKnow(t *testing.T) {
 	a := hostd.Answer{Problem: "\x1b]0;x\x07" + strings.Repeat("y", 1000), Facts: &hostd.Facts{Accelerator: "H100\x1b[2J", CPUs: -4,
 		Accelerators: 1 << 40, Memory: -1}}
 	tidy(&a)
-	if strings.ContainsAny(a.Problem+a.Facts.Accelerator, "\x1b\x07") || len(a.Problem) > mostText || a.Facts.CPUs != 0 ||
-		a.Facts.Accelerators > mostParts || a.Facts.Memory != 0 {
+	if strings.ContainsAny(a.Problem+a.Facts.Accelerator, "\x1b\x07") || len(a.Problem) > maxText || a.Facts.CPUs != 0 ||
+		a.Facts.Accelerators > maxParts || a.Facts.Memory != 0 {
 		t.Errorf("%+v %+v", a, a.Facts)
 	}
 }

@@ -20,37 +20,40 @@ import (
 // journalName is the file in an engine's folder that survives the server.
 const journalName = "ssh.json"
 
-// keepKeys is how long a launch stays known after its machines have ended.
+// keepKeys is how long a launch stays known after its instances have ended.
 const keepKeys = 48 * time.Hour
 
-// journal is what has to survive the server: the machines themselves have the rest.
+// journal is the state that must survive the server; the machines themselves keep the rest.
 type journal struct {
 	Keys  map[string]*launched         `json:"keys"`
-	Terms map[market.OfferID]*contract `json:"terms"` // what machines of each kind have cost
-	Facts map[string]*hostd.Facts      `json:"facts"` // by name of a machine, as last seen
+	Terms map[market.OfferID]*contract `json:"terms"` // cost so far of the machines of each offer
+	Facts map[string]*hostd.Facts      `json:"facts"` // by machine name, as last reported
 
-	replace func(path string, text []byte) error // the file
+	replace func(path string, text []byte) error // writes the file
 }
 
-// launched says which machines a key was given, before they were asked.
+// launched records the hosts chosen for a launch key. The driver writes it before it contacts them,
+// so a restarted server finds them again.
 type launched struct {
 	Hosts []string       `json:"hosts"` // by rank
 	Offer market.OfferID `json:"offer"`
-	Rate  money.Rate     `json:"rate,omitzero"` // of an hour of one of them
+	Rate  money.Rate     `json:"rate,omitzero"` // price of an hour of one machine
 	At    time.Time      `json:"at"`
-	// GivenUp says that it is not wanted any more: what began by it is ended when its machine is reached.
+	// GivenUp is set once nobody wants the launch. The driver ends whatever started under it as
+	// soon as it reaches the host.
 	GivenUp bool      `json:"given_up,omitempty"`
-	Over    time.Time `json:"over,omitzero"` // when all of it was seen to have ended
-	// Refused says that it was taken back, since one of its machines refused: the key may be given others, and
-	// what began by it until then is not theirs. Try counts how often that was.
+	Over    time.Time `json:"over,omitzero"` // when all of its instances were known to have ended
+	// Refused is set if the launch was undone because a machine refused. The key may get other
+	// machines then, and instances that started before do not belong to that launch. Try counts how
+	// often that happened.
 	Refused bool `json:"refused,omitempty"`
 	Try     int  `json:"try,omitempty"`
 }
 
-// rankMark stands between a launch's key and the rank of a machine of several.
+// rankMark separates a launch's key from the rank of its machine.
 const rankMark = "#"
 
-// keyOf is by which the machine of a rank knows the launch.
+// keyOf returns the launch key that the host of the given rank uses.
 func (k *launched) keyOf(key string, rank int) string {
 	switch {
 	case k.Try > 0:
@@ -61,13 +64,14 @@ func (k *launched) keyOf(key string, rank int) string {
 	return key
 }
 
-// has reports whether a machine began by a launch, and not by what the same key was given before.
+// has reports whether instance i belongs to this launch and not to an earlier one with the same key.
 func (k *launched) has(key string, i *engine.Instance) bool {
 	return i.Key == key && i.Launched.Equal(k.At)
 }
 
-// wants reports whether what a machine began by a key is to go on: what it was asked behind a cable that was out
-// it may begin much later. A key that is not known is somebody else's affair.
+// wants reports whether a machine should continue the launch it began. A host that was unreachable
+// may start a launch long after the driver gave it up. wants returns true for unknown keys: another
+// server owns them.
 func (j *journal) wants(host, begun string) bool {
 	key, _, _ := strings.Cut(begun, rankMark)
 	k := j.Keys[key]
@@ -78,11 +82,11 @@ func (j *journal) wants(host, begun string) bool {
 	return !k.GivenUp && !k.Refused && rank >= 0 && k.keyOf(key, rank) == begun
 }
 
-// contract is what machines of one kind cost an hour while nobody uses them, since when, and what
-// they had cost before that was so.
+// contract records the hourly cost of unused machines of one kind, since when it holds, and the
+// cost before that.
 type contract struct {
 	Count  int          `json:"count"`
-	Rate   money.Rate   `json:"rate"` // of one, idle
+	Rate   money.Rate   `json:"rate"` // price of one unused machine
 	From   time.Time    `json:"from"`
 	Before money.Amount `json:"before"`
 }
@@ -95,7 +99,8 @@ func readJournal(dir string) (*journal, error) {
 		err = json.Unmarshal(text, j)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: %w: move it away to begin anew; what runs on the machines is found again", path, err)
+		return nil, fmt.Errorf("read %s: %w: move it away to start with an empty one; the server finds again what "+
+			"runs on the machines", path, err)
 	}
 	if j.Keys == nil {
 		j.Keys = map[string]*launched{}

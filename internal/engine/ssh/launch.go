@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/engine/hostd"
 )
 
-// Launch implements engine.Driver. Which machines a key is given is written down before they are asked. Where one
-// of them refuses, others are asked.
+// Launch implements engine.Driver. It records the chosen machines before it contacts them. If one
+// of them refuses, it tries others.
 func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instance, error) {
 	if r.Key == "" {
 		return nil, fmt.Errorf("%w: a launch needs a key", engine.ErrRequest)
@@ -36,8 +36,8 @@ func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 		k := d.journal.Keys[r.Key]
 		d.mu.Unlock()
 		if k == nil || k.Refused {
-			d.look(ctx) // what is free now
-			if k, err = d.choose(&r, refused); err != nil {
+			d.look(ctx) // find out which are free now
+			if k, err = d.assignHosts(&r, refused); err != nil {
 				return nil, cmp.Or(why, err)
 			}
 		}
@@ -52,7 +52,8 @@ func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 	}
 }
 
-// hold waits until no other call launches a key: of two at once one could be refused what the other was granted.
+// hold waits until no other call launches the key. Of two concurrent calls, one could be refused
+// what the other was granted.
 func (d *Driver) hold(ctx context.Context, key string) (release func(), err error) {
 	for {
 		d.mu.Lock()
@@ -77,7 +78,7 @@ func (d *Driver) hold(ctx context.Context, key string) (release func(), err erro
 	}
 }
 
-// launch asks the machines of a key. Those that refuse are noted, and the launch is taken back.
+// launch contacts the machines of a key. If some refuse, it adds them to refused and undoes the launch.
 func (d *Driver) launch(ctx context.Context, r *engine.Request, k *launched,
 	refused map[string]bool) ([]engine.Instance, error) {
 	list := make([]engine.Instance, len(k.Hosts))
@@ -89,10 +90,10 @@ func (d *Driver) launch(ctx context.Context, r *engine.Request, k *launched,
 	asked.Wait()
 	err := errors.Join(errs...)
 	if err == nil {
-		return d.took(r.Key, k, list)
+		return d.recordStarted(r.Key, k, list)
 	}
 	for rank, err := range errs {
-		if err != nil && !engine.Refused(err) { // what began goes on: the same key finds it
+		if err != nil && !engine.Refused(err) { // whatever started keeps running: the same key finds it
 			return nil, d.abandon(r.Key, k, errors.Join(errs...))
 		}
 		refused[k.Hosts[rank]] = refused[k.Hosts[rank]] || err != nil
@@ -100,8 +101,9 @@ func (d *Driver) launch(ctx context.Context, r *engine.Request, k *launched,
 	return nil, d.undo(ctx, r, k, list, err)
 }
 
-// abandon gives a launch up where one of its machines is lost by now and none is known to have begun: or its job
-// would wait for that machine as long as the core does for an answer. It returns why there is no answer.
+// abandon gives a launch up if one of its machines is lost and none is known to have started.
+// Otherwise the job would wait for that machine as long as the core waits for an answer. abandon
+// returns the launch's error.
 func (d *Driver) abandon(key string, k *launched, why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +122,7 @@ func (d *Driver) abandon(key string, k *launched, why error) error {
 	return fmt.Errorf("%w: %w", why, engine.ErrNoCapacity)
 }
 
-// began reports whether a machine was seen that began by a launch. The caller holds mu.
+// began reports whether an instance of a launch is known. The caller holds mu.
 func (d *Driver) began(key string, k *launched) bool {
 	for _, v := range d.seen {
 		if slices.ContainsFunc(v.list, func(i engine.Instance) bool { return k.has(key, &i) }) {
@@ -130,8 +132,8 @@ func (d *Driver) began(key string, k *launched) bool {
 	return false
 }
 
-// choose gives a key machines that are free and have not refused it, and writes that down.
-func (d *Driver) choose(r *engine.Request, refused map[string]bool) (*launched, error) {
+// assignHosts assigns a key free machines that have not refused it, and records them.
+func (d *Driver) assignHosts(r *engine.Request, refused map[string]bool) (*launched, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g, ok := d.groups()[r.Offer]
@@ -158,7 +160,7 @@ func (d *Driver) choose(r *engine.Request, refused map[string]bool) (*launched, 
 	return k, d.note(r.Key, k)
 }
 
-// free reports whether a machine answers and nothing runs there or was asked for. The caller holds mu.
+// free reports whether a machine responds, nothing runs there, and no launch is pending. The caller holds mu.
 func (d *Driver) free(l *link) bool {
 	_, connected, _, _ := l.state()
 	v := d.seen[l.host.Name]
@@ -168,7 +170,7 @@ func (d *Driver) free(l *link) bool {
 	if slices.ContainsFunc(v.list, func(i engine.Instance) bool { return i.State == engine.Running }) {
 		return false
 	}
-	for key, k := range d.journal.Keys { // asked for, and not seen yet
+	for key, k := range d.journal.Keys { // a pending launch
 		if k.Over.IsZero() && slices.Contains(k.Hosts, l.host.Name) &&
 			!slices.ContainsFunc(v.list, func(i engine.Instance) bool { return k.has(key, &i) && i.State == engine.Ended }) &&
 			(!k.GivenUp || !v.at.After(k.At.Add(askTime))) {
@@ -178,12 +180,12 @@ func (d *Driver) free(l *link) bool {
 	return true
 }
 
-// start asks one machine of a launch to begin.
+// start asks one machine to start its part of a launch.
 func (d *Driver) start(ctx context.Context, r *engine.Request, k *launched, rank int, host string) (engine.Instance,
 	error) {
 	l := d.link(host)
 	if l == nil {
-		return engine.Instance{}, fmt.Errorf("machine %s is not named any more: %w", host, engine.ErrNoCapacity)
+		return engine.Instance{}, fmt.Errorf("machine %s is no longer in the settings: %w", host, engine.ErrNoCapacity)
 	}
 	env := maps.Clone(r.Env)
 	if env == nil {
@@ -207,9 +209,9 @@ func (d *Driver) start(ctx context.Context, r *engine.Request, k *launched, rank
 	return a.Instances[0], nil
 }
 
-// took notes machines that began, so that the next request does not take them for free. A launch that was given up
-// meanwhile is not granted: what began is ended with the next look.
-func (d *Driver) took(key string, k *launched, list []engine.Instance) ([]engine.Instance, error) {
+// recordStarted records started instances, so that the next request does not consider their machines free.
+// It refuses a launch that was given up meanwhile; the next look ends its instances.
+func (d *Driver) recordStarted(key string, k *launched, list []engine.Instance) ([]engine.Instance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.journal.Keys[key] != k {
@@ -226,7 +228,7 @@ func (d *Driver) took(key string, k *launched, list []engine.Instance) ([]engine
 	return list, nil
 }
 
-// undo takes a launch back that one of its machines refused: it was not rented.
+// undo ends the started part of a launch that another machine refused, so that the launch counts as not rented.
 func (d *Driver) undo(ctx context.Context, r *engine.Request, k *launched, list []engine.Instance, why error) error {
 	for rank, i := range list {
 		if i.ID == "" {
@@ -234,12 +236,12 @@ func (d *Driver) undo(ctx context.Context, r *engine.Request, k *launched, list 
 		}
 		if _, err := d.link(k.Hosts[rank]).ask(ctx, hostd.Request{Do: "end", Instance: i.ID}, askTime); err != nil &&
 			!errors.Is(err, engine.ErrNotFound) {
-			return fmt.Errorf("%w; and %s is not ended: %w", errUndone, i.ID, err) // not refused: it is asked again
+			return fmt.Errorf("%w; and cannot end %s: %w", errUndone, i.ID, err) // not a refusal, so the caller retries
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.journal.Keys[r.Key] != k { // another call was quicker
+	if d.journal.Keys[r.Key] != k { // another call was faster
 		return why
 	}
 	over := *k
@@ -250,7 +252,7 @@ func (d *Driver) undo(ctx context.Context, r *engine.Request, k *launched, list 
 	return why
 }
 
-// note writes down what is known of a key, or leaves it as it was. The caller holds mu.
+// note records a key's launch, or leaves the journal unchanged on an error. The caller holds mu.
 func (d *Driver) note(key string, k *launched) error {
 	before := d.journal.Keys[key]
 	d.journal.Keys[key] = k
@@ -263,16 +265,16 @@ func (d *Driver) note(key string, k *launched) error {
 	return err
 }
 
-var errUndone = errors.New("a part of the machines was refused")
+var errUndone = errors.New("some of the machines refused")
 
-// Cancel implements engine.Canceller: an answer that is not there yet is not waited for, and what
-// began after all is ended when its machine is reached.
+// Cancel implements engine.Canceller. It does not wait for a missing answer: whatever started
+// nevertheless is ended as soon as its machine responds.
 func (d *Driver) Cancel(ctx context.Context, key string) error {
 	d.look(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.journal.Keys[key]
-	if k == nil || k.Refused || d.began(key, k) { // it was granted, or will not be
+	if k == nil || k.Refused || d.began(key, k) { // it was granted, or never will be
 		return engine.ErrNotFound
 	}
 	over := *k

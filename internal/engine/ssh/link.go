@@ -16,29 +16,29 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// Spans of a connection, on the wall.
+// Wall times of a connection.
 const (
-	askTime     = 8 * time.Second  // for an answer; then the connection is not used for this question any more
-	againFirst  = time.Second      // before a connection is tried again; each further pause is twice as long
-	againMost   = 15 * time.Second // and no longer than this
-	lookTime    = 3 * time.Second  // so long the others are kept waiting for what runs on a machine
-	beat        = time.Second      // a machine that has nothing to answer is asked whether it is there so often
-	quietAfter  = 3 * time.Second  // without an answer a machine is tried by a new connection with each beat,
-	pingTime    = 3 * time.Second  // each for so long
-	mostAnswer  = 16 << 20         // bytes of one line
-	firstAnswer = 60 * time.Second // from the beginning of a connection to its greeting: the program may be copied
+	askTime     = 8 * time.Second  // limit for an answer
+	retryFirst  = time.Second      // before a connection is retried; doubles with each retry
+	retryMax    = 15 * time.Second // longest pause
+	lookTime    = 3 * time.Second  // how long others wait for a machine's inventory
+	beat        = time.Second      // how often to ping a machine that has nothing to answer
+	quietAfter  = 3 * time.Second  // silence after which each beat tries a new connection,
+	pingTime    = 3 * time.Second  // each for this long
+	maxLine     = 16 << 20         // bytes of one line
+	firstAnswer = 60 * time.Second // from connecting to the greeting, since the program may have to be copied
 )
 
-// way begins a connection to hostd on a machine.
+// way connects to hostd on a machine.
 type way interface {
 	Dial(ctx context.Context) (io.ReadWriteCloser, error)
-	// Ping reports whether the machine answers to a new connection.
+	// Ping reports whether the machine answers on a new connection.
 	Ping(ctx context.Context) bool
-	// Server is the URL by which machines there reach the server, once connected.
+	// Server returns the URL at which agents on the machine reach the server, once connected.
 	Server() string
 }
 
-// link is the connection to one machine, begun again whenever it ends.
+// link is the connection to one machine. It reconnects whenever the connection ends.
 type link struct {
 	host *Machine
 	way  way
@@ -50,15 +50,15 @@ type link struct {
 	conn    io.ReadWriteCloser // nil: none
 	next    int64
 	waiting map[int64]chan hostd.Answer
-	heard   time.Time // of the last answer, or sign of life
-	back    bool      // the machine answers, and the connection does not: it is begun again at once
-	asked   bool      // what runs there, and nobody waits for it
-	why     error     // there is no connection
+	heard   time.Time // time of the last answer or other sign of life
+	back    bool      // the machine answers but the connection does not: reconnect at once
+	asked   bool      // an inventory was requested that nobody waits for
+	why     error     // reason why there is no connection
 	facts   *hostd.Facts
-	changed chan struct{} // closed when a connection is there, or one failed
+	changed chan struct{} // closed when a connection is established or has failed
 }
 
-// begin connects, and does so again whenever the connection ends, until ctx does.
+// begin connects, and reconnects whenever the connection ends, until ctx is done.
 func (l *link) begin(ctx context.Context) {
 	l.once.Do(func() {
 		if j, ok := l.way.(*joining); ok {
@@ -70,24 +70,24 @@ func (l *link) begin(ctx context.Context) {
 }
 
 func (l *link) keep(ctx context.Context) {
-	for pause := againFirst; ctx.Err() == nil; pause = min(2*pause, againMost) {
+	for pause := retryFirst; ctx.Err() == nil; pause = min(2*pause, retryMax) {
 		began := time.Now()
 		err := l.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		l.ended(err)
-		if time.Since(began) > time.Minute { // it was good for a while
-			pause = againFirst
+		if time.Since(began) > time.Minute { // the connection was good for a while
+			pause = retryFirst
 		}
-		if !l.isBack() {
+		if !l.takeBack() {
 			_ = wait.For(ctx, pause)
 		}
 	}
 }
 
-// isBack reports whether the connection was ended because a new one was answered.
-func (l *link) isBack() bool {
+// takeBack reports whether the connection was closed because the machine answered on a new one.
+func (l *link) takeBack() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	back := l.back
@@ -95,12 +95,12 @@ func (l *link) isBack() bool {
 	return back
 }
 
-// ended notes why there is no connection.
+// ended records why there is no connection.
 func (l *link) ended(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.conn != nil || l.why == nil { // once, and not with each try
-		l.log.Warn("machine not reached; trying again", "host", l.host.Name, "error", err)
+	if l.conn != nil || l.why == nil { // log it once, not with each retry
+		l.log.Warn("cannot reach machine; retrying", "host", l.host.Name, "error", err)
 	}
 	l.conn, l.why = nil, err
 	for id, c := range l.waiting {
@@ -110,7 +110,7 @@ func (l *link) ended(err error) {
 	l.tell()
 }
 
-// tell wakes who waits for a connection. The caller holds mu.
+// tell wakes goroutines that wait for a connection. The caller holds mu.
 func (l *link) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -118,7 +118,7 @@ func (l *link) tell() {
 
 var errEnded = errors.New("the connection has ended")
 
-// connect returns when its connection has ended.
+// connect dials, and returns when its connection has ended.
 func (l *link) connect(ctx context.Context) error {
 	conn, err := l.way.Dial(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (l *link) connect(ctx context.Context) error {
 	return l.serve(ctx, conn)
 }
 
-// serve speaks with the machine until the connection ends.
+// serve exchanges messages with the machine until the connection ends.
 func (l *link) serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -154,7 +154,7 @@ func (l *link) serve(ctx context.Context, conn io.ReadWriteCloser) error {
 		}
 		var a hostd.Answer
 		if err := json.Unmarshal(line, &a); err != nil {
-			return fmt.Errorf("a line of the machine is no answer: %w", err)
+			return fmt.Errorf("the machine sent a line that is not an answer: %w", err)
 		}
 		l.mu.Lock()
 		l.heard = time.Now()
@@ -166,9 +166,9 @@ func (l *link) serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	}
 }
 
-// watch asks a machine that has nothing to answer whether it is there, and tries a quiet one by new connections,
-// since what was sent while a cable was out is sent again only long after it is back. Where one is answered and
-// the old one is not, the old one is given up.
+// watch pings a machine that has nothing to answer, and tries new connections to a silent one,
+// because TCP resends data sent during an outage only long after it. If a new connection answers
+// and the old one does not, watch closes the old one.
 func (l *link) watch(ctx context.Context, conn io.Closer) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -178,13 +178,13 @@ func (l *link) watch(ctx context.Context, conn io.Closer) {
 		case quiet < beat:
 		case quiet < quietAfter:
 			asking.Go(func() { _, _ = l.ask(ctx, hostd.Request{Do: "ping"}, quietAfter) })
-		default: // the next one does not wait for this one: of those that are sent while the cable is out none is answered
+		default: // concurrently, since none sent during the outage will be answered
 			asking.Go(func() { l.ping(ctx, heard, conn) })
 		}
 	}
 }
 
-// ping tries a machine that was last heard of then by a new connection.
+// ping tries a new connection to a machine. heard is when the machine last answered.
 func (l *link) ping(ctx context.Context, heard time.Time, conn io.Closer) {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
@@ -201,7 +201,7 @@ func (l *link) ping(ctx context.Context, heard time.Time, conn io.Closer) {
 	}
 }
 
-// said is what ssh printed about the end of a connection, where it did.
+// said returns what ssh printed about the end of a connection, if anything.
 func said(conn io.ReadWriteCloser) error {
 	if c, ok := conn.(interface{ Reason() error }); ok {
 		return c.Reason()
@@ -209,7 +209,7 @@ func said(conn io.ReadWriteCloser) error {
 	return nil
 }
 
-// awaitGreeting reads up to the greeting: a login shell may print before.
+// awaitGreeting reads up to the greeting: a login shell may print something before it.
 func awaitGreeting(lines *bufio.Reader) error {
 	for n := 0; n < 10_000; n++ {
 		line, err := readLine(lines)
@@ -220,7 +220,7 @@ func awaitGreeting(lines *bufio.Reader) error {
 			return nil
 		}
 	}
-	return errors.New("the machine's login prints without end: what it prints must not depend on a command")
+	return errors.New("the machine's login prints without end, before any command runs")
 }
 
 func readLine(r *bufio.Reader) ([]byte, error) {
@@ -233,13 +233,13 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		if line = append(line, part...); !more {
 			return line, nil
 		}
-		if len(line) > mostAnswer {
+		if len(line) > maxLine {
 			return nil, errors.New("a line without end")
 		}
 	}
 }
 
-// look asks what the machine has.
+// look asks for the machine's facts.
 func (l *link) look(ctx context.Context) {
 	a, err := l.ask(ctx, hostd.Request{Do: "facts"}, 3*askTime)
 	l.mu.Lock()
@@ -261,7 +261,7 @@ func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (
 		if why == nil {
 			why = errors.New("no connection yet")
 		}
-		return hostd.Answer{}, fmt.Errorf("machine %s is not reached: %w", l.host.Name, why)
+		return hostd.Answer{}, fmt.Errorf("cannot reach machine %s: %w", l.host.Name, why)
 	}
 	l.next++
 	r.ID = l.next
@@ -272,7 +272,7 @@ func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (
 	text, err := json.Marshal(r)
 	if err == nil {
 		sent := make(chan error, 1)
-		go func() { // a pipe that is full must not hold up who asks
+		go func() { // a full pipe must not block the caller
 			l.writing.Lock()
 			defer l.writing.Unlock()
 			_, err := conn.Write(append(text, '\n'))
@@ -310,7 +310,7 @@ func (l *link) forget(id int64) {
 	delete(l.waiting, id)
 }
 
-// until waits until the machine has said what it has, or a connection has failed.
+// until waits until the machine has reported its facts, or a connection has failed.
 func (l *link) until(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -327,20 +327,20 @@ func (l *link) until(ctx context.Context) error {
 	}
 }
 
-// state is how the connection stands.
+// state returns the state of the connection.
 func (l *link) state() (facts *hostd.Facts, connected bool, heard time.Time, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.facts, l.conn != nil, l.heard, l.why
 }
 
-// silent reports whether the machine has given no sign of life for a while.
+// silent reports whether the machine has been silent for a while.
 func (l *link) silent() bool {
 	_, _, heard, _ := l.state()
 	return time.Since(heard) > quietAfter
 }
 
-// mayAsk reports whether what runs there is not asked for already, and notes that it is; wasAsked ends that.
+// mayAsk reports whether no request for the inventory is running, and marks one as running. wasAsked ends that.
 func (l *link) mayAsk() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

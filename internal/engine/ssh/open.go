@@ -1,7 +1,7 @@
-// Package ssh rents out machines of one's own that are reached by ssh: the system's OpenSSH with the
-// user's own configuration, keys and jump hosts. It copies this program there and has it begin the agents
-// (package hostd). A machine of one's own is paid for whether it is used or not, so what it costs is what
-// is reserved and paid beforehand (docs/design/reserved.md).
+// Package ssh rents out the user's own machines through the system's OpenSSH, with the user's
+// configuration, keys and jump hosts. It copies this program to the machines, where it starts the
+// agents (package hostd). The user pays for these machines whether they are used or not, so they
+// are priced as reserved capacity (docs/design/reserved.md).
 package ssh
 
 import (
@@ -25,58 +25,57 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Kind is what engines of this package are called.
+// Kind is the kind of engines of this package.
 const Kind = "ssh"
 
-// usual is how machines that are reached by ssh behave. One that does not answer for most of detect is lost,
-// and a sweep says so.
+// usual is the default timing. A machine that is silent for most of detect is lost, and a sweep reports it.
 var usual = engine.Timing{Poll: 2 * time.Second, Sweep: 2 * time.Second, Detect: 30 * time.Second,
 	Boot: 3 * time.Minute}
 
-// mostSeats is how many tasks a machine has at once unless the user says otherwise: what each asks for decides.
-const mostSeats = 64
+// defaultSeats is the default number of tasks that a machine may run at once: the tasks' requirements limit it.
+const defaultSeats = 64
 
-// With is what an ssh engine has under with.
+// With holds the settings under with of an ssh engine.
 type With struct {
-	// of an hour of a machine, used or not, the marginal part included when used
+	// Rate is the price of an hour of one machine in use, including the marginal part.
 	Rate     money.Rate        `yaml:"rate"`
-	Marginal money.Rate        `yaml:"marginal"` // the part of rate that an hour costs only when it is used: power
-	Currency money.Currency    `yaml:"currency"` // "": USD
-	Team     string            `yaml:"team"`     // whose cost the hours are that nobody uses; "": nobody's
-	Config   string            `yaml:"config"`   // file of ssh; "": the user's own
-	Folder   string            `yaml:"folder"`   // on each machine; "": /var/lib/scrimp for root, ~/.scrimp for others
-	Programs map[string]string `yaml:"programs"` // file of this program for machines of another system: linux/arm64
+	Marginal money.Rate        `yaml:"marginal"` // part of rate that only a used hour costs, such as power
+	Currency money.Currency    `yaml:"currency"` // empty: USD
+	Team     string            `yaml:"team"`     // team that pays for unused hours; empty: none
+	Config   string            `yaml:"config"`   // ssh's configuration file; empty: the user's own
+	Folder   string            `yaml:"folder"`   // on each machine; empty: /var/lib/scrimp for root, ~/.scrimp for others
+	Programs map[string]string `yaml:"programs"` // path of this program for other systems, such as linux/arm64
 	Hosts    []Machine         `yaml:"hosts"`
 }
 
 // Machine is one computer.
 type Machine struct {
-	SSH      string      `yaml:"ssh"`  // as ssh is told it: user@host, or a name of its configuration
-	Join     string      `yaml:"join"` // name of a machine that connects to the server by itself, in place of ssh
-	Name     string      `yaml:"name"` // "": the host of ssh
-	Rate     *money.Rate `yaml:"rate"` // nil: as the engine's
+	SSH      string      `yaml:"ssh"`  // ssh's destination: user@host, or a name in its configuration
+	Join     string      `yaml:"join"` // name of a machine that connects to the server itself, instead of ssh
+	Name     string      `yaml:"name"` // empty: the host of ssh
+	Rate     *money.Rate `yaml:"rate"` // nil: the engine's
 	Marginal *money.Rate `yaml:"marginal"`
-	Address  string      `yaml:"address"` // by which the other machines reach it; "": by which ssh did
-	// What jobs may use of it; what is not said is what it has.
+	Address  string      `yaml:"address"` // address for other machines; empty: the one that ssh used
+	// What jobs may use of the machine; unset: everything that it has.
 	CPUs         int        `yaml:"cpus"`
 	Memory       size.Bytes `yaml:"memory"`
-	Accelerator  string     `yaml:"accelerator"` // its kind
+	Accelerator  string     `yaml:"accelerator"` // kind of accelerator
 	Accelerators int        `yaml:"accelerators"`
-	Speed        float64    `yaml:"speed"` // against the machine for which jobs state their work
+	Speed        float64    `yaml:"speed"` // relative to the machine for which jobs state their work
 }
 
 const hasWith = "an ssh engine has hosts, rate, marginal, currency, team, config, folder and programs; each of " +
 	"its hosts is " +
 	"user@host, or has ssh or join, name, rate, marginal, address, cpus, memory, accelerator, accelerators and speed"
 
-// UnmarshalYAML takes a host alone too.
+// UnmarshalYAML also accepts a plain host.
 func (m *Machine) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		m.SSH = n.Value
 		return nil
 	}
 	type plain Machine
-	for i := 0; i+1 < len(n.Content); i += 2 { // a decoder of one's own forgets to be strict
+	for i := 0; i+1 < len(n.Content); i += 2 { // a custom decoder loses strict mode, so check the fields here
 		if name := n.Content[i].Value; !slices.Contains(machineFields, name) {
 			return fmt.Errorf("line %d: field %s not found in type host", n.Content[i].Line, name)
 		}
@@ -92,7 +91,7 @@ var (
 	sshAddress = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._@:\[\]%/-]{0,254}$`)
 )
 
-// Read is what a setting has, with what it leaves out filled in.
+// Read returns the settings of an ssh engine with defaults filled in.
 func Read(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, hasWith); err != nil {
 		return w, err
@@ -107,7 +106,7 @@ func Read(s *engine.Setting) (w With, err error) {
 		return w, fmt.Errorf("with: team is %q: %s", w.Team, fix)
 	}
 	if len(w.Hosts) == 0 {
-		return w, errors.New("with: hosts: none is named: write hosts: [user@gpu1], or scrimp engine add NAME --ssh " +
+		return w, errors.New("with: hosts: the list is empty: write hosts: [user@gpu1], or scrimp engine add NAME --ssh " +
 			"user@gpu1")
 	}
 	if w.Folder != "" && !filepath.IsAbs(w.Folder) {
@@ -120,7 +119,7 @@ func Read(s *engine.Setting) (w With, err error) {
 			return w, err
 		}
 		if seen[m.Name] {
-			return w, fmt.Errorf("with: hosts: %s stands twice: give each a name of its own", m.Name)
+			return w, fmt.Errorf("with: hosts: %s appears twice: give each its own name", m.Name)
 		}
 		seen[m.Name] = true
 	}
@@ -149,7 +148,7 @@ func (m *Machine) fill(w *With) error {
 	return m.fillRest(w)
 }
 
-// fillRest holds the name, and fills in what machines have however they are reached.
+// fillRest validates the name and fills in what does not depend on the connection.
 func (m *Machine) fillRest(w *With) error {
 	if !hostName.MatchString(m.Name) {
 		return fmt.Errorf("with: hosts: %s: name is %q: use up to 63 letters, digits, dots, hyphens", cmp.Or(m.SSH, m.Join),
@@ -167,17 +166,17 @@ func (m *Machine) fillRest(w *With) error {
 			"marginal the "+
 			"part of it that is saved when the machine is idle", m.Name, *m.Rate, *m.Marginal)
 	case m.CPUs < 0 || m.Memory < 0 || m.Accelerators < 0 || m.Speed < 0:
-		return fmt.Errorf("with: hosts: %s: a number is below zero", m.Name)
+		return fmt.Errorf("with: hosts: %s: a number is negative", m.Name)
 	case m.Accelerators > 0 && m.Accelerator == "":
 		return fmt.Errorf("with: hosts: %s: accelerators: name their kind under accelerator", m.Name)
 	}
 	return nil
 }
 
-// tunnel is the word for a way to the server through the ssh connection.
+// tunnel is the value of agents for a way to the server through the ssh connection.
 const tunnel = "ssh"
 
-// Open opens an engine. It reaches no machine yet.
+// Open opens an engine. It does not connect to the machines yet.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := Read(&s)
 	if err != nil {
@@ -215,7 +214,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 			Dir: dir, Config: with.Config,
 			Folder: with.Folder, Exe: exe,
 			Programs: with.Programs, URL: url, Log: d.log}
-		if h.Trial { // beside the server's own
+		if h.Trial { // beside the server's socket
 			way.SocketName = fmt.Sprintf("%s-%d.sock", s.Name, os.Getpid())
 		}
 		if through {
@@ -225,13 +224,13 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 	}
 	seats := int(s.Seats)
 	if seats == 0 {
-		seats = mostSeats
+		seats = defaultSeats
 	}
 	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: timing, AgentURL: url,
 		Users: s.Users, Seats: seats, Client: patient()}, nil
 }
 
-// patient is how machines are asked: each call has an end before the client's.
+// patient returns the client configuration: each request to a machine times out before the client does.
 func patient() *engine.ClientConfig {
 	c := engine.DefaultClient()
 	c.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 100}

@@ -20,36 +20,36 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// paper is a machine on paper: what runs there is a line in a table, and its cable, its power and those who
-// serve its folder (the real hostd) come and go as a test says.
+// paper is a simulated machine: its instances are entries in a table, and the test controls its
+// cable, its power and the processes that serve its folder (the real hostd).
 type paper struct {
 	world  *world
 	name   string
 	dir    string
 	mu     sync.Mutex
-	cable  chan struct{} // closed while it is in
+	cable  chan struct{} // closed while the cable is connected
 	boot   int
 	booted time.Time
 	next   int
-	runs   map[string]*program // by machine's id
+	runs   map[string]*program // by instance id
 	conns  map[*cable]bool
-	doomed int // steps until whoever serves the folder dies in the middle of one; below 0: never
+	doomed int // steps until the process that serves the folder dies in the middle of one; below 0: never
 }
 
-// program is the first process of a machine.
+// program is the first process of an instance.
 type program struct {
 	hostd.Process
 	key, dir   string
 	began, end time.Time
 }
 
-// world is what all machines of a test have in common.
+// world is the state that all machines of a test share.
 type world struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	faults int
 	calm   bool
-	server int // which one lives
+	server int // number of the live server
 	dies   int // steps until the server dies; below 0: never
 	end    func()
 	wrong  func(format string, args ...any)
@@ -57,7 +57,7 @@ type world struct {
 
 var errDead = errors.New("the server is dead")
 
-// fault reports whether something goes wrong here, with these odds.
+// fault reports whether a fault happens here, with these odds.
 func (w *world) fault(odds float64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +74,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(d)))
 }
 
-// step is one write of a server: it may be its last.
+// step is one write of a server, which may be its last.
 func (w *world) step(server int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *world) step(server int) bool {
 			w.faults++
 			w.server++
 			w.end()
-			return w.rng.IntN(2) == 0 // it has written this, or not
+			return w.rng.IntN(2) == 0 // the write was done, or not
 		}
 	}
 	return true
@@ -99,7 +99,7 @@ func newPaper(w *world, name, dir string) *paper {
 		runs: map[string]*program{}, conns: map[*cable]bool{}, doomed: -1}
 }
 
-// in is closed while the cable is in.
+// in returns a channel that is closed while the cable is connected.
 func (p *paper) in() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *paper) restore() {
 	close(p.cable)
 }
 
-// fails is its power that fails, and comes back: nothing runs there any more.
+// fails cuts the power and restores it: nothing runs there any more.
 func (p *paper) fails() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *paper) fails() {
 	}
 }
 
-// hostdsDie ends those who serve its folder, and no program.
+// hostdsDie kills the processes that serve the folder, but no program.
 func (p *paper) hostdsDie() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *paper) hostdsDie() {
 	}
 }
 
-// ends is a program that ends by itself.
+// ends ends one program by itself.
 func (p *paper) ends() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +164,7 @@ func (p *paper) ends() {
 	}
 }
 
-// dies is a step of whoever serves the folder: it may be the last.
+// dies is one step of the process that serves the folder, which may be its last.
 func (p *paper) dies() {
 	p.mu.Lock()
 	p.doomed--
@@ -242,10 +242,10 @@ func (p *paper) Boot() (string, time.Time) {
 	return fmt.Sprint(p.boot), p.booted
 }
 
-// paperWay is the way of one server to a machine on paper.
+// paperWay is a server's way to a simulated machine.
 type paperWay struct {
 	*paper
-	of int // which server
+	of int // number of the server
 }
 
 func (w paperWay) Server() string { return "unix:///server.sock" }
@@ -294,18 +294,19 @@ func (w paperWay) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return c, nil
 }
 
-// cable is a connection: what was sent arrives in its order, once the cable is in, also when who sent it is gone.
+// cable is a connection. What was sent arrives in order once the cable is connected, even after the
+// sender has died.
 type cable struct {
 	way      paperWay
 	up, down *stream
-	stop     func() // ends the far end
+	stop     func() // stops the far end
 }
 
 func (c *cable) Read(b []byte) (int, error) { return c.down.out.Read(b) }
 
 func (c *cable) Write(b []byte) (int, error) {
 	var r hostd.Request
-	if json.Unmarshal(b, &r) == nil && r.Do == "facts" { // paper has none of its own
+	if json.Unmarshal(b, &r) == nil && r.Do == "facts" { // a simulated machine has no real facts
 		text, _ := json.Marshal(hostd.Answer{ID: r.ID, Facts: &hostd.Facts{OS: "linux", Arch: "amd64", CPUs: 4,
 			Memory: 8 * size.GiB}})
 		c.down.send(append(text, '\n'))
@@ -315,17 +316,17 @@ func (c *cable) Write(b []byte) (int, error) {
 		return 0, errDead
 	}
 	switch {
-	case c.way.world.fault(0.01): // the connection ends, with what it had to carry
+	case c.way.world.fault(0.01): // the connection ends and loses its data
 		c.stop()
 		return len(b), nil
-	case r.Do != "ping" && c.way.world.fault(0.02): // twice
+	case r.Do != "ping" && c.way.world.fault(0.02): // delivered twice
 		c.up.send(b)
 	}
 	c.up.send(b)
 	return len(b), nil
 }
 
-// Close is the end of who asks: what was sent is on its way.
+// Close closes the near end. What was sent still arrives.
 func (c *cable) Close() error {
 	c.up.end()
 	c.down.end()
@@ -333,7 +334,7 @@ func (c *cable) Close() error {
 	return nil
 }
 
-// far is where the far end writes.
+// far returns the writer of the far end.
 func (c *cable) far(ctx context.Context) io.Writer { return farEnd{c, ctx} }
 
 type farEnd struct {
@@ -353,7 +354,7 @@ func (f farEnd) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stream carries lines one way.
+// stream carries lines in one direction.
 type stream struct {
 	paper *paper
 	lines chan parcel
@@ -365,7 +366,7 @@ type stream struct {
 
 type parcel struct {
 	text []byte
-	at   time.Time // when it is there, where the cable is in
+	at   time.Time // time of arrival, if the cable is connected
 }
 
 func newStream(p *paper) *stream {
@@ -387,7 +388,7 @@ func (s *stream) send(b []byte) {
 	}
 }
 
-// carry ends when no more is sent and all is there.
+// carry returns after everything sent has arrived and no more is sent.
 func (s *stream) carry() {
 	defer func() { _ = s.in.Close() }()
 	for {

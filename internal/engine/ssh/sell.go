@@ -18,21 +18,21 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// term is how far ahead a machine of one's own counts as paid for.
+// term is how far ahead the user's own machine counts as paid.
 const term = 10 * 365 * 24 * time.Hour
 
-// group are machines that are alike in what they have and cost: one offer.
+// group is a set of machines with the same properties and cost: one offer.
 type group struct {
 	offer    market.Offer
-	rate     money.Rate // of an hour of use
+	rate     money.Rate // price of a used hour
 	marginal money.Rate
 	links    []*link
 }
 
-// groups are the machines of which it is known what they have, by their offer. The caller holds mu.
+// groups returns the machines with known facts, grouped by offer. The caller holds mu.
 func (d *Driver) groups() map[market.OfferID]*group {
 	groups := map[market.OfferID]*group{}
-	names := map[string]string{} // of a kind: by what it has and costs
+	names := map[string]string{} // cost by machine name
 	for _, l := range d.links {
 		facts, _, _, _ := l.state()
 		if facts == nil {
@@ -40,7 +40,7 @@ func (d *Driver) groups() map[market.OfferID]*group {
 		}
 		o := d.offer(l.host, facts)
 		cost := fmt.Sprintf("%v of which %v, %v", l.host.Rate, l.host.Marginal, o.Speed)
-		if other, known := names[o.Machine]; known && other != cost { // alike in what it has, not in what it costs
+		if other, known := names[o.Machine]; known && other != cost { // same properties but another cost
 			o.Machine += "-" + strings.ToLower(l.host.Name)
 		}
 		names[o.Machine] = cost
@@ -56,7 +56,7 @@ func (d *Driver) groups() map[market.OfferID]*group {
 	return groups
 }
 
-// offer is a machine as it is sold, its name by what it has: a100-80gb-x8, or cpu16-64g.
+// offer returns the offer for a machine. Its name describes the machine: a100-80gb-x8, or cpu16-64g.
 func (d *Driver) offer(m *Machine, f *hostd.Facts) market.Offer {
 	o := market.Offer{Provider: d.name, Region: d.name, Zone: "own", Capacity: market.Reserved, Currency: d.with.Currency,
 		CPUs: cmp.Or(m.CPUs, f.CPUs), Memory: cmp.Or(m.Memory, f.Memory), Speed: m.Speed}
@@ -69,7 +69,7 @@ func (d *Driver) offer(m *Machine, f *hostd.Facts) market.Offer {
 	return o
 }
 
-// plainName is a name that stands in an offer's.
+// plainName returns s as a part of an offer's name.
 func plainName(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		switch {
@@ -103,14 +103,14 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 		g.offer.Reserved = market.Reservation{Count: t.Count, From: t.From, Until: t.From.Add(term), Team: d.with.Team,
 			Paid: t.Rate.Times(t.Count).Until(term), Before: t.Before, Marginal: g.marginal}
 		offers = append(offers, g.offer)
-		ours := slices.ContainsFunc(g.links, d.ours) // also where a job of ours is on it: it may have to leave
+		ours := slices.ContainsFunc(g.links, d.ours) // also with one of our own jobs, since that may have to leave
 		quotes = append(quotes, market.Quote{Offer: id, Rate: g.rate, Priced: true, Available: ours, At: now,
 			Source: "set in engines.yaml"})
 	}
 	return offers, quotes, nil
 }
 
-// ours reports whether a machine answers and no other server has it. The caller holds mu.
+// ours reports whether a machine responds and no other server uses it. The caller holds mu.
 func (d *Driver) ours(l *link) bool {
 	v := d.seen[l.host.Name]
 	return d.quiet(l) < d.lost && !slices.ContainsFunc(v.list, func(i engine.Instance) bool {
@@ -118,12 +118,12 @@ func (d *Driver) ours(l *link) bool {
 	})
 }
 
-// made reports whether the instance on a machine is of this engine: another one may have the same machine.
+// made reports whether an instance belongs to this engine: another one may use the same machine.
 func (d *Driver) made(l *link, i *engine.Instance) bool {
 	return strings.HasPrefix(i.ID, d.name+"-"+l.host.Name+"-")
 }
 
-// unreached says why no machine is.
+// unreached returns the reasons why no machine is connected.
 func (d *Driver) unreached() error {
 	var errs []error
 	for _, l := range d.links {
@@ -132,13 +132,13 @@ func (d *Driver) unreached() error {
 		}
 	}
 	if len(errs) == 0 {
-		return errors.New("no machine has answered yet")
+		return errors.New("no machine has responded yet")
 	}
-	return fmt.Errorf("no machine is reached: %w", errors.Join(errs...))
+	return fmt.Errorf("cannot reach any machine: %w", errors.Join(errs...))
 }
 
-// settle keeps what machines have cost by now where their number or rate is another one since, and what
-// is known of them. The caller holds mu.
+// settle records the cost so far if the number or rate of machines has changed, and the machines'
+// facts. The caller holds mu.
 func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
 	changed := false
 	for id, g := range groups {
@@ -155,7 +155,7 @@ func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
 	}
 	for _, l := range d.links {
 		facts, _, _, _ := l.state()
-		if known := d.journal.Facts[l.host.Name]; facts != nil && (known == nil || *plain(known) != *plain(facts)) {
+		if known := d.journal.Facts[l.host.Name]; facts != nil && (known == nil || *stable(known) != *stable(facts)) {
 			d.journal.Facts[l.host.Name], changed = facts, true
 		}
 	}
@@ -165,8 +165,8 @@ func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
 	return d.journal.write(d.dir)
 }
 
-// plain are facts without what is another each time.
-func plain(f *hostd.Facts) *hostd.Facts {
+// stable returns facts without the fields that change with every reading.
+func stable(f *hostd.Facts) *hostd.Facts {
 	v := *f
 	v.Now, v.Free, v.Server = time.Time{}, 0, ""
 	return &v

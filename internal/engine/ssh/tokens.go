@@ -18,23 +18,23 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// TokensName is the file in an engine's folder with the hashes of the tokens that its machines join with. It is
-// read anew for each machine that comes: a token that is removed there lets nobody in from then on.
+// TokensName is the file in an engine's folder with the hashes of its machines' join tokens. The
+// driver reads it for each connecting machine, so a token removed from it is invalid at once.
 const TokensName = "join.json"
 
-// tokenPrefix tells a token that a machine joins with from all others: join.ENGINE.MACHINE.SECRET.
+// tokenPrefix is the prefix of join tokens: join.ENGINE.MACHINE.SECRET.
 const tokenPrefix = "join."
 
-// secretBytes of chance are in a token.
+// secretBytes is the number of random bytes in a token.
 const secretBytes = 32
 
-// kept is what is kept of a token.
+// kept is the stored form of a token.
 type kept struct {
 	Hash string    `json:"sha256"`
 	Made time.Time `json:"made"`
 }
 
-// readTokens are those of an engine by machine; none where there is no file.
+// readTokens returns an engine's tokens by machine, or none without a file.
 func readTokens(dir string) (map[string]kept, error) {
 	tokens := map[string]kept{}
 	text, err := os.ReadFile(filepath.Join(dir, TokensName))
@@ -51,7 +51,7 @@ func readTokens(dir string) (map[string]kept, error) {
 	return tokens, nil
 }
 
-// NewToken makes the token that a machine of a setting joins with. The one that it had before is good no more.
+// NewToken makes the join token of a machine in a setting, and invalidates the previous one.
 func NewToken(data string, s *engine.Setting, machine string) (token string, err error) {
 	with, err := Read(s)
 	if err != nil {
@@ -80,7 +80,8 @@ func NewToken(data string, s *engine.Setting, machine string) (token string, err
 	return token, durable.Replace(filepath.Join(dir, TokensName), text)
 }
 
-// RevokeTokens ends the tokens of an engine. Machines that have joined are cut off within seconds.
+// RevokeTokens invalidates all tokens of an engine. The driver disconnects machines that have
+// joined within seconds.
 func RevokeTokens(data, name string) error {
 	err := os.Remove(filepath.Join(Dir(data, name), TokensName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -94,7 +95,7 @@ func hash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TokenOf are the engine and the machine that a token names; false: it is no such token.
+// TokenOf returns the engine and the machine in a join token; ok is false for any other token.
 func TokenOf(token string) (name, machine string, ok bool) {
 	rest, ok := strings.CutPrefix(token, tokenPrefix)
 	name, rest, named := strings.Cut(rest, ".")
@@ -105,7 +106,7 @@ func TokenOf(token string) (name, machine string, ok bool) {
 	return name, rest[:at], true
 }
 
-// Joins are the names of a setting's machines that come by themselves.
+// Joins returns the names of a setting's machines that connect themselves.
 func Joins(s *engine.Setting) (list []string, err error) {
 	with, err := Read(s)
 	for _, m := range with.Hosts {
@@ -133,7 +134,7 @@ func (d *Driver) Admits(token string) (machine string, ok bool) {
 	}
 	tokens, err := readTokens(d.dir)
 	if err != nil {
-		d.log.Error("no machine is let in", "error", err)
+		d.log.Error("no machine is admitted", "error", err)
 		return "", false
 	}
 	known := tokens[machine].Hash

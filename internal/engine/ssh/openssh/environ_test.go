@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// A job of the local market runs as the server's user and so reads the environment of each ssh that the server starts.
-func TestSSHHasNoPasswordOfTheServer(t *testing.T) {
+// A job of the local market runs as the server's user, and can read the environment of each ssh
+// process of the server.
+func TestSSH_HasNoPasswordsInEnvironment(t *testing.T) {
 	for _, name := range []string{"PGPASSWORD", "DATABASE_URL", "SCRIMP_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK"} {
 		t.Setenv(name, "of-the-shell")
 	}
 	bin := t.TempDir()
-	for _, name := range []string{"ssh", "ssh-keygen"} { // both only write down what they were given
+	for _, name := range []string{"ssh", "ssh-keygen"} { // both only record their environment
 		script := "#!/bin/sh\nenv >> " + bin + "/environ\necho Host key verification failed >&2\nfor a; do case $a in " +
 			"UserKnownHostsFile=/*) echo key > ${a#*=} 2>/dev/null;; esac; done\n" +
 			"[ ${0##*/} = ssh-keygen ]\n"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What ssh complains of is said with the machine and what to do.
-func TestWhatSSHComplainsOfIsSaidWithTheFix(t *testing.T) {
+// explain adds the machine and advice to ssh's errors.
+func TestExplain_AddsAdvice(t *testing.T) {
 	o := &Host{Target: "ann@gpu1", Engine: "lab"}
 	for complaint, fix := range map[string]string{
 		"kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 port 22": "MaxStartups",

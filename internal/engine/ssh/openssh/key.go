@@ -12,14 +12,15 @@ import (
 	"scrimp/internal/lib/child"
 )
 
-// Key is what a machine says that its key is, before somebody has accepted it.
+// Key is a machine's host key before someone has accepted it.
 type Key struct {
-	Host        string // as ssh is told it
+	Host        string // ssh's destination
 	Fingerprint string
 	Lines       []byte
 }
 
-// Unknown is the machine's key, where it is not known; nil: it is, or the machine is not reached.
+// Unknown returns the machine's host key if ssh does not know it, or nil if ssh knows it or cannot
+// reach the machine.
 func (o *Host) Unknown(ctx context.Context) (*Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -39,13 +40,13 @@ func (o *Host) Unknown(ctx context.Context) (*Key, error) {
 	}
 	_ = file.Close()
 	defer func() { _ = os.Remove(file.Name()) }()
-	// What is given first holds; whether the key opens the machine does not matter here.
+	// ssh uses the first value of an option. It does not matter here whether the login succeeds.
 	args := append([]string{"-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + file.Name()},
 		o.options(ctx)...)
 	_ = child.Command(ctx, "ssh", append(args, "--", o.Target, "exit")...).Run()
 	lines, err := os.ReadFile(file.Name())
 	if err != nil || len(lines) == 0 {
-		return nil, fmt.Errorf("%s: its key cannot be asked for: run ssh %s once and accept it", o.Target, o.Target)
+		return nil, fmt.Errorf("%s: cannot get its host key: run ssh %s once and accept it", o.Target, o.Target)
 	}
 	out, err := child.Command(ctx, "ssh-keygen", "-lf", file.Name()).Output()
 	if err != nil {

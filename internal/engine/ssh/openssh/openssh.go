@@ -1,5 +1,5 @@
-// Package openssh reaches a machine by the ssh of the system: it probes the machine, copies the program there, and
-// starts the host daemon on it.
+// Package openssh connects to a machine with the system's ssh: it probes the machine, copies the
+// program there, and starts the host daemon.
 package openssh
 
 import (
@@ -27,48 +27,47 @@ import (
 	"scrimp/internal/lib/child"
 )
 
-// KnownHosts is the file in an engine's folder with the keys of its machines that were accepted
-// when the engine was added.
+// KnownHosts is the file in an engine's folder with the host keys that were accepted when the engine was added.
 const KnownHosts = "known_hosts"
 
 //go:embed probe.sh
 var probeScript string
 
-// Host reaches a machine by the system's ssh.
+// Host connects to a machine with the system's ssh.
 type Host struct {
-	Name       string // of the machine, in the settings of its engine
-	Target     string // as ssh takes it: HOST or USER@HOST
-	Address    string // by which other machines reach it; "": it finds out
+	Name       string // of the machine, in its engine's settings
+	Target     string // ssh's destination: HOST or USER@HOST
+	Address    string // address for other machines; empty: detected
 	Engine     string
-	SocketName string // name of the socket on the machine by which agents reach the server
-	Dir        string // the engine's, with the keys of its machines
-	Config     string // file of ssh; "": the user's own
-	Folder     string // on the machine; "": the usual one
+	SocketName string // socket on the machine at which agents reach the server
+	Dir        string // the engine's folder, with its machines' host keys
+	Config     string // ssh's configuration file; empty: the user's own
+	Folder     string // on the machine; empty: the default
 	Exe        string
-	Programs   map[string]string // of other systems
-	Socket     string            // of the server, which the machine reaches through the connection; "": by url
+	Programs   map[string]string // paths of this program for other systems
+	Socket     string            // the server's socket, forwarded through the connection; empty: agents use URL
 	URL        string
 	Log        *slog.Logger
 
 	mu    sync.Mutex
 	far   string // URL of the socket on the machine
-	tried string // of the files of known keys: what ssh says of them is asked once
+	tried string // ssh's known-hosts files, asked for once
 }
 
-// Limits of single commands.
+// Time limits of single commands.
 const (
 	probeTime = 40 * time.Second
 	copyTime  = 10 * time.Minute
 )
 
-// Server is the URL by which the machine reaches the server, once it is connected.
+// Server returns the URL at which the machine reaches the server, once it is connected.
 func (o *Host) Server() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return cmp.Or(o.far, o.URL)
 }
 
-// options of every call of ssh. What matters for safety is not left to the user's configuration.
+// options returns the options of every ssh call. Security-relevant options override the user's configuration.
 func (o *Host) options(ctx context.Context) []string {
 	list := []string{"-T", "-o", "BatchMode=yes", "-o", "ForwardAgent=no", "-o", "ForwardX11=no", "-o",
 		"PermitLocalCommand=no",
@@ -80,7 +79,7 @@ func (o *Host) options(ctx context.Context) []string {
 	return list
 }
 
-// known are the files with the keys of machines: that of the engine, and those of the user.
+// known returns the known-hosts files: the engine's and the user's.
 func (o *Host) known(ctx context.Context) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,15 +107,15 @@ func (o *Host) ssh(ctx context.Context, more []string, command ...string) *exec.
 	return cmd
 }
 
-// probed is what is known of a machine before a program of ours runs there.
+// probed describes a machine before scrimp runs there.
 type probed struct {
 	system, shell, dir string
-	has                map[string]int64 // programs, with their sizes
+	has                map[string]int64 // installed programs and their sizes
 }
 
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._@+-]*$`)
 
-// probe makes the folder on the machine, and says what is in it.
+// probe makes the folder on the machine and describes the machine.
 func (o *Host) probe(ctx context.Context) (p probed, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTime, fmt.Errorf("no answer within %v: does its login wait for "+
 		"something (~/.bashrc, a disk over the network)?", probeTime))
@@ -135,7 +134,7 @@ func (o *Host) probe(ctx context.Context) (p probed, err error) {
 	_, text, found := strings.Cut(string(out), "scrimp-probe-1\n")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if !found || len(lines) < 4 {
-		return p, fmt.Errorf("%s: /bin/sh there says %q, which is no answer", o.Target, short(string(out)))
+		return p, fmt.Errorf("%s: unexpected answer of /bin/sh there: %q", o.Target, short(string(out)))
 	}
 	p = probed{system: system(lines[0], lines[1]), shell: lines[2], dir: lines[3], has: map[string]int64{}}
 	if !plainPath.MatchString(p.dir) {
@@ -150,10 +149,10 @@ func (o *Host) probe(ctx context.Context) (p probed, err error) {
 	return p, nil
 }
 
-// quoted is a word for the shell at the far side, whichever that is.
+// quoted quotes s for any remote shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "") + "'" }
 
-// system is what Go calls what uname says.
+// system returns Go's name of a system from uname's.
 func system(name, machine string) string {
 	arch := map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}[machine]
 	return strings.ToLower(name) + "/" + cmp.Or(arch, machine)
@@ -164,7 +163,7 @@ func short(s string) string {
 	return s[max(0, len(s)-300):]
 }
 
-// program is the file of this program for a machine's system.
+// program returns the path of this program for the given system.
 func (o *Host) program(of string) (string, error) {
 	if file := o.Programs[of]; file != "" {
 		return file, nil
@@ -176,7 +175,7 @@ func (o *Host) program(of string) (string, error) {
 		"{programs: {%s: FILE}}", o.Target, of, runtime.GOOS, runtime.GOARCH, of)
 }
 
-// install copies the program where the machine lacks it, and returns its path there.
+// install copies the program if the machine lacks it, and returns its path there.
 func (o *Host) install(ctx context.Context, p *probed) (string, error) {
 	file, err := o.program(p.system)
 	if err != nil {
@@ -191,7 +190,7 @@ func (o *Host) install(ctx context.Context, p *probed) (string, error) {
 	if p.has[name] == size {
 		return path, nil
 	}
-	o.Log.Info("the program is copied to a machine", "host", o.Name, "bytes", size)
+	o.Log.Info("copying the program to a machine", "host", o.Name, "bytes", size)
 	ctx, cancel := context.WithTimeoutCause(ctx, copyTime, fmt.Errorf("not copied within %v", copyTime))
 	defer cancel()
 	f, err := os.Open(file)
@@ -199,7 +198,7 @@ func (o *Host) install(ctx context.Context, p *probed) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	// What broke off on the way is not taken for the program: its size is held first.
+	// The script checks the size first, so that an interrupted copy is not used.
 	script := fmt.Sprintf(`umask 077; f=%s/bin/.new.$$; cat > $f && test $(wc -c < $f) -eq %d && chmod 700 $f && mv $f %s`+
 		` && exit 0; rm -f $f; exit 1`, p.dir, size, path)
 	cmd := o.ssh(ctx, nil, "exec /bin/sh -c '"+script+"'")
@@ -213,7 +212,7 @@ func (o *Host) install(ctx context.Context, p *probed) (string, error) {
 	return path, nil
 }
 
-// digests of files, by path, size and time.
+// digests caches hashes of files, by path, size and time.
 var digests sync.Map
 
 func digest(file string) (sum string, size int64, err error) {
@@ -239,7 +238,7 @@ func digest(file string) (sum string, size int64, err error) {
 	return sum, at.Size(), nil
 }
 
-// Dial connects to the host daemon of the machine, which it puts there and starts where that is needed.
+// Dial connects to the machine's host daemon. It installs and starts the daemon if necessary.
 func (o *Host) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	p, err := o.probe(ctx)
 	if err != nil {
@@ -267,7 +266,7 @@ func (o *Host) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	if o.Address != "" {
 		command += " --address " + quoted(o.Address)
 	}
-	// with what the user's login sets
+	// Use a login shell for the user's environment.
 	if slices.Contains(loginShells, filepath.Base(p.shell)) && plainPath.MatchString(p.shell) {
 		command = "exec " + p.shell + " -lc " + `"exec ` + command + `"`
 	}
@@ -275,12 +274,12 @@ func (o *Host) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	return begin(cmd, o)
 }
 
-// Ping reports whether the machine answers to a new connection.
+// Ping reports whether the machine answers on a new connection.
 func (o *Host) Ping(ctx context.Context) bool {
 	return o.ssh(ctx, []string{"-o", "ConnectTimeout=2"}, "exit").Run() == nil
 }
 
-// explain is what ssh complained of, with what to do.
+// explain returns ssh's error with advice.
 func (o *Host) explain(err error, complaint string) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return errors.New("ssh is not installed here: install OpenSSH's client (apt install openssh-client)")
@@ -293,18 +292,18 @@ func (o *Host) explain(err error, complaint string) error {
 			" --accept-host-keys"},
 		{"Host key verification failed", "its key is not known: compare it and run scrimp engine test " + o.Engine +
 			" --accept-host-keys"},
-		{"Permission denied", "no key of yours opens it: ssh-copy-id " + o.Target +
+		{"Permission denied", "it accepts none of your keys: ssh-copy-id " + o.Target +
 			", or name the key in your ssh configuration"},
-		{"Could not resolve hostname", "nobody knows that name: correct it in engines.yaml, or name the host in your " +
+		{"Could not resolve hostname", "the name cannot be resolved: correct it in engines.yaml, or name the host in your " +
 			"ssh configuration"},
-		{"Connection refused", "no sshd answers there: start it (systemctl start ssh), or give its port as " +
+		{"Connection refused", "no sshd listens there: start it (systemctl start ssh), or give its port as " +
 			"ssh://USER@HOST:PORT"},
-		{"timed out", "nothing answers at that address: is the machine up, and is a firewall between?"},
+		{"timed out", "nothing responds at that address: is the machine up, and does a firewall block it?"},
 		{"kex_exchange_identification", "its sshd ends the connection before it says who it is: it has too many at once " +
 			"(MaxStartups), or refuses this address (fail2ban, hosts.deny); its log says which: journalctl -u ssh"},
 		{"Too many authentication failures", "ssh offers it too many keys: name the right one in your ssh configuration, " +
 			"IdentityFile with IdentitiesOnly yes"},
-		{"No route to host", "the network does not lead there: is the machine up?"},
+		{"No route to host", "no network route to it: is the machine up?"},
 		{"remote port forwarding failed", "its sshd forwards no sockets: set AllowStreamLocalForwarding yes there, or " +
 			"agents: listen " +
 			"and scrimp serve --listen ADDRESS that it reaches"},

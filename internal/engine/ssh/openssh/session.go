@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// session is an ssh that runs.
+// session is a running ssh process.
 type session struct {
 	io.Reader
 	in        io.WriteCloser
@@ -41,7 +41,7 @@ func begin(cmd *exec.Cmd, o *Host) (*session, error) {
 
 func (s *session) Write(b []byte) (int, error) { return s.in.Write(b) }
 
-// Close ends the connection. What it began goes on.
+// Close ends the connection. What it started on the machine keeps running.
 func (s *session) Close() error {
 	s.over.Do(func() {
 		_ = s.in.Close()
@@ -51,7 +51,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// Reason is what ssh said at its end.
+// Reason returns what ssh printed when it ended.
 func (s *session) Reason() error {
 	select {
 	case <-s.ended:

@@ -13,58 +13,60 @@ import (
 	"time"
 )
 
-// cage is a control group (cgroup v2) of the program alone: a process that it starts is in it, whatever it does to
-// its session, its group and its environment, and all of them end at one word.
-type cage struct {
+// cgroup is a control group (cgroup v2) for one program. Every process that the program starts stays
+// in it, whatever it does to its session, process group and environment, and one write kills all of
+// them.
+type cgroup struct {
 	dir string
-	fd  *os.File // the folder, for the kernel to start the first process in
+	fd  *os.File // the folder, which the kernel needs to start the first process in it
 }
 
-// groupOf is ownGroup, but for tests of a system without.
+// groupOf is ownGroup; tests replace it to imitate a system without control groups.
 var groupOf = ownGroup
 
-// newCage makes one below the group of this process; nil where this process may not, as in most pods.
-func newCage() *cage {
+// newCgroup makes a control group below that of this process. It returns nil if this process may not,
+// as in most pods.
+func newCgroup() *cgroup {
 	at, ok := groupOf()
 	if !ok {
 		return nil
 	}
 	sweep(at)
-	// An agent that was killed leaves its group, and its process id comes again: the name is one that nothing has.
-	dir, err := os.MkdirTemp(at, fmt.Sprintf("%s%d-", cagePrefix, os.Getpid()))
+	// A killed agent leaves its group, and process ids repeat, so the name needs a random part.
+	dir, err := os.MkdirTemp(at, fmt.Sprintf("%s%d-", cgroupPrefix, os.Getpid()))
 	if err != nil {
 		return nil
 	}
 	fd, err := os.Open(dir)
-	if _, no := os.Stat(filepath.Join(dir, killFile)); err != nil || no != nil { // kernels before 5.14 have no such word
+	if _, no := os.Stat(filepath.Join(dir, killFile)); err != nil || no != nil { // kernels before 5.14 have no kill file
 		_ = os.Remove(dir)
 		return nil
 	}
-	return &cage{dir, fd}
+	return &cgroup{dir, fd}
 }
 
 const (
-	killFile   = "cgroup.kill"
-	cagePrefix = "scrimp-"
+	killFile     = "cgroup.kill"
+	cgroupPrefix = "scrimp-"
 )
 
-// sweep removes the groups of agents that were killed. The kernel removes only a group that is empty, and a group
-// whose agent runs stays, so that one that is just made is left alone.
+// sweep removes the groups of killed agents. The kernel removes a group only if it is empty. sweep
+// skips the groups of running agents, which may be new and still empty.
 func sweep(at string) {
-	left, err := filepath.Glob(filepath.Join(at, cagePrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(at, cgroupPrefix+"*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range left {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cagePrefix), "-")
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
 		if n, err := strconv.Atoi(pid); err != nil || n <= 0 || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
 			continue
 		}
-		_ = os.Remove(dir) // it is not empty, or another agent was first
+		_ = os.Remove(dir) // it is not empty, or another agent removed it first
 	}
 }
 
-// ownGroup is the folder of this process' control group.
+// ownGroup returns the folder of this process' control group.
 func ownGroup() (dir string, ok bool) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -90,13 +92,13 @@ func ownGroup() (dir string, ok bool) {
 	return "", false
 }
 
-// kill ends all that is in it, and waits until nothing is.
-func (c *cage) kill() error {
+// kill kills all processes in the group and waits until it is empty.
+func (c *cgroup) kill() error {
 	if c == nil {
 		return nil
 	}
 	err := os.WriteFile(filepath.Join(c.dir, killFile), []byte("1"), 0)
-	if errors.Is(err, fs.ErrNotExist) { // it was empty, and is gone
+	if errors.Is(err, fs.ErrNotExist) { // it was empty and is already removed
 		return nil
 	}
 	if err != nil {
@@ -110,19 +112,19 @@ func (c *cage) kill() error {
 		case strings.Contains(string(events), "populated 0"):
 			return nil
 		case time.Now().After(deadline):
-			return errors.New("end the control group of the program: processes of it are still there")
+			return errors.New("end the control group of the program: some of its processes still run")
 		}
 	}
 }
 
-// members are the processes that are in it.
-func (c *cage) members() []int {
+// members returns the processes in the group.
+func (c *cgroup) members() []int {
 	if c == nil {
 		return nil
 	}
 	list, err := os.ReadFile(filepath.Join(c.dir, "cgroup.procs"))
 	if err != nil {
-		return nil // it is gone
+		return nil // it is already removed
 	}
 	var pids []int
 	for _, word := range strings.Fields(string(list)) {
@@ -133,17 +135,17 @@ func (c *cage) members() []int {
 	return pids
 }
 
-// remove removes it once it is empty.
-func (c *cage) remove() {
+// remove removes the group if it is empty.
+func (c *cgroup) remove() {
 	if c == nil {
 		return
 	}
 	_ = c.fd.Close()
-	_ = os.Remove(c.dir) // one that is left is empty: a later agent sweeps it
+	_ = os.Remove(c.dir) // a group that stays is empty: a later agent sweeps it
 }
 
-// path is its folder, "" for none.
-func (c *cage) path() string {
+// path returns the group's folder, or "".
+func (c *cgroup) path() string {
 	if c == nil {
 		return ""
 	}
