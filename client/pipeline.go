@@ -104,6 +104,7 @@ type GateVerdict struct {
 	Against  string        `json:"against,omitempty"` // deployed or a decimal; "": nothing but Min and Max
 	Version  int           `json:"version,omitempty"` // that was deployed; 0: none was, or Against is a number
 	Run      string        `json:"run,omitempty"`     // that deployed it
+	Failed   string        `json:"failed,omitempty"`  // the run whose deploy stage failed after that; "": none
 	Base     string        `json:"base,omitempty"`    // the value compared with
 	Gain     string        `json:"gain,omitempty"`    // how much better Value is than Base
 	Limit    string        `json:"limit,omitempty"`   // the least gain that passes, in units of the metric

@@ -201,7 +201,7 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 	}
 	for what, want := range map[string]string{
 		"models":                     "rated@3  deployed",
-		"models show rated@2":        "accuracy of evaluate is 0.9049 against 0.900 of version 1, which is deployed: a gain of 0.0049 misses",
+		"models show rated@2":        "accuracy of evaluate is 0.9049 against 0.900 of version 1, which is deployed: gain 0.0049 is below the required 0.005",
 		"models show rated-3":        "rated@3 is deployed",
 		"models --project other":     "no pipeline has made a version",
 		"pipeline status rated-2":    "spared",

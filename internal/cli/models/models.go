@@ -29,8 +29,9 @@ func Commands(shared *command.App) []*cobra.Command {
 		GroupID: command.GroupLook, Args: command.Takes("[PIPELINE]"),
 		Long: "Lists the versions of the models that pipelines deploy, oldest first: each run of a pipeline with a stage " +
 			"that deploys is a version. A line has the version, its state, what the run cost, what its gates say and its " +
-			"metrics. deployed is the version that is in place now; replaced, one that was; unchanged, a run whose model is " +
-			"the one in place. docs/pipelines.md explains gates." + command.PlainExit,
+			"metrics. deployed is the version that is in place now; replaced, one that was; unchanged, a run that reused " +
+			"the deploy stage because its model was in place; unknown, the last that was deployed before a deploy stage " +
+			"failed. docs/pipelines.md explains gates." + command.PlainExit,
 		Example: "  scrimp models\n  scrimp models retrain --json\n  scrimp models show retrain@3",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			name := ""

@@ -176,7 +176,10 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 		g := m.State().Group(s.Group)
 		ref, ok := m.State().MadeOf(g, v.Of.Key)
 		if v.Of.Stage == s.Pipeline.Deploys() { // what another version has replaced is deployed again
-			ref, _, ok = m.State().Deployed(g)
+			if ref, _, ok = m.State().Deployed(g); ok {
+				_, _, broken := m.State().Broken(g)
+				ok = !broken
+			}
 		}
 		if ok {
 			was = m.State().Group(ref.Group).Stages[ref.Stage]

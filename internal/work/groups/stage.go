@@ -36,7 +36,8 @@ type Stage struct {
 	Key    string             `json:"key,omitempty"`    // identifies everything that its outputs depend on
 	Inputs []pipeline.Content `json:"inputs,omitempty"` // covered by the key
 	Job    string             `json:"job,omitempty"`    // that has its outputs; empty if none has run
-	Since  uint64             `json:"since,omitempty"`  // the event since which its outputs exist
+	// Since is the event since which its outputs exist. Of a stage that failed after its job had begun it is the failure.
+	Since uint64 `json:"since,omitempty"`
 	Judged
 	Product
 }
