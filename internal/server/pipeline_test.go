@@ -135,6 +135,19 @@ func TestPipelines_ReuseUnchangedStages(t *testing.T) {
 	if got := stagesOf(g); !slices.Equal(got, []string{"prepare done", "train done", "deploy done"}) {
 		t.Fatalf("it ends as %v: %+v", got, g.Pipeline)
 	}
+	for _, s := range g.Pipeline.Stages { // until its machine is billed nobody knows what it cost
+		if !s.CostOpen {
+			t.Errorf("the cost of %s is final before its machine is billed", s.Name)
+		}
+		w.endsMachine(s.Job)
+	}
+	g = api.Group{}
+	w.must("GET", "/v1/groups/retrain", nil, &g)
+	for _, s := range g.Pipeline.Stages {
+		if s.CostOpen || s.Cost.Sign() <= 0 {
+			t.Errorf("%s costs %v, open: %v", s.Name, s.Cost, s.CostOpen)
+		}
+	}
 	if train := g.Pipeline.Stages[1]; train.Metrics["eval.acc"] != "0.9" || train.Metrics["eval.n"] != "3" || len(train.Metrics) != 2 || train.Bytes == 0 {
 		t.Errorf("train has made %+v", train)
 	}

@@ -26,12 +26,13 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		}
 		if j := m.State().Job(x.Job); j != nil {
 			spent := j.Spent(d.Control.Now())
-			if x.Phase == groups.Reused {
+			switch {
+			case x.Phase != groups.Reused:
+				s.Cost, s.CostOpen = spent, !j.Priced()
+				d.times(&s, j)
+			case j.Priced():
 				s.Saved = &spent
 				v.Saved = v.Saved.Add(spent)
-			} else {
-				s.Cost = spent
-				d.times(&s, j)
 			}
 		}
 		v.Stages = append(v.Stages, s)

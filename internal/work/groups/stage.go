@@ -45,7 +45,8 @@ type Stage struct {
 // Judged is what came of the gates of a stage.
 type Judged struct {
 	Gates []pipeline.Verdict `json:"gates,omitempty"`
-	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, or no gate skipped it.
+	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, its cost was not final, or no
+	// gate skipped it.
 	Spared *money.Amount `json:"spared,omitempty"`
 }
 

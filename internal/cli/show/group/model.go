@@ -169,6 +169,6 @@ func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 			money.Format(spared, g.Currency, 4), known)
 	}
 	if len(unknown) > 0 {
-		p.Fact(b, "spared", "unknown for %s: no earlier run has come to it", strings.Join(unknown, ", "))
+		p.Fact(b, "spared", "unknown for %s: no earlier run that came to it had a final cost", strings.Join(unknown, ", "))
 	}
 }

@@ -38,7 +38,7 @@ func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 	case s.Spared != nil:
 		text += "  spares " + money.Format(*s.Spared, c, 4)
 	case s.Finished != nil:
-		text += "  " + money.Format(s.Cost, c, 4)
+		text += "  " + stageCost(s, c)
 	}
 	if s.State == "running" || s.State == "failed" {
 		text += "  " + show.Clean(s.Job)
@@ -50,6 +50,14 @@ func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 		text = draw.Cut(text, p.Width)
 	}
 	return strings.TrimRight(text, " ")
+}
+
+// stageCost formats what a stage has cost; "-" once its job is over and until its machine is billed.
+func stageCost(s api.StageState, c money.Currency) string {
+	if s.CostOpen && s.Finished != nil {
+		return "-"
+	}
+	return money.Format(s.Cost, c, 4)
 }
 
 // Pipeline formats the page of a pipeline run.
@@ -87,7 +95,7 @@ func Pipeline(g api.Group, p show.Place) string {
 	for _, s := range listed {
 		cost := "-"
 		if s.Started != nil && s.State != "reused" {
-			cost = money.Format(s.Cost, g.Currency, 4)
+			cost = stageCost(s, g.Currency)
 		}
 		rows = append(rows, []string{show.Clean(s.Name), show.Words(s.State), stageTook(s, p), cost,
 			show.OrDash(show.Clean(s.Job)),
