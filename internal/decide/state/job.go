@@ -352,9 +352,6 @@ func (j *Job) Costs() bool {
 	return slices.ContainsFunc(j.Open(), (*Attempt).Live)
 }
 
-// Priced reports whether Spent is what the job costs for good: it is over, and all its machines are billed.
-func (j *Job) Priced() bool { return j.State().Over() && !j.Costs() }
-
 // Spent returns the exact cost of the job up to t.
 func (j *Job) Spent(t time.Time) money.Amount {
 	spent := j.Settled()

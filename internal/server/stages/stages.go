@@ -223,7 +223,9 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
 		return nil
 	}
-	v.Of.Outs, v.Of.Metrics = outs, figures(items, stage.Metrics)
+	v.Of.Outs = outs
+	v.Of.Metrics, v.Of.Wrong = figures(items, stage.Metrics)
+	v.Of.Wrong = judgedOnes(s.Pipeline, v.Of.Wrong)
 	for _, i := range items {
 		v.Of.Bytes += i.Size
 	}

@@ -55,6 +55,8 @@ type Product struct {
 	Outs    []pipeline.Content `json:"outs,omitempty"`
 	Bytes   int64              `json:"bytes,omitempty"`
 	Metrics map[string]string  `json:"metrics,omitempty"` // by name, as written decimals
+	// Wrong says why a metric that a gate asks for has no number, by its name; under "" which file could not be read.
+	Wrong map[string]string `json:"wrong,omitempty"`
 }
 
 // StageMove is a proposal for a stage, completed by whoever examines the files.

@@ -67,7 +67,7 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string, deployed 
 		v := Verdict{Stage: s.Stages[found[0]].Name, Metric: name, Min: g.Min, Max: g.Max}
 		text, there := metrics(found[0])[name]
 		if !there {
-			return list, fmt.Errorf("%w: the metrics of %s have no number %s", ErrMetric, v.Stage, name)
+			return list, &NoMetricError{found[0], v.Stage, name}
 		}
 		v.Value = text
 		if err := g.judge(&v, deployed); err != nil {
@@ -77,6 +77,18 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string, deployed 
 	}
 	return list, nil
 }
+
+// NoMetricError says that a stage has not reported a metric that a gate judges.
+type NoMetricError struct {
+	Position      int // of the stage
+	Stage, Metric string
+}
+
+func (e *NoMetricError) Error() string {
+	return fmt.Sprintf("%v: the metrics of %s have no number %s", ErrMetric, e.Stage, e.Metric)
+}
+
+func (e *NoMetricError) Unwrap() error { return ErrMetric }
 
 // judge decides a verdict that has its value.
 func (g *Gate) judge(v *Verdict, deployed *Deployed) error {

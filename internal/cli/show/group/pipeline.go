@@ -133,7 +133,7 @@ type GraphStage struct {
 	Needs []string      `json:"needs,omitempty"`
 	Gate  string        `json:"gate,omitempty"`
 	State string        `json:"state,omitempty"` // only of a run
-	Cost  *money.Amount `json:"cost,omitempty"`  // only of a run, if the stage ran
+	Cost  *money.Amount `json:"cost,omitempty"`  // only of a run, if the stage ran and its cost is final or grows
 	Share float64       `json:"-"`               // of the total cost
 	time  time.Duration
 }
@@ -146,13 +146,13 @@ func Graph(g api.Group) (list []GraphStage) {
 	}
 	for _, s := range g.Pipeline.Stages {
 		x := GraphStage{Name: s.Name, Needs: s.Needs, State: s.State}
-		if s.Started != nil && s.State != "reused" {
+		if s.Started != nil && s.State != "reused" && (!s.CostOpen || s.Finished == nil) {
 			if x.Cost = new(s.Cost); total.Sign() > 0 {
 				x.Share = s.Cost.Float() / total.Float()
 			}
-			if s.Finished != nil {
-				x.time = s.Finished.Sub(*s.Started)
-			}
+		}
+		if s.Started != nil && s.State != "reused" && s.Finished != nil {
+			x.time = s.Finished.Sub(*s.Started)
 		}
 		list = append(list, x)
 	}

@@ -109,7 +109,7 @@ func (v PipelineCost) Text(p show.Place) string {
 	for _, s := range v.Stages {
 		took, share, saved, cost := "-", "-", "-", "-"
 		if s.Job != "" && s.State != "reused" {
-			if count["ran"]++; !s.CostOpen || s.Seconds == nil { // else its machine is not billed yet
+			if count["ran"]++; !s.CostOpen || s.State == "running" { // else its machine is not billed yet
 				cost = money.Format(s.Cost, v.Currency, 6)
 			}
 		}
