@@ -19,14 +19,19 @@ type ModelVersion struct {
 	Project  string         `json:"project,omitempty"`
 	User     string         `json:"user"`
 	Currency money.Currency `json:"currency"`
-	// State is running, deployed (in place now), replaced (by a later version), unchanged (the version in place is made of
-	// the same), skipped, failed or ended.
+	// State is running, deployed (in place now), unknown (the last that a deploy stage put in place, and a later deploy
+	// stage failed), replaced (by a later version), unchanged (the run reused the deploy stage because its model was in
+	// place), skipped, failed or ended.
 	State string `json:"state"`
 	// Verdict is passed, not_passed, failed (a gate had nothing to compare), open (a gate has not been judged yet) or none
 	// (the run has no gates).
-	Verdict    string       `json:"verdict"`
-	Deployed   bool         `json:"deployed"` // it is in place now; of a pipeline at most one is
-	Why        string       `json:"why,omitempty"`
+	Verdict  string `json:"verdict"`
+	Deployed bool   `json:"deployed"` // it is in place now; of a pipeline at most one is
+	Why      string `json:"why,omitempty"`
+	// UnknownSince is the run whose deploy stage failed after it had begun, so that nobody knows what is in place. The
+	// version of that run has it, and the last version whose deploy stage succeeded.
+	UnknownSince string `json:"unknown_since,omitempty"`
+
 	Stage      string       `json:"stage"` // that deploys
 	Job        string       `json:"job,omitempty"`
 	Submitted  time.Time    `json:"submitted"`

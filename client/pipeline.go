@@ -104,6 +104,7 @@ type GateVerdict struct {
 	Against  string        `json:"against,omitempty"` // deployed or a decimal; "": nothing but Min and Max
 	Version  int           `json:"version,omitempty"` // that was deployed; 0: none was, or Against is a number
 	Run      string        `json:"run,omitempty"`     // that deployed it
+	Failed   string        `json:"failed,omitempty"`  // the run whose deploy stage failed after that; "": none
 	Base     string        `json:"base,omitempty"`    // the value compared with
 	Gain     string        `json:"gain,omitempty"`    // how much better Value is than Base
 	Limit    string        `json:"limit,omitempty"`   // the least gain that passes, in units of the metric
@@ -145,12 +146,14 @@ type StageState struct {
 	Outs    []StageContent    `json:"outs,omitempty"`
 	Bytes   int64             `json:"bytes,omitempty"`   // total size of its outputs
 	Metrics map[string]string `json:"metrics,omitempty"` // decimals
-	Cost    money.Amount      `json:"cost"`              // of its job; 0 for a reused stage
-	Saved   *money.Amount     `json:"saved,omitempty"`   // for a reused stage: its original cost
+	Cost    money.Amount      `json:"cost"`              // of its job, so far; 0 for a reused stage
+	// CostOpen says that Cost is not final: its job runs, or a machine of it is not billed yet.
+	CostOpen bool          `json:"cost_open,omitempty"`
+	Saved    *money.Amount `json:"saved,omitempty"` // for a reused stage: its original cost, once that is final
 	// Gates are the verdicts of the stage's gates, once they have compared.
 	Gates []GateVerdict `json:"gates,omitempty"`
 	// Spared estimates what a stage that a gate skipped would have cost: the cost of its last run. It is nil if the stage
-	// never ran, or if no gate skipped it. Saved does not include it.
+	// never ran, if the cost of that run was not final, or if no gate skipped the stage. Saved does not include it.
 	Spared   *money.Amount `json:"spared,omitempty"`
 	Started  *time.Time    `json:"started"`
 	Finished *time.Time    `json:"finished"`

@@ -201,11 +201,11 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 	}
 	for what, want := range map[string]string{
 		"models":                     "rated@3  deployed",
-		"models show rated@2":        "accuracy of evaluate is 0.9049 against 0.900 of version 1, which is deployed: a gain of 0.0049 misses",
+		"models show rated@2":        "accuracy of evaluate is 0.9049 against 0.900 of version 1, which is deployed: gain 0.0049 is below the required 0.005",
 		"models show rated-3":        "rated@3 is deployed",
-		"models --project other":     "no pipeline has made a version",
+		"models show rated":          "rated@3 is deployed",
 		"pipeline status rated-2":    "spared",
-		"pipeline graph":             "gate accuracy at least 0.5% higher than deployed and latency no worse",
+		"pipeline graph":             "gate accuracy at least 0.005 higher than deployed and latency no worse",
 		"models show rated@3 --json": `"lineage":[{"stage":"evaluate"`,
 	} {
 		if out := h.do(strings.Fields(what)...); !strings.Contains(out, want) {
@@ -213,7 +213,9 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 		}
 	}
 	for what, want := range map[string]string{"models show rated@9": "there is no version rated@9",
-		"models show rated@x": "is no version", "models show none": "there is no version none"} {
+		"models show rated@x": "is no version", "models show none": "there is no version none",
+		"models nosuch": "there is no pipeline nosuch with versions", "models rated@1": "write scrimp models show rated@1",
+		"models --project other": "there is no pipeline with versions of a model in the project other"} {
 		if out, err := h.try(strings.Fields(what)...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("scrimp %s: %v, want %q:\n%s", what, err, want, out)
 		}

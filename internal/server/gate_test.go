@@ -36,6 +36,12 @@ func (w *world) runsWhole(job string, makes map[string]string) {
 func (w *world) runsWholeFor(job string, makes map[string]string, long time.Duration) {
 	w.t.Helper()
 	w.runsStageFor(job, makes, long)
+	w.endsMachine(job)
+}
+
+// endsMachine ends the machine of a job's last attempt.
+func (w *world) endsMachine(job string) {
+	w.t.Helper()
 	instance := ""
 	w.control.Read(func(m *core.Machine) {
 		a := m.State().Job(job).Attempts()
@@ -68,10 +74,10 @@ func TestGates_CompareWithWhatIsDeployed(t *testing.T) {
 		deployed          int
 	}{
 		{"0.9", "12", "done", "", 1},
-		{"0.9049", "12", "skipped", "accuracy of train is 0.9049 against 0.9 of version 1, which is deployed: a gain of 0.0049 misses the least of 0.005", 1},
-		{"0.905", "12.0001", "skipped", "latency of train is 12.0001 against 12 of version 1, which is deployed: a gain of -0.0001 misses the least of 0", 1},
+		{"0.9049", "12", "skipped", "accuracy of train is 0.9049 against 0.9 of version 1, which is deployed: gain 0.0049 is below the required 0.005", 1},
+		{"0.905", "12.0001", "skipped", "latency of train is 12.0001 against 12 of version 1, which is deployed: gain -0.0001 is below the required 0", 1},
 		{"0.905", "12.0", "done", "", 4},
-		{"0.9099", "1", "skipped", "accuracy of train is 0.9099 against 0.905 of version 4, which is deployed: a gain of 0.0049 misses the least of 0.005", 4},
+		{"0.9099", "1", "skipped", "accuracy of train is 0.9099 against 0.905 of version 4, which is deployed: gain 0.0049 is below the required 0.005", 4},
 	} {
 		run := "retrain"
 		if n > 0 {
@@ -103,7 +109,7 @@ func TestGates_CompareWithWhatIsDeployed(t *testing.T) {
 		w.versions(n+1, c.deployed)
 	}
 	b := w.signedIn(w.user("adm", identity.Grant{Team: "*", Role: identity.Admin}))
-	if text := b.shows("/models?pipeline=retrain", 200); !strings.Contains(text, "retrain@4") || !strings.Contains(text, "misses the least of 0.005") {
+	if text := b.shows("/models?pipeline=retrain", 200); !strings.Contains(text, "retrain@4") || !strings.Contains(text, "is below the required 0.005") {
 		t.Error(text)
 	}
 	if text := b.shows("/groups/retrain-2", 200); !strings.Contains(text, "Not spent, by its last run") {
@@ -244,6 +250,56 @@ func TestDeploys_AreReusedOnlyWhileInPlace(t *testing.T) {
 		t.Errorf("its training is %s", g.Pipeline.Stages[0].State)
 	}
 	w.versions(4, 4)
+}
+
+// After a deploy stage that failed or was cancelled once it had begun, nobody knows what is in place: the stage is not
+// reused, gates compare with the last version that was deployed, and the versions say so.
+func TestDeploys_AreNotReusedAfterOneFailed(t *testing.T) {
+	t.Parallel()
+	for name, reason := range map[string]string{"failed": "failed", "cancelled": "stopped"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOf(t, &firm{}, nil)
+			folder := folderWith(t, map[string]string{"data": "1"})
+			w.must("POST", "/v1/groups", gated(folder, "1", "[]"), nil)
+			w.trains("retrain", "0.9", "1", "1\n")
+			w.runsWhole("retrain.deploy", map[string]string{"live/model": "a"})
+			w.groupOver("retrain")
+			w.must("POST", "/v1/groups", gated(folder, "2", "[]"), nil)
+			w.trains("retrain-2", "0.99", "1", "1\n")
+			attempt := w.attemptOf("retrain-2.deploy")
+			w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute)
+			if name == "cancelled" {
+				w.must("POST", "/v1/groups/retrain-2/end", api.End{}, nil)
+			}
+			w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: reason, Exit: 1}, time.Minute)
+			w.endsMachine("retrain-2.deploy")
+			w.groupOver("retrain-2")
+			list := w.versions(2, 0)
+			if list[0].State != "unknown" || list[0].UnknownSince != "retrain-2" || list[1].UnknownSince != "retrain-2" {
+				t.Errorf("after the failure the versions are %+v", list)
+			}
+
+			sure := `[{"metric":"accuracy","min_gain":"0.5%"}]`
+			w.must("POST", "/v1/groups", gated(folder, "3", sure), nil)
+			w.trains("retrain-3", "0.9", "1", "1\n")
+			s := w.groupOver("retrain-3").Pipeline.Stages[1]
+			if s.State != "skipped" || !strings.Contains(s.Why, "against 0.9 of version 1, the last whose deploy stage succeeded") ||
+				len(s.Gates) != 1 || s.Gates[0].Failed != "retrain-2" {
+				t.Errorf("a gate says %s: %q", s.State, s.Why)
+			}
+
+			w.must("POST", "/v1/groups", gated(folder, "1", "[]"), nil) // the model of the first run
+			w.runsWhole("retrain-4.deploy", map[string]string{"live/model": "a"})
+			if s := w.groupOver("retrain-4").Pipeline.Stages[1]; s.State != "done" {
+				t.Errorf("the deploy stage of the first version is %s", s.State)
+			}
+			list = w.versions(4, 4)
+			if list[0].State != "replaced" || list[0].UnknownSince != "" || list[1].UnknownSince != "" {
+				t.Errorf("after a deploy the versions are %+v", list)
+			}
+		})
+	}
 }
 
 // The examples of the version in place stay while gates may compare with them.

@@ -52,18 +52,7 @@ func (w *world) runsStage(job string, makes map[string]string) (held []string) {
 // runsStageFor is runsStage for a job whose start and end each take the given time.
 func (w *world) runsStageFor(job string, makes map[string]string, long time.Duration) (held []string) {
 	w.t.Helper()
-	var attempt string
-	w.until(func(m *core.Machine) bool {
-		group, _, _ := strings.Cut(job, ".")
-		if g := m.State().Group(group); g.Phase == state.GroupOver {
-			w.t.Fatalf("the pipeline is over before %s: %+v", job, g.Stages)
-		}
-		j, ok := m.Job(job)
-		if ok && j.Live() != nil && j.Live().Instance() != "" {
-			attempt = j.Live().ID()
-		}
-		return attempt != ""
-	})
+	attempt := w.attemptOf(job)
 	items, err := w.folders.Items(job)
 	if err != nil {
 		w.t.Fatal(err)
@@ -88,6 +77,23 @@ func (w *world) runsStageFor(job string, makes map[string]string, long time.Dura
 	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, long)
 	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, long)
 	return held
+}
+
+// attemptOf waits until the job of a stage has a machine, and returns its attempt.
+func (w *world) attemptOf(job string) (attempt string) {
+	w.t.Helper()
+	w.until(func(m *core.Machine) bool {
+		group, _, _ := strings.Cut(job, ".")
+		if g := m.State().Group(group); g.Phase == state.GroupOver {
+			w.t.Fatalf("the pipeline is over before %s: %+v", job, g.Stages)
+		}
+		j, ok := m.Job(job)
+		if ok && j.Live() != nil && j.Live().Instance() != "" {
+			attempt = j.Live().ID()
+		}
+		return attempt != ""
+	})
+	return attempt
 }
 
 // groupOver waits until a group has ended, and returns it.
@@ -128,6 +134,19 @@ func TestPipelines_ReuseUnchangedStages(t *testing.T) {
 	g = w.groupOver("retrain")
 	if got := stagesOf(g); !slices.Equal(got, []string{"prepare done", "train done", "deploy done"}) {
 		t.Fatalf("it ends as %v: %+v", got, g.Pipeline)
+	}
+	for _, s := range g.Pipeline.Stages { // until its machine is billed nobody knows what it cost
+		if !s.CostOpen {
+			t.Errorf("the cost of %s is final before its machine is billed", s.Name)
+		}
+		w.endsMachine(s.Job)
+	}
+	g = api.Group{}
+	w.must("GET", "/v1/groups/retrain", nil, &g)
+	for _, s := range g.Pipeline.Stages {
+		if s.CostOpen || s.Cost.Sign() <= 0 {
+			t.Errorf("%s costs %v, open: %v", s.Name, s.Cost, s.CostOpen)
+		}
 	}
 	if train := g.Pipeline.Stages[1]; train.Metrics["eval.acc"] != "0.9" || train.Metrics["eval.n"] != "3" || len(train.Metrics) != 2 || train.Bytes == 0 {
 		t.Errorf("train has made %+v", train)

@@ -59,6 +59,10 @@ func TestSchedules_RunOnlyChangedStages(t *testing.T) {
 		t.Errorf("the first run is %+v", first)
 	}
 
+	for _, stage := range []string{"prepare", "train", "deploy"} {
+		w.endsMachine("retrain.r1." + stage)
+	}
+
 	// Three due times are missed: one run makes up for them, and reuses everything.
 	w.due("retrain", 100*time.Minute)
 	second := w.groupOver("retrain.r2")

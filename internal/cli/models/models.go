@@ -2,6 +2,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,17 +30,25 @@ func Commands(shared *command.App) []*cobra.Command {
 		GroupID: command.GroupLook, Args: command.Takes("[PIPELINE]"),
 		Long: "Lists the versions of the models that pipelines deploy, oldest first: each run of a pipeline with a stage " +
 			"that deploys is a version. A line has the version, its state, what the run cost, what its gates say and its " +
-			"metrics. deployed is the version that is in place now; replaced, one that was; unchanged, a run whose model is " +
-			"the one in place. docs/pipelines.md explains gates." + command.PlainExit,
+			"metrics. deployed is the version that is in place now; replaced, one that was; unchanged, a run that reused " +
+			"the deploy stage because its model was in place; unknown, the last that was deployed before a deploy stage " +
+			"failed. docs/pipelines.md explains gates." + command.PlainExit,
 		Example: "  scrimp models\n  scrimp models retrain --json\n  scrimp models show retrain@3",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			name := ""
 			if len(args) > 0 {
 				name = args[0]
 			}
+			if strings.Contains(name, "@") {
+				return fmt.Errorf("%s is a version, and scrimp models lists the versions of a pipeline: write scrimp models "+
+					"show %s", name, name)
+			}
 			list, err := c.ModelVersions(ctx, name, a.project)
 			if err != nil {
 				return err
+			}
+			if len(list) == 0 && (name != "" || a.project != "") {
+				return a.none(name)
 			}
 			if a.JSON {
 				for _, v := range list {
@@ -63,8 +72,9 @@ func (a *app) showCmd() *cobra.Command {
 		Args: command.Takes("VERSION"),
 		Long: "Shows a version of a model: what its run cost, what its gates compared with what, its metrics, and its " +
 			"lineage: the digests of what each stage has read and made, and its parameters. VERSION is PIPELINE@NUMBER as " +
-			"scrimp models lists it, or the id of the run." + command.PlainExit,
-		Example: "  scrimp models show retrain@3\n  scrimp models show retrain-3 --json",
+			"scrimp models lists it; PIPELINE for its deployed version, or its newest where none is deployed; or the id " +
+			"of the run." + command.PlainExit,
+		Example: "  scrimp models show retrain\n  scrimp models show retrain@3\n  scrimp models show retrain-3 --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			run, err := a.runOf(ctx, c, args[0])
 			if err != nil {
@@ -85,6 +95,19 @@ func (a *app) showCmd() *cobra.Command {
 		})}
 }
 
+// none says that no version is listed under a name of a pipeline and the project asked for; "": under any name.
+func (a *app) none(name string) error {
+	what := "there is no pipeline " + name + " with versions of a model"
+	if name == "" {
+		what = "there is no pipeline with versions of a model"
+	}
+	if a.project != "" {
+		what += " in the project " + a.project
+	}
+	return errors.New(what + ": scrimp models lists those that there are; a pipeline makes versions if a stage is named " +
+		"deploy or has deploy: true")
+}
+
 func unknown(version string) error {
 	return fmt.Errorf("there is no version %s: scrimp models lists those that there are", version)
 }
@@ -92,28 +115,41 @@ func unknown(version string) error {
 // runOf is the run that has made a version.
 func (a *app) runOf(ctx context.Context, c *command.Client, version string) (string, error) {
 	name, number, found := strings.Cut(version, "@")
-	if !found {
-		return version, nil
-	}
-	if n, err := strconv.Atoi(number); err != nil || n < 1 || name == "" {
+	if n, err := strconv.Atoi(number); found && (err != nil || n < 1 || name == "") {
 		return "", fmt.Errorf("%q is no version: write one such as retrain@3, as scrimp models lists it", version)
 	}
 	list, err := c.ModelVersions(ctx, name, a.project)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case !found && len(list) == 0: // the name of no pipeline is the id of a run
+		return version, nil
 	}
 	var runs []api.ModelVersion
 	for _, v := range list {
-		if v.ID() == version {
+		switch of := len(runs) - 1; {
+		case found && v.ID() != version:
+		case !found && of >= 0 && runs[of].Team == v.Team && runs[of].Project == v.Project:
+			if !current(runs[of]) { // the list is oldest first
+				runs[of] = v
+			}
+		default:
 			runs = append(runs, v)
 		}
 	}
-	switch len(runs) {
-	case 0:
+	switch {
+	case len(runs) == 0:
 		return "", unknown(version)
-	case 1:
-		return runs[0].Run, nil
+	case len(runs) > 1:
+		return "", fmt.Errorf("%s belongs to the projects %q and %q: give --project, or the run, such as %s",
+			version, runs[0].Project, runs[1].Project, runs[0].Run)
+	case !found:
+		which := map[string]string{"deployed": "the deployed version", "unknown": "the last that was deployed"}
+		a.Notef("%s is %s of %s\n", runs[0].ID(), cmp.Or(which[runs[0].State], "the newest version, and none is deployed,"),
+			name)
 	}
-	return "", fmt.Errorf("%s is a version of the projects %q and %q: give --project, or the run, such as %s", version,
-		runs[0].Project, runs[1].Project, runs[0].Run)
+	return runs[0].Run, nil
 }
+
+// current reports whether a version is the last that its pipeline deployed.
+func current(v api.ModelVersion) bool { return v.State == "deployed" || v.State == "unknown" }

@@ -89,6 +89,37 @@ func TestPipelines_MatchGolden(t *testing.T) {
 	golden.JSON(t, "json/pipeline-graph.json", group.Graph(g)[3])
 }
 
+// A cost that is not final is not shown as a figure once the job is over.
+func TestPipelines_ShowNoCostThatIsOpen(t *testing.T) {
+	g := retrained()
+	g.Pipeline.Stages = g.Pipeline.Stages[:1]
+	s := &g.Pipeline.Stages[0]
+	s.State, s.Saved, s.Started, s.Finished, s.Cost, s.CostOpen = "failed", nil, &now, &now, amount("0.0123"), true
+	for name, text := range map[string]string{"line": group.Stage(*s, g.Currency, 9, show.Place{}), "graph": group.DrawGraph(group.Graph(g), g.Currency, show.Place{}),
+		"cost": group.CostOf(receiptOf(g)).Text(show.Place{})} {
+		line, _, _ := strings.Cut(text, "\n")
+		if name != "line" {
+			line = strings.Split(text, "\n")[1]
+		}
+		if strings.Contains(line, "0.0123") || !strings.Contains(line, "  -") {
+			t.Errorf("the %s shows %q", name, line)
+		}
+	}
+}
+
+// What is in place is said to be unknown after a deploy stage failed.
+func TestModels_SayWhatIsUnknown(t *testing.T) {
+	list := []api.ModelVersion{{Pipeline: "rated", Version: 1, Run: "rated", State: "unknown", UnknownSince: "rated-2", Currency: money.USD},
+		{Pipeline: "rated", Version: 2, Run: "rated-2", State: "failed", UnknownSince: "rated-2", Currency: money.USD}}
+	text := group.Models(list, show.Place{Now: now})
+	if strings.Count(text, "what rated has in place is unknown since rated-2: its deploy stage failed") != 1 {
+		t.Error(text)
+	}
+	if text := group.Model(list[0], show.Place{Now: now}); !strings.Contains(text, "unknown since rated-2") {
+		t.Error(text)
+	}
+}
+
 // The lines of a pipeline's cost add up to its receipt, to the last unit.
 func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	r := receiptOf(retrained())

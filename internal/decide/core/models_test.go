@@ -32,15 +32,22 @@ type models struct {
 	deployed  map[string]string   // by pipeline: the run whose version is in place
 	deploying map[string]string   // by pipeline: the job that deploys
 	seen      map[string]int
-	late      bool // a planner has seen what happens now not yet
+	broken    map[string]string // by pipeline: the run whose deploy stage failed after that; "": none
+	launched  map[string]bool   // by job: a program of it may have run
+	trusts    bool              // planted: a deploy stage is reused whatever failed after it
+	late      bool              // a planner has seen what happens now not yet
 }
 
-// modelsSpec is a pipeline that evaluates and deploys what is better than what is deployed.
-func modelsSpec(t testing.TB) *pipeline.Spec {
+// modelsSpec is a pipeline that evaluates and deploys: retrain what is better than what is deployed, any other all.
+func modelsSpec(t testing.TB, name string) *pipeline.Spec {
 	t.Helper()
+	gate := &pipeline.Gate{Metric: "acc", MinGain: "1"}
+	if name != "retrain" {
+		gate = nil
+	}
 	s, err := pipeline.New([]pipeline.Stage{
 		{Name: "evaluate", Deps: []string{"data"}, Outs: []string{"report.json"}, Metrics: []string{"report.json"}},
-		{Name: "deploy", Deps: []string{"report.json"}, Outs: []string{"live"}, Gate: &pipeline.Gate{Metric: "acc", MinGain: "1"}},
+		{Name: "deploy", Deps: []string{"report.json"}, Outs: []string{"live"}, Gate: gate},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +57,8 @@ func modelsSpec(t testing.TB) *pipeline.Spec {
 
 func newModels(t testing.TB, seed uint64) *models {
 	w := &models{t: t, rng: rand.New(rand.NewPCG(seed, 5)), m: core.New(), now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), opened: map[string][]string{},
-		version: map[string]int{}, deployed: map[string]string{}, deploying: map[string]string{}, seen: map[string]int{}}
+		version: map[string]int{}, deployed: map[string]string{}, deploying: map[string]string{}, seen: map[string]int{},
+		broken: map[string]string{}, launched: map[string]bool{}}
 	y := newYard(t, 20) // its log opens the market
 	w.m, w.log = y.m, y.log
 	return w
@@ -70,6 +78,7 @@ func (w *models) step(b core.Body) {
 		switch a := a.(type) {
 		case core.Launch:
 			w.step(core.LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 1e12, From: w.now})
+			w.launched[w.m.State().AttemptOf(a.Allocation).Job()] = true
 			w.step(core.AttemptStarted{Attempt: a.Allocation, Message: 1})
 			w.live = append(w.live, a.Allocation)
 		case core.Propose:
@@ -103,7 +112,17 @@ func (w *models) fact(b core.Body, f state.Fact) {
 		g, stage := w.of(f.Job)
 		if stage == 1 && f.State != core.Succeeded {
 			delete(w.deploying, g.Terms.Member.Name)
-			w.seen["a deploy fails"]++
+			w.seen["a deploy "+string(f.State)]++
+			if w.launched[f.Job] {
+				w.broken[g.Terms.Member.Name] = g.Name
+			}
+		}
+	case state.GroupFinished:
+		g := w.m.State().Group(f.Group)
+		if name := g.Terms.Member.Name; w.deploying[name] == g.StageID(1) { // nobody has checked what its job deployed
+			delete(w.deploying, name)
+			w.broken[name] = g.Name
+			w.seen["a deploy is not checked"]++
 		}
 	case state.StageSettled:
 		g := w.m.State().Group(f.Group)
@@ -113,8 +132,15 @@ func (w *models) fact(b core.Body, f state.Fact) {
 			return
 		}
 		switch x.Phase {
+		case groups.Reused:
+			was := w.deployed[name]
+			if was == "" || w.broken[name] != "" || w.deploying[name] != "" || w.model(was) != w.model(f.Group) {
+				w.t.Errorf("%s reuses the deploy stage: deployed is %q, failed is %q, and %q deploys", f.Group, was,
+					w.broken[name], w.deploying[name])
+			}
 		case groups.Done:
 			w.deployed[name] = f.Group
+			delete(w.broken, name)
 			delete(w.deploying, name)
 		case groups.Skipped:
 			if len(x.Gates) > 0 {
@@ -128,7 +154,14 @@ func (w *models) fact(b core.Body, f state.Fact) {
 // holds that a gate has compared with what is in place.
 func (w *models) holds(g *state.Group, gates []pipeline.Verdict) {
 	w.t.Helper()
-	run := w.deployed[g.Terms.Member.Name]
+	name := g.Terms.Member.Name
+	run := w.deployed[name]
+	if name != "retrain" {
+		return
+	}
+	if run != "" && len(gates) == 1 && gates[0].Failed != w.broken[name] {
+		w.t.Errorf("%s was compared as %+v, and the deploy stage of %q has failed", g.Name, gates, w.broken[name])
+	}
 	if len(gates) != 1 || gates[0].Run != run || gates[0].Version != w.version[run] || gates[0].Value != w.accuracy(g.Name) {
 		w.t.Errorf("%s was compared as %+v, and in place is %q, version %d", g.Name, gates, run, w.version[run])
 		return
@@ -160,6 +193,26 @@ func (w *models) accuracy(run string) string {
 	return fmt.Sprint(rand.New(rand.NewPCG(sum, 1)).IntN(10))
 }
 
+// model is what a run deploys.
+func (w *models) model(run string) string { return "model" + string(w.accuracy(run)[0]%3+'0') }
+
+// reuses makes a move that starts a deploy stage one that reuses it, as the server does, if the version in place is
+// made of the same.
+func (w *models) reuses(s groups.Snapshot, v *groups.Move) {
+	g := w.m.State().Group(s.Group)
+	ref, _, ok := w.m.State().Deployed(g)
+	_, _, broken := w.m.State().Broken(g)
+	if w.trusts {
+		broken = false
+	}
+	if !ok || broken {
+		return
+	}
+	if was := w.m.State().Group(ref.Group).Stages[ref.Stage]; was.Key == v.Of.Key {
+		v.Do, v.Of.From, v.Of.Product = groups.Reuse, was.Job, was.Product
+	}
+}
+
 // plans answers one of the planners, with what it saw some steps ago.
 func (w *models) plans(lag int) {
 	w.t.Helper()
@@ -179,6 +232,10 @@ func (w *models) plans(lag int) {
 		switch v.Do {
 		case groups.Start:
 			v.Of.Key = s.Group + s.Pipeline.Stages[v.Of.Stage].Name
+			if v.Of.Stage == 1 && s.Pipeline.Stages[1].Gate == nil {
+				v.Of.Key = w.model(s.Group)
+				w.reuses(s, v)
+			}
 		case groups.Keep:
 			v.Of.Outs = []pipeline.Content{{Path: s.Pipeline.Stages[v.Of.Stage].Outs[0], Digest: s.Group}}
 			if v.Of.Stage == 0 {
@@ -225,10 +282,26 @@ func (w *models) happens() {
 func (w *models) opens(n int) {
 	w.t.Helper()
 	owner := ledger.Owner{Team: "a", Project: "p"}
-	member := core.Terms{Name: []string{"retrain", "other"}[w.rng.IntN(2)], Currency: money.USD, Priority: 1, Restart: time.Minute, Owner: owner}
+	name := []string{"retrain", "other"}[w.rng.IntN(2)]
+	member := core.Terms{Name: name, Currency: money.USD, Priority: 1, Restart: time.Minute, Owner: owner}
 	t := core.GroupTerms{Kind: groups.Pipeline, Owner: owner, AtOnce: 2, Member: &member, Budget: money.Picos(100e12), HasBudget: true,
-		Pipeline: modelsSpec(w.t), Stages: []core.Terms{member, member}}
+		Pipeline: modelsSpec(w.t, name), Stages: []core.Terms{member, member}}
 	w.step(core.GroupOpened{Group: fmt.Sprint("run", n), Terms: t})
+}
+
+// cancels ends a run, or one whose stage deploys.
+func (w *models) cancels(run string) {
+	w.t.Helper()
+	if job := w.deploying["other"]; job != "" && w.rng.IntN(2) == 0 {
+		g, _ := w.of(job)
+		run = g.Name
+	}
+	for _, g := range w.m.State().Groups() { // its job is over, and nobody has checked what it made
+		if g.Phase == state.GroupOpen && g.Stages[1].Phase == groups.Made && w.rng.IntN(2) == 0 {
+			run = g.Name
+		}
+	}
+	w.step(core.GroupClosed{Group: run, Members: state.CancelMembers})
 }
 
 // check holds the versions and what is in place against what the facts said.
@@ -244,6 +317,9 @@ func (w *models) check() {
 		ref, _, ok := w.m.State().Deployed(g)
 		if ref.Group != w.deployed[name] || ok != (w.deployed[name] != "") {
 			w.t.Errorf("in place of %s is %q, want %q", name, ref.Group, w.deployed[name])
+		}
+		if ref, _, _ := w.m.State().Broken(g); ref.Group != w.broken[name] {
+			w.t.Errorf("the failed deploy stage of %s is that of %q, want %q", name, ref.Group, w.broken[name])
 		}
 		if is := w.m.State().Deploying(g); is != w.deploying[name] {
 			w.t.Errorf("%q deploys %s, want %q", is, name, w.deploying[name])
@@ -272,39 +348,77 @@ func (w *models) restarts() {
 	if w.m, err = core.Restore(text); err != nil {
 		w.t.Fatal(err)
 	}
+	w.m.Break(core.Faults{Trusts: w.trusts})
 	w.asked = nil
 }
 
-// Runs that come at once, programs that fail, planners that answer late and a server that restarts in between: versions
+// counted is a test that counts what is wrong and goes on.
+type counted struct {
+	testing.TB
+	wrong int
+}
+
+func (c *counted) Helper()               {}
+func (c *counted) Errorf(string, ...any) { c.wrong++ }
+func (c *counted) Failed() bool          { return false }
+
+// A deploy stage that is reused although a later one has failed is noticed.
+func TestModels_ThatTrustAFailedDeployAreNoticed(t *testing.T) {
+	for seed := range uint64(40) {
+		c := &counted{TB: t}
+		w := newModels(c, seed)
+		w.trusts = true
+		w.m.Break(core.Faults{Trusts: true})
+		w.lives()
+		if c.wrong > 0 {
+			return
+		}
+	}
+	t.Error("40 lives notice nothing")
+}
+
+// lives lets 600 things happen, or fewer if one is wrong.
+func (w *models) lives() {
+	w.t.Helper()
+	runs := 0
+	for n := range 600 {
+		switch {
+		case n < 400 && w.rng.IntN(25) == 0:
+			runs++
+			w.opens(runs)
+		case runs > 0 && w.rng.IntN(40) == 0:
+			w.cancels(fmt.Sprint("run", 1+w.rng.IntN(runs)))
+		case w.rng.IntN(60) == 0:
+			w.restarts()
+			w.seen["a restart"]++
+		default:
+			w.happens()
+		}
+		if w.check(); w.t.Failed() {
+			w.t.Logf("at step %d", n)
+			return
+		}
+	}
+	w.restarts()
+}
+
+// Runs that come at once, programs that fail, runs that are cancelled, planners that answer late and a server that restarts in between: versions
 // never repeat, one version at most is in place and one run at most deploys, and each gate compared with what was in
 // place when its stage began or was skipped. The log alone gives the same verdicts.
 func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(40) {
 		w := newModels(t, seed)
-		runs := 0
-		for n := range 600 {
-			switch {
-			case n < 400 && w.rng.IntN(25) == 0:
-				runs++
-				w.opens(runs)
-			case w.rng.IntN(60) == 0:
-				w.restarts()
-				seen["a restart"]++
-			default:
-				w.happens()
-			}
-			if w.check(); t.Failed() {
-				t.Fatalf("seed %d, step %d", seed, n)
-			}
+		if w.lives(); t.Failed() {
+			t.Fatalf("seed %d", seed)
 		}
-		w.restarts()
 		for what, n := range w.seen {
 			seen[what] += n
 		}
 	}
-	for _, what := range []string{"a stage is done", "a stage is skipped", "a deploy fails", "a restart"} {
-		if seen[what] < 20 {
+	for _, what := range []string{"a stage is done", "a stage is skipped", "a stage is reused", "a deploy failed",
+		"a deploy cancelled", "a deploy is not checked", "a restart"} {
+		if seen[what] < 3 {
 			t.Errorf("%s %d times: the test does not get there: %v", what, seen[what], seen)
 		}
 	}

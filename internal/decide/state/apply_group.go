@@ -37,6 +37,7 @@ func (s *State) applyGroup(e *Event, f Fact) {
 		if g.Finished = s.now; f.Why != "" {
 			g.Why, g.Detail = f.Why, ""
 		}
+		s.abandonsStages(g)
 	case GroupWaits:
 		g := s.groups[f.Group]
 		g.Why, g.Detail = f.Why, f.Detail

@@ -90,3 +90,6 @@ func (a *Attempt) LaunchRate() (rate money.Rate) {
 	}
 	return rate
 }
+
+// Priced reports whether Spent is what the job costs for good: it is over, and all its machines are billed.
+func (j *Job) Priced() bool { return j.State().Over() && !j.Costs() }

@@ -18,6 +18,8 @@ type models struct {
 	deployed  StageRef // the stage that put the version in place that is there now; Group "": none
 	since     uint64   // the event since which it is there
 	deploying string   // the job that puts a version in place now; "": none does
+	failed    StageRef // the last deploy stage that failed after its job had begun; Group "": none
+	failedAt  uint64   // the event at which it failed
 }
 
 // modelName is the pipeline of a run whose stages deploy a model; false: they do not.
@@ -84,8 +86,11 @@ func (s *State) indexDeploy(g *Group, stage int) {
 	if m == nil {
 		return
 	}
-	job := g.StageID(stage)
-	switch x := &g.Stages[stage]; x.Phase {
+	job, x := g.StageID(stage), &g.Stages[stage]
+	if x.Phase != groups.Done && x.Since > m.failedAt { // a job that goes on after a failure keeps its Since
+		m.failed, m.failedAt = StageRef{g.Name, stage}, x.Since
+	}
+	switch x.Phase {
 	case groups.Running, groups.Made:
 		m.deploying = job
 		return
@@ -100,14 +105,24 @@ func (s *State) indexDeploy(g *Group, stage int) {
 	}
 }
 
-// Deployed is the stage that put the version in place that is there now, for the pipeline of a run, and the event since
-// which it is; false: none is.
+// Deployed is the last stage that put a version in place, for the pipeline of a run, and the event since which it is
+// there; false: none has. Its version is in place now, unless Broken says that a later deploy stage failed.
 func (s *State) Deployed(g *Group) (ref StageRef, since uint64, ok bool) {
 	m := s.modelsOf(g)
 	if m == nil || m.deployed.Group == "" {
 		return ref, 0, false
 	}
 	return m.deployed, m.since, true
+}
+
+// Broken is the stage that began to put a version in place after the last stage that did, and failed. What is in place
+// of the pipeline of a run is then unknown, since the event since. ok is false if no such stage failed.
+func (s *State) Broken(g *Group) (ref StageRef, since uint64, ok bool) {
+	m := s.modelsOf(g)
+	if m == nil || m.failedAt <= m.since {
+		return ref, 0, false
+	}
+	return m.failed, m.failedAt, true
 }
 
 // Deploying is the job that puts another version of the pipeline of a run in place; "": none does.
@@ -132,8 +147,9 @@ func (s *State) Models() (list []*Group) {
 	return list
 }
 
-// DeployedOf is the version in place of the pipeline of a run, with the metrics of its stages; nil: none is, or no gate
-// of the run compares with it.
+// DeployedOf is the version that the last deploy stage of the pipeline of a run put in place, with the metrics of its
+// stages, and the run whose deploy stage has failed since. It is nil if no deploy stage has begun, or if no gate of the
+// run compares with the version.
 func (s *State) DeployedOf(g *Group) *pipeline.Deployed {
 	if p := g.Terms.Pipeline; p == nil || !slices.ContainsFunc(p.Stages, func(x pipeline.Stage) bool {
 		return x.ComparesDeployed()
@@ -141,11 +157,16 @@ func (s *State) DeployedOf(g *Group) *pipeline.Deployed {
 		return nil
 	}
 	ref, _, ok := s.Deployed(g)
+	broken, _, unknown := s.Broken(g)
 	if !ok {
+		if unknown {
+			return &pipeline.Deployed{Failed: broken.Group}
+		}
 		return nil
 	}
 	run := s.groups[ref.Group]
-	d := &pipeline.Deployed{Version: run.Version, Run: run.Name, Metrics: map[string]map[string]string{}}
+	d := &pipeline.Deployed{Version: run.Version, Run: run.Name, Failed: broken.Group,
+		Metrics: map[string]map[string]string{}}
 	for n := range run.Stages {
 		if m := run.Stages[n].Metrics; m != nil {
 			d.Metrics[run.Terms.Pipeline.Stages[n].Name] = m

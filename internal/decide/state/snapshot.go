@@ -169,6 +169,11 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		s.indexStages(&r)
 	}
 	s.numbersModels()
+	for _, g := range s.Groups() { // a snapshot of an older version may have some
+		if g.Phase == GroupOver {
+			s.abandonsStages(g)
+		}
+	}
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u

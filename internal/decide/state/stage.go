@@ -174,9 +174,24 @@ func (s *State) stageEnds(j *Job, by int) {
 		x.Phase = groups.Made
 	default:
 		x.Phase, x.Why = groups.StageFailed, fmt.Sprintf("its job is %s: %s", j.r.State, j.Why())
+		if len(j.Attempts()) > 0 { // its program may have run
+			x.Since = s.seq
+		}
 	}
 	s.indexStage(g, j.r.Terms.Index)
 	s.indexDeploy(g, j.r.Terms.Index)
+}
+
+// abandonsStages fails the stages of a group that is over whose outputs nobody has checked: the group ended between
+// the end of their jobs and the check. Otherwise they would count as being made for ever.
+func (s *State) abandonsStages(g *Group) {
+	for n := range g.Stages {
+		if x := &g.Stages[n]; x.Phase == groups.Made {
+			x.Phase, x.Why, x.Since = groups.StageFailed, "the run ended before its outputs were checked", s.seq
+			s.indexStage(g, n)
+			s.indexDeploy(g, n)
+		}
+	}
 }
 
 // settlesStage records how a stage was settled.
@@ -195,6 +210,9 @@ func (s *State) settlesStage(e *Event, f StageSettled) {
 	case groups.Skip:
 		x.Phase = groups.Skipped
 	default:
+		if x.Phase == groups.Made { // its job has run
+			x.Since = s.seq
+		}
 		x.Phase = groups.StageFailed
 	}
 	s.indexStage(g, f.Stage)

@@ -62,8 +62,14 @@ func (d *Desk) model(m *core.Machine, g *state.Group) api.ModelVersion {
 		Stage: t.Pipeline.Stages[n].Name, Job: x.Job, Submitted: clock.ToWall(g.Opened),
 		Cost: m.GroupSpent(g, d.Control.Now()), Verdict: verdict(g), Metrics: map[string]string{}}
 	ref, _, _ := m.State().Deployed(g)
-	v.Deployed = ref.Group == g.Name
-	v.State = modelState(g, x, v.Deployed)
+	last := ref.Group == g.Name
+	v.State = modelState(g, x, last)
+	if broken, _, ok := m.State().Broken(g); ok && (last || broken.Group == g.Name) {
+		if v.UnknownSince = broken.Group; last {
+			v.State = "unknown"
+		}
+	}
+	v.Deployed = last && v.UnknownSince == ""
 	if !g.Finished.IsZero() {
 		v.Finished = new(clock.ToWall(g.Finished))
 	}

@@ -26,12 +26,13 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		}
 		if j := m.State().Job(x.Job); j != nil {
 			spent := j.Spent(d.Control.Now())
-			if x.Phase == groups.Reused {
+			switch {
+			case x.Phase != groups.Reused:
+				s.Cost, s.CostOpen = spent, !j.Priced()
+				d.times(&s, j)
+			case j.Priced():
 				s.Saved = &spent
 				v.Saved = v.Saved.Add(spent)
-			} else {
-				s.Cost = spent
-				d.times(&s, j)
 			}
 		}
 		v.Stages = append(v.Stages, s)
@@ -43,8 +44,8 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 func verdicts(list []pipeline.Verdict) (all []api.GateVerdict) {
 	for _, v := range list {
 		x := api.GateVerdict{Stage: v.Stage, Metric: v.Metric, Pass: v.Pass, Why: v.Why, Value: v.Value, Min: v.Min,
-			Max: v.Max, Against: v.Against, Version: v.Version, Run: v.Run, Base: v.Base, Gain: v.Gain, Limit: v.Limit,
-			Goal: v.Goal}
+			Max: v.Max, Against: v.Against, Version: v.Version, Run: v.Run, Failed: v.Failed, Base: v.Base, Gain: v.Gain,
+			Limit: v.Limit, Goal: v.Goal}
 		if v.Interval != nil {
 			x.Interval = new(api.GateInterval(*v.Interval))
 		}

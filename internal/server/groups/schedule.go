@@ -35,7 +35,7 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 					continue
 				}
 				r.Reused++
-				if j := m.State().Job(run.Stages[n].Job); j != nil {
+				if j := m.State().Job(run.Stages[n].Job); j != nil && j.Priced() {
 					v.Saved = v.Saved.Add(j.Spent(d.Control.Now()))
 				}
 			}

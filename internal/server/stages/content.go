@@ -1,15 +1,12 @@
 package stages
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -160,62 +157,4 @@ func (t *tree) behind(link string, deep int) (sum string) {
 		sum, _ = t.digest(end, deep+1)
 	}
 	return sum
-}
-
-// Limits on the figures kept.
-const (
-	mostFigures   = 200
-	longestFigure = 100     // bytes of a name, and of a value
-	figuresFile   = 1 << 20 // bytes
-)
-
-// noNumber matches what Python writes for numbers that are not finite, which JSON lacks. The other numbers in the
-// file still count.
-var noNumber = regexp.MustCompile(`([:\[,]\s*)(?:NaN|-?Infinity)\b`)
-
-// figures returns the numbers in JSON files by name; names of nested values are joined with dots.
-func figures(items []workdir.Item, files []string) map[string]string {
-	all := map[string]string{}
-	for _, i := range items {
-		if !i.Mode.IsRegular() || i.Size > figuresFile || i.Content == nil || !below(files, i.Path) {
-			continue
-		}
-		var text bytes.Buffer
-		if i.Content(&text) != nil {
-			continue
-		}
-		var v any
-		d := json.NewDecoder(strings.NewReader(noNumber.ReplaceAllString(text.String(), "${1}null")))
-		d.UseNumber()
-		if d.Decode(&v) == nil && !d.More() {
-			gather(all, "", v, 0)
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all
-}
-
-func gather(all map[string]string, name string, v any, deep int) {
-	const deepest = 8
-	switch v := v.(type) {
-	case json.Number:
-		if name != "" && len(name) <= longestFigure && len(v) <= longestFigure && len(all) < mostFigures {
-			if _, err := pipeline.Decimal(v.String()); err == nil {
-				all[name] = v.String()
-			}
-		}
-	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			if deep < deepest {
-				gather(all, strings.TrimPrefix(name+"."+k, "."), v[k], deep+1)
-			}
-		}
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/interval"
 	"scrimp/internal/work/pipeline"
@@ -110,7 +109,8 @@ func (f *Files) examples(ctx context.Context, job, file, metric, says string) (*
 	return nil, fmt.Errorf("%s is no file that %s has made", file, job)
 }
 
-// spares notes what a stage that a gate skips had cost when it last ran in an earlier run of the pipeline.
+// spares notes what a stage that a gate skips had cost when it last ran in an earlier run of the pipeline, if that is
+// known by now.
 func (f *Files) spares(s groups.Snapshot, v *groups.Move) {
 	name := s.Pipeline.Stages[v.Of.Stage].Name
 	f.Control.Read(func(m *core.Machine) {
@@ -126,9 +126,10 @@ func (f *Files) spares(s groups.Snapshot, v *groups.Move) {
 				continue
 			}
 			if j := m.State().Job(g.Stages[n].Job); j != nil {
-				newest = g.Stages[n].Since
-				v.Of.Spared = new(money.Amount)
-				*v.Of.Spared = j.Spent(f.Control.Now())
+				newest, v.Of.Spared = g.Stages[n].Since, nil
+				if j.Priced() { // else its last machine is not billed yet
+					v.Of.Spared = new(j.Spent(f.Control.Now()))
+				}
 			}
 		}
 	})

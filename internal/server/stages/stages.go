@@ -176,7 +176,10 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 		g := m.State().Group(s.Group)
 		ref, ok := m.State().MadeOf(g, v.Of.Key)
 		if v.Of.Stage == s.Pipeline.Deploys() { // what another version has replaced is deployed again
-			ref, _, ok = m.State().Deployed(g)
+			if ref, _, ok = m.State().Deployed(g); ok {
+				_, _, broken := m.State().Broken(g)
+				ok = !broken
+			}
 		}
 		if ok {
 			was = m.State().Group(ref.Group).Stages[ref.Stage]
@@ -220,7 +223,9 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
 		return nil
 	}
-	v.Of.Outs, v.Of.Metrics = outs, figures(items, stage.Metrics)
+	v.Of.Outs = outs
+	v.Of.Metrics, v.Of.Wrong = figures(items, stage.Metrics)
+	v.Of.Wrong = judgedOnes(s.Pipeline, v.Of.Wrong)
 	for _, i := range items {
 		v.Of.Bytes += i.Size
 	}

@@ -36,7 +36,8 @@ type Stage struct {
 	Key    string             `json:"key,omitempty"`    // identifies everything that its outputs depend on
 	Inputs []pipeline.Content `json:"inputs,omitempty"` // covered by the key
 	Job    string             `json:"job,omitempty"`    // that has its outputs; empty if none has run
-	Since  uint64             `json:"since,omitempty"`  // the event since which its outputs exist
+	// Since is the event since which its outputs exist. Of a stage that failed after its job had begun it is the failure.
+	Since uint64 `json:"since,omitempty"`
 	Judged
 	Product
 }
@@ -44,7 +45,8 @@ type Stage struct {
 // Judged is what came of the gates of a stage.
 type Judged struct {
 	Gates []pipeline.Verdict `json:"gates,omitempty"`
-	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, or no gate skipped it.
+	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, its cost was not final, or no
+	// gate skipped it.
 	Spared *money.Amount `json:"spared,omitempty"`
 }
 
@@ -53,6 +55,8 @@ type Product struct {
 	Outs    []pipeline.Content `json:"outs,omitempty"`
 	Bytes   int64              `json:"bytes,omitempty"`
 	Metrics map[string]string  `json:"metrics,omitempty"` // by name, as written decimals
+	// Wrong says why a metric that a gate asks for has no number, by its name; under "" which file could not be read.
+	Wrong map[string]string `json:"wrong,omitempty"`
 }
 
 // StageMove is a proposal for a stage, completed by whoever examines the files.

@@ -187,7 +187,8 @@ func TestRead_TakesEveryFormOfTheSame(t *testing.T) {
 		if e.Len() != 12 || e.Mean().Cmp(big.NewRat(1, 2)) != 0 || (e.names != nil) != c.named {
 			t.Errorf("%s: %d examples with the mean %s, names: %v", name, e.Len(), e.Mean(), e.names)
 		}
-		if e.Agrees("0.5") != nil || e.Agrees("0.50") != nil || e.Agrees("0.49") != nil || e.Agrees("0.48") == nil || e.Agrees("0.499") != nil ||
+		if e.Agrees("0.5") != nil || e.Agrees("0.50") != nil || e.Agrees("0.49") == nil || e.Agrees("0.496") == nil || e.Agrees("1") != nil ||
+			e.Agrees("5.0e-1") != nil || e.Agrees("4.9e-1") == nil || e.Agrees("4.996e-1") == nil || e.Agrees("0.499") == nil ||
 			e.Agrees("0.4980") == nil {
 			t.Errorf("%s agrees with what it should not, or not with what it should", name)
 		}

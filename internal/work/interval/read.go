@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scrimp/internal/work/pipeline"
@@ -187,18 +188,21 @@ func (e *Examples) Mean() *big.Rat {
 	return sum.Quo(sum, big.NewRat(int64(len(e.values)), 1))
 }
 
-// Agrees reports whether the examples have the mean that the metric says, up to a unit of its last digit and a
-// millionth of its value. A metric that is no mean of its examples has no interval here.
+// Agrees reports whether the examples have the mean that the metric says, up to half a unit of its last written digit
+// or a millionth of its value, whichever is larger. A metric that is no mean of its examples has no interval here.
 func (e *Examples) Agrees(metric string) error {
 	v, err := pipeline.Decimal(metric)
 	if err != nil {
 		return err
 	}
 	digits, _ := v.FloatPrec()
-	if _, after, found := strings.Cut(metric, "."); found && !strings.ContainsAny(after, "eE") {
-		digits = len(after) // zeros at the end count
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(metric), "e")
+	if _, after, found := strings.Cut(mantissa, "."); found { // zeros at the end count
+		power, _ := strconv.Atoi(exponent) // 0 without one; Decimal bounds it
+		digits = max(digits, len(after)-power)
 	}
 	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))
+	unit.Quo(unit, big.NewRat(2, 1))
 	near := new(big.Rat).Mul(new(big.Rat).Abs(v), big.NewRat(1, 1_000_000))
 	if near.Cmp(unit) < 0 {
 		near = unit

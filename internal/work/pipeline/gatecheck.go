@@ -242,7 +242,8 @@ func (g *Gate) ambiguous(v *big.Rat) error {
 		return err
 	case !percent || gain.Sign() == 0:
 	case g.Relative && v.Sign() == 0:
-		return fmt.Errorf("min_gain %s is a share of the value compared with, which is 0: write relative: false", g.MinGain)
+		return fmt.Errorf("min_gain %s is a share of the value compared with, which is 0: write relative: false and "+
+			"min_gain in units of the metric", g.MinGain)
 	case !g.Relative && (v.Sign() < 0 || v.Cmp(big.NewRat(1, 1)) > 0):
 		return fmt.Errorf("min_gain %s means points of a fraction from 0 to 1, and %s is none: write relative: true, or "+
 			"min_gain in units of the metric", g.MinGain, written(v))
@@ -269,9 +270,12 @@ func (g *Gate) Text() string {
 	if g.Goal == Minimize {
 		better = "lower"
 	}
-	if gain, _, err := percentage(g.MinGain); err == nil && gain.Sign() == 0 {
+	switch gain, percent, err := percentage(g.MinGain); {
+	case err == nil && gain.Sign() == 0:
 		text += fmt.Sprintf(" no worse (%s is better) than %s", better, g.versus())
-	} else {
+	case err == nil && percent && !g.Relative: // 0.5% is 0.005, and not a share of the other value
+		text += fmt.Sprintf(" at least %s %s than %s", written(gain), better, g.versus())
+	default:
 		text += fmt.Sprintf(" at least %s %s than %s", g.MinGain, better, g.versus())
 	}
 	if g.Confidence != "" {

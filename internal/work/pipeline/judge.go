@@ -6,10 +6,12 @@ import (
 	"slices"
 )
 
-// Deployed is the version that is in place.
+// Deployed is the version that the last deploy stage put in place.
 type Deployed struct {
-	Version int
+	Version int    // 0: no deploy stage has succeeded
 	Run     string // the group that deployed it
+	// Failed is the group whose deploy stage began later and failed, so that what is in place is unknown; "": none.
+	Failed string
 	// Metrics are the figures that its stages reported, by the name of the stage and that of the metric.
 	Metrics map[string]map[string]string
 }
@@ -26,6 +28,7 @@ type Verdict struct {
 	Against string `json:"against,omitempty"` // "deployed" or a decimal; "": nothing but Min and Max
 	Version int    `json:"version,omitempty"` // that was deployed; 0: none was, or Against is a number
 	Run     string `json:"run,omitempty"`     // that deployed it
+	Failed  string `json:"failed,omitempty"`  // the run whose deploy stage failed after that; "": none
 	Base    string `json:"base,omitempty"`    // the value compared with
 	Gain    string `json:"gain,omitempty"`    // how much better Value is than Base
 	Limit   string `json:"limit,omitempty"`   // the gain that the gate asks for, in units of the metric
@@ -64,7 +67,7 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string, deployed 
 		v := Verdict{Stage: s.Stages[found[0]].Name, Metric: name, Min: g.Min, Max: g.Max}
 		text, there := metrics(found[0])[name]
 		if !there {
-			return list, fmt.Errorf("%w: the metrics of %s have no number %s", ErrMetric, v.Stage, name)
+			return list, &NoMetricError{found[0], v.Stage, name}
 		}
 		v.Value = text
 		if err := g.judge(&v, deployed); err != nil {
@@ -74,6 +77,18 @@ func (s *Spec) Judge(i int, metrics func(stage int) map[string]string, deployed 
 	}
 	return list, nil
 }
+
+// NoMetricError says that a stage has not reported a metric that a gate judges.
+type NoMetricError struct {
+	Position      int // of the stage
+	Stage, Metric string
+}
+
+func (e *NoMetricError) Error() string {
+	return fmt.Sprintf("%v: the metrics of %s have no number %s", ErrMetric, e.Stage, e.Metric)
+}
+
+func (e *NoMetricError) Unwrap() error { return ErrMetric }
 
 // judge decides a verdict that has its value.
 func (g *Gate) judge(v *Verdict, deployed *Deployed) error {
@@ -104,6 +119,9 @@ func (g *Gate) judge(v *Verdict, deployed *Deployed) error {
 	return g.compare(v, value, deployed)
 }
 
+// wayOut is how a run deploys where its gate cannot compare with the deployed version.
+const wayOut = "write against: and a number for one run"
+
 // compare decides a verdict by how much better the value is than the one that the gate compares with.
 func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	v.Against, v.Goal = g.versus(), g.Goal
@@ -112,17 +130,24 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	}
 	v.Base = v.Against
 	if v.Against == AgainstDeployed {
-		if v.Base = ""; deployed == nil {
-			v.Why += "; nothing is deployed yet, so there is nothing to compare with"
+		if v.Base = ""; deployed == nil || deployed.Version == 0 {
+			why := "; nothing is deployed yet, so there is nothing to compare with"
+			if deployed != nil {
+				why = fmt.Sprintf("; the deploy stage of %s failed and none has succeeded, so there is nothing to compare with",
+					deployed.Failed)
+			}
+			v.Why += why
+			if err := g.ambiguous(value); err != nil { // later versions are compared with this one
+				return err
+			}
 			v.Open = g.Confidence != "" // the examples are read: later versions are compared with them
 			v.Pass = !v.Open
 			return nil
 		}
-		v.Version, v.Run = deployed.Version, deployed.Run
+		v.Version, v.Run, v.Failed = deployed.Version, deployed.Run, deployed.Failed
 		text, there := deployed.Metrics[v.Stage][v.Metric]
 		if !there {
-			return fmt.Errorf("version %d, which is deployed, has not reported it: write against: and a number for one run",
-				v.Version)
+			return fmt.Errorf("%s, has not reported it: %s", deployedText(v.Version, v.Failed), wayOut)
 		}
 		v.Base = text
 	}
@@ -135,6 +160,9 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 			continue // a share is one of the value compared with
 		}
 		if err := g.ambiguous(x); err != nil {
+			if x == base && v.Version > 0 {
+				err = fmt.Errorf("%s: %w; or %s", deployedText(v.Version, v.Failed), err, wayOut)
+			}
 			return err
 		}
 	}
@@ -155,7 +183,7 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 		return nil
 	}
 	v.Pass = gain.Cmp(limit) >= 0
-	v.says("")
+	v.says()
 	return nil
 }
 
@@ -170,23 +198,57 @@ func (v *Verdict) Settle(in Interval, low *big.Rat) error {
 	if err != nil {
 		return err
 	}
+	if err := v.within(in); err != nil {
+		return err
+	}
 	v.Interval, v.Open, v.Pass = &in, false, low.Cmp(limit) >= 0
-	v.says(fmt.Sprintf(", at least %s with %s confidence,", in.Low, in.Confidence))
+	v.says()
 	return nil
 }
 
-// says puts the comparison into words; sure is what is known of the gain besides.
-func (v *Verdict) says(sure string) {
+// within reports a gain that lies outside the interval of its examples: then the examples say something else than the
+// metric. A millionth of the two values is allowed, because programs round them.
+func (v *Verdict) within(in Interval) error {
+	var list [5]*big.Rat
+	for i, text := range []string{v.Gain, in.Low, in.High, v.Value, v.Base} {
+		x, err := Decimal(text)
+		if err != nil {
+			return err
+		}
+		list[i] = x
+	}
+	gain, low, high := list[0], list[1], list[2]
+	near := new(big.Rat).Add(list[3].Abs(list[3]), list[4].Abs(list[4]))
+	near.Quo(near, big.NewRat(1_000_000, 1)).Add(near, big.NewRat(1, 1_000_000_000_000)) // the ends have 12 digits
+	if gain.Cmp(low.Sub(low, near)) < 0 || gain.Cmp(high.Add(high, near)) > 0 {
+		return fmt.Errorf("the metric says a gain of %s, and the examples one from %s to %s: write the metric with more "+
+			"digits, as the exact mean of the examples", v.Gain, in.Low, in.High)
+	}
+	return nil
+}
+
+// says puts the comparison into words.
+func (v *Verdict) says() {
 	with := v.Base
 	if v.Version > 0 {
-		with = fmt.Sprintf("%s of version %d, which is deployed", v.Base, v.Version)
+		with = v.Base + " of " + deployedText(v.Version, v.Failed)
 	}
-	reaches := "reaches"
-	if !v.Pass {
-		reaches = "misses"
+	found := fmt.Sprintf("gain %s reaches the required %s", v.Gain, v.Limit)
+	switch in := v.Interval; {
+	case in != nil:
+		found = fmt.Sprintf("gain %s, lower end of its %s interval %s; needed: %s", v.Gain, in.Confidence, in.Low, v.Limit)
+	case !v.Pass:
+		found = fmt.Sprintf("gain %s is below the required %s", v.Gain, v.Limit)
 	}
-	v.Why = fmt.Sprintf("%s of %s is %s against %s: a gain of %s%s %s the least of %s", v.Metric, v.Stage, v.Value, with,
-		v.Gain, sure, reaches, v.Limit)
+	v.Why = fmt.Sprintf("%s of %s is %s against %s: %s", v.Metric, v.Stage, v.Value, with, found)
+}
+
+// deployedText names the version that a gate compares with; failed is the run whose deploy stage failed after that.
+func deployedText(version int, failed string) string {
+	if failed == "" {
+		return fmt.Sprintf("version %d, which is deployed", version)
+	}
+	return fmt.Sprintf("version %d, the last whose deploy stage succeeded (that of %s failed later)", version, failed)
 }
 
 // Fails is the first verdict that is decided and does not pass; nil: there is none.

@@ -93,16 +93,16 @@ func TestJudge_OfWrittenDecimals(t *testing.T) {
 		pass        bool
 		why         string
 	}{
-		{Gate{MinGain: "0.5%", Against: "deployed"}, "0.905", "0.900", true, "acc of evaluate is 0.905 against 0.900 of version 7, which is deployed: a gain of 0.005 reaches the least of 0.005"},
-		{Gate{MinGain: "0.5%"}, "0.9049999999999999999", "0.900", false, "misses the least of 0.005"},
-		{Gate{MinGain: "0.5%", Relative: true}, "0.9045", "0.9", true, "a gain of 0.0045 reaches the least of 0.0045"},
-		{Gate{MinGain: "1%", Relative: true}, "120", "-100", true, "the least of 1"},
-		{Gate{MinGain: "0", Goal: Minimize}, "12.0", "12", true, "a gain of 0 reaches the least of 0"},
-		{Gate{MinGain: "0", Goal: Minimize}, "12.1", "12", false, "a gain of -0.1 misses the least of 0"},
-		{Gate{MinGain: "0.01", Against: "0.89"}, "0.9", "0.99", true, "0.9 against 0.89: a gain of 0.01 reaches"},
+		{Gate{MinGain: "0.5%", Against: "deployed"}, "0.905", "0.900", true, "acc of evaluate is 0.905 against 0.900 of version 7, which is deployed: gain 0.005 reaches the required 0.005"},
+		{Gate{MinGain: "0.5%"}, "0.9049999999999999999", "0.900", false, "is below the required 0.005"},
+		{Gate{MinGain: "0.5%", Relative: true}, "0.9045", "0.9", true, "gain 0.0045 reaches the required 0.0045"},
+		{Gate{MinGain: "1%", Relative: true}, "120", "-100", true, "the required 1"},
+		{Gate{MinGain: "0", Goal: Minimize}, "12.0", "12", true, "gain 0 reaches the required 0"},
+		{Gate{MinGain: "0", Goal: Minimize}, "12.1", "12", false, "gain -0.1 is below the required 0"},
+		{Gate{MinGain: "0.01", Against: "0.89"}, "0.9", "0.99", true, "0.9 against 0.89: gain 0.01 reaches"},
 		{Gate{MinGain: "0.01"}, "0.9", "", true, "acc of evaluate is 0.9; nothing is deployed yet"},
 		{Gate{MinGain: "0", Min: "0.95"}, "0.9", "0.1", false, "below the min of 0.95"},
-		{Gate{MinGain: "2"}, "92", "90", true, "a gain of 2 reaches the least of 2"},
+		{Gate{MinGain: "2"}, "92", "90", true, "gain 2 reaches the required 2"},
 	} {
 		c.gate.Metric = "acc"
 		v, err := judged(rated(t, c.gate), c.value, c.base)
@@ -122,6 +122,11 @@ func TestJudge_FailsWhereNothingCanBeCompared(t *testing.T) {
 		{Gate{MinGain: "0.5%"}, "92", "90", "means points of a fraction from 0 to 1, and 90 is none: write relative: true"},
 		{Gate{MinGain: "0.5%"}, "1.2", "0.9", "and 1.2 is none"},
 		{Gate{MinGain: "0.5%", Relative: true}, "0.1", "0", "a share of the value compared with, which is 0"},
+		{Gate{MinGain: "0.5%", Relative: true}, "0.1", "0", "or write against: and a number for one run"},
+		{Gate{MinGain: "1%"}, "0.9", "12", "and 12 is none: write relative: true, or min_gain in units of the metric; or write against:"},
+		{Gate{MinGain: "1%"}, "12", "", "and 12 is none"}, // the first version: no later one could be compared with it
+		{Gate{MinGain: "1%", Relative: true}, "0", "", "which is 0"},
+		{Gate{MinGain: "1%", Confidence: "95%"}, "12", "", "and 12 is none"},
 		{Gate{MinGain: "0"}, "many", "0.1", "no decimal"},
 	} {
 		c.gate.Metric = "evaluate.acc"
@@ -133,6 +138,27 @@ func TestJudge_FailsWhereNothingCanBeCompared(t *testing.T) {
 	_, err := s.Judge(1, func(int) map[string]string { return map[string]string{"acc": "1"} }, &Deployed{Version: 2})
 	if !errors.Is(err, ErrMetric) || !strings.Contains(err.Error(), "version 2, which is deployed, has not reported it") {
 		t.Errorf("against a version without the metric: %v", err)
+	}
+}
+
+// A gain that lies outside the interval of its own examples is refused: the two are of different things.
+func TestSettle_RefusesAGainOutsideItsInterval(t *testing.T) {
+	for _, c := range []struct {
+		gain, low, high string
+		fine            bool
+	}{
+		{"-0.4", "0.48", "0.62", false}, {"0.7", "0.48", "0.62", false}, {"0.48", "0.48", "0.62", true}, {"0.62", "0.48", "0.62", true},
+		{"0.00000000000000004", "0", "0", true}, {"0", "0.005", "0.005", false}, {"0.0049999", "0.005", "0.005", true},
+	} {
+		v := Verdict{Metric: "acc", Stage: "evaluate", Value: "0.4", Base: "0.4", Gain: c.gain, Limit: "0", Open: true}
+		low, err := Decimal(c.low)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = v.Settle(Interval{Low: c.low, High: c.high, Confidence: "95%"}, low)
+		if (err == nil) != c.fine || c.fine && !v.Pass || !c.fine && (v.Pass || !strings.Contains(err.Error(), "with more digits")) {
+			t.Errorf("a gain of %s within %s to %s: %+v, %v", c.gain, c.low, c.high, v, err)
+		}
 	}
 }
 
@@ -232,7 +258,8 @@ func TestDeploys_IsTheStageThatSaysSo(t *testing.T) {
 func TestText_SaysWhatAGateAsksFor(t *testing.T) {
 	for want, g := range map[string]Gate{
 		"acc at least 0.9 at most 1":                                 {Min: "0.9", Max: "1"},
-		"acc at least 0.9, at least 0.5% higher than deployed":       {Min: "0.9", MinGain: "0.5%"},
+		"acc at least 0.9, at least 0.005 higher than deployed":      {Min: "0.9", MinGain: "0.5%"},
+		"acc at least 0.5% higher than deployed":                     {MinGain: "0.5%", Relative: true},
 		"acc no worse (lower is better) than 12 with 90% confidence": {MinGain: "0", Goal: Minimize, Against: "12", Confidence: "90%"},
 	} {
 		if g.Metric = "acc"; g.Text() != want {

@@ -1,6 +1,8 @@
 package propose
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -96,9 +98,22 @@ func turn(p *pipeline.Spec, now []groups.Stage, i int, deployed *pipeline.Deploy
 	}
 	switch {
 	case err != nil:
-		return outcome{groups.Fail, err.Error(), verdicts}
+		return outcome{groups.Fail, why(now, err), verdicts}
 	case v != nil:
 		return outcome{groups.Skip, v.Why, verdicts}
 	}
 	return outcome{groups.Start, "", verdicts}
+}
+
+// why is the reason of a gate that has nothing to judge, with what is wrong with the file of the metric.
+func why(now []groups.Stage, err error) string {
+	no, is := errors.AsType[*pipeline.NoMetricError](err)
+	if !is {
+		return err.Error()
+	}
+	wrong := now[no.Position].Wrong
+	if text := cmp.Or(wrong[no.Metric], wrong[""]); text != "" {
+		return err.Error() + ": " + text
+	}
+	return err.Error()
 }

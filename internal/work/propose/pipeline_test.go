@@ -38,6 +38,8 @@ func TestStages_RunInOrder(t *testing.T) {
 	acc := func(v string) groups.Stage {
 		return groups.Stage{Phase: groups.Done, Product: groups.Product{Metrics: map[string]string{"acc": v}}}
 	}
+	wrong := groups.Stage{Phase: groups.Done, Product: groups.Product{Wrong: map[string]string{"": "f is empty", "acc": "f has acc twice"}}}
+	empty := groups.Stage{Phase: groups.Done, Product: groups.Product{Wrong: map[string]string{"": "f is empty"}}}
 	done, waits := groups.Stage{Phase: groups.Done}, groups.Stage{}
 	for _, c := range []struct {
 		name   string
@@ -57,6 +59,10 @@ func TestStages_RunInOrder(t *testing.T) {
 			[]string{"skip 3: acc of train is 0.8999999999999999999, below the min of 0.9", "skip 4: it needs deploy, which was skipped"}},
 		{"no metric", 0, []groups.Stage{done, done, done, waits, waits},
 			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc", "skip 4: it needs deploy, which failed"}},
+		{"a file without numbers", 0, []groups.Stage{done, empty, done, waits, waits},
+			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc: f is empty", "skip 4: it needs deploy, which failed"}},
+		{"two numbers", 0, []groups.Stage{done, wrong, done, waits, waits},
+			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc: f has acc twice", "skip 4: it needs deploy, which failed"}},
 		{"all are settled", 0, []groups.Stage{done, acc("1"), done, done, done}, []string{"finish"}},
 		{"one is not over", 1, []groups.Stage{done, acc("1"), {Phase: groups.StageFailed}, done, done}, nil},
 	} {

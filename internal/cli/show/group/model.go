@@ -33,7 +33,26 @@ func Models(list []api.ModelVersion, p show.Place) string {
 		}
 		rows = append(rows, row)
 	}
-	return draw.Grid(columns, rows, p.Columns())
+	return draw.Grid(columns, rows, p.Columns()) + unknownPlaces(list)
+}
+
+// unknownPlaces says of which pipelines nobody knows what is in place.
+func unknownPlaces(list []api.ModelVersion) string {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, v := range list {
+		if run := v.UnknownSince; run != "" && !seen[run] {
+			seen[run] = true
+			fmt.Fprintf(&b, "\nwhat %s has in place is %s\n", show.Clean(v.Pipeline), unknownSince(run))
+		}
+	}
+	return b.String()
+}
+
+// unknownSince says why nobody knows what is in place, and what to do.
+func unknownSince(run string) string {
+	return fmt.Sprintf("unknown since %s: its deploy stage failed; the next run whose deploy stage succeeds settles it",
+		show.Clean(run))
 }
 
 // metricsListed is how many metrics of a version a line has, where no gate says which count.
@@ -68,6 +87,9 @@ func Model(v api.ModelVersion, p show.Place) string {
 	}
 	if v.DeployedAt != nil {
 		p.Fact(&b, "deployed", "%s by the stage %s", p.When(*v.DeployedAt), v.Stage)
+	}
+	if v.UnknownSince != "" {
+		p.Fact(&b, "in place", "%s", unknownSince(v.UnknownSince))
 	}
 	if v.Why != "" {
 		p.Fact(&b, "why", "%s", v.Why)
@@ -147,6 +169,6 @@ func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 			money.Format(spared, g.Currency, 4), known)
 	}
 	if len(unknown) > 0 {
-		p.Fact(b, "spared", "unknown for %s: no earlier run has come to it", strings.Join(unknown, ", "))
+		p.Fact(b, "spared", "unknown for %s: no earlier run that came to it had a final cost", strings.Join(unknown, ", "))
 	}
 }

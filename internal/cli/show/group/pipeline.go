@@ -38,7 +38,7 @@ func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 	case s.Spared != nil:
 		text += "  spares " + money.Format(*s.Spared, c, 4)
 	case s.Finished != nil:
-		text += "  " + money.Format(s.Cost, c, 4)
+		text += "  " + stageCost(s, c)
 	}
 	if s.State == "running" || s.State == "failed" {
 		text += "  " + show.Clean(s.Job)
@@ -50,6 +50,14 @@ func Stage(s api.StageState, c money.Currency, wide int, p show.Place) string {
 		text = draw.Cut(text, p.Width)
 	}
 	return strings.TrimRight(text, " ")
+}
+
+// stageCost formats what a stage has cost; "-" once its job is over and until its machine is billed.
+func stageCost(s api.StageState, c money.Currency) string {
+	if s.CostOpen && s.Finished != nil {
+		return "-"
+	}
+	return money.Format(s.Cost, c, 4)
 }
 
 // Pipeline formats the page of a pipeline run.
@@ -87,7 +95,7 @@ func Pipeline(g api.Group, p show.Place) string {
 	for _, s := range listed {
 		cost := "-"
 		if s.Started != nil && s.State != "reused" {
-			cost = money.Format(s.Cost, g.Currency, 4)
+			cost = stageCost(s, g.Currency)
 		}
 		rows = append(rows, []string{show.Clean(s.Name), show.Words(s.State), stageTook(s, p), cost,
 			show.OrDash(show.Clean(s.Job)),
@@ -125,7 +133,7 @@ type GraphStage struct {
 	Needs []string      `json:"needs,omitempty"`
 	Gate  string        `json:"gate,omitempty"`
 	State string        `json:"state,omitempty"` // only of a run
-	Cost  *money.Amount `json:"cost,omitempty"`  // only of a run, if the stage ran
+	Cost  *money.Amount `json:"cost,omitempty"`  // only of a run, if the stage ran and its cost is final or grows
 	Share float64       `json:"-"`               // of the total cost
 	time  time.Duration
 }
@@ -138,13 +146,13 @@ func Graph(g api.Group) (list []GraphStage) {
 	}
 	for _, s := range g.Pipeline.Stages {
 		x := GraphStage{Name: s.Name, Needs: s.Needs, State: s.State}
-		if s.Started != nil && s.State != "reused" {
+		if s.Started != nil && s.State != "reused" && (!s.CostOpen || s.Finished == nil) {
 			if x.Cost = new(s.Cost); total.Sign() > 0 {
 				x.Share = s.Cost.Float() / total.Float()
 			}
-			if s.Finished != nil {
-				x.time = s.Finished.Sub(*s.Started)
-			}
+		}
+		if s.Started != nil && s.State != "reused" && s.Finished != nil {
+			x.time = s.Finished.Sub(*s.Started)
 		}
 		list = append(list, x)
 	}

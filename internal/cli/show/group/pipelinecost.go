@@ -32,6 +32,7 @@ type StageCost struct {
 	Share         *float64      `json:"share"` // of the total, 0 to 1; null if the total is zero
 	Saved         *money.Amount `json:"saved,omitempty"`
 	Interruptions int           `json:"interruptions,omitempty"`
+	CostOpen      bool          `json:"cost_open,omitempty"` // Cost is not final
 }
 
 // CostOf splits the cost of a run by stage, from its receipt. A member without a stage gets its own line.
@@ -43,7 +44,7 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 	}
 	largest, at := money.Amount{}, -1
 	for i, s := range r.Group.Pipeline.Stages {
-		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved}
+		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved, CostOpen: s.CostOpen}
 		if m, there := left[s.Job]; there && s.State != "reused" {
 			delete(left, s.Job)
 			line.Cost, line.Interruptions = m.Cost, m.Interruptions
@@ -108,8 +109,9 @@ func (v PipelineCost) Text(p show.Place) string {
 	for _, s := range v.Stages {
 		took, share, saved, cost := "-", "-", "-", "-"
 		if s.Job != "" && s.State != "reused" {
-			cost = money.Format(s.Cost, v.Currency, 6)
-			count["ran"]++
+			if count["ran"]++; !s.CostOpen || s.State == "running" { // else its machine is not billed yet
+				cost = money.Format(s.Cost, v.Currency, 6)
+			}
 		}
 		count[s.State]++
 		if s.Seconds != nil {

@@ -203,7 +203,14 @@ func (ms *Members) moves(w *admission.Weighing, g *state.Group, v groups.Move, b
 		return no == nil, false
 	case groups.Pause, groups.Resume, groups.Stop:
 		return ms.movesTrial(w, g, v), false
-	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip:
+	case groups.Reuse:
+		no := ms.mayReuse(g, v)
+		if no != nil && no.Job != "" {
+			ms.notYet(g, no)
+			ms.Proposals.elsewhere = append(ms.Proposals.elsewhere, g.Name)
+		}
+		return no == nil && ms.settlesStage(g, v, base), false
+	case groups.Keep, groups.Fail, groups.Skip:
 		return ms.settlesStage(g, v, base), false
 	case groups.Finish:
 		return ms.finishes(g, v), false

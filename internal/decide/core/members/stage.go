@@ -16,15 +16,16 @@ const MadeElsewhere step.RefusalReason = "made_elsewhere"
 // DeployedElsewhere is why a stage that deploys waits: another run of the pipeline puts a version in place.
 const DeployedElsewhere step.RefusalReason = "deployed_elsewhere"
 
-// outdated reports whether another version was put in place after the event base. What was said of the stage, by its
-// gates or of what it may reuse, then no longer holds, and the planner is asked again.
+// outdated reports whether what is in place changed after the event base: a stage deployed, or failed to. What was
+// said of the stage, by its gates or of what it may reuse, then no longer holds, and the planner is asked again.
 func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
 	x := &g.Terms.Pipeline.Stages[stage]
 	if !x.ComparesDeployed() && !x.MayDeploy() {
 		return false
 	}
-	_, since, ok := ms.State.Deployed(g)
-	if !ok || since <= base {
+	_, since, _ := ms.State.Deployed(g)
+	_, failed, _ := ms.State.Broken(g)
+	if max(since, failed) <= base {
 		return false
 	}
 	ms.Proposals.due(g.Name)
@@ -39,6 +40,32 @@ func (ms *Members) deploying(g *state.Group, stage int) string {
 	return ms.State.Deploying(g)
 }
 
+// mayReuse returns why a stage may not be reused, or nil. A stage that deploys is reused only while what is in place is
+// known to be what it deployed: not while another run deploys, nor after one failed to.
+func (ms *Members) mayReuse(g *state.Group, v groups.Move) *step.Refusal {
+	n, ok := admission.StageOf(g, v)
+	if !ok {
+		return &step.Refusal{Why: step.NoGroup}
+	}
+	if n != g.Terms.Pipeline.Deploys() || ms.Faults.Trusts {
+		return nil
+	}
+	if by := ms.deploying(g, n); by != "" {
+		return deployedElsewhere(g, n, by)
+	}
+	ref, _, ok := ms.State.Deployed(g)
+	if _, _, broken := ms.State.Broken(g); !ok || broken || ms.State.Group(ref.Group).Stages[ref.Stage].Job != v.Of.From {
+		return &step.Refusal{Why: step.NoGroup}
+	}
+	return nil
+}
+
+// deployedElsewhere says that a stage waits for the job by, which puts another version in place.
+func deployedElsewhere(g *state.Group, stage int, by string) *step.Refusal {
+	return &step.Refusal{Job: g.StageID(stage), Why: DeployedElsewhere,
+		Err: fmt.Errorf("%s puts another version in place", by)}
+}
+
 // stageMayBegin returns why the job of a stage may not start, or nil. Its key was computed on the state after the
 // event base.
 func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
@@ -50,8 +77,7 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 		return &step.Refusal{Why: step.NoGroup}
 	}
 	if by := ms.deploying(g, n); by != "" {
-		return &step.Refusal{Job: g.StageID(n), Why: DeployedElsewhere,
-			Err: fmt.Errorf("%s puts another version in place", by)}
+		return deployedElsewhere(g, n, by)
 	}
 	ref, ok := ms.State.MadeOf(g, v.Of.Key)
 	if ok && ms.State.Group(ref.Group).Stages[ref.Stage].Since > base && !ms.Faults.Doubled {

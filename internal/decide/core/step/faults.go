@@ -21,6 +21,7 @@ type Faults struct {
 	Heedless bool                  // jobs start although their dependencies have failed
 	Unready  bool                  // stages of a pipeline start before the stages that they need
 	Doubled  bool                  // two pipelines of a project make the same outputs at once
+	Trusts   bool                  // a stage that deploys is reused while what is in place is unknown
 	Overlaps bool                  // a run of a schedule starts before the previous one has ended
 	Beyond   bool                  // trials of a study continue beyond their end
 	Seizes   bool                  // jobs take reserved machines by themselves, even if those are kept for others
