@@ -27,7 +27,7 @@ func namesPython(text []byte) bool {
 	return false
 }
 
-// maxScript is the size in bytes of the largest script that Uses reads; maxScripts bounds the total.
+// maxScript is the size in bytes of the largest script that Needed reads; maxScripts bounds the total.
 const (
 	maxScript  = 1 << 20
 	maxScripts = 16 << 20
@@ -69,15 +69,15 @@ func Needed(setup, work string) bool {
 	return false
 }
 
-// Command is the command that makes the environment in folder dir, with the Python that the set-up would find.
+// Command returns the command that makes the environment in folder dir, with the Python that the set-up would find.
 func Command(dir string) []string {
 	const find = `python=$(command -v python3 || command -v python) || { echo "no python3 is on PATH" >&2; exit 1; }
 exec "$python" -c "$0" "$1"`
 	return []string{"/bin/sh", "-c", find, venvProgram, dir}
 }
 
-// In is an environment in which the virtual environment in dir comes first, where there is one.
-// What is said to be installed for the user goes into it too.
+// In returns env with the virtual environment in dir first on PATH, if it exists. Packages installed with pip's --user
+// go there too.
 func In(dir string, env []string) []string {
 	if _, err := os.Lstat(dir); err != nil {
 		return env
