@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Whatever a machine's clock says, what it tells happened as long before its report
-// came as it says; and where its clock is about right nothing changes.
-func TestAMachinesClockMayBeOff(t *testing.T) {
+// Whatever a machine's clock says, its messages keep their distance in time before the report. If the clock is about
+// right, nothing changes.
+func TestOurs_CorrectsClockSkew(t *testing.T) {
 	t.Parallel()
 	heard := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	until := heard.Add(2 * time.Minute)
