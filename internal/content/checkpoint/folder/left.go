@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Left is what a copy of a folder lacks since it cannot be copied, by the reason.
+// Left lists what a copy of a folder lacks because it cannot be copied, by reason.
 type Left []LeftOut
 
-// LeftOut is what a copy lacks for one reason.
+// LeftOut lists what a copy lacks for one reason.
 type LeftOut struct {
-	Why   string   // with what to do about it
-	Paths []string // the first of them, as they are printed
+	Why   string   // the reason and the fix
+	Paths []string // the first of them, in printable form
 	Count int
 }
 
-// mostNamed is how many paths are named for each reason.
+// mostNamed bounds the paths named for each reason.
 const mostNamed = 3
 
-// mostPath is how many bytes of a path are printed.
+// mostPath bounds the printed bytes of a path.
 const mostPath = 150
 
 func (l *Left) add(path string, why error) {
@@ -36,7 +36,7 @@ func (l *Left) add(path string, why error) {
 	}
 }
 
-// printable is a path in one line of UTF-8.
+// printable returns a path as one line of UTF-8.
 func printable(path string) string {
 	if quoted := strconv.Quote(path); quoted[1:len(quoted)-1] != path {
 		path = quoted
