@@ -152,7 +152,7 @@ func (c *Control) hidden(text string) string {
 	return strings.ReplaceAll(text, c.cfg.Dir, "the data folder")
 }
 
-// pendingAgain is the least time between two different reports of a provider about one pending launch.
+// pendingAgain is the shortest time between two different reports of a provider about one pending launch.
 const pendingAgain = time.Minute
 
 // pending reports that the provider has queued a launch, with its reason for the wait: once, and again if the reason

@@ -226,7 +226,7 @@ value: 1
 }
 
 // The driver is held to the contract by a real control plane, and its page says by which cases.
-func TestDriverConforms(t *testing.T) {
+func TestDriver_Conforms(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Shared(t)
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig(false) })

@@ -309,16 +309,16 @@ func (h *hurt) books(ctx context.Context) {
 	}
 }
 
-// TestFaultsOfManySeeds is TestFaultsRentNothingTwiceAndLoseNothing with the nightly lane's number of seeds, and watches
+// TestFaults_WithManySeeds is TestFaults_RentNothingTwiceAndLoseNothing with the nightly lane's number of seeds, and watches
 // that the API server ends after 5 to 10 s.
-func TestFaultsOfManySeeds(t *testing.T) {
+func TestFaults_WithManySeeds(t *testing.T) {
 	lane.Nightly(t, "a minute for each 12 of 48 seeds")
 	survivesFaults(t, kubetest.Start(t, "WATCH=5"))
 }
 
 // Over requests and answers that are lost, refused and late, watches that are cut, evictions, and servers that die, two
 // at a time: no key runs twice, no machine is lost or billed wrongly, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+func TestFaults_RentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	survivesFaults(t, kubetest.Shared(t))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The market is held to the contract by its real daemon, and its page says by which cases.
-func TestDriverConforms(t *testing.T) {
+func TestDriver_Conforms(t *testing.T) {
 	cases := enginetest.Cases()
 	results := make([]enginetest.Result, len(cases))
 	t.Run("cases", func(t *testing.T) {

@@ -106,7 +106,7 @@ func (c *realCluster) preempt(ctx context.Context) {
 }
 
 // The driver is held to the contract by a real cluster, and its page says by which cases.
-func TestDriverConforms(t *testing.T) {
+func TestDriver_Conforms(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newCluster(t, "GRACE=2").rig(t) })

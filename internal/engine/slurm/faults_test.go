@@ -303,13 +303,13 @@ func (h *hurt) settles(ctx context.Context) {
 
 // Over thousands of lost answers, late ones, commands that hang and deaths of the server between any two of
 // them, no key rents twice, no machine is lost, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+func TestFaults_RentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	faulty(t, false)
 }
 
 // The same of a driver that asks slurmrestd.
-func TestFaultsOverRESTRentNothingTwiceAndLoseNothing(t *testing.T) {
+func TestFaultsOverREST_RentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	faulty(t, true)
 }

@@ -145,7 +145,7 @@ func (l *lab) offers() map[int]market.OfferID {
 }
 
 // Machines of one's own are held to the contract by real sshds, and their page says by which cases.
-func TestDriverConforms(t *testing.T) {
+func TestDriver_Conforms(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	machines := sshtest.Start(t, 6, 78)
