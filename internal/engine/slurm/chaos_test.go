@@ -22,7 +22,7 @@ var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long a cluster and its
 
 // A server and a cluster that are hurt for a while, in each way, lose no job and rent nothing twice: each
 // request ran in one job of Slurm, every job ends as it should, and nothing is left in the queue.
-func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
+func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a cluster and its server for as long as -chaos says")
 	h := newHome(t, "NODEDOWN=8", "GRACE=5")
 	h.engines(twoPartitions)

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/engine"
 )
 
-// What is set wrong is refused with the field and the fix.
-func TestSettingsThatMakeNoSense(t *testing.T) {
+// Wrong settings are refused with the field and the fix.
+func TestRead_RefusesWrongSettings(t *testing.T) {
 	const head = "{image: a:1, agent_image: b:1, "
 	for text, want := range map[string]string{
 		head + "pools: [{name: p, cpus: 1, memory: 1GiB}]}": "",
@@ -64,8 +64,8 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A node whose type alone is known is sold in parts that together ask for no more than it has, and never cost less.
-func TestPartsOfANode(t *testing.T) {
+// A node of a known type is sold in parts that together request no more than it has, and never cost less.
+func TestParts_NeverExceedTheNodeOrCostLess(t *testing.T) {
 	s := engine.Setting{Name: "k8s", Kind: Kind, With: engine.WithOf(With{Image: "a:1", AgentImage: "b:1", Pools: []Pool{
 		{Name: "gpu", Cloud: "eks", Instance: "g5.12xlarge", Region: "us-east-1", Split: []int{1, 2, 4}},
 		{Name: "odd", CPUs: 8, Memory: "32GiB", Rate: "0.000000001", Split: []int{1, 3}}}})}
