@@ -72,7 +72,7 @@ func (l *List) at(p Place) (catalog.Listing, bool) {
 	var best catalog.Listing
 	for _, x := range l.rows[rowKey(p.provider, p.Machine)] {
 		o := &x.Offer
-		own := p.provider == Kind // a user's own row is for reserved capacity unless it says otherwise, and for one cluster
+		own := p.provider == Kind // a user's row: for one cluster, and reserved unless it says otherwise
 		if o.Region != p.Region && (!own || o.Region != l.name) || o.Zone != "" && o.Zone != p.zone {
 			continue
 		}
@@ -129,7 +129,7 @@ func (w *With) node(p *Pool, n *corev1.Node, l *List) Price {
 	}
 	found := w.Listed(l, p.Providers(n.Spec.ProviderID), at, " by labels of nodes")
 	gpus := n.Status.Allocatable[corev1.ResourceName(p.Resource)]
-	if found.Known && gpus.Value() > 0 && found.of.Offer.Accelerators == 0 { // attached accelerators, which are priced separately
+	if found.Known && gpus.Value() > 0 && found.of.Offer.Accelerators == 0 { // attached, and priced separately
 		return Price{Why: fmt.Sprintf("node %s has accelerators that the catalogue's price of %s does not count: set rate",
 			n.Name, at.Machine)}
 	}
