@@ -1,9 +1,9 @@
-// Awscloud serves a cloud that answers as EC2 does, for demonstrations and fault injection on one machine:
+// Awscloud serves a simulated cloud that answers as EC2 does, for demonstrations and fault injection on one machine:
 //
 //	go run ./hack/awscloud --listen 127.0.0.1:8099 --dir /tmp/cloud --machines
 //
-// It prints, as shell assignments, where it is and with which keys, and then runs until it is interrupted; then every
-// instance of it ends. Faults are injected by POST /_test/NAME: see orders in internal/test/awstest.
+// It prints its address and keys as shell assignments, and runs until it is interrupted; then all its instances end.
+// POST /_test/NAME injects faults: see orders in internal/test/awstest.
 package main
 
 import (
@@ -91,7 +91,7 @@ func run() error {
 	return nil
 }
 
-// table prints a bill, exactly, and its sum.
+// table prints an exact bill and its sum.
 func table(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

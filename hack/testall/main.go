@@ -54,7 +54,7 @@ type options struct {
 	turn  int
 }
 
-// wants reports whether a suite or step of that name was asked for.
+// wants reports whether a suite or step of that name is selected.
 func (o options) wants(name string) bool {
 	if len(o.only) == 0 {
 		return true

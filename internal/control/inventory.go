@@ -121,7 +121,7 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 func currencies(lines []engine.Line) error {
 	for _, l := range lines {
 		if !l.Currency.Valid() {
-			return fmt.Errorf("a line is in %q, which is not a currency: write its code of three letters, such as EUR", l.Currency)
+			return fmt.Errorf("a line is in %q, not a currency: write its code of three letters, such as EUR", l.Currency)
 		}
 	}
 	return nil

@@ -258,7 +258,7 @@ func (c *Control) hear(ctx context.Context, s *source, w engine.Watcher) {
 		s.pushes.Store(false)
 		s.pollNow()
 		if ctx.Err() == nil {
-			c.cfg.Log.Warn("the engine stopped reporting changes: scrimp polls it and tries to watch it again", "engine", s.Name, "error", err,
+			c.cfg.Log.Warn("the engine stopped reporting changes; polling until it does", "engine", s.Name, "error", err,
 				isolate.Stack(err))
 			sleep(ctx, max(s.Timing.Poll, time.Second))
 		}

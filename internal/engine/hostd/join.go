@@ -201,7 +201,7 @@ func (j *joiner) transport(local *net.Addr) *http.Transport {
 // refusal returns why the server does not accept the computer.
 func refusal(answer *http.Response) error {
 	var p struct{ Title, Detail, Fix string }
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what is there of it
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // as much as there is
 	said := answer.Status
 	if json.Unmarshal(text, &p) == nil && p.Title != "" {
 		said = p.Title

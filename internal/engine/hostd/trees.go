@@ -40,7 +40,7 @@ func (t *trees) Start(id, dir string, env map[string]string) (Process, error) {
 	defer func() { _ = out.Close() }()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", supervised, "scrimp-machine"}, t.agent...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it goes on when we end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the daemon
 	cmd.Env = child.Environ(child.OfAgent)
 	for k, v := range env {
 		cmd.Env = append(cmd.Env, k+"="+v)

@@ -86,7 +86,7 @@ type Facts struct {
 	Root         bool       `json:"root"`
 	Apart        string     `json:"apart,omitempty"`  // why programs cannot have their own users; empty: they can
 	Logout       bool       `json:"logout,omitempty"` // a user's processes end with the last session
-	Server       string     `json:"server,omitempty"` // why the server is unreachable; empty: it is reachable, or was not checked
+	Server       string     `json:"server,omitempty"` // why the server is unreachable; empty: reachable or not checked
 	Dir          string     `json:"dir"`
 	By           string     `json:"by,omitempty"` // URL by which it joined the server; empty: it has not joined
 }
