@@ -71,12 +71,12 @@ func parse(args []string, env func(string) string) (options, error) {
 		return o, err
 	}
 	if f.NArg() > 0 {
-		return o, fmt.Errorf("%q is no flag", f.Arg(0))
+		return o, fmt.Errorf("%q is not a flag", f.Arg(0))
 	}
 	if s := env("STEPS"); o.steps == 0 && s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return o, fmt.Errorf("STEPS is %q, which is no number of steps", s)
+			return o, fmt.Errorf("STEPS is %q, not a number of steps", s)
 		}
 		o.steps = n
 	}
@@ -103,7 +103,7 @@ func (o *options) environment(env func(string) string) error {
 	}
 	seconds, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(seconds >= 0 && seconds < 1e9) {
-		return fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, which is no number of seconds", s)
+		return fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, not a number of seconds", s)
 	}
 	if seconds > 0 {
 		o.saveEvery = time.Duration(seconds * float64(time.Second))

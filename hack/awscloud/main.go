@@ -105,7 +105,7 @@ func table(path string) error {
 	for _, l := range lines {
 		cost, ok := new(big.Rat).SetString(l.USD)
 		if !ok {
-			return fmt.Errorf("read the bill %s: %q is no number of dollars", path, l.USD)
+			return fmt.Errorf("read the bill %s: %q is not an amount of dollars", path, l.USD)
 		}
 		all.Add(all, cost)
 		fmt.Printf("%-20s %-9s %-11s %-11s $%s  %s\n", l.Instance, l.Kind, l.Type, l.Zone, cost.FloatString(6), l.Free)

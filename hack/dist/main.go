@@ -120,7 +120,7 @@ func whenOf(epoch, commit string) (time.Time, error) {
 func (r release) build(ctx context.Context, platform, file string) error {
 	system, arch, ok := strings.Cut(platform, "/")
 	if !ok {
-		return fmt.Errorf("%q is no platform such as linux/amd64", platform)
+		return fmt.Errorf("%q is not a platform such as linux/amd64", platform)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", r.Tags,
 		"-ldflags", "-s -w -buildid= -X scrimp/internal/cli.Version="+r.Version, "-o", file, "./cmd/scrimp")

@@ -90,5 +90,5 @@ func run(ctx context.Context, o options) error {
 	case "lint":
 		return lint(ctx, root, o)
 	}
-	return fmt.Errorf("there is no lane %q: commit, components, nightly or lint", o.lane)
+	return fmt.Errorf("unknown lane %q: write commit, components, nightly or lint", o.lane)
 }

@@ -65,7 +65,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 			return
 		}
 		if said.again(time.Now()) {
-			c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err,
+			c.cfg.Log.Warn("instance not terminated yet; trying again", "instance", a.Instance, "error", err,
 				isolate.Stack(err))
 		}
 		sleep(ctx, wait)

@@ -295,7 +295,7 @@ func (c *Control) goBack(ctx context.Context, before uint64, a aside) (err error
 		}
 	}()
 	if !c.durable.wait(before) {
-		return errors.New("what was stepped before is not written")
+		return errors.New("the earlier steps are not written")
 	}
 	if err := c.keepAside(ctx, a); err != nil {
 		return err

@@ -222,7 +222,7 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 			delete(s.bills.open, id)
 		case now.Sub(bill.since) > billsBack:
 			delete(s.bills.open, id)
-			c.cfg.Log.Error("a bill came for a machine that nobody knows: it is not booked", "engine", s.Name, "instance", id)
+			c.cfg.Log.Error("dropped a bill for an unknown machine", "engine", s.Name, "instance", id)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Chain struct {
 // Add checks the next record. It returns a *MissingError if a record is missing between it and the one before.
 func (c *Chain) Add(r Record) error {
 	if r.Seq <= c.After {
-		return fmt.Errorf("event %d stands after event %d in the log", r.Seq, c.After)
+		return fmt.Errorf("event %d follows event %d in the log", r.Seq, c.After)
 	}
 	known := c.known || c.After == 0 // otherwise reading started in the middle of the log
 	switch {
@@ -81,7 +81,7 @@ func (t tail) follow(records []Record, holes bool) (gaps []int64, next tail, err
 		case !holes && r.Seq != t.end+1:
 			return nil, t, fmt.Errorf("append event %d: the log wants %d: %w", r.Seq, t.end+1, ErrConflict)
 		case r.Sample && (len(r.Facts) > 0 || len(r.Postings) > 0):
-			return nil, t, fmt.Errorf("append event %d: it has facts or postings, so it is no sample", r.Seq)
+			return nil, t, fmt.Errorf("append event %d: a sample cannot have facts or postings", r.Seq)
 		case r.Seq-1-t.kept > math.MaxInt32:
 			return nil, t, errors.New("append: 2,147,483,647 samples without an event between them")
 		}

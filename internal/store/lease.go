@@ -58,7 +58,7 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	defer s.mu.Unlock()
 	select {
 	case <-s.lease.lost:
-		return fmt.Errorf("lead: %w: open the database anew", ErrDeposed) // its state in memory is outdated
+		return fmt.Errorf("lead: %w: open the database again", ErrDeposed) // its state in memory is outdated
 	default:
 	}
 	if s.epoch.Load() > 0 {

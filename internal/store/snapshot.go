@@ -51,7 +51,7 @@ func (s Snapshot) sources(base []uint64) ([]uint64, error) {
 		from[n] = s.Seq
 	}
 	if n := slices.Index(from, 0); n >= 0 {
-		return nil, fmt.Errorf("save snapshot %d: part %d is not there", s.Seq, n)
+		return nil, fmt.Errorf("save snapshot %d: part %d is missing", s.Seq, n)
 	}
 	return from, nil
 }

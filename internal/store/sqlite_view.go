@@ -58,7 +58,7 @@ func openView(dir string) (v sqliteView, err error) {
 	_ = v.close()
 	for _, end := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, fmt.Errorf("make %s anew: %w", viewName, err)
+			return v, fmt.Errorf("rebuild %s: %w", viewName, err)
 		}
 	}
 	return useView(path)

@@ -15,11 +15,11 @@ import (
 
 // Callers test for these errors with errors.Is.
 var (
-	ErrConflict = errors.New("another writer has been here") // the log has grown meanwhile
-	ErrLocked   = errors.New("in use")                       // another server owns the store
-	ErrGone     = errors.New("a newer snapshot is there")    // read that one instead
-	ErrFull     = errors.New("the disk has no room")         // nothing was written; a retry works once there is room
-	ErrNeeded   = errors.New("a snapshot needs them")        // samples that a restart reads
+	ErrConflict = errors.New("another writer has changed the log") // the log has grown meanwhile
+	ErrLocked   = errors.New("in use")                             // another server owns the store
+	ErrGone     = errors.New("a newer snapshot exists")            // read that one instead
+	ErrFull     = errors.New("the disk has no room")               // nothing was written; a retry works once there is room
+	ErrNeeded   = errors.New("a snapshot needs them")              // samples that a restart reads
 )
 
 // Record is one step of the core: the event, the facts that follow from it, and the postings. It is written in one

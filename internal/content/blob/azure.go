@@ -74,7 +74,7 @@ func azureClient(ctx context.Context, r remote, at *url.URL, name, account strin
 	if key != "" {
 		signs, err := container.NewSharedKeyCredential(account, key)
 		if err != nil {
-			return nil, fmt.Errorf("%s: AZURE_STORAGE_KEY is no key of an account: %w", r.name, err)
+			return nil, fmt.Errorf("%s: AZURE_STORAGE_KEY is not an account key: %w", r.name, err)
 		}
 		return container.NewClientWithSharedKeyCredential(u.String(), signs, options)
 	}

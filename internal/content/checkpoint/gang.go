@@ -24,7 +24,7 @@ func (s *Store) own(m format.Manifest) (format.Manifest, error) {
 	case m.Ranks == 0 || s.nodes == 0:
 		return m, nil
 	case m.Ranks != s.nodes:
-		return m, fmt.Errorf("%w: %s has the parts of %d, and %d begin: take as many as before, or save what any number "+
+		return m, fmt.Errorf("%w: %s has the parts of %d, and %d start: use as many as before, or save what any number "+
 			"can read on rank 0 alone", ErrRanks, m.Name, m.Ranks, s.nodes)
 	}
 	part := m
@@ -66,7 +66,7 @@ func (w *Writer) Lead(ctx context.Context, r Restored) error {
 		err = w.store.putOnce(ctx, "starts/"+w.token.String(), data)
 	}
 	if err != nil {
-		return fmt.Errorf("tell the gang what it begins from: %w", err)
+		return fmt.Errorf("tell the gang which checkpoint to start from: %w", err)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
 		err = f.store.fetchOwn(ctx, m, dir)
 	}
 	if err != nil {
-		return r, fmt.Errorf("restore to %s what rank 0 begins from: %w", dir, err)
+		return r, fmt.Errorf("restore to %s the checkpoint of rank 0: %w", dir, err)
 	}
 	r.Manifest = &m
 	return r, nil

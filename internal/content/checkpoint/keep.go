@@ -159,7 +159,7 @@ func (s *Store) fetchOutput(ctx context.Context, name, dir string) (format.Manif
 		return format.Manifest{}, err
 	}
 	if len(held) > 0 {
-		return format.Manifest{}, errors.New("the folder is not empty: name one that is, or that is not there yet")
+		return format.Manifest{}, errors.New("the folder is not empty: name an empty or a new one")
 	}
 	versions, err := s.versions(ctx, name)
 	if err != nil {

@@ -29,7 +29,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 		return err
 	}
 	if !instanceID.MatchString(id) {
-		return fmt.Errorf("%w: %q is no instance", engine.ErrNotFound, id)
+		return fmt.Errorf("%w: %q is not an instance id", engine.ErrNotFound, id)
 	}
 	if err := d.known(ctx, a, id); err != nil {
 		return d.explain(err)
@@ -72,7 +72,7 @@ func (d *Driver) notThere(id string) error {
 	s := d.seen[id]
 	d.mu.Unlock()
 	if granted && (s == nil || s.i.State == engine.Running) {
-		return fmt.Errorf("EC2 does not know %s yet, which it has granted: asked again", id)
+		return fmt.Errorf("EC2 has granted %s and does not know it yet: scrimp tries again", id)
 	}
 	return fmt.Errorf("%w: EC2 knows no instance %s", engine.ErrNotFound, id)
 }
@@ -160,7 +160,7 @@ func (d *Driver) sweep(ctx context.Context, a *account.Client, list []engine.Ins
 		"placement groups": d.sweepGroups,
 	} {
 		if err := do(ctx, a, live); err != nil {
-			d.log.Warn("what is left over was not removed", "engine", d.name, "what", what, "error", account.SaidBy(err))
+			d.log.Warn("a leftover was not removed", "engine", d.name, "what", what, "error", account.SaidBy(err))
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (d *Driver) Identify(ctx context.Context, e engine.Evidence) (instance, key
 	}
 	var doc document
 	if err := json.Unmarshal(e.Document, &doc); err != nil {
-		return "", "", fmt.Errorf("%w: its document is no JSON", engine.ErrImpostor)
+		return "", "", fmt.Errorf("%w: its document is not JSON", engine.ErrImpostor)
 	}
 	a, err := d.connected(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Driver) Identify(ctx context.Context, e engine.Evidence) (instance, key
 	case len(list) == 1 && list[0].State == engine.Running:
 		return doc.Instance, list[0].Key, nil
 	case len(list) == 0 && d.granted(doc.Instance):
-		return "", "", fmt.Errorf("EC2 does not list %s yet: asked again", doc.Instance)
+		return "", "", fmt.Errorf("EC2 does not list %s yet: scrimp tries again", doc.Instance)
 	}
 	return "", "", fmt.Errorf("%w: no machine %s of it runs", engine.ErrImpostor, doc.Instance)
 }

@@ -80,7 +80,7 @@ func (d *Driver) surely(r *request, err error) error {
 	if err == nil || !engine.Refused(err) || r.unsure.IsZero() || d.now().Sub(r.unsure) > usual.Consistency {
 		return err
 	}
-	return fmt.Errorf("an earlier request of this key was not answered, and may have been granted: asked again (%s)",
+	return fmt.Errorf("an earlier request with this key has no answer and may have been granted: scrimp tries again (%s)",
 		account.SaidBy(err))
 }
 
@@ -132,9 +132,9 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 		return nil, d.mismatched(r, err)
 	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
 		d.forget(t)
-		return nil, fmt.Errorf("the launch template is gone (%s): made anew when asked again", account.SaidBy(err))
+		return nil, fmt.Errorf("the launch template is gone (%s): the next try creates it again", account.SaidBy(err))
 	case d.ownGroupGone(code):
-		return nil, fmt.Errorf("the security group is gone (%s): made anew when asked again", account.SaidBy(err))
+		return nil, fmt.Errorf("the security group is gone (%s): the next try creates it again", account.SaidBy(err))
 	default:
 		return nil, orRefused(d, err)
 	}
@@ -165,7 +165,7 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 	weight := 0
 	for _, e := range out.Errors {
 		if d.ownGroupGone(sdk.ToString(e.ErrorCode)) {
-			return fmt.Errorf("the security group is gone (%s): made anew when asked again", sdk.ToString(e.ErrorMessage))
+			return fmt.Errorf("the security group is gone (%s): the next try creates it again", sdk.ToString(e.ErrorMessage))
 		}
 		err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage))
 		w := 1
@@ -225,7 +225,7 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	case s.kind.Name == "":
 		return nil, fmt.Errorf("%w: the reservation of %s has ended", engine.ErrNoCapacity, q.Offer)
 	case q.MaxRate > 0 && !s.quote.Priced:
-		return nil, fmt.Errorf("%w: nobody says what %s costs", engine.ErrPrice, q.Offer)
+		return nil, fmt.Errorf("%w: the price of %s is unknown", engine.ErrPrice, q.Offer)
 	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
 		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
 	}
@@ -297,7 +297,7 @@ func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]e
 		}
 		if !d.now().Before(until) {
 			return nil, fmt.Errorf(
-				"EC2 lists %d of %d machines that it has granted: asked again",
+				"EC2 lists %d of %d machines that it has granted: scrimp tries again",
 				len(list),
 				len(r.granted),
 			)
@@ -365,7 +365,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	r := d.requestOf(key)
 	r.cancelled = true
 	if len(list) == 0 && slices.ContainsFunc(r.granted, d.granted) {
-		return errors.New("EC2 does not list yet what it has granted: asked again")
+		return errors.New("EC2 does not list the granted machines yet: scrimp tries again")
 	}
 	if len(list) == 0 {
 		return d.surely(r, fmt.Errorf("%w: nothing waits", engine.ErrNotFound))

@@ -429,7 +429,7 @@ func TestReservations_AreRefusedWhenImpossible(t *testing.T) {
 	}{
 		{setting.With{Reservations: setting.Reservations{{ID: "g5.xlarge"}}}, `id is "g5.xlarge": write one such as cr-`},
 		{setting.With{Reservations: setting.Reservations{{ID: "cb-0123456789abcdef0"}}}, "write the id of its reservation"},
-		{setting.With{Reservations: setting.Reservations{{ID: cr}, {ID: cr}}}, "stands twice"},
+		{setting.With{Reservations: setting.Reservations{{ID: cr}, {ID: cr}}}, "appears twice"},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "1", Paid: "2"}}}, "has rate and paid"},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "cheap"}}}, `rate is "cheap": write the dollars`},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Paid: "-1"}}}, `paid is "-1": write the dollars`},

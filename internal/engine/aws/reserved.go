@@ -230,7 +230,7 @@ func (d *Driver) compares(s *seen, e *types.Instance) {
 		return
 	}
 	id := sdk.ToString(e.InstanceId)
-	d.log.Warn("a machine is not what was ordered: it is booked as what it is", "engine", d.name, "instance", id,
+	d.log.Warn("a machine differs from its order: it is booked as it is", "engine", d.name, "instance", id,
 		"is", odd, "rate", s.i.Rate.String())
 	d.mu.Lock()
 	defer d.mu.Unlock()

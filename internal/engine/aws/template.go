@@ -228,5 +228,5 @@ func orAgain(err error, why string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: asked again", why)
+	return fmt.Errorf("%s: scrimp tries again", why)
 }

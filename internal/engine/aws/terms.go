@@ -71,7 +71,7 @@ func readTerms(h *engine.Host, name string) (*terms, error) {
 		err = json.Unmarshal(text, t)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: %w: move it away to count what reservations cost anew from now on", path, err)
+		return nil, fmt.Errorf("read %s: %w: move it away to count the costs of reservations from now on", path, err)
 	}
 	if t.Of == nil {
 		t.Of = map[market.OfferID]*contract{}
@@ -94,7 +94,7 @@ func (t *terms) write() error {
 		err = durable.Replace(t.path, text)
 	}
 	if err != nil {
-		return fmt.Errorf("keep what reservations cost: %w", err)
+		return fmt.Errorf("store the costs of reservations: %w", err)
 	}
 	return nil
 }

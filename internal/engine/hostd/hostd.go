@@ -98,7 +98,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	for ctx.Err() == nil && lines.Scan() {
 		var r Request
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return fmt.Errorf("a line that is no request: %w", err)
+			return fmt.Errorf("a line is not a request: %w", err)
 		}
 		asked.Go(func() { // a slow request must not delay others
 			a := h.answer(ctx, &r)
@@ -381,7 +381,7 @@ func (h *host) wipe(m *machine) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(h.folder(m), e.Name())); err != nil {
-			h.Log.Error("what a machine had is not removed", "instance", m.ID, "error", err)
+			h.Log.Error("the files of a machine were not removed", "instance", m.ID, "error", err)
 		}
 	}
 }

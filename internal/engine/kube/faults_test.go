@@ -219,7 +219,7 @@ func (h *hurt) settles(ctx context.Context) {
 		for ctx.Err() == nil && !h.closed[key] && h.asks[key] != 4 {
 			if err := h.launches(ctx, n%2, key); err == nil || engine.Refused(err) {
 				break
-			} else if !errors.Is(err, engine.ErrPending) && !strings.Contains(err.Error(), "asked again") {
+			} else if !errors.Is(err, engine.ErrPending) && !strings.Contains(err.Error(), "tries again") {
 				h.bad("%s without faults: %v", key, err)
 			}
 		}

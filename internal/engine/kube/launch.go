@@ -121,7 +121,7 @@ func orAgain(err error, why string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: asked again", why)
+	return fmt.Errorf("%s: scrimp tries again", why)
 }
 
 // saleOf returns what a request asks for, if it is available. A request with a record keeps its price.
@@ -137,7 +137,7 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 		}
 		switch {
 		case q.MaxRate > 0 && !s.Quote.Priced:
-			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.Of.Name,
+			return nil, fmt.Errorf("%w: the price of %s is unknown: %s", engine.ErrPrice, s.Of.Name,
 				cmp.Or(s.Unknown, "set its rate in engines.yaml"))
 		case q.MaxRate > 0 && s.Quote.Rate > q.MaxRate:
 			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.Quote.Rate, q.MaxRate)
@@ -171,13 +171,13 @@ func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.
 		d.setMade(r.Key)
 		return nil
 	case err == nil:
-		return fmt.Errorf("the Job %s of an earlier request is being removed: asked again", r.name)
+		return fmt.Errorf("the Job %s of an earlier request is being deleted: scrimp tries again", r.name)
 	case !apierrors.IsNotFound(err):
 		return refusal(a, err)
 	}
 	secret, err := d.secret(r, env["SCRIMP_TOKEN"])
 	if err != nil {
-		return fmt.Errorf("read what agents trust: %w", err)
+		return fmt.Errorf("read the agents' CA certificates: %w", err)
 	}
 	parts := []struct {
 		resource string
@@ -235,7 +235,7 @@ func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why er
 		if _, err := d.fetch(ctx, a, r.Key); err != nil {
 			return err
 		}
-		return fmt.Errorf("another server works on %s: asked again", r.Key)
+		return fmt.Errorf("another server works on %s: scrimp tries again", r.Key)
 	}
 	if err != nil {
 		return err

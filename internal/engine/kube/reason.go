@@ -165,7 +165,7 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record, s *po
 			} else {
 				d.trouble(s.Of.Name, text)
 			}
-			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not begin on %s: %s", kind, p.Name,
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not start on %s: %s", kind, p.Name,
 				cmp.Or(p.Node, "any node"), text), Scope: "offer"}
 		case p.Scheduled.IsZero():
 			why = fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))

@@ -128,7 +128,7 @@ func tagged(tags map[string]string) map[string]string {
 func recordOf(m *corev1.ConfigMap) (*record, error) {
 	var r record
 	if err := json.Unmarshal([]byte(m.Data[client.DataKey]), &r); err != nil || r.Key == "" || nameOf(r.Key) != m.Name {
-		return nil, fmt.Errorf("configmap %s is no record of scrimp: remove its label %s, or the configmap", m.Name,
+		return nil, fmt.Errorf("configmap %s is not a record of scrimp: remove its label %s, or the configmap", m.Name,
 			client.LabelKind)
 	}
 	r.name, r.uid, r.version = m.Name, m.UID, m.ResourceVersion

@@ -122,7 +122,7 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	s := &sales[n]
 	switch {
 	case q.MaxRate > 0 && !s.quote.Priced:
-		return nil, fmt.Errorf("%w: nobody says what %s costs: set its rate in "+
+		return nil, fmt.Errorf("%w: the price of %s is unknown: set its rate in "+
 			"engines.yaml", engine.ErrPrice, s.of.Name)
 	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
 		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)

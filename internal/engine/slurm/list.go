@@ -26,12 +26,12 @@ func (d *Driver) observe(ctx context.Context, v *view) error {
 	}
 	for _, r := range owed {
 		if err := d.giveBack(ctx, r); err != nil {
-			d.log.Warn("a machine that was given back is not ended yet", "job", r.Job, "error", err)
+			d.log.Warn("a terminated machine has not ended yet", "job", r.Job, "error", err)
 		}
 	}
 	for _, id := range waste { // repeated at the next poll
 		if err := d.slurm.CancelPending(ctx, id); err != nil && !scheduler.IsUnknown(err) {
-			d.log.Warn("a job that nobody wants is still in the queue", "job", id, "error", err)
+			d.log.Warn("an unwanted job is still in the queue", "job", id, "error", err)
 		}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (r *record) owes() bool {
 func (d *Driver) update(before, r *record) {
 	if r.lasting() != before.lasting() {
 		if err := d.keep(r); err != nil {
-			d.log.Error("what Slurm says is not kept", "key", r.Key, "error", err)
+			d.log.Error("the change of a record was not stored", "key", r.Key, "error", err)
 			return
 		}
 	}

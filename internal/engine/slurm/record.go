@@ -251,7 +251,7 @@ func (d *Driver) load() error {
 		r, err := d.read(e.Name())
 		switch {
 		case err != nil: // the comment of its Slurm job counts
-			d.log.Error("a record is passed over: remove it once its job is over", "error", err)
+			d.log.Error("skipped an unreadable record: remove it once its job has ended", "error", err)
 		case r == nil: // its server died before it contacted Slurm
 		case r.Closed && !r.End.IsZero() && time.Since(r.End) > keepFor:
 			if err := os.RemoveAll(d.folder(r.Name)); err != nil {

@@ -98,7 +98,7 @@ func TestCheck_FindsForgery(t *testing.T) {
 		"output":             {`echo more >> output/j-1.1`, "hash"},
 		"an event is gone":   {`sed -i 7d events/*`, "events 7 to 7 are missing"},
 		"the last is gone":   {`sed -i '$d' events/*`, "hash"},
-		"two are swapped":    {`sed -i '3{h;d};4{G}' events/*`, "event 3 stands after event 4"},
+		"two are swapped":    {`sed -i '3{h;d};4{G}' events/*`, "event 3 follows event 4"},
 		"no facts":           {`rm facts.json`, "no place there"},
 		"no head":            {`rm head.json`, "begins with"},
 		"a file of its own":  {`echo > events.txt`, "no place there"},

@@ -22,12 +22,12 @@ import (
 
 // Callers test for these errors with errors.Is, never by their text.
 var (
-	ErrOver = errors.New("the token is no longer good for the store of the server") // stop, write nothing more
+	ErrOver = errors.New("the token is no longer valid for the server's store") // stop, write nothing more
 	ErrOwn  = errors.New("the key is not among the caller's own")
-	ErrBad  = errors.New("the request is not what the store takes")
+	ErrBad  = errors.New("the store does not accept the request")
 	ErrRoom = errors.New("the server's disk has no room")
 	errTorn = errors.New("the content did not arrive whole")
-	errBoot = errors.New("the server's machine was started anew: what was not durable there may be lost")
+	errBoot = errors.New("the server's machine restarted: blobs that were not durable may be lost")
 
 	// ErrChanged says that the content changed during the read: read it again from its beginning.
 	ErrChanged = errors.New("it has changed meanwhile")

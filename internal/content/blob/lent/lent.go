@@ -79,14 +79,14 @@ func read(address string) (Store, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" || u.User != nil || u.Opaque != "" || u.Fragment != "" ||
 		!bucketName.MatchString(u.Host) {
-		return Store{}, errors.New("it is no bucket's address: write s3://BUCKET?region=NAME&prefix=PREFIX")
+		return Store{}, errors.New("it is not the address of a bucket: write s3://BUCKET?region=NAME&prefix=PREFIX")
 	}
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		return Store{}, fmt.Errorf("a bucket has no path: write s3://%s?prefix=%s", u.Host, path)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Store{}, errors.New("what follows its ? is not NAME=VALUE&NAME=VALUE")
+		return Store{}, errors.New("the part after its ? is not NAME=VALUE&NAME=VALUE")
 	}
 	for name, values := range q {
 		if !slices.Contains([]string{"region", "endpoint", "prefix"}, name) || len(values) != 1 {

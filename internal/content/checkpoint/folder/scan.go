@@ -58,7 +58,7 @@ func stateOf(stat fs.FileInfo) identity {
 var (
 	errOutward    = errors.New("it leads out of the folder: let the program copy what it leads to")
 	errName       = errors.New("its name, or where the link leads, is not UTF-8: rename it")
-	errUnreadable = errors.New("its mode or owner lets nobody read it: let the program change that")
+	errUnreadable = errors.New("its mode or owner prevents reading it: let the program change that")
 	errLarge      = fmt.Errorf("it has more than %d TiB, most of it holes: let the program write less", MostBytes>>40)
 )
 

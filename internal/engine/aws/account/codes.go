@@ -98,7 +98,7 @@ func Refused(name string, w *setting.With, code, text string) error {
 			Scope: "zone",
 		}
 	case strings.HasPrefix(code, "InvalidCapacityReservation"):
-		return fmt.Errorf("%w: %s: %s: the reservation has ended or is not there: scrimp doctor %s lists those that are",
+		return fmt.Errorf("%w: %s: %s: the reservation has ended or does not exist: scrimp doctor %s lists the existing ones",
 			engine.ErrNoCapacity, code, text, name)
 	case slices.Contains(capacityCodes, code):
 		return fmt.Errorf("%w: %s: %s", engine.ErrNoCapacity, code, text)

@@ -74,7 +74,7 @@ func (w *With) holds() error {
 		case r.ID != All && !reservationID.MatchString(r.ID):
 			return fmt.Errorf("%s: id is %q: write one such as cr-0a1b2c3d4e5f67890, or all", at, r.ID)
 		case seen[r.ID]:
-			return fmt.Errorf("%s stands twice: write it once", at)
+			return fmt.Errorf("%s appears twice: write it once", at)
 		case r.ID == All && (r.Rate != "" || r.Paid != ""):
 			return fmt.Errorf("%s: rate and paid are of one reservation: write its id beside all", at)
 		case r.Rate != "" && r.Paid != "":

@@ -150,7 +150,7 @@ func configOf(w *pool.With) (*rest.Config, string, error) {
 	switch {
 	case err == nil:
 	case clientcmd.IsEmptyConfig(err):
-		return nil, "", fmt.Errorf("no cluster is known: %s is not there or names none: set kubeconfig under with in "+
+		return nil, "", fmt.Errorf("no cluster is known: %s does not exist or names none: set kubeconfig under with in "+
 			"engines.yaml, or KUBECONFIG for the server", strings.Join(rules.GetLoadingPrecedence(), ", "))
 	default:
 		return nil, "", fmt.Errorf("read kubeconfig: %w", err)

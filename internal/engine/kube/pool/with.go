@@ -149,7 +149,7 @@ func (w *With) check() error {
 	case !w.Currency.Valid():
 		return fmt.Errorf("currency is %q: write its code of three letters, such as EUR", w.Currency)
 	case w.CA != "" && !isFile(w.CA):
-		return fmt.Errorf("ca: there is no file %s: write one of certificates in PEM", w.CA)
+		return fmt.Errorf("ca: the file %s does not exist: write a file of certificates in PEM", w.CA)
 	case w.PriceLabel != "" && !labelKey.MatchString(w.PriceLabel):
 		return fmt.Errorf("price_label is %q: write a label of nodes, such as example.org/hourly-rate", w.PriceLabel)
 	case w.User < 1 || w.User > math.MaxInt32:
@@ -277,7 +277,7 @@ func (p *Pool) parts() error {
 	case p.memory > 0 && memory < leastMemory:
 		return fmt.Errorf("memory is %s%s: a machine needs %v for its agent and program", p.Memory, of, leastMemory)
 	case p.memory > 0 && p.ShmSize > memory:
-		return fmt.Errorf("shm is %s, and memory %s%s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory,
+		return fmt.Errorf("shm is %s, and memory %s%s: /dev/shm counts as memory: write less", p.Shm, p.Memory,
 			of)
 	case p.DiskSize > 0 && p.DiskSize/n < leastDisk:
 		return fmt.Errorf("disk is %s%s: a machine needs %v for its agent's own files", p.Disk, of, leastDisk)

@@ -20,7 +20,7 @@ func TestRead_RefusesWrongSettings(t *testing.T) {
 		"{agent_image: b:1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                               "no image: write image",
 		"{image: a:1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                                     "no agent_image: write agent_image",
 		head + "user: -1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                                 "user is -1",
-		head + "ca: /no/such.pem, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                         "there is no file /no/such.pem",
+		head + "ca: /no/such.pem, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                         "the file /no/such.pem does not exist",
 		head + "namespace: Team_A, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                        `namespace is "Team_A"`,
 		head + "volumes: [{claim: c, path: data}], pools: [{name: p, cpus: 1, memory: 1GiB}]}":        "path, where it is mounted",
 		head + "volumes: [{claim: c, path: /run/scrimp}], pools: [{name: p, cpus: 1, memory: 1GiB}]}": "is scrimp's own",

@@ -37,7 +37,7 @@ func (v *number) UnmarshalJSON(b []byte) error {
 	default:
 		f, err := strconv.ParseFloat(string(b), 64)
 		if err != nil {
-			return fmt.Errorf("%s is no number", b)
+			return fmt.Errorf("%s is not a number", b)
 		}
 		*v = number{f >= 0, f < 0, int64(f)}
 	}

@@ -191,7 +191,7 @@ func (c *Client) ask(ctx context.Context, method, service, path string, body, in
 }
 
 // errUnknown says that slurmrestd does not recognise the caller.
-var errUnknown = errors.New("it does not know who asks")
+var errUnknown = errors.New("it does not recognise the caller")
 
 // unknown reports whether an error means errUnknown.
 func (c *Client) unknown(err error, text string) bool {

@@ -95,7 +95,7 @@ func Refusal(err error) error {
 		return err
 	}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return &engine.RefusalError{Err: fmt.Errorf("%w: sbatch is not there: apt-get install slurm-client, "+
+		return &engine.RefusalError{Err: fmt.Errorf("%w: sbatch is not installed: apt-get install slurm-client, "+
 			"or set commands in "+
 			"engines.yaml", engine.ErrRequest), Scope: "account"}
 	}
