@@ -94,7 +94,7 @@ func (r *results) add(e event) {
 		if r.output[key] == nil {
 			r.output[key] = &strings.Builder{}
 		}
-		if b := r.output[key]; b.Len() < mostKept {
+		if b := r.output[key]; b.Len() < maxKept {
 			b.WriteString(e.Output)
 		}
 	case "pass", "skip", "fail", "build-fail":
@@ -118,8 +118,8 @@ func (r *results) add(e event) {
 	}
 }
 
-// mostKept bounds the stored output of one test, in bytes.
-const mostKept = 200 << 10
+// maxKept bounds the stored output of one test, in bytes.
+const maxKept = 200 << 10
 
 // explained reports whether a test of the package has failed, which explains the package's failure.
 func (r *results) explained(pkg string) bool {

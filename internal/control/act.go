@@ -104,7 +104,7 @@ func (c *Control) silent(ctx context.Context) {
 			}
 			for node := range Nodes(a) {
 				heard := c.agents.last(a.ID(), node)
-				if heard.IsZero() || overOf(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
+				if heard.IsZero() || taskEnded(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
 					continue
 				}
 				silent = append(silent, a.ID())

@@ -49,7 +49,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 		if !l.tell(ctx) {
 			return api.Orders{}, context.Cause(ctx)
 		}
-		defer l.toldAll()
+		defer l.tellDone()
 	}
 	top := c.known(l)
 	if top >= 0 {
@@ -57,7 +57,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	events, next := c.eventsOf(l, &r, top, wall)
 	if len(events) > 0 {
-		if err := c.proposeWhatGoes(ctx, c.notAhead(events)...); err != nil {
+		if err := c.proposeIndependent(ctx, c.notAhead(events)...); err != nil {
 			c.agents.mu.Lock()
 			l.put = 0
 			c.agents.mu.Unlock()
@@ -270,9 +270,9 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 	return nil
 }
 
-// oldOrders is how long an agent that only reports that it is alive may get its previous orders while the core is
+// staleOrders is how long an agent that only reports that it is alive may get its previous orders while the core is
 // busy or its last events are not durable yet.
-const oldOrders = 10 * time.Second
+const staleOrders = 10 * time.Second
 
 // orders returns what the agent of the rank should do now. A report that produces no event does not wait for the
 // events of other agents.
@@ -290,7 +290,7 @@ func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 		return m.ChangedAt(j)
 	}
 	c.agents.mu.Lock()
-	old, known := l.orders, quick && wall.Sub(l.ordered) < oldOrders
+	old, known := l.orders, quick && wall.Sub(l.ordered) < staleOrders
 	c.agents.mu.Unlock()
 	fresh := true
 	switch {
@@ -317,7 +317,7 @@ func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 // lock.
 func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, node int, now time.Time) api.Orders {
 	clock := c.cfg.Clock
-	over, gang := overOf(a, node), a.Nodes() > 1
+	over, gang := taskEnded(a, node), a.Nodes() > 1
 	leaves := !over && a.Rank(node).Leaving() != ""
 	o := api.Orders{
 		Off: over || leaves && !gang, Currency: string(j.Terms().Currency),

@@ -41,8 +41,8 @@ func (c *Control) missing(r request) error {
 	return &missingError{jobs}
 }
 
-// rehydrations bounds the retries when a job is archived again before its events are taken.
-const rehydrations = 10
+// maxRehydrations bounds the retries when a job is archived again before its events are taken.
+const maxRehydrations = 10
 
 // rehydrating calls propose, and calls it again after it has rehydrated the archived jobs that the events concern.
 func (c *Control) rehydrating(ctx context.Context, propose func(sought map[string]bool) error) error {
@@ -58,7 +58,7 @@ func (c *Control) rehydrating(ctx context.Context, propose func(sought map[strin
 			return err
 		}
 		for _, job := range gone.jobs {
-			sought[job] = !found[job] || n == rehydrations
+			sought[job] = !found[job] || n == maxRehydrations
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (c *Control) archivedUpTo() (last uint64, err error) {
 // ArchivedJobs returns the jobs that are archived, by name.
 func (c *Control) ArchivedJobs(ctx context.Context, jobs ...string) (map[string]*core.Job, error) {
 	found := map[string]*core.Job{}
-	for some := range slices.Chunk(jobs, archivedAtOnce) {
+	for some := range slices.Chunk(jobs, nextPages) {
 		records, err := c.archived(ctx, some...)
 		if err != nil {
 			return nil, err
@@ -184,14 +184,14 @@ func (c *Control) Taken(ctx context.Context, names ...string) (map[string]bool, 
 
 // Past reads few archived jobs at first, which is enough for most readers, and then more at once.
 const (
-	archivedAtFirst = 60 // a page of 50, and whether more follow
-	archivedAtOnce  = 400
+	firstPage = 60 // a page of 50, and whether more follow
+	nextPages = 400
 )
 
 // Past iterates over the archived jobs of a page.
 func (c *Control) Past(ctx context.Context, p store.ArchivedPage) iter.Seq2[*core.Job, error] {
 	return func(yield func(*core.Job, error) bool) {
-		for left, some := p.Limit, archivedAtFirst; ; some = archivedAtOnce {
+		for left, some := p.Limit, firstPage; ; some = nextPages {
 			if p.Limit = some; left > 0 {
 				p.Limit = min(left, some)
 			}

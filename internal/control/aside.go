@@ -74,8 +74,8 @@ func hashOf(kind string, body []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// asideFor is how long an event without its own key is refused: a user may want the same again later.
-const asideFor = time.Hour
+// asideTTL is how long an event without its own key is refused: a user may want the same again later.
+const asideTTL = time.Hour
 
 // readAsides reads the asides of earlier servers.
 func (c *Control) readAsides(ctx context.Context) error {
@@ -118,7 +118,7 @@ func (c *Control) asideOf(r request) error {
 		if e.Key == "" {
 			id.Hash = hashOf(id.Kind, r.bodies[i])
 		}
-		if a, ok := c.asides[id.id()]; ok && (e.Key != "" || c.Now().Before(a.At.Add(asideFor))) {
+		if a, ok := c.asides[id.id()]; ok && (e.Key != "" || c.Now().Before(a.At.Add(asideTTL))) {
 			return a.error(i)
 		}
 	}
@@ -207,8 +207,8 @@ func (c *Control) try(s *stepped, before []core.Event) (failed *failure) {
 	return nil
 }
 
-// asidesAtOnce bounds the jobs set aside for one request. If that is not enough, the process restarts.
-const asidesAtOnce = 8
+// maxAsides bounds the jobs set aside for one request. If that is not enough, the process restarts.
+const maxAsides = 8
 
 // step applies the events of a request to the core. If a step fails, it returns to the state before the request and
 // tries again without the event or job that caused the failure.
@@ -227,7 +227,7 @@ func (c *Control) step(ctx context.Context, r request) stepped {
 		c.cfg.Log.Error("a step failed: this is a bug, please report it", "event", a.Kind, "key", a.Key, "job", a.Job,
 			"refused", at >= 0, "panic", f.cause, "stack", string(f.stack))
 		switch {
-		case len(jobs) == asidesAtOnce, isAside(jobs, f.event, a):
+		case len(jobs) == maxAsides, isAside(jobs, f.event, a):
 			c.die(ctx, a, errors.New("steps fail whatever is set aside"))
 		case at < 0 && a.Job == "":
 			c.die(ctx, a, errors.New("a step fails, and nothing is known that could be set aside"))
@@ -307,7 +307,7 @@ func (c *Control) goBack(ctx context.Context, before uint64, a aside) (err error
 // die records the aside and ends the process, so that its supervisor starts another.
 func (c *Control) die(ctx context.Context, a aside, why error) {
 	if a.Job != "" || a.Hash != "" {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), dyingFor)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), dieTimeout)
 		defer cancel()
 		if err := c.keepAside(limited, a); err != nil {
 			c.cfg.Log.Error("the next server will try the same again", "error", err)
@@ -317,5 +317,5 @@ func (c *Control) die(ctx context.Context, a aside, why error) {
 	c.cfg.Die()
 }
 
-// dyingFor bounds how long a dying server tries to record why.
-const dyingFor = 5 * time.Second
+// dieTimeout bounds how long a dying server tries to record why.
+const dieTimeout = 5 * time.Second

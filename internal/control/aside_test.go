@@ -202,7 +202,7 @@ func TestStep_EndsTheProcessWhenAsidesDoNotHelp(t *testing.T) {
 	f := &faulty{T: t}
 	f.inProcess(func() {
 		c, _ := f.serve()
-		for n := range asidesAtOnce + 2 {
+		for n := range maxAsides + 2 {
 			if err := c.Propose(t.Context(), submission(c, fmt.Sprint("job", n))); err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +221,7 @@ func TestStep_EndsTheProcessWhenAsidesDoNotHelp(t *testing.T) {
 			}
 		}
 	})
-	if aside != asidesAtOnce+1 {
+	if aside != maxAsides+1 {
 		t.Errorf("%d jobs are set aside", aside)
 	}
 	if err := c.Propose(t.Context(), submission(c, "next")); err != nil {
@@ -264,7 +264,7 @@ func TestReport_SkipsTheMessageWhoseStepFails(t *testing.T) {
 	f.fail(failing("bad"))
 	c, stop := f.serve()
 	defer stop()
-	if err := c.proposeWhatGoes(t.Context(), submission(c, "a"), submission(c, "bad"), submission(c, "b"), submission(c, "bad")); err != nil {
+	if err := c.proposeIndependent(t.Context(), submission(c, "a"), submission(c, "bad"), submission(c, "b"), submission(c, "bad")); err != nil {
 		t.Error(err)
 	}
 	if got := states(c); got != "a queued; b queued; " {

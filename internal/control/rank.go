@@ -62,8 +62,8 @@ func heardOf(a *core.Attempt, node int) int64 {
 	return 0
 }
 
-// overOf reports whether the task of a rank has ended.
-func overOf(a *core.Attempt, node int) bool {
+// taskEnded reports whether the task of a rank has ended.
+func taskEnded(a *core.Attempt, node int) bool {
 	k := a.Rank(node)
 	return k == nil || k.Phase() == core.Ended
 }

@@ -91,9 +91,9 @@ func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error 
 	})
 }
 
-// proposeWhatGoes is proposeToEnd for independent events. It skips events that are refused because their step failed:
-// an agent would only send them again.
-func (c *Control) proposeWhatGoes(ctx context.Context, events ...core.Event) error {
+// proposeIndependent is proposeToEnd for independent events. It skips events that are refused because their step
+// failed: an agent would only send them again.
+func (c *Control) proposeIndependent(ctx context.Context, events ...core.Event) error {
 	for len(events) > 0 {
 		err := c.proposeToEnd(ctx, events...)
 		var aside *AsideError

@@ -8,11 +8,11 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// mostBuilds bounds the tables built at once.
-const mostBuilds = 2
+// maxBuilds bounds the tables built at once.
+const maxBuilds = 2
 
 // builders leaves one processor to the steps if there are several.
-func builders() int { return max(1, min(mostBuilds, runtime.GOMAXPROCS(0)-1)) }
+func builders() int { return max(1, min(maxBuilds, runtime.GOMAXPROCS(0)-1)) }
 
 // build builds a table that decisions need while steps continue, and reports that it is ready.
 func (c *Control) build(ctx context.Context, a core.BuildTable) {

@@ -20,8 +20,8 @@ func (l *Latest) tell(ctx context.Context) bool {
 	}
 }
 
-// toldAll lets others turn the attempt's messages into events.
-func (l *Latest) toldAll() { <-l.telling }
+// tellDone lets others turn the attempt's messages into events.
+func (l *Latest) tellDone() { <-l.telling }
 
 // due collects the buffered messages that become events now, in one transaction. Until release, no other goroutine
 // makes events of these attempts' messages.
@@ -34,7 +34,7 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 		for l := range of {
 			if !complete { // another call panicked
 				l.put = 0
-				l.toldAll()
+				l.tellDone()
 			}
 		}
 	}()
@@ -69,7 +69,7 @@ func (c *Control) dueOf(l *Latest, wall time.Time) []core.Event {
 	var list []core.Event
 	defer func() {
 		if len(list) == 0 { // also if waiting panics
-			l.toldAll()
+			l.tellDone()
 		}
 	}()
 	list = c.waiting(l, upTo+1, wall)
@@ -84,7 +84,7 @@ func (c *Control) release(of map[*Latest][]core.Event, durable bool, wall time.T
 		if l.put = 0; durable {
 			l.committed(list, wall)
 		}
-		l.toldAll()
+		l.tellDone()
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *Control) flush(ctx context.Context) {
 	}
 	durable := false
 	defer func() { c.release(of, durable, wall) }() // what is not durable stays buffered
-	durable = c.proposeWhatGoes(ctx, c.notAhead(all)...) == nil
+	durable = c.proposeIndependent(ctx, c.notAhead(all)...) == nil
 }
 
 // proposeEnds proposes events that end attempts, after everything that the ranks of these attempts have reported: the
@@ -120,7 +120,7 @@ func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...co
 	if len(all)+len(ends) == 0 {
 		return nil
 	}
-	if err := c.proposeWhatGoes(ctx, append(c.notAhead(all), ends...)...); err != nil {
+	if err := c.proposeIndependent(ctx, append(c.notAhead(all), ends...)...); err != nil {
 		return err
 	}
 	c.release(of, true, wall)

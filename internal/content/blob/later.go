@@ -9,8 +9,8 @@ import (
 	"gocloud.dev/blob"
 )
 
-// laterMost bounds the files that a Later holds open, and the keys that it makes durable at once.
-const laterMost = 64
+// maxLater bounds the files that a Later holds open, and the keys that it makes durable at once.
+const maxLater = 64
 
 // Later makes many blobs of a folder durable together, which saves the disk a journal commit for each: they appear at
 // once, and are durable when Sync returns. Until then a loss of power can leave them torn, so nothing may refer to
@@ -70,7 +70,7 @@ func (l *Later) Wrote(ctx context.Context, s Syncer, key string) error {
 	if l.keys == nil {
 		l.keys = map[Syncer][]string{}
 	}
-	if l.keys[s] = append(l.keys[s], key); len(l.keys[s]) >= laterMost {
+	if l.keys[s] = append(l.keys[s], key); len(l.keys[s]) >= maxLater {
 		full = l.keys[s]
 		delete(l.keys, s)
 	}
@@ -89,7 +89,7 @@ func (l *Later) add(file *os.File, dir string) error {
 		l.dirs = map[string]bool{}
 	}
 	l.dirs[dir] = true
-	if l.files = append(l.files, file); len(l.files) >= laterMost {
+	if l.files = append(l.files, file); len(l.files) >= maxLater {
 		full, l.files = l.files, nil
 	}
 	l.mu.Unlock()

@@ -44,7 +44,7 @@ func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan)
 	b, err := s3Bucket(ctx, config, bucket, query, func(o *s3.Options) {
 		o.DisableLogOutputChecksumValidationSkipped = true // of multipart blobs, whose readers check their hash
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-			return s.Initialize.Add(toldMissing{s3.NewFromConfig(config, pathStyle(query))}, middleware.Before)
+			return s.Initialize.Add(missingResolver{s3.NewFromConfig(config, pathStyle(query))}, middleware.Before)
 		})
 	})
 	if err != nil {
@@ -95,16 +95,16 @@ func (l *lender) Retrieve(ctx context.Context) (aws.Credentials, error) {
 		Expires: c.Expires, Source: "scrimp server"}, nil
 }
 
-// toldMissing tells a missing blob from a denied one. S3 answers 403 for both if the caller may not list the bucket
+// missingResolver tells a missing blob from a denied one. S3 answers 403 for both if the caller may not list the bucket
 // without a prefix, as in the job's policy. A list of the key's prefix is allowed and decides. Source:
 // docs.aws.amazon.com, Amazon S3 API reference, GetObject and HeadObject, "Permissions", 2026-11.
-type toldMissing struct{ client *s3.Client }
+type missingResolver struct{ client *s3.Client }
 
 // ID implements middleware.InitializeMiddleware.
-func (toldMissing) ID() string { return "ToldMissing" }
+func (missingResolver) ID() string { return "ToldMissing" }
 
 // HandleInitialize implements middleware.InitializeMiddleware.
-func (t toldMissing) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
+func (t missingResolver) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
 	next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	out, meta, err := next.HandleInitialize(ctx, in)
 	var status interface{ HTTPStatusCode() int }

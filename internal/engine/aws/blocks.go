@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/engine/aws/account"
 )
 
-// runInBlock starts machines in a Capacity Block, all or none; a fleet would start as many as fit. A refused request
+// rentInBlock rents machines in a Capacity Block, all or none; a fleet would start as many as fit. A refused request
 // does not use up the token. Sources: docs.aws.amazon.com, Amazon EC2 user guide, "Tutorial: Configure your EC2 Fleet
 // to launch instances into Capacity Blocks", and API reference, RunInstances, MinCount.
-func (d *Driver) runInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale, t template,
+func (d *Driver) rentInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale, t template,
 	group string,
 ) ([]string, error) {
 	out, err := a.EC2.RunInstances(ctx, d.inBlock(q, r, s, t, group), func(o *ec2.Options) {

@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// mostPools bounds the types in zones that one fleet may name. Source: docs.aws.amazon.com, Amazon EC2 API reference,
+// maxPools bounds the types in zones that one fleet may name. Source: docs.aws.amazon.com, Amazon EC2 API reference,
 // CreateFleet, "Overrides": 300 for a fleet of type instant.
-const mostPools = 300
+const maxPools = 300
 
 // fleetSale returns the fleet as one offer, made of the pools of a capacity; false means that none of them belongs to
 // it. Its machine has the minimum of each of its types' properties, and its price is that of the most expensive pool
@@ -71,7 +71,7 @@ func priceOf(f *setting.Fleet, s *sale) {
 	if n < 0 {
 		n = len(s.among)
 	}
-	s.among = s.among[:min(n, mostPools)]
+	s.among = s.among[:min(n, maxPools)]
 	last := s.among[len(s.among)-1]
 	s.quote, s.rates = last.quote, last.rates
 	for _, p := range s.among {

@@ -36,7 +36,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 	}
 	_, err = a.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 	if strings.HasPrefix(account.CodeOf(err), "InvalidInstanceID") {
-		return d.notThere(id)
+		return d.notFoundYet(id)
 	}
 	return d.explain(err)
 }
@@ -65,8 +65,8 @@ func (d *Driver) granted(id string) bool {
 	return granted && d.now().Sub(at) < usual.Consistency
 }
 
-// notThere returns the error for an instance that EC2 does not know. One that it has just granted will appear.
-func (d *Driver) notThere(id string) error {
+// notFoundYet returns the error for an instance that EC2 does not know. One that it has just granted will appear.
+func (d *Driver) notFoundYet(id string) error {
 	granted := d.granted(id)
 	d.mu.Lock()
 	s := d.seen[id]

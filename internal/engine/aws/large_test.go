@@ -145,15 +145,15 @@ func TestFullAccount_TakesLittleMemory(t *testing.T) {
 	if each := int(held) / offers; each > 400 {
 		t.Errorf("%d bytes of each of %d offers are held, want 400", each, offers)
 	}
-	if each := float64(all) / float64(offers); each > mostAllocations {
-		t.Errorf("%.1f allocations of each of %d offers, want %d", each, offers, mostAllocations)
+	if each := float64(all) / float64(offers); each > maxAllocations {
+		t.Errorf("%.1f allocations of each of %d offers, want %d", each, offers, maxAllocations)
 	}
 	t.Logf("%d offers: %d bytes and %.1f allocations of each", offers, int(held)/offers, float64(all)/float64(offers))
 	runtime.KeepAlive(drivers)
 }
 
-// mostAllocations bounds the allocations per offer; the SDK's own decoders need 300.
-const mostAllocations = 20
+// maxAllocations bounds the allocations per offer; the SDK's own decoders need 300.
+const maxAllocations = 20
 
 // countsRequests counts a driver's requests to EC2 and the price list from now on.
 func countsRequests(t *testing.T, d *Driver) *int {

@@ -116,7 +116,7 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 		return nil, orRefused(d, err)
 	}
 	if s.held != nil && s.held.block {
-		return d.runInBlock(ctx, a, q, r, s, t, group)
+		return d.rentInBlock(ctx, a, q, r, s, t, group)
 	}
 	if len(r.ways) == 0 {
 		r.ways = s.ways()
@@ -293,7 +293,7 @@ func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]e
 			return ordered(list, r.granted), nil
 		}
 		if len(list) == 0 && !slices.ContainsFunc(r.granted, d.granted) {
-			return nil, goneAll(r)
+			return nil, errAllEnded(r)
 		}
 		if !d.now().Before(until) {
 			return nil, fmt.Errorf(
@@ -308,9 +308,9 @@ func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]e
 	}
 }
 
-// goneAll returns the error for a request whose machines were granted so long ago that EC2 would list them: they
+// errAllEnded returns the error for a request whose machines were granted so long ago that EC2 would list them: they
 // ended, and nobody polled within the hour for which EC2 lists them afterwards.
-func goneAll(r *request) error {
+func errAllEnded(r *request) error {
 	return fmt.Errorf("%w: EC2 has granted %s, and lists none of them any more: they have ended", engine.ErrNotFound,
 		strings.Join(r.granted, ", "))
 }

@@ -26,9 +26,9 @@ import (
 	"scrimp/internal/engine/aws/setting"
 )
 
-// lendFor is the lifetime of a job's credentials: the minimum of STS. Source: docs.aws.amazon.com, AWS STS API
+// credentialsTTL is the lifetime of a job's credentials: the minimum of STS. Source: docs.aws.amazon.com, AWS STS API
 // reference, AssumeRole, DurationSeconds, 2026-11.
-const lendFor = 15 * time.Minute
+const credentialsTTL = 15 * time.Minute
 
 // Lends implements engine.Lender.
 func (d *Driver) Lends() (lent.Store, bool) {
@@ -47,7 +47,7 @@ func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials
 	scope := setting.RoleOf(d.with.JobRole)
 	scope.Bucket = d.with.Bucket.Bucket
 	out, err := a.STS.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: sdk.String(d.with.JobRole),
-		RoleSessionName: sdk.String(sessionName(job)), DurationSeconds: sdk.Int32(int32(lendFor / time.Second)),
+		RoleSessionName: sdk.String(sessionName(job)), DurationSeconds: sdk.Int32(int32(credentialsTTL / time.Second)),
 		Policy: sdk.String(policy.Prefix(scope, prefix).Compact())})
 	switch {
 	case err != nil:

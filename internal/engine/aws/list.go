@@ -211,8 +211,8 @@ func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind strin
 	return list, nil
 }
 
-// saidAt finds the time in EC2's description of a state change: "User initiated (2026-11-23 18:35:41 GMT)".
-var saidAt = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
+// transitionTime finds the time in EC2's description of a state change: "User initiated (2026-11-23 18:35:41 GMT)".
+var transitionTime = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
 
 // end records when and why an instance ended, and what it has cost.
 func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.Instance) error {
@@ -221,7 +221,7 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 		code = sdk.ToString(e.StateReason.Code)
 	}
 	cause, at, reclaimed := causeOf(code), time.Time{}, reclaims[code]
-	if m := saidAt.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
+	if m := transitionTime.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
 		at, _ = time.Parse(time.DateTime, m[1])
 	}
 	if s.spot != "" && (at.IsZero() || cause == "") {

@@ -109,14 +109,14 @@ func (d *Driver) fill(x *index, s *sale, c market.Capacity) {
 	q.Available = !d.isFull(o.ID)
 }
 
-// fullFor is how long an offer counts as unavailable after EC2 had no capacity.
-const fullFor = 2 * time.Minute
+// fullTTL is how long an offer counts as unavailable after EC2 had no capacity.
+const fullTTL = 2 * time.Minute
 
 func (d *Driver) isFull(o market.OfferID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, full := d.full[o]
-	return full && d.now().Sub(at) < fullFor
+	return full && d.now().Sub(at) < fullTTL
 }
 
 func (d *Driver) offerID(zone, kind string, c market.Capacity) market.OfferID {

@@ -184,7 +184,7 @@ func (d *Driver) groupOf(ctx context.Context, a *account.Client, q *engine.Reque
 	if err == nil {
 		id = sdk.ToString(out.GroupId)
 	} else if id, err = d.groupNamed(ctx, a, vpc, name); err != nil || id == "" { // another server has created it
-		return "", orAgain(err, "the security group "+name+" is not listed yet")
+		return "", orRetry(err, "the security group "+name+" is not listed yet")
 	}
 	if q.Machines() > 1 {
 		_, err = a.EC2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id,
@@ -223,8 +223,8 @@ func (d *Driver) groupNamed(ctx context.Context, a *account.Client, vpc, name st
 	return id, nil
 }
 
-// orAgain returns err, or an error that tells the caller to retry.
-func orAgain(err error, why string) error {
+// orRetry returns err, or an error that tells the caller to retry.
+func orRetry(err error, why string) error {
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ import (
 // keepEnded is how long an ended machine stays known, so that its key starts no other one.
 const keepEnded = 48 * time.Hour
 
-// mostLine bounds the bytes of an input line.
-const mostLine = 1 << 20
+// maxLine bounds the bytes of an input line.
+const maxLine = 1 << 20
 
 // Options configure a host daemon.
 type Options struct {
@@ -89,7 +89,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		return err
 	}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, mostLine)
+	lines.Buffer(nil, maxLine)
 	var writing sync.Mutex
 	var asked sync.WaitGroup
 	defer asked.Wait()

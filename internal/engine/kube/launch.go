@@ -87,7 +87,7 @@ func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]
 	}
 	r, err := d.known(ctx, a, key)
 	if err != nil || r == nil {
-		return nil, orAgain(err, "its record is gone")
+		return nil, orRetry(err, "its record is gone")
 	}
 	if len(r.Granted) < r.Nodes {
 		err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
@@ -106,7 +106,7 @@ func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request,
 	switch {
 	case apierrors.IsAlreadyExists(err): // another server's, or it is being deleted
 		if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
-			return nil, false, orAgain(err, "an earlier request of this name is being removed")
+			return nil, false, orRetry(err, "an earlier request of this name is being removed")
 		}
 		anew = false
 	case err != nil:
@@ -116,8 +116,8 @@ func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request,
 	return r, anew, nil
 }
 
-// orAgain returns err, or an error that tells the caller to retry.
-func orAgain(err error, why string) error {
+// orRetry returns err, or an error that tells the caller to retry.
+func orRetry(err error, why string) error {
 	if err != nil {
 		return err
 	}
@@ -206,10 +206,10 @@ func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.
 		return err
 	}
 	if now == nil || now.uid != r.uid || now.Cancelled {
-		return orAgain(d.undo(ctx, a, r), "another server gave it up")
+		return orRetry(d.undo(ctx, a, r), "another server gave it up")
 	}
 	if now.over() { // the request started and ended meanwhile: this Job would be a second one
-		return orAgain(d.clear(ctx, a, now), "it has ended")
+		return orRetry(d.clear(ctx, a, now), "it has ended")
 	}
 	d.setMade(r.Key)
 	return nil
@@ -280,7 +280,7 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *poo
 		switch {
 		case err != nil && engine.Refused(err):
 			if more, err2 := d.begun(ctx, a, now); err2 != nil || more {
-				return nil, orAgain(err2, "it has begun")
+				return nil, orRetry(err2, "it has begun")
 			}
 			if len(now.Granted) == 0 {
 				return nil, d.refuse(ctx, a, now, err)
@@ -311,13 +311,13 @@ func (d *Driver) begun(ctx context.Context, a *client.Client, r *record) (bool, 
 func (d *Driver) part(ctx context.Context, a *client.Client, r *record, why error) ([]engine.Instance, error) {
 	err := d.cancel(ctx, a, r.Key)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, orAgain(nil, "it has begun")
+		return nil, orRetry(nil, "it has begun")
 	}
 	if err == nil {
 		r, err = d.known(ctx, a, r.Key)
 	}
 	if err != nil || r == nil {
-		return nil, orAgain(err, "its record is gone")
+		return nil, orRetry(err, "its record is gone")
 	}
 	return d.instances(r), why
 }

@@ -30,8 +30,9 @@ const (
 	caKey       = "ca.crt"
 )
 
-// awayFor is how many seconds a pod stays on a node that does not answer: its agent may continue, but nobody knows.
-const awayFor = 30
+// unreachableSeconds is how many seconds a pod stays on a node that does not answer: its agent may continue, but nobody
+// knows.
+const unreachableSeconds = 30
 
 // secret holds the token by which a request's machines are admitted. Only the init container reads it.
 func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
@@ -217,7 +218,7 @@ func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
 
 // tolerations returns the taints that a pod of the pool tolerates, and for how long a node may be unreachable.
 func tolerations(p *pool.Pool) []corev1.Toleration {
-	away := int64(awayFor)
+	away := int64(unreachableSeconds)
 	list := []corev1.Toleration{
 		{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 			TolerationSeconds: &away},

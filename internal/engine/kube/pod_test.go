@@ -61,7 +61,7 @@ func TestPods_SelectTheNodesOfTheirCloud(t *testing.T) {
 		for _, o := range spec.Tolerations {
 			if o.TolerationSeconds == nil {
 				said = append(said, fmt.Sprintf("%s=%s:%s", o.Key, o.Value, o.Effect))
-			} else if *o.TolerationSeconds != awayFor {
+			} else if *o.TolerationSeconds != unreachableSeconds {
 				t.Errorf("%s: of a node that does not answer it bears %v", pool, o)
 			}
 		}

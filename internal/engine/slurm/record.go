@@ -209,14 +209,14 @@ func (d *Driver) keep(r *record) error {
 	return nil
 }
 
-// mostFile bounds the bytes read from a file that an allocation may have written: a record of 1,000 machines has a
+// maxFile bounds the bytes read from a file that an allocation may have written: a record of 1,000 machines has a
 // tenth.
-const mostFile = 4 << 20
+const maxFile = 4 << 20
 
 // readFile reads a file of a request's folder. Programs of the server's user may write there, so it reads only
 // regular files and never waits for a pipe.
 func readFile(path string) ([]byte, error) {
-	return confined.ReadFile(path, mostFile)
+	return confined.ReadFile(path, maxFile)
 }
 
 // read reads a record; nil if there is none.

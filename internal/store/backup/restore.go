@@ -125,7 +125,7 @@ func (b *reader) member(m *tar.Header) error {
 	case m.Name == "facts.json":
 		b.facts = true
 		var all map[string]string
-		if err := b.json(&all, mostFacts); err != nil {
+		if err := b.json(&all, maxFacts); err != nil {
 			return err
 		}
 		b.d.facts(all)
@@ -137,9 +137,9 @@ func (b *reader) member(m *tar.Header) error {
 // Limits of the parts of a backup that are in memory at once, besides its snapshot: a file of a few megabytes can
 // unpack to more than a machine's memory.
 const (
-	mostHead   = 1 << 20 // bytes of head.json and of sum.json
-	mostFacts  = 1 << 30 // of facts.json, which has a line for each job from which something was removed
-	mostEvents = 2 << 30 // of a file of events, which holds one page
+	maxHead   = 1 << 20 // bytes of head.json and of sum.json
+	maxFacts  = 1 << 30 // of facts.json, which has a line for each job from which something was removed
+	maxEvents = 2 << 30 // of a file of events, which holds one page
 )
 
 // errLarge is returned for a part that is larger than any that scrimp writes.
@@ -183,14 +183,14 @@ func plain(m *tar.Header) bool {
 			return false
 		}
 	}
-	return m.Typeflag == tar.TypeReg && (!strings.HasSuffix(m.Name, ".json") || m.Size <= mostFacts ||
+	return m.Typeflag == tar.TypeReg && (!strings.HasSuffix(m.Name, ".json") || m.Size <= maxFacts ||
 		strings.Contains(m.Name, "/"))
 }
 
 // readHead reads the header and refuses an unknown format.
 func (b *reader) readHead() error {
 	b.begun = true
-	if err := b.json(&b.head, mostHead); err != nil {
+	if err := b.json(&b.head, maxHead); err != nil {
 		return err
 	}
 	if b.head.Snapshot != nil {
@@ -212,7 +212,7 @@ func (b *reader) readHead() error {
 // readSum compares what was read with the sum at the end of the backup.
 func (b *reader) readSum() error {
 	b.done = true
-	if err := b.json(&b.want, mostHead); err != nil {
+	if err := b.json(&b.want, maxHead); err != nil {
 		return err
 	}
 	if got := b.d.sum(); got != b.want || got.End != b.head.End {
@@ -235,7 +235,7 @@ func (b *reader) json(to any, most int64) error {
 
 func (b *reader) events(name string) error {
 	var page []store.Record
-	for lines := json.NewDecoder(&limited{b.members, mostEvents}); ; {
+	for lines := json.NewDecoder(&limited{b.members, maxEvents}); ; {
 		var line entry
 		err := lines.Decode(&line)
 		if errors.Is(err, io.EOF) {

@@ -203,9 +203,9 @@ func (s *sent) over() {
 	}
 }
 
-// sentAtOnce is the size of the pieces in which content in memory is sent: small enough that a piece is still in the
+// sendChunk is the size of the pieces in which content in memory is sent: small enough that a piece is still in the
 // processor's cache when it is copied after it was summed.
-const sentAtOnce = 256 << 10
+const sendChunk = 256 << 10
 
 // WriteTo implements io.WriterTo; it avoids a copy of content in memory.
 func (s *sent) WriteTo(w io.Writer) (int64, error) {
@@ -233,7 +233,7 @@ type pieces struct {
 func (p *pieces) Write(data []byte) (int, error) {
 	total := 0
 	for len(data) > 0 {
-		piece := data[:min(len(data), sentAtOnce)]
+		piece := data[:min(len(data), sendChunk)]
 		p.s.sum = crc32.Update(p.s.sum, castagnoli, piece)
 		n, err := p.w.Write(piece)
 		p.s.touch()
@@ -336,7 +336,7 @@ func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 	}
 	query := url.Values{"prefix": {opts.Prefix}, "delimiter": {opts.Delimiter}, "page": {string(opts.PageToken)}}
 	if opts.PageSize > 0 {
-		query.Set("limit", strconv.Itoa(min(opts.PageSize, mostKeys)))
+		query.Set("limit", strconv.Itoa(min(opts.PageSize, maxKeys)))
 	}
 	resp, err := b.do(ctx, request{method: http.MethodGet, path: blobsPath + "/list", query: query})
 	if err != nil {

@@ -18,9 +18,9 @@ var (
 )
 
 const (
-	bufferSize = 64 << 10
-	largeSize  = 256 << 10
-	longAfter  = 1 << 20 // bytes of a content after which it gets a large buffer
+	bufferSize     = 64 << 10
+	largeSize      = 256 << 10
+	largeThreshold = 1 << 20 // bytes of a content after which it gets a large buffer
 )
 
 // carrier lends a small buffer, and a large one after many bytes.
@@ -37,7 +37,7 @@ func newCarrier() *carrier {
 
 // buffer returns the buffer for the next read, after n bytes were copied with the last one.
 func (c *carrier) buffer(n int) []byte {
-	if c.moved += int64(n); c.large == nil && c.moved >= longAfter {
+	if c.moved += int64(n); c.large == nil && c.moved >= largeThreshold {
 		select {
 		case largeLeft <- struct{}{}:
 			c.large, _ = largeBuffers.Get().(*[largeSize]byte)

@@ -36,8 +36,8 @@ var (
 // castagnoli is the polynomial for which processors have an instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// mostKeys bounds the keys in one request.
-const mostKeys = 1000
+// maxKeys bounds the keys in one request.
+const maxKeys = 1000
 
 // ParameterError is an ErrBad about one query parameter.
 type ParameterError struct{ Name, Why string }

@@ -191,10 +191,10 @@ func (h Handler) List(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	size := mostKeys
+	size := maxKeys
 	if text := query.Get("limit"); text != "" {
-		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > mostKeys {
-			return &ParameterError{"limit", fmt.Sprintf("%.20q, and not a number from 1 to %d", text, mostKeys)}
+		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > maxKeys {
+			return &ParameterError{"limit", fmt.Sprintf("%.20q, and not a number from 1 to %d", text, maxKeys)}
 		}
 	}
 	page, err := h.Folder.ListPaged(r.Context(), &driver.ListOptions{Prefix: prefix, Delimiter: query.Get("delimiter"),
@@ -231,16 +231,16 @@ func (h Handler) Sync(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mostJSON bounds the size of a request that names keys.
-const mostJSON = 4 << 20
+// maxJSON bounds the size of a request that names keys.
+const maxJSON = 4 << 20
 
 func decode(from io.Reader, into any) error {
-	text, err := io.ReadAll(io.LimitReader(from, mostJSON+1))
+	text, err := io.ReadAll(io.LimitReader(from, maxJSON+1))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errTorn, err)
 	}
-	if len(text) > mostJSON {
-		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, mostJSON>>20)
+	if len(text) > maxJSON {
+		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, maxJSON>>20)
 	}
 	if err := bound.Check(reflect.TypeOf(into).Elem(), text); err != nil {
 		return fmt.Errorf("%w: %w", ErrBad, err)

@@ -147,7 +147,7 @@ type run struct {
 // SyncBlobs implements blob.Syncer.
 func (r run) SyncBlobs(ctx context.Context, keys []string) error {
 	for len(keys) > 0 {
-		n := min(len(keys), mostKeys)
+		n := min(len(keys), maxKeys)
 		body, err := json.Marshal(api.BlobSync{Boot: r.boot, Keys: keys[:n]})
 		if err != nil {
 			return err

@@ -58,9 +58,9 @@ var (
 	segment = regexp.MustCompile(`^[A-Za-z0-9._=+@,:-]+$`)
 )
 
-// mostPrefix is the longest prefix in bytes. STS accepts session policies of 2,048 characters, which contain the
+// maxPrefix is the longest prefix in bytes. STS accepts session policies of 2,048 characters, which contain the
 // prefix twice.
-const mostPrefix = 512
+const maxPrefix = 512
 
 // Declared parses the address of a store that an administrator declares. region is its region if the address names
 // none.
@@ -103,8 +103,8 @@ func (s Store) check() error {
 	if s.Prefix == "" {
 		return nil
 	}
-	if len(s.Prefix) > mostPrefix {
-		return fmt.Errorf("its prefix has more than %d bytes: shorten it", mostPrefix)
+	if len(s.Prefix) > maxPrefix {
+		return fmt.Errorf("its prefix has more than %d bytes: shorten it", maxPrefix)
 	}
 	for part := range strings.SplitSeq(s.Prefix, "/") {
 		switch {

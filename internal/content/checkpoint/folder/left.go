@@ -17,11 +17,11 @@ type LeftOut struct {
 	Count int
 }
 
-// mostNamed bounds the paths named for each reason.
-const mostNamed = 3
+// maxNamed bounds the paths named for each reason.
+const maxNamed = 3
 
-// mostPath bounds the printed bytes of a path.
-const mostPath = 150
+// maxPath bounds the printed bytes of a path.
+const maxPath = 150
 
 func (l *Left) add(path string, why error) {
 	reason := why.Error()
@@ -31,7 +31,7 @@ func (l *Left) add(path string, why error) {
 		*l = append(*l, LeftOut{Why: reason})
 	}
 	x := &(*l)[at]
-	if x.Count++; len(x.Paths) < mostNamed {
+	if x.Count++; len(x.Paths) < maxNamed {
 		x.Paths = append(x.Paths, printable(path))
 	}
 }
@@ -41,8 +41,8 @@ func printable(path string) string {
 	if quoted := strconv.Quote(path); quoted[1:len(quoted)-1] != path {
 		path = quoted
 	}
-	if len(path) > mostPath {
-		path = strings.ToValidUTF8(path[:mostPath], "") + "…"
+	if len(path) > maxPath {
+		path = strings.ToValidUTF8(path[:maxPath], "") + "…"
 	}
 	return path
 }

@@ -7,8 +7,8 @@ import (
 	"encoding/base64"
 )
 
-// mostTags bounds the parts of a manifest with tags, 2 TiB: with more it would be too long.
-const mostTags = 1 << 18
+// maxTags bounds the parts of a manifest with tags, 2 TiB: with more it would be too long.
+const maxTags = 1 << 18
 
 // tagLength is the number of characters of a tag: 16 bytes in base64.
 const tagLength = 22
@@ -37,7 +37,7 @@ func Untagged(files []File) []File {
 	for _, f := range files {
 		n += len(f.Parts)
 	}
-	if n <= mostTags {
+	if n <= maxTags {
 		return files
 	}
 	plain := make([]File, len(files))

@@ -91,7 +91,7 @@ func TestUntagged_DropsTooManyTags(t *testing.T) {
 	t.Parallel()
 	p := Part{Sum: hex.EncodeToString(make([]byte, sha256.Size)), Size: PartSize, Home: "999999-999999-9999-9999999999",
 		Tag: TagOf([sha256.Size]byte{}, nil)}
-	for n, want := range map[int]string{mostTags: p.Tag, mostTags + 1: ""} {
+	for n, want := range map[int]string{maxTags: p.Tag, maxTags + 1: ""} {
 		f := File{Path: "f", Parts: make([]Part, n)}
 		for i := range f.Parts {
 			f.Parts[i] = p
@@ -100,7 +100,7 @@ func TestUntagged_DropsTooManyTags(t *testing.T) {
 		if files[1].Parts[n-1].Tag != want || files[0].Parts != nil || f.Parts[0].Tag != p.Tag {
 			t.Errorf("%d parts: tag %q", n, files[1].Parts[n-1].Tag)
 		}
-		if data, err := Seal(Manifest{Files: files}); err != nil || n == mostTags && len(data) > MostBytes {
+		if data, err := Seal(Manifest{Files: files}); err != nil || n == maxTags && len(data) > MostBytes {
 			t.Errorf("%d parts: %d bytes, %v", n, len(data), err)
 		}
 	}

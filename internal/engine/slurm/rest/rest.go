@@ -105,7 +105,7 @@ var _ scheduler.Scheduler = (*Client)(nil)
 
 // New returns a client without contacting slurmrestd.
 func New(r *Setting) *Client {
-	c := &Client{Setting: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: mostAnswer}
+	c := &Client{Setting: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: maxAnswer}
 	if c.User == "" {
 		if u, err := user.Current(); err == nil {
 			c.User = u.Username
@@ -127,9 +127,9 @@ func New(r *Setting) *Client {
 }
 
 const (
-	// mostAnswer bounds the bytes of an answer: about 20,000 jobs of all users.
-	mostAnswer = 64 << 20
-	mostToken  = 16 << 10
+	// maxAnswer bounds the bytes of an answer: about 20,000 jobs of all users.
+	maxAnswer = 64 << 20
+	maxToken  = 16 << 10
 )
 
 // problem is one of the errors in an answer.
@@ -277,12 +277,12 @@ func (c *Client) token() (string, error) {
 	if err == nil && (!st.Mode().IsRegular() || st.Mode().Perm()&0o077 != 0) {
 		return "", fmt.Errorf("%w: others read %s: chmod 600 %s, and make a new one", errToken, c.TokenFile, c.TokenFile)
 	}
-	b, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errToken, err)
 	}
 	token := strings.TrimPrefix(strings.TrimSpace(string(b)), "SLURM_JWT=")
-	if token == "" || len(b) > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if token == "" || len(b) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("%w: %s holds none: %s", errToken, c.TokenFile, c.renew())
 	}
 	if end := expiry(token); !end.IsZero() && time.Now().After(end) {

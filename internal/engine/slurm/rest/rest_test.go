@@ -55,7 +55,7 @@ func TestToken_GoesToSlurmrestdOnly(t *testing.T) {
 			_, _ = w.Write([]byte(`{"paths": {"/slurm/v0.0.38/jobs": {}}, "partitions": []}`))
 		}
 	})
-	if c.most != mostAnswer {
+	if c.most != maxAnswer {
 		t.Errorf("answers of %d bytes are read", c.most)
 	}
 	c.most = 2 << 20 // must transfer within a request's time limit on a busy machine
