@@ -287,7 +287,7 @@ func TestVersions(t *testing.T) {
 }
 
 // Groff formats the man pages without a complaint.
-func TestGroffTakesTheManPages(t *testing.T) {
+func TestManPages_AreAcceptedByGroff(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("groff is not installed")
