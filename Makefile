@@ -91,13 +91,13 @@ chaos-ssh: ## machines with a real sshd and their server, hurt in every way, for
 	SCRIMP_LANE=nightly $(GO) test ./internal/engine/ssh -run TestHome_LosesNothingUnderFaults -chaos $(CHAOS) -v -timeout 24h
 
 chaos-slurm: ## a real Slurm cluster and its server, hurt in every way, for CHAOS: needs slurmctld, slurmd, slurm-client and munge
-	SCRIMP_LANE=nightly $(GO) test ./internal/engine/slurm -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/slurm -run TestChaos_LosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-kube: ## a real Kubernetes control plane with real nodes and their server, hurt in every way, for CHAOS: needs root and what test/kube-build.sh builds
-	SCRIMP_LANE=nightly $(GO) test ./internal/engine/kube -run TestAClusterThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/kube -run TestChaos_LosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 chaos-aws: ## a cloud that answers as EC2 does, its instances with the real agent, and their server, hurt in every way, for CHAOS: needs root, iproute2 and ec2-metadata-mock
-	SCRIMP_LANE=nightly $(GO) test ./internal/engine/aws -run TestACloudThatIsHurtLosesNothing -chaos $(CHAOS) -v -timeout 24h
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/aws -run TestChaos_LosesNothing -chaos $(CHAOS) -v -timeout 24h
 
 fuzz: ## half a minute of each fuzz test
 	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
@@ -137,7 +137,7 @@ bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: ma
 
 PODS ?= 2000
 bench-kube: ## so many machines on a real Kubernetes control plane: what the driver takes of a processor, and asks: make bench-kube PODS=2000
-	SCRIMP_LANE=nightly $(GO) test ./internal/engine/kube -run TestManyMachinesAskLittle -pods $(PODS) -steady 1m -v -timeout 60m
+	SCRIMP_LANE=nightly $(GO) test ./internal/engine/kube -run TestLoad_IsSmallForManyMachines -pods $(PODS) -steady 1m -v -timeout 60m
 
 bench-store: ## the store alone at size, on both databases: make bench-store JOBS=1000000
 	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)

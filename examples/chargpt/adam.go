@@ -2,12 +2,12 @@ package main
 
 import "math"
 
-// adam is the optimiser and its state. The learning rate looks at the step
-// alone, never at how many steps are planned, so that a run can be made longer.
+// adam is the optimiser and its state. The learning rate depends only on the step, not on the number of planned
+// steps, so that a run can be extended.
 type adam struct {
 	mean, square   []float64
-	peak, warmup   float64 // the highest learning rate, and the steps to it
-	decay1, decay2 float64 // beta1 and beta2 to the power of the steps taken
+	peak, warmup   float64 // the highest learning rate, and the number of steps to it
+	decay1, decay2 float64 // beta1 and beta2 to the power of the completed steps
 }
 
 const (
@@ -22,8 +22,8 @@ func newAdam(n int) *adam {
 		decay2: 1}
 }
 
-// rate is the learning rate of a step counted from 1: a straight line to
-// peak, then falling with the root of the step.
+// rate returns the learning rate of a step, counted from 1: it rises linearly to peak, then falls with the square
+// root of the step.
 func (a *adam) rate(step int64) float64 {
 	if x := float64(step); x < a.warmup {
 		return float64(a.peak*x) / a.warmup
@@ -31,7 +31,7 @@ func (a *adam) rate(step int64) float64 {
 	return float64(a.peak * math.Sqrt(a.warmup/float64(step)))
 }
 
-// step changes the weights by the gradients of a step counted from 1.
+// step updates the weights with the gradients of a step, counted from 1.
 func (a *adam) step(w, g []float64, step int64) {
 	f := 1.0
 	if size := math.Sqrt(dot(g, g)); size > clip {

@@ -16,14 +16,13 @@ import (
 	"strings"
 )
 
-// A checkpoint file is the line "chargpt 1", a line of JSON (header), the
-// weights and both moments of Adam as little-endian float64, and the SHA-256 of
-// all before it. It is written aside, synced and renamed, so a file with the
-// final name is whole unless the disk lost it; the sum finds that out.
+// A checkpoint file is the line "chargpt 1", a line of JSON (header), the weights and both moments of Adam as
+// little-endian float64, and the SHA-256 of everything before it. It is written under a temporary name, synced and
+// renamed, so a file with the final name is complete unless the disk lost it, which the sum reveals.
 
 const magic = "chargpt 1\n"
 
-// kept is how many checkpoints stay: the newest, and one in case it is damaged.
+// kept is the number of checkpoints to keep: the newest, and another in case it is damaged.
 const kept = 2
 
 type header struct {
@@ -58,11 +57,11 @@ func (t *trainer) state() [][]float64 {
 	return [][]float64{t.model.params.flat, t.adam.mean, t.adam.square}
 }
 
-// errDamaged is a checkpoint that is not what was written; the one before it is used.
+// errDamaged marks a checkpoint that differs from what was written; resume then uses the previous one.
 var errDamaged = errors.New("damaged")
 
-// decode takes over a checkpoint's state. With errDamaged nothing was changed;
-// any other error means that the checkpoint belongs to another run.
+// decode restores a checkpoint's state. After errDamaged nothing has changed; any other error means that the
+// checkpoint belongs to another run.
 func (t *trainer) decode(b []byte) error {
 	if len(b) < len(magic)+sha256.Size || string(b[:len(magic)]) != magic {
 		return fmt.Errorf("%w: not a checkpoint of chargpt, or cut short", errDamaged)
@@ -115,7 +114,7 @@ func appendFloats(b []byte, w []float64) []byte {
 	return b
 }
 
-// save publishes a checkpoint of the present step and drops all but the newest.
+// save publishes a checkpoint of the current step and removes all but the newest.
 func (t *trainer) save(dir string) error {
 	b, err := t.encode()
 	if err == nil {
@@ -136,8 +135,8 @@ func (t *trainer) save(dir string) error {
 	return nil
 }
 
-// resume takes over the newest valid checkpoint of dir and says which step that
-// was; ok is false where there is none. What a killed save left is removed.
+// resume restores the newest valid checkpoint of dir and prints its step; ok is false if there is none. It removes
+// what a killed save left.
 func (t *trainer) resume(dir string, say io.Writer) (ok bool, err error) {
 	left, err := filepath.Glob(filepath.Join(dir, "step-*.ckpt.tmp"))
 	if err != nil {
@@ -181,7 +180,7 @@ func checkpoints(dir string) ([]string, error) {
 	return names, nil
 }
 
-// writeAtomic writes a file so that its name never shows a part of it.
+// writeAtomic writes a file so that its name never refers to a partial file.
 func writeAtomic(name string, b []byte) error {
 	f, err := os.Create(name + ".tmp")
 	if err != nil {

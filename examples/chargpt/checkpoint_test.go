@@ -24,8 +24,8 @@ func twoSaves(t *testing.T, dir string) *trainer {
 	return tr
 }
 
-// A run that goes on from a checkpoint is in the same state as one that never stopped.
-func TestResumeIsExact(t *testing.T) {
+// A resumed run is in the same state as one that never stopped.
+func TestResume_IsExact(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one := twoSaves(t, dir)
@@ -39,7 +39,7 @@ func TestResumeIsExact(t *testing.T) {
 	}
 	for range 5 {
 		one.advance()
-		one.validate() // and looking at the loss changes nothing
+		one.validate() // validation changes nothing
 		two.advance()
 	}
 	a, err := one.encode()
@@ -55,8 +55,8 @@ func TestResumeIsExact(t *testing.T) {
 	}
 }
 
-// A newest checkpoint that is torn, cut or flipped anywhere is passed over.
-func TestDamagedCheckpointIsPassedOver(t *testing.T) {
+// A newest checkpoint that is torn, truncated or flipped anywhere is skipped.
+func TestResume_SkipsADamagedCheckpoint(t *testing.T) {
 	t.Parallel()
 	damage := map[string]func([]byte) []byte{
 		"empty":     func([]byte) []byte { return nil },
@@ -103,8 +103,8 @@ func TestDamagedCheckpointIsPassedOver(t *testing.T) {
 	}
 }
 
-// A checkpoint of another text or seed is refused, not skipped and not used.
-func TestCheckpointOfAnotherRunIsRefused(t *testing.T) {
+// A checkpoint of another text or seed is refused, neither skipped nor used.
+func TestResume_RefusesACheckpointOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	twoSaves(t, dir)
@@ -123,7 +123,7 @@ func TestCheckpointOfAnotherRunIsRefused(t *testing.T) {
 	}
 }
 
-func TestFlagsAndEnvironment(t *testing.T) {
+func TestParse_ReadsFlagsAndEnvironment(t *testing.T) {
 	env := func(kv ...string) func(string) string {
 		return func(k string) string {
 			for i := 0; i < len(kv); i += 2 {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// corpus is the text as tokens, cut in a part to learn from and one to judge by.
+// corpus is the text as tokens, split into training and validation parts.
 type corpus struct {
 	train, val []byte
 	hash       string // of names and contents, 16 hex digits: a resume with another text is refused
@@ -29,14 +29,14 @@ const (
 	valPart     = 20      // the last twentieth of the text is held out
 )
 
-// packages are read where the folder is a Go installation, in this order.
+// packages are the packages read from a Go installation, in this order.
 var packages = []string{
 	"fmt", "strings", "bytes", "bufio", "errors", "io", "sort", "strconv", "time", "sync", "context",
 	"net/http", "net/url", "os", "os/exec", "path/filepath", "encoding/json", "text/template", "flag", "log",
 }
 
-// corpusFiles are the Go files of packages where root is a Go installation, and else
-// every .go, .txt and .md file below root, in the order of their names.
+// corpusFiles returns the Go files of packages if root is a Go installation, otherwise every .go, .txt and .md file
+// below root, sorted by name.
 func corpusFiles(root string) (names []string, err error) {
 	if s, err := os.Stat(filepath.Join(root, "src", "fmt")); err != nil || !s.IsDir() {
 		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -63,7 +63,7 @@ func corpusFiles(root string) (names []string, err error) {
 	return names, nil
 }
 
-// readCorpus reads the corpus of a Go installation or a folder of text.
+// readCorpus reads the corpus of a Go installation or of a folder of text.
 func readCorpus(root string) (*corpus, error) {
 	names, err := corpusFiles(root)
 	if err != nil {
@@ -101,7 +101,7 @@ func readCorpus(root string) (*corpus, error) {
 	return c, nil
 }
 
-// vocabulary: newline, tab, the printable characters of ASCII, all else.
+// vocabulary counts newline, tab, the printable ASCII characters, and one for everything else.
 const vocabulary = 2 + 95 + 1
 
 func tokenOf(b byte) byte {
@@ -128,7 +128,7 @@ func characterOf(t byte) byte {
 	return '?'
 }
 
-// findCorpus is the folder named by the flag, or the Go installation.
+// findCorpus returns the folder named by the flag, or the Go installation.
 func findCorpus(named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -144,7 +144,7 @@ func findCorpus(named string) (string, error) {
 			}
 			return strings.TrimSpace(string(out))
 		},
-		runtime.GOROOT, //nolint:staticcheck // the last resort where no go command is on the PATH
+		runtime.GOROOT, // the last resort without a go command on the PATH
 		func() string { return "/usr/local/go" },
 		func() string { return "/usr/lib/go" },
 	}

@@ -91,8 +91,8 @@ func transpose(out, a []float64, n, m int) {
 	}
 }
 
-// norm scales each row of x to a root mean square of 1 and by the gains g, and
-// keeps in inv the factor 1/rms of each row for normBack.
+// norm scales each row of x to a root mean square of 1 and multiplies it by the gains g. It stores the factor 1/rms
+// of each row in inv for normBack.
 func norm(out, x, g, inv []float64, n, d int) {
 	for i := range n {
 		row, to := x[i*d:i*d+d], out[i*d:i*d+d]
@@ -122,8 +122,8 @@ func normBack(dx, dg, dout, x, g, inv []float64, n, d int) {
 	}
 }
 
-// softmax turns row into odds that sum to 1 and returns the logarithm of the
-// sum of exponentials of what it was.
+// softmax turns row into probabilities that sum to 1, and returns the logarithm of the sum of the exponentials of its
+// former values.
 func softmax(row []float64) float64 {
 	top := row[0]
 	for _, v := range row[1:] {
@@ -144,8 +144,8 @@ func softmax(row []float64) float64 {
 	return top + ln(sum)
 }
 
-// exp is e to the x for x ≤ 0, to about 1e-14; 0 below -700. The library's own
-// differs in its last bit between processors.
+// exp returns e to the x for x ≤ 0, to about 1e-14; 0 below -700. The library's version differs in its last bit
+// between processors.
 func exp(x float64) float64 {
 	if x < -700 {
 		return 0
@@ -172,7 +172,7 @@ func exp(x float64) float64 {
 	return float64(p * math.Float64frombits(uint64(int64(k)+1023)<<52))
 }
 
-// ln is the natural logarithm of a normal x > 0, to about 1e-15.
+// ln returns the natural logarithm of a normal x > 0, to about 1e-15.
 func ln(x float64) float64 {
 	m, e := math.Frexp(x) // m in [0.5, 1)
 	if m < math.Sqrt2/2 {

@@ -17,8 +17,8 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// The test binary is the program itself where this variable is set, so that
-// real processes can be killed.
+// asProgram makes the test binary behave as the program if the variable is set, so that tests can kill real
+// processes.
 const asProgram = "CHARGPT_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -31,11 +31,11 @@ func TestMain(m *testing.M) {
 
 type killed struct {
 	lines []string // what the process printed
-	code  int      // exit status; -1 where a signal ended it
+	code  int      // exit status; -1 if a signal ended it
 }
 
-// start runs the program in dir and sends it sig once it has printed after
-// lines of progress; after 0 lets it run to its end.
+// start runs the program in dir and sends it sig once it has printed after lines of progress; with after 0 it runs to
+// its end.
 func start(t *testing.T, dir string, sig syscall.Signal, after int, args ...string) killed {
 	t.Helper()
 	c := exec.Command(os.Args[0], append([]string{"--corpus", filepath.Join(dir, "text"), "--checkpoint", filepath.Join(dir, "saved"),
@@ -60,7 +60,7 @@ func start(t *testing.T, dir string, sig syscall.Signal, after int, args ...stri
 			}
 		}
 	}
-	_ = p.Wait() // the status is what counts
+	_ = p.Wait() // only the status counts
 	k.code = c.ProcessState.ExitCode()
 	if errors.Len() > 0 {
 		t.Errorf("stderr: %s", errors.String())
@@ -68,7 +68,7 @@ func start(t *testing.T, dir string, sig syscall.Signal, after int, args ...stri
 	return k
 }
 
-// workplace is a folder with a small text.
+// workplace creates a folder with a small text.
 func workplace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,8 +107,8 @@ func number(t *testing.T, line, pattern string) int64 {
 	return n
 }
 
-// However often and however it is killed, a run ends with the same bytes.
-func TestKilledRunEndsWithTheSameWeights(t *testing.T) {
+// However often and in whichever way it is killed, a run ends with the same bytes.
+func TestRun_EndsWithTheSameWeightsAfterKills(t *testing.T) {
 	t.Parallel()
 	for steps := lane.Pick(20, 40); killOften(t, steps) < lane.Pick(3, 6); steps *= 2 { // each signal once, or twice
 		if steps > 1000 {
@@ -117,8 +117,8 @@ func TestKilledRunEndsWithTheSameWeights(t *testing.T) {
 	}
 }
 
-// killOften compares a run that is killed again and again with one that is
-// not, and returns how often a signal came before the end.
+// killOften compares a run that is killed again and again with one that is not, and returns how often a signal came
+// before the end.
 func killOften(t *testing.T, steps int) (kills int) {
 	t.Helper()
 	n := strconv.Itoa(steps)
@@ -143,7 +143,7 @@ func killOften(t *testing.T, steps int) (kills int) {
 			}
 			resumed = from
 		}
-		for _, line := range last.lines { // what was said to be saved is what the next one begins from, or later
+		for _, line := range last.lines { // the next run starts from what was reported as saved, or later
 			if strings.HasPrefix(line, "saved") {
 				resumed = number(t, line, `^saved step (\d+)$`)
 			}
@@ -181,8 +181,8 @@ func killOften(t *testing.T, steps int) (kills int) {
 	return kills
 }
 
-// The learning rate does not look at how many steps are asked for.
-func TestRunCanBeMadeLonger(t *testing.T) {
+// The learning rate does not depend on the number of requested steps.
+func TestRun_CanBeExtended(t *testing.T) {
 	t.Parallel()
 	one, two := workplace(t), workplace(t)
 	for _, k := range []killed{start(t, one, 0, 0, "--steps", "8"), start(t, two, 0, 0, "--steps", "5"), start(t, two, 0, 0, "--steps", "8")} {
@@ -195,8 +195,8 @@ func TestRunCanBeMadeLonger(t *testing.T) {
 	}
 }
 
-// The lines are those that job.yaml's patterns read, and the loss falls.
-func TestLossFallsInLinesThatTheJobFileReads(t *testing.T) {
+// The progress lines match job.yaml's patterns, and the loss falls.
+func TestRun_PrintsAFallingLossForTheJobFile(t *testing.T) {
 	t.Parallel()
 	job, err := os.ReadFile("job.yaml")
 	if err != nil {

@@ -19,7 +19,7 @@ type options struct {
 	steps      int64
 	calibrate  time.Duration
 	rate       float64 // the highest learning rate
-	warmup     float64 // steps to it
+	warmup     float64 // number of steps to it
 	checkpoint string
 	saveEvery  time.Duration
 	out        string
@@ -47,7 +47,7 @@ func main() {
 	os.Exit(code)
 }
 
-// parse reads the flags; what they leave open comes from the environment.
+// parse reads the flags, with defaults from the environment.
 func parse(args []string, env func(string) string) (options, error) {
 	o := options{saveEvery: 10 * time.Second, checkpoint: "checkpoints"}
 	if err := o.environment(env); err != nil {
@@ -71,12 +71,12 @@ func parse(args []string, env func(string) string) (options, error) {
 		return o, err
 	}
 	if f.NArg() > 0 {
-		return o, fmt.Errorf("%q is no flag", f.Arg(0))
+		return o, fmt.Errorf("%q is not a flag", f.Arg(0))
 	}
 	if s := env("STEPS"); o.steps == 0 && s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return o, fmt.Errorf("STEPS is %q, which is no number of steps", s)
+			return o, fmt.Errorf("STEPS is %q, not a number of steps", s)
 		}
 		o.steps = n
 	}
@@ -103,7 +103,7 @@ func (o *options) environment(env func(string) string) error {
 	}
 	seconds, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(seconds >= 0 && seconds < 1e9) {
-		return fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, which is no number of seconds", s)
+		return fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, not a number of seconds", s)
 	}
 	if seconds > 0 {
 		o.saveEvery = time.Duration(seconds * float64(time.Second))
@@ -111,7 +111,7 @@ func (o *options) environment(env func(string) string) error {
 	return nil
 }
 
-// run trains and returns the exit status. stop asks for a save and an end.
+// run trains and returns the exit status. A signal on stop requests a save and an end.
 func run(o options, stop <-chan os.Signal, say io.Writer) (int, error) {
 	root, err := findCorpus(o.corpus)
 	if err != nil {
@@ -162,9 +162,8 @@ func run(o options, stop <-chan os.Signal, say io.Writer) (int, error) {
 	return 0, nil
 }
 
-// train steps to the end or until it is asked to stop, with a save as its last
-// act either way. onDisk says that the present step is saved already. A status
-// other than 0 means that the run is not complete.
+// train steps to the end or until a signal on stop, and finally saves in either case. onDisk means that the current
+// step is already saved. A status other than 0 means that the run is not complete.
 func (t *trainer) train(o options, onDisk bool, stop <-chan os.Signal, say io.Writer) (int, error) {
 	save := func() error {
 		if err := t.save(o.checkpoint); err != nil {
@@ -211,11 +210,11 @@ func (t *trainer) train(o options, onDisk bool, stop <-chan os.Signal, say io.Wr
 	return 0, nil
 }
 
-// calibrate is how many steps take about d of wall time here, with their
-// progress lines, rounded to two digits. It measures for about 2 s.
+// calibrate returns how many steps take about d of wall time here, including their progress lines, rounded to two
+// digits. It measures for about 2 s.
 func (t *trainer) calibrate(d time.Duration, logEvery int64) int64 {
 	for range 10 {
-		t.advance() // caches and the first collections
+		t.advance() // fills caches and runs the first collections
 	}
 	begin, n := time.Now(), int64(0)
 	for time.Since(begin) < 2*time.Second {

@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// shape is the size of the model. A batch is rows of context tokens each.
+// shape is the size of the model. A batch consists of rows of context tokens.
 type shape struct {
 	Vocab   int `json:"vocab"`
 	Context int `json:"context"`
@@ -12,13 +12,13 @@ type shape struct {
 	Batch   int `json:"batch"`
 }
 
-// layer is one block's parameters, or their gradients: views into one slice.
+// layer holds a block's parameters, or their gradients, as views into one slice.
 type layer struct {
 	gain1, qkv, proj []float64 // d, 3d×d, d×d
 	gain2, up, down  []float64 // d, 4d×d, d×4d
 }
 
-// tensors is all parameters, or all gradients, as views into flat.
+// tensors holds all parameters, or all gradients, as views into flat.
 type tensors struct {
 	flat     []float64
 	token    []float64 // vocab×d
@@ -51,8 +51,8 @@ func newTensors(s shape) *tensors {
 	return t
 }
 
-// start fills the parameters: gains with 1, the rest uniform around 0 with the
-// standard deviations that are usual for each place.
+// start initialises the parameters: gains with 1, the rest uniform around 0 with the usual standard deviation of each
+// place.
 func (t *tensors) start(s shape, r *splitmix) {
 	fill := func(w []float64, deviation float64) {
 		for i := range w {
@@ -79,7 +79,7 @@ func (t *tensors) start(s shape, r *splitmix) {
 	fill(t.head, 0.1/math.Sqrt(d))
 }
 
-// block is what one layer's forward pass leaves for its backward pass.
+// block holds what a layer's forward pass stores for its backward pass.
 type block struct {
 	in, norm1, inv1, qkv []float64
 	odds, mix            []float64 // odds: rows·heads·context·context
@@ -121,8 +121,8 @@ func newModel(s shape) *model {
 	return m
 }
 
-// forward leaves in logits the model's view of what follows each of the
-// tokens, rows of at most Context each; length is that of a row.
+// forward stores in logits the model's prediction for the successor of each token. tokens are rows of length, at most
+// Context.
 func (m *model) forward(tokens []byte, length int) {
 	s, d, n := m.shape, m.shape.Width, len(tokens)
 	x := m.out[:n*d]
@@ -186,8 +186,8 @@ func (m *model) attend(b *block, n, length int) {
 	}
 }
 
-// loss returns the mean cross-entropy, in nats a token, of targets under the
-// logits of the last forward pass, and leaves its gradient in dlogits.
+// loss returns the mean cross-entropy of targets, in nats per token, under the logits of the last forward pass, and
+// stores its gradient in dlogits.
 func (m *model) loss(targets []byte) float64 {
 	v, n := m.shape.Vocab, len(targets)
 	var sum float64
@@ -253,7 +253,7 @@ func (m *model) matmulBack(dx, dw, dout, x, w []float64, n, o, k int) {
 	matmul(dw, m.doutT, m.xT, o, k, n, true)
 }
 
-// attendBack writes to dqkv the gradient of attend, given that of mix in dmix.
+// attendBack writes to dqkv the gradient of attend, given the gradient of mix in dmix.
 func (m *model) attendBack(b *block, n, length int) {
 	d, heads := m.shape.Width, m.shape.Heads
 	hs := d / heads

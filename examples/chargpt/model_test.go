@@ -7,7 +7,7 @@ import (
 )
 
 // The analytic gradient of every kind of parameter equals the slope of the loss.
-func TestGradientIsTheSlopeOfTheLoss(t *testing.T) {
+func TestBackward_IsTheSlopeOfTheLoss(t *testing.T) {
 	s := shape{Vocab: 11, Context: 5, Width: 8, Layers: 2, Heads: 2, Batch: 3}
 	m := newModel(s)
 	r := splitmix(7)
@@ -49,8 +49,8 @@ func TestGradientIsTheSlopeOfTheLoss(t *testing.T) {
 	t.Logf("%d parameters, largest slope %.3g, largest difference %.1e", len(got), size, worst)
 }
 
-// The blocked kernel gives the same bits as the plain sums, whatever the shape.
-func TestMatmulEqualsPlainSums(t *testing.T) {
+// The blocked kernel gives the same bits as plain sums for any shape.
+func TestMatmul_EqualsPlainSums(t *testing.T) {
 	r := splitmix(3)
 	fill := func(n int) []float64 {
 		v := make([]float64, n)
@@ -83,7 +83,7 @@ func TestMatmulEqualsPlainSums(t *testing.T) {
 	}
 }
 
-func TestExpAndLnAreCloseToTheLibrary(t *testing.T) {
+func TestExpAndLn_AreCloseToTheLibrary(t *testing.T) {
 	r := splitmix(5)
 	for range 100_000 {
 		x := -r.uniform() * 690
@@ -100,7 +100,7 @@ func TestExpAndLnAreCloseToTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTokensRoundTrip(t *testing.T) {
+func TestTokens_RoundTrip(t *testing.T) {
 	for b := range 256 {
 		c := tokenOf(byte(b))
 		if c >= vocabulary {
@@ -124,7 +124,7 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(tr.tokens))/b.Elapsed().Seconds(), "tokens/s")
 }
 
-// tinyText is a text that needs no file.
+// tinyText returns a text that needs no file.
 func tinyText() *corpus {
 	r := splitmix(11)
 	words := []string{"func ", "return ", "err ", "nil\n", "if ", "x := ", "range ", "{\n\t", "}\n"}

@@ -12,8 +12,8 @@ func (r *splitmix) next() uint64 {
 	return z ^ z>>31
 }
 
-// uniform is in [0, 1), a multiple of 2^-53.
+// uniform returns a multiple of 2^-53 in [0, 1).
 func (r *splitmix) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// below is in [0, n); the bias of the remainder is below n/2^64.
+// below returns a number in [0, n); the bias of the remainder is below n/2^64.
 func (r *splitmix) below(n int) int { return int(r.next() % uint64(n)) }

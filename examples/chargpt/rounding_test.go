@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// arithmetic is where weights are computed. These files import nothing but math
-// and what is named here, so that they can be checked on their own.
+// arithmetic lists the files that compute weights. They import only math and what they define, so that they can be
+// checked separately.
 var arithmetic = []string{"kernel.go", "model.go", "adam.go", "random.go"}
 
-// No product of floats can be fused with a sum: each is rounded by an explicit
-// conversion, or is a factor of a product that is.
-func TestEveryProductIsRounded(t *testing.T) {
+// No product of floats can be fused with a sum: each is rounded by an explicit conversion, or is a factor of a
+// product that is.
+func TestArithmetic_RoundsEveryProduct(t *testing.T) {
 	files := token.NewFileSet()
 	var parsed []*ast.File
 	for _, name := range arithmetic {
@@ -38,7 +38,7 @@ func TestEveryProductIsRounded(t *testing.T) {
 }
 
 // The check finds each way to write a product that may be fused.
-func TestUnroundedProductsAreFound(t *testing.T) {
+func TestUnrounded_FindsProductsThatMayBeFused(t *testing.T) {
 	for _, body := range []string{"z += x * y", "z = x*y + z", "z = z - x*y", "x *= y; z += x", "z = x * y", "z = -(x * y)"} {
 		files := token.NewFileSet()
 		f, err := parser.ParseFile(files, "x.go", "package main\nfunc f(x, y, z float64) { "+body+"; _ = z }", 0)
@@ -54,7 +54,7 @@ func TestUnroundedProductsAreFound(t *testing.T) {
 // unrounded counts the products of floats and lists those that may be fused.
 func unrounded(t *testing.T, files *token.FileSet, parsed []*ast.File) (products int, bad []token.Pos) {
 	t.Helper()
-	if build.Default.GOROOT == "" { // of a test that was built with -trimpath
+	if build.Default.GOROOT == "" { // the test was built with -trimpath
 		out, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
 			t.Fatal(err)

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// size is the model that is trained. A step takes about 10 ms on one core of 2020.
+// size is the size of the trained model. A step takes about 10 ms on one core of 2020.
 var size = shape{Vocab: vocabulary, Context: 48, Width: 48, Layers: 1, Heads: 4, Batch: 4}
 
-// trainer is a run: all that decides the next step is in here, and all of it
-// but the text is in a checkpoint.
+// trainer is a run: it holds everything that determines the next step, and a checkpoint contains all of it except the
+// text.
 type trainer struct {
 	text   *corpus
 	seed   uint64
@@ -18,8 +18,8 @@ type trainer struct {
 	random splitmix
 	model  *model
 	adam   *adam
-	mean   float64           // of the loss, the newest steps weighing most; what is printed
-	digest [sha256.Size]byte // of the loss of every step so far
+	mean   float64           // of the loss, weighted towards recent steps, as printed
+	digest [sha256.Size]byte // of the loss of every completed step
 
 	tokens, targets []byte
 }
@@ -33,8 +33,7 @@ func newTrainer(text *corpus, seed uint64) *trainer {
 	return t
 }
 
-// advance takes one step: a batch from random places of the text, its
-// gradients, a change of the weights.
+// advance takes one step: a batch from random places of the text, its gradients, and an update of the weights.
 func (t *trainer) advance() {
 	for row := range size.Batch {
 		t.place(row, t.text.train, t.random.below(len(t.text.train)-size.Context))
@@ -55,14 +54,14 @@ func (t *trainer) advance() {
 	t.digest = sha256.Sum256(link[:])
 }
 
-// place fills a row of the batch from the text at a position.
+// place fills a row of the batch from a position in the text.
 func (t *trainer) place(row int, text []byte, at int) {
 	copy(t.tokens[row*size.Context:][:size.Context], text[at:])
 	copy(t.targets[row*size.Context:][:size.Context], text[at+1:])
 }
 
-// validate is the loss, in nats a character, on the same held-out places each
-// time. It changes nothing that the training depends on.
+// validate returns the loss, in nats per character, at the same held-out places each time. It changes nothing that
+// the training depends on.
 func (t *trainer) validate() float64 {
 	const batches = 2
 	places := batches * size.Batch
@@ -78,7 +77,7 @@ func (t *trainer) validate() float64 {
 	return sum / batches
 }
 
-// sample writes n characters as the model would go on, beginning with prompt.
+// sample writes n characters that the model generates after prompt.
 func (t *trainer) sample(prompt string, n int) string {
 	random := splitmix(t.seed ^ 0x73616d706c65)
 	text := make([]byte, 0, len(prompt)+n)

@@ -1,5 +1,4 @@
-// Package plain tests the shell example with real processes and real kills. It
-// has no Go code of its own.
+// Package plain tests the shell example with real processes and real kills. It contains no other Go code.
 package plain
 
 import (
@@ -16,8 +15,8 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// train runs the script in a process group of its own, as the agent does, and
-// sends the group sig at the first line that begins with at.
+// train runs the script in its own process group, as the agent does, and sends the group sig at the first line that
+// begins with at.
 func train(t *testing.T, dir string, steps int, sig syscall.Signal, at string) (lines []string, code int) {
 	t.Helper()
 	script, err := filepath.Abs("train.sh")
@@ -42,14 +41,13 @@ func train(t *testing.T, dir string, steps int, sig syscall.Signal, at string) (
 			}
 		}
 	}
-	_ = p.Wait() // the status is what counts
+	_ = p.Wait() // only the status counts
 	return lines, c.ProcessState.ExitCode()
 }
 
-// Killed, asked to stop, and killed again, the script ends with the result of a
-// run that was left alone.
-func TestKilledScriptEndsWithTheSameResult(t *testing.T) {
-	if _, err := os.ReadFile("train.sh"); err != nil { // go test's cache looks at what the test itself has read
+// After a kill, a request to stop and another kill, the script ends with the result of an undisturbed run.
+func TestScript_EndsWithTheSameResultAfterKills(t *testing.T) {
+	if _, err := os.ReadFile("train.sh"); err != nil { // go test's cache tracks what the test itself reads
 		t.Fatal(err)
 	}
 	for steps := 100; !killedIsTheSame(t, steps); steps *= 2 {
@@ -59,8 +57,8 @@ func TestKilledScriptEndsWithTheSameResult(t *testing.T) {
 	}
 }
 
-// killedIsTheSame compares a run of so many steps that is killed three times
-// with one that is not. It is false where a signal came after the end.
+// killedIsTheSame compares a run that is killed three times with an undisturbed one. It returns false if a signal
+// came after the end.
 func killedIsTheSame(t *testing.T, steps int) bool {
 	t.Helper()
 	whole, dir := t.TempDir(), t.TempDir()

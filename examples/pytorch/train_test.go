@@ -1,5 +1,4 @@
-// Package pytorch tests the PyTorch example with real processes and real kills.
-// It has no Go code of its own.
+// Package pytorch tests the PyTorch example with real processes and real kills. It contains no other Go code.
 package pytorch
 
 import (
@@ -19,8 +18,7 @@ import (
 	"scrimp/internal/test/proc"
 )
 
-// python returns an interpreter that has PyTorch: Debian's own before another
-// one on the PATH.
+// python returns an interpreter with PyTorch: Debian's own, or another one on the PATH.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -33,9 +31,8 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// train runs train.py in dir and sends it sig at the first line that begins
-// with at; an empty at lets it run to its end. It returns what was printed and
-// the exit status, -1 where a signal ended it.
+// train runs train.py in dir and sends it sig at the first line that begins with at; with an empty at it runs to its
+// end. It returns the output and the exit status, -1 if a signal ended it.
 func train(t *testing.T, python, dir string, env []string, sig syscall.Signal, at string, args ...string) (lines []string, code int) {
 	t.Helper()
 	c := exec.Command(python, append([]string{"train.py", "--log-every", "1", "--save-every", "0.02",
@@ -58,7 +55,7 @@ func train(t *testing.T, python, dir string, env []string, sig syscall.Signal, a
 			}
 		}
 	}
-	_ = p.Wait() // the status is what counts
+	_ = p.Wait() // only the status counts
 	if stderr.Len() > 0 {
 		t.Errorf("stderr: %s", stderr.String())
 	}
@@ -84,9 +81,9 @@ func read(t *testing.T, dir string) (r result) {
 	return r
 }
 
-// Killed without notice and asked to stop, a program with the helper ends with the loss and the weights of a run that was
-// left alone.
-func TestKilledTrainingEndsWithTheSameLoss(t *testing.T) {
+// After a kill without notice and a request to stop, a program with the helper ends with the loss and the weights of
+// an undisturbed run.
+func TestTraining_EndsWithTheSameLossAfterKills(t *testing.T) {
 	lane.Component(t, "pytorch")
 	helper, err := filepath.Abs("../../sdk/python")
 	if err != nil {
@@ -95,16 +92,16 @@ func TestKilledTrainingEndsWithTheSameLoss(t *testing.T) {
 	endsTheSame(t, []string{"PYTHONPATH=" + helper, "SCRIMP_JOB=job-1"}, syscall.SIGKILL, syscall.SIGTERM)
 }
 
-// The same without the helper, and killed once more.
-func TestKilledTrainingWithoutTheHelperEndsWithTheSameLoss(t *testing.T) {
+// The same holds without the helper, with one more kill.
+func TestTrainingWithoutHelper_EndsWithTheSameLossAfterKills(t *testing.T) {
 	lane.Nightly(t, "starts PyTorch five times and more")
 	endsTheSame(t, nil, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL)
 }
 
-// endsTheSame interrupts a run with each of the signals, and compares its end with that of one which was left alone.
+// endsTheSame interrupts a run with each of the signals, and compares its result with that of an undisturbed run.
 func endsTheSame(t *testing.T, env []string, signals ...syscall.Signal) {
 	t.Helper()
-	if _, err := os.ReadFile("train.py"); err != nil { // go test's cache looks at what the test itself has read
+	if _, err := os.ReadFile("train.py"); err != nil { // go test's cache tracks what the test itself reads
 		t.Fatal(err)
 	}
 	py := python(t)
@@ -115,8 +112,8 @@ func endsTheSame(t *testing.T, env []string, signals ...syscall.Signal) {
 	}
 }
 
-// killedIsTheSame compares a run of so many steps that is interrupted with one that is not. It is false where a signal
-// came after the end.
+// killedIsTheSame compares an interrupted run with an undisturbed one. It returns false if a signal came after the
+// end.
 func killedIsTheSame(t *testing.T, py string, env []string, steps int, signals []syscall.Signal) bool {
 	t.Helper()
 	n := strconv.Itoa(steps)
@@ -154,8 +151,8 @@ func killedIsTheSame(t *testing.T, py string, env []string, steps int, signals [
 	return true
 }
 
-// The patterns of the job file read the lines that the program prints.
-func TestJobFileReadsTheLines(t *testing.T) {
+// The job file's patterns match the lines that the program prints.
+func TestJobFile_MatchesTheOutput(t *testing.T) {
 	job, err := os.ReadFile("job.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,9 @@
-// Awscloud serves a cloud that answers as EC2 does, for demonstrations and fault injection on one machine:
+// Awscloud serves a simulated cloud that answers as EC2 does, for demonstrations and fault injection on one machine:
 //
 //	go run ./hack/awscloud --listen 127.0.0.1:8099 --dir /tmp/cloud --machines
 //
-// It prints, as shell assignments, where it is and with which keys, and then runs until it is interrupted; then every
-// instance of it ends. Faults are injected by POST /_test/NAME: see orders in internal/test/awstest.
+// It prints its address and keys as shell assignments, and runs until it is interrupted; then all its instances end.
+// POST /_test/NAME injects faults: see orders in internal/test/awstest.
 package main
 
 import (
@@ -91,7 +91,7 @@ func run() error {
 	return nil
 }
 
-// table prints a bill, exactly, and its sum.
+// table prints an exact bill and its sum.
 func table(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -105,7 +105,7 @@ func table(path string) error {
 	for _, l := range lines {
 		cost, ok := new(big.Rat).SetString(l.USD)
 		if !ok {
-			return fmt.Errorf("read the bill %s: %q is no number of dollars", path, l.USD)
+			return fmt.Errorf("read the bill %s: %q is not an amount of dollars", path, l.USD)
 		}
 		all.Add(all, cost)
 		fmt.Printf("%-20s %-9s %-11s %-11s $%s  %s\n", l.Instance, l.Kind, l.Type, l.Zone, cost.FloatString(6), l.Free)

@@ -1,4 +1,4 @@
-// Command catalog writes the embedded catalogue from the data folder's facts.
+// Command catalog writes the embedded catalogue from the facts in the data folder.
 //
 //	go run ./hack/catalog ../shared/data/estimate internal/market/catalog
 package main
@@ -61,15 +61,15 @@ func run(from, to string) error {
 	return write(filepath.Join(to, "listings.csv"), append(out, more[1:]...))
 }
 
-// listings returns the rows that offer a machine: for each of its regions one for each capacity that has a price. Cell
-// returns the machine's field in a column of instances.csv.
+// listings returns the rows that offer a machine: for each region, one per capacity with a price. cell returns the
+// machine's field in a column of instances.csv.
 func listings(cell func(column string) string) (rows [][]string, err error) {
 	kind := cell("gpu_spec")
 	if kind == "" {
 		kind = cell("accelerator")
 	}
 	count := cell("accel_count")
-	if count == "0" && kind != "" { // a part of an accelerator, which no spec describes
+	if count == "0" && kind != "" { // a fraction of an accelerator, which no spec describes
 		kind, count = kind+"-part", "1"
 	}
 	at, dated := cell("source_date"), cell("source")
@@ -96,7 +96,7 @@ func listings(cell func(column string) string) (rows [][]string, err error) {
 	return rows, nil
 }
 
-// preemptible is a spot row of Google Cloud as its older kind, which has the same prices and ends after 24 h.
+// preemptible copies a spot row of Google Cloud as its older kind, which has the same prices and ends after 24 h.
 func preemptible(spot []string) []string {
 	row := slices.Clone(spot)
 	row[15] += "; preemptible machines have the prices of spot: docs.cloud.google.com/compute/docs/instances/" +

@@ -1,4 +1,4 @@
-// Command checkreceipt holds the demo's receipt against what the demo promises.
+// Command checkreceipt checks the demo's receipt against what the demo promises.
 package main
 
 import (
@@ -47,7 +47,7 @@ func check(path string) error {
 	return nil
 }
 
-// interrupted holds that there were enough interruptions, and a restore after each.
+// interrupted checks that there were enough interruptions, each followed by a restore.
 func interrupted(r receipt.Receipt) error {
 	silent := 0
 	for _, i := range r.Interruptions {

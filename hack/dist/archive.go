@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/test/image"
 )
 
-// archive is the program with its manual, in one folder.
+// archive packs the program with its manual into one folder.
 func (p parts) archive(stem string) ([]byte, error) {
 	list := []image.File{{Path: "bin/scrimp", Body: p.binary, Mode: 0o755}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {

@@ -46,7 +46,7 @@ type spdxRelation struct {
 
 var noID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// bill is the bill of materials of a binary: the modules that it says it was built of.
+// bill returns the bill of materials of a binary: the modules recorded in it.
 func (r release) bill(binary, platform string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // a Debian package has these sums; nothing trusts them
+	"crypto/md5" // Debian packages contain these sums; nothing trusts them
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +12,10 @@ import (
 	"scrimp/internal/test/image"
 )
 
-// debianVersion orders what comes before a release before it: 0.1.0-dev is 0.1.0~dev.
+// debianVersion makes pre-releases sort before their release: 0.1.0-dev becomes 0.1.0~dev.
 func debianVersion(version string) string { return strings.ReplaceAll(version, "-", "~") }
 
-// debian is the package for Debian: an ar archive of its form, its control files and its files.
+// debian returns the Debian package: an ar archive of its format, its control files and its files.
 func (p parts) debian() ([]byte, error) {
 	files, err := p.debianFiles()
 	if err != nil {
@@ -59,7 +59,7 @@ Description: train on time for the least money
 	return ar(append([]image.File{{Path: "debian-binary", Body: []byte("2.0\n")}}, members...), p.When), nil
 }
 
-// debianFiles are the program and its manual where Debian has them.
+// debianFiles returns the program and its manual at Debian's paths.
 func (p parts) debianFiles() ([]image.File, error) {
 	list := []image.File{{Path: "usr/bin/scrimp", Body: p.binary, Mode: 0o755}}
 	for _, f := range p.manual {
@@ -87,7 +87,7 @@ func (p parts) debianFiles() ([]image.File, error) {
 	return list, nil
 }
 
-// ar is an archive in the form that dpkg reads.
+// ar returns an archive in the format that dpkg reads.
 func ar(members []image.File, when time.Time) []byte {
 	var out bytes.Buffer
 	out.WriteString("!<arch>\n")

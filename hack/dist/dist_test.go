@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// read is what a tar file holds, by name.
+// read returns the content of a tar file by name.
 func read(t *testing.T, b []byte) (files map[string][]byte, heads map[string]*tar.Header) {
 	t.Helper()
 	files, heads = map[string][]byte{}, map[string]*tar.Header{}
@@ -63,10 +63,10 @@ func unpacked(t *testing.T, b []byte) []byte {
 	return all
 }
 
-// day is when the sources of the tests are of.
+// day is the date of the tests' sources.
 var day = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// copied is a copy of what the program is built of, elsewhere.
+// copied copies the sources of the program to another folder.
 func copied(t *testing.T, root string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -87,8 +87,8 @@ func copied(t *testing.T, root string) string {
 	return to
 }
 
-// Two builds of the same sources in two folders by two users are the same bytes, and what they hold is whole.
-func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
+// Two builds of the same sources in two folders by two users give the same bytes, and their content is complete.
+func TestDist_IsReproducible(t *testing.T) {
 	lane.Nightly(t, "it builds the whole program twice from nothing")
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -136,7 +136,7 @@ func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
 	layout(t, first[3].Body, binary)
 }
 
-// billed verifies a bill of materials: each relation is between what is there, and what is imported is.
+// billed checks a bill of materials: all relations are between existing items, and all imports are listed.
 func billed(t *testing.T, b []byte) {
 	t.Helper()
 	var doc spdx
@@ -162,7 +162,7 @@ func billed(t *testing.T, b []byte) {
 	}
 }
 
-// debian verifies a package: the members of the archive, and that dpkg reads it where it is installed.
+// debian checks a package: the members of the archive, and that dpkg, if installed, reads it.
 func debian(t *testing.T, deb image.File, binary []byte) {
 	t.Helper()
 	rest, ok := bytes.CutPrefix(deb.Body, []byte("!<arch>\n"))
@@ -287,7 +287,7 @@ func TestVersions(t *testing.T) {
 }
 
 // Groff formats the man pages without a complaint.
-func TestGroffTakesTheManPages(t *testing.T) {
+func TestManPages_AreAcceptedByGroff(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("groff is not installed")

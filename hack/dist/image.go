@@ -12,10 +12,10 @@ import (
 	"scrimp/internal/test/image"
 )
 
-// imageUser is who serves in a container; it owns /data and nothing else.
+// imageUser is the user that serves in a container; it owns only /data.
 const imageUser = 65532
 
-// image is a container image as a tar file in the OCI layout, which podman, skopeo, crane and Docker 25 load.
+// image returns a container image as a tar file in the OCI layout, which podman, skopeo, crane and Docker 25 load.
 func (p parts) image() ([]byte, error) {
 	files := []image.File{
 		{Path: "usr/bin/scrimp", Body: p.binary, Mode: 0o755},

@@ -1,8 +1,8 @@
-// Command dist makes what is given to others: archives with checksums and a bill of materials, Debian packages and
-// container images, of the same bytes whenever they are made of the same commit. It needs Go and nothing else.
+// Command dist builds the release files: archives with checksums and a bill of materials, Debian packages and
+// container images. The same commit always gives the same bytes. It needs nothing but Go.
 //
 //	go run ./hack/dist                        # everything, into dist/
-//	go run ./hack/dist -platforms linux/amd64 # for one
+//	go run ./hack/dist -platforms linux/amd64 # for one platform
 //	go run ./hack/dist -install /usr/local -program build/scrimp  # a built program, its man pages and completions
 package main
 
@@ -67,15 +67,15 @@ func run(ctx context.Context, r release, platforms []string, install, program st
 	return r.all(ctx, platforms)
 }
 
-// release is what is made, and of what.
+// release describes what to build, and from what.
 type release struct {
 	Root, Out     string
 	Version, Tags string
-	When          time.Time // of everything in it
-	Certs         string    // certificates of authorities, for images; where there are none they have none
+	When          time.Time // of all files in it
+	Certs         string    // certificates of authorities for images; empty: images have none
 }
 
-// git is what git says of the folder, "" where there is none.
+// git returns the output of git in the folder; empty if there is no repository.
 func (r release) git(ctx context.Context, args ...string) string {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = r.Root
@@ -88,7 +88,8 @@ func (r release) git(ctx context.Context, args ...string) string {
 
 var heading = regexp.MustCompile(`(?m)^## (\S+)`)
 
-// versionOf is the newest version in the changelog, or where that is none yet the program's own with the commit.
+// versionOf returns the newest version in the changelog or, before the first release, the program's own version with
+// the commit.
 func versionOf(changes, commit string) string {
 	m := heading.FindStringSubmatch(changes)
 	switch {
@@ -100,7 +101,7 @@ func versionOf(changes, commit string) string {
 	return cli.Version
 }
 
-// whenOf is the time of the commit, or as SOURCE_DATE_EPOCH says; 1980 where neither is there.
+// whenOf returns SOURCE_DATE_EPOCH or the time of the commit; 1980 if there is neither.
 func whenOf(epoch, commit string) (time.Time, error) {
 	for _, text := range []string{epoch, commit} {
 		if text == "" {
@@ -119,7 +120,7 @@ func whenOf(epoch, commit string) (time.Time, error) {
 func (r release) build(ctx context.Context, platform, file string) error {
 	system, arch, ok := strings.Cut(platform, "/")
 	if !ok {
-		return fmt.Errorf("%q is no platform such as linux/amd64", platform)
+		return fmt.Errorf("%q is not a platform such as linux/amd64", platform)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", r.Tags,
 		"-ldflags", "-s -w -buildid= -X scrimp/internal/cli.Version="+r.Version, "-o", file, "./cmd/scrimp")
@@ -134,7 +135,7 @@ func (r release) build(ctx context.Context, platform, file string) error {
 	return nil
 }
 
-// install writes a program that is built already, man pages and completions below a folder such as /usr/local.
+// install writes a built program, its man pages and completions below a folder such as /usr/local.
 func (r release) install(folder, program string) error {
 	body, err := os.ReadFile(program)
 	if err != nil {
@@ -149,7 +150,7 @@ func (r release) install(folder, program string) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		// Aside, then renamed: the program that is replaced may be running.
+		// Write under a temporary name and rename: the replaced program may be running.
 		if err := os.WriteFile(to+".new", f.Body, cmp.Or(fs.FileMode(f.Mode), 0o644)); err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (r release) install(folder, program string) error {
 	return nil
 }
 
-// all makes everything for the platforms.
+// all builds everything for the platforms.
 func (r release) all(ctx context.Context, platforms []string) error {
 	if err := os.MkdirAll(r.Out, 0o755); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (r release) all(ctx context.Context, platforms []string) error {
 	return os.WriteFile(to, []byte(strings.Join(sums, "")), 0o644)
 }
 
-// one makes what there is for a platform.
+// one builds everything for a platform.
 func (r release) one(ctx context.Context, platform string) (made []image.File, err error) {
 	folder, err := os.MkdirTemp("", "scrimp-dist-")
 	if err != nil {
@@ -229,7 +230,7 @@ func (r release) one(ctx context.Context, platform string) (made []image.File, e
 		image.File{Path: stem + ".oci.tar", Body: container}), nil
 }
 
-// parts is what the packages of a platform are made of.
+// parts are the inputs of a platform's packages.
 type parts struct {
 	release
 	arch   string

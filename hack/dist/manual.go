@@ -15,9 +15,9 @@ import (
 	"scrimp/internal/test/image"
 )
 
-// manual is the man page of each command and the completions of three shells, below a prefix.
+// manual returns the man page of each command and the completions of three shells, below a prefix.
 func (r release) manual() ([]image.File, error) {
-	// a default of this user is none of the reader's
+	// This user's default must not appear as the reader's.
 	if err := os.Setenv("SCRIMP_DATA", "~/.local/share/scrimp"); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (r release) manual() ([]image.File, error) {
 	return list, nil
 }
 
-// commands are a command and those below it that people use.
+// commands returns a command and its visible subcommands.
 func commands(c *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{c}
 	for _, below := range c.Commands() {
@@ -55,7 +55,7 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// page is a man page.
+// page returns a command's man page.
 func (r release) page(c *cobra.Command) string {
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	var b strings.Builder
@@ -112,7 +112,7 @@ func (r release) page(c *cobra.Command) string {
 	return b.String()
 }
 
-// paragraphs writes a text whose lines may be filled; those that begin with spaces stay as they are.
+// paragraphs writes a text whose lines may be filled; lines that begin with spaces stay unchanged.
 func paragraphs(b *strings.Builder, text string) {
 	fixed := false
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
@@ -161,7 +161,7 @@ func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// roff writes a line of text so that nothing in it is a request.
+// roff escapes a line of text so that nothing in it is a request.
 func roff(s string) string {
 	s = strings.NewReplacer("\n", " ", `\`, `\e`, "-", `\-`, "…", `\[u2026]`).Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// The limits of the house. archtest holds those on single functions and files; the rest are aims.
+// The limits of the house. archtest enforces those on single functions and files; the rest are goals.
 const (
 	complexAbove = 15
 	worstAbove   = 25

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// Bench is one benchmark of a package, as a tree's own tests have it.
+// Bench is a benchmark of a package, in a tree's own tests.
 type Bench struct {
 	Pkg    string
 	Match  string   // -bench
 	Time   string   // -benchtime
-	Flags  []string // the package's own
+	Flags  []string // defined by the package
 	One    bool     // on one processor
-	Borrow string   // a file of testdata that has the benchmark, for a tree whose package lacks it
-	Func   string   // the benchmark that is borrowed
+	Borrow string   // a testdata file with the benchmark, for a tree whose package lacks it
+	Func   string   // the borrowed benchmark
 }
 
-// Run runs it once in a tree and returns the figures by benchmark and unit,
-// such as "Load/sqlite submit/s".
+// Run runs the benchmark once in a tree and returns the figures by benchmark and unit, such as "Load/sqlite
+// submit/s".
 func (b Bench) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	borrow := b.Borrow
 	if borrow != "" && has(filepath.Join(t.Dir, filepath.FromSlash(b.Pkg)), "func "+b.Func+"(") {
-		borrow = "" // the tree's own
+		borrow = "" // the tree has its own
 	}
 	exe, err := t.tests(ctx, b.Pkg, borrow)
 	if err != nil {
@@ -53,10 +53,10 @@ func (b Bench) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	return found, nil
 }
 
-// processorTime is what all of a benchmark's process took, in seconds.
+// processorTime is the key of the processor time of a benchmark's process, in seconds.
 const processorTime = "processor s"
 
-// has says whether a Go file of the folder holds the text.
+// has reports whether a Go file of the folder contains the text.
 func has(dir, text string) bool {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, path := range files {
@@ -67,7 +67,7 @@ func has(dir, text string) bool {
 	return false
 }
 
-// parse reads what benchmarks print: a name, how often it ran, and values with their units.
+// parse reads the output of benchmarks: a name, the number of runs, and values with their units.
 func parse(out string) map[string]float64 {
 	found := map[string]float64{}
 	for line := range strings.Lines(out) {
@@ -81,7 +81,7 @@ func parse(out string) map[string]float64 {
 		name := strings.TrimPrefix(f[0], "Benchmark")
 		if i := strings.LastIndexByte(name, '-'); i > 0 {
 			if _, err := strconv.Atoi(name[i+1:]); err == nil {
-				name = name[:i] // the number of processors
+				name = name[:i] // removes the number of processors
 			}
 		}
 		for i := 2; i+1 < len(f); i += 2 {
@@ -97,7 +97,7 @@ func parse(out string) map[string]float64 {
 	return found
 }
 
-// skipped is why a benchmark that ran reported nothing.
+// skipped returns why a benchmark that ran reported nothing.
 func skipped(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(strings.ToLower(line), "skipped") {
@@ -107,7 +107,7 @@ func skipped(out string) string {
 	return "it is not in this tree"
 }
 
-// overlay writes the file with which go test takes a borrowed file for one of the package.
+// overlay writes the file that makes go test treat a borrowed file as one of the package.
 func (t *Tree) overlay(dir, borrow string) (string, error) {
 	from, err := filepath.Abs(filepath.Join("hack", "paired", "testdata", borrow))
 	if err != nil {

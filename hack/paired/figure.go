@@ -7,22 +7,22 @@ import (
 	"slices"
 )
 
-// Figure is one line of the table: what is measured, and what it must hold.
+// Figure is one line of the table: a measured value and its limits.
 type Figure struct {
 	Name   string
 	Unit   string
-	Key    string // under which a measurement returns it
+	Key    string // of the value in a measurement's result
 	Higher bool   // more is better
-	// Ratio is the limit of now over base: a floor where more is better, else a ceiling. 0: none.
+	// Ratio limits now over base: from below if more is better, otherwise from above. 0: no limit.
 	Ratio float64
-	// Most is what it may be in this tree, whatever base has. 0: no limit.
+	// Most limits the value in this tree, whatever base has. 0: no limit.
 	Most float64
 }
 
-// Samples are what the rounds measured of a figure in one tree.
+// Samples are a figure's values over the rounds in one tree.
 type Samples []float64
 
-// Best is the best of the rounds: the one that other users of the machine disturbed least.
+// Best returns the best value: the one least disturbed by other users of the machine.
 func (s Samples) Best(higher bool) (v float64, ok bool) {
 	if len(s) == 0 {
 		return 0, false
@@ -33,7 +33,7 @@ func (s Samples) Best(higher bool) (v float64, ok bool) {
 	return slices.Min(s), true
 }
 
-// Median is the middle one, or the mean of the two in the middle.
+// Median returns the middle value, or the mean of the two middle ones.
 func (s Samples) Median() (v float64, ok bool) {
 	if len(s) == 0 {
 		return 0, false
@@ -43,10 +43,10 @@ func (s Samples) Median() (v float64, ok bool) {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2, true
 }
 
-// Verdict is what became of a figure's limits.
+// Verdict is the result of a figure's limits.
 type Verdict string
 
-// The verdicts. Unknown: there is a limit, and a tree has nothing to hold against it.
+// The verdicts. Unknown means that there is a limit, but a tree has no value for it.
 const (
 	OK      Verdict = "ok"
 	Missed  Verdict = "MISSED"
@@ -55,14 +55,14 @@ const (
 	NoLimit Verdict = ""
 )
 
-// Row is a figure with what both trees came to.
+// Row is a figure with the values of both trees.
 type Row struct {
 	Figure
 	Base, Now Samples
 	Failed    bool // this tree has the measurement, and it failed
 }
 
-// RatioOf is now over base, of the best rounds.
+// RatioOf returns now over base, from the best rounds.
 func (r Row) RatioOf() (ratio float64, ok bool) {
 	base, inBase := r.Base.Best(r.Higher)
 	now, inNow := r.Now.Best(r.Higher)
@@ -72,7 +72,7 @@ func (r Row) RatioOf() (ratio float64, ok bool) {
 	return now / base, true
 }
 
-// Verdict holds the row against its limits.
+// Verdict compares the row with its limits.
 func (r Row) Verdict() Verdict {
 	if r.Failed {
 		return Failed
@@ -95,7 +95,7 @@ func (r Row) Verdict() Verdict {
 	return OK
 }
 
-// LimitText is how the limits are written.
+// LimitText formats the limits.
 func (r Row) LimitText() string {
 	text := ""
 	if r.Ratio > 0 {
@@ -114,7 +114,7 @@ func (r Row) LimitText() string {
 	return text
 }
 
-// number writes three digits or more, thousands apart.
+// number formats a value with at least three digits and with separators between thousands.
 func number(v float64) string {
 	if math.Abs(v) < 100 && v != math.Trunc(v) {
 		return fmt.Sprintf("%.3g", v)
@@ -129,7 +129,7 @@ func number(v float64) string {
 	return text
 }
 
-// worst is the verdict that the whole run ends with.
+// worst returns the verdict of the whole run.
 func worst(rows []Row) Verdict {
 	rank := map[Verdict]int{NoLimit: 0, OK: 1, Unknown: 2, Missed: 3, Failed: 4}
 	list := []Verdict{NoLimit}

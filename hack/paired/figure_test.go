@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestARatioIsNowOverBaseOfTheBestRounds(t *testing.T) {
+func TestRatioOf_DividesNowByBaseInTheBestRounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		higher bool
@@ -28,7 +28,7 @@ func TestARatioIsNowOverBaseOfTheBestRounds(t *testing.T) {
 	}
 }
 
-func TestTheMedianIsTheMiddle(t *testing.T) {
+func TestMedian_IsTheMiddle(t *testing.T) {
 	for _, c := range []struct {
 		s    Samples
 		want float64
@@ -42,7 +42,7 @@ func TestTheMedianIsTheMiddle(t *testing.T) {
 	}
 }
 
-func TestALimitIsMissedOnItsOwnSideOnly(t *testing.T) {
+func TestVerdict_MissesALimitOnItsOwnSideOnly(t *testing.T) {
 	rate, time := Figure{Higher: true, Ratio: 0.8}, Figure{Ratio: 1.25}
 	most := Figure{Most: 20}
 	both := Figure{Ratio: 0.5, Most: 20}
@@ -77,7 +77,7 @@ func TestALimitIsMissedOnItsOwnSideOnly(t *testing.T) {
 	}
 }
 
-func TestTheRunEndsWithTheWorstOfItsRows(t *testing.T) {
+func TestWorst_IsTheWorstVerdict(t *testing.T) {
 	ok, missed := Row{Figure: Figure{Most: 2}, Now: Samples{1}}, Row{Figure: Figure{Most: 2}, Now: Samples{3}}
 	unknown, failed, none := Row{Figure: Figure{Most: 2}}, Row{Failed: true}, Row{}
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestTheRunEndsWithTheWorstOfItsRows(t *testing.T) {
 	}
 }
 
-func TestNumbersAreReadAtAGlance(t *testing.T) {
+func TestNumber_IsReadable(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 1: "1", 0.01234: "0.0123", 2.3021: "2.3", 99.96: "100", 123.4: "123",
 		1234.5: "1,234", 1234567: "1,234,567", -4321: "-4,321", 1000: "1,000",
@@ -122,7 +122,7 @@ func report() Report {
 	}
 }
 
-func TestTheTableHasBothTreesSideBySide(t *testing.T) {
+func TestTable_HasBothTreesSideBySide(t *testing.T) {
 	var b strings.Builder
 	if err := report().Table(&b); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ not measured in base: memory
 	}
 }
 
-func TestTheJSONHasARunAndThenAFigureALine(t *testing.T) {
+func TestJSON_HasARunAndThenAFigurePerLine(t *testing.T) {
 	var b strings.Builder
 	if err := report().JSON(&b); err != nil {
 		t.Fatal(err)

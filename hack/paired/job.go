@@ -12,40 +12,40 @@ import (
 	"time"
 )
 
-// The jobs whose log is measured, with the program that users run.
+// The jobs whose logs are measured with the real program.
 const (
 	steady      = "steady"      // one attempt, on a machine that stays
-	interrupted = "interrupted" // the market takes each machine after 40 to 60 minutes
-	realTime    = "real-time"   // a steady one on a market that runs as the wall does
+	interrupted = "interrupted" // the market interrupts each machine after 40 to 60 minutes
+	realTime    = "real-time"   // a steady job on a market in real time
 )
 
-// fast is market seconds a wall second of the first two.
+// fast is the number of market seconds per wall second for the first two.
 const fast = 720
 
-// An attempt may log 20 KB, and a running hour 1 KB (1 KB is 1000 bytes).
+// Limits of the log: 20 KB per attempt, and 1 KB per running hour (1 KB is 1000 bytes).
 const (
 	perAttempt = 20.0
 	perHour    = 1.0
 )
 
-// Life is what a job lived through, and what its log takes.
+// Life is a job's history and the size of its log.
 type Life struct {
 	Attempts int
-	Hours    float64 // rented, market time
+	Hours    float64 // rented, in market time
 	Log      LogSize
 }
 
-// Allowed is what its log may take, in KB.
+// Allowed returns the limit of its log, in KB.
 func (l Life) Allowed() float64 { return perAttempt*float64(l.Attempts) + perHour*l.Hours }
 
-// JobLog runs the jobs at the same time, each in a data folder of its own.
+// JobLog runs the jobs at the same time, each in its own data folder.
 type JobLog struct {
-	Hours float64       // market hours of work of the fast ones
-	Watch time.Duration // how long the one in real time is watched
+	Hours float64       // of work of the fast jobs, in market time
+	Watch time.Duration // how long the real-time job is watched
 	Note  func(string)
 }
 
-// Run returns the figures of the three.
+// Run returns the figures of the three jobs.
 func (l JobLog) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	exe, err := t.program(ctx)
 	if err != nil {
@@ -76,8 +76,7 @@ func (l JobLog) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	return found, nil
 }
 
-// program trains nothing: it counts ten steps a second, prints each, and saves
-// every so many.
+// program trains nothing: it counts ten steps a second, prints each, and saves at intervals.
 const program = `mkdir -p checkpoints
 s=0
 [ -f checkpoints/step ] && s=$(cat checkpoints/step)
@@ -93,8 +92,8 @@ while [ "$s" -lt "$1" ]; do
 done
 `
 
-// jobFile asks for so many steps. At speed 720 a market hour is five seconds, or
-// 50 steps: one save an hour.
+// jobFile returns a job file for a number of steps. At speed 720 a market hour is five seconds, or 50 steps: one save
+// an hour.
 func jobFile(steps int, limits string) string {
 	return fmt.Sprintf(`name: paired
 command: exec sh program.sh %d 50
@@ -109,8 +108,8 @@ grace: 3s
 %s`, steps, limits)
 }
 
-// marketFile is one on-demand machine, and where machines are to be interrupted two
-// zones of spot whose prices change every half hour.
+// marketFile describes one on-demand machine and, for interrupted jobs, two spot zones whose prices change every half
+// hour.
 func marketFile(kind string) string {
 	speed := fast
 	if kind == realTime {
@@ -133,11 +132,11 @@ func marketFile(kind string) string {
 	return text
 }
 
-// folder is a data folder with a server and a market of its own.
+// folder is a data folder with its own server and market.
 type folder struct{ exe, dir string }
 
 func newFolder(exe, temp, kind string, steps int, limits string) (*folder, error) {
-	dir, err := os.MkdirTemp(temp, "d") // short: the path of a socket is
+	dir, err := os.MkdirTemp(temp, "d") // short, because the path of a socket is limited
 	if err != nil {
 		return nil, err
 	}
@@ -170,13 +169,13 @@ func (f *folder) stop() error {
 
 func (f *folder) database() string { return filepath.Join(f.dir, "d", "scrimp.db") }
 
-// status is what is read of `scrimp status`.
+// status holds the fields of `scrimp status` that are read.
 type status struct {
 	State string
 	Step  int64
 }
 
-// until asks for the job's state again and again; the limit only ends a hang.
+// until polls the job's state; the limit only ends a hang.
 func (f *folder) until(ctx context.Context, what string, ok func(status) bool, limit time.Duration) error {
 	for begun := time.Now(); ; {
 		text, err := f.do(ctx, "status", "paired", "--json")
@@ -210,7 +209,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// live runs a job of so many market hours to its end.
+// live runs a job to its end, with work for a number of market hours.
 func live(ctx context.Context, exe, temp, kind string, hours float64) (l Life, err error) {
 	steps := int(hours * 3600 / fast * 10)
 	limits := fmt.Sprintf("deadline: in %.0fh\nbudget: $%.0f\n", 3*hours+4, 10*hours+20)
@@ -240,7 +239,7 @@ func live(ctx context.Context, exe, temp, kind string, hours float64) (l Life, e
 	return l, err
 }
 
-// ran reads from a receipt how many machines there were and for how long.
+// ran returns the number of machines in a receipt and their total time.
 func ran(receipt string) (attempts int, hours float64, err error) {
 	var r struct {
 		Attempts int
@@ -260,8 +259,7 @@ func ran(receipt string) (attempts int, hours float64, err error) {
 	return r.Attempts, hours, nil
 }
 
-// watch is what the log of a running job grows by, in KB an hour, on a market
-// that runs as the wall does.
+// watch returns the growth of a running job's log, in KB an hour, on a market in real time.
 func watch(ctx context.Context, exe, temp string, span time.Duration) (rate float64, err error) {
 	f, err := newFolder(exe, temp, realTime, 1_000_000, "")
 	if err != nil {

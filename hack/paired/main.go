@@ -1,6 +1,5 @@
-// Command paired compares this tree with another commit: it measures both in
-// turn, in one run, and prints the figures side by side with their limits. It
-// exits with 1 where a limit is missed.
+// Command paired compares this tree with another commit: it measures both in turn, in one run, and prints the figures
+// side by side with their limits. It exits with status 1 if a limit is missed.
 package main
 
 import (
@@ -87,7 +86,7 @@ func paired(ctx context.Context, base string, form Form, only string) (r Report,
 	return r, nil
 }
 
-// busy is the load of the machine over a minute, where the system tells it.
+// busy returns the load of the machine over a minute, if the system reports it.
 func busy() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -112,10 +111,10 @@ func (r *runner) note(text string) {
 	}
 }
 
-// result is what one tree came to over the rounds.
+// result holds a tree's values over the rounds.
 type result struct {
 	samples map[string]Samples
-	err     error // the first; the tree is then left alone
+	err     error // the first error, after which the tree is not measured again
 }
 
 // measure runs one measure, in turn: base, now, now, base, base, now and so on.
@@ -148,7 +147,7 @@ func (r *runner) measure(ctx context.Context, m Measure) ([]Row, error) {
 	return rows(m, results), nil
 }
 
-// add keeps what a round found.
+// add stores the values of a round.
 func (r *result) add(found map[string]float64, err error) {
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		r.samples[key] = append(r.samples[key], found[key])
@@ -156,7 +155,7 @@ func (r *result) add(found map[string]float64, err error) {
 	r.err = err
 }
 
-// rows are the figures of a measure.
+// rows returns the figures of a measure.
 func rows(m Measure, results [2]result) []Row {
 	list := make([]Row, 0, len(m.Figures))
 	for _, f := range m.Figures {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Measure is one run that gives one figure or several.
+// Measure is one run that gives one or more figures.
 type Measure struct {
 	Name    string
 	Rounds  int
-	Alike   bool // what else the machine does changes nothing: both trees run at the same time
+	Alike   bool // other load on the machine does not matter: both trees run at the same time
 	Run     func(ctx context.Context, t *Tree) (map[string]float64, error)
 	Figures []Figure
 }
 
-// Form is how much is measured.
+// Form sets how much is measured.
 type Form struct {
 	Quick bool
 	Jobs  int // in the queue of the server's load
 }
 
-// pick returns the value of the form.
+// pick returns the value for the form.
 func pick[T any](f Form, quick, full T) T {
 	if f.Quick {
 		return quick
@@ -37,7 +37,7 @@ const (
 	logCeiling  = 0.5
 )
 
-// measures are all there are, the short ones first.
+// measures returns all measures, the short ones first.
 func measures(f Form, note func(string)) []Measure {
 	list := []Measure{decisions(f), steps(f), quote(f), memory(f), year(f), jobLog(f, note)}
 	for _, db := range []string{"sqlite", "postgres"} {
@@ -46,12 +46,12 @@ func measures(f Form, note func(string)) []Measure {
 	return list
 }
 
-// bench is the measure of one benchmark.
+// bench returns the measure of one benchmark.
 func bench(b Bench, rounds int, figures ...Figure) Measure {
 	return Measure{Name: b.Pkg + " " + b.Match, Rounds: rounds, Run: b.Run, Figures: figures}
 }
 
-// decisions go through core.Step with their events, attempts and postings.
+// decisions measures core.Step with its events, attempts and postings.
 func decisions(f Form) Measure {
 	b := Bench{Pkg: "internal/sim/replay", Match: "^BenchmarkDecisions$", Time: pick(f, "1s", "3s"), One: true}
 	return bench(b, pick(f, 5, 9), Figure{
@@ -60,7 +60,7 @@ func decisions(f Form) Measure {
 	})
 }
 
-// steps are submissions and ends of jobs that cannot run.
+// steps measures submissions and ends of jobs that cannot run.
 func steps(f Form) Measure {
 	name := "DecisionStep/jobs=100000"
 	b := Bench{
@@ -71,7 +71,7 @@ func steps(f Form) Measure {
 	})
 }
 
-// quote is what one changed quote costs with 1,000 running jobs and 1,000 offers.
+// quote measures one changed quote with 1,000 running jobs and 1,000 offers.
 func quote(f Form) Measure {
 	b := Bench{
 		Pkg: "internal/decide/core", Match: "^BenchmarkChangedQuote$", Time: pick(f, "3x", "20x"),
@@ -84,8 +84,8 @@ func quote(f Form) Measure {
 		Figure{Name: name + "logged", Unit: "KB", Key: "ChangedQuote KB-logged", Most: 64})
 }
 
-// memory is what one more queued job takes of a server's memory: the difference
-// between two queues, so that what a server takes by itself does not count.
+// memory measures a server's memory per queued job: the difference between two queues, so that the server's own
+// memory does not count.
 func memory(f Form) Measure {
 	few, many := pick(f, 5_000, 20_000), pick(f, 20_000, 220_000)
 	b := Bench{Pkg: "internal/store", Match: "^BenchmarkResident$/^sqlite$", Time: "1x"}
@@ -111,8 +111,8 @@ func memory(f Form) Measure {
 	}
 }
 
-// year is the year of a team; in the quick form a tenth of it. It is one run on
-// one processor, so that its processor time says what others on the machine do not lengthen.
+// year measures the year of a team; the quick form measures a tenth of it. It is one run on one processor, so that
+// other load on the machine does not lengthen its processor time.
 func year(f Form) Measure {
 	b := Bench{Pkg: "internal/sim", Match: "^BenchmarkAYearOfATeam$", Time: "1x"}
 	name, key := "year of a team of 1,000 jobs", "AYearOfATeam s/op"
@@ -125,7 +125,7 @@ func year(f Form) Measure {
 		Figure{Name: name, Unit: "s", Key: key})
 }
 
-// jobLog is what jobs leave in the log, run by the program itself.
+// jobLog measures what jobs leave in the log, with the real program.
 func jobLog(f Form, note func(string)) Measure {
 	l := JobLog{Hours: pick(f, 6.0, 36.0), Watch: pick(f, 25*time.Second, 2*time.Minute), Note: note}
 	m := Measure{Name: "log of a job", Rounds: 1, Alike: true, Run: l.Run}
@@ -142,8 +142,8 @@ func jobLog(f Form, note func(string)) Measure {
 	return m
 }
 
-// load is a server over HTTP at size. What a load of a second does depends on who
-// else uses the machine: the quick form is held to processor time alone.
+// load measures a server over HTTP at full size. A load of one second depends on other users of the machine, so the
+// quick form limits processor time only.
 func load(f Form, db string) Measure {
 	b := Bench{
 		Pkg: "internal/server", Match: "^BenchmarkLoad$/^" + db + "$", Time: "1x",

@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestWhatBenchmarksPrintIsReadByNameAndUnit(t *testing.T) {
+func TestParse_ReadsBenchmarksByNameAndUnit(t *testing.T) {
 	got := parse(`goos: linux
 BenchmarkLoad/sqlite-2   	       1	2500000000 ns/op	         8.5 restart-s	     900 submit/s
     load_test.go:88: submit: 900 a second, p50 1.0 ms
@@ -47,7 +47,7 @@ PASS
 	}
 }
 
-func TestTreesAreMeasuredInTurn(t *testing.T) {
+func TestMeasure_AlternatesBetweenTrees(t *testing.T) {
 	var order []string
 	r := runner{trees: [2]*Tree{{Name: "base"}, {Name: "now"}}}
 	m := Measure{
@@ -69,7 +69,7 @@ func TestTreesAreMeasuredInTurn(t *testing.T) {
 	}
 }
 
-func TestWhatATreeDoesNotHaveIsNamedAndNotTriedAgain(t *testing.T) {
+func TestMeasure_NamesWhatATreeLacksAndDoesNotRetry(t *testing.T) {
 	for _, c := range []struct {
 		in   string // the tree that lacks it
 		err  error
@@ -100,13 +100,13 @@ func TestWhatATreeDoesNotHaveIsNamedAndNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAJobMayLogSoMuchAnAttemptAndSoMuchAnHour(t *testing.T) {
+func TestAllowed_GrowsByAttemptAndHour(t *testing.T) {
 	if got := (Life{Attempts: 2, Hours: 10}).Allowed(); got != 50 {
 		t.Errorf("%v KB are allowed, want 2 x 20 + 10", got)
 	}
 }
 
-func TestAReceiptSaysWhatRan(t *testing.T) {
+func TestRan_ReadsTheReceipt(t *testing.T) {
 	attempts, hours, err := ran(`{"attempts":3,"tries":[
 		{"from":"2026-11-22T02:00:00Z","until":"2026-11-22T03:30:00Z"},{"from":null,"until":null},
 		{"from":"2026-11-22T04:00:00Z","until":"2026-11-22T05:00:00Z"}]}`)
@@ -118,7 +118,7 @@ func TestAReceiptSaysWhatRan(t *testing.T) {
 	}
 }
 
-func TestTheLogIsEveryTableThatCannotBeMadeAnew(t *testing.T) {
+func TestMeasureLog_CountsEveryTableThatCannotBeRebuilt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "scrimp.db")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)")
 	must(t, err)
@@ -149,8 +149,8 @@ func TestTheLogIsEveryTableThatCannotBeMadeAnew(t *testing.T) {
 	}
 }
 
-// base is checked out beside the repository, and nothing of it is left behind.
-func TestBaseIsCheckedOutAndRemoved(t *testing.T) {
+// The base is checked out beside the repository, and nothing of it remains.
+func TestOpen_ChecksOutBaseAndRemovesIt(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("skipped: git is not installed")

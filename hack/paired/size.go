@@ -8,25 +8,25 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-// LogSize is what the log of a data folder takes.
+// LogSize is the size of a data folder's log.
 type LogSize struct {
 	Records int64            // bytes of the rows themselves, in all tables of the log
-	Used    int64            // bytes in pages used, indexes and the rows' own headers included
-	File    int64            // of the database, once its write-ahead log is in it
-	Tables  map[string]int64 // Records, by table
+	Used    int64            // bytes in used pages, including indexes and row headers
+	File    int64            // size of the database file after a checkpoint of its write-ahead log
+	Tables  map[string]int64 // Records by table
 }
 
-// notLog says of a table that it is no part of the log: it can be made anew from
-// it, or does not grow with it. Every other table counts, whatever it is called.
+// notLog reports whether a table is not part of the log: it can be rebuilt from it, or does not grow with it. Every
+// other table counts, whatever its name.
 func notLog(table string) bool {
 	return strings.HasPrefix(table, "snapshot") || strings.HasPrefix(table, "sqlite_") ||
 		table == "meta" || table == "schema_version"
 }
 
-// measureLog reads a database, of a server that runs or has ended.
+// measureLog reads the database of a running or ended server.
 func measureLog(ctx context.Context, path string, ended bool) (s LogSize, err error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
 	if err != nil {
@@ -72,7 +72,7 @@ func measureLog(ctx context.Context, path string, ended bool) (s LogSize, err er
 	return s, rows.Err()
 }
 
-// tables lists them, the largest first.
+// tables lists the tables, the largest first.
 func (s LogSize) tables() string {
 	type table struct {
 		name  string

@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 )
 
-// Report is a whole run.
+// Report is the result of a whole run.
 type Report struct {
 	Base, Now string // commits
 	Form      string // quick or full
 	Machine   string // processors, and the load at the beginning and at the end
 	Rows      []Row
-	Notes     []string // what could not be measured, and where; what lies where
+	Notes     []string // what could not be measured, and where; paths of the results
 }
 
 // Table writes the report for people.
@@ -23,7 +23,7 @@ func (r Report) Table(w io.Writer) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	line := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // Flush has the error
+	line := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // Flush returns the error
 	line("FIGURE", "UNIT", "BASE", "MEDIAN", "NOW", "MEDIAN", "RATIO", "LIMIT", "VERDICT")
 	for _, row := range r.Rows {
 		cells := []string{row.Name, row.Unit}
@@ -54,7 +54,7 @@ func (r Report) Table(w io.Writer) error {
 	return nil
 }
 
-// JSON writes the run as one object, then each figure as one, a line each.
+// JSON writes the run as one object, and then each figure as one, one per line.
 func (r Report) JSON(w io.Writer) error {
 	out := json.NewEncoder(w)
 	if err := out.Encode(map[string]any{

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// errNotThere is of a measurement that a tree does not have, or this machine cannot do.
+// errNotThere says that a tree lacks a measurement, or that this machine cannot do it.
 var errNotThere = errors.New("not there")
 
-// Tree is one of the two that are compared.
+// Tree is one of the two compared trees.
 type Tree struct {
 	Name   string // base or now
 	Dir    string
@@ -30,13 +30,13 @@ type built struct {
 	err  error
 }
 
-// workspace holds all that a run makes: the worktree of base, binaries, databases.
+// workspace holds everything that a run creates: the worktree of base, binaries, databases.
 type workspace struct {
 	repo string
 	dir  string
 }
 
-// open makes the workspace and checks base out into it.
+// open creates the workspace and checks base out into it.
 func open(ctx context.Context, repo, base string) (w *workspace, trees [2]*Tree, err error) {
 	dir, err := os.MkdirTemp("", "paired-")
 	if err != nil {
@@ -51,7 +51,7 @@ func open(ctx context.Context, repo, base string) (w *workspace, trees [2]*Tree,
 }
 
 func (w *workspace) fill(ctx context.Context, base string, trees *[2]*Tree) error {
-	if err := os.Chmod(w.dir, 0o755); err != nil { // PostgreSQL runs as a user of its own
+	if err := os.Chmod(w.dir, 0o755); err != nil { // PostgreSQL runs as its own user
 		return err
 	}
 	commit, err := git(ctx, w.repo, "rev-parse", "--verify", "--quiet", base+"^{commit}")
@@ -62,7 +62,7 @@ func (w *workspace) fill(ctx context.Context, base string, trees *[2]*Tree) erro
 	if _, err := git(ctx, w.repo, "worktree", "add", "--detach", tree, commit); err != nil {
 		return fmt.Errorf("check %s out: %w", base, err)
 	}
-	// Recorded markets lie beside the repository; the worktree finds them where it looks.
+	// Recorded markets are beside the repository; the link lets the worktree find them.
 	shared := filepath.Join(filepath.Dir(w.repo), "shared")
 	if _, err := os.Stat(shared); err == nil {
 		if err := os.Symlink(shared, filepath.Join(w.dir, "shared")); err != nil {
@@ -87,12 +87,13 @@ func (w *workspace) fill(ctx context.Context, base string, trees *[2]*Tree) erro
 	return nil
 }
 
-// close removes what open made, also after Ctrl-C.
+// close removes what open created, also after Ctrl-C.
 func (w *workspace) close() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	tree := filepath.Join(w.dir, "base")
-	// Twice: also one that was being added. It may not have been added at all.
+	// --force twice also removes a worktree that was still being added. An error is ignored, as it may not have been
+	// added at all.
 	_, _ = git(ctx, w.repo, "worktree", "remove", "--force", "--force", tree)
 	if err := os.RemoveAll(w.dir); err != nil {
 		fmt.Fprintln(os.Stderr, "remove the temporary folder:", err)
@@ -104,14 +105,14 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// run runs a program in a process group of its own, and returns its standard
-// output. When ctx is done the whole group ends.
+// run runs a program in its own process group, and returns its standard output. When ctx is done, the whole group
+// ends.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	out, _, err := timed(ctx, dir, env, name, args...)
 	return out, err
 }
 
-// timed is run, and what the program used of processors.
+// timed is run that also returns the program's processor time.
 func timed(
 	ctx context.Context, dir string, env []string, name string, args ...string,
 ) (string, time.Duration, error) {
@@ -119,7 +120,7 @@ func timed(
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second // a server that was left behind may hold the output open
+	cmd.WaitDelay = 5 * time.Second // a server that was left behind may keep the output open
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -137,22 +138,21 @@ func timed(
 	return out.String(), used, nil
 }
 
-// tail is the last lines of a text.
+// tail returns the last lines of a text.
 func tail(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// program builds the program that users run, once.
+// program builds the real program, once.
 func (t *Tree) program(ctx context.Context) (string, error) {
 	return t.once(ctx, "scrimp", func(path string) []string {
 		return []string{"build", "-tags", "local", "-o", path, "./cmd/scrimp"}
 	}, "CGO_ENABLED=0")
 }
 
-// tests builds the tests of a package, once. With borrow, a file of testdata is
-// compiled with them as if the package had it; where that fails the tree does
-// not have what it measures.
+// tests builds the tests of a package, once. With borrow, a testdata file is compiled with them as if it belonged to
+// the package; if that fails, the tree lacks what the file measures.
 func (t *Tree) tests(ctx context.Context, pkg, borrow string) (string, error) {
 	dir := filepath.Join(t.Dir, filepath.FromSlash(pkg))
 	if _, err := os.Stat(dir); err != nil {

@@ -40,7 +40,7 @@ func commit(ctx context.Context, root string, marks []mark) error {
 	return errors.Join(r.report(), err)
 }
 
-// elsewhere says which tests the other lanes have.
+// elsewhere prints which tests belong to the other lanes.
 func elsewhere(marks []mark) {
 	n := map[string]int{}
 	for _, m := range marks {
@@ -50,7 +50,7 @@ func elsewhere(marks []mark) {
 		len(marks)-n[""], n[""])
 }
 
-// formatted fails where gofmt would change a file.
+// formatted fails if gofmt would change a file.
 func formatted(ctx context.Context) error {
 	args := []string{"-l"}
 	for _, dir := range []string{"client", "cmd", "deploy", "examples", "hack", "internal", "money", "sdk"} {

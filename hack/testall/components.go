@@ -172,7 +172,7 @@ func again(ctx context.Context, env []string, r *results, rec *record) error {
 	return nil
 }
 
-// missing fails under SCRIMP_CI=1 where a component is not installed.
+// missing returns an error if a component is not installed although SCRIMP_CI is 1.
 func missing(r *results) error {
 	var names []string
 	for _, o := range r.outcomes {

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// module is a module of the test's own, with one package whose tests these are.
+// module creates a temporary module with one package that contains the tests.
 func module(t *testing.T, tests string) (folder string, env []string) {
 	t.Helper()
 	folder = tree(t, map[string]string{

@@ -71,14 +71,14 @@ func goEnv(ctx context.Context) (env []string, err error) {
 	return env, nil
 }
 
-// commitEnv is the whole environment of the commit lane. It does not hold what the user's own environment has, and its
-// PATH leads to Go and to tools only.
+// commitEnv returns the whole environment of the commit lane. It excludes the user's own environment, and its PATH
+// contains only Go and tools.
 func commitEnv(ctx context.Context, root string, p place) ([]string, error) {
 	env, err := goEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The tests' environment has no proxy, so that modules are fetched here.
+	// The tests' environment has no proxy, so the modules are fetched here.
 	fetch := exec.CommandContext(ctx, "go", "list", "-tags", "local", "-deps", "-test", "./...")
 	if out, err := fetch.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("fetch the modules: %w\n%s", err, tail(string(out)))
@@ -92,7 +92,7 @@ func commitEnv(ctx context.Context, root string, p place) ([]string, error) {
 	return programs(ctx, env, testbin.Local, testbin.Trainer)
 }
 
-// laneEnv is the environment of the other lanes: the user's own, with the lane and the programs.
+// laneEnv returns the environment of the other lanes: the user's own, with the lane and the programs.
 func laneEnv(ctx context.Context, name string) ([]string, error) {
 	env := append(os.Environ(), "CGO_ENABLED=0", lane.Variable+"="+name)
 	return programs(ctx, env, testbin.Local, testbin.Full, testbin.Trainer)
@@ -110,7 +110,7 @@ func programs(ctx context.Context, env []string, list ...*testbin.Program) ([]st
 	return env, nil
 }
 
-// toolFolder makes build/path, a folder of links to Go and to the tools that are installed.
+// toolFolder creates build/path, a folder of links to Go and to the installed tools.
 func toolFolder(root string) (string, error) {
 	folder := filepath.Join(root, "build", "path")
 	if err := os.RemoveAll(folder); err != nil {

@@ -31,7 +31,7 @@ type outcome struct {
 	Output        string // of a test that failed or was skipped
 }
 
-// name is what a person calls the test.
+// name returns the test's short name for people.
 func (o outcome) name() string {
 	return strings.TrimPrefix(o.Package, "scrimp/") + " " + o.Test
 }
@@ -47,8 +47,8 @@ type results struct {
 	std    io.Writer                   // where go test's own messages go
 }
 
-// goTest runs go test with these arguments and environment, and collects what became of each test. Cancelling ctx ends
-// the tests with their child processes: the tests run in a process group of their own.
+// goTest runs go test with these arguments and environment, and collects the outcome of each test. Cancelling ctx
+// ends the tests with their child processes, because the tests run in their own process group.
 func goTest(ctx context.Context, env []string, args ...string) (*results, error) {
 	r := &results{packages: map[string]float64{}, output: map[string]*strings.Builder{}, std: os.Stdout}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
@@ -94,7 +94,7 @@ func (r *results) add(e event) {
 		if r.output[key] == nil {
 			r.output[key] = &strings.Builder{}
 		}
-		if b := r.output[key]; b.Len() < mostKept {
+		if b := r.output[key]; b.Len() < maxKept {
 			b.WriteString(e.Output)
 		}
 	case "pass", "skip", "fail", "build-fail":
@@ -118,15 +118,15 @@ func (r *results) add(e event) {
 	}
 }
 
-// mostKept bounds what is kept of the output of one test, in bytes.
-const mostKept = 200 << 10
+// maxKept bounds the stored output of one test, in bytes.
+const maxKept = 200 << 10
 
-// explained reports whether a test of the package has failed, which is why the package failed.
+// explained reports whether a test of the package has failed, which explains the package's failure.
 func (r *results) explained(pkg string) bool {
 	return slices.ContainsFunc(r.outcomes, func(o outcome) bool { return o.Package == pkg && o.Action == "fail" })
 }
 
-// unended returns the output of the tests of a package that did not end: one of them is why the package failed.
+// unended returns the output of a package's tests that did not end: one of them explains the package's failure.
 func (r *results) unended(pkg string) (text string) {
 	for key, b := range r.output {
 		if test, ours := strings.CutPrefix(key, pkg+" "); ours && test != "" {
@@ -136,7 +136,7 @@ func (r *results) unended(pkg string) (text string) {
 	return text
 }
 
-// failed returns the tests that failed, without those that failed because a part of theirs did.
+// failed returns the failed tests, without those that failed only because a subtest did.
 func (r *results) failed() (list []outcome) {
 	for _, o := range r.outcomes {
 		if o.Action != "fail" {
@@ -152,7 +152,7 @@ func (r *results) failed() (list []outcome) {
 	return list
 }
 
-// count returns how many tests ended that way.
+// count returns how many tests ended with an action.
 func (r *results) count(action string) (n int) {
 	for _, o := range r.outcomes {
 		if o.Action == action {
@@ -162,7 +162,7 @@ func (r *results) count(action string) (n int) {
 	return n
 }
 
-// top returns the name of the test function, without the part.
+// top returns the name of the test function, without the subtest.
 func (o outcome) top() string {
 	name, _, _ := strings.Cut(o.Test, "/")
 	return name

@@ -54,7 +54,7 @@ type options struct {
 	turn  int
 }
 
-// wants reports whether a suite or step of that name was asked for.
+// wants reports whether a suite or step of that name is selected.
 func (o options) wants(name string) bool {
 	if len(o.only) == 0 {
 		return true
@@ -90,5 +90,5 @@ func run(ctx context.Context, o options) error {
 	case "lint":
 		return lint(ctx, root, o)
 	}
-	return fmt.Errorf("there is no lane %q: commit, components, nightly or lint", o.lane)
+	return fmt.Errorf("unknown lane %q: write commit, components, nightly or lint", o.lane)
 }

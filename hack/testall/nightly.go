@@ -68,7 +68,8 @@ func steps(marks []mark) (list []step, err error) {
 		step{"dist", "make dist"}), nil
 }
 
-// drawn returns a step for each package with tests of the commit lane that draw more cases here, by lane.Pick.
+// drawn returns a step for each package with tests of the commit lane that use more cases in this lane, through
+// lane.Pick.
 func drawn(marks []mark) (list []step, err error) {
 	out, err := exec.Command("grep", "-rlE", "--include=*_test.go", `lane\.Pick\(`, "internal", "examples",
 		"client").Output()
@@ -96,8 +97,8 @@ func drawn(marks []mark) (list []step, err error) {
 	return list, nil
 }
 
-// simulated is the number of simulated runs of the nightly lane, and simulatedAtOnce of one step of it, which ends
-// within a quarter of the five minutes that .ci/run has for a tenth of the lane.
+// simulated is the number of simulated runs in the nightly lane, and simulatedAtOnce the number in one of its steps,
+// which ends within a quarter of the five minutes that .ci/run has for a tenth of the lane.
 const simulated, simulatedAtOnce = 100_000, 200
 
 // fuzzTests returns a step for each fuzz test, half a minute each.
@@ -135,7 +136,8 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	if err != nil {
 		return err
 	}
-	// Where there is a limit, one step has a quarter of it: a step of an hour would else be all that such a run begins.
+	// If there is a limit, each step gets a quarter of it: otherwise a step of an hour would be the only one of such
+	// a run.
 	most := func(step) time.Duration { return math.MaxInt64 }
 	if o.limit > 0 {
 		most = func(step) time.Duration { return o.limit / 4 }
@@ -143,8 +145,8 @@ func nightly(ctx context.Context, root string, marks []mark, o options) error {
 	return runSteps(ctx, root, env, all, known, o.limit, most)
 }
 
-// chosen returns the steps of the part and of the names that were asked for, beginning with the step that o.turn counts
-// to: a run that has no time for all of them begins elsewhere each time.
+// chosen returns the selected steps, beginning with the step given by o.turn: a run without time for all of them
+// begins elsewhere each time.
 func chosen(all []step, o options) (list []step, err error) {
 	i, n := 0, 1
 	if o.part != "" {
@@ -164,8 +166,8 @@ func chosen(all []step, o options) (list []step, err error) {
 	return append(slices.Clone(list[first:]), list[:first]...), nil
 }
 
-// runSteps runs the steps in their order, each for at most what most says and all of them within limit (0: no limit),
-// and prints what it found.
+// runSteps runs the steps in order, each for at most the duration from most and all within limit (0: no limit), and
+// prints the findings.
 func runSteps(ctx context.Context, root string, env []string, list []step, known map[string]string,
 	limit time.Duration, most func(step) time.Duration) error {
 	if limit > 0 {
@@ -190,7 +192,7 @@ func runSteps(ctx context.Context, root string, env []string, list []step, known
 			passed++
 			fmt.Printf("ok    %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
 		case ended:
-			left++ // it was ended by the limit, which says nothing of it
+			left++ // the limit ended it, which is no finding
 			fmt.Printf("ended %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
 		case cmp.Or(known[s.name], known[group(s.name)]) != "":
 			fmt.Printf("known %4.0f s  %s: %s\n%s\n", time.Since(begun).Seconds(), s.name,
@@ -216,7 +218,7 @@ func group(name string) string {
 	return g
 }
 
-// shell runs a command in a process group of its own, which ends with ctx.
+// shell runs a command in its own process group, which ends with ctx.
 func shell(ctx context.Context, root string, env []string, command string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Dir, cmd.Env = root, env
@@ -227,7 +229,7 @@ func shell(ctx context.Context, root string, env []string, command string) (stri
 	return string(out), err
 }
 
-// tail returns the end of a text, where a failure stands.
+// tail returns the end of a text, which contains the failure.
 func tail(text string) string {
 	const most = 8000
 	if len(text) > most {

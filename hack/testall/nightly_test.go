@@ -86,7 +86,7 @@ func TestRunSteps_AStepThatTheLimitEndsIsNoFinding(t *testing.T) {
 	}
 }
 
-// The first step does not end by itself; the second is begun all the same and its failure is found.
+// The first step does not end by itself; the second still starts, and its failure is found.
 func TestRunSteps_OneLongStepLeavesTimeForTheOthers(t *testing.T) {
 	list := []step{{"endless", "sleep 1000"}, {"broken", "false"}}
 	err := runSteps(t.Context(), t.TempDir(), nil, list, nil, time.Hour, func(s step) time.Duration {

@@ -19,13 +19,13 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A record says what the component lane knows of earlier runs on this machine. It stands beside the cached tools,
-// outside the repository: without it every suite runs.
+// A record holds what the component lane knows of earlier runs on this machine. It is beside the cached tools,
+// outside the repository; without it every suite runs.
 type record struct {
 	folder string
 	Suites map[string]suiteRun
-	Flaky  map[string][]time.Time // when a test failed once and then passed by itself
-	Linted map[string]string      // hash of each package when the linters passed it
+	Flaky  map[string][]time.Time // when a test failed once and then passed in a separate run
+	Linted map[string]string      // hash of each package when the linters last passed it
 }
 
 // A suiteRun is the last run of a suite.
@@ -52,7 +52,7 @@ func openRecord() (*record, error) {
 	return r, nil
 }
 
-// read replaces r by what the disk has.
+// read replaces r by the version on disk.
 func (r *record) read() error {
 	*r = record{folder: r.folder, Suites: map[string]suiteRun{}, Flaky: map[string][]time.Time{}}
 	text, err := os.ReadFile(r.path())
@@ -71,8 +71,8 @@ func (r *record) read() error {
 
 func (r *record) path() string { return filepath.Join(r.folder, "testall.json") }
 
-// update changes the record on the disk, and r with it. Two runs may update it at once: the linters beside the suites.
-// The record is written aside and renamed, so that a run that is killed leaves the old one.
+// update changes the record on disk, and r with it. Two runs may update it at once: the linters and the suites. It
+// writes a temporary file and renames it, so that a killed run leaves the old one.
 func (r *record) update(change func()) error {
 	if err := os.MkdirAll(r.folder, 0o755); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *record) update(change func()) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // which unlocks it
+	defer func() { _ = lock.Close() }() // also unlocks it
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock the record: %w", err)
 	}
@@ -109,7 +109,7 @@ func (r *record) done(s dueSuite, took time.Duration, res *results) error {
 	return r.update(func() { r.Suites[s.Name] = run })
 }
 
-// flaky notes that a test failed and then passed, and says how often that has been.
+// flaky notes that a test failed and then passed, and returns how often that has happened.
 func (r *record) flaky(test string) string {
 	if err := r.update(func() { r.Flaky[test] = append(r.Flaky[test], time.Now().UTC()) }); err != nil {
 		fmt.Println("cannot write the record:", err)
@@ -137,8 +137,8 @@ func (r *record) keepLog(test string, res *results) string {
 	return path
 }
 
-// inputs returns the hash of everything that decides what a suite shows: its inputs without their tests, and the
-// folders of its own tests with them.
+// inputs returns the hash of everything that determines a suite's result: its inputs without their tests, and the
+// folders of its own tests including the tests.
 func inputs(root string, s lane.Suite, tests selection) (string, error) {
 	h := sha256.New()
 	for _, p := range slices.Sorted(slices.Values(s.Inputs)) {
@@ -154,7 +154,7 @@ func inputs(root string, s lane.Suite, tests selection) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashInto writes the files below a place to h, with their names.
+// hashInto writes the names and contents of the files below a place to h.
 func hashInto(h io.Writer, root, place string, tests bool) error {
 	return filepath.WalkDir(filepath.Join(root, place), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !tests && strings.HasSuffix(path, "_test.go") {

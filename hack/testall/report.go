@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// report prints what a person needs to know of a run, within some 150 lines unless something failed: the packages that
-// took longest, the tests that took longest, what was skipped and why, what failed, and the count as the last line.
+// report prints what a person needs to know about a run, in about 150 lines unless something failed: the slowest
+// packages and tests, what was skipped and why, what failed, and the count as the last line.
 func (r *results) report() error {
 	fmt.Println()
 	r.slowest()
@@ -38,7 +38,7 @@ func (r *results) report() error {
 	return nil
 }
 
-// slowest prints the packages and the tests that took longest.
+// slowest prints the slowest packages and tests.
 func (r *results) slowest() {
 	names := slices.SortedFunc(maps.Keys(r.packages), func(a, b string) int {
 		return cmp.Compare(r.packages[b], r.packages[a])
@@ -81,7 +81,7 @@ func (r *results) skips() {
 	}
 }
 
-// reason returns what a skipped test said.
+// reason returns the message of a skipped test.
 func reason(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -96,7 +96,7 @@ func reason(text string) string {
 	return "no reason given"
 }
 
-// begin returns the beginning of what a test printed: a log of a program that follows may be long.
+// begin returns the beginning of a test's output, because a program's log may follow.
 func begin(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -18,12 +18,12 @@ import (
 type mark struct {
 	pkg   string // "./internal/cli"
 	test  string // "TestLogin"
-	suite string // of the component lane; "": the test is of the nightly lane
+	suite string // suite of the component lane; empty: the test belongs to the nightly lane
 }
 
-// scan finds the tests that begin with lane.Component or lane.Nightly, and those of packages that the commit lane does
-// not compile, by reading the source. It fails where a mark does not stand first in its test, because the lane of such
-// a test cannot be told without running it.
+// scan finds, by reading the source, the tests that begin with lane.Component or lane.Nightly and those of packages
+// that the commit lane does not compile. It fails if a mark is not the first statement of its test, because the lane
+// of such a test is unknown without running it.
 func scan(root string) (marks []mark, err error) {
 	whole := map[string]string{} // folder to suite
 	for _, s := range lane.Suites {
@@ -77,7 +77,7 @@ func scanFile(path, folder string, whole map[string]string) (marks []mark, err e
 	return marks, nil
 }
 
-// firstMark looks for a call of lane.Component or lane.Nightly in a function's body. First says that it is the first
+// firstMark finds a call of lane.Component or lane.Nightly in a function's body. first means that it is the first
 // statement; suite is "" for Nightly.
 func firstMark(body *ast.BlockStmt) (first bool, suite string, marked bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -117,5 +117,5 @@ func selected(marks []mark, suite string) selection {
 	return s
 }
 
-// pattern is the argument of go test -run that selects these tests and no others.
+// pattern returns the argument of go test -run that selects exactly these tests.
 func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }

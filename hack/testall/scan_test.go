@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// tree writes files into a folder of the test's own.
+// tree writes files into a temporary folder.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// act does one action in a goroutine of its own; its outcome is the next event. An action that panics is done again
-// after a pause: its event is in the log, so a process that ended would meet it again.
+// act runs one action in its own goroutine; its outcome is the next event. An action that panics runs again after a
+// pause: its event is in the log, so a restarted process would meet the same panic.
 func (c *Control) act(ctx context.Context, a core.Action) {
 	if d, ok := a.(core.Drain); ok { // agents pull: the order waits for the next report
 		c.drains.put(d)
@@ -61,19 +61,19 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 		}
 		err := s.client.Terminate(ctx, a.Instance)
 		if err == nil || errors.Is(err, engine.ErrNotFound) {
-			c.poll(ctx, s) // the bill is in the list
+			c.poll(ctx, s) // the list contains the bill
 			return
 		}
 		if said.again(time.Now()) {
-			c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err,
+			c.cfg.Log.Warn("instance not terminated yet; trying again", "instance", a.Instance, "error", err,
 				isolate.Stack(err))
 		}
 		sleep(ctx, wait)
 	}
 }
 
-// seldom says when what lasts is to be logged: at once, after a minute, and ever more seldom up to once an hour. A
-// machine behind a cable that is out may not be reached for days.
+// seldom rate-limits the log line of a condition that lasts: at once, after a minute, then less and less often, down
+// to once an hour. An unreachable machine can stay so for days.
 type seldom struct {
 	next  time.Time
 	pause time.Duration
@@ -88,8 +88,8 @@ func (s *seldom) again(now time.Time) bool {
 	return true
 }
 
-// silent tells the core of agents that said nothing for too long. An agent that
-// never spoke is the boot limit's matter.
+// silent reports agents to the core that have been silent for too long. The boot limit covers agents that never
+// spoke.
 func (c *Control) silent(ctx context.Context) {
 	c.awake()
 	now := time.Now()
@@ -104,7 +104,7 @@ func (c *Control) silent(ctx context.Context) {
 			}
 			for node := range Nodes(a) {
 				heard := c.agents.last(a.ID(), node)
-				if heard.IsZero() || overOf(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
+				if heard.IsZero() || taskEnded(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
 					continue
 				}
 				silent = append(silent, a.ID())
@@ -115,12 +115,12 @@ func (c *Control) silent(ctx context.Context) {
 	})
 	c.agents.keep(living, now)
 	if len(events) > 0 {
-		_ = c.proposeEnds(ctx, silent, events...) // said again at the next poll
+		_ = c.proposeEnds(ctx, silent, events...) // the next poll reports it again
 	}
 }
 
-// silenceAt is how long an agent on a machine of the engine may say nothing. Where the engine takes longer to see
-// a loss, most of that: its machines are far, and a cable that is out for a moment is no loss.
+// silenceAt returns how long an agent on a machine of the engine may be silent. If the engine takes longer to detect
+// a loss, the limit is 90 % of that time: its machines are remote, and a short network outage is no loss.
 func (c *Control) silenceAt(provider string) time.Duration {
 	if s := c.sourceOf(provider); s != nil && !s.Here {
 		return max(c.cfg.Silence, s.Timing.Detect*9/10)
@@ -128,11 +128,10 @@ func (c *Control) silenceAt(provider string) time.Duration {
 	return c.cfg.Silence
 }
 
-// awake is called about once a second. After a gap, as on a laptop that slept,
-// every agent has the whole limit again: nobody could speak to a server that was
-// stopped, and the agents slept with it.
+// awake runs about once a second. After a gap, as on a laptop that slept, every agent gets the whole limit again: no
+// agent could reach a stopped server, and local agents slept with it.
 func (c *Control) awake() {
-	now := time.Now().Round(0) // the hours asleep count
+	now := time.Now().Round(0) // Round(0) drops the monotonic clock, which stops during sleep
 	c.mu.Lock()
 	gap, first := now.Sub(c.beat), c.beat.IsZero()
 	c.beat = now
@@ -144,5 +143,5 @@ func (c *Control) awake() {
 	}
 }
 
-// sleep is a pause of a loop that looks at ctx itself.
+// sleep pauses a loop that checks ctx itself.
 func sleep(ctx context.Context, d time.Duration) { _ = wait.For(ctx, d) }

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/engine"
 )
 
-// unreached is an engine none of whose machines is reached.
+// unreached is an engine whose machines are all unreachable.
 type unreached struct {
 	shut
 	asked int
@@ -25,7 +25,7 @@ func (u *unreached) Terminate(context.Context, string) error {
 	return errors.New("no route to host")
 }
 
-// counter counts the records that it is given.
+// counter counts log records.
 type counter struct {
 	slog.Handler
 	n atomic.Int64
@@ -37,9 +37,9 @@ func (c *counter) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// A machine behind a cable that is out for a day is asked to end every few seconds, and that it has not is logged
-// at once and then ever more seldom.
-func TestWhatIsNotGivenBackIsLoggedSeldom(t *testing.T) {
+// The server retries the termination of an unreachable machine every few seconds for a day, and logs the failure at
+// once and then less and less often.
+func TestTerminate_LogsAnUnreachableMachineSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &counter{Handler: slog.NewTextHandler(io.Discard, nil)}
@@ -64,8 +64,8 @@ func TestWhatIsNotGivenBackIsLoggedSeldom(t *testing.T) {
 	})
 }
 
-// Users read why a launch was refused, and not where the data folder lies.
-func TestARefusalHasNoPathOfTheDataFolder(t *testing.T) {
+// Users read why a launch was refused, without the path of the data folder.
+func TestRefusal_HidesThePathOfTheDataFolder(t *testing.T) {
 	t.Parallel()
 	c := &Control{cfg: Config{Dir: "/srv/scrimp"}}
 	b := c.refusal("a", errors.New("mkdir /srv/scrimp/market/machines/i-1: no space left on device"))

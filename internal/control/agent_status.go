@@ -9,54 +9,52 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Latest is the newest status of one rank of an attempt, which need not be an event yet.
+// Latest is the newest status of one rank of an attempt. It may be newer than the rank's last event.
 type Latest struct {
 	attempt string
 	node    int
 
-	Heard time.Time // wall
+	Heard time.Time // wall time
 	Step  api.Step
 	Usage api.Usage
-	// Trouble is what goes wrong on the machine now; empty: nothing does.
+	// Trouble describes a current problem on the machine; empty means none.
 	Trouble string
 
-	top     int64       // highest message that is heard for good; 0: the core knows
+	top     int64       // highest message acknowledged for good; 0: the core knows
 	said    int64       // highest message that is an event
-	put     int64       // highest that is in events which are being proposed; 0: none is
-	told    time.Time   // when progress last became an event, wall
-	used    time.Time   // when usage did
-	taken   int64       // highest message whose progress or usage waits here, or has waited
-	step    api.Message // newest progress, where it is no event yet
-	values  []heard     // of what the job is judged by, likewise, in order
-	decides bool        // one of them ends the job
-	usage   api.Message // newest usage, likewise: its processors are the mean of count reports
+	put     int64       // highest message in events that are being proposed; 0: none
+	told    time.Time   // when progress last became an event, wall time
+	used    time.Time   // when usage last became an event, wall time
+	taken   int64       // highest message whose progress or usage has been buffered here
+	step    api.Message // newest progress that is not an event yet
+	values  []heard     // metric values that are not events yet, in order
+	decides bool        // one of the values ends the job
+	usage   api.Message // newest usage that is not an event yet; CPU is the mean of count reports
 	count   int
-	noticed bool      // it said that its machine will be interrupted
-	idle    bool      // the last usage that was an event said so
-	low     time.Time // since when every usage has said so, wall; zero: the newest does not
+	noticed bool      // the agent announced an interruption of its machine
+	idle    bool      // the last usage event was idle
+	low     time.Time // start of the current run of idle reports, wall time; zero: the newest is not idle
 	metric  policy.Metric
-	seen    policy.Seen // what the metric came to so far
+	seen    policy.Seen // the metric's history so far
 	trial   bool        // a search waits for each value
-	known   bool        // metric, seen, trial and since were asked for
-	since   time.Time   // when the attempt was asked for, market time: nothing of it is older
-	began   time.Time   // when progress or usage was heard first, wall
-	orders  api.Orders  // what the agent was told last
-	ordered time.Time   // when that was so, wall; zero: never
-	// telling has a value while somebody makes events of what the attempt has said, so
-	// that no value is in two.
+	known   bool        // metric, seen, trial and since have been read from the core
+	since   time.Time   // when the attempt was requested, market time: none of its values is older
+	began   time.Time   // first progress or usage, wall time
+	orders  api.Orders  // last orders sent to the agent
+	ordered time.Time   // when orders were sent, wall time; zero: never
+	// telling holds a value while a goroutine turns the attempt's messages into events, so that no value enters two
+	// events.
 	telling chan struct{}
 }
 
-// heard is a value of the metric that a job is judged by, with the number of its message
-// and when that was written, by the wall.
+// heard is a value of the job's metric, with the number and wall time of its message.
 type heard struct {
 	message int64
 	at      time.Time
 	value   policy.Value
 }
 
-// Values are what messages after one and up to another have said of the metric that the
-// job is judged by, where it is no event yet.
+// Values returns the metric values of messages in (after, upTo] that are not events yet.
 func (l *Latest) Values(after, upTo int64) (list policy.Values) {
 	for _, v := range l.values {
 		if after < v.message && v.message <= upTo {
@@ -66,10 +64,10 @@ func (l *Latest) Values(after, upTo int64) (list policy.Values) {
 	return list
 }
 
-// ranks are what the agents of an attempt have said, by node; nil: that one was not heard.
+// ranks holds the status of an attempt's agents by node; nil means that the agent has not reported.
 type ranks []*Latest
 
-// of is what the agent of a rank has said; nil: nothing.
+// of returns the status of a node's agent; nil means that it has not reported.
 func (r ranks) of(node int) *Latest {
 	if node < 0 || node >= len(r) {
 		return nil
@@ -77,20 +75,20 @@ func (r ranks) of(node int) *Latest {
 	return r[node]
 }
 
-// heard are those that were.
+// heard returns the ranks that have reported.
 func (r ranks) heard() ranks {
 	return slices.DeleteFunc(slices.Clone(r), func(l *Latest) bool { return l == nil })
 }
 
-// agentStatus is what agents have said lately. It is no event and no state: a server
-// that is started again hears it again.
+// agentStatus holds the recent reports of agents. It is neither event nor state: after a restart the agents report
+// again.
 type agentStatus struct {
 	mu   sync.Mutex
 	by   map[string]ranks // by attempt
-	live int              // machines that may still speak, as of the last poll
+	live int              // machines that may still report, as of the last poll
 }
 
-// hear notes that the agent of a rank has spoken. The caller holds the lock.
+// hear notes that the agent of a rank has reported. The caller holds the lock.
 func (s *agentStatus) hear(attempt string, node int, now time.Time) *Latest {
 	r := s.by[attempt]
 	for len(r) <= node {
@@ -104,7 +102,7 @@ func (s *agentStatus) hear(attempt string, node int, now time.Time) *Latest {
 	return r[node]
 }
 
-// last is when the rank last spoke; zero: never.
+// last returns when the rank last reported; zero means never.
 func (s *agentStatus) last(attempt string, node int) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,14 +112,14 @@ func (s *agentStatus) last(attempt string, node int) time.Time {
 	return time.Time{}
 }
 
-// ranksOf are those of the attempt that were heard.
+// ranksOf returns the ranks of the attempt that have reported.
 func (s *agentStatus) ranksOf(attempt string) ranks {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.by[attempt].heard()
 }
 
-// all lets every agent count as heard now.
+// all marks every agent as heard now.
 func (s *agentStatus) all(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +130,7 @@ func (s *agentStatus) all(now time.Time) {
 	}
 }
 
-// keep forgets attempts that are not among the living, which have so many machines each, and
-// were silent for a minute.
+// keep drops attempts that are not in living (machines by attempt) and have been silent for a minute.
 func (s *agentStatus) keep(living map[string]int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +146,7 @@ func (s *agentStatus) keep(living map[string]int, now time.Time) {
 	}
 }
 
-// locked calls f with the lock, which it gives back also where f panics.
+// locked calls f with the lock held, and releases it even if f panics.
 func (s *agentStatus) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

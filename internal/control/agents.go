@@ -17,23 +17,22 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// ErrFenced says that the attempt is no longer the one that has the task.
+// ErrFenced is returned to an attempt that no longer owns the task.
 var ErrFenced = errors.New("another attempt has the task")
 
-// ErrTaken says that somebody else has claimed the task with the same token.
+// ErrTaken is returned if another agent has claimed the task with the same token.
 var ErrTaken = errors.New("the task was claimed by another agent")
 
-// Live reports whether the attempt may still speak: once its machine has ended it may not.
+// Live reports whether the attempt may still report. It may not once its machine has ended.
 func (c *Control) Live(attempt string) (live bool) {
 	last := c.readAt(func(m *core.Machine) uint64 { _, live = m.Attempt(attempt); return m.Seq() })
-	return live || !c.durable.wait(last) // what says that it is over may be taken back
+	return live || !c.durable.wait(last) // a crash may undo the event that ended it
 }
 
-// Report takes what an agent has to say and returns what it should do. What the answer
-// acknowledges is durable, but for progress and usage: those are events only now and
-// then, and newer ones make up for what a crash takes. Nothing makes up for a value of
-// what a job is judged by: from the first that is no event yet nothing is acknowledged,
-// so that the agent keeps it for a server that knows nothing of it.
+// Report takes an agent's messages and returns its orders. Everything that the reply acknowledges is durable, except
+// progress and usage: these become events only now and then, and newer ones replace what a crash loses. Nothing
+// replaces a lost value of the job's metric, so Report acknowledges nothing from the first value that is not an event
+// yet; the agent keeps it for a restarted server.
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	wall := time.Now()
 	c.agents.mu.Lock()
@@ -42,7 +41,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	several := len(c.agents.by[r.Attempt].heard()) > 1
 	c.agents.mu.Unlock()
 	if several && slices.ContainsFunc(r.Messages, func(m api.Message) bool { return m.Ended != nil }) {
-		if err := c.proposeEnds(ctx, []string{r.Attempt}); err != nil { // what the others have said comes before
+		if err := c.proposeEnds(ctx, []string{r.Attempt}); err != nil { // messages of the other ranks come first
 			return api.Orders{}, err
 		}
 	}
@@ -50,15 +49,15 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 		if !l.tell(ctx) {
 			return api.Orders{}, context.Cause(ctx)
 		}
-		defer l.toldAll()
+		defer l.tellDone()
 	}
 	top := c.known(l)
 	if top >= 0 {
-		top = max(top, r.First-1) // what came before was made up for
+		top = max(top, r.First-1) // later messages replace the ones before First
 	}
 	events, next := c.eventsOf(l, &r, top, wall)
 	if len(events) > 0 {
-		if err := c.proposeWhatGoes(ctx, c.notAhead(events)...); err != nil {
+		if err := c.proposeIndependent(ctx, c.notAhead(events)...); err != nil {
 			c.agents.mu.Lock()
 			l.put = 0
 			c.agents.mu.Unlock()
@@ -85,14 +84,14 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	return o, err
 }
 
-// eventsOf are what the messages of a report come to that are numbered above top, in their order, and the number of
-// the last message that counts as heard.
+// eventsOf returns the events of the report's messages above top, in order, and the number of the last message that
+// counts as heard.
 func (c *Control) eventsOf(l *Latest, r *api.Report, top int64, wall time.Time) (events []core.Event, next int64) {
 	next = top
 	c.agents.locked(func() {
 		for _, m := range r.Messages {
 			if r.First > 0 && top >= 0 && m.Seq > next+1 {
-				break // an earlier server has heard what is missing: it comes again
+				break // an earlier server heard the missing message; the agent sends it again
 			}
 			if top >= 0 && m.Seq > top {
 				events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
@@ -103,8 +102,8 @@ func (c *Control) eventsOf(l *Latest, r *api.Report, top int64, wall time.Time) 
 	return events, next
 }
 
-// confirm asks the engine of a machine that says it will be interrupted, once: only its engine's word
-// counts for others.
+// confirm polls the engine, once, when an agent announces an interruption: only the engine's word counts for other
+// jobs.
 func (c *Control) confirm(attempt string, node int) {
 	engine := ""
 	c.Read(func(m *core.Machine) {
@@ -117,11 +116,11 @@ func (c *Control) confirm(attempt string, node int) {
 	}
 }
 
-// longestNotice bounds what an agent may say of the end of its machine.
+// longestNotice bounds the notice that an agent may announce for its machine.
 const longestNotice = time.Hour
 
-// known is the highest message that was heard of the rank; -1: nobody knows it. The
-// first time it asks the core what became of the metric that its job is judged by.
+// known returns the highest message heard of the rank; -1 means that nobody knows the rank. The first call reads the
+// history of the job's metric from the core.
 func (c *Control) known(l *Latest) (top int64) {
 	c.agents.mu.Lock()
 	top, known := l.top, l.known
@@ -151,7 +150,7 @@ func (c *Control) known(l *Latest) (top int64) {
 	return top
 }
 
-// notAhead sets what an agent's clock puts into the future to now.
+// notAhead sets event times that an agent's clock puts into the future to now.
 func (c *Control) notAhead(events []core.Event) []core.Event {
 	now := c.Now()
 	for i := range events {
@@ -169,21 +168,20 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// mayWait says whether a message is no event at once.
+// mayWait reports whether a message may be buffered instead of becoming an event at once.
 func mayWait(m api.Message) bool {
 	return m.Step != nil && len(m.Step.Broken) == 0 || m.Usage != nil
 }
 
-// heardFrom turns a message into events: none where it may wait. What follows
-// progress that was no event finds it told: a program's last line is what its job
-// is judged by, and the core hears no older message after a newer one. The caller
-// holds the lock of agentStatus.
+// heardFrom turns a message into events; a message that may wait yields none. Buffered progress becomes an event
+// before whatever follows it: the job is judged by the program's last line, and the core accepts no older message
+// after a newer one. The caller holds the lock of agentStatus.
 func (c *Control) heardFrom(l *Latest, m api.Message, wall time.Time) []core.Event {
 	switch {
 	case l.node > 0 && (m.Step != nil || m.Saved != nil || m.Refused != nil):
 		return nil // rank 0 speaks for the job
 	case m.Step != nil:
-		anew := m.Step.Anew && !l.Step.Anew // the total that was told before is none
+		anew := m.Step.Anew && !l.Step.Anew // the total reported before no longer holds
 		l.Step = *m.Step
 		l.began = cmp.Or(l.began, wall)
 		c.hearStep(l, m)
@@ -222,12 +220,12 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 			l.used, l.idle = wall, b.Idle()
 		}
 		if n := strings.LastIndexByte(e.Key, '/'); n >= 0 {
-			seq, _ := strconv.ParseInt(e.Key[n+1:], 10, 64) // as said writes it
+			seq, _ := strconv.ParseInt(e.Key[n+1:], 10, 64) // said writes this format
 			l.said = max(l.said, seq)
 		}
 	}
 	l.put = 0
-	if l.step.Seq <= l.said { // the core hears no older one any more
+	if l.step.Seq <= l.said { // the core accepts no older message
 		l.step, l.decides = api.Message{}, false
 	}
 	l.values = slices.DeleteFunc(slices.Clone(l.values), func(v heard) bool { return v.message <= l.said })
@@ -236,7 +234,7 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 	}
 }
 
-// body turns a message into what the core takes, or nil where it is none.
+// body turns a message into an event body; nil if the core does not need it.
 func (c *Control) body(l *Latest, m api.Message) core.Body {
 	clock, attempt, node := c.cfg.Clock, l.attempt, l.node
 	switch {
@@ -260,7 +258,7 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 			until = last
 		}
 		return core.NoticeGiven{Attempt: attempt, Node: node, Message: m.Seq, Source: m.Noticed.Source,
-			Until: earlier(clock.ToMarket(until), c.Now().Add(quantity.Decade))} // a fast market's hour is long
+			Until: earlier(clock.ToMarket(until), c.Now().Add(quantity.Decade))} // an hour is long on a fast market
 	case m.Usage != nil:
 		return core.UsageSeen{Attempt: attempt, Node: node, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory,
 			GPU: m.Usage.GPU}
@@ -272,12 +270,12 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 	return nil
 }
 
-// oldOrders is how long an agent that only says that it lives may be told what it
-// was told before, where the core is busy or what it did is not durable yet.
-const oldOrders = 10 * time.Second
+// staleOrders is how long an agent that only reports that it is alive may get its previous orders while the core is
+// busy or its last events are not durable yet.
+const staleOrders = 10 * time.Second
 
-// orders is what the agent of the rank should do now. One whose report is no
-// event is not kept waiting for those of others.
+// orders returns what the agent of the rank should do now. A report that produces no event does not wait for the
+// events of other agents.
 func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 	now, wall := c.Now(), time.Now()
 	var o api.Orders
@@ -292,7 +290,7 @@ func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 		return m.ChangedAt(j)
 	}
 	c.agents.mu.Lock()
-	old, known := l.orders, quick && wall.Sub(l.ordered) < oldOrders
+	old, known := l.orders, quick && wall.Sub(l.ordered) < staleOrders
 	c.agents.mu.Unlock()
 	fresh := true
 	switch {
@@ -315,11 +313,11 @@ func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 	return o, nil
 }
 
-// ordersOf is what the agent of a rank of a should do: all ranks of an attempt that drains are
-// to end. The caller holds the lock.
+// ordersOf returns what the agent of a rank of a should do. All ranks of a draining attempt end. The caller holds the
+// lock.
 func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, node int, now time.Time) api.Orders {
 	clock := c.cfg.Clock
-	over, gang := overOf(a, node), a.Nodes() > 1
+	over, gang := taskEnded(a, node), a.Nodes() > 1
 	leaves := !over && a.Rank(node).Leaving() != ""
 	o := api.Orders{
 		Off: over || leaves && !gang, Currency: string(j.Terms().Currency),
@@ -335,7 +333,7 @@ func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, node i
 	if d, ok := c.drains.of(a.ID()); ok && a.Draining() {
 		o.Drain = &api.Drain{Why: d.Why, Grace: clock.Shrink(d.Grace)}
 	}
-	if leaves && gang { // what is left of it ends, and its machine stays
+	if leaves && gang { // the rest of the gang ends, and its machine stays
 		o.Drain = &api.Drain{Why: a.Rank(node).Leaving(), Grace: clock.Shrink(j.Terms().Grace)}
 	}
 	return o
@@ -348,7 +346,7 @@ func maxAmount(a money.Amount) money.Amount {
 	return a
 }
 
-// Latest returns the newest status of the attempt: that of rank 0, which speaks for it.
+// Latest returns the newest status of the attempt, which is that of rank 0.
 func (c *Control) Latest(attempt string) (Latest, bool) { return c.LatestOf(attempt, 0) }
 
 // LatestOf returns the newest status of one rank of the attempt.

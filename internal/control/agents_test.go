@@ -11,10 +11,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Progress becomes an event now and then only, but what a program said last is
-// told before its save, its end or anything else that is judged by it, and the
-// core hears no older message after a newer one.
-func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
+// Progress becomes an event only now and then, but the last progress becomes one before a save, an end or anything
+// else that depends on it, and the core hears no older message after a newer one.
+func TestReport_WritesTheLastProgressBeforeWhatFollows(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{by: map[string]ranks{}}}
@@ -70,7 +69,7 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 		{3300 * ms, save, []string{usage, progress, saved}},
 		{3400 * ms, use, nil},
 		{3500 * ms, say(api.Message{Step: &api.Step{Broken: []string{"loss"}}}), []string{progress}}, // at once
-		{13400 * ms, flush, nil}, // the usage is older than what was told since
+		{13400 * ms, flush, nil}, // the usage is older than the last event
 		{13400 * ms, step(8), nil},
 		{13500 * ms, use, nil},
 		{13600 * ms, flush, []string{progress, usage}},
@@ -84,9 +83,9 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 	}
 }
 
-// However many agents there are, what decides nothing adds so much to the log
-// and no more; and no pause between reports is so long that it looks like silence.
-func TestManyAgentsShareTheLog(t *testing.T) {
+// However many agents report, messages that decide nothing add a bounded amount to the log, and no pause between
+// reports is long enough to look like silence.
+func TestSampling_BoundsTheLogForManyAgents(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, agents: agentStatus{by: map[string]ranks{}}}
@@ -113,7 +112,7 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 			events += len(all)
 			c.release(of, true, wall)
 		}
-		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // each says the first at once
+		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // the first message of each becomes an event at once
 		if float64(events) > most || float64(reports) > float64(n)+1.3*span.Seconds()*reportsASecond {
 			t.Errorf("%d agents: %d reports and %d events in %v, want at most %.0f", n, reports, events, span, most)
 		}

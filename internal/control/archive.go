@@ -14,22 +14,22 @@ import (
 	"scrimp/internal/store"
 )
 
-// Archive finds jobs that have left the core, by a moment at which the log had that event.
+// Archive finds jobs that have left the core. Each call names the log event up to which the archive must be current.
 type Archive interface {
-	// Archived returns the records of those of the jobs that are archived.
+	// Archived returns the records of the jobs that are archived.
 	Archived(ctx context.Context, upTo uint64, jobs ...string) (map[string]json.RawMessage, error)
-	// AreArchived returns which of the names are those of archived jobs.
+	// AreArchived returns which of the names belong to archived jobs.
 	AreArchived(ctx context.Context, upTo uint64, jobs ...string) (map[string]bool, error)
-	// ArchivedPage returns the archived jobs of a page, in the order of submission.
+	// ArchivedPage returns a page of archived jobs in order of submission.
 	ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPage) ([]*state.Job, error)
 }
 
-// missingError says that events are about jobs that the core does not have.
+// missingError lists the jobs that a request concerns and the core does not have.
 type missingError struct{ jobs []string }
 
 func (e *missingError) Error() string { return "not in memory: " + strings.Join(e.jobs, ", ") }
 
-// missing are the jobs of a request that may be archived, but for those that were looked for.
+// missing returns the jobs of a request that may be archived and have not been looked up yet.
 func (c *Control) missing(r request) error {
 	if c.cfg.Archive == nil || c.machine.ArchivedAt() == 0 {
 		return nil
@@ -41,10 +41,10 @@ func (c *Control) missing(r request) error {
 	return &missingError{jobs}
 }
 
-// rehydrations is how often events wait for a job that is back and archived again meanwhile.
-const rehydrations = 10
+// maxRehydrations bounds the retries when a job is archived again before its events are taken.
+const maxRehydrations = 10
 
-// rehydrating calls propose, and again where events are about archived jobs, once these are back.
+// rehydrating calls propose, and calls it again after it has rehydrated the archived jobs that the events concern.
 func (c *Control) rehydrating(ctx context.Context, propose func(sought map[string]bool) error) error {
 	sought := map[string]bool{}
 	for n := 1; ; n++ {
@@ -58,12 +58,12 @@ func (c *Control) rehydrating(ctx context.Context, propose func(sought map[strin
 			return err
 		}
 		for _, job := range gone.jobs {
-			sought[job] = !found[job] || n == rehydrations
+			sought[job] = !found[job] || n == maxRehydrations
 		}
 	}
 }
 
-// rehydrate brings back those of the jobs that are archived, and reports which are.
+// rehydrate brings back the archived ones of the jobs, and reports which they are.
 func (c *Control) rehydrate(ctx context.Context, jobs []string) (found map[string]bool, err error) {
 	records, err := c.archived(ctx, jobs...)
 	if err != nil || len(records) == 0 {
@@ -71,7 +71,7 @@ func (c *Control) rehydrate(ctx context.Context, jobs []string) (found map[strin
 	}
 	found = map[string]bool{}
 	var events []core.Event
-	for _, job := range jobs { // in one order
+	for _, job := range jobs { // in a fixed order
 		if record, ok := records[job]; ok {
 			found[job] = true
 			events = append(events, c.event(c.Now(), core.Rehydrated{Job: job, Record: record, Hash: state.RecordHash(record)}))
@@ -84,8 +84,8 @@ func (c *Control) rehydrate(ctx context.Context, jobs []string) (found map[strin
 	return found, <-done
 }
 
-// billedArchived brings back the archived jobs that a bill is of, where it is news. It reports
-// whether it was booked before they were archived: engines say again what they said.
+// billedArchived rehydrates the archived jobs of a new bill. It reports whether the bill was booked before they were
+// archived: engines repeat their bills.
 func (c *Control) billedArchived(ctx context.Context, e core.Event) (booked bool, err error) {
 	var missing []string
 	c.ReadUncommitted(func(m *core.Machine) { missing = m.Missing(e) })
@@ -102,7 +102,7 @@ func (c *Control) billedArchived(ctx context.Context, e core.Event) (booked bool
 	return false, err
 }
 
-// archived are the records of those of the jobs that are archived.
+// archived returns the records of the jobs that are archived.
 func (c *Control) archived(ctx context.Context, jobs ...string) (map[string]json.RawMessage, error) {
 	last, err := c.archivedUpTo()
 	if last == 0 || len(jobs) == 0 || err != nil {
@@ -111,7 +111,7 @@ func (c *Control) archived(ctx context.Context, jobs ...string) (map[string]json
 	return c.cfg.Archive.Archived(ctx, last, jobs...)
 }
 
-// archivedUpTo is the last event that archived a job, once it is durable; 0: none ever was.
+// archivedUpTo returns the last event that archived a job, once it is durable; 0 means none.
 func (c *Control) archivedUpTo() (last uint64, err error) {
 	if c.cfg.Archive == nil {
 		return 0, nil
@@ -123,10 +123,10 @@ func (c *Control) archivedUpTo() (last uint64, err error) {
 	return last, nil
 }
 
-// ArchivedJobs are those of the jobs that are archived, by name.
+// ArchivedJobs returns the jobs that are archived, by name.
 func (c *Control) ArchivedJobs(ctx context.Context, jobs ...string) (map[string]*core.Job, error) {
 	found := map[string]*core.Job{}
-	for some := range slices.Chunk(jobs, archivedAtOnce) {
+	for some := range slices.Chunk(jobs, nextPages) {
 		records, err := c.archived(ctx, some...)
 		if err != nil {
 			return nil, err
@@ -140,16 +140,16 @@ func (c *Control) ArchivedJobs(ctx context.Context, jobs ...string) (map[string]
 	return found, nil
 }
 
-// archivedJob is an archived job; nil where there is none of that name.
+// archivedJob returns an archived job; nil if none has that name.
 func (c *Control) archivedJob(id string) (*core.Job, error) {
 	jobs, err := c.ArchivedJobs(context.Background(), id)
 	return jobs[id], err
 }
 
-// Visible calls f with a job whose submission is durable, archived or not, for what of it
-// never changes. It reports whether there is one, or why nobody can say.
+// Visible calls f with a job whose submission is durable, archived or not. f may read only what never changes.
+// Visible reports whether the job exists; an error means that nobody can say.
 func (c *Control) Visible(id string, f func(*core.Job)) (known bool, err error) {
-	for range 2 { // it may be archived meanwhile, or come back
+	for range 2 { // the job may be archived or rehydrated between the two reads
 		durable := c.ReadUpTo(func(m *core.Machine) uint64 {
 			j, ok := m.Job(id)
 			if known = ok; !ok {
@@ -173,7 +173,7 @@ func (c *Control) Visible(id string, f func(*core.Job)) (known bool, err error) 
 	return false, nil
 }
 
-// Taken returns which of the names archived jobs have.
+// Taken returns the names that archived jobs have.
 func (c *Control) Taken(ctx context.Context, names ...string) (map[string]bool, error) {
 	last, err := c.archivedUpTo()
 	if last == 0 || err != nil {
@@ -182,17 +182,16 @@ func (c *Control) Taken(ctx context.Context, names ...string) (map[string]bool, 
 	return c.cfg.Archive.AreArchived(ctx, last, names...)
 }
 
-// archivedAtOnce is how many archived jobs are read at once: few at first, which most
-// readers find enough.
+// Past reads few archived jobs at first, which is enough for most readers, and then more at once.
 const (
-	archivedAtFirst = 60 // a page of 50, and whether there is more
-	archivedAtOnce  = 400
+	firstPage = 60 // a page of 50, and whether more follow
+	nextPages = 400
 )
 
-// Past are the archived jobs of a page, one after the other.
+// Past iterates over the archived jobs of a page.
 func (c *Control) Past(ctx context.Context, p store.ArchivedPage) iter.Seq2[*core.Job, error] {
 	return func(yield func(*core.Job, error) bool) {
-		for left, some := p.Limit, archivedAtFirst; ; some = archivedAtOnce {
+		for left, some := p.Limit, firstPage; ; some = nextPages {
 			if p.Limit = some; left > 0 {
 				p.Limit = min(left, some)
 			}
@@ -222,7 +221,7 @@ func (c *Control) Past(ctx context.Context, p store.ArchivedPage) iter.Seq2[*cor
 	}
 }
 
-// archivedPage are the archived jobs of a page, in the order of submission.
+// archivedPage returns a page of archived jobs in order of submission.
 func (c *Control) archivedPage(ctx context.Context, p store.ArchivedPage) ([]*core.Job, error) {
 	last, err := c.archivedUpTo()
 	if last == 0 || err != nil {

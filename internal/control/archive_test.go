@@ -46,15 +46,14 @@ func archiving(t *testing.T, folder string, engines ...engine.Engine) (*Control,
 	}
 }
 
-// here is how many jobs are in memory.
+// here counts the jobs in memory.
 func here(s *Control) (n int) {
 	s.ReadUncommitted(func(m *core.Machine) { n = m.Len() })
 	return n
 }
 
-// A job that is archived gets its late bill, is read, keeps its name and is taken up again,
-// also by the next server.
-func TestAnArchivedJobIsReached(t *testing.T) {
+// An archived job gets its late bill, can be read, keeps its name and can be resumed, also by the next server.
+func TestArchivedJob_StaysReachable(t *testing.T) {
 	t.Parallel()
 	a := &place{name: "a", rate: 2e12}
 	folder := t.TempDir()

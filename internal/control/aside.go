@@ -15,15 +15,16 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// A step that fails is a bug, and the event that led to it comes again: an agent repeats it, a restart reads it. So the
-// event is refused for good, and the job that the step worked on is set aside. The state before the event goes on.
+// A step that fails is a bug, and the event that caused it would come again: an agent repeats it, and a restart reads
+// it. So the server refuses the event for good, sets aside the job that the step worked on, and continues from the
+// state before the event.
 
-// AsideError says that an event was refused, since a step that took it failed.
+// AsideError reports that an event was refused because its step failed.
 type AsideError struct {
 	Kind  string // of the event
-	Job   string // that it is about; "": none
+	Job   string // that the event concerns; empty: none
 	Cause string
-	at    int // place of the event in the request
+	at    int // index of the event in the request
 }
 
 func (e *AsideError) Error() string {
@@ -35,22 +36,23 @@ func (e *AsideError) Error() string {
 		"has the place, please report it", e.Kind, about, e.Cause)
 }
 
-// An aside is what is kept of an event that was refused, or of a job that is to be set aside.
+// An aside is the record of a refused event, or of a job to set aside.
 type aside struct {
 	Kind  string    `json:"kind"`
 	Key   string    `json:"key,omitempty"` // idempotency key of the event
-	Hash  string    `json:"hash"`          // of its kind and body
-	Job   string    `json:"job,omitempty"` // that is to be set aside
+	Hash  string    `json:"hash"`          // of the event's kind and body
+	Job   string    `json:"job,omitempty"` // to set aside
 	Cause string    `json:"cause"`
 	At    time.Time `json:"at"` // market time
 }
 
-// asidePrefix begins their names among the facts of the store, which are beside the log and in backups.
+// asidePrefix begins the names of asides in the store's metadata, which is kept outside the log and included in
+// backups.
 const asidePrefix = "refused_events/"
 
 func (a aside) error(at int) error { return &AsideError{a.Kind, a.Job, a.Cause, at} }
 
-// id stands for the event, by its key, or its hash where it has none; without an event for the job.
+// id identifies the event by its key, or by its hash if it has no key. Without an event it identifies the job.
 func (a aside) id() string {
 	switch {
 	case a.Key != "":
@@ -66,16 +68,16 @@ func (a aside) name() string {
 	return asidePrefix + hex.EncodeToString(h[:16])
 }
 
-// hashOf stands for an event without its time.
+// hashOf identifies an event regardless of its time.
 func hashOf(kind string, body []byte) string {
 	h := sha256.Sum256(append([]byte(kind+"\x00"), body...))
 	return hex.EncodeToString(h[:])
 }
 
-// asideFor is how long an event without a key of its own is refused: somebody may want the same again later.
-const asideFor = time.Hour
+// asideTTL is how long an event without its own key is refused: a user may want the same again later.
+const asideTTL = time.Hour
 
-// readAsides reads what was refused before.
+// readAsides reads the asides of earlier servers.
 func (c *Control) readAsides(ctx context.Context) error {
 	all, err := c.store.AllMeta(ctx)
 	if err != nil {
@@ -94,7 +96,7 @@ func (c *Control) readAsides(ctx context.Context) error {
 	return nil
 }
 
-// keepAside makes durable that an event was refused, or that a job is to be set aside.
+// keepAside stores a durable record of a refused event or of a job to set aside.
 func (c *Control) keepAside(ctx context.Context, a aside) error {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -106,7 +108,7 @@ func (c *Control) keepAside(ctx context.Context, a aside) error {
 	return nil
 }
 
-// asideOf returns the error of the first event that was refused before; nil where none was.
+// asideOf returns the error of the first event that was refused before; nil if none was.
 func (c *Control) asideOf(r request) error {
 	if len(c.asides) == 0 {
 		return nil
@@ -116,14 +118,14 @@ func (c *Control) asideOf(r request) error {
 		if e.Key == "" {
 			id.Hash = hashOf(id.Kind, r.bodies[i])
 		}
-		if a, ok := c.asides[id.id()]; ok && (e.Key != "" || c.Now().Before(a.At.Add(asideFor))) {
+		if a, ok := c.asides[id.id()]; ok && (e.Key != "" || c.Now().Before(a.At.Add(asideTTL))) {
 			return a.error(i)
 		}
 	}
 	return nil
 }
 
-// setsAside are the events that set aside the jobs that a server before this one could not.
+// setsAside returns the events that set aside the jobs which an earlier server recorded and could not set aside.
 func (c *Control) setsAside(ctx context.Context) ([]core.Event, error) {
 	var list []core.Event
 	for _, a := range c.asides {
@@ -143,7 +145,7 @@ func (c *Control) setsAside(ctx context.Context) ([]core.Event, error) {
 	return list, nil
 }
 
-// setAside is the event that sets aside the job of a; its key says that it was.
+// setAside returns the event that sets aside the job of a. Its key marks it as done.
 func (c *Control) setAside(a aside) core.Event {
 	e := c.event(c.Now(), core.JobPaused{Job: a.Job, Cause: fmt.Sprintf("the server failed at a step of this job (%s): "+
 		"please report it; scrimp resume %s tries again", a.Cause, a.Job)})
@@ -151,16 +153,16 @@ func (c *Control) setAside(a aside) core.Event {
 	return e
 }
 
-// A failure is a step that has failed, or does not end.
+// A failure is a step that failed or does not end.
 type failure struct {
-	event   *core.Event // that the step took; nil: the events were not let in yet
-	working string      // job that it worked on
+	event   *core.Event // that the step took; nil: the core was still admitting the events
+	working string      // job that the step worked on
 	cause   any
 	stack   []byte
 }
 
-// try lets the core take the events of s after those that set jobs aside, and says where that failed. Then the machine
-// is good for nothing more. The caller holds the lock.
+// try applies the events in before, which set jobs aside, and then the events of s. It returns the failure if a step
+// fails; the machine is unusable then. The caller holds the lock.
 func (c *Control) try(s *stepped, before []core.Event) (failed *failure) {
 	var now *core.Event
 	defer c.stepping.end()
@@ -171,7 +173,7 @@ func (c *Control) try(s *stepped, before []core.Event) (failed *failure) {
 	}()
 	step := func(e *core.Event) {
 		if e.At.Before(c.machine.Now()) {
-			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
+			e.At = c.machine.Now() // the clock was set back, or a newer message came first
 		}
 		now = e
 		c.stepping.begin(&s.request, e)
@@ -196,7 +198,7 @@ func (c *Control) try(s *stepped, before []core.Event) (failed *failure) {
 		s.events, s.bodies = nil, nil
 	}
 	for i := range s.events {
-		if i%turn == turn-1 { // who reads has a turn
+		if i%turn == turn-1 { // let readers in
 			c.mu.Unlock()
 			c.mu.Lock()
 		}
@@ -205,11 +207,11 @@ func (c *Control) try(s *stepped, before []core.Event) (failed *failure) {
 	return nil
 }
 
-// asidesAtOnce is how many jobs are set aside because of one request. Where that is not enough the server begins anew.
-const asidesAtOnce = 8
+// maxAsides bounds the jobs set aside for one request. If that is not enough, the process restarts.
+const maxAsides = 8
 
-// step lets the core take the events of a request. Where a step fails it goes back to the state before the request, and
-// tries again without the event or the job that is to blame.
+// step applies the events of a request to the core. If a step fails, it returns to the state before the request and
+// tries again without the event or job that caused the failure.
 func (c *Control) step(ctx context.Context, r request) stepped {
 	s := stepped{request: r, outs: make([]core.Outcome, 0, len(r.events))}
 	c.mu.Lock()
@@ -219,13 +221,13 @@ func (c *Control) step(ctx context.Context, r request) stepped {
 		s.events, s.no = nil, refused
 		return s
 	}
-	var jobs []core.Event // that set jobs aside
+	var jobs []core.Event // events that set jobs aside
 	for f := c.try(&s, jobs); f != nil; f = c.try(&s, jobs) {
 		a, at := c.blame(&s.request, f)
 		c.cfg.Log.Error("a step failed: this is a bug, please report it", "event", a.Kind, "key", a.Key, "job", a.Job,
 			"refused", at >= 0, "panic", f.cause, "stack", string(f.stack))
 		switch {
-		case len(jobs) == asidesAtOnce, isAside(jobs, f.event, a):
+		case len(jobs) == maxAsides, isAside(jobs, f.event, a):
 			c.die(ctx, a, errors.New("steps fail whatever is set aside"))
 		case at < 0 && a.Job == "":
 			c.die(ctx, a, errors.New("a step fails, and nothing is known that could be set aside"))
@@ -253,7 +255,7 @@ func (c *Control) step(ctx context.Context, r request) stepped {
 	return s
 }
 
-// isAside reports whether what failed is to set a job aside, or works on a job that was set aside just so.
+// isAside reports whether the failed event is one that sets a job aside, or a names a job that was just set aside.
 func isAside(jobs []core.Event, failed *core.Event, a aside) bool {
 	for i := range jobs {
 		if failed == &jobs[i] || jobs[i].Key == a.name() {
@@ -263,13 +265,13 @@ func isAside(jobs []core.Event, failed *core.Event, a aside) bool {
 	return false
 }
 
-// blame says which event of a request is refused because of a failure, -1 for none, and which job is set aside. Where
-// the step worked by itself on another job than the event is about, only that job is: the event is tried without it.
+// blame returns the event of the request to refuse (-1: none) and the job to set aside. If the step was working on
+// another job than the event's, only that job is set aside, and the event is tried without it.
 func (c *Control) blame(r *request, f *failure) (a aside, at int) {
 	a = aside{Job: f.working, Cause: fmt.Sprint(f.cause), At: c.Now()}
 	for i := range r.events {
 		e := &r.events[i]
-		if f.event != e && f.event != nil { // nil: they were to be let in
+		if f.event != e && f.event != nil { // nil: the core was admitting the events
 			continue
 		}
 		about := core.Concerns(e.Body)
@@ -278,14 +280,14 @@ func (c *Control) blame(r *request, f *failure) (a aside, at int) {
 		}
 		a.Kind, a.Key, a.Hash, a.Job = e.Body.Kind(), e.Key, hashOf(e.Body.Kind(), r.bodies[i]), about
 		if _, submitted := e.Body.(core.JobSubmitted); submitted {
-			a.Job = "" // there is none: another may have its name
+			a.Job = "" // no such job exists; another may take the name
 		}
 		return a, i
 	}
 	return a, -1
 }
 
-// goBack restores the state after the event before, as a restart does, and keeps what is set aside.
+// goBack restores the state after event before, as a restart does, and records the aside.
 func (c *Control) goBack(ctx context.Context, before uint64, a aside) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -293,7 +295,7 @@ func (c *Control) goBack(ctx context.Context, before uint64, a aside) (err error
 		}
 	}()
 	if !c.durable.wait(before) {
-		return errors.New("what was stepped before is not written")
+		return errors.New("the earlier steps are not written")
 	}
 	if err := c.keepAside(ctx, a); err != nil {
 		return err
@@ -302,10 +304,10 @@ func (c *Control) goBack(ctx context.Context, before uint64, a aside) (err error
 	return c.restore(context.WithoutCancel(ctx))
 }
 
-// die keeps what is to be set aside and ends the process, so that whoever watches over it begins another.
+// die records the aside and ends the process, so that its supervisor starts another.
 func (c *Control) die(ctx context.Context, a aside, why error) {
 	if a.Job != "" || a.Hash != "" {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), dyingFor)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), dieTimeout)
 		defer cancel()
 		if err := c.keepAside(limited, a); err != nil {
 			c.cfg.Log.Error("the next server will try the same again", "error", err)
@@ -315,5 +317,5 @@ func (c *Control) die(ctx context.Context, a aside, why error) {
 	c.cfg.Die()
 }
 
-// dyingFor is for how long a server that ends tries to keep why.
-const dyingFor = 5 * time.Second
+// dieTimeout bounds how long a dying server tries to record why.
+const dieTimeout = 5 * time.Second

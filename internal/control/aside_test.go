@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// faulty is a folder with a log whose servers' steps fail as the test says.
+// faulty is a data folder whose servers fail at the steps that the test chooses.
 type faulty struct {
 	*testing.T
 	folder string
@@ -25,7 +25,7 @@ type faulty struct {
 	limit  time.Duration
 }
 
-// serve runs a server of the log until stop, or until it ends the process.
+// serve runs a server on the log until stop, or until it ends the process.
 func (f *faulty) serve() (c *Control, stop func()) {
 	f.Helper()
 	st, err := store.Open(f.folder)
@@ -59,10 +59,10 @@ func (f *faulty) serve() (c *Control, stop func()) {
 	}
 }
 
-// diedOf is the exit status of a server that ended by itself.
+// diedOf is the exit status of a server that ended itself.
 const diedOf = 77
 
-// inProcess runs what a test does with a server that ends its process, in one of its own, on the folder.
+// inProcess runs does in its own process on the folder, because the server under test ends its process.
 func (f *faulty) inProcess(does func()) {
 	f.Helper()
 	const variable = "SCRIMP_TEST_FAULTY"
@@ -99,7 +99,7 @@ func failing(jobs ...string) func(string) {
 	}
 }
 
-// states says how the jobs stand.
+// states lists the states of the jobs.
 func states(c *Control) (all string) {
 	c.Read(func(m *core.Machine) {
 		for _, j := range m.State().Jobs() {
@@ -114,9 +114,9 @@ func isAsideError(err error) bool {
 	return errors.As(err, &e)
 }
 
-// A submission whose step fails is refused, also when it comes again and by the next server, and all others go on as if
-// it had never come.
-func TestASubmissionWhoseStepFailsIsRefused(t *testing.T) {
+// The server refuses a submission whose step fails, also when it comes again and also after a restart. All other jobs
+// continue as if it had never come.
+func TestSubmit_IsRefusedWhenItsStepFails(t *testing.T) {
 	t.Parallel()
 	f := &faulty{T: t, folder: t.TempDir()}
 	tries := 0
@@ -147,8 +147,9 @@ func TestASubmissionWhoseStepFailsIsRefused(t *testing.T) {
 	}
 }
 
-// A job that makes the steps of others fail is set aside, those go on, and it may be tried again.
-func TestAJobThatMakesStepsFailIsSetAside(t *testing.T) {
+// The server sets aside a job that makes the steps of others fail. The others continue, and the user may resume the
+// job.
+func TestStep_SetsAsideTheJobThatFailsOthers(t *testing.T) {
 	t.Parallel()
 	f := &faulty{T: t, folder: t.TempDir()}
 	c, stop := f.serve()
@@ -162,7 +163,7 @@ func TestAJobThatMakesStepsFailIsSetAside(t *testing.T) {
 	f.fail(failing("poison"))
 	propose(c.event(c.Now(), core.MarketSeen{}))
 	propose(submission(c, "a"))
-	propose(c.event(c.Now(), core.Configured{Config: c.Rules()})) // all that wait are tried again
+	propose(c.event(c.Now(), core.Configured{Config: c.Rules()})) // all waiting jobs are decided again
 	check := func(when, state, why string) {
 		t.Helper()
 		known := c.Job("poison", func(_ *core.Machine, j *core.Job) {
@@ -194,13 +195,14 @@ func TestAJobThatMakesStepsFailIsSetAside(t *testing.T) {
 	check("resumed", "queued", state.Resumed)
 }
 
-// Where steps fail whatever is set aside, the process ends at once, and the next server begins with what it kept.
-func TestAServerThatCannotGoOnEndsAtOnce(t *testing.T) {
+// If steps fail whatever is set aside, the process ends at once, and the next server starts with the asides it
+// recorded.
+func TestStep_EndsTheProcessWhenAsidesDoNotHelp(t *testing.T) {
 	t.Parallel()
 	f := &faulty{T: t}
 	f.inProcess(func() {
 		c, _ := f.serve()
-		for n := range asidesAtOnce + 2 {
+		for n := range maxAsides + 2 {
 			if err := c.Propose(t.Context(), submission(c, fmt.Sprint("job", n))); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +221,7 @@ func TestAServerThatCannotGoOnEndsAtOnce(t *testing.T) {
 			}
 		}
 	})
-	if aside != asidesAtOnce+1 {
+	if aside != maxAsides+1 {
 		t.Errorf("%d jobs are set aside", aside)
 	}
 	if err := c.Propose(t.Context(), submission(c, "next")); err != nil {
@@ -227,14 +229,14 @@ func TestAServerThatCannotGoOnEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A step that does not end is ended with its process, and what led to it is refused by the next server.
-func TestAStepThatDoesNotEndEndsTheProcess(t *testing.T) {
+// A step that does not end ends its process, and the next server refuses the event that caused it.
+func TestStep_EndsTheProcessWhenItDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	f := &faulty{T: t, limit: 50 * time.Millisecond}
 	f.inProcess(func() {
 		c, _ := f.serve()
 		f.fail(func(string) {
-			for n := 0; ; n++ { // for ever, and it is seen
+			for n := 0; ; n++ { // an endless loop that the watch detects
 				_ = n
 			}
 		})
@@ -255,14 +257,14 @@ func TestAStepThatDoesNotEndEndsTheProcess(t *testing.T) {
 	}
 }
 
-// What an agent says is taken but for what makes a step fail, which it would else say again without end.
-func TestWhatMakesAStepFailIsPassedOver(t *testing.T) {
+// A report is taken except for the message whose step fails. Otherwise the agent would repeat it for ever.
+func TestReport_SkipsTheMessageWhoseStepFails(t *testing.T) {
 	t.Parallel()
 	f := &faulty{T: t, folder: t.TempDir()}
 	f.fail(failing("bad"))
 	c, stop := f.serve()
 	defer stop()
-	if err := c.proposeWhatGoes(t.Context(), submission(c, "a"), submission(c, "bad"), submission(c, "b"), submission(c, "bad")); err != nil {
+	if err := c.proposeIndependent(t.Context(), submission(c, "a"), submission(c, "bad"), submission(c, "b"), submission(c, "bad")); err != nil {
 		t.Error(err)
 	}
 	if got := states(c); got != "a queued; b queued; " {

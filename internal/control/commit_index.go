@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// commitIndex says how far the log is durable, and lets wait for more. Its zero value is a log without events.
+// commitIndex tracks how far the log is durable and lets callers wait for more. Its zero value is an empty log.
 type commitIndex struct {
 	mu   sync.Mutex
 	seq  uint64
 	more chan struct{} // closed when seq rises; nil: nobody waits
-	over bool          // it will rise no more
-	lost atomic.Bool   // and events beyond seq were stepped: what was seen of them is not so
+	over bool          // seq will not rise any more
+	lost atomic.Bool   // events beyond seq were stepped, so readers have seen state that will never be durable
 }
 
-// rise says that all events up to seq are durable.
+// rise marks all events up to seq as durable.
 func (i *commitIndex) rise(seq uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -22,13 +22,13 @@ func (i *commitIndex) rise(seq uint64) {
 	i.wake()
 }
 
-// lose is end where a write has failed.
+// lose ends the index after a failed write.
 func (i *commitIndex) lose() {
-	i.lost.Store(true) // before anybody is let go
+	i.lost.Store(true) // before any waiter wakes
 	i.end()
 }
 
-// end lets go who waits for what will not be durable: the log takes no more.
+// end wakes all waiters: the log takes no more events.
 func (i *commitIndex) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -62,7 +62,7 @@ func (i *commitIndex) next() chan struct{} {
 	return i.more
 }
 
-// wait returns when the event seq is durable, and reports false where it will never be.
+// wait returns once event seq is durable. It returns false if it never will be.
 func (i *commitIndex) wait(seq uint64) bool {
 	for {
 		i.mu.Lock()

@@ -1,5 +1,5 @@
-// Package control drives the core live: it takes events, lets the core step,
-// writes what came of it in one transaction, and then acts. It holds no rule.
+// Package control runs the core on live events: it receives events, steps the core, writes the result in one
+// transaction, and then acts. It makes no decisions.
 package control
 
 import (
@@ -24,40 +24,39 @@ import (
 	"scrimp/internal/work/propose"
 )
 
-// Clock turns wall time into market time.
+// Clock converts between wall time and market time.
 type Clock = engine.Clock
 
-// Config is what a Control needs to know. Spans are wall time.
+// Config configures a Control. Durations are wall time.
 type Config struct {
-	Clock    Clock         // that all events are dated by
-	Dir      string        // the data folder, whose path no event has; empty: there is none
-	Tenant   string        // whose log this is; empty: ledger.DefaultTenant
-	Silence  time.Duration // without word from an agent before its machine is given up
-	Snapshot uint64        // events between snapshots at least; 0: none is written
+	Clock    Clock         // dates all events
+	Dir      string        // data folder; its path must not appear in events; empty: none
+	Tenant   string        // owner of the log; empty: ledger.DefaultTenant
+	Silence  time.Duration // how long an agent may be silent before its machine is given up
+	Snapshot uint64        // least number of events between snapshots; 0: no snapshots
 	Log      *slog.Logger
-	Running  int // jobs that hold a machine at once; 0: the core's default
-	// Env is given to the agent of an attempt at an engine: by which URL it reaches the server, the token, and whose
-	// the programs are.
+	Running  int // most jobs that hold a machine at once; 0: the core's default
+	// Env returns the environment of an attempt's agent on an engine: the URL of the server, the token, and the user
+	// of the programs.
 	Env func(e *engine.Engine, attempt string) map[string]string
-	// Ends says that all machines are to be given back and nothing is rented any more: what is asked for waits for another
-	// server of the log.
+	// Ends tells the server to terminate all machines and rent none. New launches wait for another server of the log.
 	Ends bool
-	// Leads is asked before each act: false while another server may have taken
-	// over. nil: none can.
+	// Leads reports whether this server may act. It is called before each action and returns false once another
+	// server may have taken over. nil: no other server can.
 	Leads func() bool
-	// Relieve gives up room that is held for the log, where it finds none, and reports whether there was any. nil: none
-	// is held.
+	// Relieve frees space reserved for the log when the disk is full, and reports whether there was any. nil: none is
+	// reserved.
 	Relieve func() bool
-	// Archive finds jobs that have left the core. nil: none does.
+	// Archive finds jobs that have left the core. nil: jobs are never archived.
 	Archive Archive
-	// Resolve answers a planner that wants to know of the files of a pipeline: with the move, or with another one.
-	// Without it no stage of a pipeline begins.
+	// Resolve fills in what a planner needs to know about the files of a pipeline. It returns the move or another
+	// one. Without Resolve no stage of a pipeline starts.
 	Resolve func(context.Context, groups.Snapshot, groups.Move) (groups.Move, error)
-	// Notify tells the user's webhook. It must not block for long.
+	// Notify calls the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
-	// Die ends the process and does not return; nil: os.Exit. Whoever watches over the server begins another.
+	// Die ends the process and does not return; nil: os.Exit. The supervisor starts a new process.
 	Die func()
-	// StepLimit is how much of its thread's processor time a step may use; 0: ten seconds.
+	// StepLimit bounds the processor time that a step's thread may use; 0: ten seconds.
 	StepLimit time.Duration
 	OnWork    func(job string) // called before a step works on a job, for tests
 }
@@ -66,45 +65,45 @@ type Config struct {
 type Control struct {
 	cfg     Config
 	store   store.Store
-	sources []*source // the engines, in their order
+	sources []*source // the engines, in configuration order
 
 	requests chan request
-	ended    chan struct{} // closed when the run has ended: nothing is taken any more
+	ended    chan struct{} // closed when Run has ended: no more requests are taken
 	acts     sync.WaitGroup
-	builds   chan struct{} // a place in it for each table that is being built
+	builds   chan struct{} // a semaphore for tables being built
 
 	mu       sync.RWMutex // guards machine against readers between steps
 	machine  *core.Machine
 	stepping stepping
-	asides   map[string]aside // events that were refused since a step failed, by id; the run's own
-	beat     time.Time        // wall time at which the server was last awake
-	drains   drains           // orders to be given to agents
-	wake     time.Time        // market time; the run's own
+	asides   map[string]aside // events refused since a step failed, by id; used by Run only
+	beat     time.Time        // wall time of the last call of awake
+	drains   drains           // drain orders for agents
+	wake     time.Time        // market time; used by Run only
 	listed   map[string]bool  // ended instances that are being reported
 
-	agents agentStatus // with a lock of its own
+	agents agentStatus // has its own lock
 
 	planning sync.Mutex // guards planner
 	planner  propose.Planner
 
-	durable commitIndex           // how much of what was stepped is
-	full    atomic.Pointer[error] // why nothing can be written: there is no room; nil: it can
+	durable commitIndex           // how much of the stepped log is durable
+	full    atomic.Pointer[error] // why nothing can be written (the disk is full); nil: it can
 
-	installation string // that the log is of, and its incarnation: part of every key and tag
+	installation string // installation and incarnation of the log, part of every key and tag
 	incarnation  int
-	begun        chan struct{} // closed once the log says that they are
+	begun        chan struct{} // closed once the log contains the incarnation
 
 	snapped  uint64 // event of the newest snapshot
-	tried    uint64 // event of the newest attempt at one
-	probeAt  uint64 // event at which it is checked again whether one is due
-	snapping bool   // one is being written
+	tried    uint64 // event of the newest attempted snapshot
+	probeAt  uint64 // event at which to check again whether a snapshot is due
+	snapping bool   // a snapshot is being written
 }
 
-// ErrStopping is returned to callers while the server goes down.
+// ErrStopping is returned to callers while the server shuts down.
 var ErrStopping = errors.New("the server is stopping")
 
-// New restores the machine from the store: the newest snapshot and the events after it.
-// Each engine has a name of its own.
+// New restores the machine from the store: the newest snapshot and the events after it. The names of the engines must
+// differ.
 func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config) (*Control, error) {
 	cfg.Tenant = cmp.Or(cfg.Tenant, ledger.DefaultTenant)
 	c := &Control{
@@ -143,39 +142,38 @@ func (c *Control) untilWake() time.Duration {
 	return min(time.Hour, max(0, time.Until(c.cfg.Clock.ToWall(c.wake))))
 }
 
-// Now is the market time.
+// Now returns the market time.
 func (c *Control) Now() time.Time { return c.cfg.Clock.ToMarket(time.Now()) }
 
-// Begun is closed once it is in the log of which incarnation it is: before, nobody can say
-// whether machines wait for somebody to decide whose they are.
+// Begun returns a channel that is closed once the log contains the current incarnation. Before that, nobody knows
+// whether machines wait for a user to adopt or release them.
 func (c *Control) Begun() <-chan struct{} { return c.begun }
 
-// Tenant is whose log this is: it stands in each event that is proposed.
+// Tenant returns the owner of the log, who is named in each proposed event.
 func (c *Control) Tenant() string { return c.cfg.Tenant }
 
 func (c *Control) event(at time.Time, b core.Body) core.Event {
 	return core.Event{At: at, Schema: core.Schema, Tenant: c.cfg.Tenant, Actor: "server", Body: b}
 }
 
-// Read calls f with the machine between two steps, and returns when all that f
-// may have seen is durable. It reports false where some of it never will be, since a
-// write has failed: then nobody may be told what f saw. f must not keep the machine.
+// Read calls f with the machine between two steps, and returns when everything that f may have seen is durable. It
+// returns false if a write has failed, so that some of it never will be: the caller must not show what f saw. f must
+// not keep the machine.
 func (c *Control) Read(f func(*core.Machine)) (durable bool) {
 	return c.ReadUpTo(func(m *core.Machine) uint64 { f(m); return m.Seq() })
 }
 
-// ReadUpTo is Read of an f that says itself which event is the last that it depends
-// on, as Machine.ChangedAt does: what has not changed for a while is shown without
-// waiting for the events that are being written.
+// ReadUpTo is like Read, but f returns the last event that its result depends on, as Machine.ChangedAt does. What has
+// not changed for a while is shown without waiting for the events that are being written.
 func (c *Control) ReadUpTo(f func(*core.Machine) (last uint64)) (durable bool) {
 	return c.durable.wait(c.readAt(f))
 }
 
-// Job calls f with the job of that name, between two steps, and returns when what f
-// saw of it is durable. It reports whether the job is known; one of which something
-// will never be durable is not. One that is archived is read from its record, which f may keep.
+// Job calls f with the named job between two steps, and returns when what f saw is durable. It reports whether the
+// job is known; a job with an event that never becomes durable is not. Job reads an archived job from its record,
+// which f may keep.
 func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) {
-	for range 2 { // it may be archived meanwhile, or come back
+	for range 2 { // the job may be archived or rehydrated meanwhile
 		durable := c.ReadUpTo(func(m *core.Machine) uint64 {
 			var j *core.Job
 			if j, known = m.Job(id); !known {
@@ -199,18 +197,17 @@ func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) 
 	return false
 }
 
-// Lost reports whether a write has failed, so that the machine has taken events
-// which a restart will know nothing of. It is true before the first reader is let
-// go with false.
+// Lost reports whether a write has failed, so that the machine contains events that a restart will not know. It
+// becomes true before any reader returns false.
 func (c *Control) Lost() bool { return c.durable.lost.Load() }
 
-// ReadUncommitted is Read without waiting: what f sees may be taken back by a crash. It is
-// for what is shown to nobody, and for what an event that follows depends on.
+// ReadUncommitted is Read without waiting: a crash may undo what f sees. Use it for what nobody is shown, and for
+// what only later events depend on.
 func (c *Control) ReadUncommitted(f func(*core.Machine)) {
 	c.readAt(func(m *core.Machine) uint64 { f(m); return 0 })
 }
 
-// tryRead is readAt where no step is on its way; ok is false where one is.
+// tryRead is readAt if no step is running; otherwise ok is false.
 func (c *Control) tryRead(f func(*core.Machine) uint64) (last uint64, ok bool) {
 	if !c.mu.TryRLock() {
 		return 0, false
@@ -225,16 +222,15 @@ func (c *Control) readAt(f func(*core.Machine) uint64) uint64 {
 	return f(c.machine)
 }
 
-// prepared is how many jobs are summed between two steps while limits are prepared.
+// prepared is the number of jobs summed between two steps while limits are prepared.
 const prepared = 2048
 
-// Prepare lets the machine sum what limits will have taken that are about to be set,
-// some jobs between every two steps. The event that sets them then waits for none of
-// a million; without it the step that takes the event does all of that at once.
+// Prepare sums the usage of limits that are about to be set, a few jobs between every two steps. Without it, the step
+// that sets them sums all jobs at once, which may be a million.
 func (c *Control) Prepare(ctx context.Context, rules *budget.Rules) {
 	for more := true; more && ctx.Err() == nil; {
 		more = c.prepare(rules)
-		runtime.Gosched() // a step or a reader that waits has its turn
+		runtime.Gosched() // let a waiting step or reader run
 	}
 }
 
@@ -244,14 +240,13 @@ func (c *Control) prepare(rules *budget.Rules) (more bool) {
 	return c.machine.Prepare(rules, prepared)
 }
 
-// Durable is the number of the last event that is.
+// Durable returns the number of the last durable event.
 func (c *Control) Durable() uint64 { return c.durable.at() }
 
 // Changed returns a channel that is closed when more events are durable.
 func (c *Control) Changed() <-chan struct{} { return c.durable.changed() }
 
-// Spec returns the job file that the job was submitted with, from the log; ok is
-// false where the job is not known.
+// Spec returns the job file that the job was submitted with, from the log; ok is false if the job is unknown.
 func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, ok bool, err error) {
 	var seq uint64
 	stage := -1
@@ -267,7 +262,7 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
 	}
 	if len(records) == 0 {
-		return nil, false, fmt.Errorf("read the job file of %s: event %d is not there", job, seq)
+		return nil, false, fmt.Errorf("read the job file of %s: event %d does not exist", job, seq)
 	}
 	e, _, err := Decode(records[0])
 	if err != nil {
@@ -291,10 +286,10 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 			return b.Spec, true, nil
 		}
 	}
-	return nil, false, fmt.Errorf("read the job file of %s: event %d is another", job, seq)
+	return nil, false, fmt.Errorf("read the job file of %s: event %d does not submit it", job, seq)
 }
 
-// specOf is the job file of a member of a group: of a stage of a pipeline its own, else that of all.
+// specOf returns the job file of a member of a group: a pipeline stage's own, otherwise the group's.
 func specOf(b core.GroupOpened, stage int) json.RawMessage {
 	if stage >= 0 && stage < len(b.Specs) {
 		return b.Specs[stage]
@@ -305,5 +300,5 @@ func specOf(b core.GroupOpened, stage int) json.RawMessage {
 // leads reports whether this server may still act on the world.
 func (c *Control) leads() bool { return c.cfg.Leads == nil || c.cfg.Leads() }
 
-// Clock is the market's clock.
+// Clock returns the market's clock.
 func (c *Control) Clock() Clock { return c.cfg.Clock }

@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// drains are the orders to be given to agents, by attempt. They have a lock of their own: the writer gives them while
-// the core may wait for it.
+// drains holds the pending orders for agents, by attempt. It has its own lock, because the writer adds orders while
+// the core may be waiting for the writer.
 type drains struct {
 	mu sync.Mutex
 	by map[string]core.Drain

@@ -18,14 +18,14 @@ import (
 	"scrimp/internal/store"
 )
 
-// place is an engine of a test: a cloud that sells under the engine's name.
+// place is a test engine: a cloud whose offers carry the engine's name.
 type place struct {
 	cloud
 	name  string
 	rate  money.Rate
-	away  atomic.Bool // it hangs
+	away  atomic.Bool // calls hang
 	bills atomic.Pointer[[]engine.Bill]
-	calls atomic.Int32 // of Offers
+	calls atomic.Int32 // calls of Offers
 	ping  chan struct{}
 }
 
@@ -80,7 +80,7 @@ func (p *place) Bills(context.Context, time.Time) ([]engine.Bill, error) {
 	return nil, nil
 }
 
-// pushing is a place that tells of changes.
+// pushing is a place that reports changes by itself.
 type pushing struct{ *place }
 
 func (p pushing) Watch(ctx context.Context, changed func()) error {
@@ -100,13 +100,13 @@ func (p *place) engine() engine.Engine {
 	return e
 }
 
-// opened runs a server with those engines on the folder until stop.
+// opened runs a server with the engines on the folder until stop.
 func opened(t *testing.T, folder string, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
 	return openedTo(t, folder, false, engines...)
 }
 
-// openedTo runs one, which ends all or not.
+// openedTo is opened with a choice of Config.Ends.
 func openedTo(t *testing.T, folder string, ends bool, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
 	st, err := store.Open(folder)
@@ -139,8 +139,8 @@ func at(c *Control, job string, zones ...string) core.Event {
 	return e
 }
 
-// A server that is there to give all machines back rents none: what is asked for waits for the next one.
-func TestAServerThatEndsAllRentsNothing(t *testing.T) {
+// A server that terminates all machines rents none: launches wait for the next server.
+func TestEnds_RentsNothing(t *testing.T) {
 	t.Parallel()
 	a, folder := &place{name: "a", rate: 1e12}, t.TempDir()
 	s, stop := openedTo(t, folder, true, a.engine())
@@ -168,9 +168,9 @@ func TestAServerThatEndsAllRentsNothing(t *testing.T) {
 	until(t, "the next one rents", func() bool { return rented(s, "j") == "a-i-1" })
 }
 
-// Jobs go to the cheaper engine; one that hangs delays only its own; what an engine's
-// list lacks is nothing to the machines of the others; a server that starts again has both.
-func TestEnginesStandByThemselves(t *testing.T) {
+// Jobs go to the cheaper engine. An engine that hangs delays only its own jobs. A machine missing from one engine's
+// list means nothing for the machines of the others. A restarted server keeps both engines.
+func TestEngines_AreIndependent(t *testing.T) {
 	t.Parallel()
 	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
 	folder := t.TempDir()
@@ -199,7 +199,7 @@ func TestEnginesStandByThemselves(t *testing.T) {
 		e := s.Engines()
 		return len(e) == 2 && e[0].Err == nil && e[0].Machines == 2 && e[1].Err != nil && e[1].Machines == 1
 	})
-	for range 3 { // sweeps of a, which lists nothing of b
+	for range 3 { // sweeps of a, whose list has no machine of b
 		s.sweep(t.Context(), s.sources[0])
 	}
 	if rented(s, "cheap") != "b-i-1" || rented(s, "far") != "" {
@@ -221,9 +221,9 @@ func keys[K, V any](s func(func(K, V) bool)) func(func(K) bool) {
 	return func(yield func(K) bool) { s(func(k K, _ V) bool { return yield(k) }) }
 }
 
-// A launch at an engine that is named no more is closed, and what it rented all the same is
-// given back once the engine is there again; a machine that is to be ended waits for it.
-func TestWhatAnEngineThatIsRemovedHasIsNotLost(t *testing.T) {
+// A launch on an engine that is no longer configured is closed. What it rented nevertheless is terminated once the
+// engine is configured again, and so is a machine that was waiting to be terminated.
+func TestRemovedEngine_KeepsItsMachinesUntilItIsBack(t *testing.T) {
 	t.Parallel()
 	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
 	folder := t.TempDir()
@@ -232,7 +232,7 @@ func TestWhatAnEngineThatIsRemovedHasIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "a machine", func() bool { return rented(s, "one") == "b-i-1" })
-	b.away.Store(true) // what is asked for now is never answered
+	b.away.Store(true) // launches from here on get no answer
 	if err := s.Propose(t.Context(), at(s, "two", "b")); err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +261,8 @@ func TestWhatAnEngineThatIsRemovedHasIsNotLost(t *testing.T) {
 	until(t, "both are given back", func() bool { n := b.terminations(); return slices.Contains(n, "i-1") && slices.Contains(n, "i-2") })
 }
 
-// A bill that comes long after the end is booked, and one that comes before it is booked then.
-func TestABillThatComesLaterIsBooked(t *testing.T) {
+// A bill that comes long after the end of its machine is booked; one that comes before the end is booked at the end.
+func TestLateBill_IsBooked(t *testing.T) {
 	t.Parallel()
 	a := &place{name: "a", rate: 2e12}
 	s, stop := opened(t, t.TempDir(), a.engine())
@@ -291,8 +291,8 @@ func TestABillThatComesLaterIsBooked(t *testing.T) {
 	until(t, "the bill is booked", func() bool { return billed() == amount })
 }
 
-// An engine that tells of changes is asked when it does, and not at each poll.
-func TestAnEngineThatTellsOfChangesIsAskedThen(t *testing.T) {
+// The server polls an engine that reports changes when it reports one, and not at each poll.
+func TestPushingEngine_IsPolledWhenItReportsAChange(t *testing.T) {
 	t.Parallel()
 	a := &place{name: "a", rate: 2e12, ping: make(chan struct{})}
 	e := a.engine()
@@ -305,12 +305,12 @@ func TestAnEngineThatTellsOfChangesIsAskedThen(t *testing.T) {
 		a.ping <- struct{}{}
 		until(t, "it is asked", func() bool { return a.calls.Load() > before })
 	}
-	if n := a.calls.Load(); n > 12 { // at each poll there would be a hundred a second
+	if n := a.calls.Load(); n > 12 { // polling would make a hundred calls a second
 		t.Errorf("asked %d times for 3 changes", n)
 	}
 }
 
-func TestTwoEnginesOfOneNameAreRefused(t *testing.T) {
+func TestNew_RefusesTwoEnginesOfOneName(t *testing.T) {
 	t.Parallel()
 	a := &place{name: "a", rate: 2e12}
 	_, err := New(t.Context(), nil, []engine.Engine{a.engine(), a.engine()}, Config{})

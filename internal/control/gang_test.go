@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// wide is a store in whose log each allocation asks for three machines.
+// wide is a store in whose log each allocation requests three machines.
 type wide struct{ store.Store }
 
 func (w wide) WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
@@ -29,8 +29,7 @@ func (w wide) LatestSnapshot(context.Context) (store.Snapshot, bool, error) {
 	return store.Snapshot{}, false, nil
 }
 
-// asksForThree is a server one of whose jobs asks for three machines of p, which it has not
-// asked for yet.
+// asksForThree returns a server with a job that wants three machines of p and has not requested them yet.
 func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, func()) {
 	t.Helper()
 	folder := t.TempDir()
@@ -39,7 +38,7 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 		s.ReadUncommitted(func(m *core.Machine) { known = m.State().Listing("a/a/m/on-demand") != nil })
 		return known
 	})
-	p.away.Store(true) // what is asked for now is never answered
+	p.away.Store(true) // launches get no answer yet
 	if err := s.Propose(t.Context(), at(s, "g", p.name)); err != nil {
 		t.Fatal(err)
 	}
@@ -47,14 +46,14 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 	key := s.keyOf("g.1")
 	stop()
 	p.away.Store(false)
-	p.hide(true) // the first inventory could tell of machines before the launch does
+	p.hide(true) // otherwise the first inventory could report machines before the launch does
 	before(key)
 	st, err := store.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, now := p.engine(), time.Now().UTC()
-	e.Timing.Sweep = time.Hour // what is told here is told by the launch
+	e.Timing.Sweep = time.Hour // so that only the launch reports machines
 	s, err = New(t.Context(), wide{st}, []engine.Engine{e}, Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Snapshot: 1 << 30,
 		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
@@ -72,7 +71,7 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 	}
 }
 
-// grantedTo are the machines that the allocation has; nil where it is closed.
+// grantedTo returns the machines of the allocation; nil if it is closed.
 func grantedTo(s *Control, allocation string) (ids []string) {
 	s.ReadUncommitted(func(m *core.Machine) {
 		if a, open := m.Allocation(allocation); open {
@@ -82,7 +81,7 @@ func grantedTo(s *Control, allocation string) (ids []string) {
 	return ids
 }
 
-// kinds counts the events of the log about the allocation g.1 by kind.
+// kinds counts the log's events about allocation g.1 by kind.
 func kinds(t *testing.T, s *Control) map[string]int {
 	t.Helper()
 	list, err := s.store.Records(t.Context(), 0, 1000)
@@ -98,7 +97,7 @@ func kinds(t *testing.T, s *Control) map[string]int {
 	return of
 }
 
-// hide lets the list fail.
+// hide makes List fail.
 func (c *cloud) hide(hidden bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,9 +110,9 @@ func (c *cloud) grant(n int) {
 	c.part = n
 }
 
-// A launch of several is one answer; each machine of a part is told once, and the launch is
-// asked for until all are there.
-func TestALaunchOfSeveralIsAskedForUntilAllAreGranted(t *testing.T) {
+// A gang launch ends with one answer. Each machine of a partial grant is reported once, and the server repeats the
+// launch until all are granted.
+func TestGangLaunch_RepeatsUntilAllAreGranted(t *testing.T) {
 	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(string) { p.part = 2 })
@@ -132,8 +131,8 @@ func TestALaunchOfSeveralIsAskedForUntilAllAreGranted(t *testing.T) {
 	}
 }
 
-// What is granted of a launch that is given up is given back, and the allocation is closed.
-func TestAPartOfALaunchThatIsGivenUpIsGivenBack(t *testing.T) {
+// A partial grant of a cancelled launch is terminated, and the allocation is closed.
+func TestGangLaunch_TerminatesThePartialGrantOfACancelledLaunch(t *testing.T) {
 	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(string) { p.part = 2 })
@@ -152,9 +151,9 @@ func TestAPartOfALaunchThatIsGivenUpIsGivenBack(t *testing.T) {
 	}
 }
 
-// Where the rest of a launch is refused, what was granted of it is told first: nobody pays for machines that wait for
-// others which never come, and a job that may do with fewer begins on them at once.
-func TestAPartIsToldBesideTheRefusalOfTheRest(t *testing.T) {
+// If the rest of a launch is refused, its partial grant is reported first: nobody pays for machines that wait for
+// others which never come, and a job that may run on fewer starts on them at once.
+func TestGangLaunch_ReportsThePartialGrantWithTheRefusal(t *testing.T) {
 	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(string) { p.part, p.short = 2, true })
@@ -167,9 +166,9 @@ func TestAPartIsToldBesideTheRefusalOfTheRest(t *testing.T) {
 	}
 }
 
-// A launch that was granted before the server heard of it is told whole, with the machine that
-// has ended since.
-func TestALaunchOfSeveralThatWasGrantedBeforeIsToldWithItsEnds(t *testing.T) {
+// A launch that was granted before the server heard of it is reported whole, including the machine that has ended
+// since.
+func TestGangLaunch_ReportsEarlierGrantsWithTheirEnds(t *testing.T) {
 	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := asksForThree(t, p, func(key string) {

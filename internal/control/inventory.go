@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// poll tells the core of instances of ours at the engine that have ended.
+// poll reports to the core those of our instances on the engine that have ended or will be interrupted.
 func (c *Control) poll(ctx context.Context, s *source) {
 	live := false
 	if !c.Read(func(m *core.Machine) { live = m.Rents(s.Name) }) || !live {
@@ -49,10 +49,11 @@ func (c *Control) proposeInterruption(ctx context.Context, s *source, i *engine.
 		return
 	}
 	e := c.engineSays(s, core.InterruptionAnnounced{Instance: i.ID, At: i.Interrupts})
-	_ = c.Propose(ctx, e) // the next poll sees the same again
+	_ = c.Propose(ctx, e) // the next poll sees it again
 }
 
-// proposeEnded tells the core one time at once, and only where it still counts the instance.
+// proposeEnded reports the end of an instance if the core still counts it. Only one goroutine reports an instance at
+// a time.
 func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance) {
 	if !c.reports(i.ID) {
 		return
@@ -70,11 +71,11 @@ func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance
 			events = append(events, bill)
 		}
 	}
-	// The next poll sees the same again, where the core still waits for it.
+	// The next poll sees it again if the core still waits for it.
 	_ = c.proposeEnds(ctx, []string{launch}, events...)
 }
 
-// reports reports whether the core awaits the end of an instance and nobody else is telling it.
+// reports reports whether the core awaits the end of an instance and nobody else is reporting it.
 func (c *Control) reports(instance string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,13 +86,13 @@ func (c *Control) reports(instance string) bool {
 	return true
 }
 
-// engineSays is an event that an engine tells of. Numbers that are out of their bounds are cut down: that there
-// is such a machine, or is one no more, must be known though its price makes no sense.
+// engineSays returns an event reported by an engine. It clips numbers that are out of bounds: the log must record
+// that a machine exists or has ended even if its price makes no sense.
 func (c *Control) engineSays(s *source, b core.Body) core.Event {
 	now := c.Now()
 	b, out := bound.Clipped(b, now)
 	if len(out) > 0 {
-		c.cfg.Log.Error("the engine says numbers that are out of bounds, and they are cut down", "engine", s.Name,
+		c.cfg.Log.Error("the engine reported numbers out of bounds, and they were clipped", "engine", s.Name,
 			"event", b.Kind(), "fields", out)
 	}
 	e := c.event(now, b)
@@ -99,7 +100,7 @@ func (c *Control) engineSays(s *source, b core.Body) core.Event {
 	return e
 }
 
-// billed is the event of a bill; false: its amounts make no sense, and it is left out.
+// billed returns the event of a bill; false means that its amounts make no sense and the bill is dropped.
 func (c *Control) billed(s *source, instance, launch string, lines []engine.Line) (core.Event, bool) {
 	bill := core.BillReceived{Instance: instance, Launch: launch}
 	for _, l := range lines {
@@ -115,17 +116,18 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 	return e, true
 }
 
-// currencies says which line has no currency: it is a column of the ledger, and PostgreSQL takes no text of any bytes.
+// currencies returns an error for the first line without a valid currency. The currency is a text column of the
+// ledger, and PostgreSQL does not accept arbitrary bytes as text.
 func currencies(lines []engine.Line) error {
 	for _, l := range lines {
 		if !l.Currency.Valid() {
-			return fmt.Errorf("a line is in %q, which is no currency: write its code of three letters, such as EUR", l.Currency)
+			return fmt.Errorf("a line is in %q, not a currency: write its code of three letters, such as EUR", l.Currency)
 		}
 	}
 	return nil
 }
 
-// sweep compares the engine's whole inventory with what the core knows.
+// sweep compares the engine's whole inventory with the core's instances.
 func (c *Control) sweep(ctx context.Context, s *source) {
 	asOf := c.Now()
 	list, err := s.client.List(ctx)
@@ -150,15 +152,16 @@ func (c *Control) sweep(ctx context.Context, s *source) {
 		return
 	}
 	e := c.engineSays(s, b)
-	_ = c.Propose(ctx, e) // the next sweep sees the same again
+	_ = c.Propose(ctx, e) // the next sweep sees it again
 }
 
-// compare writes the running machines of an engine's list to b, and holds the list against what the core knows: news
-// says that one of the two lacks a machine of the other, ended that one has ended whose end the core waits for.
+// compare writes the running machines of an engine's list to b and compares the list with the core's instances. news
+// means that one of the two lacks a machine of the other; ended means that a machine has ended whose end the core
+// awaits.
 func (c *Control) compare(m *core.Machine, list []engine.Instance, b *core.InventorySeen) (news, ended bool) {
 	shown := map[string]bool{}
 	for _, i := range list {
-		shown[i.ID] = true // ended ones come with their bill, by poll
+		shown[i.ID] = true // poll reports ended ones with their bill
 		r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
 		if i.State == engine.Running || m.Unheard(r) {
 			b.Running = append(b.Running, r)
@@ -173,11 +176,11 @@ func (c *Control) compare(m *core.Machine, list []engine.Instance, b *core.Inven
 	return news, ended
 }
 
-// bills are what an engine says of bills besides its list.
+// bills is the state of an engine's bills that come outside its instance list.
 type bills struct {
-	asked time.Time            // when it last answered; zero: never
-	tried time.Time            // when it was last asked
-	open  map[string]knownBill // those that cannot be booked yet, by instance
+	asked time.Time            // last successful request; zero: never
+	tried time.Time            // last request
+	open  map[string]knownBill // bills that cannot be booked yet, by instance
 }
 
 type knownBill struct {
@@ -186,14 +189,13 @@ type knownBill struct {
 }
 
 const (
-	// billsBack is how far back a server that starts asks for bills: what became known while none ran.
+	// billsBack is how far back a starting server requests bills, to find those issued while no server ran.
 	billsBack = 7 * 24 * time.Hour
-	// billsAgain is how far questions overlap: what is known is the engine's word, and its clock another.
+	// billsAgain is the overlap of two requests: issue dates follow the engine's clock, which may differ.
 	billsAgain = time.Hour
 )
 
-// pollBills tells the core of bills that became known since. One that comes before its
-// machine's end is told when that is.
+// pollBills reports new bills to the core. A bill that comes before the end of its machine waits for that end.
 func (c *Control) pollBills(ctx context.Context, s *source) {
 	if _, ok := s.Driver.(engine.Biller); !ok {
 		return
@@ -209,7 +211,7 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 		}
 		switch booked, err := c.billedArchived(ctx, e); {
 		case err != nil:
-			continue // it is tried again
+			continue // the next poll tries again
 		case booked:
 			delete(s.bills.open, id)
 			continue
@@ -220,12 +222,12 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 			delete(s.bills.open, id)
 		case now.Sub(bill.since) > billsBack:
 			delete(s.bills.open, id)
-			c.cfg.Log.Error("a bill came for a machine that nobody knows: it is not booked", "engine", s.Name, "instance", id)
+			c.cfg.Log.Error("dropped a bill for an unknown machine", "engine", s.Name, "instance", id)
 		}
 	}
 }
 
-// askBills asks the engine for bills where that is due. Those of other installations are left out.
+// askBills requests bills from the engine when that is due. It drops those of other installations.
 func (c *Control) askBills(ctx context.Context, s *source, now time.Time) {
 	b := &s.bills
 	if b.open == nil {

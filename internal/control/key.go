@@ -24,23 +24,23 @@ const (
 	tagAttempt      = "scrimp-attempt"
 )
 
-// placeKey is the name under which the store keeps where the log lies.
+// placeKey is the metadata name of the log's location.
 const placeKey = "place"
 
-// tags are those of a launch's machines.
+// tags returns the tags of a launch's machines.
 func (c *Control) tags(a core.Launch) map[string]string {
 	return map[string]string{
 		tagInstallation: c.installation, tagIncarnation: fmt.Sprint(c.incarnation), tagJob: a.Job, tagAttempt: a.Allocation,
 	}
 }
 
-// prefix is what the keys of this incarnation begin with.
+// prefix begins the keys of this incarnation.
 func (c *Control) prefix() string { return fmt.Sprintf("%s-%d-", c.installation, c.incarnation) }
 
-// keyOf is the key of an allocation at a provider.
+// keyOf returns the launch key of an allocation.
 func (c *Control) keyOf(allocation string) string { return c.prefix() + allocation }
 
-// Asked are the keys of the launches that a provider was asked for and that are not answered.
+// Asked returns the keys of the launches that a provider has not answered yet.
 func (c *Control) Asked(provider string) (keys []string) {
 	c.ReadUncommitted(func(m *core.Machine) {
 		for a := range m.State().Allocations() {
@@ -53,18 +53,17 @@ func (c *Control) Asked(provider string) (keys []string) {
 	return keys
 }
 
-// ourName is the name of the allocation that a key stands for; the key itself where it
-// is of another installation or incarnation.
+// ourName returns the allocation of a key; the key itself if it belongs to another installation or incarnation.
 func (c *Control) ourName(key string) string {
 	name, _ := strings.CutPrefix(key, c.prefix())
 	return name
 }
 
-// AllocationOf is the allocation that a key stands for; false where it is of another installation or incarnation.
+// AllocationOf returns the allocation of a key; false if the key belongs to another installation or incarnation.
 func (c *Control) AllocationOf(key string) (string, bool) { return strings.CutPrefix(key, c.prefix()) }
 
-// foreign reports whether a machine is of another installation, or of another
-// incarnation and not adopted: it is shown, and never ended.
+// foreign reports whether a machine belongs to another installation, or to another incarnation and is not adopted.
+// Such machines are shown and never terminated.
 func (c *Control) foreign(i *engine.Instance) bool {
 	if strings.HasPrefix(i.Key, c.prefix()) || i.Tags[tagInstallation] == "" {
 		return false
@@ -74,8 +73,8 @@ func (c *Control) foreign(i *engine.Instance) bool {
 	return !adopted
 }
 
-// Mine reports whether this server may end a machine: it is not another's, and does not
-// wait for somebody to say whose it is.
+// Mine reports whether this server may terminate a machine: it belongs to this installation and does not wait for a
+// user to adopt or release it.
 func (c *Control) Mine(i *engine.Instance) bool {
 	open := false
 	c.ReadUncommitted(func(m *core.Machine) {
@@ -85,27 +84,28 @@ func (c *Control) Mine(i *engine.Instance) bool {
 	return !open && !c.foreign(i)
 }
 
-// incarnate says of which installation and incarnation the log is. One that lies in
-// another place than it was made in was restored or copied: it begins the next
-// incarnation, whose first inventory only lists. after is to be done once the event is durable.
+// incarnate determines the installation and incarnation of the log. A log in another place than before was restored
+// or copied, so it starts the next incarnation, whose first inventory only lists. The caller runs after once the
+// event is durable.
 func (c *Control) incarnate(ctx context.Context) (begun core.Body, after func() error, err error) {
 	place, err := c.store.Place(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("find where the log lies: %w", err)
+		return nil, nil, fmt.Errorf("find the location of the log: %w", err)
 	}
 	known, _, err := c.store.Meta(ctx, placeKey)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read where the log lay: %w", err)
+		return nil, nil, fmt.Errorf("read the earlier location of the log: %w", err)
 	}
 	st := c.machine.State()
 	c.installation, c.incarnation = st.Installation(), st.Incarnation()
 	switch {
 	case c.installation == "":
 		var id [4]byte
-		_, _ = rand.Read(id[:]) // it never fails
+		_, _ = rand.Read(id[:]) // never fails
 		c.installation, c.incarnation = hex.EncodeToString(id[:]), 1
-		if err := c.store.PutMeta(ctx, placeKey, place); err != nil { // before the event, or a crash would look like a copy
-			return nil, nil, fmt.Errorf("keep where the log lies: %w", err)
+		// Before the event: otherwise a crash would look like a copy.
+		if err := c.store.PutMeta(ctx, placeKey, place); err != nil {
+			return nil, nil, fmt.Errorf("store the location of the log: %w", err)
 		}
 	case known == place:
 		return nil, func() error { return nil }, nil
@@ -118,8 +118,7 @@ func (c *Control) incarnate(ctx context.Context) (begun core.Body, after func() 
 	return begun, func() error { return c.store.PutMeta(ctx, placeKey, place) }, nil
 }
 
-// ours leaves out the machines of other installations and incarnations, and keeps them
-// to be shown.
+// ours returns the list without the machines of other installations and incarnations, which it stores for Foreign.
 func (c *Control) ours(s *source, list []engine.Instance) []engine.Instance {
 	var mine, others []engine.Instance
 	for _, i := range list {
@@ -135,8 +134,8 @@ func (c *Control) ours(s *source, list []engine.Instance) []engine.Instance {
 	return mine
 }
 
-// Foreign are the machines that the newest inventories showed of other installations, or of
-// other incarnations of this one, with their tags.
+// Foreign returns the machines of other installations, or of other incarnations of this one, from the newest
+// inventories.
 func (c *Control) Foreign() []engine.Instance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/lib/isolate"
 )
 
-// launch rents. What cannot be said for certain is asked again with the same key, which rents
-// once; so is a launch that was granted in part.
+// launch rents machines. After an uncertain or partial answer it repeats the launch with the same key, which rents
+// once.
 func (c *Control) launch(ctx context.Context, a core.Launch) {
 	s := c.sourceOf(a.Provider)
-	if s == nil { // the engine was removed since: it is asked about what it may have granted when it is back
+	if s == nil { // the engine was removed: once it is back, the server asks what it has granted
 		c.refusedFor(ctx, a)
 		return
 	}
@@ -53,8 +53,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 	}
 }
 
-// wants reports whether machines are still asked for: the next leader asks for them where the
-// log says so.
+// wants reports whether the launch is still wanted. If the log says so, the next leader repeats it.
 func (c *Control) wants(a core.Launch) bool {
 	ok := false
 	durable := c.Read(func(m *core.Machine) {
@@ -64,8 +63,8 @@ func (c *Control) wants(a core.Launch) bool {
 	return ok && durable
 }
 
-// granted tells the core of the machines of a launch that it does not have yet, and of the
-// ends of those that have ended: a key that was used before returns them too.
+// granted reports to the core the machines of a launch that are new to it, and the ends of those that have ended: a
+// reused key returns them too.
 func (c *Control) granted(ctx context.Context, s *source, a core.Launch, list []engine.Instance) {
 	_, bodies := c.grants(a.Allocation, list)
 	if len(bodies) == 0 {
@@ -79,8 +78,8 @@ func (c *Control) granted(ctx context.Context, s *source, a core.Launch, list []
 	}
 }
 
-// grants are the answers that tell the core of those machines of a launch that it does not
-// have yet, and how many of all that were asked for are missing then.
+// grants returns the events that report a launch's new machines to the core, and how many of the requested machines
+// are still missing afterwards.
 func (c *Control) grants(allocation string, list []engine.Instance) (missing int, done []core.Body) {
 	var known []string
 	c.ReadUncommitted(func(m *core.Machine) {
@@ -99,34 +98,34 @@ func (c *Control) grants(allocation string, list []engine.Instance) (missing int
 	return max(0, missing), done
 }
 
-// answer tells the core what came of an action at the engine, in one transaction.
+// answer reports the outcome of an action on the engine to the core, in one transaction.
 func (c *Control) answer(ctx context.Context, s *source, cause string, bodies ...core.Body) {
 	events := make([]core.Event, len(bodies))
 	for n, b := range bodies {
 		events[n] = c.engineSays(s, b)
 		events[n].Cause = cause
 	}
-	if err := c.Propose(ctx, events...); err != nil && ctx.Err() == nil { // asked again after a restart
+	if err := c.Propose(ctx, events...); err != nil && ctx.Err() == nil { // a restart repeats the action
 		c.cfg.Log.Error("the engine's answer is not written", "engine", s.Name, "action", cause, "error", err)
 	}
 }
 
-// refusedFor closes a launch at an engine that is not configured any more.
+// refusedFor closes a launch on an engine that is no longer configured.
 func (c *Control) refusedFor(ctx context.Context, a core.Launch) {
 	e := c.event(c.Now(), core.LaunchRefused{Launch: a.Allocation, Reason: "not_for_sale", Scope: state.OfferScope,
 		Detail: noEngine(a.Provider)})
 	e.Cause = a.Key()
-	_ = c.Propose(ctx, e) // asked again after a restart
+	_ = c.Propose(ctx, e) // a restart repeats it
 }
 
-// refusal is a clear no, with what it is about and for how long.
+// refusal turns a definite refusal into an event, with its scope and duration.
 func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 	b := core.LaunchRefused{Launch: allocation, Reason: "not_for_sale", Detail: c.hidden(err.Error()),
 		Scope: state.OfferScope}
 	switch {
 	case errors.Is(err, engine.ErrNoCapacity):
 		b.Reason = "no_capacity"
-	case errors.Is(err, engine.ErrQuota): // of machines of that type, bought that way
+	case errors.Is(err, engine.ErrQuota): // the quota is per machine type and capacity
 		b.Reason, b.Scope = "quota", state.PoolScope
 	case errors.Is(err, engine.ErrPrice):
 		b.Reason = "price"
@@ -145,7 +144,7 @@ func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 	return b
 }
 
-// hidden is a text that users read, without the path of the data folder.
+// hidden removes the path of the data folder from a text that users read.
 func (c *Control) hidden(text string) string {
 	if c.cfg.Dir == "" {
 		return text
@@ -153,11 +152,11 @@ func (c *Control) hidden(text string) string {
 	return strings.ReplaceAll(text, c.cfg.Dir, "the data folder")
 }
 
-// pendingAgain is how long what a provider says of a wait stands in the log before something else is told of it.
+// pendingAgain is the shortest time between two different reports of a provider about one pending launch.
 const pendingAgain = time.Minute
 
-// pending tells that the provider has a launch in its queue, and what it says of the wait: once, and again where
-// that has changed some minutes later. It returns when it told last.
+// pending reports that the provider has queued a launch, with its reason for the wait: once, and again if the reason
+// changes later. It returns the time of the last report.
 func (c *Control) pending(ctx context.Context, s *source, a core.Launch, why error, last time.Time) time.Time {
 	b := core.LaunchPending{Launch: a.Allocation}
 	if said, ok := errors.AsType[*engine.PendingError](why); ok {
@@ -175,8 +174,8 @@ func (c *Control) pending(ctx context.Context, s *source, a core.Launch, why err
 	return time.Now()
 }
 
-// cancel gives a launch up that is not answered. What was rented for it meanwhile is told
-// as granted: the core gives it back.
+// cancel gives up a launch that is not answered. Machines rented for it meanwhile are reported as granted, and the
+// core terminates them.
 func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 	s := c.sourceOf(a.Provider)
 	if s == nil {
@@ -199,8 +198,8 @@ func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 	}
 }
 
-// cancelled asks the provider to give a launch up and says what came of it: the machines that
-// were rented for it, and that the rest will not come.
+// cancelled asks the provider to cancel a launch and returns the result: the machines rented for it, and the refusal
+// of the rest.
 func (c *Control) cancelled(ctx context.Context, s *source, allocation string) ([]core.Body, error) {
 	if err := s.client.Cancel(ctx, c.keyOf(allocation)); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err

@@ -12,12 +12,12 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// registerWait is how long a registration waits for the answer to its machine's launch,
-// since a machine can be quicker than that.
+// registerWait is how long a registration waits for the answer to its machine's launch: a machine can be faster than
+// the answer.
 const registerWait = 10 * time.Second
 
-// Register takes the key of a machine's agent: ErrTaken where another key is known,
-// ErrFenced where the machine gets none.
+// Register stores the key of a machine's agent. It returns ErrTaken if another key is known, and ErrFenced if the
+// machine may have none.
 func (c *Control) Register(ctx context.Context, b core.MachineRegistered) error {
 	ctx, cancel := context.WithTimeout(ctx, registerWait)
 	defer cancel()
@@ -39,13 +39,13 @@ func (c *Control) Register(ctx context.Context, b core.MachineRegistered) error 
 		case agent != nil:
 			return ErrTaken
 		case !known && asked: // its launch is not answered yet
-		case !known || proposed: // the core did not take it: too late, or the machine is given back
+		case !known || proposed: // the core refused it: too late, or the machine is being terminated
 			return ErrFenced
 		default:
 			if err := c.Propose(ctx, c.event(c.Now(), b)); err != nil {
 				return err
 			}
-			proposed = true // of two at once one has it
+			proposed = true // only one of two concurrent registrations succeeds
 			continue
 		}
 		select {
@@ -56,7 +56,7 @@ func (c *Control) Register(ctx context.Context, b core.MachineRegistered) error 
 	}
 }
 
-// AgentOf is the agent that has registered from a machine that may still cost something.
+// AgentOf returns the registered agent of a machine that may still cost something.
 func (c *Control) AgentOf(instance string) (agent state.Agent, known bool) {
 	c.Read(func(m *core.Machine) {
 		if i := m.State().Instance(instance); i != nil && i.Live() && i.Agent() != nil {
@@ -66,17 +66,16 @@ func (c *Control) AgentOf(instance string) (agent state.Agent, known bool) {
 	return agent, known
 }
 
-// Task is an attempt with its job, for the machine that has a rank of it.
+// Task is an attempt and its job, for a machine that runs one of its ranks.
 type Task struct {
 	Job     core.Job
 	Attempt core.Attempt
 	Node    int
 }
 
-// Pull returns the tasks of a machine that are not among those it runs, and marks them as
-// taken by it. Clean says that its agent shows that nothing of an earlier task is left there.
-// Pull waits until there is a task, until the machine is to be switched off, or until ctx is
-// done, which is no error.
+// Pull returns the tasks of a machine that are not among those it runs, and marks them as claimed by it. clean means
+// that the agent has shown that nothing of an earlier task is left. Pull waits until there is a task, until the
+// machine should be switched off, or until ctx is done, which is no error.
 func (c *Control) Pull(ctx context.Context, instance string, running []string, clean bool) (tasks []Task, off bool,
 	err error,
 ) {
@@ -114,15 +113,14 @@ func (c *Control) Pull(ctx context.Context, instance string, running []string, c
 		}
 		select {
 		case <-changed:
-			_ = wait.For(ctx, c.pullEvery()) // thousands of machines do not all look at each event
+			_ = wait.For(ctx, c.pullEvery()) // so that thousands of machines do not all check at each event
 		case <-ctx.Done():
 			return nil, false, nil
 		}
 	}
 }
 
-// goneFrom tells of the tasks whose seats on a machine were taken from them, and which do not
-// run there any more.
+// goneFrom returns the ends of the tasks that lost their seats on a machine and no longer run there.
 func (c *Control) goneFrom(instance string, running []string) (gone []core.Event) {
 	c.Read(func(m *core.Machine) {
 		for _, k := range m.State().Leaving() {
@@ -136,7 +134,7 @@ func (c *Control) goneFrom(instance string, running []string) (gone []core.Event
 	return gone
 }
 
-// tasksOf is what a machine is to begin, and whether it is to be switched off.
+// tasksOf returns the tasks that a machine should start, and whether it should be switched off.
 func tasksOf(m *core.Machine, instance string, running []string) (tasks []Task, by string, off bool) {
 	i := m.State().Instance(instance)
 	if i == nil || i.Agent() == nil || !m.Stays(i) {
@@ -161,7 +159,7 @@ func tasksOf(m *core.Machine, instance string, running []string) (tasks []Task, 
 	return tasks, by, false
 }
 
-// hearAll notes that the agent of these tasks was heard of.
+// hearAll marks the agents of the tasks as heard.
 func (c *Control) hearAll(tasks []Task) {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
@@ -170,7 +168,7 @@ func (c *Control) hearAll(tasks []Task) {
 	}
 }
 
-// pullEvery is how long a pull that was woken waits for more to happen.
+// pullEvery is how long a woken pull waits for more to happen.
 func (c *Control) pullEvery() time.Duration {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()

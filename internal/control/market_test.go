@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// sells is a provider with offers of which some make no sense.
+// sells is a provider some of whose offers make no sense.
 type sells struct {
 	shut
 	offers []market.Offer
@@ -27,9 +27,9 @@ func (s *sells) Offers(context.Context) ([]market.Offer, []market.Quote, error) 
 	return s.offers, s.quotes, nil
 }
 
-// What is in the log is there for ever, so that an offer or a price that makes
-// no sense is kept out, is named once, and does not keep out the others.
-func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
+// The log is permanent, so an offer or price that makes no sense must not enter it. It is logged once and does not
+// keep out the others.
+func TestPollMarket_DropsInvalidOffers(t *testing.T) {
 	t.Parallel()
 	good := market.Offer{ID: "us-a/c2/spot", Provider: "x", Capacity: market.Spot, CPUs: 2, Currency: money.USD}
 	var s sells
@@ -63,13 +63,13 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	// Run would poll the market too, beside us: this takes requests alone.
+	// Run would poll the market too, so this loop only takes requests.
 	go func() {
 		defer close(done)
 		for {
 			select {
 			case r := <-c.requests:
-				_ = c.commit(ctx, []stepped{c.step(ctx, r)}) // the lookers hear of it
+				_ = c.commit(ctx, []stepped{c.step(ctx, r)}) // readers see it
 			case <-ctx.Done():
 				return
 			}
@@ -80,7 +80,7 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 	if n := strings.Count(log.String(), "makes no sense"); n != 5 {
 		t.Errorf("%d lines name what makes no sense, want one for each of 5:\n%s", n, &log)
 	}
-	s.quotes[2].Rate = 7 // it is mended
+	s.quotes[2].Rate = 7 // the quote is valid again
 	c.pollMarket(ctx, c.sources[0])
 	cancel()
 	<-done

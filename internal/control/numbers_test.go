@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// No number that is out of its bounds becomes an event, whoever proposes it: nothing of it is stepped or written.
-func TestNumbersOutOfBoundsAreNoEvent(t *testing.T) {
+// A number out of its bounds never becomes an event, whoever proposes it: nothing is stepped or written.
+func TestPropose_RefusesNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _, stop := gated(t)
@@ -36,8 +36,8 @@ func TestNumbersOutOfBoundsAreNoEvent(t *testing.T) {
 	})
 }
 
-// What the server sets by itself is within the bounds on the fastest market, or it would not start there.
-func TestTheRulesOfTheFastestMarketAreWithinBounds(t *testing.T) {
+// The server's own settings are within bounds on the fastest market; otherwise it would not start there.
+func TestRules_AreWithinBoundsOnTheFastestMarket(t *testing.T) {
 	t.Parallel()
 	week := 7 * 24 * time.Hour
 	e := engineOf("a", shut{}, week)

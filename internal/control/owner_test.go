@@ -21,14 +21,14 @@ import (
 	"scrimp/internal/test/await"
 )
 
-// cloud is a provider that several installations share.
+// cloud is a provider shared by several installations.
 type cloud struct {
 	mu     sync.Mutex
 	all    []engine.Instance
 	ended  []string
-	part   int  // how many machines of a launch are granted; 0: all
-	hidden bool // it does not list them
-	short  bool // the rest of a part never comes
+	part   int  // machines granted per launch; 0: all
+	hidden bool // List omits them
+	short  bool // the rest of a partial grant never comes
 }
 
 const cloudOffer = market.OfferID("cloud/z/m/on-demand")
@@ -52,7 +52,7 @@ func (c *cloud) Launch(_ context.Context, r engine.Request) ([]engine.Instance, 
 	return list, nil
 }
 
-// of are the machines of a key.
+// of returns the machines of a key.
 func (c *cloud) of(key string) (list []engine.Instance) {
 	for _, i := range c.all {
 		if i.Key == key {
@@ -95,7 +95,7 @@ func (c *cloud) terminations() []string {
 	return slices.Clone(c.ended)
 }
 
-// engineOf is an engine that is polled and swept so often.
+// engineOf returns an engine with the given poll and sweep interval.
 func engineOf(name string, d engine.Driver, every time.Duration) []engine.Engine {
 	return []engine.Engine{{Name: name, Driver: d, Timing: engine.Timing{Poll: every, Sweep: every, Boot: 5 * time.Minute}}}
 }
@@ -106,7 +106,7 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 	return c.openFor(t, folder, 0)
 }
 
-// openFor is open of a server that lets so many jobs hold a machine; 0: as many as usual.
+// openFor is open with a limit on the jobs that hold a machine; 0: the default.
 func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, func()) {
 	t.Helper()
 	st, err := store.Open(folder)
@@ -137,7 +137,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	await.True(t, what, ok)
 }
 
-// rented is the machine that the job's newest attempt has; "" is none.
+// rented returns the machine of the job's newest attempt; empty means none.
 func rented(s *Control, job string) (id string) {
 	s.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(job); ok && j.Live() != nil {
@@ -147,7 +147,7 @@ func rented(s *Control, job string) (id string) {
 	return id
 }
 
-// swept waits until a server has compared the provider's list with what it knows, twice.
+// swept waits until a server has swept the provider twice.
 func swept(t *testing.T, s *Control) {
 	t.Helper()
 	for range 2 {
@@ -155,9 +155,9 @@ func swept(t *testing.T, s *Control) {
 	}
 }
 
-// Two installations on one provider, with jobs of the same name, know their own machines
-// from the other's and end none of them.
-func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
+// Two installations on one provider, with jobs of the same name, tell their machines apart and terminate none of the
+// other's.
+func TestInstallations_DoNotTerminateEachOthersMachines(t *testing.T) {
 	t.Parallel()
 	c := &cloud{}
 	a, stopA := c.open(t, t.TempDir())
@@ -185,7 +185,7 @@ func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
 	}
 }
 
-// logOf is the installation and incarnation of the server's log.
+// logOf returns the installation and incarnation of the server's log.
 func logOf(s *Control) (of string) {
 	s.ReadUncommitted(func(m *core.Machine) { of = fmt.Sprintf("%s/%d", m.State().Installation(), m.State().Incarnation()) })
 	return of
@@ -201,10 +201,9 @@ func copied(t *testing.T, folder string) string {
 	return filepath.Clean(to)
 }
 
-// A copy of a data folder leaves the machines of the log alone until somebody decides:
-// those that are released go on for the original, and the copy rents its own; those
-// that are adopted are its own.
-func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
+// A copy of a data folder leaves the log's machines alone until a user decides. Released machines stay with the
+// original, and the copy rents its own; adopted machines belong to the copy.
+func TestRestoredCopy_LeavesMachinesAlone(t *testing.T) {
 	t.Parallel()
 	for _, adopt := range []bool{false, true} {
 		t.Run(fmt.Sprintf("adopt=%v", adopt), func(t *testing.T) {
@@ -251,9 +250,9 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 	}
 }
 
-// A job that was queued in the log of a copy is launched by nothing that the copy does as it
-// begins, such as reading how many jobs may run now.
-func TestARestoredCopyLaunchesNothingAsItBegins(t *testing.T) {
+// Nothing that a copy does at its start, such as reading the limit of running jobs, launches a job that was queued in
+// its log.
+func TestRestoredCopy_LaunchesNothingAtStart(t *testing.T) {
 	t.Parallel()
 	c, folder := &cloud{}, t.TempDir()
 	a, stop := c.openFor(t, folder, 1)

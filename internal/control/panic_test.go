@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// panicking is an engine whose driver panics at each answer while it is hurt.
+// panicking is an engine whose driver panics at each call while hurt is set.
 type panicking struct {
 	*place
 	hurt atomic.Bool
@@ -49,9 +49,9 @@ func (p *panicking) Bills(ctx context.Context, since time.Time) ([]engine.Bill, 
 	return p.place.Bills(ctx, since)
 }
 
-// An engine whose driver panics at an answer is one that does not answer: the other engines go on, and once it
-// answers again the machine of its job is rented.
-func TestAnAnswerThatMakesADriverPanicEndsNothing(t *testing.T) {
+// An engine whose driver panics counts as one that does not answer: the other engines continue, and once it answers
+// again the machine of its job is rented.
+func TestDriverPanic_CountsAsNoAnswer(t *testing.T) {
 	t.Parallel()
 	p := &panicking{place: &place{name: "hurt", rate: 1000}}
 	e := p.engine()
@@ -76,9 +76,9 @@ func TestAnAnswerThatMakesADriverPanicEndsNothing(t *testing.T) {
 	until(t, "the engine rents once it answers", func() bool { return rented(c, "a") == "hurt-i-1" })
 }
 
-// An action that panics is done again after a pause, and so is an answer of an engine that makes the server itself
-// panic. Both are in the log with their stack.
-func TestAnActionThatPanicsIsDoneAgain(t *testing.T) {
+// An action that panics runs again after a pause, and so does an engine's answer that makes the server itself panic.
+// Both are logged with their stack.
+func TestActionPanic_RunsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -105,9 +105,9 @@ func TestAnActionThatPanicsIsDoneAgain(t *testing.T) {
 	})
 }
 
-// A bill or an offer in what is no currency is left out: the ledger's columns are text, which PostgreSQL takes no zero
-// byte in, and an append that fails ends the server.
-func TestABillInNoCurrencyIsLeftOut(t *testing.T) {
+// A bill or an offer without a valid currency is dropped: the ledger's columns are text, in which PostgreSQL accepts
+// no zero byte, and a failed append ends the server.
+func TestBill_WithoutAValidCurrencyIsDropped(t *testing.T) {
 	t.Parallel()
 	c := &Control{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 	s := newSource(engine.Engine{Name: "lab", Driver: shut{}}, Clock{})

@@ -8,12 +8,12 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// What the core knows of each rank of an attempt.
+// This file reads what the core knows of each rank of an attempt.
 
-// Nodes is how many machines run the attempt.
+// Nodes returns the number of machines that run the attempt.
 func Nodes(a *core.Attempt) int { return a.Nodes() }
 
-// Addresses are those of the attempt's machines, by rank; "" of one that has not said it.
+// Addresses returns the addresses of the attempt's machines by rank; empty for one that has not reported it.
 func Addresses(m *core.Machine, a *core.Attempt) (list []string) {
 	for _, k := range a.Tasks() {
 		address := ""
@@ -25,7 +25,7 @@ func Addresses(m *core.Machine, a *core.Attempt) (list []string) {
 	return list
 }
 
-// Gangs are the attempts of several machines that run, in the order in which they began.
+// Gangs returns the running attempts on several machines, in order of their start.
 func Gangs(m *core.Machine) (attempts []string) {
 	list := slices.DeleteFunc(m.Live(), func(a *core.Attempt) bool { return Nodes(a) == 1 })
 	slices.SortFunc(list, func(a, b *core.Attempt) int {
@@ -37,7 +37,7 @@ func Gangs(m *core.Machine) (attempts []string) {
 	return attempts
 }
 
-// nodeOn is the rank that an instance has in the attempt.
+// nodeOn returns the rank of an instance in the attempt.
 func nodeOn(a *core.Attempt, instance string) (node int, has bool) {
 	k := a.On(instance)
 	if k == nil {
@@ -46,7 +46,7 @@ func nodeOn(a *core.Attempt, instance string) (node int, has bool) {
 	return k.Rank(), true
 }
 
-// claimedOf is when the agent of a rank took its task; zero: it has not.
+// claimedOf returns when the agent of a rank claimed its task; zero means not yet.
 func claimedOf(a *core.Attempt, node int) time.Time {
 	if k := a.Rank(node); k != nil {
 		return k.Claimed()
@@ -54,7 +54,7 @@ func claimedOf(a *core.Attempt, node int) time.Time {
 	return time.Time{}
 }
 
-// heardOf is the highest message of a rank that the core has heard.
+// heardOf returns the highest message of a rank that the core has heard.
 func heardOf(a *core.Attempt, node int) int64 {
 	if k := a.Rank(node); k != nil {
 		return k.Heard()
@@ -62,8 +62,8 @@ func heardOf(a *core.Attempt, node int) int64 {
 	return 0
 }
 
-// overOf reports whether the task of a rank has ended.
-func overOf(a *core.Attempt, node int) bool {
+// taskEnded reports whether the task of a rank has ended.
+func taskEnded(a *core.Attempt, node int) bool {
 	k := a.Rank(node)
 	return k == nil || k.Phase() == core.Ended
 }

@@ -13,9 +13,9 @@ func unheard(start time.Time) *Control {
 	return &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{by: map[string]ranks{}}}
 }
 
-// Two ranks of an attempt say messages of the same numbers: their events have other keys and
-// actors, and what one has said is not what the other has.
-func TestRanksAreToldApart(t *testing.T) {
+// Two ranks of an attempt may send messages with the same numbers: their events have different keys and actors, and
+// do not mix.
+func TestReport_TellsRanksApart(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := unheard(start)
@@ -56,8 +56,8 @@ func TestRanksAreToldApart(t *testing.T) {
 	}
 }
 
-// Rank 0 speaks for the job: progress and checkpoints of others are no events, and hold up nothing.
-func TestProgressAndCheckpointsAreThoseOfRankZero(t *testing.T) {
+// Rank 0 reports for the job: progress and checkpoints of other ranks are no events, and delay nothing.
+func TestReport_TakesProgressAndCheckpointsFromRankZeroOnly(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := unheard(start)
@@ -85,8 +85,8 @@ func TestProgressAndCheckpointsAreThoseOfRankZero(t *testing.T) {
 	}
 }
 
-// An attempt is kept as long as one of its ranks was heard lately.
-func TestAnAttemptIsKeptWhileAnyOfItsRanksIsHeard(t *testing.T) {
+// An attempt is kept as long as any of its ranks was heard lately.
+func TestKeep_KeepsAnAttemptWhileAnyRankIsHeard(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := unheard(start)
@@ -105,8 +105,8 @@ func TestAnAttemptIsKeptWhileAnyOfItsRanksIsHeard(t *testing.T) {
 	}
 }
 
-// What any rank has said goes before the end that another tells.
-func TestTheEndOfARankComesAfterWhatTheOthersHaveSaid(t *testing.T) {
+// Messages of all ranks become events before the end that one of them reports.
+func TestReport_WritesTheEndOfARankAfterOtherRanksMessages(t *testing.T) {
 	t.Parallel()
 	p := &place{name: "a", rate: 1e12}
 	s, stop := opened(t, t.TempDir(), p.engine())
@@ -129,7 +129,7 @@ func TestTheEndOfARankComesAfterWhatTheOthersHaveSaid(t *testing.T) {
 	say(1, api.Message{Seq: 1, Started: &api.Started{}})
 	say(0, api.Message{Seq: 2, Step: &api.Step{Step: 1}})
 	until(t, "progress", func() bool { return len(eventsOf(t, s, core.Progressed{}.Kind())) == 1 })
-	say(0, api.Message{Seq: 3, Step: &api.Step{Step: 2}}) // it waits
+	say(0, api.Message{Seq: 3, Step: &api.Step{Step: 2}}) // buffered
 	say(1, api.Message{Seq: 2, Ended: &api.Ended{Reason: api.EndFailed, Exit: 1}})
 	steps, ends := eventsOf(t, s, core.Progressed{}.Kind()), eventsOf(t, s, core.AttemptEnded{}.Kind())
 	if len(steps) != 2 || len(ends) != 1 || steps[1] > ends[0] {
@@ -137,7 +137,7 @@ func TestTheEndOfARankComesAfterWhatTheOthersHaveSaid(t *testing.T) {
 	}
 }
 
-// eventsOf are the numbers of the durable events of a kind.
+// eventsOf returns the numbers of the durable events of a kind.
 func eventsOf(t *testing.T, s *Control, kind string) (seqs []uint64) {
 	t.Helper()
 	list, err := s.store.RecordsOf(t.Context(), kind, 0, 1000)

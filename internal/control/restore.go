@@ -14,12 +14,11 @@ import (
 	"scrimp/internal/store"
 )
 
-// errUnreadable is a snapshot that this release cannot read.
+// errUnreadable is returned for a snapshot that this release cannot read.
 var errUnreadable = errors.New("the snapshot cannot be read")
 
-// restore reads the newest snapshot and replays the log after it. A snapshot is a
-// short cut only: where another release wrote it, or it is damaged, the whole log is
-// replayed, which says the same and takes longer.
+// restore reads the newest snapshot and replays the log after it. A snapshot only saves time: if another release
+// wrote it or it is damaged, restore replays the whole log, with the same result.
 func (c *Control) restore(ctx context.Context) error {
 	st, upTo, unread := c.restoreSnapshot(ctx)
 	switch {
@@ -41,15 +40,14 @@ func (c *Control) restore(ctx context.Context) error {
 	for _, a := range c.machine.Live() {
 		for node := range Nodes(a) {
 			if !claimedOf(a, node).IsZero() {
-				c.agents.hear(a.ID(), node, time.Now()) // its agent has until the limit to find us again
+				c.agents.hear(a.ID(), node, time.Now()) // its agent gets the full limit to reconnect
 			}
 		}
 	}
 	return nil
 }
 
-// replay applies the log after the state's newest event. Up to upTo samples may have
-// been dropped.
+// replay applies the log after the state's newest event. Samples up to upTo may have been dropped.
 func (c *Control) replay(ctx context.Context, st *state.State, upTo uint64) error {
 	end, err := c.store.End(ctx)
 	if err != nil {
@@ -70,8 +68,8 @@ func (c *Control) replay(ctx context.Context, st *state.State, upTo uint64) erro
 	return chain.Ends(max(end, upTo))
 }
 
-// missing says what to do about a log that lacks events. Nothing is guessed: a state
-// without those events would be another.
+// missing returns the error for a log that lacks events and says what to do. restore never guesses: the state without
+// those events would be a different one.
 func missing(err, unread error) error {
 	var gone *store.MissingError
 	switch {
@@ -84,8 +82,8 @@ func missing(err, unread error) error {
 	return fmt.Errorf("events %d to %d are missing from the log: restore a backup (scrimp restore)", gone.First, gone.Last)
 }
 
-// restoreSnapshot makes the state of the newest snapshot, or an empty one.
-// upTo is the last event that the snapshot has, whether it could be read or not.
+// restoreSnapshot builds the state of the newest snapshot, or an empty one. upTo is the snapshot's last event,
+// whether it could be read or not.
 func (c *Control) restoreSnapshot(ctx context.Context) (st *state.State, upTo uint64, err error) {
 	snap, ok, err := c.store.LatestSnapshot(ctx)
 	if err != nil || !ok {
@@ -128,11 +126,11 @@ func (c *Control) read(ctx context.Context, snap store.Snapshot) (st *state.Stat
 		r.Add(part)
 	}
 	st, err = r.State()
-	c.snapped = snap.Seq // the next one takes from it what has not changed
+	c.snapped = snap.Seq // the next snapshot reuses its unchanged parts
 	return st, unreadable(err)
 }
 
-// pages is the log after an event, so many records at a time.
+// pages iterates over the log after an event, in pages of records.
 func pages(ctx context.Context, s store.Store, after uint64) iter.Seq2[[]store.Record, error] {
 	return func(yield func([]store.Record, error) bool) {
 		for {
@@ -146,7 +144,7 @@ func pages(ctx context.Context, s store.Store, after uint64) iter.Seq2[[]store.R
 }
 
 type decoded struct {
-	record store.Record // its event and facts are decoded
+	record store.Record // without its event and facts, which are decoded
 	event  core.Event
 	facts  []core.Fact
 }
@@ -164,10 +162,10 @@ func decodeAll(records []store.Record) ([]decoded, error) {
 	return list, nil
 }
 
-// Decode reads an event and its facts back from the log.
+// Decode decodes the event and the facts of a record.
 func Decode(r store.Record) (core.Event, []core.Fact, error) {
 	var e core.Event
-	if err := e.UnmarshalJSON(r.Event); err != nil { // at once: the library would look through all of it first
+	if err := e.UnmarshalJSON(r.Event); err != nil { // directly: json.Unmarshal would first scan the whole text
 		return e, nil, fmt.Errorf("read event %d: %w", r.Seq, err)
 	}
 	facts, err := state.DecodeFacts(r.Facts)
@@ -177,11 +175,11 @@ func Decode(r store.Record) (core.Event, []core.Fact, error) {
 	return e, facts, nil
 }
 
-// atOnce is how many values inOrder has in work.
+// atOnce is the number of values that inOrder works on at once.
 const atOnce = 8
 
-// inOrder applies f to what in yields, several at the same time, and yields what
-// comes of them in the same order, up to the first error.
+// inOrder applies f to the values of in, several at a time, and yields the results in the same order, up to the first
+// error.
 func inOrder[A, B any](in iter.Seq2[A, error], f func(A) (B, error)) iter.Seq2[B, error] {
 	type result struct {
 		value B
@@ -210,7 +208,7 @@ func inOrder[A, B any](in iter.Seq2[A, error], f func(A) (B, error)) iter.Seq2[B
 		}()
 		defer func() {
 			close(stop)
-			for r := range results { // until the reader has left
+			for r := range results { // until the producer has stopped
 				<-r
 			}
 		}()

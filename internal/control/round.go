@@ -8,11 +8,11 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// round runs a round beside the steps, on what stands when it begins, and tells what it proposes.
+// round plans a round while steps continue, on the state at its start, and proposes the result.
 func (c *Control) round(ctx context.Context) {
 	p := round.Plan(c.roundInputs())
 	b := core.RoundProposed{Base: p.Base, Groups: p.Groups, Again: p.Again}
-	_ = c.Propose(ctx, c.event(c.Now(), b)) // where it is not written the core asks again
+	_ = c.Propose(ctx, c.event(c.Now(), b)) // if it is not written, the core requests another
 }
 
 func (c *Control) roundInputs() round.Inputs {
@@ -21,7 +21,7 @@ func (c *Control) roundInputs() round.Inputs {
 	return c.machine.RoundInputs()
 }
 
-// proposeMoves asks the planner of a group what it does next, beside the steps, and tells what it proposes.
+// proposeMoves asks the planner of a group for its next moves while steps continue, and proposes them.
 func (c *Control) proposeMoves(ctx context.Context, group string) {
 	s, ok := c.groupSnapshot(group)
 	if !ok {
@@ -29,13 +29,13 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	}
 	moves, err := c.resolved(ctx, s, c.moves(s))
 	if err != nil {
-		return // the server stops
+		return // the server is stopping
 	}
 	b := core.Proposed{Group: group, Base: s.Base, Moves: moves}
-	_ = c.Propose(ctx, c.event(c.Now(), b)) // where it is not written the core asks again
+	_ = c.Propose(ctx, c.event(c.Now(), b)) // if it is not written, the core requests another
 }
 
-// resolved are the moves with what is to be known of files.
+// resolved returns the moves, completed with what the pipeline's files say.
 func (c *Control) resolved(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
 	if s.Pipeline == nil {
 		return moves, nil

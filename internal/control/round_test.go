@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// paidPlace is a place of which one machine is paid for.
+// paidPlace is a place with one machine that is already paid.
 type paidPlace struct{ *place }
 
 func (p paidPlace) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
@@ -31,9 +31,9 @@ func (p paidPlace) engine() engine.Engine {
 	return e
 }
 
-// A round runs beside the steps: one of two jobs gets the machine that is paid for, the other
-// rents; and a server that starts again knows of it by the log.
-func TestARoundGivesWhatIsPaidFor(t *testing.T) {
+// A round runs while steps continue: one of two jobs gets the reserved machine, and the other rents. A restarted
+// server reads this from the log.
+func TestRound_AssignsTheReservedMachine(t *testing.T) {
 	t.Parallel()
 	p := paidPlace{&place{name: "a", rate: 2e12}}
 	folder := t.TempDir()

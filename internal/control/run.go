@@ -15,40 +15,39 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Three hands work at the same time: who tells of an event encodes it, the run
-// steps through it, and the writer makes durable what was stepped meanwhile, acts
-// on it and answers. So a step never waits for a disk, and whatever gathers while
-// one transaction is written shares the next.
+// Three goroutines work at once: the proposer encodes its events, Run steps through them, and the writer makes the
+// stepped events durable, runs their actions and answers. So a step never waits for a disk, and all events that
+// arrive while one transaction is written share the next.
 
 const (
-	// group is how many events share a transaction, about.
+	// group is the approximate number of events in a transaction.
 	group = 2000
-	// ahead is how many requests may be stepped and not written yet.
+	// ahead bounds the requests that are stepped and not yet written.
 	ahead = 256
-	// turn is how many events are stepped before readers have their turn.
+	// turn is the number of events stepped before readers get their turn.
 	turn = 16
-	// fullPause is between two tries to write to a full disk.
+	// fullPause is the pause between two attempts to write to a full disk.
 	fullPause = time.Second
 )
 
-// request is what somebody tells, and where they wait.
+// request holds proposed events and the channel on which their proposer waits.
 type request struct {
 	events []core.Event
-	bodies [][]byte        // the events', encoded
-	sought map[string]bool // jobs that were looked for among the archived ones
+	bodies [][]byte        // the encoded events
+	sought map[string]bool // jobs already looked up in the archive
 	done   chan error
 }
 
-// stepped is a request that the core has taken: it is to be written.
+// stepped is a request that the core has applied and the writer has to write.
 type stepped struct {
 	request
 	first uint64 // number of the first event
 	outs  []core.Outcome
-	no    error // why the core does not take its events; nil: it has
+	no    error // why the core refused its events; nil: it applied them
 }
 
-// ask is a request about events.
-// A number that is out of its bounds is none for the core: it is on record for ever, and every sum would have it.
+// ask builds a request from events. It refuses numbers that are out of their bounds: they would stay in the log for
+// ever and enter every sum.
 func ask(events []core.Event) (request, error) {
 	r := request{events: slices.Clone(events), bodies: make([][]byte, len(events)), done: make(chan error, 1)}
 	for i, e := range events {
@@ -63,9 +62,8 @@ func ask(events []core.Event) (request, error) {
 	return r, nil
 }
 
-// Propose hands events to the core and returns when they are durable, all or none. What
-// the core does not let in it refuses with a *core.Refusal, or core.ErrStale.
-// While there is no room for them it takes none.
+// Propose hands events to the core and returns when all or none of them are durable. If the core refuses them, the
+// error is a *core.Refusal or core.ErrStale. Propose fails while the disk is full.
 func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
 	return c.rehydrating(ctx, func(sought map[string]bool) error {
 		done, err := c.handOver(ctx, events, sought)
@@ -81,8 +79,8 @@ func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
 	})
 }
 
-// proposeToEnd is Propose for who must know whether the core took the events: once it has
-// them, the end of ctx ends nothing.
+// proposeToEnd is Propose for callers that must know whether the core took the events: once they are handed over, it
+// ignores the end of ctx.
 func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error {
 	return c.rehydrating(ctx, func(sought map[string]bool) error {
 		done, err := c.handOver(ctx, events, sought)
@@ -93,9 +91,9 @@ func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error 
 	})
 }
 
-// proposeWhatGoes is proposeToEnd for independent events. It skips events that are refused because their step failed:
-// an agent would only send them again.
-func (c *Control) proposeWhatGoes(ctx context.Context, events ...core.Event) error {
+// proposeIndependent is proposeToEnd for independent events. It skips events that are refused because their step
+// failed: an agent would only send them again.
+func (c *Control) proposeIndependent(ctx context.Context, events ...core.Event) error {
 	for len(events) > 0 {
 		err := c.proposeToEnd(ctx, events...)
 		var aside *AsideError
@@ -107,7 +105,7 @@ func (c *Control) proposeWhatGoes(ctx context.Context, events ...core.Event) err
 	return nil
 }
 
-// handOver gives events to who drives the core.
+// handOver gives events to the goroutine that drives the core.
 func (c *Control) handOver(ctx context.Context, events []core.Event, sought map[string]bool) (<-chan error, error) {
 	if err := c.Full(); err != nil {
 		return nil, err
@@ -127,8 +125,7 @@ func (c *Control) handOver(ctx context.Context, events []core.Event, sought map[
 	}
 }
 
-// Run drives the core until ctx ends. It returns when all its goroutines have. It
-// is called once.
+// Run drives the core until ctx ends, and returns when all its goroutines have. Call it once.
 func (c *Control) Run(ctx context.Context) error {
 	defer close(c.ended)
 	defer c.durable.end()
@@ -142,7 +139,7 @@ func (c *Control) Run(ctx context.Context) error {
 		return err
 	}
 	var events []core.Event
-	if begun != nil { // before anything that could ask for a machine
+	if begun != nil { // before anything that could rent a machine
 		events = append(events, c.event(c.Now(), begun))
 	}
 	aside, err := c.setsAside(work)
@@ -161,7 +158,7 @@ func (c *Control) Run(ctx context.Context) error {
 		return err
 	}
 	if err := placed(); err != nil {
-		return fmt.Errorf("keep where the log lies: %w", err)
+		return fmt.Errorf("store the location of the log: %w", err)
 	}
 	close(c.begun)
 	for _, a := range c.machine.Pending() {
@@ -172,14 +169,14 @@ func (c *Control) Run(ctx context.Context) error {
 	steps, failed, written := make(chan stepped, ahead), make(chan struct{}), make(chan error, 1)
 	go func() { written <- c.write(work, steps, failed) }()
 	why := c.drive(ctx, work, steps, failed)
-	close(steps) // what was stepped is written still
+	close(steps) // the writer finishes what was stepped
 	if err := <-written; err != nil {
 		return err
 	}
 	return why
 }
 
-// drive steps through what is told and through what time brings, until ctx ends or a write has failed.
+// drive steps through requests and timer ticks until ctx ends or a write fails.
 func (c *Control) drive(ctx, work context.Context, steps chan<- stepped, failed <-chan struct{}) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -205,8 +202,8 @@ func (c *Control) drive(ctx, work context.Context, steps chan<- stepped, failed 
 	}
 }
 
-// write makes durable what was stepped, as much at a time as has gathered, until
-// there is no more. After a failure it takes nothing more.
+// write makes the stepped requests durable, as many at a time as have gathered, until the channel is closed. After a
+// failure it answers the rest with the error.
 func (c *Control) write(ctx context.Context, steps <-chan stepped, failed chan<- struct{}) error {
 	for s := range steps {
 		batch, events := []stepped{s}, len(s.events)
@@ -233,8 +230,7 @@ func (c *Control) write(ctx context.Context, steps <-chan stepped, failed chan<-
 	return nil
 }
 
-// commit writes what was stepped in one transaction, lets it be seen, acts on it
-// and answers.
+// commit writes a batch in one transaction, makes it visible, runs its actions and answers the proposers.
 func (c *Control) commit(ctx context.Context, batch []stepped) error {
 	records, err := records(batch)
 	if err == nil && len(records) > 0 {
@@ -262,9 +258,8 @@ func (c *Control) commit(ctx context.Context, batch []stepped) error {
 	return err
 }
 
-// append writes records. For room on the disk it waits until ctx ends: what was
-// stepped is kept, whoever reads what is durable is answered, and nothing more is
-// taken meanwhile.
+// append writes records. If the disk is full, it retries until ctx ends. Meanwhile stepped requests wait, readers of
+// durable state are served, and no new events are taken.
 func (c *Control) append(ctx context.Context, records []store.Record) error {
 	defer func() {
 		if c.full.Swap(nil) != nil && ctx.Err() == nil {
@@ -280,13 +275,13 @@ func (c *Control) append(ctx context.Context, records []store.Record) error {
 			continue
 		}
 		if c.full.Swap(&err) == nil {
-			c.cfg.Log.Error("nothing can be written, and nothing is taken until there is room", "error", err)
+			c.cfg.Log.Error("the disk is full: the server takes no events until there is room", "error", err)
 		}
 		sleep(ctx, fullPause)
 	}
 }
 
-// Full returns why nothing can be written now; nil where it can.
+// Full returns why nothing can be written now; nil if it can.
 func (c *Control) Full() error {
 	if why := c.full.Load(); why != nil {
 		return *why
@@ -294,7 +289,7 @@ func (c *Control) Full() error {
 	return nil
 }
 
-// records is what was stepped as the store keeps it. What led to nothing is not kept.
+// records converts a batch for the store. It leaves out events that changed nothing.
 func records(batch []stepped) ([]store.Record, error) {
 	var list []store.Record
 	for _, s := range batch {

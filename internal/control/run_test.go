@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// gate is a log in memory whose appends wait for leave.
+// gate is a log in memory whose appends wait for permission.
 type gate struct {
 	store.Store
 	leave   chan error
@@ -38,7 +38,7 @@ func (g *gate) Append(_ context.Context, records []store.Record) error {
 	return err
 }
 
-// gated runs a control on a gate whose first event, the configuration, is written.
+// gated runs a Control on a gate after its first event, the configuration, is written.
 func gated(t *testing.T) (c *Control, g *gate, ran <-chan error, stop func()) {
 	t.Helper()
 	g = &gate{leave: make(chan error)}
@@ -59,9 +59,9 @@ func submission(c *Control, id string) core.Event {
 	return core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: core.JobSubmitted{Job: id, Terms: core.Terms{Name: id}}}
 }
 
-// While a transaction is written the core goes on, what gathers meanwhile shares
-// the next one, and nobody is shown or promised what is not durable.
-func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
+// The core steps on while a transaction is written. Events that arrive meanwhile share the next transaction, and
+// nobody sees or is promised what is not durable.
+func TestRun_StepsWhileATransactionIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)
@@ -92,7 +92,7 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 		if stepped != 10 {
 			t.Errorf("%d of 10 jobs are stepped while the first is written", stepped)
 		}
-		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // at once, or the test hangs
+		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // must not block
 			t.Error("a job that is durable is not known")
 		}
 		if c.Job("nobody", func(*core.Machine, *core.Job) {}) {
@@ -109,12 +109,12 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 			go func() { read.do(); seen <- read.name }()
 			synctest.Wait()
 		}
-		g.leave <- nil // the transaction of the first
+		g.leave <- nil // permits the first transaction
 		synctest.Wait()
 		if len(told) != 1 || len(seen) > 0 {
 			t.Errorf("after the first of them is written %d are acknowledged and %d readers are answered", len(told), len(seen))
 		}
-		g.leave <- nil // that of all others
+		g.leave <- nil // permits the second, with all others
 		synctest.Wait()
 		if len(told) != 9 || len(seen) != 2 {
 			t.Errorf("after all are written %d of 9 are acknowledged, %d readers are answered", len(told), len(seen))
@@ -140,9 +140,9 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 	})
 }
 
-// Where the disk is full the write waits: nothing more is taken and whoever asks
-// hears why, what is durable is shown, and once there is room all goes on.
-func TestAFullDiskIsWaitedFor(t *testing.T) {
+// If the disk is full, the write waits: new events are refused with the reason, durable state can be read, and
+// everything continues once there is room.
+func TestRun_WaitsForAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)
@@ -155,7 +155,7 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		}
 		go func() { told <- c.Propose(t.Context(), submission(c, "b")) }()
 		synctest.Wait()
-		for range 100 { // tries
+		for range 100 { // retries
 			g.leave <- fmt.Errorf("write: %w", store.ErrFull)
 		}
 		synctest.Wait()
@@ -165,7 +165,7 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		if err := c.Propose(t.Context(), submission(c, "c")); !errors.Is(err, store.ErrFull) {
 			t.Errorf("an event that there is no room for is answered with %v", err)
 		}
-		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // at once, or the test hangs
+		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // must not block
 			t.Error("a job that is durable is not shown")
 		}
 		if len(told) > 0 {
@@ -188,7 +188,7 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		synctest.Wait()
 		g.leave <- store.ErrFull
 		synctest.Wait()
-		stop() // who is asked to leave does not wait for room
+		stop() // stopping does not wait for room
 		synctest.Wait()
 		g.leave <- store.ErrFull
 		if err := <-told; !errors.Is(err, store.ErrFull) {
@@ -200,9 +200,9 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A write that fails is answered with its error, to those too that were stepped
-// after it, and the run ends with it.
-func TestAWriteThatFailsEndsTheRun(t *testing.T) {
+// A failed write answers its requests with the error, and also the requests stepped after it. Run ends with the
+// error.
+func TestRun_EndsWhenAWriteFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)

@@ -8,12 +8,12 @@ import (
 	"scrimp/internal/store"
 )
 
-// keepSamples is how long events that only teach are kept, by market time: a page of a
-// job shows their curves, and a restart reads those after the older of two snapshots.
+// keepSamples is how long the log keeps samples, which only feed estimates, in market time. Job pages show their
+// curves, and a restart reads those after the older of two snapshots.
 const keepSamples = 7 * 24 * time.Hour
 
-// dropSamples deletes the samples that are older than that and that both snapshots have
-// learned from; upTo is the older of them.
+// dropSamples deletes samples that are older than keepSamples and contained in both snapshots; upTo is the older
+// snapshot.
 func (c *Control) dropSamples(ctx context.Context, upTo uint64) {
 	seq, err := c.lastBefore(ctx, upTo, c.Now().Add(-keepSamples))
 	if err == nil && seq > 0 {
@@ -24,10 +24,10 @@ func (c *Control) dropSamples(ctx context.Context, upTo uint64) {
 	}
 }
 
-// lastBefore is the number of the last event up to one that happened before a time; 0:
-// none did. Events stand in the order of their times.
+// lastBefore returns the number of the last event up to upTo that happened before t; 0 if there is none. Events are
+// ordered by time.
 func (c *Control) lastBefore(ctx context.Context, upTo uint64, t time.Time) (uint64, error) {
-	low, high := uint64(0), upTo // low happened before, or is 0
+	low, high := uint64(0), upTo // low happened before t, or is 0
 	for low < high {
 		middle := low + (high-low+1)/2
 		records, err := c.store.Records(ctx, middle-1, 1)

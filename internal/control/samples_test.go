@@ -9,9 +9,8 @@ import (
 	"scrimp/internal/store"
 )
 
-// Samples older than a week go once two snapshots have learned from them; all else stays,
-// and so do younger ones.
-func TestOldSamplesGoWithTheSnapshotThatHasThem(t *testing.T) {
+// Samples older than a week are deleted once two snapshots contain them. Younger ones and all other events stay.
+func TestDropSamples_DeletesOldSamplesInBothSnapshots(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.TempDir())
 	if err != nil {

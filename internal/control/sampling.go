@@ -9,51 +9,50 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// All agents together send about so many reports a second at most, and about so
-// much of what they say becomes an event, where it decides nothing: the log
-// keeps it for a week. Few agents are heard as often as they speak.
+// Upper bounds on the reports of all agents together and on the events made of those that decide nothing, which the
+// log keeps for a week. With few agents, every report is heard.
 const (
 	reportsASecond  = 1000
 	progressASecond = 100
 	usagesASecond   = 20
 )
 
-// Spans that few agents keep, on the wall.
+// Least intervals, used when there are few agents, wall time.
 const (
 	reportAtLeast = 500 * time.Millisecond
 	stepAtLeast   = 2 * time.Second
 	usageAtLeast  = 10 * time.Second
-	flushEvery    = 250 * time.Millisecond // what is due becomes an event
+	flushEvery    = 250 * time.Millisecond // interval at which due messages become events
 )
 
-// The longer a program runs, the seldomer what it says becomes an event where that
-// decides nothing: after an eighth of the time that it has run, up to five minutes of the market's.
+// The longer a program runs, the less often its messages become events if they decide nothing: after an eighth of its
+// running time so far, at most five minutes of market time.
 const (
 	stretch  = 8
 	sparsest = 5 * time.Minute
 )
 
-// share is how often each of n may do something that all together do rate times a second.
+// share returns the interval for each of n agents that together act rate times a second.
 func share(n, rate int, least time.Duration) time.Duration {
 	return max(least, time.Duration(n)*time.Second/time.Duration(rate))
 }
 
-// reportEvery is the pause between two reports of one of n agents, short enough
-// that an agent is never taken for silent.
+// reportEvery returns the interval between two reports of one of n agents, short enough that no agent counts as
+// silent.
 func (c *Control) reportEvery(n int) time.Duration {
 	return min(share(n, reportsASecond, reportAtLeast), max(c.cfg.Silence/4, reportAtLeast))
 }
 
-// seldom is the pause between two events that decide nothing.
+// seldom returns the interval between two events that decide nothing.
 func (c *Control) seldom(l *Latest, wall time.Time) time.Duration {
 	return min(wall.Sub(l.began)/stretch, c.cfg.Clock.Shrink(sparsest))
 }
 
-// manyValues is how many values of what a job is judged by do not wait for more.
+// manyValues is the number of buffered metric values that do not wait for more.
 const manyValues = 1000
 
-// stepDue says whether the newest progress becomes an event now, with all values of what
-// the job is judged by: there is no better use of an event than to hold many of them.
+// stepDue reports whether the newest progress should become an event now, together with all buffered metric values.
+// One event with many values is cheaper than many events.
 func (c *Control) stepDue(l *Latest, wall time.Time) bool {
 	pause := share(c.agents.live, progressASecond, stepAtLeast)
 	if !l.decides && len(l.values) < manyValues {
@@ -62,8 +61,8 @@ func (c *Control) stepDue(l *Latest, wall time.Time) bool {
 	return l.step.Step != nil && wall.Sub(l.told) >= pause
 }
 
-// usageDue says whether the newest usage becomes an event now. One that is idle is watched
-// closely, since its guard counts from the first that is.
+// usageDue reports whether the newest usage should become an event now. Idle usage is sampled more often, because the
+// idle guard counts from the first idle event.
 func (c *Control) usageDue(l *Latest, wall time.Time) bool {
 	if l.usage.Usage == nil {
 		return false
@@ -75,11 +74,10 @@ func (c *Control) usageDue(l *Latest, wall time.Time) bool {
 	return wall.Sub(l.used) >= pause
 }
 
-// hearStep keeps progress that decides nothing at once, and every value of what the job is
-// judged by, until they are told.
+// hearStep buffers progress that decides nothing at once, and every metric value, until they become events.
 func (c *Control) hearStep(l *Latest, m api.Message) {
 	if m.Seq <= l.taken {
-		return // it came twice
+		return // a duplicate
 	}
 	l.taken = m.Seq
 	if l.metric.Name != "" {
@@ -91,7 +89,7 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 			l.values = append(l.values, heard{m.Seq, m.At, v})
 		}
 	}
-	if before := l.step.Step; before != nil && len(before.Broken) > 0 { // it was not told, for want of room
+	if before := l.step.Step; before != nil && len(before.Broken) > 0 { // not yet an event, because the disk is full
 		step := *m.Step
 		step.Broken = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Broken, step.Broken))))
 		m.Step = &step
@@ -99,9 +97,9 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 	l.step = m
 }
 
-// valuesOf is what a report says of the metric that the job is judged by, at market times.
-// An agent of a release that knows of no values says one with each report. No value is older than since,
-// when the attempt was asked for, nor of a time to come: what a job has cost is shown beside them.
+// valuesOf returns the values of the job's metric in a report, in market time. An agent of an older release that
+// sends no value list counts as reporting one value. Values are dated between since, when the attempt was requested,
+// and now, because the job's costs are shown beside them.
 func (c *Control) valuesOf(metric policy.Metric, m api.Message, since time.Time) policy.Values {
 	within := func(wall time.Time) time.Time {
 		at := earlier(c.cfg.Clock.ToMarket(wall), c.Now())
@@ -120,10 +118,10 @@ func (c *Control) valuesOf(metric policy.Metric, m api.Message, since time.Time)
 	return list
 }
 
-// hearUsage keeps the mean of the processors in use, and the most of memory and GPUs, until it is told.
+// hearUsage buffers the mean CPU use and the maxima of memory and GPU use until they become an event.
 func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 	if m.Seq <= l.taken {
-		return // it came twice
+		return // a duplicate
 	}
 	l.taken = m.Seq
 	u := *m.Usage
@@ -147,10 +145,9 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 	l.usage = m
 }
 
-// waiting is what the rank has said before message seq and what is no event yet, in
-// the order in which it was said: its progress with all values, and its usage where that is
-// due. No event of a message leaves a value of an earlier one behind: the core hears of
-// that no more.
+// waiting returns what the rank has reported before message seq that is not an event yet, in order: its progress with
+// all metric values, and its usage if that is due. The event of a message always carries the values of earlier
+// messages, because the core would not accept them later.
 func (c *Control) waiting(l *Latest, seq int64, wall time.Time) []core.Event {
 	told := max(l.said, l.put)
 	waits := func(m api.Message) bool { return told < m.Seq && m.Seq < seq }
@@ -171,8 +168,8 @@ func (c *Control) waiting(l *Latest, seq int64, wall time.Time) []core.Event {
 	return list
 }
 
-// newest is the newest progress after message told and before seq: the whole of it, or
-// as much as the last value says where newer progress has taken its place.
+// newest returns the newest progress after message told and before seq. If newer progress has replaced it, newest
+// returns what the last metric value says of it.
 func (l *Latest) newest(told, seq int64) (m api.Message, ok bool) {
 	if s := l.step.Seq; l.step.Step != nil && told < s && s < seq {
 		return l.step, true

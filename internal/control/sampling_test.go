@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// e0 is when the programs of these tests begin.
+// e0 is the start time of the programs in these tests.
 var e0 = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// sampled plays a program that reports twice a second for so long, and returns what became an event.
+// sampled simulates a program that reports twice a second for the given span, and returns the resulting events.
 func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n int64) (api.Step, *api.Usage)) (list []core.Event) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: speed}, Silence: 20 * time.Second},
@@ -42,16 +42,15 @@ func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n
 	return list
 }
 
-// At the wall's speed a program that runs for long says little that stays: some sixty
-// times in its first hour and twelve in each that follows, of its progress and its usage
-// alike; and on a market that is played fast, as often as on the wall.
-func TestALongRunSaysLittleThatStays(t *testing.T) {
+// At real speed a long run adds few events: about sixty in its first hour and twelve in each later hour, for progress
+// and usage alike. A faster market clock does not add more per wall hour.
+func TestSampling_ThinsOutInLongRuns(t *testing.T) {
 	t.Parallel()
 	busy := func(n int64) (api.Step, *api.Usage) { return api.Step{Step: n}, &api.Usage{CPU: 1} }
 	for _, c := range []struct {
 		speed       float64
 		span        time.Duration
-		least, most int // of both together
+		least, most int // for both together
 	}{
 		{1, time.Minute, 20, 40},
 		{1, time.Hour, 90, 150},
@@ -64,9 +63,9 @@ func TestALongRunSaysLittleThatStays(t *testing.T) {
 	}
 }
 
-// A program that reports the metric of its job at each step makes no more events of it
-// than another, and each value costs the log a few bytes.
-func TestManyValuesShareFewEvents(t *testing.T) {
+// A program that reports its job's metric at each step causes no more events than another, and each value costs a few
+// bytes of log.
+func TestSampling_PutsManyValuesIntoFewEvents(t *testing.T) {
 	t.Parallel()
 	metric := policy.Metric{Name: "loss"}
 	for _, span := range []time.Duration{time.Hour, time.Duration(lane.Pick(1, 6)) * time.Hour} {
@@ -89,12 +88,11 @@ func TestManyValuesShareFewEvents(t *testing.T) {
 	}
 }
 
-// However seldom progress becomes an event, what ends a job by its metric does within
-// two seconds, also where the next report is worse again; and patience counts from
-// the best value that was reported, not from the best of the events.
-func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
+// However seldom progress becomes an event, a metric value that ends the job does so within two seconds, even if the
+// next report is worse again. Patience counts from the best value reported, not from the best value in an event.
+func TestSampling_MissesNoDecisiveValue(t *testing.T) {
 	t.Parallel()
-	const half = int64(3600) // reports: half an hour of them
+	const half = int64(3600) // reports in half an hour
 	play := func(m policy.Metric, value func(n int64) float64) (stop policy.Stop, at time.Duration) {
 		var seen policy.Seen
 		start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -108,7 +106,7 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 		}
 		return "", 0
 	}
-	once := func(n int64) float64 { // reaches its target for one report
+	once := func(n int64) float64 { // reaches the target in one report
 		if n == half {
 			return 0.1
 		}
@@ -118,7 +116,7 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 		at > time.Hour/2+stepAtLeast {
 		t.Errorf("a target that is reached after half an hour ends the job as %q after %v", stop, at)
 	}
-	falls := func(n int64) float64 { // gets better every 90 s, in one report of 180
+	falls := func(n int64) float64 { // improves every 90 s, in one report of 180
 		if n%180 == 90 {
 			return 1 / float64(n)
 		}
@@ -136,11 +134,11 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 	}
 }
 
-// The processors in use stay right on the mean, however seldom they are told, and a
-// program that falls idle is seen to within ten seconds and watched from then on.
-func TestUsageKeepsItsMeanAndIdlenessIsSeen(t *testing.T) {
+// Mean CPU use stays exact however seldom it becomes an event, and a program that turns idle is noticed within ten
+// seconds and watched closely from then on.
+func TestSampling_KeepsMeanUsageAndNoticesIdleness(t *testing.T) {
 	t.Parallel()
-	const falls = 3 * 7200 // reports: after three hours
+	const falls = 3 * 7200 // the report after three hours
 	cpu := func(n int64) float64 {
 		if n > falls {
 			return 0
@@ -175,18 +173,18 @@ func TestUsageKeepsItsMeanAndIdlenessIsSeen(t *testing.T) {
 	}
 }
 
-// A job that asks for GPUs and falls idle on them is seen to within ten seconds, whatever its processors do, and no short
-// use of a GPU is lost between two events.
-func TestIdlenessOfGPUsIsSeen(t *testing.T) {
+// A job that requested GPUs and lets them idle is noticed within ten seconds, whatever its CPU use, and a short use
+// of a GPU between two events is not lost.
+func TestSampling_NoticesIdleGPUs(t *testing.T) {
 	t.Parallel()
-	const falls = 3 * 7200 // reports: after three hours
+	const falls = 3 * 7200 // the report after three hours
 	gpu := func(n int64) *float64 {
 		switch {
 		case n > falls:
 			return new(0.0)
 		case n%600 == 300: // the only use in five minutes
 			return new(0.7)
-		case n%10 == 0: // a driver that does not answer
+		case n%10 == 0: // the driver does not answer
 			return nil
 		}
 		return new(0.0)
@@ -216,9 +214,9 @@ func TestIdlenessOfGPUsIsSeen(t *testing.T) {
 	}
 }
 
-// A value that a machine dates before its attempt, or into the future, is of the attempt's time: what the job had cost then
-// is shown beside it.
-func TestValuesAreOfTheirAttemptsTime(t *testing.T) {
+// A value dated before its attempt or in the future counts within the attempt's time, because the job's costs at that
+// time are shown beside it.
+func TestValuesOf_DatesValuesWithinTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()

@@ -7,17 +7,15 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// leastSkew is what a machine's clock may be off and be left as it is: a report that
-// was on its way for so long looks the same.
-const leastSkew = 10 * time.Second
+// minSkew is the clock error that is ignored: a report that was on its way for as long looks the same.
+const minSkew = 10 * time.Second
 
-// ours is the message with its times by this server's clock, where that of the
-// machine which sent it at sent, by its own, is off. Else a machine that is two hours
-// behind would save nothing: each checkpoint would be older than the program. When a
-// notice ends is the provider's word, and stays. Spans on the machine need nothing.
+// ours converts the message's times to this server's clock if the clock of the sending machine, which read sent, is
+// off. Otherwise a machine two hours behind would save nothing, because each checkpoint would be older than the
+// program. The end of a notice is the provider's time and stays. Durations on the machine need no conversion.
 func ours(m api.Message, sent, heard time.Time) api.Message {
 	off := heard.Round(0).Sub(sent)
-	if sent.IsZero() || off.Abs() < leastSkew {
+	if sent.IsZero() || off.Abs() < minSkew {
 		return m
 	}
 	m.At = m.At.Add(off)

@@ -8,18 +8,18 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Whatever a machine's clock says, what it tells happened as long before its report
-// came as it says; and where its clock is about right nothing changes.
-func TestAMachinesClockMayBeOff(t *testing.T) {
+// Whatever a machine's clock says, its messages keep their distance in time before the report. If the clock is about
+// right, nothing changes.
+func TestOurs_CorrectsClockSkew(t *testing.T) {
 	t.Parallel()
 	heard := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	until := heard.Add(2 * time.Minute)
-	for _, off := range []time.Duration{0, leastSkew - 1, 1 - leastSkew, leastSkew, 2 * time.Hour, -2 * time.Hour, -48 * time.Hour} {
+	for _, off := range []time.Duration{0, minSkew - 1, 1 - minSkew, minSkew, 2 * time.Hour, -2 * time.Hour, -48 * time.Hour} {
 		sent := heard.Add(off)
 		m := api.Message{Seq: 3, At: sent.Add(-time.Minute), Saved: &api.Saved{Captured: sent.Add(-2 * time.Minute), Took: time.Second}, Noticed: &api.Noticed{Until: until}}
 		captured := m.Saved.Captured
 		got := ours(m, sent, heard)
-		if off.Abs() < leastSkew {
+		if off.Abs() < minSkew {
 			if !reflect.DeepEqual(got, m) {
 				t.Errorf("a clock that is off by %v is set", off)
 			}

@@ -10,19 +10,19 @@ import (
 	"scrimp/internal/store"
 )
 
-// A snapshot is due after this share of all jobs, and of those that have changed,
-// in events: what writing one costs is in proportion to what it saves a restart.
+// A snapshot is due after as many events as these fractions of all jobs and of the changed jobs: its cost is
+// proportional to what it saves a restart.
 const (
 	shareOfAll     = 50
 	shareOfChanged = 4
-	// probeEvery is how many events pass between two counts of how many jobs have changed.
+	// probeEvery is the number of events between two counts of the changed jobs.
 	probeEvery = 256
-	// together is how many bytes of parts are written at once, about: appends wait behind them.
+	// together is the approximate number of bytes of parts in one write; appends wait behind it.
 	together = 512 << 10
 )
 
-// snapshot begins one where it is due and none is being written. The caller
-// holds the lock; the writing goes on beside the steps that follow.
+// snapshot starts one if it is due and none is being written. The caller holds the lock; the writing continues while
+// steps go on.
 func (c *Control) snapshot(ctx context.Context) {
 	seq := c.machine.Seq()
 	if c.cfg.Snapshot == 0 || c.snapping || seq < c.probeAt {
@@ -43,14 +43,14 @@ func (c *Control) snapshot(ctx context.Context) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.snapping, c.tried = false, f.Seq() // after one that failed the next is as far away
+		c.snapping, c.tried = false, f.Seq() // after a failure the next one is as far away
 		if err == nil {
 			c.snapped = f.Seq()
 		}
 	})
 }
 
-// save encodes what was frozen and has changed since base, part by part, and writes it.
+// save encodes and writes the parts of the frozen state that have changed since base.
 func (c *Control) save(ctx context.Context, f *state.Snapshot, base uint64) error {
 	s := store.Snapshot{Seq: f.Seq(), Version: state.SnapshotVersion, Parts: f.Parts(), Base: base}
 	parts, size := map[int]json.RawMessage{}, 0

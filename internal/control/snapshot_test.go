@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// shut is a provider that has nothing for sale.
+// shut is a provider without offers.
 type shut struct{}
 
 func (shut) Launch(context.Context, engine.Request) ([]engine.Instance, error) {
@@ -27,9 +27,9 @@ func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
 }
 
-// A server that stops while snapshots are written beside its steps begins again
-// with the state that it had, whichever snapshot it finds, and knows every job file.
-func TestARestartFindsTheSameState(t *testing.T) {
+// A server that stops while snapshots are being written restarts with the same state, whichever snapshot it finds,
+// and knows every job file.
+func TestRestart_FindsTheSameState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	parts := 0

@@ -18,21 +18,21 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// source is an engine that is configured, and what it was heard to say. Each is watched in
-// a goroutine of its own, so that one that does not answer delays nothing of the others.
+// source is a configured engine and its last known status. Each source has its own goroutine, so that an engine that
+// hangs does not delay the others.
 type source struct {
 	engine.Engine
 	client *engine.Client
-	market marketState               // of its goroutine
-	bills  bills                     // of its goroutine
-	said   seldom                    // when its goroutine reports the next panic
-	others []engine.Instance         // of other installations, in its newest inventory; guarded by Control.mu
-	away   atomic.Pointer[error]     // why it did not answer the last time; nil: it did
-	heard  atomic.Pointer[time.Time] // when it answered last; nil: never
-	pushes atomic.Bool               // it tells of changes by itself
-	// changed asks for a poll now: the engine told of a change, or an agent of a notice.
+	market marketState               // used by its goroutine only
+	bills  bills                     // used by its goroutine only
+	said   seldom                    // limits its goroutine's panic reports
+	others []engine.Instance         // machines of other installations in the newest inventory; guarded by Control.mu
+	away   atomic.Pointer[error]     // error of the last call; nil: it succeeded
+	heard  atomic.Pointer[time.Time] // last successful call; nil: never
+	pushes atomic.Bool               // the engine reports changes by itself
+	// changed requests a poll: the engine reported a change, or an agent an interruption.
 	changed chan struct{}
-	// first is closed when it has said for the first time what it sells, or could not.
+	// first is closed once the engine has listed its offers for the first time, or has failed to.
 	first chan struct{}
 	once  sync.Once
 }
@@ -41,7 +41,7 @@ func newSource(e engine.Engine, on Clock) *source {
 	return &source{Engine: e, client: e.Open(on), changed: make(chan struct{}, 1), first: make(chan struct{})}
 }
 
-// Priced returns when every engine has said once what it sells, or could not, or when ctx is done.
+// Priced returns when every engine has listed its offers once or failed to, or when ctx is done.
 func (c *Control) Priced(ctx context.Context) {
 	for _, s := range c.sources {
 		select {
@@ -52,18 +52,18 @@ func (c *Control) Priced(ctx context.Context) {
 	}
 }
 
-// pollNow asks for a poll.
+// pollNow requests a poll.
 func (s *source) pollNow() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // it is about to be polled
+	default: // a poll is already pending
 	}
 }
 
-// actor is who an event of the engine is by.
+// actor is the author of the engine's events.
 func (s *source) actor() string { return "provider:" + s.Name }
 
-// answered notes whether the engine answered.
+// answered records whether a call of the engine succeeded.
 func (s *source) answered(err error) {
 	if err != nil {
 		s.away.Store(&err)
@@ -74,7 +74,7 @@ func (s *source) answered(err error) {
 	s.heard.Store(&now)
 }
 
-// sourceOf is the engine of that name; nil: none of the configured ones.
+// sourceOf returns the engine of that name; nil if it is not configured.
 func (c *Control) sourceOf(name string) *source {
 	for _, s := range c.sources {
 		if s.Name == name {
@@ -89,26 +89,26 @@ func noEngine(name string) string {
 		engine.SettingsName)
 }
 
-// without says what is left undone because its engine is not configured: it is done once
-// a server with that engine starts.
+// without logs what cannot be done because its engine is not configured. A server with that engine does it at its
+// start.
 func (c *Control) without(name, what string) {
 	c.cfg.Log.Error(what+" until its engine is configured again", "engine", name, "fix", noEngine(name))
 }
 
-// EngineStatus is how an engine stands.
+// EngineStatus is the status of an engine.
 type EngineStatus struct {
 	Name, Kind, AgentURL string
 	Clock                Clock
 	Timing               engine.Timing
-	Seats                int       // tasks that a machine may have at once; 0: one
-	Configured           bool      // false: machines of it are known only
-	Heard                time.Time // when it answered last; zero: never
-	Err                  error     // why it did not answer the last time; nil: it did
-	Machines             int       // that cost something now, as far as is known
+	Seats                int       // most tasks at once on a machine; 0: one
+	Configured           bool      // false: the engine is known only from its machines
+	Heard                time.Time // last answer; zero: never
+	Err                  error     // error of the last call; nil: it succeeded
+	Machines             int       // that cost something now, as far as known
 }
 
-// Engines says how the configured engines stand, and those that are not any more while
-// something of theirs may still cost something.
+// Engines returns the status of the configured engines, and of removed ones while their machines may still cost
+// something.
 func (c *Control) Engines() []EngineStatus {
 	machines := map[string]int{}
 	c.ReadUncommitted(func(m *core.Machine) {
@@ -138,14 +138,13 @@ func (c *Control) Engines() []EngineStatus {
 	return list
 }
 
-// How long a job that is over stays in memory, on the wall: one all of whose machines are
-// billed, and one whose bills may come.
+// How long an ended job stays in memory, wall time: once all its machines are billed, and while bills may still come.
 const (
 	archiveAfter    = 24 * time.Hour
 	archiveUnbilled = 7 * 24 * time.Hour
 )
 
-// Rules are what the core works by with these engines.
+// Rules returns the core's configuration with these engines.
 func (c *Control) Rules() core.Config {
 	engines := make([]engine.Engine, len(c.sources))
 	for n, s := range c.sources {
@@ -160,7 +159,7 @@ func (c *Control) Rules() core.Config {
 	return rules
 }
 
-// CoreConfig is the core's configuration with these engines, in market time.
+// CoreConfig returns the core's configuration with these engines, in market time.
 func CoreConfig(clock Clock, engines []engine.Engine) core.Config {
 	d := core.DefaultConfig()
 	d.Speed = clock.Speed
@@ -209,8 +208,8 @@ func (c *Control) watch(ctx context.Context) {
 	})
 }
 
-// follow polls and sweeps an engine at its own pace. One that tells of changes by itself is
-// asked when it does, and with each sweep.
+// follow polls and sweeps an engine at its own pace. It polls an engine that reports changes when it reports one, and
+// with each sweep.
 func (c *Control) follow(ctx context.Context, s *source) {
 	if w, ok := s.Driver.(engine.Watcher); ok {
 		c.acts.Go(func() { c.hear(ctx, s, w) })
@@ -238,8 +237,8 @@ func (c *Control) follow(ctx context.Context, s *source) {
 	}
 }
 
-// ask asks the engine for something. An answer that makes the server panic is the engine's error, and keeps nobody
-// from asking for something else.
+// ask calls the engine. An answer that makes the server panic counts as an error of the engine, and later calls go
+// on.
 func (c *Control) ask(ctx context.Context, s *source, f func(context.Context, *source)) {
 	err := isolate.Call(func() { f(ctx, s) })
 	if err == nil {
@@ -251,7 +250,7 @@ func (c *Control) ask(ctx context.Context, s *source, f func(context.Context, *s
 	}
 }
 
-// hear lets the engine tell of changes. While it cannot, it is polled.
+// hear waits for changes that the engine reports. While it cannot, the engine is polled.
 func (c *Control) hear(ctx context.Context, s *source, w engine.Watcher) {
 	for ctx.Err() == nil {
 		s.pushes.Store(true)
@@ -259,23 +258,22 @@ func (c *Control) hear(ctx context.Context, s *source, w engine.Watcher) {
 		s.pushes.Store(false)
 		s.pollNow()
 		if ctx.Err() == nil {
-			c.cfg.Log.Warn("the engine tells of changes no more: it is polled, and asked again", "engine", s.Name, "error", err,
+			c.cfg.Log.Warn("the engine stopped reporting changes; polling until it does", "engine", s.Name, "error", err,
 				isolate.Stack(err))
 			sleep(ctx, max(s.Timing.Poll, time.Second))
 		}
 	}
 }
 
-// marketState is what the core was last told of each offer.
+// marketState is the last known state of each offer.
 type marketState struct {
 	offers map[market.OfferID]market.Offer
 	quotes map[market.OfferID]market.Quote
-	bad    map[string]string // what is wrong with an offer or its price, as it was logged
+	bad    map[string]string // logged error of each bad offer or price
 }
 
-// sound reports whether what an engine says of an offer may enter the log,
-// which is for ever, and says once what keeps it out. What was known of the offer
-// before stays as it was.
+// sound reports whether an engine's statement about an offer may enter the permanent log, and logs once what is wrong
+// with it. The known state of the offer stays as it was.
 func (c *Control) sound(s *source, what string, id market.OfferID, err error) bool {
 	key := what + " " + string(id)
 	if err == nil {
@@ -290,7 +288,7 @@ func (c *Control) sound(s *source, what string, id market.OfferID, err error) bo
 	return false
 }
 
-// sells checks an offer of the engine.
+// sells validates an offer of the engine.
 func (s *source) sells(o *market.Offer, now time.Time) error {
 	if err := cmp.Or(o.Validate(), bound.Numbers(*o, now)); err != nil {
 		return err
@@ -301,7 +299,7 @@ func (s *source) sells(o *market.Offer, now time.Time) error {
 	return nil
 }
 
-// pollMarket tells the core what changed on the engine's market.
+// pollMarket reports changes of the engine's market to the core.
 func (c *Control) pollMarket(ctx context.Context, s *source) {
 	offers, quotes, err := s.client.Offers(ctx)
 	if ctx.Err() != nil {
@@ -332,7 +330,7 @@ func (c *Control) pollMarket(ctx context.Context, s *source) {
 	}
 }
 
-// newsOf is what is new of the offers and prices that an engine has answered with. What is not sound is left out.
+// newsOf returns what is new in the offers and quotes of an engine's answer. It leaves out invalid ones.
 func (c *Control) newsOf(s *source, offers []market.Offer, quotes []market.Quote) (seen core.MarketSeen) {
 	now := c.Now()
 	left := map[market.OfferID]bool{}

@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	stepLimit = 10 * time.Second // of its thread's processor time a step may use
-	longStep  = time.Second      // then it is reported
+	stepLimit = 10 * time.Second // processor time that a step's thread may use
+	longStep  = time.Second      // a step that takes longer is logged
 	lookEvery = 200 * time.Millisecond
 )
 
-// stepping is what is known of the step on its way, so that one that does not end is seen. What counts is the processor
-// time of its thread: on a host that is overloaded, or was stopped, any step takes long.
+// stepping tracks the running step, so that a step that does not end is detected. It counts the processor time of the
+// step's thread, because any step takes long on a host that is overloaded or was suspended.
 type stepping struct {
 	mu      sync.Mutex
-	request *request                 // that steps are taken of; nil: none is
-	event   *core.Event              // of the step; nil: events are let in
+	request *request                 // whose events are being stepped; nil: none
+	event   *core.Event              // of the step; nil: the core is admitting events
 	working atomic.Pointer[core.Job] // that the step works on by itself; nil: none
 	thread  thread
 	began   time.Time
-	used    time.Duration // by the thread, before
-	said    bool          // that it takes long
-	steps   chan struct{} // a step has begun
+	used    time.Duration // processor time of the thread before the step
+	said    bool          // the long step has been logged
+	steps   chan struct{} // signals the start of a step
 }
 
-// begin notes that a step begins. The goroutine keeps its thread until end.
+// begin marks the start of a step. The goroutine keeps its thread until end.
 func (w *stepping) begin(r *request, e *core.Event) {
 	runtime.LockOSThread()
 	t := thisThread()
@@ -47,7 +47,7 @@ func (w *stepping) begin(r *request, e *core.Event) {
 	}
 }
 
-// end is called after begin, and may be again.
+// end follows begin and may be called again.
 func (w *stepping) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func (w *stepping) end() {
 	}
 }
 
-// job is what the step works on by itself, or the last one did; "": nothing.
+// job returns the job that the running or last step works on by itself; empty means none.
 func (w *stepping) job() string {
 	if j := w.working.Load(); j != nil {
 		return j.ID()
@@ -74,10 +74,10 @@ func (c *Control) onWork(j *core.Job) {
 
 // A look is what the watch saw of a step.
 type look struct {
-	on      bool // there is one
+	on      bool // a step is running
 	lasts   time.Duration
-	used    time.Duration // of its thread's processor time; 0 where the system does not say
-	report  bool          // it takes long, and nobody has said so yet
+	used    time.Duration // processor time of its thread; 0 if the system does not report it
+	report  bool          // the step is long and has not been logged
 	request *request
 	event   *core.Event
 	working string
@@ -98,7 +98,7 @@ func (w *stepping) look() (l look) {
 	return l
 }
 
-// watchSteps reports steps that take long, and ends the process where one does not end.
+// watchSteps logs long steps, and ends the process if a step does not end.
 func (c *Control) watchSteps(ctx context.Context) {
 	for {
 		select {
@@ -129,7 +129,7 @@ func (c *Control) watchSteps(ctx context.Context) {
 	}
 }
 
-// stepStack is where the step is.
+// stepStack returns the stack of the goroutine that runs the step.
 func stepStack() string {
 	all := make([]byte, 4<<20)
 	for one := range bytes.SplitSeq(all[:runtime.Stack(all, true)], []byte("\n\n")) {
@@ -140,5 +140,5 @@ func stepStack() string {
 	return ""
 }
 
-// Busy says for how long the core has been at one step.
+// Busy returns how long the current step has been running.
 func (c *Control) Busy() time.Duration { return c.stepping.look().lasts }

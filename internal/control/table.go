@@ -8,13 +8,13 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// mostBuilds is how many tables are built at once.
-const mostBuilds = 2
+// maxBuilds bounds the tables built at once.
+const maxBuilds = 2
 
-// builders leaves a processor to the steps, where there are several.
-func builders() int { return max(1, min(mostBuilds, runtime.GOMAXPROCS(0)-1)) }
+// builders leaves one processor to the steps if there are several.
+func builders() int { return max(1, min(maxBuilds, runtime.GOMAXPROCS(0)-1)) }
 
-// build builds a table that decisions lack, beside the steps, and tells that it is there.
+// build builds a table that decisions need while steps continue, and reports that it is ready.
 func (c *Control) build(ctx context.Context, a core.BuildTable) {
 	select {
 	case c.builds <- struct{}{}:
@@ -26,7 +26,7 @@ func (c *Control) build(ctx context.Context, a core.BuildTable) {
 	t := plan.Build(a.Request)
 	c.adopt(t)
 	ready := core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()}
-	_ = c.Propose(ctx, c.event(c.Now(), ready)) // where it is not written the jobs are decided without it, and ask again
+	_ = c.Propose(ctx, c.event(c.Now(), ready)) // otherwise the jobs are decided without it and request it again
 }
 
 func (c *Control) adopt(t plan.Table) {

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// tell waits until nobody else makes events of what the attempt has said; false: ctx is done.
+// tell waits until no other goroutine turns the attempt's messages into events. It returns false if ctx is done.
 func (l *Latest) tell(ctx context.Context) bool {
 	select {
 	case l.telling <- struct{}{}:
@@ -20,11 +20,11 @@ func (l *Latest) tell(ctx context.Context) bool {
 	}
 }
 
-// toldAll lets others make events of what the attempt says.
-func (l *Latest) toldAll() { <-l.telling }
+// tellDone lets others turn the attempt's messages into events.
+func (l *Latest) tellDone() { <-l.telling }
 
-// due is what of all that waits becomes an event now, in one transaction. Until release
-// nobody else makes events of what those attempts have said.
+// due collects the buffered messages that become events now, in one transaction. Until release, no other goroutine
+// makes events of these attempts' messages.
 func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.Event) {
 	of = map[*Latest][]core.Event{}
 	c.agents.mu.Lock()
@@ -32,9 +32,9 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 	complete := false
 	defer func() {
 		for l := range of {
-			if !complete { // another one panicked
+			if !complete { // another call panicked
 				l.put = 0
-				l.toldAll()
+				l.tellDone()
 			}
 		}
 	}()
@@ -50,8 +50,8 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 	return all, of
 }
 
-// dueOf is what of a rank becomes an event now. Where that is something nobody else makes events
-// of what it has said. The caller holds the lock of agentStatus.
+// dueOf returns the events that are due for a rank. If there are any, no other goroutine makes events of its messages
+// until release. The caller holds the lock of agentStatus.
 func (c *Control) dueOf(l *Latest, wall time.Time) []core.Event {
 	step, usage := c.stepDue(l, wall), c.usageDue(l, wall)
 	if !step && !usage {
@@ -59,7 +59,7 @@ func (c *Control) dueOf(l *Latest, wall time.Time) []core.Event {
 	}
 	select {
 	case l.telling <- struct{}{}:
-	default: // its agent says something that cannot wait: what is due goes before that
+	default: // its agent has sent something urgent, which the due messages will precede
 		return nil
 	}
 	upTo := l.usage.Seq
@@ -68,15 +68,15 @@ func (c *Control) dueOf(l *Latest, wall time.Time) []core.Event {
 	}
 	var list []core.Event
 	defer func() {
-		if len(list) == 0 { // also where waiting panics
-			l.toldAll()
+		if len(list) == 0 { // also if waiting panics
+			l.tellDone()
 		}
 	}()
 	list = c.waiting(l, upTo+1, wall)
 	return list
 }
 
-// release ends what due began; durable says whether its events are.
+// release ends what due started; durable says whether its events are.
 func (c *Control) release(of map[*Latest][]core.Event, durable bool, wall time.Time) {
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
@@ -84,11 +84,11 @@ func (c *Control) release(of map[*Latest][]core.Event, durable bool, wall time.T
 		if l.put = 0; durable {
 			l.committed(list, wall)
 		}
-		l.toldAll()
+		l.tellDone()
 	}
 }
 
-// flush makes events of what is due.
+// flush turns due messages into events.
 func (c *Control) flush(ctx context.Context) {
 	wall := time.Now()
 	all, of := c.due(wall)
@@ -96,12 +96,12 @@ func (c *Control) flush(ctx context.Context) {
 		return
 	}
 	durable := false
-	defer func() { c.release(of, durable, wall) }() // what is not durable waits on
-	durable = c.proposeWhatGoes(ctx, c.notAhead(all)...) == nil
+	defer func() { c.release(of, durable, wall) }() // what is not durable stays buffered
+	durable = c.proposeIndependent(ctx, c.notAhead(all)...) == nil
 }
 
-// proposeEnds proposes events by which attempts end, after all that the ranks of these have
-// said: the core hears nothing of an attempt that is over.
+// proposeEnds proposes events that end attempts, after everything that the ranks of these attempts have reported: the
+// core ignores reports of an attempt that has ended.
 func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...core.Event) error {
 	wall := time.Now()
 	of := map[*Latest][]core.Event{}
@@ -112,7 +112,7 @@ func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...co
 			if !l.tell(ctx) {
 				return context.Cause(ctx)
 			}
-			of[l] = nil // release ends it, whatever happens
+			of[l] = nil // release ends it in any case
 			c.agents.locked(func() { of[l] = c.waiting(l, math.MaxInt64, wall) })
 			all = append(all, of[l]...)
 		}
@@ -120,7 +120,7 @@ func (c *Control) proposeEnds(ctx context.Context, attempts []string, ends ...co
 	if len(all)+len(ends) == 0 {
 		return nil
 	}
-	if err := c.proposeWhatGoes(ctx, append(c.notAhead(all), ends...)...); err != nil {
+	if err := c.proposeIndependent(ctx, append(c.notAhead(all), ends...)...); err != nil {
 		return err
 	}
 	c.release(of, true, wall)

@@ -6,12 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// thread is the clock of a thread's processor time: clock_getcpuclockid(3) says how it follows from its number.
+// thread is a clock id for a thread's processor time. clock_getcpuclockid(3) documents how it follows from the thread
+// id.
 type thread int32
 
 func thisThread() thread { return thread(^unix.Gettid()<<3 | 6) }
 
-// used is how much of a processor's time the thread has had.
+// used returns the processor time that the thread has used.
 func (t thread) used() (time.Duration, bool) {
 	var v unix.Timespec
 	if err := unix.ClockGettime(int32(t), &v); err != nil {

@@ -4,7 +4,7 @@ package control
 
 import "time"
 
-// thread is nothing: only Linux says how much processor time another thread has had.
+// thread is empty: only Linux reports the processor time of other threads.
 type thread struct{}
 
 func thisThread() thread { return thread{} }

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/store"
 )
 
-// keptLog is the log that an early release wrote.
+// keptLog returns the log that an early release wrote.
 func keptLog(t *testing.T) (records []store.Record) {
 	t.Helper()
 	f, err := os.Open("../sim/testdata/log-2.jsonl")
@@ -47,7 +47,7 @@ func keptLog(t *testing.T) (records []store.Record) {
 	return records
 }
 
-// cut is a store whose log begins after an event.
+// cut is a store whose log starts after an event.
 type cut struct {
 	store.Store
 	after uint64
@@ -57,9 +57,9 @@ func (c cut) WholeRecords(ctx context.Context, after uint64, most int) ([]store.
 	return c.Store.WholeRecords(ctx, max(after, c.after), most)
 }
 
-// A database of an earlier release opens under this one, whatever its snapshots look
-// like: the log has all that they say. Where it has not, nothing is guessed.
-func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
+// This release opens a database of an earlier release whatever its snapshots look like, because the log contains
+// everything. If the log has gaps, it refuses instead of guessing.
+func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	records := keptLog(t)
 	m := state.New()
@@ -87,7 +87,7 @@ func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
 		version int
 		state   string
 		parts   int
-		without uint64 // events that the log does not have any more
+		without uint64 // events missing from the log
 		warns   bool
 		fails   string
 	}{

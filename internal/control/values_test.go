@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// speaker is an agent as the protocol has it: it keeps each message until it is durable,
-// and sends again what its server says that it has not heard.
+// speaker is an agent that follows the protocol: it keeps each message until it is durable, and resends what its
+// server reports missing.
 type speaker struct {
 	attempt           string
 	kept              []api.Message
@@ -29,7 +29,7 @@ func (a *speaker) add(m api.Message) {
 	a.kept = append(a.kept, m)
 }
 
-// speak reports some values of the loss in one message.
+// speak reports some loss values in one message.
 func (a *speaker) speak(rng *rand.Rand) {
 	s := &api.Step{}
 	for range rng.IntN(4) {
@@ -59,7 +59,7 @@ func (a *speaker) obey(t *testing.T, o api.Orders) {
 	a.kept = slices.DeleteFunc(a.kept, func(m api.Message) bool { return m.Seq <= a.acked })
 }
 
-// written are the values in the log, as who shows them reads them.
+// written returns the values in the log, as readers of the log see them.
 func written(t *testing.T, s *Control, attempt string) (list policy.Values, events int) {
 	t.Helper()
 	records, err := s.store.Records(t.Context(), 0, 100000)
@@ -82,10 +82,9 @@ func written(t *testing.T, s *Control, attempt string) (list policy.Values, even
 	return list, events
 }
 
-// What a program says of the metric that its job is judged by is what the core sees, in
-// order and nothing twice, whatever gets lost: requests, answers, and what a server that
-// is started again had only heard.
-func TestEveryValueReachesTheCoreInOrder(t *testing.T) {
+// The core sees all metric values that a program reports, in order and without duplicates, whatever gets lost:
+// requests, replies, and what a restarted server had only buffered.
+func TestReport_DeliversEveryValueInOrder(t *testing.T) {
 	for seed := range uint64(lane.Pick(3, 24)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +103,7 @@ func TestEveryValueReachesTheCoreInOrder(t *testing.T) {
 			for range 150 {
 				a.turn(t, rng, &s, &stop, c, folder)
 			}
-			a.add(api.Message{Saved: &api.Saved{Manifest: "last"}}) // what cannot wait follows it
+			a.add(api.Message{Saved: &api.Saved{Manifest: "last"}}) // an urgent message follows it
 			until(t, "all is durable", func() bool {
 				o, err := s.Report(t.Context(), a.report())
 				if err == nil {
@@ -126,7 +125,7 @@ func TestEveryValueReachesTheCoreInOrder(t *testing.T) {
 	}
 }
 
-// turn lets one thing happen to an agent and its server.
+// turn applies one random event to an agent and its server.
 func (a *speaker) turn(t *testing.T, rng *rand.Rand, s **Control, stop *func(), c *cloud, folder string) {
 	switch rng.IntN(12) {
 	case 0, 1, 2, 3:
@@ -137,7 +136,7 @@ func (a *speaker) turn(t *testing.T, rng *rand.Rand, s **Control, stop *func(), 
 		if rng.IntN(4) == 0 {
 			a.add(api.Message{Saved: &api.Saved{Manifest: fmt.Sprint(a.seq)}})
 		}
-	case 6: // the answer is lost
+	case 6: // the reply is lost
 		_, _ = (*s).Report(t.Context(), a.report())
 	case 7: // the network delivers it twice, at the same time
 		r := a.report()
@@ -146,7 +145,7 @@ func (a *speaker) turn(t *testing.T, rng *rand.Rand, s **Control, stop *func(), 
 			twice.Go(func() { _, _ = (*s).Report(t.Context(), r) })
 		}
 		twice.Wait()
-	case 8: // the server is started again
+	case 8: // the server restarts
 		if rng.IntN(3) == 0 {
 			(*stop)()
 			*s, *stop = c.open(t, folder)
@@ -160,8 +159,8 @@ func (a *speaker) turn(t *testing.T, rng *rand.Rand, s **Control, stop *func(), 
 	}
 }
 
-// A machine that ends without a word more takes with it no value that was heard.
-func TestWhatWasHeardOfADeadMachineReachesTheCore(t *testing.T) {
+// A machine that ends without another report loses none of the values that were heard.
+func TestReport_KeepsTheValuesOfADeadMachine(t *testing.T) {
 	t.Parallel()
 	c := &cloud{}
 	s, stop := c.open(t, t.TempDir())

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// A data folder may have any name that the file system takes.
+// A data folder may have any name that the file system accepts.
 func TestOpen_TakesAFolderOfAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a#1", "a?b=c", "a%20b", "a b", "ä+&;", "file:x", "-"} {
 		dir := filepath.Join(t.TempDir(), name)
-		for range 2 { // the second time it is there
+		for range 2 { // the second time the folder exists
 			s, err := Open(dir)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)

@@ -36,7 +36,7 @@ func onBoth(b *testing.B, do func(b *testing.B, backend storetest.Backend)) {
 	b.Run("postgres", func(b *testing.B) { do(b, postgres(pgtest.Start(b))) })
 }
 
-// submission is the event of a short job file: 0.8 KB.
+// submission returns the event of a short job file: 0.8 KB.
 func submission(tb testing.TB, job string) core.Event {
 	tb.Helper()
 	j := spec.Default()
@@ -52,7 +52,7 @@ func submission(tb testing.TB, job string) core.Event {
 	}
 }
 
-// recordOf is what the server writes of an event. A queued job has no postings.
+// recordOf returns the server's record of an event. A queued job has no postings.
 func recordOf(tb testing.TB, seq uint64, e core.Event, out core.Outcome) store.Record {
 	tb.Helper()
 	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings}
@@ -65,12 +65,12 @@ func recordOf(tb testing.TB, seq uint64, e core.Event, out core.Outcome) store.R
 	return r
 }
 
-// BenchmarkAppend: 64 clients wait each until its records are durable. Whoever
-// waits already shares a transaction, of at most so many records.
+// BenchmarkAppend has 64 clients that each wait until their records are durable. Waiting clients share a transaction
+// of at most group records.
 func BenchmarkAppend(b *testing.B) {
 	for _, c := range []struct {
 		name                 string
-		clients, each, group int // each: records a client sends at a time
+		clients, each, group int // each: records that a client sends at a time
 		total                int
 	}{
 		{"alone", 1, 1, 1, 500},
@@ -116,7 +116,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// queue is the server's loop without the core.
+// queue is the server's write loop without the core.
 type queue struct {
 	s        store.Store
 	example  store.Record
@@ -185,9 +185,8 @@ func (q *queue) submit(b *testing.B, clients, each, total int) []time.Duration {
 	return slices.Concat(waits...)
 }
 
-// BenchmarkResident: so many jobs wait in the queue. The server is stopped and
-// started again; then it is asked for a page, and backed up. What each took is
-// reported as time on the wall and of this process's processors.
+// BenchmarkResident measures a server with many queued jobs: a stop and restart, the read of a page, and a backup. It
+// reports the wall time and the processor time of this process for each.
 func BenchmarkResident(b *testing.B) {
 	onBoth(b, func(b *testing.B, backend storetest.Backend) {
 		for b.Loop() {
@@ -196,7 +195,7 @@ func BenchmarkResident(b *testing.B) {
 	})
 }
 
-// timed reports what do takes.
+// timed reports the time that do takes.
 func timed(b *testing.B, name string, do func()) {
 	b.Helper()
 	began, used := time.Now(), processor(b)
@@ -207,7 +206,7 @@ func timed(b *testing.B, name string, do func()) {
 	b.Logf("%s: %.3f s, %.3f s of processors", name, wall, cpu)
 }
 
-// processor is what this process has used so far.
+// processor returns the processor time that this process has used so far.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -232,7 +231,7 @@ func resident(b *testing.B, backend storetest.Backend, jobs int) {
 	runtime.GC()
 
 	var c *control.Control
-	timed(b, "restart", func() { // what a user waits for
+	timed(b, "restart", func() { // the time that a user waits
 		s, err = backend.Open(b.Context(), place)
 		must(b, err)
 		c, err = control.New(b.Context(), s, nil, control.Config{})
@@ -258,7 +257,7 @@ func resident(b *testing.B, backend storetest.Backend, jobs int) {
 	if seen != 100 {
 		b.Fatalf("two pages of %d jobs: the benchmark does not do the work", seen)
 	}
-	// The store's own part of a restart.
+	// This is the store's own part of a restart.
 	var snap store.Snapshot
 	timed(b, "read-snapshot", func() { snap, _, err = s.LatestSnapshot(b.Context()) })
 	must(b, err)
@@ -304,7 +303,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 var _ io.Writer = (*counter)(nil)
 
-// fill submits jobs as the server does, 256 a transaction.
+// fill submits jobs as the server does, 256 per transaction.
 func fill(b *testing.B, s store.Store, n int) *core.Machine {
 	b.Helper()
 	m := core.New()

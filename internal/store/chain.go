@@ -6,34 +6,32 @@ import (
 	"math"
 )
 
-// Kept records are linked: each record, sample or not, says which kept one is
-// before it (as the number of samples between them, which is nearly always none).
-// So a kept record that is missing is found by the next record that is there, also
-// when all samples are gone. The last record of the log is never dropped.
+// Kept records (those that are not samples) are linked: each record names the kept record before it, as the number of
+// samples between them, which is nearly always zero. So the next existing record reveals a missing kept one, even if
+// all samples are gone. The last record of the log is never dropped.
 
-// MissingError says which records of the log are not there and should be.
+// MissingError gives the range of records that the log lacks.
 type MissingError struct{ First, Last uint64 }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("events %d to %d are missing from the log", e.First, e.Last)
 }
 
-// Chain follows the log as it is read, in order, and finds what is missing from it.
+// Chain follows the log as it is read, in order, and finds missing records.
 type Chain struct {
-	After   uint64 // read up to here; 0: nothing
-	Dropped uint64 // up to here samples may have been dropped: for a reader that goes on from a snapshot, its Seq
+	After   uint64 // last record read; 0: none
+	Dropped uint64 // samples up to here may have been dropped; a reader that continues from a snapshot sets its Seq
 
-	kept  uint64 // the last kept record that was read
-	known bool   // what it is
+	kept  uint64 // last kept record read
+	known bool   // kept is known
 }
 
-// Add takes the next record. It fails with a *MissingError where one is missing
-// between it and what was read before.
+// Add checks the next record. It returns a *MissingError if a record is missing between it and the one before.
 func (c *Chain) Add(r Record) error {
 	if r.Seq <= c.After {
-		return fmt.Errorf("event %d stands after event %d in the log", r.Seq, c.After)
+		return fmt.Errorf("event %d follows event %d in the log", r.Seq, c.After)
 	}
-	known := c.known || c.After == 0 // else reading began within the log
+	known := c.known || c.After == 0 // otherwise reading started in the middle of the log
 	switch {
 	case r.Kept > c.After:
 		return &MissingError{c.After + 1, r.Seq - 1}
@@ -49,7 +47,7 @@ func (c *Chain) Add(r Record) error {
 	return nil
 }
 
-// AddAll is Add of each.
+// AddAll calls Add for each record.
 func (c *Chain) AddAll(records []Record) error {
 	for _, r := range records {
 		if err := c.Add(r); err != nil {
@@ -59,7 +57,7 @@ func (c *Chain) AddAll(records []Record) error {
 	return nil
 }
 
-// Ends checks that what was read is all up to the log's end.
+// Ends checks that everything up to the log's end has been read.
 func (c *Chain) Ends(end uint64) error {
 	if c.After < end {
 		return &MissingError{c.After + 1, end}
@@ -67,13 +65,12 @@ func (c *Chain) Ends(end uint64) error {
 	return nil
 }
 
-// tail is where a log ends: its last record, and the last one that is kept.
+// tail is the end of a log: its last record and its last kept record.
 type tail struct{ end, kept uint64 }
 
-// follow checks that records continue the log and that each posting says which
-// record it belongs to. It returns how many samples lie between each and the kept
-// record before it, and the new tail. Where holes may be, samples were in them: each
-// record names the kept one before it.
+// follow checks that records continue the log and that each posting names its record. It returns the number of
+// samples between each record and the kept one before it, and the new tail. If holes is true, dropped samples may
+// have been in the gaps: each record names the kept one before it.
 func (t tail) follow(records []Record, holes bool) (gaps []int64, next tail, err error) {
 	gaps = make([]int64, len(records))
 	for i, r := range records {
@@ -84,7 +81,7 @@ func (t tail) follow(records []Record, holes bool) (gaps []int64, next tail, err
 		case !holes && r.Seq != t.end+1:
 			return nil, t, fmt.Errorf("append event %d: the log wants %d: %w", r.Seq, t.end+1, ErrConflict)
 		case r.Sample && (len(r.Facts) > 0 || len(r.Postings) > 0):
-			return nil, t, fmt.Errorf("append event %d: it has facts or postings, so it is no sample", r.Seq)
+			return nil, t, fmt.Errorf("append event %d: a sample cannot have facts or postings", r.Seq)
 		case r.Seq-1-t.kept > math.MaxInt32:
 			return nil, t, errors.New("append: 2,147,483,647 samples without an event between them")
 		}
@@ -102,7 +99,7 @@ func (t tail) follow(records []Record, holes bool) (gaps []int64, next tail, err
 	return gaps, t, nil
 }
 
-// needed refuses to drop samples that the older of the snapshots needs; 0 is none.
+// needed returns an error if the older snapshot needs samples up to upTo; older is 0 if there is no snapshot.
 func needed(upTo, older uint64) error {
 	switch {
 	case upTo <= older:

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// What a row's columns say of an event is cut from its text, where it stands as
-// state.Event.Append writes it: a third of the log of a job. What is cut begins with a comma.
+// A row stores the text of an event, as state.Event.Append writes it, without what the row's columns repeat, which is
+// a third of a job's log. A shortened text begins with a comma.
 
-// beforeBody is where the columns' part of an event ends: in a text before it the quotes have a backslash.
+// beforeBody ends the part of an event that the columns repeat. It cannot occur earlier: quotes in texts are escaped
+// with a backslash.
 var beforeBody = []byte(`,"body":`)
 
-// headOf is how the event of a row begins, as its columns say it.
+// headOf returns the start of a row's event, built from its columns.
 func headOf(r *Record) []byte {
 	b := make([]byte, 0, 128)
 	b = append(append(append(b, `{"kind":"`...), r.Kind...), `","at":"`...)
@@ -20,7 +21,7 @@ func headOf(r *Record) []byte {
 	return append(b, '"')
 }
 
-// keyOf is how the event of a row says its key.
+// keyOf returns the key part of a row's event.
 func keyOf(r *Record) []byte {
 	if r.Key == "" {
 		return nil
@@ -28,7 +29,7 @@ func keyOf(r *Record) []byte {
 	return append(append([]byte(`,"key":"`), r.Key...), '"')
 }
 
-// shorten is the text of the record's event for a row: whole where it has another form.
+// shorten returns the record's event text for a row: all of it if it has another form.
 func shorten(r *Record) string {
 	rest, ok := bytes.CutPrefix(r.Event, headOf(r))
 	at := bytes.Index(rest, beforeBody)
@@ -42,7 +43,7 @@ func shorten(r *Record) string {
 	return string(said) + string(rest[at:])
 }
 
-// lengthen makes the event of a row that was read whole again.
+// lengthen restores the full event text of a row.
 func lengthen(r *Record) {
 	if len(r.Event) == 0 || r.Event[0] != ',' {
 		return

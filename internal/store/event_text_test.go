@@ -10,13 +10,13 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// An event is read as it was written, to the byte, and its row says nothing twice.
-func TestAnEventIsCutAndMadeWholeAgain(t *testing.T) {
+// An event is read back byte by byte, and its row repeats nothing.
+func TestShorten_IsUndoneByLengthen(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 120, time.UTC)
 	for name, c := range map[string]struct {
 		event   state.Event
 		another func(*Record)
-		whole   bool // it has another form, and is kept as it is
+		whole   bool // it has another form and is stored unchanged
 	}{
 		"a tick":    {event: state.Event{At: at, Tenant: "default", Actor: "server"}},
 		"a message": {event: state.Event{At: at, Tenant: "a", Actor: "agent:j.1", Key: "j.1/7", Cause: "x"}},

@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/test/storetest"
 )
 
-// replicaVariable holds the lease and the place of a child that leads when it can.
+// replicaVariable holds the lease and the place for a child that leads when it can.
 const replicaVariable = "SCRIMP_STORE_REPLICA"
 
 func init() {
@@ -38,8 +38,8 @@ func init() {
 	os.Exit(1)
 }
 
-// replicaChild waits until it leads, then appends without end. It says
-// "lead EPOCH END" and, for each batch that is durable, "wrote EPOCH LAST".
+// replicaChild waits until it leads, then appends without end. It prints "lead EPOCH END" and, for each durable
+// batch, "wrote EPOCH LAST".
 func replicaChild(lease, place string) error {
 	ctx := context.Background()
 	cfg := settings(place)
@@ -69,10 +69,10 @@ func replicaChild(lease, place string) error {
 	}
 }
 
-// server is a child.
+// server is a child process.
 type server struct{ *proc.Process }
 
-// said is a line of a child, or its end.
+// said is a line of a child's output, or its end.
 type said struct {
 	by         *server
 	word       string // lead, wrote, deposed, gone
@@ -107,8 +107,8 @@ func killedLeaders(t *testing.T, c *pgtest.Cluster) {
 	leaders(t, c, time.Second, lane.Pick(2, 6), func(takeover func()) { takeover() })
 }
 
-// A takeover takes less than 10 s with the settings that a server has.
-func TestAPostgresTakeoverIsQuick(t *testing.T) {
+// A takeover takes less than 10 s with a server's settings.
+func TestPostgres_TakesOverWithinTenSeconds(t *testing.T) {
 	lane.Nightly(t, "measures how long a takeover takes")
 	leaders(t, pgtest.Start(t), store.DefaultPostgres("", "").Lease, 1, func(takeover func()) {
 		began := time.Now()
@@ -119,16 +119,15 @@ func TestAPostgresTakeoverIsQuick(t *testing.T) {
 	})
 }
 
-// leaders runs three servers and takes the leader away, by kill -9 and by
-// freezing it past its lease in turn. What a frozen one does when it thaws must
-// change nothing. Each takeover happens within a call of around.
+// leaders runs three servers and removes the leader again and again, in turn by kill -9 and by freezing it past its
+// lease. A thawed leader must change nothing. Each takeover runs within a call of around.
 func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int, around func(takeover func())) {
 	place := placeOf(t, c.Database(t))
 	heard := make(chan said, 1000)
 	running := map[*server]bool{}
 	start := func() { running[startServer(t, lease, place, heard)] = true }
-	wrote := map[uint64]uint64{} // the last record of a batch, and the epoch that said it is durable
-	knows := map[*server]bool{}  // who has said that it is deposed
+	wrote := map[uint64]uint64{} // last record of a batch, and the epoch that reported it durable
+	knows := map[*server]bool{}  // servers that have reported that they are deposed
 	var leader *server
 	var epoch, count uint64
 	hear := func() said {
@@ -175,7 +174,7 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int, a
 			hear()
 		}
 		old, before := leader, epoch
-		if knows[old] { // a machine so busy that its leader was late: the next is one already
+		if knows[old] { // on a busy machine the leader was late, and the next one leads already
 			count = 0
 			start()
 			continue
@@ -209,7 +208,7 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int, a
 	for len(running) > 0 {
 		hear()
 	}
-	_, err := c.Query(settings(place).URL, "UPDATE leader SET epoch = epoch + 1") // what the last one sent before it died is there now, or never
+	_, err := c.Query(settings(place).URL, "UPDATE leader SET epoch = epoch + 1") // after this, a statement that the last leader sent before it died has either arrived or never will
 	must(t, err)
 	s := replica(t, settings(place))
 	end, err := s.End(t.Context())

@@ -18,7 +18,7 @@ import (
 // lease owns the goroutine that renews it.
 type lease struct {
 	mu      sync.Mutex
-	cancel  context.CancelFunc // of the renewal
+	cancel  context.CancelFunc // stops the renewal
 	renewal sync.WaitGroup
 	once    sync.Once
 	lost    chan struct{}
@@ -41,8 +41,8 @@ func (s *Postgres) Epoch() uint64 { return s.epoch.Load() }
 // Deposed implements Replica.
 func (s *Postgres) Deposed() <-chan struct{} { return s.lease.lost }
 
-// Leads implements Replica. The time runs from before the renewal was sent, on
-// this machine's monotonic clock, so it ends before the database's does.
+// Leads implements Replica. The lease counts from before the renewal was sent, on this machine's monotonic clock, so
+// it ends before it ends in the database.
 func (s *Postgres) Leads() bool {
 	select {
 	case <-s.lease.lost:
@@ -58,14 +58,14 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	defer s.mu.Unlock()
 	select {
 	case <-s.lease.lost:
-		return fmt.Errorf("lead: %w: open the database anew", ErrDeposed) // its memory is of the past
+		return fmt.Errorf("lead: %w: open the database again", ErrDeposed) // its state in memory is outdated
 	default:
 	}
 	if s.epoch.Load() > 0 {
 		return nil
 	}
 	asker := ctx
-	ctx, cancel := context.WithTimeout(ctx, s.longest()) // a line can be dead and nobody say so
+	ctx, cancel := context.WithTimeout(ctx, s.longest()) // a connection can be dead without an error
 	defer cancel()
 	defer s.fresh(asker, ctx)
 	host, _ := os.Hostname()
@@ -79,7 +79,7 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	}
 	defer conn.Release()
 	defer s.unblock(ctx, conn.Conn().PgConn().PID())()
-	// Where a write of the old leader holds the row this waits for it, and looks again.
+	// If a write of the old leader holds the row, this statement waits for it and evaluates the condition again.
 	err = conn.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(),
 		until = clock_timestamp() + $2::interval
 		WHERE until < clock_timestamp() RETURNING epoch, seq, kept`, holder, s.cfg.Lease).Scan(&epoch, &t.end, &t.kept)
@@ -100,10 +100,9 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	return nil
 }
 
-// unblock ends the sessions that the backend waits for once it has waited for a
-// lease and the lease is over: a leader that was frozen or cut off within a write
-// would hold the lead for as long as its connection stands. The database takes
-// back what it wrote. The caller calls done when the backend waits no more.
+// unblock ends the sessions that block the backend once it has waited for a lease and the lease has expired.
+// Otherwise a leader that was frozen or cut off during a write would keep the lead as long as its connection stands.
+// The database rolls back what it wrote. The caller calls done when the backend no longer waits.
 func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
@@ -117,7 +116,7 @@ func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 	return func() { cancel(); waits.Wait() }
 }
 
-// held says who leads.
+// held returns an error that names the leader.
 func (s *Postgres) held(ctx context.Context) error {
 	var holder string
 	var since time.Time
@@ -144,8 +143,8 @@ func (s *Postgres) Lead(ctx context.Context) error {
 	}
 }
 
-// renew keeps the lease until ctx ends or it is lost. One that has no answer for
-// half a lease is sent again at once, by another line: there is time for it.
+// renew renews the lease until ctx ends or the lease is lost. A renewal without an answer for half a lease is sent
+// again at once on another connection: there is still time.
 func (s *Postgres) renew(ctx context.Context, epoch int64) {
 	for every := s.cfg.Lease / 4; wait.For(ctx, every) == nil; {
 		sent := time.Now()
@@ -158,7 +157,7 @@ func (s *Postgres) renew(ctx context.Context, epoch int64) {
 		}
 		cancel()
 		switch {
-		case err != nil: // the next one may work; Leads knows how old the last is
+		case err != nil: // the next one may succeed; Leads knows how old the last is
 		case tag.RowsAffected() == 0:
 			s.lease.lose()
 			return

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// freeLock gives the lock up and closes the file. To close it alone is not enough: a child that this process starts in
-// that moment has the file too, until it runs its own program.
+// freeLock releases the lock and closes the file. Closing alone is not enough: a child process that this process
+// starts at that moment holds the file, too, until it executes its program.
 func freeLock(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// takeLock holds the file until freeLock, or until the process ends, however it ends.
+// takeLock locks the file until freeLock or until the process ends, however it ends.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -31,7 +31,7 @@ func takeLock(path string) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if err := f.Truncate(0); err == nil {
-		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid()) // for people; the lock is what counts
+		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid()) // for people; only the lock counts
 	}
 	return f, nil
 }

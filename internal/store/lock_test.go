@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A folder that is closed can be opened again at once, also while another process has the lock's file from this one, as a
-// child has until it runs its own program.
-func TestAFolderThatIsClosedIsFreeAtOnce(t *testing.T) {
+// A closed folder can be opened again at once, even while another process has inherited the lock file, as a child
+// does until it executes its program.
+func TestClose_FreesTheFolderAtOnce(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	s, err := Open(folder)

@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/test/storetest"
 )
 
-// backends are those that this build has.
+// backends lists the backends in this build.
 var backends = []storetest.Backend{sqlite}
 
-// TestMain is also that of the child processes that the suite kills.
+// TestMain also runs the child processes that the suite kills.
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m, backends...)) }
 
 func must(t testing.TB, err error) {

@@ -13,12 +13,12 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// before is the last schema of the releases whose databases are not read.
+// before is the last schema that this release cannot read.
 const before = 2
 
-// Schema is the number of the schema that this program writes.
+// Schema returns the number of the schema that this program writes.
 func Schema(backend string) int {
-	files, _ := schemas(backend) // the pattern is a good one
+	files, _ := schemas(backend) // the pattern is valid
 	return before + len(files)
 }
 
@@ -27,9 +27,8 @@ func schemas(backend string) ([]string, error) {
 	return fs.Glob(migrations, "migrations/"+backend+"/*.sql") // sorted
 }
 
-// Migrate brings db to the newest schema and returns the versions it applied.
-// Each runs in a transaction of its own, together with the note that it ran. A
-// database that holds something is copied beside itself first.
+// Migrate brings db to the newest schema and returns the versions that it applied. Each runs in its own transaction,
+// together with the update of the version. Migrate copies a database that is not empty first.
 func Migrate(ctx context.Context, db *sql.DB, path string) (applied []int, err error) {
 	files, err := schemas("sqlite")
 	if err != nil {
@@ -66,10 +65,10 @@ func migrate(ctx context.Context, db *sql.DB, path string, texts fs.FS, files []
 	return applied, nil
 }
 
-// copyAside writes a whole copy of the database, or none.
+// copyAside writes a complete copy of the database, or none.
 func copyAside(ctx context.Context, db *sql.DB, path string) error {
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // a copy that was cut short
+		return err // an incomplete copy
 	}
 	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", path+".new"); err != nil {
 		return err
@@ -77,7 +76,7 @@ func copyAside(ctx context.Context, db *sql.DB, path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// readable says what to do about a database that this program cannot read; schema 0 is a new one.
+// readable returns an error, with what to do, for a database that this program cannot read; schema 0 is a new one.
 func readable(have, known int) error {
 	switch {
 	case have > known:

@@ -12,10 +12,9 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// Before the schema of a database that holds something changes, a copy is made,
-// also where an earlier try was cut short; a new one is not copied. What is there
-// already is not applied again.
-func TestACopyIsKeptBeforeASchemaChanges(t *testing.T) {
+// Before a migration of a database that is not empty, Migrate makes a copy, even if an earlier attempt was cut short.
+// It does not copy a new database, and does not apply a migration twice.
+func TestMigrate_CopiesTheDatabaseFirst(t *testing.T) {
 	dir := fast.Dir(t)
 	s, err := Open(dir)
 	if err != nil {

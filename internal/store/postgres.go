@@ -23,27 +23,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Postgres is a Replica in a PostgreSQL database. The output of programs lies
-// in files, as it does beside SQLite.
+// Postgres is a Replica in a PostgreSQL database. As with SQLite, the output of programs is in files.
 type Postgres struct {
 	logfile.Files
 	cfg  PostgresConfig
 	pool *pgxpool.Pool
 
-	mu   sync.Mutex // held over an append
+	mu   sync.Mutex // held during an append
 	tail tail
 
 	tenants, kinds *names
-	unsure         bool // an append failed and may have happened
+	unsure         bool // an append failed and may have been applied
 
 	epoch   atomic.Uint64
-	renewed atomic.Int64 // nanoseconds after born that the last renewal was sent at
-	born    time.Time    // has the monotonic clock
+	renewed atomic.Int64 // when the last renewal was sent, in nanoseconds after born
+	born    time.Time    // carries the monotonic clock
 	lease   lease
 }
 
-// OpenPostgres connects, makes the schema or brings it up to date, and returns
-// a store that reads; it writes once it leads.
+// OpenPostgres connects, creates or migrates the schema, and returns a store that reads; it writes once it leads.
 func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -53,18 +51,18 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	}
 	pc, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", errAddress) // the library's own words may repeat the password
+		return nil, fmt.Errorf("open the database: %w", errAddress) // the library's text may repeat the password
 	}
 	pc.MaxConns = max(pc.MaxConns, 8)
-	// the library's is longer than a takeover may take
+	// The library's timeout is longer than a takeover may take.
 	pc.ConnConfig.ConnectTimeout = min(pc.ConnConfig.ConnectTimeout, 2*cfg.Lease)
 	for name, value := range map[string]string{
 		"application_name":              "scrimp",
-		"synchronous_commit":            "on", // what is acknowledged is on the disk, whatever the database's default
+		"synchronous_commit":            "on", // acknowledged writes are on disk, whatever the database's default
 		"default_transaction_isolation": "read committed",
-		// a leader that was frozen holds no lock
+		// A frozen leader must not hold a lock.
 		"idle_in_transaction_session_timeout": fmt.Sprint(cfg.Lease.Milliseconds()),
-		// each statement has a limit of its own, and is sent again then
+		// Each statement has its own limit, after which it is sent again.
 		"statement_timeout": "0",
 		"lock_timeout":      "0",
 	} {
@@ -84,13 +82,13 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	return s, nil
 }
 
-// errAddress says nothing of the address itself.
+// errAddress does not repeat the address.
 var errAddress = errors.New("its address cannot be read, and is not repeated here since it may hold a password: " +
 	"write postgres://USER@HOST:PORT/DATABASE?sslmode=MODE, % and what else is no letter or digit of a name as %25 and " +
 	"so on, and the password in PGPASSWORD or ~/.pgpass")
 
-// migrate applies what is missing, each in a transaction of its own. Of several
-// servers that start at once one does it and the others wait.
+// migrate applies the missing migrations, each in its own transaction. If several servers start at once, one migrates
+// and the others wait.
 func (s *Postgres) migrate(ctx context.Context) error {
 	files, err := schemas("postgres")
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *Postgres) migrate(ctx context.Context) error {
 	for done := false; !done; {
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var have int
-			// any number, the same in all servers
+			// The number is arbitrary but the same in all servers.
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7310009)"); err != nil {
 				return err
 			}
@@ -135,20 +133,20 @@ func (s *Postgres) migrate(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the leadership up, so that another server takes over at once, and disconnects.
+// Close releases the leadership, so that another server takes over at once, and disconnects.
 func (s *Postgres) Close() error {
 	s.lease.stop()
 	if epoch := s.epoch.Swap(0); epoch > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Lease)
 		defer cancel()
-		// else the lease runs out
+		// On failure the lease expires.
 		_, _ = s.pool.Exec(ctx, "UPDATE leader SET until = '-infinity' WHERE epoch = $1", int64(epoch))
 	}
 	s.pool.Close()
 	return nil
 }
 
-// failed names the database's part in it, since most failures are its.
+// failed adds that the database caused the error, as in most failures.
 func (s *Postgres) failed(err error) error {
 	var pg *pgconn.PgError
 	switch {
@@ -161,11 +159,10 @@ func (s *Postgres) failed(err error) error {
 	return fmt.Errorf("write to the database: %w: %w", err, errUnreached)
 }
 
-// errUnreached is said of a write that had no answer.
+// errUnreached is the hint for a write without an answer.
 var errUnreached = errors.New("does the PostgreSQL server run, and is it reached from here?")
 
-// Away reports whether err says that the database is out of reach for now, so that
-// the same may work again soon, and nothing else is wrong.
+// Away reports whether err only says that the database is unreachable for now, so that a retry may succeed soon.
 func Away(err error) bool {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
@@ -182,27 +179,26 @@ func Away(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// away reports whether an error is of the connection or of a server that goes
-// down, so that the same may work again soon.
+// away reports whether an error comes from the connection or from a server that is shutting down, so that a retry may
+// succeed soon.
 func away(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return true
 	}
-	// shutting down, crashed, starting up; connections lost or too many; cancelled by an administrator or a timeout of
-	// the database's own; deadlock or conflict
+	// Shutting down, crashed, starting up; connections lost or too many; cancelled by an administrator or by the
+	// database's own timeout; deadlock or conflict.
 	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") ||
 		slices.Contains([]string{"53300", "57014", "25P03", "25P04", "55P03", "40001", "40P01"}, pg.Code)
 }
 
-// noRoom reports whether the disk of the database's machine is full. Nothing was
-// written then, and the same works once there is room.
+// noRoom reports whether the database's disk is full. Nothing was written then, and a retry works once there is room.
 func noRoom(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "53100"
 }
 
-// columns are what an append sends: one array a column.
+// columns holds what an append sends: one array per column.
 type columns struct {
 	events, samples                               recordColumns
 	pEvent                                        []int64
@@ -302,9 +298,8 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 	return s.failed(err)
 }
 
-// send writes records that lead to the tail next. Where the connection breaks, it asks
-// the database whether they came through, and sends them again where they did not:
-// only this leader moves the log's end, so the end is the answer. unsure: they may have come through.
+// send writes records that lead to the tail next. If the connection breaks, it reads the log's end to learn whether
+// they arrived, and sends them again if not: only this leader moves the end. unsure means that they may have arrived.
 func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns) (unsure bool, err error) {
 	err = s.persist(ctx, func(ctx context.Context) error {
 		sent := time.Now()
@@ -331,7 +326,7 @@ func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns)
 			s.lease.lose()
 			return fmt.Errorf("append after event %d: %w", s.tail.end, ErrDeposed)
 		case unsure && there == next:
-			return nil // the one before came through and its answer was lost
+			return nil // the previous attempt arrived, and its answer was lost
 		}
 		return fmt.Errorf("append after event %d: the log ends at %d: %w", s.tail.end, there.end, ErrConflict)
 	})

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// statement writes the columns: one statement, hence one transaction and one way to the
-// server and back. It begins with the fence: where the epoch is past or the log ends
-// elsewhere, there is no row and nothing is written. A table to which nothing is added is
-// left out, since each costs the database time: most appends are of one event.
+// statement builds the append as one statement, hence one transaction and one round trip. It begins with the fence:
+// if the epoch is past or the log ends elsewhere, there is no row and nothing is written. It leaves out tables
+// without new rows, since each costs the database time and most appends contain one event.
 func (c *columns) statement(epoch uint64, from, to tail, lease time.Duration) (sql string, args []any) {
 	var b appending
 	b.WriteString("WITH fence AS (UPDATE leader SET seq = " + b.arg(int64(to.end)) + ", kept = " + b.arg(int64(to.kept)) +
@@ -34,20 +33,20 @@ func (c *columns) statement(epoch uint64, from, to tail, lease time.Duration) (s
 	return b.String(), b.args
 }
 
-// appending is a statement in the making, with its arguments.
+// appending builds a statement and its arguments.
 type appending struct {
 	strings.Builder
 	args []any
 }
 
-// arg is the place of an argument.
+// arg adds an argument and returns its placeholder.
 func (b *appending) arg(v any) string {
 	b.args = append(b.args, v)
 	return "$" + strconv.Itoa(len(b.args))
 }
 
-// insert adds rows to a table, an array a column, each named with the type of its elements.
-// Rows of the log have the epoch of their writer; 0 is none.
+// insert adds rows to a table, one array per column; each column carries the type of its elements. Rows of the log
+// carry their writer's epoch; 0 means none.
 func (b *appending) insert(table, columns string, epoch uint64, arrays ...any) {
 	var names, values, arguments []string
 	for n, column := range strings.Fields(columns) {

@@ -13,14 +13,14 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// leader returns who leads and where the log ends.
+// leader returns the leader's epoch and the end of the log.
 func (s *Postgres) leader(ctx context.Context) (epoch uint64, t tail, err error) {
 	err = s.pool.QueryRow(ctx, "SELECT epoch, seq, kept FROM leader").Scan(&epoch, &t.end, &t.kept)
 	return epoch, t, err
 }
 
-// persist calls do until it works, fails for another reason than that the
-// database is away, or has taken as long as Patience allows.
+// persist repeats do until it succeeds, fails for a reason other than an unreachable database, or Patience has run
+// out.
 func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) error {
 	tries, cancel := context.WithTimeout(ctx, max(s.cfg.Patience, s.cfg.Lease))
 	defer cancel()
@@ -37,14 +37,13 @@ func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
-// longest is how long one statement of a leader, or of who wants to lead, waits for
-// its answer. Then it is sent again by another line: firewalls and addresses that move
-// leave connections that swallow all that is sent, for a quarter of an hour and more.
-// The first lease is for a leader that was frozen within a write; see unblock.
+// longest is how long a statement of a leader or candidate waits for its answer before it is sent again on another
+// connection: firewalls and moving addresses leave connections that swallow everything for a quarter of an hour or
+// more. The first lease of the two is for a leader frozen during a write; see unblock.
 func (s *Postgres) longest() time.Duration { return 2 * s.cfg.Lease }
 
-// fresh ends all connections, so that the next statement makes a new one, where
-// the time for one is over while there is still some of the whole. It reports whether.
+// fresh closes all connections, so that the next statement opens a new one, if the time of one attempt is over and
+// the whole is not. It reports whether it did.
 func (s *Postgres) fresh(whole, one context.Context) bool {
 	if whole.Err() != nil || one.Err() == nil {
 		return false
@@ -53,21 +52,21 @@ func (s *Postgres) fresh(whole, one context.Context) bool {
 	return true
 }
 
-// fenced runs do in a transaction that holds the leader's row, so that nobody
-// takes over before it ends. do is safe to repeat.
+// fenced runs do in a transaction that holds the leader's row, so that nobody takes over before it ends. do must be
+// safe to repeat.
 func (s *Postgres) fenced(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	return s.guarded(ctx, nothing, do)
 }
 
-// fencedLate is fenced that takes the row when do is done, so that appends wait for
-// its commit only. What a deposed leader did is rolled back all the same.
+// fencedLate is fenced, but takes the row after do, so that appends wait only for the commit. The database still
+// rolls back what a deposed leader did.
 func (s *Postgres) fencedLate(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	return s.guarded(ctx, do, nothing)
 }
 
 func nothing(context.Context, pgx.Tx) error { return nil }
 
-// guarded runs before, takes the leader's row, and runs after, in one transaction.
+// guarded runs before, takes the leader's row and runs after, in one transaction.
 func (s *Postgres) guarded(ctx context.Context, before, after func(context.Context, pgx.Tx) error) error {
 	epoch := s.epoch.Load()
 	if epoch == 0 {

@@ -7,10 +7,10 @@ import (
 	"errors"
 )
 
-// OpenPostgres is part of the whole program only: a newcomer does not wait for its driver to build.
+// OpenPostgres fails in this build, which leaves PostgreSQL out so that a newcomer need not compile the driver.
 func OpenPostgres(context.Context, PostgresConfig) (Replica, error) {
 	return nil, errors.New("open the database: this program was built without PostgreSQL: make build makes the whole one")
 }
 
-// Away is part of the whole program only.
+// Away returns false in this build.
 func Away(error) bool { return false }

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// names are texts that many rows share, by their numbers in a table that only grows.
+// names maps texts that many rows share to their numbers in a table that only grows.
 type names struct {
 	table string
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ func newNames(table string) *names {
 	return &names{table: table, ids: map[string]int32{}, texts: map[int32]string{}}
 }
 
-// load reads those that other servers have added.
+// load reads names that other servers have added.
 func (n *names) load(ctx context.Context, s *Postgres) error {
 	rows, err := s.pool.Query(ctx, "SELECT id, name FROM "+n.table)
 	if err != nil {
@@ -43,7 +43,7 @@ func (n *names) load(ctx context.Context, s *Postgres) error {
 	return nil
 }
 
-// of gives the numbers of texts; those that have none are missing.
+// of returns the numbers of texts, and the texts that have none.
 func (n *names) of(texts []string) (ids []int32, missing []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -58,7 +58,7 @@ func (n *names) of(texts []string) (ids []int32, missing []string) {
 	return ids, slices.Sorted(maps.Keys(unknown))
 }
 
-// number gives the numbers of texts, and new ones to those that have none.
+// number returns the numbers of texts, and assigns new ones where needed.
 func (n *names) number(ctx context.Context, s *Postgres, texts []string) ([]int32, error) {
 	ids, missing := n.of(texts)
 	if len(missing) == 0 {
@@ -81,7 +81,7 @@ func (n *names) number(ctx context.Context, s *Postgres, texts []string) ([]int3
 	return ids, nil
 }
 
-// find is the number of a text; 0 where it has none: no row has it.
+// find returns the number of a text; 0 if it has none, so that no row matches.
 func (n *names) find(ctx context.Context, s *Postgres, text string) (int32, error) {
 	ids, missing := n.of([]string{text})
 	if len(missing) > 0 {
@@ -93,8 +93,8 @@ func (n *names) find(ctx context.Context, s *Postgres, text string) (int32, erro
 	return ids[0], nil
 }
 
-// text is what has the number. The caller reads no rows meanwhile: two connections
-// each would be more than there are.
+// text returns the text of a number. The caller must not be reading rows: two connections per caller would exceed the
+// pool.
 func (n *names) text(ctx context.Context, s *Postgres, id int32) (string, error) {
 	for range 2 {
 		n.mu.Lock()

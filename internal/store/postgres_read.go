@@ -24,8 +24,8 @@ func (s *Postgres) End(ctx context.Context) (uint64, error) {
 	return t.end, nil
 }
 
-// pgRecords merges the two tables, of each of which no more is read than is asked for, in the
-// log's order: else the database, before it knows the tables' sizes, sorts all that follows.
+// pgRecords merges the two tables in the log's order, and limits each. Otherwise the database, before it knows the
+// sizes of the tables, sorts everything that follows.
 func pgRecords(where string) string {
 	return "(SELECT seq, gap, tenant, at, kind, key, event, facts, false AS sample FROM event WHERE " + where +
 		" ORDER BY seq LIMIT $2) UNION ALL (SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample" +
@@ -51,7 +51,7 @@ func (s *Postgres) records(ctx context.Context, after uint64, query string, args
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
-	var numbers [][2]int32 // of tenant and kind
+	var numbers [][2]int32 // ids of tenant and kind
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
 		var n [2]int32
 		err = scanInto(&r, row.Scan, &n[0], &n[1])
@@ -124,7 +124,7 @@ func (s *Postgres) PostingsOf(ctx context.Context, tenant string, after, until u
 		int64(until), tenant))
 }
 
-// head is the hash of the tenant's last posting before those of an event.
+// head returns the hash of the tenant's last posting before an event.
 func (s *Postgres) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
 	var hash []byte
 	err = s.pool.QueryRow(ctx, "SELECT hash FROM posting WHERE tenant = $1 AND event < $2 ORDER BY event DESC, line "+
@@ -134,7 +134,7 @@ func (s *Postgres) head(ctx context.Context, tenant string, event uint64) (h led
 
 const pgPosting = "event, line, tenant, job, currency, source, target, amount::text, hash, rest"
 
-// postings reads rows; what they follow is left to linked and attach.
+// postings reads rows; linked and attach fill in the previous hashes.
 func (s *Postgres) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return s.rows(ctx, "SELECT "+pgPosting+", NULL::bytea FROM posting WHERE "+where, args...)
 }
@@ -178,7 +178,7 @@ func (s *Postgres) Meta(ctx context.Context, key string) (value string, ok bool,
 	return value, err == nil, err
 }
 
-// Place implements Store: the database within its cluster.
+// Place implements Store with the identity of the database within its cluster.
 func (s *Postgres) Place(ctx context.Context) (place string, err error) {
 	const query = `SELECT 'database/' || system_identifier || '/' ||
 		(SELECT oid FROM pg_database WHERE datname = current_database())

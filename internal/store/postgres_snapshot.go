@@ -27,8 +27,8 @@ func (s *Postgres) SaveParts(ctx context.Context, seq uint64, parts map[int]json
 	})
 }
 
-// SaveSnapshot implements Store. The pieces of a large state are written one by
-// one, so that appends go on between them.
+// SaveSnapshot implements Store. It writes the pieces of a large state one by one, so that appends continue between
+// them.
 func (s *Postgres) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	var base []byte
 	if snap.Base > 0 {
@@ -55,7 +55,7 @@ func (s *Postgres) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 		}
 	}
 	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if snap.Parts == 0 { // what is left of a longer one that was cut short
+		if snap.Parts == 0 { // remains of a longer one that was cut short
 			if _, err := tx.Exec(ctx, "DELETE FROM snapshot_part WHERE seq = $1 AND (part >= $2 OR part < 0)", seq,
 				len(pieces)); err != nil {
 				return err
@@ -114,7 +114,7 @@ func tidy(ctx context.Context, tx pgx.Tx) error {
 
 // LatestSnapshot implements Store.
 func (s *Postgres) LatestSnapshot(ctx context.Context) (snap Snapshot, ok bool, err error) {
-	// a newer one may drop this one meanwhile
+	// A newer snapshot may drop this one meanwhile.
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			var seq int64

@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/test/storetest"
 )
 
-// A place of PostgreSQL is the data folder, a space, and the address.
+// A PostgreSQL place is the data folder, a space, and the address.
 func placeOf(t testing.TB, address string) string { return t.TempDir() + " " + address }
 
 func settings(place string) store.PostgresConfig {
@@ -36,7 +36,7 @@ func settings(place string) store.PostgresConfig {
 	return cfg
 }
 
-// lead opens a place and leads, waiting longer than a dead leader's lease.
+// lead opens a place and leads; it waits longer than a dead leader's lease.
 func lead(ctx context.Context, place string) (store.Store, error) {
 	cfg := settings(place)
 	s, err := store.OpenPostgres(ctx, cfg)
@@ -54,7 +54,7 @@ func lead(ctx context.Context, place string) (store.Store, error) {
 	return nil, errors.Join(err, s.Close())
 }
 
-// postgres is the backend; without a cluster it can only open places.
+// postgres returns the backend; without a cluster it can only open places.
 func postgres(c *pgtest.Cluster) storetest.Backend {
 	return storetest.Backend{
 		Name:  "postgres",
@@ -97,14 +97,14 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
-// A server whose disk is full fails for its other databases too, so it has none.
+// A server with a full disk fails for its other databases, too, so it gets its own cluster.
 func TestPostgresOnAFullDisk(t *testing.T) {
 	lane.Component(t, "postgres")
 	t.Parallel()
 	storetest.FullDisk(t, postgres(pgtest.Start(t)))
 }
 
-// More records and rounds than the component lane has time for.
+// TestPostgresAtLength runs more records and rounds than the component lane has time for.
 func TestPostgresAtLength(t *testing.T) {
 	lane.Nightly(t, "a hundred thousand records, and leaders that are killed in a loop")
 	c := pgtest.Start(t)
@@ -112,7 +112,7 @@ func TestPostgresAtLength(t *testing.T) {
 	t.Run("leaders", func(t *testing.T) { killedLeaders(t, c) })
 }
 
-// replicas holds the store to what only one has that several servers open.
+// replicas tests the requirements on a store that several servers open.
 func replicas(t *testing.T, c *pgtest.Cluster) {
 	for _, p := range []struct {
 		name string
@@ -147,7 +147,7 @@ func replica(t testing.TB, cfg store.PostgresConfig) store.Replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // again, where the test closed it
+	t.Cleanup(func() { _ = s.Close() }) // closes again if the test closed it
 	return s
 }
 
@@ -160,8 +160,8 @@ func wantEnd(t testing.TB, s store.Store, want uint64) {
 
 const expire = "UPDATE leader SET until = '-infinity'"
 
-// A session that holds the leader's row and does not end, as one of a server that was
-// frozen while it sent a write, is ended by who takes over, once the lease is over.
+// A server frozen while it sent a write leaves a session that holds the leader's row. The next leader ends it once
+// the lease has expired.
 func frozenWithin(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	cfg.Lease = 200 * time.Millisecond
@@ -177,7 +177,7 @@ func frozenWithin(t *testing.T, c *pgtest.Cluster) {
 	must(t, err)
 	go func() {
 		close(frozen)
-		_, err := tx.Exec(t.Context(), "SELECT pg_sleep(3600)") // it is no idle session
+		_, err := tx.Exec(t.Context(), "SELECT pg_sleep(3600)") // so that the session is not idle
 		ended <- err
 	}()
 	<-frozen
@@ -191,8 +191,8 @@ func frozenWithin(t *testing.T, c *pgtest.Cluster) {
 	_ = conn.Close(context.WithoutCancel(t.Context()))
 }
 
-// A leader that another has replaced writes nothing, whatever it tries, and
-// learns of it; the new one goes on where the log ended.
+// A replaced leader writes nothing, whatever it tries, and learns that it is deposed. The new leader continues at the
+// end of the log.
 func deposed(t *testing.T, c *pgtest.Cluster) {
 	for name, write := range map[string]func(ctx context.Context, s store.Store, next []store.Record) error{
 		"append":   func(ctx context.Context, s store.Store, next []store.Record) error { return s.Append(ctx, next) },
@@ -247,7 +247,7 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 				t.Errorf("events, facts and snapshot parts: %q, %v; want 5, 0, 0", got, err)
 			}
 			must(t, next.Append(t.Context(), more))
-			wantEnd(t, old, 12) // it reads on
+			wantEnd(t, old, 12) // it can still read
 		})
 	}
 }
@@ -256,8 +256,8 @@ func snapshot(ctx context.Context, s store.Store, _ []store.Record) error {
 	return s.SaveSnapshot(ctx, store.Snapshot{Seq: 5, Version: 1, State: []byte("{}")})
 }
 
-// An append whose statement is cancelled, or whose session is ended, by an administrator of the database is written
-// once all the same, and so is one to a database that gives a statement one millisecond.
+// An append whose statement an administrator cancels, or whose session an administrator ends, is still written
+// exactly once, and so is one to a database with a statement timeout of a millisecond.
 func cancelled(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	cfg.Lease = time.Hour
@@ -295,8 +295,8 @@ func cancelled(t *testing.T, c *pgtest.Cluster) {
 	wantWritten(t, s, 906)
 }
 
-// A backup of a log whose texts PostgreSQL does not take is refused with their place; what is text is restored to the
-// byte, whatever it says.
+// A backup of a log with text that PostgreSQL cannot store is refused, and the error names the place. Other text is
+// restored byte by byte.
 func hostileBackup(t *testing.T, c *pgtest.Cluster) {
 	for name, take := range map[string]struct {
 		text string
@@ -333,13 +333,13 @@ func hostileBackup(t *testing.T, c *pgtest.Cluster) {
 					t.Errorf("a fact is %q, %v", v, err)
 				}
 			}
-			must(t, pg.Append(t.Context(), nil)) // the store lives
+			must(t, pg.Append(t.Context(), nil)) // the store still works
 		})
 	}
 }
 
-// A write that the database holds up is either before a takeover or refused by
-// it: the leader's row decides, not the clock.
+// A write that the database delays either precedes a takeover or is refused by it: the leader's row decides, not the
+// clock.
 func oneAfterTheOther(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	cfg.Lease = time.Hour
@@ -347,7 +347,7 @@ func oneAfterTheOther(t *testing.T, c *pgtest.Cluster) {
 	must(t, old.TryLead(t.Context()))
 	_, err := c.Query(cfg.URL, expire)
 	must(t, err)
-	// The append takes the leader's row, then sleeps within its insert for as long as the lock 7 is held.
+	// The append takes the leader's row, then sleeps within its insert as long as lock 7 is held.
 	_, err = c.Query(cfg.URL, `CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		WHILE NOT pg_try_advisory_xact_lock_shared(7) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NEW; END $$;
 		CREATE TRIGGER nap BEFORE INSERT ON event FOR EACH STATEMENT EXECUTE FUNCTION nap()`)
@@ -379,7 +379,7 @@ func oneAfterTheOther(t *testing.T, c *pgtest.Cluster) {
 	wantEnd(t, next, 3)
 }
 
-// Who closes hands over at once, and the next has the whole log.
+// Close hands over at once, and the next leader has the whole log.
 func handOver(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	cfg.Lease = time.Hour
@@ -396,7 +396,7 @@ func handOver(t *testing.T, c *pgtest.Cluster) {
 	wantEnd(t, replica(t, cfg), 12)
 }
 
-// Servers that start at once on an empty database make its schema once.
+// Servers that start at once on an empty database create its schema once.
 func migrateOnce(t *testing.T, c *pgtest.Cluster) {
 	place := placeOf(t, c.Database(t))
 	var all sync.WaitGroup
@@ -421,10 +421,9 @@ func migrateOnce(t *testing.T, c *pgtest.Cluster) {
 	}
 }
 
-// A database that crashes and comes back under appends loses nothing that was
-// acknowledged, and the writer notices only the wait.
+// A database that crashes and recovers during appends loses nothing that was acknowledged, and the writer only waits.
 func crash(t *testing.T, _ *pgtest.Cluster) {
-	c := pgtest.Start(t) // of its own, for it is killed
+	c := pgtest.Start(t) // its own cluster, because the test kills it
 	cfg := settings(placeOf(t, c.Database(t)))
 	s := replica(t, cfg)
 	must(t, s.TryLead(t.Context()))
@@ -460,7 +459,7 @@ func crash(t *testing.T, _ *pgtest.Cluster) {
 	wantWritten(t, s, int(records))
 }
 
-// A team that outgrows its folder takes its whole past along.
+// A team that outgrows its SQLite folder keeps its whole history, and can return.
 func thereAndBack(t *testing.T, c *pgtest.Cluster) {
 	from, err := store.Open(t.TempDir())
 	must(t, err)
@@ -492,7 +491,7 @@ func thereAndBack(t *testing.T, c *pgtest.Cluster) {
 	wantWritten(t, folder, 30)
 }
 
-// wantWritten compares the log with what one writer makes.
+// wantWritten compares the log with the log of a single writer.
 func wantWritten(t testing.TB, s store.Store, n int) {
 	t.Helper()
 	got, err := s.WholeRecords(context.Background(), 0, n+1000)
@@ -504,7 +503,7 @@ func wantWritten(t testing.TB, s store.Store, n int) {
 	storetest.Verify(t, s)
 }
 
-func TestPostgresConfigSaysWhatIsWrong(t *testing.T) {
+func TestPostgresConfig_ValidateNamesTheField(t *testing.T) {
 	lane.Component(t, "postgres")
 	good := store.DefaultPostgres("postgres://x/y", t.TempDir())
 	if err := good.Validate(); err != nil {

@@ -21,8 +21,8 @@ func (s *Postgres) ViewMark(ctx context.Context) (m ViewMark, err error) {
 	return m, nil
 }
 
-// MoveView implements ViewStore. It needs no lead: what the tables say follows from the
-// log, and of two servers that have read the same of it one finds the mark moved.
+// MoveView implements ViewStore. It does not need the lead: the tables follow from the log, and if two servers have
+// read the same part of it, one of them finds that the mark has moved.
 func (s *Postgres) MoveView(ctx context.Context, from, to ViewMark, rows ViewRows) error {
 	return s.changeView(ctx, func(tx pgx.Tx) error {
 		done, err := tx.Exec(ctx, "UPDATE view_mark SET seq = $1, kept = $2, sum = $3 WHERE seq = $4 AND kept = $5 AND "+
@@ -36,7 +36,7 @@ func (s *Postgres) MoveView(ctx context.Context, from, to ViewMark, rows ViewRow
 		if err := archivePgRows(ctx, tx, rows.Archived); err != nil || len(rows.Events) == 0 {
 			return err
 		}
-		names := slices.Sorted(maps.Keys(rows.Events)) // two servers take their rows in one order
+		names := slices.Sorted(maps.Keys(rows.Events)) // so that two servers lock their rows in the same order
 		events := make([][]byte, len(names))
 		for i, name := range names {
 			events[i] = rows.Events[name]
@@ -87,8 +87,8 @@ func (s *Postgres) ClearView(ctx context.Context) error {
 	})
 }
 
-// changeView calls do in a transaction whose commit waits for no disk: what a crash takes
-// back is read again.
+// changeView calls do in a transaction whose commit does not wait for the disk: what a crash undoes is read from the
+// log again.
 func (s *Postgres) changeView(ctx context.Context, do func(pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {

@@ -21,7 +21,7 @@ func (s *SQLite) End(ctx context.Context) (uint64, error) {
 	return t.end, err
 }
 
-// readTail finds the last record, which is never dropped and knows the last that is kept.
+// readTail finds the last record, which is never dropped and refers to the last kept one.
 func (s *SQLite) readTail(ctx context.Context) (tail, error) {
 	var event, sample, gap int64
 	err := s.reads.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM event),
@@ -36,7 +36,7 @@ func (s *SQLite) readTail(ctx context.Context) (tail, error) {
 	return tail{uint64(event), uint64(event)}, nil
 }
 
-// selectRecords merges the two tables, which lie each in the log's order: nothing is sorted.
+// selectRecords merges the two tables, both stored in the log's order, so nothing is sorted.
 func selectRecords(where string) string {
 	return "SELECT seq, gap, tenant, at, kind, key, event, facts, 0 AS sample FROM event WHERE " + where +
 		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, '', 1 FROM sample WHERE " + where +
@@ -74,7 +74,7 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 	return list, nil
 }
 
-// scanInto reads a row of either database; tenant and kind go to places of their own.
+// scanInto reads a row of either database; the caller passes the destinations of tenant and kind.
 func scanInto(r *Record, scan func(...any) error, tenant, kind any) error {
 	var seq, gap, at int64
 	var event, facts []byte
@@ -134,14 +134,14 @@ func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[led
 		FROM posting WHERE tenant = ? AND job = ? ORDER BY event, line`, tenant, job)
 }
 
-// PostingsOf implements Store. The plus keeps the index by job from being taken for the tenant.
+// PostingsOf implements Store. The plus keeps SQLite from using the index by job for the tenant.
 func (s *SQLite) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
 	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
 	return linked(head, s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after),
 		int64(until), tenant))
 }
 
-// head is the hash of the tenant's last posting before those of an event.
+// head returns the hash of the tenant's last posting before an event.
 func (s *SQLite) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
 	var hash []byte
 	err = s.reads.QueryRowContext(ctx, "SELECT hash FROM posting WHERE +tenant = ? AND event < ? ORDER BY event DESC, "+
@@ -151,7 +151,7 @@ func (s *SQLite) head(ctx context.Context, tenant string, event uint64) (h ledge
 
 const postingColumns = "event, line, tenant, job, currency, source, target, micros, picos, hash, rest"
 
-// postings reads rows; what they follow is left to linked and attach.
+// postings reads rows; linked and attach fill in the previous hashes.
 func (s *SQLite) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return s.rows(ctx, "SELECT "+postingColumns+", NULL FROM posting WHERE "+where, args...)
 }
@@ -194,7 +194,7 @@ func (s *SQLite) Meta(ctx context.Context, key string) (string, bool, error) {
 	return v, err == nil, err
 }
 
-// Place implements Store: the database's file.
+// Place implements Store with the identity of the database's file.
 func (s *SQLite) Place(context.Context) (string, error) {
 	return fileid.Of(filepath.Join(s.dir, databaseName))
 }

@@ -7,48 +7,46 @@ import (
 	"time"
 )
 
-// ErrDeposed is returned to a leader that another server has replaced. Nothing
-// was written, and nothing will be: what it holds in memory is the past.
+// ErrDeposed is returned to a leader that another server has replaced. It has written nothing and cannot write again:
+// its state in memory is outdated.
 var ErrDeposed = errors.New("another server leads now")
 
-// Replica is a Store that several servers can open. All of them read; one leads
-// and writes. Where there can be but one server, it leads from the start.
+// Replica is a Store that several servers can open. All of them read; one leads and writes. A store that only one
+// server can open leads from the start.
 type Replica interface {
 	Store
-	// Lead waits until this server leads. The log may have grown meanwhile: what
-	// was read before is the past.
+	// Lead waits until this server leads. The log may have grown meanwhile, so the caller must read it again.
 	Lead(ctx context.Context) error
-	// TryLead is Lead without waiting: ErrLocked where another server leads.
+	// TryLead is Lead without waiting; it returns ErrLocked if another server leads.
 	TryLead(ctx context.Context) error
-	// Epoch counts the leaders; each write of one carries it. It is 0 for a
-	// store that only one server can open, and for one that has not led.
+	// Epoch counts the leaders; each write carries its leader's epoch. It is 0 for a store that only one server can
+	// open, and for one that has not led.
 	Epoch() uint64
-	// Leads reports, without asking anybody, whether nobody else can lead yet:
-	// the last renewal is younger than the lease. Who is about to act on the
-	// world asks this first.
+	// Leads reports, without a call to the database, whether no other server can lead yet, because the last renewal
+	// is younger than the lease. Call it before acting on the world.
 	Leads() bool
-	// Deposed is closed when this server has learned that it leads no more.
+	// Deposed returns a channel that is closed once this server knows that it no longer leads.
 	Deposed() <-chan struct{}
 }
 
-// PostgresConfig says where a PostgreSQL store lies and how its leaders follow each other.
+// PostgresConfig locates a PostgreSQL store and sets the timing of its leadership.
 type PostgresConfig struct {
 	URL string // postgres://user:password@host/database, or the keywords of libpq
-	Dir string // data folder; logs lie in it, in a folder that the replicas share
-	// Lease is how long a leader that is not heard of stays one. A takeover
-	// takes about as long, and a leader renews four times within it.
+	Dir string // data folder, with the output of programs in a folder that the replicas share
+	// Lease is how long a silent leader remains the leader. A takeover takes about as long, and a leader renews four
+	// times per lease.
 	Lease time.Duration
-	// Patience is how long a write waits for a database that is away: it is
-	// restarted, or the network is. Then the write fails, and may have happened.
+	// Patience is how long a write waits for an unreachable database, as during a restart or a network outage. Then
+	// the write fails, and may have been applied.
 	Patience time.Duration
 }
 
-// DefaultPostgres is what a server uses: a takeover within 5 s.
+// DefaultPostgres returns a server's settings: a takeover within 5 s.
 func DefaultPostgres(url, dir string) PostgresConfig {
 	return PostgresConfig{URL: url, Dir: dir, Lease: 4 * time.Second, Patience: 30 * time.Second}
 }
 
-// Validate returns the first thing that is wrong, and how to put it right.
+// Validate returns the first problem and how to fix it.
 func (c PostgresConfig) Validate() error {
 	switch {
 	case c.URL == "":
@@ -63,7 +61,7 @@ func (c PostgresConfig) Validate() error {
 	return nil
 }
 
-// The folder's lock is held from Open to Close, so who has it open leads.
+// A server holds the folder's lock from Open to Close, so whoever has it open leads.
 
 // Lead implements Replica.
 func (s *SQLite) Lead(context.Context) error { return nil }

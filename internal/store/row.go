@@ -13,10 +13,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A posting is a row: columns for what is asked for and added up, the hash, and in
-// "rest" all other fields in a short form, since as JSON they would be ten times as
-// long. The form begins with its version. Integers are varints; texts have their
-// length before them, but for the words below, which are one byte each.
+// A posting is a row: columns for what is queried and summed, the hash, and all other fields in "rest" in a binary
+// form, because JSON would be ten times as long. The form begins with its version. Integers are varints; texts are
+// preceded by their length, except for the words below, which take one byte each.
 
 // Form 2 has a zone at the end.
 const (
@@ -24,16 +23,16 @@ const (
 	zoneForm = 2
 )
 
-// words are never changed or put in another order; new ones go to the end.
+// words must not change or move; new ones go to the end.
 var words = []string{
 	"", "compute", "storage", "transfer", "image", "overhead", "fixed", "estimated", "accrued", "billed",
 	"open", "useful", "lost", "start-up", "idle", "s", "B", "address",
 }
 
-// wordRoom is how many words there may be: a text of n bytes that is none of them begins with wordRoom+n.
+// wordRoom is the number of words that may exist: any other text of n bytes begins with wordRoom+n.
 const wordRoom = 64
 
-// What is in rest, besides what always is.
+// Optional fields present in rest.
 const (
 	hasAt = 1 << iota
 	hasBegin
@@ -45,7 +44,7 @@ const (
 	hasGroup
 )
 
-// pack writes what is no column of a posting.
+// pack encodes the fields of a posting that have no column.
 func pack(p *ledger.Posting) []byte {
 	b := make([]byte, 0, 160)
 	has := byte(0)
@@ -71,7 +70,7 @@ func pack(p *ledger.Posting) []byte {
 		form = zoneForm
 	}
 	b = append(b, form, has)
-	last := int64(0) // times lie near each other
+	last := int64(0) // times are close to each other
 	for _, t := range []time.Time{p.At, p.Begin, p.End} {
 		if !t.IsZero() {
 			b = binary.AppendVarint(b, t.UnixNano()-last)
@@ -93,7 +92,7 @@ func pack(p *ledger.Posting) []byte {
 	} {
 		b = packText(b, s)
 	}
-	b = packAfter(packAfter(b, o.Job, o.Attempt), o.Attempt, o.Task) // names of attempts begin with the job's, and so on
+	b = packAfter(packAfter(b, o.Job, o.Attempt), o.Attempt, o.Task) // an attempt's name begins with its job's
 	if len(o.Tags) > 0 {
 		b = binary.AppendUvarint(b, uint64(len(o.Tags)))
 		for _, k := range slices.Sorted(maps.Keys(o.Tags)) {
@@ -116,7 +115,7 @@ func packText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(wordRoom+len(s))), s...)
 }
 
-// packAfter writes how many bytes s begins with that before does too, and what follows.
+// packAfter writes the length of the common prefix of s and before, and then the rest of s.
 func packAfter(b []byte, before, s string) []byte {
 	n := 0
 	for n < len(s) && n < len(before) && s[n] == before[n] {
@@ -125,7 +124,7 @@ func packAfter(b []byte, before, s string) []byte {
 	return packText(binary.AppendUvarint(b, uint64(n)), s[n:])
 }
 
-// unpack fills in what pack wrote; the columns are there already.
+// unpack fills in the fields that pack wrote; the columns are already set.
 func unpack(rest []byte, p *ledger.Posting) error {
 	r := rowReader{rest: rest}
 	form, has := r.byte(), r.byte()
@@ -176,7 +175,7 @@ func unpack(rest []byte, p *ledger.Posting) error {
 	return nil
 }
 
-// rowReader reads what pack wrote; once something is wrong it reads zeros.
+// rowReader reads what pack wrote; after an error it returns zeros.
 type rowReader struct {
 	rest   []byte
 	broken bool
@@ -237,8 +236,8 @@ func (r *rowReader) after(before string) string {
 	return before[:n] + r.text()
 }
 
-// attach gives each record its postings, which come in the same order, and each
-// posting what it follows; head says it of the first of a tenant.
+// attach gives each record its postings, which come in the same order, and each posting the hash of the one before
+// it; head returns the hash for the first posting of a tenant.
 func attach(list []Record, postings iter.Seq2[ledger.Posting, error],
 	head func(tenant string, event uint64) (ledger.Hash, error)) error {
 	heads := map[string]ledger.Hash{}
@@ -262,7 +261,7 @@ func attach(list []Record, postings iter.Seq2[ledger.Posting, error],
 		p.Prev, heads[tenant] = heads[tenant], p.Hash
 		list[i].Postings = append(list[i].Postings, p)
 	}
-	for tenant, at := range first { // the rows are read: a second query does not wait for the first one's connection
+	for tenant, at := range first { // the rows are closed: a second query would wait for the first one's connection
 		p := &list[at.record].Postings[at.line]
 		var err error
 		if p.Prev, err = head(tenant, p.Event); err != nil {
@@ -272,7 +271,7 @@ func attach(list []Record, postings iter.Seq2[ledger.Posting, error],
 	return nil
 }
 
-// linked fills in what each posting of one tenant follows: the one before it, and the first head.
+// linked fills in the hash before each posting of one tenant: that of the previous posting, and head for the first.
 func linked(
 	head func() (ledger.Hash, error), postings iter.Seq2[ledger.Posting, error],
 ) iter.Seq2[ledger.Posting, error] {
@@ -291,10 +290,10 @@ func linked(
 	}
 }
 
-// noHead is what a tenant's first posting follows.
+// noHead is the hash before a tenant's first posting.
 func noHead() (ledger.Hash, error) { return ledger.Hash{}, nil }
 
-// finish fills in what of a row is no column of its own.
+// finish fills in the fields of a row that have no column.
 func finish(p *ledger.Posting, hash, rest, prev []byte) (err error) {
 	if p.Hash, err = hashOf(hash, nil, nil); err != nil {
 		return fmt.Errorf("posting %d of event %d: %w", p.Line, p.Event, err)
@@ -303,7 +302,7 @@ func finish(p *ledger.Posting, hash, rest, prev []byte) (err error) {
 	return unpack(rest, p)
 }
 
-// hashOf reads a hash that was asked for; where there is no row it is zero.
+// hashOf reads a hash from a query; it is zero if there is no row.
 func hashOf(b []byte, err, none error) (h ledger.Hash, _ error) {
 	switch {
 	case err != nil && errors.Is(err, none):

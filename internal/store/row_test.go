@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// columned is a posting with what its row has in columns of their own.
+// columned returns a posting with only the fields that have columns.
 func columned(p ledger.Posting) ledger.Posting {
 	return ledger.Posting{
 		Event: p.Event, Line: p.Line, Amount: p.Amount, Currency: p.Currency, From: p.From, To: p.To,
@@ -59,9 +59,8 @@ func drawPosting(t *rapid.T) ledger.Posting {
 	return p
 }
 
-// What is packed is unpacked as it was, whatever is in it; and what was cut off or
-// made longer is not read.
-func TestAPostingIsReadAsItWasPacked(t *testing.T) {
+// unpack restores whatever pack wrote, and refuses input that was cut or extended.
+func TestPack_IsUndoneByUnpack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPosting(t)
 		rest := pack(&p)
@@ -81,7 +80,7 @@ func TestAPostingIsReadAsItWasPacked(t *testing.T) {
 	})
 }
 
-// Bytes of any kind are an error or a posting, and no panic.
+// Arbitrary bytes yield an error or a posting, never a panic.
 func FuzzUnpack(f *testing.F) {
 	p := ledger.Posting{At: time.Unix(1, 0), Owner: ledger.Owner{Job: "j", Attempt: "j-1", Tags: map[string]string{"a": "b"}}}
 	f.Add(pack(&p), "j")
@@ -92,8 +91,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// The words have their places for ever: a database has them by number.
-func TestWordsStayWhereTheyAre(t *testing.T) {
+// Words keep their places for ever: a database refers to them by number.
+func TestWords_KeepTheirPlaces(t *testing.T) {
 	if len(words) > wordRoom {
 		t.Errorf("%d words, room for %d", len(words), wordRoom)
 	}

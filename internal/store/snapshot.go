@@ -9,23 +9,23 @@ import (
 	"slices"
 )
 
-// partKey is where a piece of a snapshot lies: the snapshot that it was written
-// for, and its number. The state itself, or the head, lies in pieces too.
+// partKey identifies a piece of a snapshot: the snapshot that it was written for, and its number. The state itself,
+// or the head, is stored in pieces, too.
 type partKey struct {
 	seq  uint64
 	part int
 }
 
-// sourcesPart is the number of the piece that says for which snapshot each part was
-// saved, a JSON list. A snapshot without it has its parts to itself: they are the state.
+// sourcesPart is the number of the piece that lists, as JSON, the snapshot that each part was saved for. A snapshot
+// without it owns its parts, which are the state.
 const sourcesPart = -1
 
-// cut divides s.State into pieces of at most partSize bytes, by number: from 0 up
-// where it is all, else from -2 down, and the sources.
+// cut divides s.State into numbered pieces of at most partSize bytes: from 0 up if it is the whole state, otherwise
+// from -2 down, plus the sources.
 func (s Snapshot) cut(from []uint64) map[int][]byte {
 	pieces := map[int][]byte{}
 	if s.Parts > 0 {
-		pieces[sourcesPart], _ = json.Marshal(from) // numbers never fail
+		pieces[sourcesPart], _ = json.Marshal(from) // marshalling numbers never fails
 	}
 	state := s.State
 	for n := 0; n == 0 || len(state) > 0; n++ {
@@ -34,14 +34,13 @@ func (s Snapshot) cut(from []uint64) map[int][]byte {
 		if s.Parts > 0 {
 			number = sourcesPart - 1 - n
 		}
-		pieces[number] = append([]byte{}, state[:size]...) // empty is not NULL
+		pieces[number] = append([]byte{}, state[:size]...) // empty rather than NULL
 		state = state[size:]
 	}
 	return pieces
 }
 
-// sources says, by part, which snapshot each was saved for. base is what the
-// snapshot Base says.
+// sources returns, by part, the snapshot that it was saved for. base is the list of the snapshot Base.
 func (s Snapshot) sources(base []uint64) ([]uint64, error) {
 	from := make([]uint64, s.Parts)
 	copy(from, base)
@@ -52,7 +51,7 @@ func (s Snapshot) sources(base []uint64) ([]uint64, error) {
 		from[n] = s.Seq
 	}
 	if n := slices.Index(from, 0); n >= 0 {
-		return nil, fmt.Errorf("save snapshot %d: part %d is not there", s.Seq, n)
+		return nil, fmt.Errorf("save snapshot %d: part %d is missing", s.Seq, n)
 	}
 	return from, nil
 }
@@ -64,7 +63,7 @@ func readSources(text []byte) (from []uint64, err error) {
 	return from, err
 }
 
-// unused returns which of the pieces no snapshot needs.
+// unused returns the pieces that no snapshot needs.
 func unused(pieces []partKey, snapshots map[uint64][]uint64) []partKey {
 	needed := map[partKey]bool{}
 	for _, from := range snapshots {
@@ -78,7 +77,7 @@ func unused(pieces []partKey, snapshots map[uint64][]uint64) []partKey {
 	})
 }
 
-// Whole returns the newest snapshot as one value, as core.Machine.Snapshot gives it.
+// Whole returns the newest snapshot as one value, in the form of core.Machine.Snapshot.
 func Whole(ctx context.Context, s Store) (Snapshot, bool, error) {
 	for {
 		snap, ok, err := s.LatestSnapshot(ctx)

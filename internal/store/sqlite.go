@@ -12,7 +12,7 @@ import (
 
 	"scrimp/internal/store/logfile"
 
-	"modernc.org/sqlite" // and the driver "sqlite"
+	"modernc.org/sqlite" // also registers the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -32,19 +32,18 @@ type SQLite struct {
 	addEntry  *sql.Stmt
 	addPart   *sql.Stmt
 	addMeta   *sql.Stmt
-	seen      *sql.Stmt // reads
+	seen      *sql.Stmt // prepared on reads
 }
 
-// databaseName is the database's file within the folder.
+// databaseName is the database's file in the folder.
 const databaseName = "scrimp.db"
 
-// pragmas are what each connection begins with. FULL makes a commit durable
-// when it returns, also over a loss of power.
+// pragmas configure each connection. FULL makes a commit durable when it returns, even if power is lost.
 const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)"
 
-// Open opens the folder's database, makes it at first use, and brings its
-// schema up to date. It returns ErrLocked where another server has it.
+// Open opens the folder's database, creates it at first use, and migrates its schema. It returns ErrLocked if another
+// server has it open.
 func Open(dir string) (*SQLite, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
 		return nil, fmt.Errorf("open data folder: %w: give another with --data", err)
@@ -61,7 +60,7 @@ func Open(dir string) (*SQLite, error) {
 	return s, nil
 }
 
-// address is a database's file as SQLite takes it with options: whatever characters its folder's name has.
+// address returns a database's file as a SQLite URI with options, whatever characters the folder's name contains.
 func address(path, options string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + options
 }
@@ -75,7 +74,7 @@ func (s *SQLite) open() (err error) {
 	if s.reads, err = sql.Open("sqlite", address(path, pragmas)); err != nil {
 		return err
 	}
-	s.reads.SetMaxIdleConns(32) // of many readers each would open the file anew
+	s.reads.SetMaxIdleConns(32) // otherwise many readers would each open the file again
 	if _, err := Migrate(context.Background(), s.write, path); err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func (s *SQLite) open() (err error) {
 	return err
 }
 
-// Close lets the folder go.
+// Close closes the database and releases the folder.
 func (s *SQLite) Close() error {
 	errs := []error{s.view.close()}
 	for _, db := range []*sql.DB{s.reads, s.write} {
@@ -115,7 +114,7 @@ func (s *SQLite) Close() error {
 	return errors.Join(append(errs, freeLock(s.lock))...)
 }
 
-// failed names the folder, since most failures are its.
+// failed adds that the folder caused the error, as in most failures.
 func (s *SQLite) failed(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL {

@@ -37,8 +37,8 @@ func (s *SQLite) changes(ctx context.Context, do func(*sql.Tx) error) error {
 	return nil
 }
 
-// SaveSnapshot implements Store. The pieces of a large state are written one by
-// one, so that appends go on between them.
+// SaveSnapshot implements Store. It writes the pieces of a large state one by one, so that appends continue between
+// them.
 func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	var base []byte
 	if snap.Base > 0 {
@@ -62,7 +62,7 @@ func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 		}
 	}
 	return s.changes(ctx, func(tx *sql.Tx) error {
-		if snap.Parts == 0 { // what is left of a longer one that was cut short
+		if snap.Parts == 0 { // remains of a longer one that was cut short
 			if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND (part >= ? OR part < 0)",
 				int64(snap.Seq), len(pieces)); err != nil {
 				return err
@@ -107,7 +107,7 @@ func (s *SQLite) tidy(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// each calls f with every row of two columns.
+// each calls f with every row of a query with two columns.
 func each[A, B any](ctx context.Context, tx *sql.Tx, query string, f func(A, B) error) error {
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
@@ -132,11 +132,11 @@ func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
 	var snap Snapshot
 	var seq int64
 	var from []byte
-	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // a newer one may drop this one meanwhile
+	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // a newer snapshot may drop this one meanwhile
 	if err != nil {
 		return snap, false, fmt.Errorf("read snapshot: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // it has read only
+	defer func() { _ = tx.Rollback() }() // read only
 	err = tx.QueryRowContext(ctx, "SELECT s.seq, s.version, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON "+
 		"p.seq = s.seq AND p.part = -1 ORDER BY s.seq DESC LIMIT 1").Scan(&seq, &snap.Version, &from)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -21,7 +21,7 @@ var sqlite = storetest.Backend{
 	Open: func(_ context.Context, place string) (store.Store, error) {
 		s, err := store.Open(place)
 		if err != nil {
-			return nil, err // not a nil *SQLite in a Store
+			return nil, err // avoids a nil *SQLite in a Store
 		}
 		return s, nil
 	},
@@ -41,7 +41,7 @@ func TestSQLiteOnAFullDisk(t *testing.T) {
 	storetest.FullDisk(t, sqlite)
 }
 
-// More records than the other lanes have time for, and more often.
+// TestSQLiteAtLength appends more records, more often, than the other lanes have time for.
 func TestSQLiteAtLength(t *testing.T) {
 	lane.Nightly(t, "a hundred thousand records")
 	storetest.Run(t, sqlite)
@@ -71,7 +71,7 @@ func fullFolder(t testing.TB, bytes int64) string {
 	return dir
 }
 
-// oldSQLite makes a database as an early release left it.
+// oldSQLite creates a database as an early release left it.
 func oldSQLite(t testing.TB) string {
 	dir := fast.Dir(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "sqlite-1.sql"))
@@ -84,7 +84,7 @@ func oldSQLite(t testing.TB) string {
 	return dir
 }
 
-// sizeSQLite is the file's size, with all that was written in it.
+// sizeSQLite returns the file's size after a checkpoint.
 func sizeSQLite(t testing.TB, place string) int64 {
 	must(t, execSQLite(t, place, "PRAGMA wal_checkpoint(TRUNCATE)"))
 	info, err := os.Stat(filepath.Join(place, "scrimp.db"))

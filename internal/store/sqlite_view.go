@@ -13,16 +13,16 @@ import (
 	"slices"
 )
 
-// The tables that follow the log lie in a file of their own: an append never waits for
-// them, and the log's file grows by nothing that it says already.
+// The view's tables are in their own file: an append never waits for them, and the log's file does not grow by what
+// it already contains.
 
-// viewName is that file within the folder. It may be deleted while no server runs.
+// viewName is that file in the folder. It may be deleted while no server runs.
 const viewName = "view.db"
 
-// viewForm is the form of its tables. One of another form is made anew.
+// viewForm is the version of its tables. A file of another version is rebuilt.
 const viewForm = 1
 
-// viewPragmas make no commit wait for the disk: what a loss of power takes back is read again.
+// viewPragmas make commits without waiting for the disk: what a power loss undoes is read from the log again.
 const viewPragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(5000)"
 
 const viewTables = `
@@ -46,10 +46,10 @@ CREATE TABLE archived (
 CREATE UNIQUE INDEX archived_submitted ON archived (submitted, state, seq);
 `
 
-// sqliteView is that file.
+// sqliteView is the view's database.
 type sqliteView struct{ write, reads *sql.DB }
 
-// openView opens the file, or makes it: at first use, and where it cannot be read.
+// openView opens the file, or creates it at first use or if it cannot be read.
 func openView(dir string) (v sqliteView, err error) {
 	path := filepath.Join(dir, viewName)
 	if v, err = useView(path); err == nil {
@@ -58,13 +58,13 @@ func openView(dir string) (v sqliteView, err error) {
 	_ = v.close()
 	for _, end := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, fmt.Errorf("make %s anew: %w", viewName, err)
+			return v, fmt.Errorf("rebuild %s: %w", viewName, err)
 		}
 	}
 	return useView(path)
 }
 
-// errViewForm says that the file was made by another release.
+// errViewForm is returned for a file that another release created.
 var errViewForm = errors.New("its tables have another form")
 
 func useView(path string) (v sqliteView, err error) {
@@ -227,7 +227,7 @@ func (s *SQLite) Archived(ctx context.Context, jobs []string) (map[string]Archiv
 	return found, rows.Err()
 }
 
-// scanArchived reads a row of either database; more are the columns after its own.
+// scanArchived reads a row of either database; more holds the destinations of further columns.
 func scanArchived(scan func(...any) error, more ...any) (r ArchivedRow, err error) {
 	var seq, order int64
 	err = scan(append([]any{&seq, &order, &r.State}, more...)...)

@@ -20,17 +20,17 @@ import (
 	"scrimp/internal/test/storetest"
 )
 
-// wire is a server's socket that loses the answers it is told to lose, or says nothing at all.
+// wire is a proxy in front of a database that loses chosen answers, or goes silent.
 type wire struct {
 	dir    string
-	lose   atomic.Int32 // answers to appends that are still to be lost
+	lose   atomic.Int32 // answers to appends still to be lost
 	lost   atomic.Int32
 	frozen atomic.Bool
-	dead   atomic.Int32 // lines that were made before this many swallow what is sent, as a firewall that forgot them
+	dead   atomic.Int32 // connections opened before this count swallow what is sent, as behind a firewall that forgot them
 	lines  atomic.Int32
 	thaw   chan struct{}
-	hold   atomic.Bool   // the next append stays on the way until it was given up and the wire thaws
-	held   chan struct{} // closed when it does
+	hold   atomic.Bool   // the next append stays on the way until its client has given up and the wire thaws
+	held   chan struct{} // closed when an append is held
 }
 
 func newWire(t testing.TB, c *pgtest.Cluster) *wire {
@@ -60,7 +60,7 @@ func newWire(t testing.TB, c *pgtest.Cluster) *wire {
 			}
 			both := func() { _ = client.Close(); _ = server.Close() }
 			context.AfterFunc(ctx, both)
-			var doomed atomic.Bool // an append has gone through whose answer is to be lost
+			var doomed atomic.Bool // an append has gone through whose answer must be lost
 			line := w.lines.Add(1)
 			all.Go(func() { defer both(); w.ask(client, server, line, &doomed) })
 			all.Go(func() { defer both(); w.answer(server, client, &doomed) })
@@ -69,13 +69,13 @@ func newWire(t testing.TB, c *pgtest.Cluster) *wire {
 	return w
 }
 
-// address is that of a database, by way of the wire.
+// address returns the database's address through the wire.
 func (w *wire) address(direct string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(direct, "postgres://postgres@/"), "?")
 	return pgtest.Address(name, w.dir)
 }
 
-// forget lets all lines that there are swallow what is sent from now on.
+// forget makes all existing connections swallow what is sent from now on.
 func (w *wire) forget() { w.dead.Store(w.lines.Load()) }
 
 func (w *wire) ask(from, to net.Conn, line int32, doomed *atomic.Bool) {
@@ -94,8 +94,8 @@ func (w *wire) ask(from, to net.Conn, line int32, doomed *atomic.Bool) {
 		if strings.Contains(string(b[:n]), `{"at": "x"`) { // the text of the records
 			if w.hold.CompareAndSwap(true, false) {
 				close(w.held)
-				// Who gives up has the database cancel it, then says goodbye: else the cancelling could
-				// meet the append on its way, and there would be none.
+				// A client that gives up makes the database cancel the append and then says goodbye. Without this
+				// wait, the cancellation could arrive first, and there would be no append.
 				bye, err := from.Read(b[n:])
 				if err != nil {
 					return
@@ -130,7 +130,7 @@ func (w *wire) answer(from, to net.Conn, doomed *atomic.Bool) {
 	}
 }
 
-// An append whose answer is lost on the way has happened, and is not done twice.
+// An append whose answer is lost has happened, and is not repeated.
 func lostAnswer(t *testing.T, c *pgtest.Cluster) {
 	address := c.Database(t)
 	wire := newWire(t, c)
@@ -147,8 +147,8 @@ func lostAnswer(t *testing.T, c *pgtest.Cluster) {
 	wantWritten(t, s, 70)
 }
 
-// A leader that cannot reach the database says by itself that it may lead no
-// more, before another can; its write fails and leaves the log sound.
+// A leader that cannot reach the database knows by itself that it may no longer lead, before another can lead. Its
+// write fails and leaves the log sound.
 func cutOff(t *testing.T, c *pgtest.Cluster) {
 	address := c.Database(t)
 	wire := newWire(t, c)
@@ -159,7 +159,7 @@ func cutOff(t *testing.T, c *pgtest.Cluster) {
 	var w storetest.Writer
 	must(t, s.Append(t.Context(), w.Make(7)))
 	wire.frozen.Store(true)
-	err := s.Append(t.Context(), w.Make(3)) // waits a lease
+	err := s.Append(t.Context(), w.Make(3)) // waits one lease
 	if err == nil || errors.Is(err, store.ErrDeposed) || !strings.Contains(err.Error(), "is it reached from here?") {
 		t.Fatalf("an append into a dead line: %v", err)
 	}
@@ -180,8 +180,7 @@ func cutOff(t *testing.T, c *pgtest.Cluster) {
 	wantWritten(t, next, 9)
 }
 
-// An append that was given up and comes through after all: the leader sees it
-// before it writes again, and goes on behind it.
+// An append that was given up arrives after all: the leader notices before it writes again, and continues behind it.
 func lateWrite(t *testing.T, c *pgtest.Cluster) {
 	address := c.Database(t)
 	wire := newWire(t, c)
@@ -215,8 +214,8 @@ func lateWrite(t *testing.T, c *pgtest.Cluster) {
 	wantWritten(t, s, 15)
 }
 
-// A server that follows on lines that are dead, though nobody said so, takes over
-// all the same, and one that leads writes on.
+// A follower on connections that have died silently takes over all the same, and a leader on such connections
+// continues to write.
 func deadLines(t *testing.T, c *pgtest.Cluster) {
 	address := c.Database(t)
 	wire := newWire(t, c)
@@ -235,7 +234,7 @@ func deadLines(t *testing.T, c *pgtest.Cluster) {
 	var w storetest.Writer
 	must(t, next.Append(t.Context(), w.Make(7)))
 	wire.forget()
-	must(t, next.Append(t.Context(), w.Make(3))) // nobody else wants to lead
+	must(t, next.Append(t.Context(), w.Make(3))) // no other server wants to lead
 	wantWritten(t, next, 10)
 	must(t, next.Close())
 	cfg.Patience = 0

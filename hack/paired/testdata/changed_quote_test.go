@@ -12,9 +12,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// BenchmarkChangedQuote is what one changed quote costs while 1,000 jobs run and
-// 1,000 offers are for sale: the longest step, the time until nothing more is due
-// at that moment, and what is logged of it.
+// BenchmarkChangedQuote measures one changed quote with 1,000 running jobs and 1,000 offers: the longest step, the
+// time until nothing more is due at that moment, and the size of the log records.
 func BenchmarkChangedQuote(b *testing.B) {
 	const jobs, offers = 1000, 1000
 	m, now := core.New(), start

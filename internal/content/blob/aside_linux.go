@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newAside makes a file without a name in dir, or one with a name where the
-// file system cannot (O_TMPFILE: ext4, xfs, btrfs and tmpfs can; NFS cannot).
+// newAside creates a file without a name in dir, or one with a name if the file system does not support that
+// (O_TMPFILE works on ext4, xfs, btrfs and tmpfs, and not on NFS).
 func newAside(dir string) (*aside, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
 	switch err {
@@ -25,14 +25,14 @@ func newAside(dir string) (*aside, error) {
 	return nil, &fs.PathError{Op: "create in", Path: dir, Err: err}
 }
 
-// appear gives the file its name. With absent it fails with fs.ErrExist where the name is taken.
+// appear gives the file its name. With absent it fails with fs.ErrExist if the name is taken.
 func (a *aside) appear(path string, absent bool) error {
 	if a.name == "" {
 		err := a.link(path)
 		if absent || !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		// Only to replace a blob does the file need a name of its own, for a moment.
+		// Only a replacement of a blob needs a temporary name for the file.
 		to := filepath.Join(filepath.Dir(path), asidePrefix+rand.Text())
 		if err := a.link(to); err != nil {
 			return err
@@ -65,8 +65,8 @@ func inode(stat fs.FileInfo) uint64 {
 	return 0
 }
 
-// startWriting tells the disk to begin with n bytes from offset, or with all
-// from there where n is 0. It is a hint: what fails here fails again at the sync.
+// startWriting tells the disk to start on n bytes from offset, or on everything from there if n is 0. It is a hint:
+// an error here returns at the sync.
 func startWriting(f *os.File, offset, n int64) {
 	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)
 }

@@ -9,7 +9,7 @@ import (
 
 func newAside(dir string) (*aside, error) { return namedAside(dir) }
 
-// appear gives the file its name. With absent it fails with fs.ErrExist where the name is taken.
+// appear gives the file its name. With absent it fails with fs.ErrExist if the name is taken.
 func (a *aside) appear(path string, absent bool) error {
 	if absent {
 		return os.Link(a.name, path)
@@ -23,5 +23,5 @@ func (a *aside) appear(path string, absent bool) error {
 
 func inode(fs.FileInfo) uint64 { return 0 }
 
-// startWriting is not known on this system.
+// startWriting does nothing on this system.
 func startWriting(*os.File, int64, int64) {}

@@ -19,11 +19,11 @@ import (
 	"gocloud.dev/blob/azureblob"
 )
 
-// azureDomains are those of Microsoft's storage: its own cloud, and those of the United States and of China.
+// azureDomains are the domains of Microsoft's storage: its public cloud, and those of the United States and of China.
 var azureDomains = []string{"core.windows.net", "storage.azure.net", "core.usgovcloudapi.net", "core.chinacloudapi.cn"}
 
-// openAzure opens a container of an Azure storage account. A key of the account signs and is sent to nobody; a SAS and
-// the token of an identity are good for whoever has them, and sent to Microsoft only.
+// openAzure opens a container of an Azure storage account. An account key only signs and is never sent. A SAS or an
+// identity's token works for anybody who has it, so it is sent to Microsoft only.
 func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket, error) {
 	if name == "" {
 		return nil, noName("the container's name, azblob://NAME?account=ACCOUNT")
@@ -56,25 +56,25 @@ func openAzure(ctx context.Context, name string, query url.Values) (*blob.Bucket
 	return r.reach(ctx, b, "")
 }
 
-// azureRetries and its pauses are how often a call to Azure is made again: 5 s in all. The caller tries again itself.
+// azureRetries and the pauses bound the retries of a call to Azure: 5 s in all. The caller retries, too.
 const (
 	azureRetries = 4
 	azurePause   = 200 * time.Millisecond
 )
 
-// azureClient takes the first credential there is: the account's key, a SAS, an identity.
+// azureClient uses the first available credential: the account's key, a SAS, an identity.
 func azureClient(ctx context.Context, r remote, at *url.URL, name, account string) (*container.Client, error) {
 	u := at.JoinPath(name)
 	options := &container.ClientOptions{}
 	options.Retry = policy.RetryOptions{MaxRetries: azureRetries, RetryDelay: azurePause}
 	key, sas := os.Getenv("AZURE_STORAGE_KEY"), os.Getenv("AZURE_STORAGE_SAS_TOKEN")
 	if of := os.Getenv("AZURE_STORAGE_ACCOUNT"); of != "" && of != account {
-		key, sas = "", "" // they are another account's
+		key, sas = "", "" // they belong to another account
 	}
 	if key != "" {
 		signs, err := container.NewSharedKeyCredential(account, key)
 		if err != nil {
-			return nil, fmt.Errorf("%s: AZURE_STORAGE_KEY is no key of an account: %w", r.name, err)
+			return nil, fmt.Errorf("%s: AZURE_STORAGE_KEY is not an account key: %w", r.name, err)
 		}
 		return container.NewClientWithSharedKeyCredential(u.String(), signs, options)
 	}

@@ -22,18 +22,18 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// reachTime is how long a bucket may take to answer for the first time: the kits of the providers try again for
-// minutes, or for ever, where nobody answers.
+// reachTime bounds a bucket's first answer: without it, the provider's SDKs retry for minutes or for ever if nobody
+// answers.
 const reachTime = 30 * time.Second
 
-// remote is a bucket as errors name it.
+// remote describes a bucket in errors.
 type remote struct {
-	name string // "bucket models of Google Cloud Storage"
-	at   string // who is asked for it
-	keys string // how its credentials are given
+	name string // for example "bucket models of Google Cloud Storage"
+	at   string // the service it is on
+	keys string // how to give credentials
 }
 
-// reach asks for the first page of what lies below a prefix of a bucket, and closes it where that does not come.
+// reach reads the first page below a prefix of a bucket, and closes the bucket on failure.
 func (r remote) reach(ctx context.Context, b *blob.Bucket, prefix string) (*blob.Bucket, error) {
 	within, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
@@ -45,7 +45,7 @@ func (r remote) reach(ctx context.Context, b *blob.Bucket, prefix string) (*blob
 	return nil, r.explain(ctx, err)
 }
 
-// explain says what is wrong with a bucket and what helps.
+// explain adds what is wrong with a bucket and how to fix it.
 func (r remote) explain(ctx context.Context, err error) error {
 	var unreached *net.OpError
 	var nowhere *net.DNSError
@@ -57,19 +57,19 @@ func (r remote) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: access denied: let these credentials list, read, write and delete there, or give others: %s: "+
 			"%w", r.name, r.keys, err)
 	case status == http.StatusNotFound:
-		return fmt.Errorf("there is no %s: make it, or correct the name: %w", r.name, err)
+		return fmt.Errorf("%s does not exist: create it, or correct the name: %w", r.name, err)
 	case errors.As(err, &unreached), errors.As(err, &nowhere), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %s does not answer: correct the address, or the way to it: %w", r.name, r.at, err)
 	}
 	return fmt.Errorf("%s: %w", r.name, err)
 }
 
-// unsigned says that there are no credentials for a bucket.
+// unsigned returns the error for missing credentials.
 func (r remote) unsigned(err error) error {
 	return fmt.Errorf("%s: no credentials: %s: %w", r.name, r.keys, err)
 }
 
-// statusOf is the HTTP status with which a provider has answered; 0: it has not.
+// statusOf returns the HTTP status of a provider's answer; 0 if there was none.
 func statusOf(err error) int {
 	var google *googleapi.Error
 	var azure *azcore.ResponseError
@@ -87,8 +87,8 @@ func statusOf(err error) int {
 	return 0
 }
 
-// elsewhere reports whether what seems to be a blob that is not there is something else: a host without an address, a
-// bucket that is gone, or an access that Google denies.
+// elsewhere reports whether an apparently missing blob is another problem: a host without an address, a deleted
+// bucket, or access that Google denies.
 func elsewhere(err error) bool {
 	var google *googleapi.Error
 	if errors.As(err, &google) && google.Code != http.StatusNotFound {
@@ -96,7 +96,7 @@ func elsewhere(err error) bool {
 	}
 	var nowhere *net.DNSError
 	var asked *smithy.OperationError
-	if errors.As(err, &asked) { // gocloud.dev takes whatever has 301 in its text, such as a request's id, for NotFound
+	if errors.As(err, &asked) { // gocloud.dev takes any error with 301 in its text, such as in a request id, for NotFound
 		var amazon smithy.APIError
 		return !errors.As(err, &amazon) || !slices.Contains(missingKeys, amazon.ErrorCode())
 	}
@@ -104,15 +104,15 @@ func elsewhere(err error) bool {
 		bloberror.HasCode(err, bloberror.ContainerNotFound, bloberror.ContainerBeingDeleted)
 }
 
-// taken reports whether S3 says that a condition does not hold: gocloud.dev takes that too for NotFound where its text
-// has 301 in it, as the id of one answer in some thousands has.
+// taken reports whether S3 says that a condition does not hold. gocloud.dev takes that, too, for NotFound if the text
+// contains 301, as one request id in some thousands does.
 func taken(err error) bool {
 	var amazon smithy.APIError
 	return errors.As(err, &amazon) && amazon.ErrorCode() == "PreconditionFailed"
 }
 
-// Damaged reports whether a blob of S3 that was read to its end is not what the store has noted of it. The SDK holds it
-// to that, and has the error for it in a package that nobody else may import: its type's name is all there is.
+// Damaged reports whether a blob read from S3 fails S3's own checksum. The SDK checks it, but its error type is in an
+// internal package, so only the type's name identifies it.
 func Damaged(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if reflect.TypeOf(err).String() == "checksum.validationError" {
@@ -122,11 +122,11 @@ func Damaged(err error) bool {
 	return false
 }
 
-// missingKeys are what S3 answers where there is no such key. Source: docs.aws.amazon.com, Amazon S3 API reference,
-// "Error responses", 2026-11.
+// missingKeys are S3's error codes for a missing key. Source: docs.aws.amazon.com, Amazon S3 API reference, "Error
+// responses", 2026-11.
 var missingKeys = []string{"NoSuchKey", "NotFound", "ObjectNotInActiveTierError"}
 
-// only refuses parameters that a kind of address does not have, and those that are given twice.
+// only refuses parameters that an address scheme does not have, and repeated ones.
 func only(query url.Values, what string, names ...string) error {
 	for name, values := range query {
 		if !slices.Contains(names, name) || len(values) > 1 {
@@ -136,7 +136,7 @@ func only(query url.Values, what string, names ...string) error {
 	return nil
 }
 
-// endpointOf reads the address of a service of the user's own.
+// endpointOf parses the address of a user's own service.
 func endpointOf(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
@@ -145,8 +145,8 @@ func endpointOf(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// within reports whether a service is asked by TLS and is one of those below the domains: credentials that whoever
-// answers could use are sent to no other.
+// within reports whether a service is reached by TLS and below one of the domains: credentials that anybody could use
+// go nowhere else.
 func within(u *url.URL, domains ...string) bool {
 	return u.Scheme == "https" && slices.ContainsFunc(domains, func(d string) bool {
 		return strings.HasSuffix("."+strings.ToLower(u.Hostname()), "."+d)

@@ -10,7 +10,7 @@ import (
 	"gocloud.dev/blob"
 )
 
-// errLocal says that object stores are not in this binary, whose build must be quick.
+// errLocal explains that this binary, built to compile quickly, has no object stores.
 var errLocal = errors.New("this binary was built with the tag local, without object stores: build with make build")
 
 func openS3(context.Context, string, url.Values) (*blob.Bucket, error) { return nil, errLocal }
@@ -20,10 +20,10 @@ func openLentS3(context.Context, string, url.Values, Loan) (*blob.Bucket, error)
 func openGCS(context.Context, string, url.Values) (*blob.Bucket, error)   { return nil, errLocal }
 func openAzure(context.Context, string, url.Values) (*blob.Bucket, error) { return nil, errLocal }
 
-// elsewhere has no object store to ask.
+// elsewhere returns false: this build has no object stores.
 func elsewhere(error) bool { return false }
 
 func taken(error) bool { return false }
 
-// Damaged reports whether a store says that a blob is not what was written: folders have no such word.
+// Damaged returns false: folders report no damage themselves.
 func Damaged(error) bool { return false }

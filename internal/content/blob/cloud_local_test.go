@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/content/blob"
 )
 
-// The quick build says what it cannot do and how to get it.
-func TestLocalBuildNamesTheOther(t *testing.T) {
+// The quick build says what it lacks and how to get it.
+func TestOpen_LocalBuildNamesTheFullBuild(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"s3://bucket", "gs://bucket", "azblob://container?account=a"} {
 		_, err := blob.Open(t.Context(), address)

@@ -24,8 +24,8 @@ func eachCloud(t *testing.T, test func(t *testing.T, address string)) {
 	t.Run("Azure", func(t *testing.T) { test(t, blobtest.Azure(t)) })
 }
 
-// A bucket on a real server writes, lists and deletes below its prefix, and of
-// many who create one key only if it is absent exactly one wins, each time.
+// A bucket on a real server writes, lists and deletes below its prefix. If many clients create one key only if
+// absent, exactly one wins, each time.
 func TestBuckets(t *testing.T) {
 	lane.Component(t, "objects")
 	eachCloud(t, func(t *testing.T, address string) {

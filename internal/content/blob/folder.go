@@ -16,26 +16,23 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Folder keeps each blob in a file of its own below a folder. A blob appears
-// whole or not at all, also after kill -9 or a loss of power: it is written
-// aside in its own folder, synced, linked or renamed to its name, and the
-// folder is synced. Creating a blob only if it is absent is decided by link(2),
-// so that among any processes exactly one wins.
+// Folder stores each blob in its own file below a folder. A blob appears whole or not at all, even after kill -9 or a
+// loss of power: Folder writes it to a temporary file in the same folder, syncs it, links or renames it to its name,
+// and syncs the folder. link(2) decides who creates a blob only if absent, so that exactly one of any processes wins.
 //
-// It keeps no content type and no metadata; a write that has metadata is
-// refused. A key cannot be both a blob and the beginning of another (a and a/b).
+// Folder stores no content type and no metadata, and refuses a write with metadata. A key cannot be both a blob and a
+// prefix of another (a and a/b).
 type Folder struct {
 	root string
 
 	mu      sync.Mutex
-	durable map[string]bool // folders whose names are known to be on the disk
+	durable map[string]bool // folders whose names are known to be on disk
 }
 
-// NewFolder returns the driver for a folder, which is made where it is missing
-// and must take a file.
+// NewFolder returns the driver for a folder, which it creates if missing and which must be writable.
 func NewFolder(root string) (*Folder, error) {
 	root = filepath.Clean(root)
-	if err := os.MkdirAll(root, 0o755); err != nil { // as far as this process' mask lets others in
+	if err := os.MkdirAll(root, 0o755); err != nil { // the umask limits who else may enter
 		return nil, fmt.Errorf("make folder %s: %w", root, err)
 	}
 	probe, err := os.CreateTemp(root, asidePrefix)
@@ -75,7 +72,7 @@ func Code(err error) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// As gives the folder's path to a *string.
+// As sets a *string to the folder's path.
 func (f *Folder) As(i any) bool {
 	p, ok := i.(*string)
 	if ok {
@@ -84,7 +81,7 @@ func (f *Folder) As(i any) bool {
 	return ok
 }
 
-// ErrorAs gives the *fs.PathError or *os.LinkError within an error.
+// ErrorAs returns the *fs.PathError or *os.LinkError in an error.
 func (f *Folder) ErrorAs(err error, i any) bool {
 	switch i.(type) {
 	case **fs.PathError, **os.LinkError:
@@ -93,7 +90,7 @@ func (f *Folder) ErrorAs(err error, i any) bool {
 	return false
 }
 
-// Close does nothing: a folder is not held open.
+// Close does nothing: a Folder holds no file open.
 func (f *Folder) Close() error { return nil }
 
 func (f *Folder) path(key string) (string, error) {
@@ -110,7 +107,7 @@ func (f *Folder) open(key string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	file, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // does not wait for a pipe
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,7 +147,7 @@ func tag(stat fs.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
 }
 
-// contentType is what every blob of a folder is said to be.
+// contentType is the type that every blob of a folder reports.
 const contentType = "application/octet-stream"
 
 type folderReader struct {
@@ -170,7 +167,7 @@ func (r *folderReader) As(i any) bool {
 	return ok
 }
 
-// NewRangeReader reads length bytes from offset, or to the end where length is negative.
+// NewRangeReader reads length bytes from offset, or to the end if length is negative.
 func (f *Folder) NewRangeReader(_ context.Context, key string, offset, length int64,
 	opts *driver.ReaderOptions) (driver.Reader, error) {
 	file, stat, err := f.open(key)
@@ -217,14 +214,14 @@ func (f *Folder) Copy(ctx context.Context, to, from string, opts *driver.CopyOpt
 		return err
 	}
 	if _, err = io.Copy(w, file); err != nil {
-		cancel() // so that Close throws it away
+		cancel() // makes Close discard the copy
 		_ = w.Close()
 		return err
 	}
 	return w.Close()
 }
 
-// Delete removes a blob, and the folders that it leaves empty.
+// Delete removes a blob and the folders that become empty.
 func (f *Folder) Delete(_ context.Context, key string) error {
 	p, err := f.path(key)
 	if err != nil {
@@ -244,7 +241,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 	for ; dir != f.root && strings.HasPrefix(dir, f.root); dir = filepath.Dir(dir) {
 		f.forget(dir)
 		if os.Remove(dir) != nil {
-			break // not empty, or somebody else was faster
+			break // not empty, or another process was faster
 		}
 	}
 	if err := syncFolder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -253,7 +250,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// SignedURL is not possible: a folder serves nobody.
+// SignedURL fails: a folder has no server.
 func (f *Folder) SignedURL(context.Context, string, *driver.SignedURLOptions) (string, error) {
 	return "", fmt.Errorf("sign an address in folder %s: %w", f.root, errors.ErrUnsupported)
 }

@@ -36,12 +36,11 @@ func (h harness) HTTPClient() *http.Client                          { return nil
 func (h harness) Close()                                            {}
 
 func (h harness) MakeDriverForNonexistentBucket(context.Context) (driver.Bucket, error) {
-	return nil, nil // a folder is made where it is missing
+	return nil, nil // NewFolder creates a missing folder
 }
 
-// A folder passes gocloud's conformance suite, but for what it says that it
-// does not keep: content types and metadata.
-func TestFolderConforms(t *testing.T) {
+// A folder passes gocloud's conformance suite, except for content types and metadata, which it does not store.
+func TestFolder_PassesTheConformanceSuite(t *testing.T) {
 	t.Parallel()
 	drivertest.RunConformanceTests(t, func(_ context.Context, t *testing.T) (drivertest.Harness, error) {
 		name := t.Name()
@@ -68,7 +67,7 @@ func openFolder(t testing.TB, dir string) *gocloud.Bucket {
 
 var absent = &gocloud.WriterOptions{IfNotExist: true}
 
-// files returns every file below dir, asides too.
+// files returns every file below dir, including temporary ones.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	var found []string
@@ -85,9 +84,9 @@ func files(t testing.TB, dir string) []string {
 	return found
 }
 
-// Of many writers who create one key only if it is absent, in processes of
-// their own and at the same time, exactly one wins, and the blob is the winner's.
-func TestExactlyOneCreates(t *testing.T) {
+// If many writers in separate processes create one key at once, only if absent, exactly one wins, and the blob is the
+// winner's.
+func TestFolder_LetsExactlyOneWriterCreate(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("BLOB_TEST_CREATE"); dir != "" {
 		b := openFolder(t, dir)
@@ -109,7 +108,7 @@ func TestExactlyOneCreates(t *testing.T) {
 	var wg sync.WaitGroup
 	for who := range outs {
 		wg.Go(func() {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestExactlyOneCreates$")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestFolder_LetsExactlyOneWriterCreate$")
 			cmd.Env = append(os.Environ(), "BLOB_TEST_CREATE="+dir, fmt.Sprintf("BLOB_TEST_WHO=%d", who))
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -146,9 +145,9 @@ func TestExactlyOneCreates(t *testing.T) {
 	}
 }
 
-// A process that is killed while it writes leaves nothing that a listing shows,
-// and what it had replaced stays whole.
-func TestKilledWriterLeavesNothing(t *testing.T) {
+// A process killed during a write leaves nothing that a listing shows, and the blob that it was replacing stays
+// whole.
+func TestFolder_ShowsNothingOfAKilledWriter(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("BLOB_TEST_KILL"); dir != "" {
 		b := openFolder(t, dir)
@@ -167,7 +166,7 @@ func TestKilledWriterLeavesNothing(t *testing.T) {
 	if err := b.WriteAll(t.Context(), "a/key", []byte("old"), nil); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWriterLeavesNothing$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFolder_ShowsNothingOfAKilledWriter$")
 	cmd.Env = append(os.Environ(), "BLOB_TEST_KILL="+dir)
 	out, err := cmd.Output()
 	if err == nil || string(out) != "written\n" {
@@ -182,8 +181,8 @@ func TestKilledWriterLeavesNothing(t *testing.T) {
 	}
 }
 
-// Keys cannot leave the folder, and each has a file of its own.
-func TestKeysStayInside(t *testing.T) {
+// Keys cannot leave the folder, and each has its own file.
+func TestFolder_KeepsKeysInside(t *testing.T) {
 	t.Parallel()
 	top := fast.Dir(t)
 	dir := filepath.Join(top, "store")
@@ -213,8 +212,8 @@ func TestKeysStayInside(t *testing.T) {
 	}
 }
 
-// Foreign files are no blobs, and do no harm.
-func TestForeignFiles(t *testing.T) {
+// Foreign files are not blobs and do no harm.
+func TestFolder_IgnoresForeignFiles(t *testing.T) {
 	t.Parallel()
 	dir := fast.Dir(t)
 	b := openFolder(t, dir)
@@ -235,9 +234,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// A listing, in pages of any size, with any prefix and delimiter, equals the
-// plain one of a map's keys.
-func TestListEqualsPlainTwin(t *testing.T) {
+// A listing with any page size, prefix and delimiter equals a plain one over a map's keys.
+func TestFolder_ListsLikeAMap(t *testing.T) {
 	t.Parallel()
 	fast := fast.Dir(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -254,7 +252,7 @@ func TestListEqualsPlainTwin(t *testing.T) {
 		defer b.Close()
 		held := map[string]bool{}
 		for _, k := range rapid.SliceOfN(rapid.StringMatching(`[a%./\-]{1,5}`), 0, 12).Draw(rt, "keys") {
-			if err := b.WriteAll(t.Context(), k, nil, nil); err == nil { // a and a/b cannot both be
+			if err := b.WriteAll(t.Context(), k, nil, nil); err == nil { // a and a/b cannot both exist
 				held[k] = true
 			}
 		}
@@ -306,9 +304,8 @@ func TestListEqualsPlainTwin(t *testing.T) {
 	})
 }
 
-// Writing and deleting in one folder at the same time never fails, although
-// deleting removes empty folders.
-func TestWritersAndDeletersShareFolders(t *testing.T) {
+// Concurrent writes and deletes in one folder never fail, although deletes remove empty folders.
+func TestFolder_AllowsConcurrentWritesAndDeletes(t *testing.T) {
 	t.Parallel()
 	dir := fast.Dir(t)
 	var wg sync.WaitGroup

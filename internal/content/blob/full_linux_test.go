@@ -13,8 +13,8 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// A full disk gives an error that names the folder, and nothing torn is visible.
-func TestFullDisk(t *testing.T) {
+// A full disk yields an error that names the folder, and no partial blob is visible.
+func TestFolder_NamesAFullDisk(t *testing.T) {
 	lane.Component(t, "host")
 	dir := t.TempDir()
 	if err := syscall.Mount("scrimp", dir, "tmpfs", 0, "size=1m"); err != nil {

@@ -15,14 +15,15 @@ import (
 	"google.golang.org/api/option"
 )
 
-// gcsTries is how often a call to Google is made, within 6 s; its kit would not give up. The caller tries again itself.
+// gcsTries bounds the attempts of a call to Google, within 6 s; the SDK alone would retry for ever. The caller
+// retries, too.
 const gcsTries = 6
 
-// gcsPauses are those between them.
+// gcsPauses are the pauses between attempts.
 var gcsPauses = gax.Backoff{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Multiplier: 2}
 
-// openGCS opens a bucket of Google Cloud Storage. Its credential is a token, good for whoever has it: an endpoint that
-// is not Google's is asked without.
+// openGCS opens a Google Cloud Storage bucket. Its credential is a token that works for anybody who has it, so an
+// endpoint outside Google gets none.
 func openGCS(ctx context.Context, bucket string, query url.Values) (*blob.Bucket, error) {
 	if bucket == "" {
 		return nil, noName("the bucket's name, gs://NAME")
@@ -59,7 +60,7 @@ func openGCS(ctx context.Context, bucket string, query url.Values) (*blob.Bucket
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
-	// All that is done here may be done twice: parts are named by their content, and who creates a name reads it back.
+	// All calls here may be repeated: parts are named by their content, and whoever creates a name reads it back.
 	client.SetRetry(storage.WithMaxAttempts(gcsTries), storage.WithPolicy(storage.RetryAlways),
 		storage.WithBackoff(gcsPauses))
 	b, err := gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})

@@ -9,14 +9,12 @@ import (
 	"gocloud.dev/blob"
 )
 
-// laterMost is how many files a Later holds open, and how many keys it makes durable at once.
-const laterMost = 64
+// maxLater bounds the files that a Later holds open, and the keys that it makes durable at once.
+const maxLater = 64
 
-// Later lets many blobs of a folder become durable together, which spares the
-// disk a journal commit for each: they appear at once, and are durable when Sync
-// returns. Until then a loss of power can leave them torn, so nothing may refer
-// to them yet. Other stores make each blob durable when it is written. Sync must
-// be called, also after an error.
+// Later makes many blobs of a folder durable together, which saves the disk a journal commit for each: they appear at
+// once, and are durable when Sync returns. Until then a loss of power can leave them torn, so nothing may refer to
+// them yet. Other stores make each blob durable when it is written. Sync must be called, also after an error.
 type Later struct {
 	mu    sync.Mutex
 	files []*os.File
@@ -24,8 +22,7 @@ type Later struct {
 	keys  map[Syncer][]string
 }
 
-// A Syncer makes blobs durable that were written to it as part of a Later. It is the
-// key of a map.
+// A Syncer makes durable the blobs that were written to it as part of a Later. It must be usable as a map key.
 type Syncer interface {
 	SyncBlobs(ctx context.Context, keys []string) error
 }
@@ -33,13 +30,13 @@ type Syncer interface {
 // Options returns o for a write that is part of l.
 func (l *Later) Options(o blob.WriterOptions) *blob.WriterOptions {
 	o.BeforeWrite = func(as func(any) bool) error {
-		as(l) // a store that does not know it needs none
+		as(l) // other stores need not know it
 		return nil
 	}
 	return &o
 }
 
-// Sync makes durable what was written so far.
+// Sync makes everything written so far durable.
 func (l *Later) Sync(ctx context.Context) error {
 	l.mu.Lock()
 	files, dirs, keys := l.files, l.dirs, l.keys
@@ -55,13 +52,13 @@ func (l *Later) Sync(ctx context.Context) error {
 	return err
 }
 
-// Leave gives up the files without waiting for the disk, which has begun with them.
-// Whoever wrote them makes them durable by Folder.Sync.
+// Leave closes the files without waiting for the disk, which has started to write them. The writer makes them durable
+// with Folder.Sync.
 func (l *Later) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.files {
-		_ = f.Close() // it has its content; what the disk says of it is said by the sync
+		_ = f.Close() // the content is written; the sync reports disk errors
 	}
 	l.files, l.dirs = nil, nil
 }
@@ -73,7 +70,7 @@ func (l *Later) Wrote(ctx context.Context, s Syncer, key string) error {
 	if l.keys == nil {
 		l.keys = map[Syncer][]string{}
 	}
-	if l.keys[s] = append(l.keys[s], key); len(l.keys[s]) >= laterMost {
+	if l.keys[s] = append(l.keys[s], key); len(l.keys[s]) >= maxLater {
 		full = l.keys[s]
 		delete(l.keys, s)
 	}
@@ -92,7 +89,7 @@ func (l *Later) add(file *os.File, dir string) error {
 		l.dirs = map[string]bool{}
 	}
 	l.dirs[dir] = true
-	if l.files = append(l.files, file); len(l.files) >= laterMost {
+	if l.files = append(l.files, file); len(l.files) >= maxLater {
 		full, l.files = l.files, nil
 	}
 	l.mu.Unlock()

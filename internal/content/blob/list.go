@@ -13,14 +13,14 @@ import (
 	"gocloud.dev/blob/driver"
 )
 
-// defaultPage is how many blobs a page holds where the caller does not say.
+// defaultPage is the number of blobs in a page if the caller sets none.
 const defaultPage = 1000
 
-// errPage ends a walk because the page is full.
+// errPage ends a walk when the page is full.
 var errPage = errors.New("page is full")
 
-// ListPaged lists blobs in the order of their keys. Files that no key can have,
-// and files that are being written, are not blobs.
+// ListPaged lists blobs in the order of their keys. It skips files that no key can have, and files that are still
+// being written.
 func (f *Folder) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driver.ListPage, error) {
 	if opts.BeforeList != nil {
 		if err := opts.BeforeList(func(any) bool { return false }); err != nil {
@@ -43,22 +43,21 @@ func (f *Folder) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 }
 
 type walk struct {
-	ctx   context.Context // of the one listing that this value is
+	ctx   context.Context // of this one listing
 	opts  *driver.ListOptions
-	after string // a page begins behind this key, or behind this common beginning
+	after string // a page begins after this key or common prefix
 	size  int
 	found []*driver.ListObject
 }
 
-// entry is a name in a folder. Its key ends in a slash where it is a folder:
-// that is how the keys below it compare.
+// entry is a name in a folder. A folder's key ends in a slash, because that is how the keys below it compare.
 type entry struct {
 	key  string
 	path string
 	dir  bool
 }
 
-// folder walks the blobs of a folder whose keys begin with above, in order.
+// folder walks the blobs of a folder, in order; above is the common beginning of their keys.
 func (w *walk) folder(path, above string) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -103,7 +102,7 @@ func (w *walk) entry(e entry) error {
 		case w.after > e.key && !strings.HasPrefix(w.after, e.key):
 			return nil // all keys below it were in earlier pages
 		case w.common(e.key) != "" && w.seen(w.common(e.key)):
-			return nil // all keys below it are told by one that was
+			return nil // a common prefix already covers all keys below it
 		}
 		return w.folder(e.path, e.key)
 	}
@@ -126,8 +125,8 @@ func (w *walk) entry(e entry) error {
 	return w.add(&driver.ListObject{Key: e.key, ModTime: stat.ModTime(), Size: stat.Size()})
 }
 
-// common returns the beginning that stands for key in this listing, up to the
-// delimiter behind the prefix, or "" where the key stands for itself.
+// common returns the common prefix that represents key in this listing, up to the delimiter after the prefix, or ""
+// if the key represents itself.
 func (w *walk) common(key string) string {
 	rest, ok := strings.CutPrefix(key, w.opts.Prefix)
 	if w.opts.Delimiter == "" || !ok {
@@ -140,7 +139,7 @@ func (w *walk) common(key string) string {
 	return w.opts.Prefix + rest[:i+len(w.opts.Delimiter)]
 }
 
-// seen reports whether a common beginning was listed already, here or in an earlier page.
+// seen reports whether a common prefix has been listed, here or in an earlier page.
 func (w *walk) seen(common string) bool {
 	if common == w.after {
 		return true

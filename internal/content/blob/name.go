@@ -7,17 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// asidePrefix begins the name of a file that is being written. No key has such
-// a file name: a percent sign in a key becomes %25.
+// asidePrefix begins the name of a file that is being written. No key maps to such a name, because a percent sign in
+// a key becomes %25.
 const asidePrefix = ".%aside-"
 
-// errKey says that a key cannot be a file's name.
+// errKey says that a key cannot be a file name.
 var errKey = errors.New("key cannot be a file name")
 
-// keyPath returns the path of a key below the folder, with slashes. Every key
-// has one path and no two share one: bytes that are no part of a plain name
-// become %XX, an empty element becomes a single %, and . and .. are escaped,
-// so that no key leads out of the folder.
+// keyPath returns the slash path of a key below the folder. Every key has one path, and no two share one: bytes
+// outside a plain name become %XX, an empty element becomes a single %, and . and .. are escaped, so that no key
+// leaves the folder.
 func keyPath(key string) (string, error) {
 	if key == "" {
 		return "", fmt.Errorf("%w: it is empty", errKey)
@@ -61,8 +60,7 @@ func special(c byte) bool {
 	return c < ' ' || c == 0x7f || strings.IndexByte(`%\:*?"<>|`, c) >= 0
 }
 
-// unescape is the inverse of escape. ok is false for a name that escape never
-// makes: somebody else's file, which is no blob.
+// unescape inverts escape. ok is false for a name that escape never produces: a foreign file, which is not a blob.
 func unescape(name string) (element string, ok bool) {
 	if name == "%" {
 		return "", true

@@ -1,6 +1,5 @@
-// Package blob opens the stores that hold checkpoints, outputs and caches:
-// folders, through a driver of our own that survives a crash, and buckets in S3, Google
-// Cloud Storage and Azure Blob Storage.
+// Package blob opens the stores for checkpoints, outputs and caches: folders, through a crash-safe driver of its own,
+// and buckets in S3, Google Cloud Storage and Azure Blob Storage.
 package blob
 
 import (
@@ -18,38 +17,38 @@ import (
 	"scrimp/internal/content/blob/lent"
 )
 
-// ErrURL says that a store's address cannot be understood; trying again is useless.
+// ErrURL says that a store's address is invalid; a retry is useless.
 var ErrURL = errors.New("not the address of a store")
 
-// ErrNone says that nothing was ever kept in a store.
+// ErrNone says that nothing was ever stored in a store.
 var ErrNone = errors.New("there is no such folder")
 
 // Open opens the store at an address:
 //
-//	file:///dir?prefix=P                               a folder, made where it is missing
-//	s3://bucket?endpoint=U&region=R&profile=N&prefix=P a bucket, which is never made or deleted
+//	file:///dir?prefix=P                               a folder, created if missing
+//	s3://bucket?endpoint=U&region=R&profile=N&prefix=P a bucket, which is never created or deleted
 //	gs://bucket?endpoint=U&prefix=P                    likewise
 //	azblob://container?account=N&endpoint=U&prefix=P   likewise
 //
-// The address holds no secret: credentials come from where the provider's own tools look.
-// The caller closes the bucket.
+// The address contains no secret: credentials come from where the provider's own tools find them. The caller closes
+// the bucket.
 func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 	return open(ctx, address, true, nil)
 }
 
-// Loan is how somebody else lends credentials for a prefix of a bucket.
+// Loan lends credentials for a prefix of a bucket.
 type Loan struct {
-	Prefix string // of the keys that they are good for, below the address' own
-	// Fetch asks for new ones. It is asked again some minutes before they expire.
+	Prefix string // of the keys that they cover, below the address's own
+	// Fetch requests new credentials. It is called again some minutes before they expire.
 	Fetch func(context.Context) (lent.Credentials, error)
 }
 
-// OpenLent is Open with lent credentials for a bucket of S3. What is below no other prefix than the loan's is denied.
+// OpenLent is Open with lent credentials for an S3 bucket. Access outside the loan's prefix is denied.
 func OpenLent(ctx context.Context, address string, loan Loan) (*blob.Bucket, error) {
 	return open(ctx, address, true, &loan)
 }
 
-// OpenExisting is Open for reading: a folder that is missing is not made, but ErrNone.
+// OpenExisting is Open for reading: it does not create a missing folder, but returns ErrNone.
 func OpenExisting(ctx context.Context, address string) (*blob.Bucket, error) {
 	return open(ctx, address, false, nil)
 }
@@ -60,7 +59,7 @@ func open(ctx context.Context, address string, makes bool, loan *Loan) (*blob.Bu
 		return nil, fmt.Errorf("open store %q: %w: %w", address, ErrURL, err)
 	}
 	if u.User != nil {
-		u.User = nil // it may be a secret: it must not reach an error
+		u.User = nil // it may be a secret and must not reach an error
 		return nil, fmt.Errorf("open store %s: %w: leave the user out, credentials come from the environment", u, ErrURL)
 	}
 	query := u.Query()
@@ -101,7 +100,7 @@ func open(ctx context.Context, address string, makes bool, loan *Loan) (*blob.Bu
 	return b, nil
 }
 
-// openBucket opens a bucket by name: what lies in it has a prefix and no path.
+// openBucket opens a bucket by name; an address has a prefix and no path.
 func openBucket(ctx context.Context, u *url.URL, query url.Values,
 	opens func(context.Context, string, url.Values) (*blob.Bucket, error)) (*blob.Bucket, error) {
 	if path := strings.Trim(u.Path, "/"); path != "" {
@@ -110,14 +109,14 @@ func openBucket(ctx context.Context, u *url.URL, query url.Values,
 	return opens(ctx, u.Host, query)
 }
 
-// noName says what an address lacks.
+// noName returns the error for an incomplete address.
 func noName(what string) error { return fmt.Errorf("%w: write %s", ErrURL, what) }
 
-// Missing reports whether a store says that it has no such blob. A host without an address, a bucket that is gone and
-// a denied access are told as NotFound too by some stores, and are no word about the blob.
+// Missing reports whether a store says that it has no such blob. Some stores also answer NotFound for a host without
+// an address, a deleted bucket or denied access, which say nothing about the blob.
 func Missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound && !elsewhere(err) }
 
-// Taken reports whether a store says that a blob is there already, which was to be created only where it is absent.
+// Taken reports whether a blob that was to be created only if absent already exists.
 func Taken(err error) bool { return gcerrors.Code(err) == gcerrors.FailedPrecondition || taken(err) }
 
 func openFolder(u *url.URL, query url.Values, makes bool) (*blob.Bucket, error) {

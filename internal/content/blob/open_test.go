@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// A wrong address gives an error that says what to write.
-func TestOpenRefuses(t *testing.T) {
+// A wrong address yields an error that says what to write.
+func TestOpen_RefusesWrongAddresses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ address, says string }{
 		{"", "file://, s3://, gs:// or azblob://"},
@@ -36,8 +36,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A folder is made, also deep; one that cannot be written is named.
-func TestOpenFolder(t *testing.T) {
+// Open creates a folder, also a nested one, and names one that cannot be written.
+func TestOpen_CreatesAFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(fast.Dir(t), "a b", "c")
 	b, err := blob.Open(t.Context(), "file://"+strings.ReplaceAll(dir, " ", "%20")+"?prefix=p/q")

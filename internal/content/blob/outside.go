@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// What a server needs that serves a folder's blobs to others.
+// This file holds what a server needs to serve a folder's blobs.
 
-// OpenBlob opens a blob for reading, and returns the ETag of what it holds.
+// OpenBlob opens a blob for reading, and returns the ETag of its content.
 func (f *Folder) OpenBlob(key string) (file *os.File, stat fs.FileInfo, etag string, err error) {
 	file, stat, err = f.open(key)
 	if err != nil {
@@ -20,8 +20,8 @@ func (f *Folder) OpenBlob(key string) (file *os.File, stat fs.FileInfo, etag str
 	return file, stat, tag(stat), nil
 }
 
-// Linkless returns an error where a symbolic link lies on the way to a key: it could
-// lead out of the folder. A key of which nothing is there is none.
+// Linkless returns an error if a symbolic link is on the path of a key, because it could lead out of the folder. It
+// returns nil if nothing exists at the path.
 func (f *Folder) Linkless(key string) error {
 	if key == "" {
 		return nil
@@ -36,7 +36,7 @@ func (f *Folder) Linkless(key string) error {
 		at = filepath.Join(at, name)
 		stat, err := os.Lstat(at)
 		if err != nil {
-			return nil //nolint:nilerr // there is no link: what is wrong with it is said by who opens it
+			return nil // there is no link: whoever opens it reports what is wrong with it
 		}
 		if stat.Mode()&fs.ModeSymlink != 0 {
 			return &fs.PathError{Op: "open", Path: at, Err: fs.ErrNotExist}
@@ -45,7 +45,7 @@ func (f *Folder) Linkless(key string) error {
 	return nil
 }
 
-// Sync makes blobs durable that were written as part of a Later that was left.
+// Sync makes blobs durable that were written as part of a Later on which Leave was called.
 func (f *Folder) Sync(ctx context.Context, keys []string) error {
 	dirs := map[string]bool{}
 	for _, key := range keys {

@@ -15,8 +15,8 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// openS3 opens a bucket that exists. An endpoint of the user's own is addressed
-// by path, because a bucket's name before an address such as 127.0.0.1 is no host.
+// openS3 opens an existing bucket. A user's own endpoint is addressed by path, because a bucket's name before an
+// address such as 127.0.0.1 is not a host name.
 func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket, error) {
 	config, r, err := s3Config(ctx, bucket, query, "")
 	if err != nil {
@@ -32,7 +32,7 @@ func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket,
 	return r.reach(ctx, b, "")
 }
 
-// s3Config is how a bucket is asked; region is what is taken where neither the address nor the machine says one.
+// s3Config returns how to reach a bucket; region is the default if neither the address nor the machine sets one.
 func s3Config(ctx context.Context, bucket string, query url.Values, region string) (aws.Config, remote, error) {
 	if bucket == "" {
 		return aws.Config{}, remote{}, noName("the bucket's name, s3://NAME")
@@ -52,7 +52,7 @@ func s3Config(ctx context.Context, bucket string, query url.Values, region strin
 		if !own {
 			return config, remote{}, fmt.Errorf("%w: no region: add ?region=NAME or set AWS_REGION", ErrURL)
 		}
-		config.Region = "us-east-1" // servers other than Amazon's take any
+		config.Region = "us-east-1" // servers other than Amazon's accept any
 	}
 	return config, remote{name: "S3 bucket " + bucket,
 		at: cmp.Or(query.Get("endpoint"), "Amazon S3 in "+config.Region),
@@ -60,13 +60,13 @@ func s3Config(ctx context.Context, bucket string, query url.Values, region strin
 			"administrator declare the bucket at an AWS engine"}, nil
 }
 
-// pathStyle addresses a service of the user's own by path.
+// pathStyle addresses a user's own service by path.
 func pathStyle(query url.Values) func(*s3.Options) {
 	own := query.Get("endpoint") != ""
 	return func(o *s3.Options) { o.UsePathStyle = own }
 }
 
-// s3Bucket is a bucket that was not asked anything yet.
+// s3Bucket returns a bucket without contacting it.
 func s3Bucket(ctx context.Context, config aws.Config, bucket string, query url.Values,
 	with ...func(*s3.Options)) (*blob.Bucket, error) {
 	client := s3.NewFromConfig(config, append(with, pathStyle(query))...)

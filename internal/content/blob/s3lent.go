@@ -21,15 +21,15 @@ import (
 	"scrimp/internal/lib/awshttp"
 )
 
-// Lent credentials are asked for again renewBefore they expire: longer than an upload of a part takes and a server is
-// away for its restart. Where they cannot be had the old ones serve as long as they are good, and the lender is asked
+// The client renews lent credentials renewBefore they expire: longer than the upload of a part takes and a server
+// restart lasts. If the renewal fails, the old ones are used while they are valid, and the lender is asked again
 // every askAgain.
 const (
 	renewBefore = 5 * time.Minute
 	askAgain    = 5 * time.Second
 )
 
-// openLentS3 opens a bucket with credentials that are good for a prefix of it only.
+// openLentS3 opens a bucket with credentials for a prefix of it.
 func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan) (*blob.Bucket, error) {
 	lender, credentials := lentBy(loan.Fetch)
 	if _, err := credentials.Retrieve(ctx); err != nil {
@@ -42,9 +42,9 @@ func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan)
 	r.keys = "let the role of job_role, which the server has assumed for this, use the bucket"
 	config.Credentials, config.HTTPClient = credentials, awshttp.Over(config.HTTPClient)
 	b, err := s3Bucket(ctx, config, bucket, query, func(o *s3.Options) {
-		o.DisableLogOutputChecksumValidationSkipped = true // of blobs in parts, which whoever reads them holds to their hash
+		o.DisableLogOutputChecksumValidationSkipped = true // of multipart blobs, whose readers check their hash
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-			return s.Initialize.Add(toldMissing{s3.NewFromConfig(config, pathStyle(query))}, middleware.Before)
+			return s.Initialize.Add(missingResolver{s3.NewFromConfig(config, pathStyle(query))}, middleware.Before)
 		})
 	})
 	if err != nil {
@@ -53,19 +53,19 @@ func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan)
 	return r.reach(ctx, b, loan.Prefix+"/")
 }
 
-// lentBy keeps what is lent until it is to be renewed.
+// lentBy caches lent credentials until their renewal.
 func lentBy(fetch func(context.Context) (lent.Credentials, error)) (*lender, *aws.CredentialsCache) {
 	l := &lender{fetch: fetch}
 	return l, aws.NewCredentialsCache(l, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore })
 }
 
-// lender is the provider of lent credentials.
+// lender provides lent credentials to the SDK.
 type lender struct {
 	fetch func(context.Context) (lent.Credentials, error)
 
 	mu   sync.Mutex
 	last lent.Credentials
-	next time.Time // when it is asked again, after it had none
+	next time.Time // when to ask again after a failure
 }
 
 func (l *lender) region() string {
@@ -95,16 +95,16 @@ func (l *lender) Retrieve(ctx context.Context) (aws.Credentials, error) {
 		Expires: c.Expires, Source: "scrimp server"}, nil
 }
 
-// toldMissing tells a blob that is not there from one that is denied. S3 says 403 of both to whoever may not list the
-// bucket without a prefix, as the job's own policy has it; a list of the key's prefix is allowed, and tells.
-// Source: docs.aws.amazon.com, Amazon S3 API reference, GetObject and HeadObject, "Permissions", 2026-11.
-type toldMissing struct{ client *s3.Client }
+// missingResolver tells a missing blob from a denied one. S3 answers 403 for both if the caller may not list the bucket
+// without a prefix, as in the job's policy. A list of the key's prefix is allowed and decides. Source:
+// docs.aws.amazon.com, Amazon S3 API reference, GetObject and HeadObject, "Permissions", 2026-11.
+type missingResolver struct{ client *s3.Client }
 
 // ID implements middleware.InitializeMiddleware.
-func (toldMissing) ID() string { return "ToldMissing" }
+func (missingResolver) ID() string { return "ToldMissing" }
 
 // HandleInitialize implements middleware.InitializeMiddleware.
-func (t toldMissing) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
+func (t missingResolver) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
 	next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	out, meta, err := next.HandleInitialize(ctx, in)
 	var status interface{ HTTPStatusCode() int }

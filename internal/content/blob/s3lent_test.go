@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Over three hours of requests, every second one, all are signed with credentials that are good, new ones are asked for
-// before the old ones expire and not more often, and while nobody lends any the old ones serve until they expire.
-func TestLentCredentialsAreRenewedBeforeTheyExpire(t *testing.T) {
+// With a request every second for three hours, each is signed with valid credentials, new ones are requested before
+// the old ones expire and no more often, and while nobody lends any, the old ones are used until they expire.
+func TestLender_RenewsBeforeExpiry(t *testing.T) {
 	lane.Component(t, "objects")
 	synctest.Test(t, func(t *testing.T) {
 		asked, lends, errAway := 0, true, errors.New("away")
@@ -73,8 +73,8 @@ func TestLentCredentialsAreRenewedBeforeTheyExpire(t *testing.T) {
 	})
 }
 
-// An error that has 301 in its text, as the id of a request can have it, is no word about a blob.
-func TestAnErrorOfS3IsNoMissingBlob(t *testing.T) {
+// An error with 301 in its text, as in a request id, says nothing about a blob.
+func TestMissing_IgnoresOtherS3Errors(t *testing.T) {
 	lane.Component(t, "objects")
 	for code, missing := range map[string]bool{"SlowDown": false, "AccessDenied": false, "NoSuchBucket": false,
 		"NoSuchKey": true, "NotFound": true} {

@@ -8,14 +8,14 @@ import (
 	"net/url"
 )
 
-// sasCarrier adds a shared access signature to each request where it is sent, and nowhere before: the errors of
-// net/http hold the whole address, and a signature is good for whoever reads it there.
+// sasCarrier adds a shared access signature to each request at the last moment: errors of net/http contain the whole
+// address, and a signature works for anybody who reads it there.
 type sasCarrier struct {
 	sas    string // without a question mark
 	client *http.Client
 }
 
-// Do sends a request. It is what the kit of Azure asks of a transport.
+// Do sends a request. It implements the Azure SDK's transport.
 func (c sasCarrier) Do(plain *http.Request) (*http.Response, error) {
 	signed := plain.Clone(plain.Context())
 	if signed.URL.RawQuery != "" {

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// A shared access signature reaches the service, and no error that the service or the way to it gives.
-func TestASignatureIsInNoError(t *testing.T) {
+// A shared access signature reaches the service, and appears in no error of the service or the transport.
+func TestSAS_AppearsInNoError(t *testing.T) {
 	lane.Component(t, "objects")
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.RawQuery }))

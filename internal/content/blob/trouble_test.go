@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// kinds are the object stores: their addresses with an endpoint, an empty listing, and what each says where access is
-// denied and where the bucket is gone.
+// kinds are the object stores: their addresses with an endpoint, an empty listing, and their answers for denied
+// access and for a deleted bucket.
 var kinds = []struct{ name, address, empty, denied, gone string }{
 	{"S3", "s3://b?region=r&endpoint=%s", `<ListBucketResult/>`, `<Error><Code>AccessDenied</Code></Error>`,
 		`<Error><Code>NoSuchBucket</Code></Error>`},
@@ -24,7 +24,7 @@ var kinds = []struct{ name, address, empty, denied, gone string }{
 		`<Error><Code>AuthorizationFailure</Code></Error>`, `<Error><Code>ContainerNotFound</Code></Error>`},
 }
 
-// withKeys gives credentials that sign, for servers that ask for none.
+// withKeys sets credentials for signing, for servers that check none.
 func withKeys(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
@@ -32,7 +32,7 @@ func withKeys(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_KEY", "aHVudGVyMg==")
 }
 
-// answering serves a status and a body to all but listings, which it answers with empty where that is not "".
+// answering serves a status and a body for everything but listings, which it answers with empty unless that is "".
 func answering(t *testing.T, status int, body, empty string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -51,8 +51,8 @@ func answering(t *testing.T, status int, body, empty string) string {
 	return server.URL
 }
 
-// What is wrong with a bucket is told with its name, the cause and what helps, and without a secret.
-func TestTroubleNamesTheBucketTheCauseAndTheFix(t *testing.T) {
+// An error about a bucket contains its name, the cause and the fix, and no secret.
+func TestOpen_NamesTheBucketTheCauseAndTheFix(t *testing.T) {
 	lane.Component(t, "objects")
 	withKeys(t)
 	var wg sync.WaitGroup
@@ -86,8 +86,8 @@ func TestTroubleNamesTheBucketTheCauseAndTheFix(t *testing.T) {
 	}
 }
 
-// Where there are no credentials the error says how to give them, and nothing is asked.
-func TestNoCredentialsSaysHowToGiveThem(t *testing.T) {
+// Without credentials the error says how to give them, and no request is sent.
+func TestOpen_SaysHowToGiveCredentials(t *testing.T) {
 	lane.Component(t, "objects")
 	t.Setenv("HOME", t.TempDir())
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_STORAGE_KEY",
@@ -111,8 +111,8 @@ func TestNoCredentialsSaysHowToGiveThem(t *testing.T) {
 	}
 }
 
-// A token of Google is good for whoever has it: an endpoint of somebody else does not get it.
-func TestATokenGoesToItsProviderOnly(t *testing.T) {
+// A Google token works for anybody who has it, so another provider's endpoint does not get it.
+func TestToken_GoesToItsProviderOnly(t *testing.T) {
 	lane.Component(t, "objects")
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,9 +128,9 @@ func TestATokenGoesToItsProviderOnly(t *testing.T) {
 	_ = b.Close()
 }
 
-// A blob is missing where the store says so, and not where access is denied, or the bucket or its host is gone:
-// that must never make a checkpoint count as damaged.
-func TestTroubleIsNoMissingBlob(t *testing.T) {
+// A blob is missing only if the store says so, not if access is denied or the bucket or its host has gone: that must
+// never make a checkpoint count as damaged.
+func TestMissing_IgnoresDeniedAccessAndDeletedBuckets(t *testing.T) {
 	lane.Component(t, "objects")
 	withKeys(t)
 	for _, k := range kinds {

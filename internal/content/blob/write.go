@@ -15,27 +15,27 @@ import (
 	"gocloud.dev/blob/driver"
 )
 
-// staleAside is the age at which a file that is being written is taken for the
-// rest of a process that was killed. No write of one blob lasts this long.
+// staleAside is the age at which a temporary file counts as left by a killed process. No write of one blob takes this
+// long.
 const staleAside = 24 * time.Hour
 
-// flushEvery is how many bytes are written before the disk is told to begin.
+// flushEvery is the number of bytes written before the disk is told to start.
 const flushEvery = 4 << 20
 
 type folderWriter struct {
-	ctx    context.Context // of the one write that this value is
+	ctx    context.Context // of this one write
 	folder *Folder
 	dir    string // of the blob
 	path   string
 	absent bool   // create only if absent
-	later  *Later // nil where the blob is durable before it appears
-	begun  int64  // bytes that are on their way to the disk
+	later  *Later // nil: the blob is durable before it appears
+	begun  int64  // bytes on their way to the disk
 	size   int64
-	aside  *aside // nil where the blob cannot appear
-	err    error  // the first one; the blob will not appear
+	aside  *aside // nil: the blob cannot appear
+	err    error  // the first error, after which the blob does not appear
 }
 
-// NewTypedWriter begins to write a blob. It appears when Close returns without error.
+// NewTypedWriter starts to write a blob, which appears when Close returns without error.
 func (f *Folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver.WriterOptions) (driver.Writer, error) {
 	if len(opts.Metadata) > 0 {
 		return nil, fmt.Errorf("write %s with metadata in folder %s: %w", key, f.root, errors.ErrUnsupported)
@@ -51,7 +51,7 @@ func (f *Folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 			return nil, err
 		}
 	}
-	if w.absent { // spare the upload; link decides
+	if w.absent { // saves the upload; link decides
 		if _, err := os.Lstat(path); err == nil {
 			w.err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 			return w, nil
@@ -73,15 +73,14 @@ func (w *folderWriter) Write(p []byte) (int, error) {
 	n, err := w.aside.file.Write(p)
 	w.err = w.folder.full(w.dir, err)
 	if w.size += int64(n); w.size-w.begun >= flushEvery {
-		// The disk works while the next bytes come, and the sync has little left to do.
+		// The disk works while the next bytes come, so the sync has little left to do.
 		startWriting(w.aside.file, w.begun, w.size-w.begun)
 		w.begun = w.size
 	}
 	return n, w.err
 }
 
-// Close makes the blob appear, or throws it away after any error or when the
-// context has ended.
+// Close makes the blob appear, or discards it after any error or when the context has ended.
 func (w *folderWriter) Close() error {
 	if w.err == nil {
 		w.err = w.ctx.Err()
@@ -90,10 +89,10 @@ func (w *folderWriter) Close() error {
 		w.err = w.aside.file.Sync()
 	}
 	if w.err == nil {
-		w.err = w.ctx.Err() // a sync can last
+		w.err = w.ctx.Err() // a sync may take long
 	}
 	if w.err == nil {
-		// The folder may have been removed as empty meanwhile, where the file has no name.
+		// The folder may have been removed as empty meanwhile if the file has no name in it.
 		w.err = w.folder.inFolder(w.dir, func() error { return w.aside.appear(w.path, w.absent) })
 	}
 	if w.err == nil && w.later != nil {
@@ -108,7 +107,7 @@ func (w *folderWriter) Close() error {
 			w.err = err
 		}
 	}
-	// A name that is taken is durable before anybody hears of it, too.
+	// A name that is already taken must also be durable before the caller hears of it.
 	if w.err == nil || w.absent && errors.Is(w.err, fs.ErrExist) {
 		if err := syncFolder(w.dir); err != nil {
 			w.err = err
@@ -117,7 +116,7 @@ func (w *folderWriter) Close() error {
 	return w.folder.full(w.dir, w.err)
 }
 
-// full says which folder has no room left.
+// full adds which folder is full.
 func (f *Folder) full(dir string, err error) error {
 	if err == nil || strings.Contains(err.Error(), "free space there") {
 		return err
@@ -128,15 +127,15 @@ func (f *Folder) full(dir string, err error) error {
 	return err
 }
 
-// inFolder calls do with dir there and durable. Another process may remove the
-// folder as empty between the two, so it tries again.
+// inFolder calls do while dir exists and is durable. Another process may remove the folder as empty in between, so
+// inFolder retries.
 func (f *Folder) inFolder(dir string, do func() error) error {
 	for try := 0; ; try++ {
 		err := f.makeFolder(dir)
 		if err == nil {
 			err = do()
 		}
-		// EPERM is what ext4 says of a folder that was removed while it was opened.
+		// ext4 returns EPERM for a folder that was removed while it was being opened.
 		if err == nil || try == 100 || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EPERM) {
 			return err
 		}
@@ -144,8 +143,8 @@ func (f *Folder) inFolder(dir string, do func() error) error {
 	}
 }
 
-// makeFolder makes dir and syncs the folders above it, once in this process:
-// another one may have made a folder and been killed before its sync.
+// makeFolder creates dir and syncs the folders above it, once per process: another process may have created a folder
+// and been killed before its sync.
 func (f *Folder) makeFolder(dir string) error {
 	f.mu.Lock()
 	known := f.durable[dir]
@@ -174,7 +173,7 @@ func (f *Folder) makeFolder(dir string) error {
 	return nil
 }
 
-// forget drops what is known of dir and of all that lies below it.
+// forget drops what is known of dir and everything below it.
 func (f *Folder) forget(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +184,7 @@ func (f *Folder) forget(dir string) {
 	}
 }
 
-// sweep removes what killed processes were writing in dir. Failing is no harm.
+// sweep removes the temporary files of killed processes in dir. It ignores errors, which are harmless.
 func sweep(dir string) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -208,36 +207,34 @@ func syncFolder(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	// Some file systems cannot sync a folder, and say EINVAL or ENOTSUP.
+	// Some file systems cannot sync a folder, and return EINVAL or ENOTSUP.
 	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return err
 	}
 	return nil
 }
 
-// aside is a file that is being written. name is empty while it has none, so
-// that a process that is killed leaves nothing.
+// aside is a temporary file. name is empty while it has no name, so that a killed process leaves nothing.
 type aside struct {
 	file *os.File
 	name string
 }
 
-// namedAside makes an aside with a name, where the system or the file system
-// knows no other.
+// namedAside creates a temporary file with a name, if the system or the file system supports no other.
 func namedAside(dir string) (*aside, error) {
-	// not os.CreateTemp: others may read it as far as this process' mask lets them
+	// os.CreateTemp would ignore the umask and let nobody else read it.
 	name := filepath.Join(dir, asidePrefix+rand.Text())
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) // likewise
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) // 0o644 minus the umask
 	if err != nil {
 		return nil, err
 	}
 	return &aside{file, file.Name()}, nil
 }
 
-// discard closes the file and removes what name it still has.
+// discard closes the file and removes its remaining name.
 func (a *aside) discard() error { return errors.Join(a.file.Close(), a.unname()) }
 
-// unname removes the name under which the file was written, where it still has it.
+// unname removes the temporary name if the file still has it.
 func (a *aside) unname() error {
 	if a.name == "" {
 		return nil

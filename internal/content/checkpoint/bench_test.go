@@ -34,9 +34,8 @@ func random(tb testing.TB, dir string, files int, n int64) {
 	}
 }
 
-// BenchmarkPublish publishes 256 MiB that are new to a folder store, and in
-// turn copies them with cp and syncs the copy, on the same disk. The ratio is
-// the throughput of publish over that of cp and sync: above 1 publish is faster.
+// BenchmarkPublish publishes 256 MiB of new data to a folder store, and in turn copies it with cp and syncs the copy,
+// on the same disk. The ratio is the throughput of publish over that of cp and sync: above 1 publish is faster.
 //
 //	go test -run - -bench Publish -benchtime 5x ./internal/content/checkpoint
 func BenchmarkPublish(b *testing.B) {
@@ -79,12 +78,13 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore restores files, every byte verified, and in turn copies them with cp, both from the page cache. The
-// ratio is the throughput of the restore over that of cp: above 1 the restore is faster. Neither waits for the disk.
+// BenchmarkRestore restores files, verifying every byte, and in turn copies them with cp, both from the page cache.
+// The ratio is the throughput of the restore over that of cp: above 1 the restore is faster. Neither waits for the
+// disk.
 func BenchmarkRestore(b *testing.B) {
 	for _, c := range []struct {
 		files int
-		size  int64 // of all
+		size  int64 // of all files
 	}{{1, benchSize}, {16, 1 << 30}, {2000, 2000 * 16 << 10}} {
 		b.Run(fmt.Sprintf("files=%d", c.files), func(b *testing.B) {
 			top := b.TempDir()
@@ -118,13 +118,13 @@ func BenchmarkRestore(b *testing.B) {
 	}
 }
 
-// middle is the median: one pause of a shared machine does not move it.
+// middle returns the median, which a single pause of a shared machine does not move.
 func middle(seconds []float64) float64 {
 	slices.Sort(seconds)
 	return seconds[len(seconds)/2]
 }
 
-// BenchmarkPublishUnchanged publishes 256 MiB of which one part differs.
+// BenchmarkPublishUnchanged publishes 256 MiB in which one part differs.
 func BenchmarkPublishUnchanged(b *testing.B) {
 	top := b.TempDir()
 	dir := filepath.Join(top, "c")

@@ -34,9 +34,9 @@ func capture(t testing.TB, c *folder.Capturer) *folder.Capture {
 	return got
 }
 
-// A capture holds what the folder held, although the program goes on to
-// replace and remove its files, and costs no copy.
-func TestCaptureSurvivesReplacing(t *testing.T) {
+// A capture contains what the folder contained, although the program then replaces and removes its files, and costs
+// no copy.
+func TestCapture_SurvivesReplacedFiles(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
@@ -65,9 +65,9 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 	}
 }
 
-// A file that is overwritten in place after it was linked is never published
-// torn; the next capture of it is a copy, which survives.
-func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
+// A file that is overwritten in place after it was linked is never published torn. The next capture copies it, and
+// the copy survives.
+func TestCapture_LearnsWhichFilesAreOverwritten(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
@@ -102,7 +102,7 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 }
 
 // A program that overwrites its files during the upload gets a checkpoint of one moment.
-func TestPublishCapturesAgain(t *testing.T) {
+func TestPublish_CapturesAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	store := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(fast.Dir(t), "c")
@@ -129,7 +129,7 @@ func TestPublishCapturesAgain(t *testing.T) {
 	}
 }
 
-// What cannot be captured is left out and named; where that is all there is, there is no checkpoint.
+// A capture leaves out and names files that it cannot copy. If no file remains, there is no checkpoint.
 func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(fast.Dir(t), "c")
@@ -171,8 +171,8 @@ func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 	}
 }
 
-// A capture that breaks off in the middle is an error, and leaves nothing.
-func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
+// A capture that fails halfway returns an error and leaves nothing.
+func TestCapture_LeavesNothingAfterAFailure(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(fast.Dir(t), "c")
 	put(t, dir, "f", "x")

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// token is a claim's place in the order of claims: the attempt's epoch, and
-// within it the session, which counts the restarts of that attempt's agent.
+// token orders claims: by the attempt's epoch, and within it by the session, which counts the restarts of that
+// attempt's agent.
 type token struct{ epoch, session int }
 
 func (t token) String() string { return format.NameOf(t.epoch, t.session) }
@@ -22,40 +22,39 @@ func (t token) before(u token) bool {
 	return t.epoch < u.epoch || t.epoch == u.epoch && t.session < u.session
 }
 
-// claim is who may write under a token.
+// claim names the holder of a token.
 type claim struct {
 	Attempt string    `json:"attempt"`
 	Writer  string    `json:"writer"`
 	At      time.Time `json:"at"`
 }
 
-// fence is what counted when a claim was made. What an older claim publishes
-// later is never restored.
+// fence lists the manifests that counted when a claim was made. What an older claim publishes later is never
+// restored.
 type fence struct {
 	Token     string   `json:"token"`
 	Manifests []string `json:"manifests"`
 }
 
-// Writer publishes under a claim. Its methods may be called by several
-// goroutines; Publish, Verify and Prune wait for each other.
+// Writer publishes under a claim. Several goroutines may call its methods; Publish, Verify and Prune wait for each
+// other.
 type Writer struct {
 	store   *Store
 	token   token
 	attempt string
-	name    string // chance
+	name    string // random
 
 	mu       sync.Mutex
-	seq      int                    // highest that is used by any manifest
-	known    map[string]format.Part // by sum: parts that no prune of an older claim drops, and that are stored
-	verified map[string]bool        // by key: parts that this writer read back
-	swept    bool                   // objects that nobody refers to were dropped, but for those of failed publishes
-	shared   int64                  // newest step that was published for all ranks; 0: none
+	seq      int                    // highest sequence number in any manifest
+	known    map[string]format.Part // by sum: stored parts that no prune of an older claim drops
+	verified map[string]bool        // by key: parts that this writer has read back
+	swept    bool                   // unreferenced objects have been dropped, except those of failed publishes
+	shared   int64                  // newest step published for all ranks; 0: none
 }
 
-// Claim takes the right to write for the attempt with this epoch; attempts of
-// lower epochs, and earlier sessions of the same attempt, are fenced out from
-// here on. It returns ErrFenced where an attempt with a higher epoch, or
-// another attempt with the same, has the claim.
+// Claim takes the right to write for the attempt with this epoch. From here on it fences out attempts of lower epochs
+// and earlier sessions of the same attempt. Claim returns ErrFenced if an attempt with a higher epoch, or another
+// attempt with the same epoch, has the claim.
 func (s *Store) Claim(ctx context.Context, epoch int, attempt string) (*Writer, error) {
 	w := &Writer{
 		store: s, token: token{epoch: epoch}, attempt: attempt, name: rand.Text(),
@@ -86,8 +85,8 @@ func (w *Writer) claim(ctx context.Context) error {
 			return err
 		}
 	}
-	// The claim stands: what older claims publish from here on tells them that they
-	// are fenced. So the list that follows has all that was published with success.
+	// The claim stands: older claims learn at their next publish that they are fenced. So the following list contains
+	// everything that was published successfully.
 	v, err := w.store.survey(ctx)
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (w *Writer) claim(ctx context.Context) error {
 	for _, name := range v.names {
 		_, seq, _ := format.ParseName(name)
 		w.seq = max(w.seq, seq)
-		if !v.fence[name] { // one of the last writer's, or a fenced one's
+		if !v.fence[name] { // published by the last writer or by a fenced one
 			_, err := w.store.manifest(ctx, v, name)
 			if errors.Is(err, errFencedOut) {
 				continue
@@ -108,7 +107,7 @@ func (w *Writer) claim(ctx context.Context) error {
 				return err
 			}
 		}
-		f.Manifests = append(f.Manifests, name) // a damaged one too: restore says what is wrong with it
+		f.Manifests = append(f.Manifests, name) // a damaged one, too: restore reports what is wrong with it
 	}
 	data, err := format.Seal(f)
 	if err != nil {
@@ -120,7 +119,7 @@ func (w *Writer) claim(ctx context.Context) error {
 	return w.unfenced(ctx)
 }
 
-// nextSession returns the session that a claim of w's epoch gets.
+// nextSession returns the session for a claim of w's epoch.
 func (w *Writer) nextSession(ctx context.Context) (int, error) {
 	newest, err := w.store.newestClaim(ctx)
 	if err != nil {
@@ -146,7 +145,7 @@ func (w *Writer) nextSession(ctx context.Context) (int, error) {
 	return newest.session + 1, nil
 }
 
-// newestClaim returns the zero token where there is none.
+// newestClaim returns the newest claim's token; zero if there is none.
 func (s *Store) newestClaim(ctx context.Context) (token, error) {
 	names, err := s.list(ctx, "claims")
 	return newest(names), err
@@ -163,7 +162,7 @@ func newest(names []string) token {
 	return t
 }
 
-// unfenced returns ErrFenced where a newer claim stands.
+// unfenced returns ErrFenced if a newer claim exists.
 func (w *Writer) unfenced(ctx context.Context) error {
 	newest, err := w.store.newestClaim(ctx)
 	if err == nil && w.token.before(newest) {
@@ -172,18 +171,18 @@ func (w *Writer) unfenced(ctx context.Context) error {
 	return err
 }
 
-// view is what counts, as of one survey of the store.
+// view determines which manifests count, as of one survey of the store.
 type view struct {
-	token   token           // of the newest fence
+	token   token           // the manifests that counted before it
 	fence   map[string]bool // the manifests that counted before it
 	names   []string        // of all manifests, oldest first
-	refused []Refused       // fences that are damaged
+	refused []Refused       // damaged fences
 }
 
-// errFencedOut says that a manifest was published under a claim that another had followed.
+// errFencedOut says that a manifest was published under a claim after a newer claim was made.
 var errFencedOut = errors.New("published by a fenced attempt")
 
-// survey lists manifests before fences: what a fence leaves out was then there too late.
+// survey lists manifests before fences: a manifest that appears after a fence was read is then not in the list.
 func (s *Store) survey(ctx context.Context) (view, error) {
 	v := view{fence: map[string]bool{}}
 	names, err := s.list(ctx, "manifests")
@@ -220,7 +219,7 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 		if !errors.Is(err, ErrDamaged) {
 			return v, err
 		}
-		// The fence before it still holds; what it let in and this one shut out is lost knowledge.
+		// The previous fence still applies; what only this one admitted or excluded is unknown.
 		v.refused = append(v.refused, Refused{Name: key, Why: err.Error()})
 		damaged := v.token.String()
 		fences = slices.DeleteFunc(fences, func(n string) bool { return n == damaged })
@@ -229,7 +228,7 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// manifest reads one that counts; errFencedOut says that it does not.
+// manifest reads a manifest that counts; otherwise it returns errFencedOut.
 func (s *Store) manifest(ctx context.Context, v view, name string) (format.Manifest, error) {
 	epoch, _, _ := format.ParseName(name)
 	if !v.fence[name] && epoch < v.token.epoch {

@@ -15,16 +15,16 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// What holds for folders holds for real servers of S3, Google Cloud Storage and Azure Blob.
+// The suite also passes on real servers of S3, Google Cloud Storage and Azure Blob.
 func TestS3(t *testing.T) {
 	lane.Component(t, "objects")
 	address, _ := blobtest.S3(t)
 	inBucket(t, address)
 }
 
-// What S3 itself finds to be other bytes than were written is damage, and no store that does not answer: the checkpoint
-// before it is restored.
-func TestADamagedManifestInS3IsPassedOver(t *testing.T) {
+// Content that S3 itself reports as changed counts as damage, not as an unreachable store: the previous checkpoint is
+// restored.
+func TestRestore_SkipsADamagedManifestInS3(t *testing.T) {
 	lane.Component(t, "objects")
 	address, objects := blobtest.S3(t)
 	b, err := blob.Open(t.Context(), address)

@@ -23,11 +23,11 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// errCrash is what a crashed process sees of the store.
+// errCrash is the error of a crashed process's calls of the store.
 var errCrash = errors.New("crashed")
 
-// crashing is a store that stops answering at operation number at, counted
-// from 0. With late the operation is done and its answer lost.
+// crashing returns a store that stops answering at operation number at, counted from 0. With late, the operation is
+// done and only its answer is lost.
 func crashing(t testing.TB, b *gocloud.Bucket, at int, late bool) (crashed *gocloud.Bucket, done func() int) {
 	var mu sync.Mutex
 	n := 0
@@ -51,11 +51,10 @@ func crashing(t testing.TB, b *gocloud.Bucket, at int, late bool) (crashed *gocl
 	return bucketOver(t, blobtest.Watch(driverOf(t, b), before, after)), func() int { mu.Lock(); defer mu.Unlock(); return n }
 }
 
-// Crash at every operation of claim, restore, publish, verify and prune,
-// before it or with its answer lost: the next attempt restores a state that
-// was published, at least as new as the last publish that succeeded, and can
-// publish and prune.
-func TestCrashAtEveryOperation(t *testing.T) {
+// A crash at any operation of claim, restore, publish, verify and prune, before the operation or with its answer
+// lost, is harmless: the next attempt restores a published state at least as new as the last successful publish, and
+// can publish and prune.
+func TestStore_SurvivesACrashAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
@@ -71,8 +70,8 @@ func crashEverywhere(t *testing.T, late bool) {
 		b := openFolder(t, fast.Dir(t))
 		broken, done := crashing(t, b, at, late)
 		dir := fast.Dir(t)
-		tried := []tree{} // states that were given to publish, in order
-		promised := -1    // the newest whose publish returned without error
+		tried := []tree{} // states given to publish, in order
+		promised := -1    // the newest one whose publish returned without error
 		err := func() error {
 			for epoch := 1; epoch <= 2; epoch++ {
 				s := open(broken)
@@ -106,7 +105,7 @@ func crashEverywhere(t *testing.T, late bool) {
 			if done() > at {
 				t.Errorf("%s was not noticed", where)
 			}
-			break // beyond the last
+			break // beyond the last operation
 		}
 		if !errors.Is(err, errCrash) {
 			t.Fatalf("%s: %v", where, err)
@@ -142,9 +141,9 @@ func crashEverywhere(t *testing.T, late bool) {
 	}
 }
 
-// A prune that stalls before any of its deletes, while the next attempt
-// claims, restores and publishes, takes nothing that this one's checkpoint needs.
-func TestStalledPruneHarmsNobody(t *testing.T) {
+// A prune that stalls before any of its deletes, while the next attempt claims, restores and publishes, deletes
+// nothing that this attempt's checkpoint needs.
+func TestPrune_DoesNoHarmWhenItStalls(t *testing.T) {
 	t.Parallel()
 	for at := 0; ; at++ {
 		b := openFolder(t, fast.Dir(t))
@@ -174,7 +173,7 @@ func TestStalledPruneHarmsNobody(t *testing.T) {
 			if _, err := w2.Restore(t.Context(), mine); err != nil {
 				t.Fatal(err)
 			}
-			// What the prune is about to drop is wanted again.
+			// The next checkpoint needs what the prune is about to drop.
 			put(t, mine, "a", "shared  00000000shared  00000001")
 			put(t, mine, "b", "b0000001")
 			m, _ := publish(t, w2, mine, 9)
@@ -195,8 +194,8 @@ func TestStalledPruneHarmsNobody(t *testing.T) {
 	}
 }
 
-// kill -9 of a publishing process, at any object: the checkpoint before is restored.
-func TestKilledPublisher(t *testing.T) {
+// After a publishing process is killed with kill -9 at any object, the previous checkpoint is restored.
+func TestPublish_SurvivesKill(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("CHECKPOINT_TEST_STORE"); dir != "" {
 		var at int
@@ -229,7 +228,7 @@ func TestKilledPublisher(t *testing.T) {
 	want := read(t, dir)
 	put(t, dir, "f", "another, which is longer by some")
 	for at := 0; ; at++ {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledPublisher$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPublish_SurvivesKill$")
 		cmd.Env = append(os.Environ(), "CHECKPOINT_TEST_STORE="+store, "CHECKPOINT_TEST_DIR="+dir, fmt.Sprint("CHECKPOINT_TEST_AT=", at))
 		out, err := cmd.Output()
 		if err == nil && strings.Contains(string(out), "published") {
@@ -254,7 +253,7 @@ func TestKilledPublisher(t *testing.T) {
 		}
 		return nil
 	})
-	// What the killed publisher had captured lies beside the folder until the next restore.
+	// The killed publisher's capture remains beside the folder until the next restore.
 	if _, err := open(b).Restore(t.Context(), 0, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -263,9 +262,9 @@ func TestKilledPublisher(t *testing.T) {
 	}
 }
 
-// Two writers that publish at the same time under claims of their own never
-// both succeed with one name, and only the newer one's success counts for ever.
-func TestRacingWriters(t *testing.T) {
+// Two writers that publish at the same time under different claims never both succeed with one name, and only the
+// newer one's success counts for ever.
+func TestPublish_KeepsOneOfTwoRacingWriters(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range lane.Pick(10, 30) {

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// damages are the ways in which an object can be broken.
+// damages are ways to break an object.
 var damages = map[string]func(data []byte, r *rand.Rand) []byte{
 	"bit flipped": func(d []byte, r *rand.Rand) []byte {
 		d = slices.Clone(d)
@@ -41,8 +41,7 @@ func damage(t testing.TB, b *gocloud.Bucket, key string, how func([]byte, *rand.
 	}
 }
 
-// Whatever is broken of the newest checkpoint, it is refused with its name, and
-// the one before it is restored.
+// Whatever breaks in the newest checkpoint, restore refuses it by name and restores the previous one.
 func testDamageIsRefused(t *testing.T, b *gocloud.Bucket) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := 0
@@ -81,7 +80,7 @@ func testDamageIsRefused(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
-// A part that verify finds damaged is stored again by the next publish.
+// The next publish stores a part again that verify found damaged.
 func testDamageIsStoredAnew(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	dir := fast.Dir(t)

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// Two attempts at one job: what the first has published the second begins from.
+// The second of two attempts at one job starts from what the first has published.
 func Example() {
 	ctx := context.Background()
 	top, err := os.MkdirTemp("", "example")

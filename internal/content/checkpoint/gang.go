@@ -11,21 +11,20 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// Of returns the store as one machine of a gang sees it: of a checkpoint of all ranks it
-// restores its own part.
+// Of returns the store as one machine of a gang sees it: from a checkpoint of all ranks it restores its own part.
 func (s *Store) Of(rank, nodes int) *Store {
 	u := *s
 	u.rank, u.nodes = rank, nodes
 	return &u
 }
 
-// own is what this machine restores of a checkpoint.
+// own returns this machine's part of a checkpoint.
 func (s *Store) own(m format.Manifest) (format.Manifest, error) {
 	switch {
 	case m.Ranks == 0 || s.nodes == 0:
 		return m, nil
 	case m.Ranks != s.nodes:
-		return m, fmt.Errorf("%w: %s has the parts of %d, and %d begin: take as many as before, or save what any number "+
+		return m, fmt.Errorf("%w: %s has the parts of %d, and %d start: use as many as before, or save what any number "+
 			"can read on rank 0 alone", ErrRanks, m.Name, m.Ranks, s.nodes)
 	}
 	part := m
@@ -48,13 +47,13 @@ func (s *Store) fetchOwn(ctx context.Context, m format.Manifest, dir string) err
 	return s.fetch(ctx, part, dir)
 }
 
-// start is what the machines of a gang begin from: what rank 0 has restored.
+// start tells the machines of a gang which checkpoint rank 0 has restored.
 type start struct {
 	Writer   string `json:"writer"`
-	Manifest string `json:"manifest"` // "": none
+	Manifest string `json:"manifest"` // empty: none
 }
 
-// Lead tells the other machines of a gang what rank 0 has restored. They restore the same.
+// Lead tells the other machines of a gang what rank 0 has restored, so that they restore the same.
 func (w *Writer) Lead(ctx context.Context, r Restored) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,30 +66,30 @@ func (w *Writer) Lead(ctx context.Context, r Restored) error {
 		err = w.store.putOnce(ctx, "starts/"+w.token.String(), data)
 	}
 	if err != nil {
-		return fmt.Errorf("tell the gang what it begins from: %w", err)
+		return fmt.Errorf("tell the gang which checkpoint to start from: %w", err)
 	}
 	return nil
 }
 
-// Follower is another machine of a gang than rank 0's: it reads, and stores its part of
-// checkpoints, under the claim of rank 0, and publishes nothing.
+// Follower is a machine of a gang other than rank 0's. It reads, stores its part of checkpoints under the claim of
+// rank 0, and publishes nothing.
 type Follower struct {
 	store   *Store
 	token   token
 	attempt string
 
-	patience time.Duration // for rank 0 to publish what was shared
+	patience time.Duration // how long to wait for rank 0 to publish a shared step
 }
 
-// How often a gang's machines look at what the others have done, and how long one whose part
-// is stored waits for rank 0 before it goes on.
+// How often the machines of a gang poll each other's progress, and how long a machine with a stored part waits for
+// rank 0 before it continues.
 const (
 	firstLook     = 100 * time.Millisecond
 	slowestLook   = 2 * time.Second
 	sharePatience = 30 * time.Second
 )
 
-// until asks again and again, less and less often, until done says so, it fails, or ctx is done.
+// until calls done again and again, less and less often, until it returns true or an error, or ctx is done.
 func until(ctx context.Context, done func() (bool, error)) error {
 	for pause := firstLook; ; pause = min(pause*3/2, slowestLook) {
 		ok, err := done()
@@ -103,12 +102,11 @@ func until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// Follow waits for the claim of rank 0 of this epoch and attempt. ErrFenced: a newer attempt
-// has claimed.
+// Follow waits for rank 0's claim of this epoch and attempt. It returns ErrFenced if a newer attempt has claimed.
 func (s *Store) Follow(ctx context.Context, epoch int, attempt string) (*Follower, error) {
 	f := &Follower{store: s, attempt: attempt, patience: sharePatience}
 	err := until(ctx, func() (bool, error) {
-		names, err := s.list(ctx, "fences") // what counts for this epoch is fixed from here on
+		names, err := s.list(ctx, "fences") // the fence fixes what counts for this epoch
 		if err != nil {
 			return false, err
 		}
@@ -127,7 +125,7 @@ func (s *Store) Follow(ctx context.Context, epoch int, attempt string) (*Followe
 	return f, nil
 }
 
-// same holds that the claim is of this attempt.
+// same checks that the claim belongs to this attempt.
 func (f *Follower) same(ctx context.Context) error {
 	data, err := f.store.read(ctx, "claims/"+f.token.String())
 	if err != nil {
@@ -143,8 +141,8 @@ func (f *Follower) same(ctx context.Context) error {
 	return nil
 }
 
-// unfenced returns ErrFenced where a newer attempt has claimed. A newer session of rank 0 of this
-// one fences nobody: its program has ended, and so has the attempt.
+// unfenced returns ErrFenced if a newer attempt has claimed. A newer session of this attempt's rank 0 fences nobody:
+// its program has ended, and so has the attempt.
 func (f *Follower) unfenced(ctx context.Context) error {
 	newest, err := f.store.newestClaim(ctx)
 	if err == nil && newest.epoch > f.token.epoch {
@@ -153,8 +151,8 @@ func (f *Follower) unfenced(ctx context.Context) error {
 	return err
 }
 
-// Restore puts into folder dir what rank 0 has restored, or this machine's part of it. It
-// fetches what rank 0 will probably take while rank 0 does, and waits for its word.
+// Restore puts into folder dir what rank 0 has restored, or this machine's part of it. It fetches rank 0's probable
+// choice while rank 0 does the same, and waits for its decision.
 func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
 	r, v, err := f.store.restore(ctx, f.token.epoch, dir)
 	if err != nil {
@@ -167,7 +165,7 @@ func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
 	switch {
 	case r.Manifest != nil && r.Manifest.Name == s.Manifest, r.Manifest == nil && s.Manifest == "":
 		return r, nil
-	case s.Manifest == "": // what was fetched goes
+	case s.Manifest == "": // discard what was fetched
 		r.Manifest = nil
 		return r, f.store.fetch(ctx, format.Manifest{}, dir)
 	}
@@ -176,13 +174,13 @@ func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
 		err = f.store.fetchOwn(ctx, m, dir)
 	}
 	if err != nil {
-		return r, fmt.Errorf("restore to %s what rank 0 begins from: %w", dir, err)
+		return r, fmt.Errorf("restore to %s the checkpoint of rank 0: %w", dir, err)
 	}
 	r.Manifest = &m
 	return r, nil
 }
 
-// started reports whether rank 0 has said what the gang begins from.
+// started reports whether rank 0 has announced the checkpoint from which the gang starts.
 func (f *Follower) started(ctx context.Context, s *start) (bool, error) {
 	if err := f.unfenced(ctx); err != nil {
 		return false, err

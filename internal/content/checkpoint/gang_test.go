@@ -24,7 +24,7 @@ type gang struct {
 	dirs   []string               // by rank
 }
 
-// follow is rank's view of an epoch's claim; it waits for nothing once its part is stored.
+// follow returns rank's view of an epoch's claim; it waits for nothing once its part is stored.
 func follow(t testing.TB, b *gocloud.Bucket, epoch, rank, nodes int) *checkpoint.Follower {
 	t.Helper()
 	f, err := open(b).Of(rank, nodes).Follow(t.Context(), epoch, fmt.Sprintf("j1.%d", epoch))
@@ -59,7 +59,7 @@ func begin(t testing.TB, b *gocloud.Bucket, epoch, nodes int) gang {
 	return g
 }
 
-// save writes what each rank has at a step.
+// save writes each rank's state at a step.
 func (g gang) save(t testing.TB, step int64) {
 	for rank, dir := range g.dirs {
 		put(t, dir, "part", fmt.Sprintf("step %04d of rank %d", step, rank))
@@ -89,7 +89,7 @@ func (g gang) publish(t testing.TB, step int64) (format.Manifest, error) {
 	return m, err
 }
 
-// holds fails where the ranks of a new gang do not get back what they had at a step; 0: nothing.
+// holds fails unless the ranks of a new gang restore their states at a step; 0: nothing.
 func holds(t testing.TB, b *gocloud.Bucket, epoch, nodes int, step int64) {
 	t.Helper()
 	g := begin(t, b, epoch, nodes)
@@ -107,8 +107,7 @@ func holds(t testing.TB, b *gocloud.Bucket, epoch, nodes int, step int64) {
 	}
 }
 
-// Every rank gets back its own part, step after step, and prunes leave nothing behind that no
-// checkpoint needs.
+// Every rank restores its own part, step after step, and prunes leave nothing that no checkpoint needs.
 func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 	g := begin(t, b, 1, 3)
 	for step := int64(1); step <= 4; step++ {
@@ -166,9 +165,9 @@ func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
-// A rank that crashes at any operation of storing its part, before it or with its answer lost: the
-// step is published with all parts or not at all, and the next one is.
-func TestACrashBetweenPartsMakesNoCheckpoint(t *testing.T) {
+// If a rank crashes at any operation while it stores its part, before the operation or with its answer lost, the step
+// is published with all parts or not at all, and the next step is published.
+func TestShare_PublishesAllPartsOrNoneAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
@@ -190,14 +189,14 @@ func crashBetweenParts(t *testing.T, late bool) {
 		g.others[0].SetStore(open(broken).Of(1, 3))
 		err := g.share(t, 1, 1)
 		if err == nil && done() <= at {
-			break // beyond the last
+			break // beyond the last operation
 		}
 		g.others[0] = calm
 		if err := g.share(t, 2, 1); err != nil {
 			t.Fatal(err)
 		}
 		g.save(t, 2)
-		if err := g.share(t, 1, 2); err != nil { // so that step 1 never comes where it is not there
+		if err := g.share(t, 1, 2); err != nil { // so that step 1 never appears if it is missing
 			t.Fatal(err)
 		}
 		kept := int64(0)
@@ -224,8 +223,8 @@ func crashBetweenParts(t *testing.T, late bool) {
 	}
 }
 
-// A share whose part is lost before the publish makes no checkpoint.
-func TestAPartThatLacksMakesNoCheckpoint(t *testing.T) {
+// A share that loses its part before the publish makes no checkpoint.
+func TestPublishRanks_RefusesAMissingPart(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"missing", "truncated"} {
 		b := openFolder(t, fast.Dir(t))
@@ -247,8 +246,8 @@ func TestAPartThatLacksMakesNoCheckpoint(t *testing.T) {
 	}
 }
 
-// A prune while another rank stores a step that is to come drops nothing of it.
-func TestAPruneDropsNothingOfAStepThatMayCome(t *testing.T) {
+// A prune while another rank stores a future step drops nothing of that step.
+func TestPrune_KeepsAStepThatMayStillBePublished(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)
@@ -282,9 +281,9 @@ func TestAPruneDropsNothingOfAStepThatMayCome(t *testing.T) {
 	holds(t, b, 2, 2, 3)
 }
 
-// Once a newer attempt has claimed, no rank of the older one stores or publishes, wherever it is,
-// and none of the older one's steps counts.
-func TestAGangIsFencedAsOne(t *testing.T) {
+// Once a newer attempt has claimed, no rank of the older one stores or publishes, whatever it was doing, and none of
+// the older one's later steps counts.
+func TestClaim_FencesAWholeGang(t *testing.T) {
 	t.Parallel()
 	t.Run("a rank stores", func(t *testing.T) {
 		b := openFolder(t, fast.Dir(t))
@@ -331,9 +330,9 @@ func TestAGangIsFencedAsOne(t *testing.T) {
 	})
 }
 
-// The others wait for rank 0, and begin from what it has restored: not from what they find, and
-// not from what a stale attempt publishes meanwhile.
-func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
+// The other ranks wait for rank 0 and start from what it has restored, not from what they find, and not from what a
+// stale attempt publishes meanwhile.
+func TestFollow_StartsTheGangFromOneCheckpoint(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	old, dir := claim(t, open(b), 1), filepath.Join(fast.Dir(t), "c")
@@ -380,7 +379,7 @@ func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
 	if r.err != nil || r.r.Manifest == nil || r.r.Manifest.Name != older.Name || r.r.Manifest.Step != 0 {
 		t.Errorf("rank 1 restored %+v", r)
 	}
-	// Where rank 0 begins from nothing, so do the others.
+	// If rank 0 starts from nothing, so do the others.
 	g := claim(t, open(b), 3)
 	if err := g.Lead(t.Context(), checkpoint.Restored{}); err != nil {
 		t.Fatal(err)
@@ -390,8 +389,8 @@ func TestTheGangBeginsFromOneCheckpoint(t *testing.T) {
 	}
 }
 
-// A checkpoint of all ranks is for as many: another number is told so, and loses nothing.
-func TestPartsFitTheirNumberOfRanksOnly(t *testing.T) {
+// A checkpoint of all ranks fits only the same number of ranks. Another number gets an error and loses nothing.
+func TestRestore_RefusesAnotherNumberOfRanks(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)

@@ -22,10 +22,9 @@ import (
 // kept is the home of the parts of outputs, which no prune touches.
 const kept = "kept"
 
-// Keep stores the named folders and files below a folder as outputs called name,
-// in place of outputs that were kept under that name before. Folders that are
-// missing are left out, and so is what cannot be kept, which Stats names. Nothing should write to them meanwhile;
-// ErrChanged says that something did.
+// Keep stores the named folders and files below a folder as outputs called name, replacing earlier outputs of that
+// name. It leaves out missing folders, and what cannot be kept, which Stats names. Nothing should write to them
+// meanwhile; otherwise Keep returns ErrChanged.
 func (s *Store) Keep(ctx context.Context, base confined.Folder, folders []string, name string) (format.Manifest, Stats,
 	error) {
 	begin := time.Now()
@@ -91,8 +90,8 @@ func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string
 	}
 }
 
-// keptParts are the parts of the newest version that can be read, and of those newer ones
-// that cannot. Parts of outputs are never dropped, so what is there can be referred to.
+// keptParts returns the parts of the newest readable version. Parts of outputs are never dropped, so new outputs may
+// refer to existing ones.
 func (s *Store) keptParts(ctx context.Context, name string, versions []int) (map[string]format.Part, error) {
 	known := map[string]format.Part{}
 	for _, v := range versions {
@@ -112,8 +111,8 @@ func (s *Store) keptParts(ctx context.Context, name string, versions []int) (map
 	return known, nil
 }
 
-// Fetch writes the outputs called name to folder dir, which must be empty or
-// missing. ErrNone: nothing was kept under that name.
+// Fetch writes the outputs called name to folder dir, which must be empty or missing. It returns ErrNone if no
+// outputs have that name.
 func (s *Store) Fetch(ctx context.Context, name, dir string) (format.Manifest, error) {
 	m, err := s.fetchOutput(ctx, name, dir)
 	if err != nil {
@@ -122,7 +121,7 @@ func (s *Store) Fetch(ctx context.Context, name, dir string) (format.Manifest, e
 	return m, nil
 }
 
-// OutputNames lists the names under which something was kept.
+// OutputNames lists the names of all outputs.
 func (s *Store) OutputNames(ctx context.Context) ([]string, error) {
 	all, err := s.list(ctx, "outputs")
 	for i, at := range all {
@@ -131,8 +130,7 @@ func (s *Store) OutputNames(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-// Outputs is the newest manifest of what was kept under a name that can be read. ErrNone:
-// nothing was kept.
+// Outputs returns the newest readable manifest of the outputs called name, or ErrNone.
 func (s *Store) Outputs(ctx context.Context, name string) (m format.Manifest, err error) {
 	if err := checkName(name); err != nil {
 		return m, err
@@ -161,7 +159,7 @@ func (s *Store) fetchOutput(ctx context.Context, name, dir string) (format.Manif
 		return format.Manifest{}, err
 	}
 	if len(held) > 0 {
-		return format.Manifest{}, errors.New("the folder is not empty: name one that is, or that is not there yet")
+		return format.Manifest{}, errors.New("the folder is not empty: name an empty or a new one")
 	}
 	versions, err := s.versions(ctx, name)
 	if err != nil {
@@ -197,7 +195,7 @@ func (s *Store) output(ctx context.Context, name string, seq int) (format.Manife
 	return format.Decode(at, data)
 }
 
-// versions returns the sequence numbers of what was kept under name, newest first.
+// versions returns the sequence numbers of the outputs called name, newest first.
 func (s *Store) versions(ctx context.Context, name string) ([]int, error) {
 	names, err := s.list(ctx, "outputs/"+name)
 	var all []int
@@ -216,5 +214,5 @@ func checkName(name string) error {
 	return nil
 }
 
-// ErrFolder says that what is to be kept cannot be listed, which no new try changes.
+// ErrFolder says that what is to be kept cannot be listed; a retry is useless.
 var ErrFolder = folder.ErrFolder

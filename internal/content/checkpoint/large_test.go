@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// A manifest that is no manifest is not read into memory, however large it is.
-func TestAManifestOfAnySizeIsRefused(t *testing.T) {
+// An object in a manifest's place is not read into memory beyond the limit, however large it is.
+func TestRestore_RefusesAManifestThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	dir := fast.Dir(t)
 	for _, name := range []string{"manifests/000001-000001", "outputs/a/000001"} {
@@ -22,7 +22,7 @@ func TestAManifestOfAnySizeIsRefused(t *testing.T) {
 		}
 		f, err := os.Create(path)
 		if err == nil {
-			err = errors.Join(f.Truncate(1<<40), f.Close()) // of zeros, which take no room
+			err = errors.Join(f.Truncate(1<<40), f.Close()) // zeros, which take no room
 		}
 		if err != nil {
 			t.Skipf("skipped: this file system has no large files with holes: %v", err)

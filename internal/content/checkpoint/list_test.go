@@ -11,8 +11,9 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// A list says how many files each checkpoint has, and keeps none of them: of many large manifests one is in memory.
-func TestAListHasOneManifestInMemory(t *testing.T) {
+// List counts the files of each checkpoint and keeps no file lists: of many large manifests only one is in memory at
+// a time.
+func TestList_HoldsOneManifestInMemory(t *testing.T) {
 	t.Parallel()
 	dir := fast.Dir(t)
 	bucket := memblob.OpenBucket(nil)

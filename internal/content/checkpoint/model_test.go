@@ -20,11 +20,11 @@ import (
 	_ "scrimp/internal/test/sameseed"
 )
 
-// state is one publish that was tried. Its index is the step in its manifest.
+// state is one attempted publish. Its index is the step in its manifest.
 type state struct {
 	tree     tree
-	manifest *format.Manifest // of one that succeeded
-	fenced   bool             // it was tried after a newer claim
+	manifest *format.Manifest // of a successful publish
+	fenced   bool             // attempted after a newer claim
 }
 
 // attempt is a writer and the folder of its program.
@@ -33,21 +33,21 @@ type attempt struct {
 	dir string
 }
 
-// model is what should hold of a store after any history.
+// model predicts the contents of a store after any history.
 type model struct {
 	t       *testing.T
 	rt      *rapid.T
 	top     string
-	clean   *gocloud.Bucket // does what it is told
+	clean   *gocloud.Bucket // never crashes
 	bucket  *gocloud.Bucket // crashes when left reaches 0
 	mu      sync.Mutex
-	left    int // operations until the crash; below 0 is never
+	left    int // operations until the crash; negative: never
 	late    bool
 	epoch   int
 	folders int
 	live    *attempt
 	stale   []*attempt
-	doubt   []*attempt // followed by a claim that may have crashed too early to fence them
+	doubt   []*attempt // possibly not fenced, because the claim after them may have crashed too early
 	states  []*state
 	damaged map[string]bool
 }
@@ -74,7 +74,7 @@ func (m *model) after(blobtest.Op) error {
 	return nil
 }
 
-// survived returns whether the writer goes on after err. A crashed one is gone.
+// survived reports whether the writer continues after err. A crashed writer is gone.
 func (m *model) survived(err error, allowed ...error) bool {
 	for _, a := range allowed {
 		if errors.Is(err, a) {
@@ -131,7 +131,7 @@ func (m *model) publish() {
 	}
 }
 
-// publishStale is a fenced attempt that does not know it yet.
+// publishStale publishes from a fenced attempt that does not know it yet.
 func (m *model) publishStale(a *attempt) {
 	m.left = -1
 	s := &state{tree: read(m.t, a.dir), fenced: true}
@@ -157,7 +157,7 @@ func (m *model) breakOne(r *rand.Rand) {
 		key = "jobs/j1/manifests/" + all[i]
 	}
 	if m.damaged[key] {
-		return // to flip a bit twice would mend it
+		return // flipping a bit twice would repair it
 	}
 	for _, how := range []string{"bit flipped", "truncated", "missing"} {
 		if r.IntN(2) == 0 || how == "missing" {
@@ -168,7 +168,7 @@ func (m *model) breakOne(r *rand.Rand) {
 	}
 }
 
-// whole reports whether a checkpoint that was published is still there.
+// whole reports whether a published checkpoint is still complete.
 func (m *model) whole(man *format.Manifest) bool {
 	at := []string{"jobs/j1/manifests/" + man.Name}
 	for _, f := range man.Files {
@@ -184,10 +184,10 @@ func (m *model) whole(man *format.Manifest) bool {
 	return true
 }
 
-// seen counts what the histories held, so that a test that tests nothing fails.
+// seen counts what the histories contained, so that a test which tests nothing fails.
 var seen = map[string]int{}
 
-// check restores, and holds the result to what was done.
+// check restores and compares the result with the model.
 func (m *model) check() {
 	dir := filepath.Join(m.top, "check")
 	defer os.RemoveAll(dir)
@@ -227,10 +227,9 @@ func (m *model) check() {
 	}
 }
 
-// For any history of edits, publishes, crashes, damage, stale attempts, prunes
-// and claims: what is restored is exactly a state that was published and not
-// fenced, and the newest of those that are whole.
-func TestAnyHistory(t *testing.T) {
+// For any history of edits, publishes, crashes, damage, stale attempts, prunes and claims, restore returns exactly a
+// state that was published and not fenced, and the newest of those that are complete.
+func TestStore_RestoresTheNewestStateAfterAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{t: t, rt: rt, left: -1, damaged: map[string]bool{}}
@@ -268,12 +267,12 @@ func TestAnyHistory(t *testing.T) {
 				if len(m.stale) > 0 {
 					m.publishStale(m.stale[r.IntN(len(m.stale))])
 				}
-			case 13, 14: // whatever comes next crashes, soon or later
+			case 13, 14: // some later operation crashes
 				m.left, m.late = r.IntN(15)+1, r.IntN(2) == 0
 			case 15:
 				m.breakOne(r)
 			}
-			if m.left == 0 { // a crash that the last operation did not notice is one all the same
+			if m.left == 0 { // a crash that the last operation did not notice still counts
 				m.live, m.left = nil, -1
 			}
 			if m.live == nil || step > 5 {

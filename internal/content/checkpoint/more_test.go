@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// hooked is the same folder, with a hook before each operation.
+// hooked returns the same folder, with a hook before each operation.
 func hooked(t testing.TB, b *gocloud.Bucket, before func(blobtest.Op) error) *gocloud.Bucket {
 	t.Helper()
 	return bucketOver(t, blobtest.Watch(driverOf(t, b), before, nil))
@@ -75,7 +75,7 @@ func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 			t.Fatal(err)
 		}
 	}
-	// What a publish that was killed has stored belongs to nobody.
+	// The objects of a killed publish belong to nobody.
 	if err := b.WriteAll(t.Context(), "jobs/j1/objects/000001-000001/"+strings.Repeat("0", 64), []byte("x"), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 			t.Error(err)
 		}
 	}
-	// What was dropped is stored again when it is wanted again.
+	// A dropped part is stored again when it is needed again.
 	put(t, dir, "f", "00000000")
 	if _, stats := publish(t, w, dir, 9); stats.Uploaded != part {
 		t.Errorf("stats %+v", stats)
@@ -187,8 +187,8 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
-// A store that does not answer is an error, never a reason to take an older checkpoint.
-func TestSilentStoreRestoresNothing(t *testing.T) {
+// A store that does not answer yields an error, never an older checkpoint.
+func TestRestore_FailsWhenTheStoreDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	dir := fast.Dir(t)

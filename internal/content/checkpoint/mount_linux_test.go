@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// mount puts a small file system at dir.
+// mount mounts a small file system at dir.
 func mount(t testing.TB, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -32,9 +32,8 @@ func mount(t testing.TB, dir string) {
 	})
 }
 
-// A checkpoint folder that is a mount, and so cannot be renamed, is captured
-// and restored all the same.
-func TestFolderThatIsAMount(t *testing.T) {
+// A checkpoint folder that is a mount, and so cannot be renamed, can still be captured and restored.
+func TestCapture_WorksOnAMount(t *testing.T) {
 	lane.Component(t, "host")
 	b := openFolder(t, fast.Dir(t))
 	dir := filepath.Join(t.TempDir(), "mount")
@@ -53,8 +52,8 @@ func TestFolderThatIsAMount(t *testing.T) {
 	}
 }
 
-// A copy for which there is no room does not take what the program has left for its own next save.
-func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
+// A copy without enough room does not take the space that the program needs for its own next save.
+func TestCapture_DoesNotStartACopyWithoutRoom(t *testing.T) {
 	lane.Component(t, "host")
 	disk := filepath.Join(t.TempDir(), "disk")
 	mount(t, disk)
@@ -82,8 +81,8 @@ func TestACopyWithoutRoomIsNotBegun(t *testing.T) {
 	}
 }
 
-// A machine whose disk is full says so and how to mend it, and the folder stays as it was.
-func TestRestoreToAFullDisk(t *testing.T) {
+// A restore to a full disk says so and how to fix it, and the folder stays unchanged.
+func TestRestore_ExplainsAFullDisk(t *testing.T) {
 	lane.Component(t, "host")
 	b := openFolder(t, fast.Dir(t))
 	big := filepath.Join(t.TempDir(), "c")
@@ -103,8 +102,8 @@ func TestRestoreToAFullDisk(t *testing.T) {
 	}
 }
 
-// A store whose disk is full says so, nothing of the checkpoint shows, and the one before is restored.
-func TestPublishToAFullDisk(t *testing.T) {
+// A publish to a full store says so, nothing of the checkpoint is visible, and the previous one can be restored.
+func TestPublish_ExplainsAFullStore(t *testing.T) {
 	lane.Component(t, "host")
 	disk := filepath.Join(t.TempDir(), "disk")
 	mount(t, disk)

@@ -10,19 +10,19 @@ import (
 	"gocloud.dev/blob"
 )
 
-// Old are the checkpoints that a job which is over needs no more.
+// Old lists the checkpoints that an ended job no longer needs.
 type Old struct {
 	Names []string
-	Bytes int64 // of the parts that go with them
+	Bytes int64 // of the parts that only they use
 	keys  []string
 }
 
-// Old are all checkpoints but the newest one that counts; with newest, that too. Nobody may write to the store
-// meanwhile.
+// Old returns all checkpoints except the newest that counts; with newest, that one, too. Nobody may write to the
+// store meanwhile.
 func (s *Store) Old(ctx context.Context, newest bool) (Old, error) {
 	var old Old
 	used := map[string]bool{}
-	stays := newest // the newest that can be read has not been passed yet, or goes with the others
+	stays := newest // the newest readable one has been passed, or is dropped with the others
 	err := s.each(ctx, func(l Listed) bool {
 		if stays || l.Fenced || l.Damaged != nil {
 			old.Names = append(old.Names, l.Name)

@@ -8,11 +8,11 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// wholeParts are buffers for parts of the usual size. A publish, its verification and a
-// restore take turns with them: fresh memory for each cost as much as a tenth of the copying.
+// wholeParts pools buffers for parts of the usual size, for publish, verification and restore: fresh memory for each
+// part cost up to a tenth of the copying.
 var wholeParts = sync.Pool{New: func() any { return new([format.PartSize]byte) }}
 
-// lend is a buffer of size bytes, until it is given back.
+// lend returns a buffer of size bytes and a function that returns it to the pool.
 func lend(size int64) (buffer []byte, giveBack func()) {
 	if size <= format.PartSize/2 || size > format.PartSize {
 		return make([]byte, size), func() {}
@@ -21,9 +21,8 @@ func lend(size int64) (buffer []byte, giveBack func()) {
 	return whole[:size], func() { wholeParts.Put(whole) }
 }
 
-// parallel calls do for 0 to n-1 from the store's workers, each with a buffer of
-// its own that holds size bytes, waits for them, and returns the first error.
-// After an error it begins nothing more.
+// parallel calls do for 0 to n-1 from the store's workers, each with its own buffer of size bytes, waits for them,
+// and returns the first error. After an error it starts no more calls.
 func (s *Store) parallel(ctx context.Context, n int, size int64,
 	do func(ctx context.Context, buffer []byte, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)

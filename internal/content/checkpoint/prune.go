@@ -13,21 +13,20 @@ import (
 
 // Keep says which checkpoints stay. The newest always does.
 type Keep struct {
-	Last     int    // so many of the newest; below 1 is 1
-	Best     string // metric whose best checkpoint stays; "" for none
-	Maximize bool   // the best is the highest; else the lowest
-	EveryNth int    // those whose sequence number is a multiple stay; 0 for none
+	Last     int    // number of newest checkpoints to keep; below 1 means 1
+	Best     string // metric whose best checkpoint stays; empty: none
+	Maximize bool   // the best is the highest value; otherwise the lowest
+	EveryNth int    // checkpoints whose sequence number is a multiple stay; 0: none
 }
 
-// Pruned says what was dropped.
+// Pruned lists what a prune dropped.
 type Pruned struct {
 	Manifests []string
 	Objects   int
 }
 
-// Prune drops checkpoints that need not stay, once this writer has read back
-// every part of the newest, and then the parts that no checkpoint refers to.
-// It touches nothing that a newer claim stored or could refer to.
+// Prune first reads back every part of the newest checkpoint. Then it drops checkpoints that keep does not name, and
+// the parts that no checkpoint refers to. It touches nothing that a newer claim stored or could refer to.
 func (w *Writer) Prune(ctx context.Context, keep Keep) (Pruned, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,8 +43,8 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	if err != nil {
 		return done, err
 	}
-	// The listing came first: a claim that is made after this one's standing is confirmed
-	// sees no checkpoint that counts and is newer than those in v.
+	// The listing came first: a claim made after this check sees no checkpoint that counts and is newer than those in
+	// v.
 	if err := w.unfenced(ctx); err != nil {
 		return done, err
 	}
@@ -83,8 +82,8 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	return done, err
 }
 
-// counting are the checkpoints that count, oldest first, and the names of those that are
-// fenced out or damaged. A newest one that is damaged is an error: it may be all there is.
+// counting returns the checkpoints that count, oldest first, and the names of those that are fenced out or damaged. A
+// damaged newest one is an error, because it may be the only one.
 func (s *Store) counting(ctx context.Context, v view) (counting []format.Manifest, drop []string, err error) {
 	for i, name := range v.names {
 		m, err := s.manifest(ctx, v, name)
@@ -102,7 +101,7 @@ func (s *Store) counting(ctx context.Context, v view) (counting []format.Manifes
 	return counting, drop, nil
 }
 
-// stays says for each checkpoint, oldest first, whether it does.
+// stays says for each checkpoint, oldest first, whether it stays.
 func (k Keep) stays(all []format.Manifest) []bool {
 	stays := make([]bool, len(all))
 	best := -1
@@ -123,7 +122,7 @@ func (k Keep) stays(all []format.Manifest) []bool {
 	return stays
 }
 
-// sweep drops parts that were stored under this claim or an older one and are not used.
+// sweep drops unused parts that this claim or an older one stored.
 func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) error {
 	names, err := w.store.list(ctx, "objects")
 	if err != nil {
@@ -134,7 +133,7 @@ func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) 
 		if !w.mayDrop(home) || used["objects/"+name] {
 			continue
 		}
-		// First from what a publish may refer to, then from the store.
+		// Forget it first, so that no publish refers to it; then delete it.
 		if w.known[sum].Home == home {
 			delete(w.known, sum)
 		}
@@ -153,8 +152,8 @@ func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) 
 	return err
 }
 
-// mayDrop reports whether nobody refers to what was stored under a home, but for the checkpoints
-// that count: it is this claim's or an older one's, and of another rank no step that may come.
+// mayDrop reports whether only the checkpoints that count can refer to the objects of a home: it belongs to this
+// claim or an older one, and is not another rank's share of a step that may still be published.
 func (w *Writer) mayDrop(home string) bool {
 	if h, ok := parseShare(home); ok {
 		return h.token.before(w.token) || h.token == w.token && h.step < w.shared
@@ -163,7 +162,7 @@ func (w *Writer) mayDrop(home string) bool {
 	return ok && !w.token.before(token{epoch, session})
 }
 
-// remove deletes an object; one that is gone is what was wanted.
+// remove deletes an object; a missing object is no error.
 func (w *Writer) remove(ctx context.Context, key string) error {
 	if err := w.store.bucket.Delete(ctx, w.store.prefix+key); err != nil && !blob.Missing(err) {
 		return fmt.Errorf("delete %s: %w", key, err)
@@ -177,11 +176,11 @@ type Listed struct {
 	format.Manifest
 	Count   int   // of files, folders and links
 	Fenced  bool  // it does not count
-	Damaged error // its manifest cannot be read; nil says nothing of its parts
+	Damaged error // its manifest cannot be read; nil says nothing about its parts
 }
 
-// List returns the checkpoints, newest first, with how many files each has and not which: a manifest may have 64 MiB,
-// and a program may have made many.
+// List returns the checkpoints, newest first, with the number of their files and without the list: a manifest may
+// have 64 MiB, and a program may have written many.
 func (s *Store) List(ctx context.Context) (all []Listed, err error) {
 	err = s.each(ctx, func(l Listed) bool {
 		l.Count, l.Files = len(l.Files), nil
@@ -191,7 +190,8 @@ func (s *Store) List(ctx context.Context) (all []Listed, err error) {
 	return all, err
 }
 
-// each calls do with every checkpoint, newest first, until it returns false. One manifest at a time is in memory.
+// each calls do with every checkpoint, newest first, until it returns false. Only one manifest at a time is in
+// memory.
 func (s *Store) each(ctx context.Context, do func(Listed) bool) error {
 	v, err := s.survey(ctx)
 	if err != nil {

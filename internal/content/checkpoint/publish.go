@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// Stats says what publishing cost.
+// Stats describes the cost of a publish.
 type Stats struct {
 	Bytes    int64         // of the files
 	Uploaded int64         // bytes that were new in the store
@@ -24,11 +24,11 @@ type Stats struct {
 	Stored   int           // parts that were new
 	Captured time.Duration // taking the copy
 	Took     time.Duration // from the copy to the visible manifest
-	Left     folder.Left   // what is not kept; of outputs only
+	Left     folder.Left   // what was not kept; for outputs only
 }
 
-// Publish captures folder dir and publishes the capture; it captures again
-// where the program writes meanwhile. See PublishCapture.
+// Publish captures folder dir and publishes the capture; it captures again if the program writes meanwhile. See
+// PublishCapture.
 func (w *Writer) Publish(ctx context.Context, dir string, meta format.Meta, ignore ...string) (format.Manifest, Stats,
 	error) {
 	capturer := &folder.Capturer{Folder: confined.Folder{Path: dir}, Ignore: ignore}
@@ -52,18 +52,16 @@ func (w *Writer) captureAndPublish(ctx context.Context, capturer *folder.Capture
 	return w.PublishCapture(ctx, c, meta)
 }
 
-// PublishCapture stores the parts that the store does not have yet, and then
-// creates the manifest, before which nothing of it counts. When it returns
-// without error the checkpoint is durable, and is restored by later attempts
-// until a newer one is. ErrFenced: a newer attempt has the claim. ErrChanged:
-// the program overwrote a file in place, capture again. After any other error
-// the checkpoint may count or not; publish again.
+// PublishCapture stores the parts that the store lacks, and then creates the manifest; before that, nothing of it
+// counts. When it returns without error, the checkpoint is durable, and later attempts restore it until a newer one
+// exists. ErrFenced: a newer attempt has the claim. ErrChanged: the program overwrote a file in place; capture again.
+// After any other error the checkpoint may or may not count; publish again.
 func (w *Writer) PublishCapture(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
 	error) {
 	return w.timed(c, meta, func() (format.Manifest, Stats, error) { return w.publish(ctx, c, meta) })
 }
 
-// timed publishes one capture at a time, and says what that took.
+// timed publishes one capture at a time and measures it.
 func (w *Writer) timed(c *folder.Capture, meta format.Meta, publish func() (format.Manifest, Stats,
 	error)) (format.Manifest, Stats, error) {
 	w.mu.Lock()
@@ -114,7 +112,7 @@ func (w *Writer) create(ctx context.Context, m *format.Manifest) error {
 		}
 		err = w.store.putOnce(ctx, "manifests/"+m.Name, data)
 		if errors.Is(err, errTaken) {
-			// By a publish of ours that seemed to fail, or by an earlier session of this attempt.
+			// The name was taken by an apparently failed publish of ours, or by an earlier session of this attempt.
 			w.seq++
 			continue
 		}
@@ -122,12 +120,12 @@ func (w *Writer) create(ctx context.Context, m *format.Manifest) error {
 			return err
 		}
 		w.seq++
-		// A claim that came before the manifest may not have seen it.
+		// A claim made before the manifest may not have seen it.
 		return w.unfenced(ctx)
 	}
 }
 
-// upload stores the parts of files that are not known.
+// upload stores unknown parts of files.
 type upload struct {
 	store *Store
 	home  string
@@ -139,10 +137,10 @@ type upload struct {
 	stats  Stats
 }
 
-// span is a part before its content is known.
+// span is a part whose content is not known yet.
 type span struct {
 	file   int
-	index  int // of the part within the file
+	index  int // of the part in the file
 	offset int64
 	size   int64
 }
@@ -175,14 +173,14 @@ func (u *upload) all(ctx context.Context, sources []folder.Source) ([]format.Fil
 	if late := u.later.Sync(ctx); late != nil {
 		return nil, errors.Join(err, fmt.Errorf("store parts: %w", late))
 	}
-	for _, p := range u.stored { // after an error too: the next try need not store them again
+	for _, p := range u.stored { // after an error, too: the next attempt need not store them again
 		u.known[p.Sum] = p
 	}
 	return files, err
 }
 
-// one reads a part, and stores it unless it is known. What is hashed is what
-// is stored, whatever the program does to the file meanwhile.
+// one reads a part, and stores it unless it is known. It stores the same bytes that it hashed, whatever the program
+// does to the file meanwhile.
 func (u *upload) one(ctx context.Context, f folder.Source, s span, buffer []byte,
 	inFlight map[string]bool) (format.Part, error) {
 	if err := f.ReadAt(s.offset, buffer); err != nil {
@@ -197,7 +195,7 @@ func (u *upload) one(ctx context.Context, f folder.Source, s span, buffer []byte
 	u.mu.Unlock()
 	switch {
 	case ok:
-		known.Tag = part.Tag // it may be of a time before there were any
+		known.Tag = part.Tag // a part from an older release may have none
 		return known, nil
 	case begun: // if that fails, the whole publish does
 		return part, nil

@@ -16,30 +16,29 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// Refused is a checkpoint that was passed over.
+// Refused is a checkpoint that restore skipped.
 type Refused struct {
 	Name string
 	Why  string
 }
 
-// Restored says what a program begins from.
+// Restored describes the state from which a program starts.
 type Restored struct {
-	Manifest *format.Manifest // nil: there was none
+	Manifest *format.Manifest // nil: no checkpoint
 	Refused  []Refused        // newer ones that are damaged, newest first
 	Took     time.Duration
 }
 
-// Restore puts the newest checkpoint that counts and whose every byte is right
-// into folder dir, in place of what is there. Epoch is the highest that is looked
-// at; 0 is any. Where there is none dir is left as it is. A store that does
-// not answer is an error and never a reason to take an older checkpoint.
+// Restore replaces the content of folder dir with the newest checkpoint that counts and whose every byte is right. It
+// ignores epochs above epoch; 0 means any. If there is no checkpoint, dir stays unchanged. A store that does not
+// answer is an error, never a reason to restore an older checkpoint.
 func (s *Store) Restore(ctx context.Context, epoch int, dir string) (Restored, error) {
 	r, _, err := s.restore(ctx, epoch, dir)
 	return r, err
 }
 
-// Restore restores under the writer's claim, and ErrFenced says that it is lost.
-// The next publish stores only what differs.
+// Restore restores under the writer's claim, and returns ErrFenced if the claim is lost. The next publish stores only
+// what differs.
 func (w *Writer) Restore(ctx context.Context, dir string) (Restored, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,8 +49,7 @@ func (w *Writer) Restore(ctx context.Context, dir string) (Restored, error) {
 	if w.token.before(v.token) {
 		return r, fmt.Errorf("restore to %s: %w", dir, ErrFenced)
 	}
-	// Only the newest that counts is sure to be kept by a prune of the claim before
-	// this one that is still under way.
+	// A prune of the previous claim may still be running, and is sure to keep only the newest checkpoint that counts.
 	if r.Manifest != nil && len(r.Refused) == 0 {
 		own, _ := w.store.own(*r.Manifest) // it was restored
 		for _, p := range own.Parts() {
@@ -104,7 +102,7 @@ func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, v
 	return r, v, nil
 }
 
-// fetch writes a manifest's files aside and puts them in the place of dir when all are right.
+// fetch writes a manifest's files to a temporary folder and replaces dir with it when all are right.
 func (s *Store) fetch(ctx context.Context, m format.Manifest, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -126,7 +124,7 @@ func (s *Store) fetch(ctx context.Context, m format.Manifest, dir string) (err e
 
 // write writes a manifest's files below an empty folder.
 func (s *Store) write(ctx context.Context, m format.Manifest, dir string) (err error) {
-	root, err := os.OpenRoot(dir) // nothing that a manifest says leads out of it
+	root, err := os.OpenRoot(dir) // nothing in a manifest leads out of it
 	if err != nil {
 		return err
 	}
@@ -148,8 +146,8 @@ func (s *Store) write(ctx context.Context, m format.Manifest, dir string) (err e
 		if err != nil {
 			return err
 		}
-		// The kernel lets one write into a file at a time, and who waits for that turns in
-		// circles: a third of the processor time of a restore. Meanwhile others hash.
+		// The kernel lets one thread write to a file at a time, and the others spin: a third of the processor time of
+		// a restore. With a lock they hash meanwhile.
 		at, turn := int64(0), &sync.Mutex{}
 		for _, p := range f.Parts {
 			places = append(places, place{p, f.Path, at, turn})
@@ -188,7 +186,7 @@ func writeAt(root *os.Root, path string, offset int64, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// finish makes the links, and sets permissions and times: what is inside before what holds it.
+// finish creates the links, and sets permissions and times, contents before their folders.
 func finish(root *os.Root, files []format.File) error {
 	for _, f := range slices.Backward(files) {
 		if f.Mode.Type() == fs.ModeSymlink {

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// sharing is the name of what a rank has stored of a step, under the claim of rank 0.
+// sharing names what a rank has stored of a step, under the claim of rank 0.
 type sharing struct {
 	token token
 	rank  int
@@ -25,7 +25,7 @@ type sharing struct {
 
 func (h sharing) String() string { return fmt.Sprintf("%s-%06d-%012d", h.token, h.rank, h.step) }
 
-// parseShare reads such a name.
+// parseShare parses such a name.
 func parseShare(name string) (h sharing, ok bool) {
 	f := strings.Split(name, "-")
 	if len(f) != 4 {
@@ -38,9 +38,8 @@ func parseShare(name string) (h sharing, ok bool) {
 	return h, ok && errR == nil && errS == nil && h.String() == name
 }
 
-// Writes reports whether a machine of a gang with a rank above 0 writes a key below the job's
-// prefix: outputs by their name and, where each rank's folder is a part of a checkpoint, what
-// it stores of a step. All else is rank 0's.
+// Writes reports whether a machine of a gang with a rank above 0 writes a key below the job's prefix: its outputs
+// and, if each rank has its own part of a checkpoint, its shares of steps. Rank 0 writes everything else.
 func Writes(rank int, outputs, key string, allRanks bool) bool {
 	folder, rest, ok := strings.Cut(key, "/")
 	first, last, parts := strings.Cut(rest, "/")
@@ -58,7 +57,7 @@ func Writes(rank int, outputs, key string, allRanks bool) bool {
 	return false
 }
 
-// share is what a rank has stored of a step: its whole part, read back.
+// share is a rank's stored part of a step, read back.
 type share struct {
 	Rank     int           `json:"rank"`
 	Step     int64         `json:"step"`
@@ -66,7 +65,7 @@ type share struct {
 	Files    []format.File `json:"files"`
 }
 
-// putShare makes a share visible. It is its rank's alone, so a later one of the same step replaces it.
+// putShare makes a share visible. Only its rank writes it, so a later share of the same step replaces it.
 func (s *Store) putShare(ctx context.Context, h sharing, v share) error {
 	data, err := format.Seal(v)
 	if err == nil {
@@ -78,7 +77,7 @@ func (s *Store) putShare(ctx context.Context, h sharing, v share) error {
 	return nil
 }
 
-// sharesOf are the steps that each rank has stored under a claim and that are not published yet.
+// sharesOf returns the steps that each rank has stored under a claim and that are not published yet.
 func (s *Store) sharesOf(ctx context.Context, t token) (map[int][]int64, error) {
 	names, err := s.list(ctx, "shares")
 	if err != nil {
@@ -93,9 +92,9 @@ func (s *Store) sharesOf(ctx context.Context, t token) (map[int][]int64, error) 
 	return steps, nil
 }
 
-// Share stores this machine's part of a checkpoint, reads it back, and tells rank 0, which publishes
-// the step once all ranks have. It returns when rank 0 has, has left the step for a newer
-// one, or has taken long; ErrFenced where a newer attempt has claimed.
+// Share stores this machine's part of a checkpoint, reads it back, and tells rank 0, which publishes the step once
+// all ranks have shared it. Share returns when rank 0 has published the step, has left it for a newer one, or has
+// taken too long. It returns ErrFenced if a newer attempt has claimed.
 func (f *Follower) Share(ctx context.Context, c *folder.Capture, meta format.Meta) (Stats, error) {
 	begin := time.Now()
 	stats, err := f.share(ctx, c, meta)
@@ -111,7 +110,7 @@ func (f *Follower) share(ctx context.Context, c *folder.Capture, meta format.Met
 		return Stats{}, err
 	}
 	h := sharing{f.token, f.store.rank, meta.Step}
-	// Every part is stored anew: what earlier steps have stored rank 0 may be dropping now.
+	// Every part is stored again, because rank 0 may be dropping those of earlier steps.
 	up := &upload{store: f.store, home: h.String(), known: map[string]format.Part{}}
 	files, err := up.all(ctx, c.Files)
 	if err == nil {
@@ -129,8 +128,8 @@ func (f *Follower) share(ctx context.Context, c *folder.Capture, meta format.Met
 	return up.stats, f.settled(ctx, h)
 }
 
-// settled waits until a share is published or of no use any more. It is rank 0's either way, so that
-// the wait only keeps the ranks at the same step, and ends without an error.
+// settled waits until a share is published or no longer useful. The share is rank 0's in either case, so the wait
+// only keeps the ranks at the same step, and its end is no error.
 func (f *Follower) settled(ctx context.Context, h sharing) error {
 	waiting, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
@@ -147,13 +146,12 @@ func (f *Follower) settled(ctx context.Context, h sharing) error {
 	return err
 }
 
-// before reports whether a step is later than this one.
+// before reports whether step is later than h's.
 func (h sharing) before(step int64) bool { return step > h.step }
 
-// PublishRanks publishes one checkpoint of all machines of the gang: this one's capture, and what
-// the others have stored of the same step, for which it waits. Before all of them have, nothing of it
-// counts. ErrSkipped: one of them has gone on to a later step, or lost its part. The other errors are
-// those of PublishCapture.
+// PublishRanks publishes one checkpoint of all machines of the gang: this machine's capture, and what the others have
+// stored of the same step, for which it waits. Nothing of it counts before all of them have. ErrSkipped: one of them
+// has moved on to a later step, or lost its part. The other errors are those of PublishCapture.
 func (w *Writer) PublishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
 	error) {
 	return w.timed(c, meta, func() (format.Manifest, Stats, error) { return w.publishRanks(ctx, c, meta) })
@@ -193,7 +191,7 @@ func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta forma
 		return format.Manifest{}, Stats{}, err
 	}
 	w.shared = max(w.shared, meta.Step)
-	for _, s := range others { // who stored it has read it back
+	for _, s := range others { // the rank that stored it has read it back
 		for _, p := range (format.Manifest{Files: s.Files}).Parts() {
 			w.verified[p.Key()] = true
 		}
@@ -204,14 +202,14 @@ func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta forma
 	return m, stats, nil
 }
 
-// settle drops the shares of a step that is published. What is left of them a prune drops.
+// settle drops the shares of a published step. A prune drops what remains.
 func (w *Writer) settle(ctx context.Context, step int64) {
 	for rank := range max(1, w.store.nodes) {
-		_ = w.remove(ctx, "shares/"+sharing{w.token, rank, step}.String()) // see above
+		_ = w.remove(ctx, "shares/"+sharing{w.token, rank, step}.String()) // a prune drops it otherwise
 	}
 }
 
-// gather waits for what the other ranks store of a step, in the order of their ranks.
+// gather waits for the shares of the other ranks of a step, in order of rank.
 func (w *Writer) gather(ctx context.Context, step int64) ([]share, error) {
 	var all []share
 	err := until(ctx, func() (bool, error) {
@@ -227,7 +225,7 @@ func (w *Writer) gather(ctx context.Context, step int64) ([]share, error) {
 			h := sharing{w.token, rank, step}
 			if slices.Contains(steps[rank], step) {
 				there++
-			} else if slices.ContainsFunc(steps[rank], h.before) { // it stores them in order
+			} else if slices.ContainsFunc(steps[rank], h.before) { // ranks store steps in order
 				return false, fmt.Errorf("%w: rank %d", ErrSkipped, rank)
 			}
 		}
@@ -259,12 +257,12 @@ func (s *Store) readShare(ctx context.Context, h sharing) (share, error) {
 	return v, nil
 }
 
-// captured is the time up to which the work of every rank is in it.
+// captured returns the time up to which the checkpoint contains the work of every rank.
 func captured(all []share) time.Time {
 	return slices.MinFunc(all, func(a, b share) int { return a.Captured.Compare(b.Captured) }).Captured.UTC()
 }
 
-// merged has the files of each rank in a folder by its number.
+// merged puts the files of each rank into a folder named by its number.
 func merged(all []share) format.Manifest {
 	m := format.Manifest{Form: format.VersionRanks, Ranks: len(all)}
 	for rank, s := range all {

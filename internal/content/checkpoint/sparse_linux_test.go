@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// sparse makes a file of a size that holds some bytes in its middle and nothing else.
+// sparse creates a file of a size with some bytes in its middle and nothing else.
 func sparse(t *testing.T, path string, size int64) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -30,8 +30,8 @@ func sparse(t *testing.T, path string, size int64) {
 	_ = f.Close()
 }
 
-// Of a file with more parts than a manifest lists nothing is made in memory, and nothing read.
-func TestAFileOfAnySizeIsRefusedBeforeItIsRead(t *testing.T) {
+// A file with more parts than a manifest can list is refused before anything is read or allocated.
+func TestPublish_RefusesAFileThatIsTooLargeUnread(t *testing.T) {
 	t.Parallel()
 	work := fast.Dir(t)
 	if err := os.MkdirAll(filepath.Join(work, "out"), 0o700); err != nil {

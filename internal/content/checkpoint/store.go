@@ -1,6 +1,6 @@
-// Package checkpoint keeps what a program saves: captured on its machine,
-// stored by content, published by one manifest, fenced by claims, and verified
-// whenever it is read back. docs/design/checkpoints.md says why it is safe.
+// Package checkpoint stores what a program saves: captured on its machine, addressed by content, published by one
+// manifest, fenced by claims, and verified whenever it is read back. docs/design/checkpoints.md explains why it is
+// safe.
 package checkpoint
 
 import (
@@ -22,23 +22,22 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// A caller acts on these with errors.Is, never on the text.
+// Callers test for these errors with errors.Is, never by their text.
 var (
 	ErrFenced  = errors.New("fenced: a newer attempt has the claim")           // stop, publish nothing more
-	ErrDamaged = format.ErrDamaged                                             // what is stored is not what was published
+	ErrDamaged = format.ErrDamaged                                             // differs from what was published
 	ErrChanged = folder.ErrChanged                                             // capture again
 	ErrNone    = errors.New("nothing is kept")                                 // there is nothing to fetch
-	ErrSkipped = errors.New("a machine of the gang has no part of this step")  // the next step may be whole
+	ErrSkipped = errors.New("a machine of the gang has no part of this step")  // the next step may be complete
 	ErrRanks   = errors.New("the checkpoint is of another number of machines") // none of its parts fits
 )
 
-// errTaken says that a name that is created once holds something else.
+// errTaken says that a name that may be created only once holds something else.
 var errTaken = errors.New("the name is taken")
 
-// workersFor returns how many parts are in flight, each of which is in memory: for a
-// folder as many as processors can hash (4 hash 7 GB/s), for a server on this machine a few
-// more, since it works while they hash, for a store behind a network enough to fill it while
-// answers are on their way.
+// workersFor returns the number of parts in flight, all of which are in memory: for a folder as many as processors
+// can hash (4 hash 7 GB/s), for a server on this machine a few more, since it works while they hash, and for a remote
+// store enough to fill the network during round trips.
 func workersFor(b *blob.Bucket) int {
 	hashing := max(2, min(4, runtime.GOMAXPROCS(0)))
 	if b.As(new(string)) {
@@ -58,8 +57,8 @@ func workersFor(b *blob.Bucket) int {
 //	manifests/<epoch>-<seq>             one for each checkpoint
 //	objects/<epoch>-<session>/<sha256>  parts of files, under the claim that stored them
 //	objects/kept/<sha256>               parts of outputs
-//	starts/<epoch>-<session>            what the machines of a gang begin from
-//	shares/<epoch>-<session>-<rank>-<step>   what a rank has stored of a step, until that is published
+//	starts/<epoch>-<session>            the checkpoint from which the machines of a gang start
+//	shares/<epoch>-<session>-<rank>-<step>   a rank's share of a step, until the step is published
 //	objects/<epoch>-<session>-<rank>-<step>/<sha256>  its parts
 //	outputs/<name>/<seq>                one manifest for each time outputs were kept
 type Store struct {
@@ -67,13 +66,13 @@ type Store struct {
 	prefix   string
 	part     int64
 	workers  int
-	unseeded bool // epoch 0, of what was copied from another job, counts for nothing
+	unseeded bool // epoch 0, which holds a copy of another job's checkpoint, does not count
 	rank     int  // of this machine in its gang
-	nodes    int  // of the gang; 0: whoever asks is none of it
+	nodes    int  // of the gang; 0: the caller is not in a gang
 }
 
-// Open returns the store below prefix. It reads and writes nothing yet. The
-// caller keeps the bucket open for as long as it uses the store.
+// Open returns the store below prefix. It reads and writes nothing yet. The caller keeps the bucket open while it
+// uses the store.
 func Open(bucket *blob.Bucket, prefix string) *Store {
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
@@ -81,8 +80,8 @@ func Open(bucket *blob.Bucket, prefix string) *Store {
 	return &Store{bucket: bucket, prefix: prefix, part: format.PartSize, workers: workersFor(bucket)}
 }
 
-// Unseeded returns the store without what was copied there from another job: what a
-// submission that was cut short has left counts for nobody.
+// Unseeded returns the store without what was copied from another job, so that the remains of a submission that was
+// cut short do not count.
 func (s *Store) Unseeded() *Store {
 	u := *s
 	u.unseeded = true
@@ -107,7 +106,7 @@ func (s *Store) list(ctx context.Context, folder string) ([]string, error) {
 	return names, nil
 }
 
-// read returns a small object whole.
+// read returns a whole small object.
 func (s *Store) read(ctx context.Context, key string) (data []byte, err error) {
 	r, err := s.bucket.NewReader(ctx, s.prefix+key, nil)
 	if err != nil {
@@ -128,7 +127,7 @@ func tooLarge(key string) error {
 	return fmt.Errorf("read %s: %w: it has more than %d MiB", key, ErrDamaged, format.MostBytes>>20)
 }
 
-// readError tells damage, which no new try repairs, from a store that does not answer.
+// readError distinguishes damage, which no retry repairs, from a store that does not answer.
 func readError(key string, err error) error {
 	switch {
 	case err == nil:
@@ -141,14 +140,13 @@ func readError(key string, err error) error {
 	return fmt.Errorf("read %s: %w", key, err)
 }
 
-// writeOptions describe every object. The type is given so that nobody guesses it.
+// writeOptions apply to every object. They set the type so that no driver guesses it.
 func writeOptions(absent bool) *blob.WriterOptions {
 	return &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: absent}
 }
 
-// putOnce creates a small object, or returns errTaken where there is another
-// one. An answer that is lost on the way is asked for again: data must be
-// unlike anybody else's.
+// putOnce creates a small object, or returns errTaken if another one exists. If an answer is lost, it reads the
+// object back, so data must be unique.
 func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
 	if len(data) > format.MostBytes {
 		return fmt.Errorf("create %s: it has more than %d MiB: save fewer files", key, format.MostBytes>>20)
@@ -163,7 +161,7 @@ func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
 			break
 		}
 		if !ours.Taken(err) {
-			continue // it may be there or not
+			continue // it may exist or not
 		}
 		held, rerr := s.bucket.ReadAll(ctx, s.prefix+key)
 		switch {

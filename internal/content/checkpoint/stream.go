@@ -11,9 +11,8 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// Tar writes the files of a manifest as a tar file, part by part: nothing of it lies on a disk meanwhile, and
-// no more than one part in memory. Each part is checked against its hash before it is written, so what is
-// damaged ends the stream and is not in it.
+// Tar writes the files of a manifest as a tar file, part by part, without using a disk and with at most one part in
+// memory. It checks each part against its hash before it writes it, so that damage ends the stream and is not in it.
 func (s *Store) Tar(ctx context.Context, m format.Manifest, to io.Writer) error {
 	t := tar.NewWriter(to)
 	buffer, giveBack := lend(s.bufferFor(m.Parts()))
@@ -41,7 +40,7 @@ func (s *Store) tarOne(ctx context.Context, t *tar.Writer, f format.File, buffer
 	return s.copyParts(ctx, f, buffer, t)
 }
 
-// Content writes the content of a file of a manifest, each part checked against its hash before it is written.
+// Content writes the content of a manifest's file. It checks each part against its hash before it writes it.
 func (s *Store) Content(ctx context.Context, f format.File, to io.Writer) error {
 	buffer, giveBack := lend(s.bufferFor(f.Parts))
 	defer giveBack()

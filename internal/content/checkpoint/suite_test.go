@@ -20,10 +20,10 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// part is small, so that a few bytes are a large file.
+// part is small, so that a few bytes make a large file.
 const part = 8
 
-// suite holds for every kind of store.
+// suite holds the tests that every kind of store must pass.
 var suite = []struct {
 	name string
 	test func(*testing.T, *gocloud.Bucket)
@@ -93,7 +93,7 @@ func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (format
 	return m, stats
 }
 
-// restored restores to a new folder and returns the manifest's name, "" for none.
+// restored restores to a new folder and returns the manifest's name; empty: none.
 func restored(t testing.TB, s *checkpoint.Store) (string, tree, []checkpoint.Refused) {
 	t.Helper()
 	dir := filepath.Join(fast.Dir(t), "ckpt")
@@ -185,7 +185,7 @@ func testNothingToRestore(t *testing.T, b *gocloud.Bucket) {
 func testStoresUnchangedPartsOnce(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	dir := fast.Dir(t)
-	put(t, dir, "big", "aaaaaaaabbbbbbbbaaaaaaaacccccccc") // a twice
+	put(t, dir, "big", "aaaaaaaabbbbbbbbaaaaaaaacccccccc") // a occurs twice
 	w := claim(t, s, 1)
 	if _, stats := publish(t, w, dir, 1); stats.Uploaded != 3*part || stats.Stored != 3 || stats.Parts != 4 {
 		t.Errorf("first: %+v", stats)
@@ -238,8 +238,8 @@ func testNewerClaimFencesOlder(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
-// A manifest of a stale attempt that lands after the claim of a newer one, as
-// when the network was slow, is never restored, not by later attempts either.
+// A manifest of a stale attempt that lands after the claim of a newer one, as on a slow network, is never restored,
+// not by later attempts either.
 func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	dir := fast.Dir(t)
@@ -262,8 +262,8 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	checkStale(t, b, key)
 }
 
-// The same with a publish that is cut in two by the claim.
-func TestStalePublishIsNeverRestored(t *testing.T) {
+// The same holds for a publish that the claim interrupts.
+func TestRestore_NeverTakesAStalePublish(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	s := open(b)
@@ -284,8 +284,8 @@ func TestStalePublishIsNeverRestored(t *testing.T) {
 	checkStale(t, b, "jobs/j1/manifests/000002-000002")
 }
 
-// checkStale holds a store of two manifests and three claims to restoring the
-// first, until a fourth claim publishes and drops the stale one.
+// checkStale checks that a store with two manifests and three claims restores the first one, until a fourth claim
+// publishes and drops the stale one.
 func checkStale(t *testing.T, b *gocloud.Bucket, stale string) {
 	t.Helper()
 	s := open(b)
@@ -317,8 +317,7 @@ func checkStale(t *testing.T, b *gocloud.Bucket, stale string) {
 	}
 }
 
-// An agent that restarts claims for the same attempt again, goes on where it
-// was, and fences out what is left of itself.
+// A restarted agent claims again for the same attempt, continues where it was, and fences out its earlier self.
 func testSameAttemptClaimsAgain(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	dir := fast.Dir(t)
@@ -337,8 +336,8 @@ func testSameAttemptClaimsAgain(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
-// What an agent had under way when it was killed, and lands after its restart
-// has claimed again, is not restored, and is not in the way.
+// A publish that an agent had started before it was killed, and that lands after the restarted agent has claimed
+// again, is not restored and does not get in the way.
 func testLateManifestOfAnEarlierSession(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	dir := fast.Dir(t)
@@ -367,7 +366,7 @@ func testLateManifestOfAnEarlierSession(t *testing.T, b *gocloud.Bucket) {
 	if name, _, _ := restored(t, s); m.Name != "000001-000003" || name != m.Name {
 		t.Errorf("published %s, restored %s", m.Name, name)
 	}
-	claim(t, s, 1) // once more: what counts is now in the fence
+	claim(t, s, 1) // once more: the fence now contains what counts
 	if name, _, _ := restored(t, s); name != m.Name {
 		t.Errorf("restored %s", name)
 	}

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 )
 
-// Find returns the checkpoint of that name, where it counts; "" is the newest that does.
-// ErrNone: there is none.
+// Find returns the checkpoint of that name if it counts; "" means the newest that does. It returns ErrNone if there
+// is none.
 func (s *Store) Find(ctx context.Context, name string) (format.Manifest, error) {
 	none := fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
 	if name == "" {
@@ -44,8 +44,8 @@ func (s *Store) Export(ctx context.Context, m format.Manifest, dir string) error
 	return nil
 }
 
-// CopyFrom publishes a checkpoint of another store as this one's, each part checked
-// against its hash on the way. Nothing of it counts before all of it is there.
+// CopyFrom publishes a checkpoint of another store in this one, each part checked against its hash on the way.
+// Nothing of it counts before it is complete.
 func (w *Writer) CopyFrom(ctx context.Context, from *Store, m format.Manifest, meta format.Meta) (format.Manifest,
 	error) {
 	w.mu.Lock()
@@ -85,8 +85,7 @@ func (w *Writer) CopyFrom(ctx context.Context, from *Store, m format.Manifest, m
 	return c, nil
 }
 
-// Remove deletes a checkpoint, and the parts that no other one needs. Nobody may write
-// to the store meanwhile.
+// Remove deletes a checkpoint and the parts that no other one needs. Nobody may write to the store meanwhile.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := s.remove(ctx, name); err != nil {
 		return fmt.Errorf("remove checkpoint %s: %w", name, err)
@@ -101,7 +100,7 @@ func (s *Store) remove(ctx context.Context, name string) error {
 			found = true
 			return true
 		}
-		whole = whole && l.Damaged == nil // what it needs nobody knows
+		whole = whole && l.Damaged == nil // nobody knows which parts it needs
 		for _, p := range l.Parts() {
 			used[p.Key()] = true
 		}

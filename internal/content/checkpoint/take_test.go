@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// What a job begins with of another is all of that checkpoint and nothing else, counts
-// until the job has one of its own, and stays whatever becomes of the other.
-func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
+// A job that starts from another job's checkpoint gets all of it and nothing else. The copy counts until the job has
+// its own checkpoint, and stays whatever happens to the other job.
+func TestCopyFrom_CopiesACheckpointToAnotherJob(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	from := open(b)
@@ -55,8 +55,8 @@ func TestACheckpointIsCopiedToAnotherJob(t *testing.T) {
 	}
 }
 
-// To remove one leaves what the others need.
-func TestRemovalLeavesTheOthersWhole(t *testing.T) {
+// Removing one checkpoint leaves what the others need.
+func TestRemove_LeavesTheOthersWhole(t *testing.T) {
 	t.Parallel()
 	b := openFolder(t, fast.Dir(t))
 	s := open(b)
@@ -79,7 +79,7 @@ func TestRemovalLeavesTheOthersWhole(t *testing.T) {
 	}
 }
 
-// folder is a new one with files, each given by its path and content.
+// folderOf creates a folder with files, each given by its path and content.
 func folderOf(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := fast.Dir(t)

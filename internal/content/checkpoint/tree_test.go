@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tree is what a folder holds: path to mode, time, link and content.
+// tree maps the paths in a folder to mode, time, link and content.
 type tree map[string]string
 
 func read(t testing.TB, dir string) tree {
@@ -84,8 +84,8 @@ func put(t testing.TB, dir, path, content string) {
 	settle(t, at)
 }
 
-// settle makes a file look as if it had been written a while ago, each time at
-// another moment, so that it is linked and its next change shows.
+// settle makes a file look as if it had been written a while ago, each time at another moment, so that it is linked
+// and its next change is visible.
 func settle(t testing.TB, at string) {
 	t.Helper()
 	when := time.Unix(1_700_000_000, moment.Add(1)*1_000_000)
@@ -96,15 +96,15 @@ func settle(t testing.TB, at string) {
 
 var moment atomic.Int64
 
-// edit changes the folder as a program might: it writes in place, replaces,
-// appends, removes, makes folders and links.
+// edit changes the folder as a program might: it writes in place, replaces, appends, removes, and creates folders and
+// links.
 func edit(t testing.TB, r *rand.Rand, dir string) {
 	t.Helper()
 	names := []string{"model.bin", "opt.bin", "a/b/c.bin", "a/state.json", "empty"}
 	at := filepath.Join(dir, names[r.IntN(len(names))])
 	content := make([]byte, r.IntN(40))
 	for i := range content {
-		content[i] = byte('a' + r.IntN(3)) // few letters: parts repeat
+		content[i] = byte('a' + r.IntN(3)) // few letters, so that parts repeat
 	}
 	must := func(err error) {
 		t.Helper()
@@ -117,7 +117,7 @@ func edit(t testing.TB, r *rand.Rand, dir string) {
 	case 0, 1: // in place
 		must(os.WriteFile(at, content, 0o640))
 		settle(t, at)
-	case 2: // aside and renamed
+	case 2: // write a temporary file and rename it
 		must(os.WriteFile(at+".tmp", content, 0o600))
 		settle(t, at+".tmp")
 		must(os.Rename(at+".tmp", at))

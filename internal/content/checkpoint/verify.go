@@ -11,16 +11,16 @@ import (
 	"gocloud.dev/blob"
 )
 
-// Depth is how closely Verify looks.
+// Depth is how closely Verify checks.
 type Depth int
 
-// How closely Verify looks.
+// Depths of Verify.
 const (
-	Sizes Depth = iota // every part is there and has its size
+	Sizes Depth = iota // every part exists and has its size
 	Full               // every byte is read back and hashed
 )
 
-// Verify holds what is stored to a manifest. ErrDamaged: it differs.
+// Verify compares the store with a manifest. It returns ErrDamaged if they differ.
 func (s *Store) Verify(ctx context.Context, m format.Manifest, depth Depth) error {
 	parts := m.Parts()
 	var err error
@@ -44,7 +44,7 @@ func (s *Store) Verify(ctx context.Context, m format.Manifest, depth Depth) erro
 	return nil
 }
 
-// readAll reads parts back and calls done, where it is not nil, for each that is whole.
+// readAll reads parts back and calls done, unless it is nil, for each that is intact.
 func (s *Store) readAll(ctx context.Context, parts []format.Part, done func(format.Part)) error {
 	return s.parallel(ctx, len(parts), s.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
 		if err := s.readPart(ctx, parts[i], buffer[:parts[i].Size]); err != nil {
@@ -65,14 +65,14 @@ func (s *Store) bufferFor(parts []format.Part) int64 {
 	return n
 }
 
-// readPart fills the buffer with a part whose every byte is right. It asks
-// twice before it says that the part is damaged: what is wrong may be the way.
+// readPart fills the buffer with a part whose every byte is right. It reads twice before it reports damage, because
+// the transport may be at fault.
 func (s *Store) readPart(ctx context.Context, p format.Part, buffer []byte) error {
 	p.Tag = ""
 	return s.readTagged(ctx, p, buffer)
 }
 
-// readTagged is readPart, where every byte is held to the part's tag if it has one. The second time the hash decides.
+// readTagged is readPart with a check of the tag, if the part has one. The second time the hash decides.
 func (s *Store) readTagged(ctx context.Context, p format.Part, buffer []byte) error {
 	err := s.readPartOnce(ctx, p, buffer)
 	if errors.Is(err, ErrDamaged) {
@@ -100,8 +100,8 @@ func (s *Store) readPartOnce(ctx context.Context, p format.Part, buffer []byte) 
 	return nil
 }
 
-// Verify reads back the parts of a manifest that this writer has not read back
-// before. A part that is damaged is stored anew by the next publish.
+// Verify reads back the parts of a manifest that this writer has not read back before. The next publish stores
+// damaged parts again.
 func (w *Writer) Verify(ctx context.Context, m format.Manifest) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

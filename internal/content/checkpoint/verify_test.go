@@ -10,8 +10,8 @@ import (
 	"gocloud.dev/blob/memblob"
 )
 
-// A part without a tag, and one whose tag is wrong, is held to its hash.
-func TestTheHashDecidesWhereATagDoesNot(t *testing.T) {
+// A part without a tag, or with a wrong tag, is checked by its hash.
+func TestRestore_ChecksTheHashWhenATagIsMissingOrWrong(t *testing.T) {
 	t.Parallel()
 	b := memblob.OpenBucket(nil)
 	defer b.Close()

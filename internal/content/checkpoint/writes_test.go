@@ -6,11 +6,11 @@ import (
 	"scrimp/internal/content/checkpoint"
 )
 
-// A rank above 0 writes its outputs, and its parts where all ranks have some.
-func TestWhatARankWrites(t *testing.T) {
+// A rank above 0 writes its outputs, and its parts if all ranks have parts.
+func TestWrites_AllowsOutputsAndOwnParts(t *testing.T) {
 	t.Parallel()
 	const own, other = "000002-000001-000003-000000000100", "000002-000001-000004-000000000100"
-	for key, want := range map[string]string{ // always, parts (only with a part of each rank), never
+	for key, want := range map[string]string{ // always, parts (only if each rank has a part), never
 		"outputs/j-3/000001": "always", "objects/kept/ab": "always",
 		"objects/" + own + "/ab": "parts", "shares/" + own: "parts",
 		"objects/" + other + "/ab": "never", "shares/" + other: "never", "shares/" + own + "/x": "never", "objects/" + own: "never",

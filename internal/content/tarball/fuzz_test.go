@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/content/tarball"
 )
 
-// Whatever a tar file says, nothing appears outside of the folder that it is unpacked into, and nothing there changes.
+// Whatever a tar file says, nothing appears or changes outside the folder into which it is unpacked.
 func FuzzUnpack(f *testing.F) {
 	for _, list := range [][]tar.Header{
 		{{Name: "a/b", Mode: 0o644, Size: 2}, {Name: "c", Typeflag: tar.TypeSymlink, Linkname: "a/b"}},
@@ -39,7 +39,7 @@ func FuzzUnpack(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(out, "file"), []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_ = tarball.Unpack(t.Context(), bytes.NewReader(text), in) // what it took stands where it may
+		_ = tarball.Unpack(t.Context(), bytes.NewReader(text), in) // what it unpacked is where it may be
 		above, _ := os.ReadDir(top)
 		beside, _ := os.ReadDir(out)
 		if b, err := os.ReadFile(filepath.Join(out, "file")); err != nil || string(b) != "mine" || len(above) != 2 || len(beside) != 1 {

@@ -1,5 +1,5 @@
-// Package tarball sends a folder as one tar file that can be gone on with: the same
-// folder gives the same bytes, so whoever was cut off asks for what follows.
+// Package tarball sends a folder as one tar file with resumption: the same folder gives the same bytes, so after a
+// break the receiver asks for the rest.
 package tarball
 
 import (
@@ -22,9 +22,9 @@ import (
 	"strings"
 )
 
-// Folder is what a folder held when it was looked at.
+// Folder is the content of a folder at the time of the scan.
 type Folder struct {
-	root    string // that is read; "": the entries say where their content is
+	root    string // folder to read; empty: the entries open their own content
 	entries iter.Seq2[Entry, error]
 	tag     string
 }
@@ -32,16 +32,16 @@ type Folder struct {
 // Entry is a file, a folder or a link.
 type Entry struct {
 	Header *tar.Header
-	Open   func() (io.ReadCloser, error) // the content of a file that lies in no folder
+	Open   func() (io.ReadCloser, error) // opens the content of a file that is in no folder
 }
 
-// Of is a folder that lies nowhere as one. Tag must change with what its entries hold.
+// Of returns a Folder that is not on disk. tag must change with the content of its entries.
 func Of(tag string, entries iter.Seq2[Entry, error]) *Folder {
 	return &Folder{tag: tag, entries: entries}
 }
 
-// Scan lists a folder: files, folders and links with their permissions and times.
-// What else lies in it (sockets, devices) is left out. One that is missing is empty.
+// Scan lists a folder: files, folders and links with their permissions and times. It leaves out everything else
+// (sockets, devices). A missing folder is empty.
 func Scan(root string) (*Folder, error) {
 	var list []Entry
 	sum := sha256.New()
@@ -68,13 +68,13 @@ func Scan(root string) (*Folder, error) {
 		return nil, fmt.Errorf("list %s: %w", root, err)
 	}
 	f := &Folder{tag: hex.EncodeToString(sum.Sum(nil)[:16]), entries: each(list)}
-	if len(list) > 0 { // else it may be missing
+	if len(list) > 0 { // otherwise it may be missing
 		f.root = root
 	}
 	return f, nil
 }
 
-// each are the entries of a list.
+// each iterates over a list.
 func each(list []Entry) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for _, e := range list {
@@ -85,7 +85,7 @@ func each(list []Entry) iter.Seq2[Entry, error] {
 	}
 }
 
-// header describes a file, a folder or a link; nil is none of these.
+// header describes a file, a folder or a link; nil for anything else.
 func header(at, rel string, d fs.DirEntry) (*tar.Header, error) {
 	info, err := d.Info()
 	if err != nil {
@@ -111,8 +111,8 @@ func header(at, rel string, d fs.DirEntry) (*tar.Header, error) {
 // Tag changes with the bytes that Write writes.
 func (f *Folder) Tag() string { return f.tag }
 
-// Write writes the tar file without its first offset bytes, and returns the CRC-32C of
-// all of it. It reads through no link of the folder.
+// Write writes the tar file without its first offset bytes, and returns the CRC-32C of all of it. It follows no link
+// of the folder.
 func (f *Folder) Write(ctx context.Context, to io.Writer, offset int64) (sum uint32, err error) {
 	var root *os.Root
 	if f.root != "" {
@@ -153,7 +153,7 @@ func writeOne(t *tar.Writer, root *os.Root, e Entry) error {
 	return err
 }
 
-// skip leaves out what comes first.
+// skip drops the first bytes.
 type skip struct {
 	to   io.Writer
 	left int64
@@ -169,15 +169,15 @@ func (s *skip) Write(p []byte) (int, error) {
 	return int(n) + m, err
 }
 
-// Unpack fills a folder from a tar file, with permissions and times. Nothing is written
-// outside of it, whatever names and links say; a link that climbs out of the folder is refused.
+// Unpack fills a folder from a tar file, with permissions and times. Whatever names and links say, it writes nothing
+// outside, and refuses a relative link that leaves the folder.
 func Unpack(ctx context.Context, from io.Reader, to string) error {
 	root, err := os.OpenRoot(to)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	var folders []*tar.Header // their times change with what is put into them, and some may not be written to
+	var folders []*tar.Header // set last: adding files changes their times, and some may not be writable
 	end := &zeros{from: from}
 	t := tar.NewReader(end)
 	for {
@@ -198,7 +198,7 @@ func Unpack(ctx context.Context, from io.Reader, to string) error {
 			folders = append(folders, h)
 		}
 	}
-	if _, err := io.Copy(io.Discard, end); err != nil { // the end of the file, and what is said behind it
+	if _, err := io.Copy(io.Discard, end); err != nil { // the end of the file, and anything after it
 		return err
 	}
 	if end.n < 1024 { // two empty blocks end a tar file
@@ -216,7 +216,7 @@ func Unpack(ctx context.Context, from io.Reader, to string) error {
 	return nil
 }
 
-// zeros counts the zeros that what was read so far ends with.
+// zeros counts the zeros at the end of what was read so far.
 type zeros struct {
 	from io.Reader
 	n    int64
@@ -239,7 +239,7 @@ func unpackOne(root *os.Root, h *tar.Header, from io.Reader) error {
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		// The owner can write for now, or the files below could not be made.
+		// The owner can write for now; otherwise the files below could not be created.
 		mode := fs.FileMode(h.Mode).Perm() | 0o700
 		if err := root.MkdirAll(name, mode); err != nil {
 			return err
@@ -260,8 +260,8 @@ func unpackOne(root *os.Root, h *tar.Header, from io.Reader) error {
 	return errors.New("it is neither a file, a folder nor a link")
 }
 
-// climbs reports whether a relative link leads out of the folder. An absolute one names
-// a place of the machine, and nothing here is written or read through it.
+// climbs reports whether a relative link leaves the folder. An absolute link names a place on the machine, and Unpack
+// never reads or writes through it.
 func climbs(name, target string) bool {
 	if path.IsAbs(target) {
 		return false
@@ -277,12 +277,12 @@ func unpackFile(root *os.Root, name string, h *tar.Header, from io.Reader) error
 		return err
 	}
 	n, err := io.Copy(f, from)
-	err = errors.Join(err, f.Chmod(mode)) // whatever the umask is, and also where it was there
+	err = errors.Join(err, f.Chmod(mode)) // regardless of the umask, and also if the file existed
 	if err == nil && n != h.Size {
 		err = io.ErrUnexpectedEOF
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return root.Chtimes(name, h.ModTime, h.ModTime) // build tools look at it
+	return root.Chtimes(name, h.ModTime, h.ModTime) // build tools compare times
 }

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/content/tarball"
 )
 
-// made is a folder with all that a work folder may hold.
+// made creates a folder with everything that a work folder may contain.
 func made(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func made(t *testing.T) string {
 	return dir
 }
 
-// listed is what a folder holds, a line each.
+// listed returns the content of a folder, one line each.
 func listed(t *testing.T, dir string) string {
 	t.Helper()
 	var text strings.Builder
@@ -87,8 +87,8 @@ func packed(t *testing.T, dir string, offset int64) []byte {
 	return b.Bytes()
 }
 
-// What arrives is what was sent: files, folders, links, permissions and times.
-func TestWhatArrivesIsWhatWasSent(t *testing.T) {
+// Unpack restores what Write sent: files, folders, links, permissions and times.
+func TestUnpack_RestoresWhatWriteSent(t *testing.T) {
 	dir, to := made(t), t.TempDir()
 	if err := tarball.Unpack(t.Context(), bytes.NewReader(packed(t, dir, 0)), to); err != nil {
 		t.Fatal(err)
@@ -98,8 +98,8 @@ func TestWhatArrivesIsWhatWasSent(t *testing.T) {
 	}
 }
 
-// From whatever byte on, the rest is the same, and the tag tells a folder from a changed one.
-func TestTheRestIsTheSame(t *testing.T) {
+// From any byte on, the rest is the same, and the tag tells a changed folder from the original.
+func TestWrite_ResumesAtAnyByte(t *testing.T) {
 	dir := made(t)
 	all := packed(t, dir, 0)
 	for _, offset := range []int{1, 511, 512, 5000, len(all) / 2, len(all) - 1, len(all)} {
@@ -119,8 +119,8 @@ func TestTheRestIsTheSame(t *testing.T) {
 	}
 }
 
-// A folder that is missing is an empty one.
-func TestNoFolderIsAnEmptyOne(t *testing.T) {
+// A missing folder counts as an empty one.
+func TestScan_TreatsAMissingFolderAsEmpty(t *testing.T) {
 	to := t.TempDir()
 	b := packed(t, filepath.Join(to, "missing"), 0)
 	if err := tarball.Unpack(t.Context(), bytes.NewReader(b), to); err != nil || listed(t, to) != "" {
@@ -128,8 +128,8 @@ func TestNoFolderIsAnEmptyOne(t *testing.T) {
 	}
 }
 
-// Whatever a tar file says, nothing is written outside of the folder, and a file that is cut short is an error.
-func TestNothingLeadsOut(t *testing.T) {
+// Whatever a tar file says, nothing is written outside the folder, and a file that is cut short is an error.
+func TestUnpack_StaysInsideItsFolder(t *testing.T) {
 	top := t.TempDir()
 	for name, entries := range map[string][]*tar.Header{
 		"dots":     {{Typeflag: tar.TypeReg, Name: "../out", Size: 3, Mode: 0o600}},

@@ -1,7 +1,8 @@
 //go:build !local
 
-// Package aws rents machines of Amazon EC2: instances of a fleet that is asked for once, with scrimp's agent begun by
-// their user data. All that is known of a request lies in the tags of its instances, so that any server finds it.
+// Package aws rents machines of Amazon EC2: instances of fleets that it requests at most once per token, with
+// scrimp's agent started by user data. The tags of the instances contain all that is known of a request, so that any
+// server finds it.
 package aws
 
 import (
@@ -24,10 +25,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// Kind is what engines of this package are called.
+// Kind is the kind of this package's engines.
 const Kind = "aws"
 
-// usual is how EC2 behaves. DescribeInstances may lack an instance for some time after its launch.
+// usual is EC2's typical timing. DescribeInstances may omit an instance for some time after its launch.
 var usual = engine.Timing{Poll: 10 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute,
 	Consistency: 2 * time.Minute, GrantWait: time.Minute, Bills: 5 * time.Minute}
 
@@ -35,13 +36,13 @@ var usual = engine.Timing{Poll: 10 * time.Second, Sweep: time.Minute, Boot: 10 *
 type Driver struct {
 	name   string
 	with   setting.With
-	server string // address that agents are given
-	build  string // first digits of the hash of the program that machines fetch
+	server string // the server's address, as given to agents
+	build  string // first digits of the hash of the program that machines download
 	log    *slog.Logger
 
-	now     func() time.Time // the wall's; tests move it
+	now     func() time.Time // wall time; tests move it
 	visible time.Duration    // how long a launch waits until EC2 lists what it has granted
-	looking chan struct{}    // one connects at a time
+	looking chan struct{}    // serialises connecting
 
 	mu       sync.Mutex
 	api      *account.Client // nil: not connected
@@ -50,26 +51,26 @@ type Driver struct {
 	requests map[string]*request          // by key
 	seen     map[string]*seen             // by id of the instance
 	recent   map[string]time.Time         // ids that EC2 has named, and when
-	template map[string]template          // by what is in it
-	full     map[market.OfferID]time.Time // when there was no capacity last
-	swept    time.Time                    // when what is left over was removed last
+	template map[string]template          // by content
+	full     map[market.OfferID]time.Time // when the offer last had no capacity
+	swept    time.Time                    // when leftovers were last removed
 	groups   map[string]string            // security groups by network and name
-	terms    *terms                       // what reservations have cost
-	odd      map[string]string            // machines that are not what was ordered: how, by id
+	terms    *terms                       // the costs of reservations so far
+	odd      map[string]string            // how machines differ from the order, by id
 }
 
-// request is what this server has asked for with a key.
+// request is what this server has requested under a key.
 type request struct {
 	asked     int      // fleets that have answered
-	granted   []string // ids, in the order in which they were granted
+	granted   []string // ids, in the order of granting
 	cancelled bool
-	unsure    time.Time // a fleet was asked for last whose answer is not known; zero: all are
-	ways      []sale    // that the next fleet is asked for from: the same each time until it has answered
-	mismatch  time.Time // since when EC2 says that a token was used for something else; zero: it does not
-	at        time.Time // it was asked for last
+	unsure    time.Time // last request for a fleet whose answer is unknown; zero: all answers are known
+	ways      []sale    // pools for the next fleet, the same ones until it has answered
+	mismatch  time.Time // since when EC2 has said that a token was used for something else; zero: it does not
+	at        time.Time // last request
 }
 
-// rates are what an hour of a machine costs, by its parts.
+// rates is the hourly cost of a machine by parts.
 type rates struct {
 	machine, disk, address money.Rate
 	currency               money.Currency
@@ -84,7 +85,8 @@ var (
 	_ engine.Lender     = (*Driver)(nil)
 )
 
-// Open opens the engine of an account and region. It asks nobody: an account that cannot be reached yet is no error.
+// Open opens the engine of an account and region without a request to AWS: an account that cannot be reached yet is
+// no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := setting.Read(&s)
 	if err != nil {
@@ -98,7 +100,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 	}
 	agents, err := h.AgentURL(s)
 	switch {
-	case err != nil && h.Trial: // what there is besides is looked at all the same
+	case err != nil && h.Trial: // doctor checks the rest all the same
 		agents = ""
 	case err != nil && s.Agents != "listen":
 		return engine.Engine{}, err
@@ -133,7 +135,7 @@ func newDriver(name string, with setting.With) *Driver {
 		terms: &terms{Of: map[market.OfferID]*contract{}}, odd: map[string]string{}}
 }
 
-// connected is AWS, once it has said who we are.
+// connected returns the client, once AWS has confirmed the caller's identity.
 func (d *Driver) connected(ctx context.Context) (*account.Client, error) {
 	select {
 	case d.looking <- struct{}{}:
@@ -171,7 +173,7 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	return offers, quotes, nil
 }
 
-// hashOf is the SHA-256 of a program, in hexadecimal digits; of this one where path is "".
+// hashOf returns the SHA-256 of a program in hexadecimal; path "" means this program.
 func hashOf(path string) (string, error) {
 	var err error
 	if path == "" {

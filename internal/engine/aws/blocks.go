@@ -14,10 +14,10 @@ import (
 	"scrimp/internal/engine/aws/account"
 )
 
-// runInBlock begins machines in a Capacity Block, all or none: a fleet begins as many as fit. What EC2 has refused has
-// not used up the token. Sources: docs.aws.amazon.com, Amazon EC2 user guide, "Tutorial: Configure your EC2 Fleet to
-// launch instances into Capacity Blocks", and API reference, RunInstances, MinCount.
-func (d *Driver) runInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale, t template,
+// rentInBlock rents machines in a Capacity Block, all or none; a fleet would start as many as fit. A refused request
+// does not use up the token. Sources: docs.aws.amazon.com, Amazon EC2 user guide, "Tutorial: Configure your EC2 Fleet
+// to launch instances into Capacity Blocks", and API reference, RunInstances, MinCount.
+func (d *Driver) rentInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale, t template,
 	group string,
 ) ([]string, error) {
 	out, err := a.EC2.RunInstances(ctx, d.inBlock(q, r, s, t, group), func(o *ec2.Options) {
@@ -49,7 +49,7 @@ func (d *Driver) inBlock(q *engine.Request, r *request, s *sale, t template, gro
 			LaunchTemplateName: sdk.String(t.name), Version: sdk.String("$Default")},
 		TagSpecifications: []types.TagSpecification{
 			{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(d.tagsOfMachines(q, s))},
-			// what a request says of tags stands in place of what its template says
+			// The tags of a request replace those of its template.
 			{ResourceType: types.ResourceTypeVolume, Tags: tagsOf(d.owner(q))},
 			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagsOf(d.owner(q))}}}
 	if s.held.place != "" {
@@ -61,6 +61,6 @@ func (d *Driver) inBlock(q *engine.Request, r *request, s *sale, t template, gro
 	}
 	in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: sdk.Int32(0),
 		DeleteOnTermination: sdk.Bool(true), AssociatePublicIpAddress: d.with.PublicIP, Groups: []string{group},
-		SubnetId: &s.zone.Subnet}} // the subnet stands on the interface
+		SubnetId: &s.zone.Subnet}} // the interface carries the subnet
 	return in
 }

@@ -47,8 +47,8 @@ func newHome(t *testing.T) *home {
 			t.Fatal(err)
 		}
 	}
-	// An instance's bill begins when it runs and its disk's ends when it is terminated: without these spans, at the
-	// moments that EC2 tells, so that the sums agree to the last unit.
+	// An instance's bill begins when it runs, and its disk's ends when it is terminated: with these delays removed,
+	// both are at times that EC2 reports, so that the sums agree to the last unit.
 	h.site = newSite(t, awstest.Options{Net: "10.229.0.0/16", Run: &awstest.Run{Dir: filepath.Join(h.dir, "cloud")},
 		Seed: time.Now().UnixNano(), Spans: awstest.Spans{Boot: 100 * time.Millisecond, Failing: time.Second,
 			Rebalance: 2 * time.Second, Notice: 5 * time.Second, Listed: 24 * time.Hour}})
@@ -77,7 +77,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// serve starts the server, and waits until it answers.
+// serve starts the server and waits until it answers.
 func (h *home) serve() {
 	h.Helper()
 	log, err := os.OpenFile(filepath.Join(h.data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -90,7 +90,7 @@ func (h *home) serve() {
 	server := proc.Start(h, cmd)
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = server.Wait() }()
-	h.Cleanup(func() { // so that it gives back what it has rented; only the last one still runs
+	h.Cleanup(func() { // terminates the rented machines; only the last server still runs
 		select {
 		case <-ended:
 		default:
@@ -99,7 +99,7 @@ func (h *home) serve() {
 			}
 		}
 	})
-	await.True(h, "the server listens", func() bool { // a command would start one that does not
+	await.True(h, "the server listens", func() bool { // a command would start a server that does not listen
 		c, err := (&net.Dialer{}).DialContext(h.Context(), "tcp", h.listen)
 		if err == nil {
 			_ = c.Close()
@@ -108,13 +108,13 @@ func (h *home) serve() {
 	}, h.log)
 }
 
-// log is the end of the server's.
+// log returns the end of the server's log.
 func (h *home) log() string {
 	text, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
 	return string(text[max(0, len(text)-64<<10):])
 }
 
-// killServer ends the server without a word.
+// killServer kills the server.
 func (h *home) killServer() {
 	h.Helper()
 	var s struct {
@@ -126,7 +126,7 @@ func (h *home) killServer() {
 	}
 }
 
-// agents are the processes of this server's agents, on all instances.
+// agents returns the processes of this server's agents on all instances.
 func (h *home) agents() (pids []int) {
 	h.Helper()
 	list, err := os.ReadDir("/proc")
@@ -154,7 +154,7 @@ func (h *home) file(name, text string) {
 
 func (h *home) scrimp(args ...string) (string, error) {
 	cmd := exec.Command(h.program, append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
-	cmd.Dir = filepath.Join(h.dir, "w")                                            // which is sent to machines
+	cmd.Dir = filepath.Join(h.dir, "w")                                            // the folder sent to machines
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
@@ -202,7 +202,7 @@ func (h *home) unfinished() (n int) {
 	return n
 }
 
-// until waits for what may take several waits of EC2's consistency.
+// until waits for something that may take several of EC2's consistency delays.
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
 	for until := time.Now().Add(5 * await.Limit); time.Now().Before(until) && !ok(); {
@@ -216,8 +216,8 @@ func (h *home) until(what string, ok func() bool) {
 	}
 }
 
-// submits hands in a job that counts for some seconds, saves every fourth and when it is told to end, and goes on from
-// what it saved.
+// submits submits a job that counts for some seconds, saves at every fourth and at a drain, and continues from what
+// it saved.
 func (h *home) submits(name string, nodes, steps int, more ...string) (string, error) {
 	h.file("w/"+name+".yaml", fmt.Sprintf(`name: %s
 nodes: %d

@@ -23,18 +23,19 @@ import (
 
 var chaosFor = flag.Duration("chaos", time.Minute, "how long a cloud and its server are hurt (make chaos-aws)")
 
-// chaos are a server and its cloud that are hurt.
+// chaos is a server and its cloud under fault injection.
 type chaos struct {
 	*home
 	rng     *rand.Rand
 	began   time.Time
 	hurts   map[string]int
-	stopped map[string]bool // instances that somebody has stopped by hand
+	stopped map[string]bool // instances stopped by hand
 }
 
-// A server and a cloud whose instances run the real agent, hurt for a while in each way, lose no job and rent nothing
-// twice: each job ends as it should, each machine costs what the cloud bills for it, and nothing is left.
-func TestACloudThatIsHurtLosesNothing(t *testing.T) {
+// A server and a cloud whose instances run the real agent, with every fault injected for a while, lose no job and
+// rent nothing twice: each job ends as it should, each machine costs what the cloud bills for it, and nothing is
+// left.
+func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a server and its cloud for a minute, or for as long as make chaos-aws says")
 	seed := uint64(time.Now().UnixNano())
 	c := &chaos{newHome(t), rand.New(rand.NewPCG(1, seed)), time.Now(), map[string]int{}, map[string]bool{}}
@@ -81,7 +82,7 @@ func TestACloudThatIsHurtLosesNothing(t *testing.T) {
 		len(names), attempts, machines, c.hurts, seed)
 }
 
-// costs adds what a job's receipt says of each machine.
+// costs adds up a job's receipt by machine.
 func (c *chaos) costs(name string, sums map[string]*big.Rat) {
 	c.Helper()
 	add := func(id string, a money.Amount) {
@@ -106,12 +107,12 @@ func (c *chaos) costs(name string, sums map[string]*big.Rat) {
 	}
 }
 
-// books holds what receipts say against the cloud's own bill, and counts the machines.
+// books compares the receipts with the cloud's own bill and returns the number of machines.
 func (c *chaos) books(costs map[string]*big.Rat) int {
 	c.Helper()
 	type bill struct {
 		awstest.Line          // of the instance
-		sum, second  *big.Rat // of all its lines; what a second more costs
+		sum, second  *big.Rat // of all its lines; the cost of one more second
 	}
 	bills, keys := map[string]*bill{}, map[string]int{}
 	for _, l := range c.Bill() {
@@ -149,11 +150,12 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 		least, most := new(big.Rat), big.NewRat(4, 1e12) // each part is cut to 1e-12 dollars
 		least.Neg(most)
 		switch {
-		case c.stopped[id]: // its disk goes on until it is terminated, and its seconds count until the server hears of it
+		case c.stopped[id]: // its disk costs until termination, and its seconds until the server hears of the stop
 			least.SetInt64(-1).Mul(least, new(big.Rat).Mul(b.second, big.NewRat(unheard, 1)))
 			most.Mul(b.second, big.NewRat(unheard, 1))
 		case !b.Spot && reasons[id] != "Client.UserInitiatedShutdown":
-			// EC2 does not say when: it ends when the server sees it, its first minute is paid in any case
+			// EC2 does not report the time: it ends when the server sees it, and its first minute is paid in any
+			// case.
 			unsaid++
 			most.Mul(b.second, big.NewRat(unheard, 1))
 		}
@@ -174,11 +176,11 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 	return len(bills)
 }
 
-// unheard is how many seconds a server may not hear of a machine's end, of which EC2 does not say the time: while it is
-// killed, the cloud is down, or all is slow.
+// unheard bounds the seconds between a machine's end, if EC2 does not report its time, and the server's notice of it:
+// while the server is killed, the cloud is down, or everything is slow.
 const unheard = 180
 
-// reasonsNow is why the cloud says that each instance ended.
+// reasonsNow returns the cloud's reasons for the end of each instance.
 func (c *chaos) reasonsNow() map[string]string {
 	c.Helper()
 	reasons := map[string]string{}
@@ -193,7 +195,7 @@ type listed struct {
 	Spot              bool
 }
 
-// hurt does one of what happens to clouds, machines and servers, and says which.
+// hurt injects one random fault into clouds, machines or servers, and names it.
 func (c *chaos) hurt() string {
 	c.Helper()
 	pause := func(most int) { _ = wait.For(c.Context(), time.Duration(1+c.rng.IntN(most))*time.Second) }
@@ -208,7 +210,7 @@ func (c *chaos) hurt() string {
 			demand = append(demand, i.ID)
 		}
 	}
-	// one does something to one of a list, and says how where there is one.
+	// one applies do to one random element of a list, and returns how unless the list is empty.
 	one := func(list []string, how string, do func(string) error) string {
 		if len(list) == 0 || do(pick(c.rng, list)) != nil { // it has ended meanwhile
 			return ""
@@ -289,7 +291,7 @@ func (c *chaos) hurt() string {
 	return "server killed"
 }
 
-// instances are those of the cloud, as it lists them past its faults.
+// instances returns the cloud's instances, read around its faults.
 func (h *home) instances() (list []listed) {
 	h.Helper()
 	if err := json.Unmarshal(h.order("instances"), &list); err != nil {

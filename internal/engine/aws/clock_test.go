@@ -11,9 +11,9 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// A server whose clock is off, from its begin or later, works all the same: it signs by AWS' clock, which it reads from
-// an answer. A launch that meets another clock has rented nothing, and is asked for again.
-func TestAClockThatIsOffIsNoObstacle(t *testing.T) {
+// A server whose clock is wrong, from its start or later, still works: it signs by AWS's clock, which it reads from
+// an answer. A launch refused for its time has rented nothing, and is repeated.
+func TestClock_MayBeWrong(t *testing.T) {
 	s := newSite(t, awstest.Options{})
 	s.Skew(20 * time.Minute)
 	d := s.driver()
@@ -38,8 +38,8 @@ func TestAClockThatIsOffIsNoObstacle(t *testing.T) {
 	}
 }
 
-// Where AWS says no time that can be signed by, the error says what to do.
-func TestAClockThatStaysOffIsNamed(t *testing.T) {
+// If AWS reports no usable time, the error says what to do.
+func TestClock_IsNamedWhenItStaysWrong(t *testing.T) {
 	s := newSite(t, awstest.Options{})
 	d := s.driver()
 	for _, f := range []awstest.Fault{{Kind: "error", Code: "RequestExpired", Status: 400, Message: "Request has expired."},

@@ -22,7 +22,7 @@ import (
 
 const hours = "2006-01-02 15:04"
 
-// reservations says how the reservations of capacity stand, and what of the settings fits none.
+// reservations reports the state of the capacity reservations, and settings that match none.
 func (d *Driver) reservations(a *account.Client, x *index) []engine.Finding {
 	if len(d.with.Reservations) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (d *Driver) reservations(a *account.Client, x *index) []engine.Finding {
 	return []engine.Finding{f}
 }
 
-// showHeld is a reservation in a line, and whether machines of it can be had now or later.
+// showHeld describes a reservation in a line, and reports whether it has machines now or later.
 func (d *Driver) showHeld(x *index, h *held, now time.Time) (text string, ok bool) {
 	what := map[bool]string{true: "Capacity Block", false: "reservation"}[h.block]
 	until := "until it is cancelled"
@@ -89,7 +89,7 @@ func (d *Driver) showHeld(x *index, h *held, now time.Time) (text string, ok boo
 	}
 }
 
-// asOrdered says which machines are not what was ordered; nothing where all are.
+// asOrdered reports machines that differ from their order; nothing if there are none.
 func (d *Driver) asOrdered(ctx context.Context, a *account.Client) []engine.Finding {
 	f := engine.Finding{Name: "machines"}
 	if _, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: d.ours(types.Filter{
@@ -112,8 +112,8 @@ func (d *Driver) asOrdered(ctx context.Context, a *account.Client) []engine.Find
 	return []engine.Finding{f}
 }
 
-// commitments says which reserved instances and savings plans the account has, and which of the engine's types they
-// cover. Receipts have list prices all the same: which use of the account a commitment is billed for is AWS' choice.
+// commitments lists the account's reserved instances and savings plans, and the engine's types that they cover.
+// Receipts still use list prices, because AWS decides which use of the account a commitment covers.
 func (d *Driver) commitments(ctx context.Context, a *account.Client) []engine.Finding {
 	f := engine.Finding{Name: "commitments", OK: true}
 	lines, err := d.reservedInstances(ctx, a)
@@ -139,7 +139,7 @@ func (d *Driver) commitments(ctx context.Context, a *account.Client) []engine.Fi
 	return []engine.Finding{f}
 }
 
-// reservedInstances are the active ones of the engine's types.
+// reservedInstances returns the active reserved instances of the engine's types.
 func (d *Driver) reservedInstances(ctx context.Context, a *account.Client) (lines []string, err error) {
 	out, err := a.EC2.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{Filters: []types.Filter{
 		{Name: sdk.String("state"), Values: []string{"active"}}}})
@@ -170,7 +170,7 @@ func (d *Driver) reservedInstances(ctx context.Context, a *account.Client) (line
 	return lines, nil
 }
 
-// running is how many machines of a type run on demand in the account, whoever began them; zone "": in all.
+// running counts the on-demand machines of a type in the account, whoever started them; zone "" means all zones.
 func (d *Driver) running(ctx context.Context, a *account.Client, kind, zone string) (n int, err error) {
 	in := &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: sdk.String("instance-type"), Values: []string{kind}},
 		{Name: sdk.String("instance-state-name"), Values: []string{"running"}}}}
@@ -194,8 +194,8 @@ func (d *Driver) running(ctx context.Context, a *account.Client, kind, zone stri
 	return n, nil
 }
 
-// savingsPlans are the active ones that cover types of the engine in its region. How much of one is in use no answer of
-// theirs says: that is in Cost Explorer, a day later.
+// savingsPlans returns the active savings plans that cover types of the engine in its region. The API does not report
+// their use, which appears in Cost Explorer a day later.
 func (d *Driver) savingsPlans(ctx context.Context, a *account.Client) (lines []string, err error) {
 	in := &savingsplans.DescribeSavingsPlansInput{States: []plantypes.SavingsPlanState{plantypes.SavingsPlanStateActive}}
 	for {

@@ -15,7 +15,8 @@ import (
 	"scrimp/internal/test/enginetest"
 )
 
-// rig is a cloud whose spot machines of one type are interrupted soon after they run, and that has none of another.
+// rig is a cloud that interrupts spot machines of one type soon after their start, and has no machines of another
+// type.
 func (s *site) rig() enginetest.Rig {
 	d := &again{Driver: s.driver()}
 	ctx := s.Context()
@@ -25,7 +26,7 @@ func (s *site) rig() enginetest.Rig {
 		for wait.For(ctx, 200*time.Millisecond) == nil {
 			for _, i := range s.Bill() {
 				if i.Kind == "instance" && i.Type == "m7i.large" && i.Spot && i.Open {
-					_ = s.Interrupt(i.ID, "") // again while it waits for its end
+					_ = s.Interrupt(i.ID, "") // repeated while it waits for its end
 				}
 			}
 		}
@@ -33,12 +34,12 @@ func (s *site) rig() enginetest.Rig {
 	s.Cleanup(func() { <-done })
 	const empty = "aws/us-east-1a/g5.xlarge/on-demand"
 	if _, err := d.Launch(ctx, engine.Request{Key: "tries", Offer: empty}); !errors.Is(err, engine.ErrNoCapacity) {
-		s.Fatalf("where there is none: %v", err) // EC2 says so to who asks only
+		s.Fatalf("where there is none: %v", err) // EC2 reports this only on request
 	}
 	return enginetest.Rig{
 		Driver: d, Granted: "aws/us-east-1a/c7i.xlarge/on-demand", Empty: empty,
 		Fails: "aws/us-east-1b/m7i.large/spot", Consistency: usual.Consistency,
-		Beside: []string{"disk", "address"}, Tells: 1100 * time.Millisecond, // EC2 tells seconds
+		Beside: []string{"disk", "address"}, Tells: 1100 * time.Millisecond, // EC2 reports whole seconds
 		Parts: "", Refusals: []enginetest.Refusal{
 			{Offer: "aws/us-east-1a/g5.xlarge/spot", Err: engine.ErrQuota, Scope: "pool", Wait: account.QuotaWait},
 		},
@@ -51,8 +52,9 @@ func (s *site) rig() enginetest.Rig {
 	}
 }
 
-// The driver is held to the contract by a cloud that answers as EC2 does, and its page says by which cases.
-func TestDriverConforms(t *testing.T) {
+// The driver passes the contract's tests on a cloud that answers as EC2 does, and its documentation page lists the
+// cases.
+func TestDriver_Conforms(t *testing.T) {
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		s := newSite(
 			t,

@@ -25,7 +25,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// Examine implements engine.Examiner. What it tries is a dry run: nothing is made or rented.
+// Examine implements engine.Examiner. It uses dry runs: it creates and rents nothing.
 func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	a, err := d.connected(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	return append(found, d.way())
 }
 
-// groupThere says whether the security group of with is there.
+// groupThere reports whether the configured security group exists.
 func (d *Driver) groupThere(ctx context.Context, a *account.Client) engine.Finding {
 	f := engine.Finding{Name: "group", OK: true, Text: "the security group " + d.with.SecurityGroup + " is there"}
 	_, err := a.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{d.with.SecurityGroup}})
@@ -72,7 +72,7 @@ func (d *Driver) groupThere(ctx context.Context, a *account.Client) engine.Findi
 	return f
 }
 
-// otherImage is the architecture of the images where none is of the agent's.
+// otherImage returns the architecture of the images if none has the agent's.
 func (x *index) otherImage() (arch string) {
 	for a := range x.Images {
 		if archOf[a] == runtime.GOARCH {
@@ -83,7 +83,7 @@ func (x *index) otherImage() (arch string) {
 	return arch
 }
 
-// offered says what is sold, and what of the types is not.
+// offered reports which types are sold and which are not.
 func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "types"}
 	sold, zones, unpriced := map[string]bool{}, map[string]bool{}, 0
@@ -136,7 +136,7 @@ func (d *Driver) offered(x *index, sales []sale) engine.Finding {
 	return f
 }
 
-// signs says whether machines can show who they are.
+// signs reports whether machines can prove their identity.
 func (d *Driver) signs() engine.Finding {
 	if _, err := signerOf(&d.with); err != nil {
 		return engine.Finding{Name: "identity", Text: err.Error()}
@@ -148,10 +148,10 @@ func (d *Driver) signs() engine.Finding {
 	}
 }
 
-// isDry reports whether an error is EC2's way to say that a dry run would have succeeded.
+// isDry reports whether an error says that a dry run would have succeeded.
 func isDry(err error) bool { return account.CodeOf(err) == "DryRunOperation" }
 
-// tries begins a machine of an offer as a dry run.
+// tries starts a machine of an offer as a dry run.
 func (d *Driver) tries(ctx context.Context, a *account.Client, s *sale) engine.Finding {
 	f := engine.Finding{Name: "launch, " + string(s.offer.Capacity)}
 	in := &ec2.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1),
@@ -196,7 +196,7 @@ func (d *Driver) tries(ctx context.Context, a *account.Client, s *sale) engine.F
 	return f
 }
 
-// rights tries what else is done there as dry runs.
+// rights tries the other actions as dry runs.
 func (d *Driver) rights(ctx context.Context, a *account.Client) engine.Finding {
 	f := engine.Finding{Name: "rights"}
 	yes, probe := sdk.Bool(true), sdk.String("scrimp-probe")
@@ -253,14 +253,14 @@ func (d *Driver) rights(ctx context.Context, a *account.Client) engine.Finding {
 	return f
 }
 
-// policy is the least that the engine needs in the account.
+// policy returns the least policy that the engine needs in the account.
 func (d *Driver) policy(a *account.Client) string {
 	scope := policy.Scope{Account: a.Account, Region: d.with.Region, Installation: d.name}
 	if d.with.Bucket != nil {
 		scope.Bucket, scope.JobRole = d.with.Bucket.Bucket, setting.RoleOf(d.with.JobRole).JobRole
 	}
 	p := policy.Server(scope)
-	p.Statement = slices.DeleteFunc(p.Statement, func(s policy.Statement) bool { // of stores, where none is declared
+	p.Statement = slices.DeleteFunc(p.Statement, func(s policy.Statement) bool { // of stores, if none is declared
 		return d.with.Bucket == nil && slices.ContainsFunc(s.Action, func(a string) bool {
 			return strings.HasPrefix(a, "s3:") || strings.HasPrefix(a, "sts:")
 		})
@@ -268,8 +268,8 @@ func (d *Driver) policy(a *account.Client) string {
 	return p.String()
 }
 
-// quotaOf is the code of the quota of virtual processors that a type counts against. Source: docs.aws.amazon.com,
-// Amazon EC2 user guide, "On-Demand Instance quotas" and "Spot Instance quotas", 2026-11.
+// quotaOf returns the code of the vCPU quota that a type counts against. Source: docs.aws.amazon.com, Amazon EC2 user
+// guide, "On-Demand Instance quotas" and "Spot Instance quotas", 2026-11.
 func quotaOf(kind string, c market.Capacity) string {
 	family, _, _ := strings.Cut(kind, ".")
 	letters := family
@@ -294,10 +294,10 @@ func quotaOf(kind string, c market.Capacity) string {
 	return ""
 }
 
-// quotas looks whether the account may rent any of what is sold.
+// quotas checks whether the account may rent any of what is sold.
 func (d *Driver) quotas(ctx context.Context, a *account.Client, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "quotas"}
-	least := map[string]*sale{} // by quota, the smallest machine that counts against it
+	least := map[string]*sale{} // smallest machine that counts against each quota
 	for n := range sales {
 		s := &sales[n]
 		code := quotaOf(s.kind.Name, s.offer.Capacity)
@@ -315,7 +315,7 @@ func (d *Driver) quotas(ctx context.Context, a *account.Client, sales []sale) en
 				f.OK, f.Text = true, "not looked at: servicequotas:GetServiceQuota is not allowed"
 				return f
 			}
-			continue // the account has none of its own there: what AWS gives is not known here
+			continue // the account has no value of its own there, and AWS's default is not known here
 		}
 		line := fmt.Sprintf("%s %v vCPUs (%s)", sdk.ToString(out.Quota.QuotaName), *out.Quota.Value, code)
 		if *out.Quota.Value < float64(s.kind.CPUs) {
@@ -338,7 +338,7 @@ func (d *Driver) quotas(ctx context.Context, a *account.Client, sales []sale) en
 	return f
 }
 
-// way says by which address machines look for the server.
+// way reports the address at which machines look for the server.
 func (d *Driver) way() engine.Finding {
 	f := engine.Finding{Name: "way back", OK: true, Text: "machines look for the server at " + d.server +
 		"; not tried, a first machine tries it: scrimp doctor " + d.name + " --launch"}

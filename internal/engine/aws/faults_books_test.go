@@ -15,14 +15,14 @@ var causes = map[string]engine.Cause{"Client.UserInitiatedShutdown": engine.Term
 	"Client.InstanceInitiatedShutdown": engine.Stopped, "Server.SpotInstanceTermination": engine.Interrupted,
 	"Server.InternalError": engine.Interrupted}
 
-// failures are the reasons for which instances end before they run.
+// failures are the reasons of instances that end before they run.
 var failures = map[string]bool{"Server.InternalError": true, "Client.InternalError": true,
 	"Server.InsufficientInstanceCapacity": true, "Client.VolumeLimitExceeded": true}
 
-// books holds what the servers were told against the cloud's own bill.
+// books compares what the servers reported with the cloud's own bill.
 func (h *hurt) books() (machines int) {
 	for _, k := range h.asks {
-		if n := len(h.rented[k.q.Key]); n != 0 && n != k.q.Machines() { // a fleet grants all that it must have, or none
+		if n := len(h.rented[k.q.Key]); n != 0 && n != k.q.Machines() { // a fleet grants all required machines or none
 			h.Errorf("%s has had %d machines, and asks for %d", k.q.Key, n, k.q.Machines())
 		}
 	}
@@ -41,7 +41,7 @@ func (h *hurt) books() (machines int) {
 			if i.Cause != causes[h.reason[i.ID]] {
 				h.Errorf("%s ended for %s, and is said to be %s", i.ID, h.reason[i.ID], i.Cause)
 			}
-			last := l.To.Add(time.Second) // or where EC2 does not say, when a server could see it first
+			last := l.To.Add(time.Second) // or, if EC2 does not report it, when a server could first see it
 			if h.unsaid(i.ID) {
 				last = h.firstPoll(l.From, l.To)
 			}
@@ -54,9 +54,9 @@ func (h *hurt) books() (machines int) {
 			least = 0 // each second of a reservation is billed once, used or not
 		}
 		switch {
-		case h.unsaid(i.ID) && l.Seconds == 0: // of which its price is not known
+		case h.unsaid(i.ID) && l.Seconds == 0: // its price is not known
 			continue
-		case h.unsaid(i.ID): // its own end counts, at the same price of a second
+		case h.unsaid(i.ID): // its own end counts, at the same price per second
 			want = new(big.Rat).Mul(l.USD, big.NewRat(max(least, seconds), l.Seconds))
 		}
 		rule := map[string]string{"instance": "instance", "volume": "disk", "address": "address"}[l.Kind]
@@ -71,7 +71,7 @@ func (h *hurt) books() (machines int) {
 		if h.reason[id] == "" {
 			h.Errorf("%s is listed, and was not in the cloud", id)
 		}
-		if i := h.told[id]; h.never[id] && failures[h.reason[id]] { // one that was given back meanwhile may have run
+		if i := h.told[id]; h.never[id] && failures[h.reason[id]] { // a machine that was terminated meanwhile may have run
 			h.failed++
 			if sumOf(&i, "all").Sign() != 0 || len(i.Bill) == 0 || i.Cause != engine.Interrupted {
 				h.Errorf("%s never ran (%s), and is told as %s of %v", id, h.reason[id], i.Cause, i.Bill)
@@ -81,7 +81,7 @@ func (h *hurt) books() (machines int) {
 	return machines
 }
 
-// reservation holds that what was rented as reserved ran in the reservation, and nothing else did.
+// reservation checks that everything rented as reserved ran in the reservation, and nothing else did.
 func (h *hurt) reservation() {
 	if h.reserved == "" {
 		return
@@ -102,17 +102,17 @@ func (h *hurt) reservation() {
 	h.inReserved += used
 }
 
-// firstPoll is when servers could first see that a machine had ended.
+// firstPoll returns when servers could first see that a machine had ended.
 func (h *hurt) firstPoll(launched, ended time.Time) time.Time {
 	for _, at := range h.polls {
-		if at.After(ended) && !at.Before(launched.Add(hidden)) { // one of its second may have been before
+		if at.After(ended) && !at.Before(launched.Add(hidden)) { // a poll in the same second may have come before
 			return at
 		}
 	}
 	return time.Time{}
 }
 
-// sumOf adds up a machine's bill, exactly: of disk, of address, of instance, which is the rest, or all.
+// sumOf adds up a machine's bill exactly: the disk, the address, the instance (the rest), or everything.
 func sumOf(i *engine.Instance, part string) *big.Rat {
 	sum := new(big.Rat)
 	for _, l := range i.Bill {

@@ -26,41 +26,41 @@ var (
 	firstSeed = flag.Int("first", 0, "the first of them")
 )
 
-// hidden is how long the cloud lists a new machine late at most; less than usual.Consistency.
+// hidden is the longest delay before the cloud lists a new machine; less than usual.Consistency.
 const hidden = 90 * time.Second
 
-// ask is a request and what its callers were told of it.
+// ask is a request and the answers to its callers.
 type ask struct {
 	q        engine.Request
 	ids      []string         // of the first full answer
 	answered bool             // or refused, the last time
-	closed   bool             // it was given up: not asked for again
-	lost     map[*Driver]bool // drivers whose launch was granted, and not answered
+	closed   bool             // given up: not repeated
+	lost     map[*Driver]bool // drivers whose launch was granted without an answer
 }
 
-// hurt is one account with two servers that take turns, and what they were told.
+// hurt is an account with two servers that take turns, and what they reported.
 type hurt struct {
 	*site
 	rng        *rand.Rand
-	at         time.Time // the cloud's and the servers'
+	at         time.Time // the time of the cloud and the servers
 	d          [2]*Driver
 	asks       []*ask
-	told       map[string]engine.Instance // by id; the first that is told of its end stays
-	reason     map[string]string          // why the cloud says that an instance ended
-	rented     map[string][]string        // instances by key, with those that never ran
+	told       map[string]engine.Instance // by id; the first reported end stays
+	reason     map[string]string          // the cloud's reason for an instance's end
+	rented     map[string][]string        // instances by key, including those that never ran
 	listed     map[string]bool            // instances that the cloud lists
 	never      map[string]bool            // instances that have not run
-	polls      []time.Time                // at which a list was answered
+	polls      []time.Time                // times of answered lists
 	faults     int
-	failed     int           // machines that were granted, and never ran
-	reserved   string        // of capacity, which some requests ask for; "": none is
-	inReserved time.Duration // that machines ran in it
-	unseen     int           // keys refused by a server that could not know that another one's launch had been granted
+	failed     int           // machines that were granted and never ran
+	reserved   string        // reservation that some requests ask for; empty: none
+	inReserved time.Duration // how long machines ran in it
+	unseen     int           // keys refused by a server that could not know of another server's granted launch
 }
 
 var hurtTypes = []string{"c7i.xlarge", "m7i.large", "g5.xlarge"}
 
-// server is a new one, without memory, in the place of the n-th.
+// server replaces the n-th server by a new one without memory.
 func (h *hurt) server(n int) {
 	s := engine.Setting{With: engine.WithOf(h.with)}
 	w, err := setting.Read(&s)
@@ -73,7 +73,7 @@ func (h *hurt) server(n int) {
 	h.d[n] = d
 }
 
-// pass lets time go by. A server polls by far more often than EC2 forgets machines that have ended.
+// pass advances the time. A server polls far more often than EC2 forgets ended machines.
 func (h *hurt) pass(d time.Duration) {
 	for d > 0 {
 		step := min(d, 20*time.Minute)
@@ -87,14 +87,14 @@ func (h *hurt) pass(d time.Duration) {
 	}
 }
 
-// acts does one thing at random.
+// acts does one random thing.
 func (h *hurt) acts() {
 	n, a := h.rng.IntN(2), h.rng.IntN(100)
 	pool := awstest.Pool{Type: pick(h.rng, hurtTypes), Zone: pick(h.rng, []string{"us-east-1a", "us-east-1b"}),
 		Spot: h.rng.IntN(2) == 0}
 	id := h.any()
 	switch {
-	case a < 30: // again and again, as a caller that is not answered does
+	case a < 30: // again and again, as a caller without an answer does
 		k := pick(h.rng, h.asks)
 		for range 1 + h.rng.IntN(3) {
 			_ = h.launches(n, k)
@@ -108,14 +108,14 @@ func (h *hurt) acts() {
 	case a < 53:
 		h.server(n)
 	case a < 57 && id != "":
-		_ = h.Interrupt(id, "") // an error: it is on demand
+		_ = h.Interrupt(id, "") // fails: it is on demand
 	case a < 60 && id != "":
 		_ = h.Terminate(id)
 	case a < 63 && id != "":
 		_ = h.Kill(id)
 	case a < 65 && id != "":
 		_ = h.Shutdown(id)
-	case a < 69: // no minute of a minimum lasts, of which nobody says what a change of the price means
+	case a < 69: // not during a minimum charge, for which nobody documents what a price change means
 		h.pass(61 * time.Second)
 		_ = h.SetSpotPrice(pool.Type, pool.Zone, fmt.Sprintf("0.%04d", 100+h.rng.IntN(4000)))
 	case a < 72:
@@ -134,19 +134,19 @@ func (h *hurt) acts() {
 	h.reasons()
 }
 
-// hurts begins a fault.
+// hurts injects a fault.
 func (h *hurt) hurts() {
 	h.faults++
 	switch h.rng.IntN(12) {
 	case 0:
 		h.Skew(time.Duration(h.rng.IntN(5)-2) * 10 * time.Minute)
-	case 10, 11: // granted, and ended before they ran: all of a gang or some
+	case 10, 11: // granted and ended before running: all or some of a gang
 		for range 1 + h.rng.IntN(3) {
 			h.BreakLaunch(pick(h.rng, sortedKeys(failures)))
 		}
 	case 1, 2, 3:
 		h.Late(time.Duration(1+h.rng.IntN(int(hidden/time.Second))) * time.Second)
-	case 4: // machines that come late, of a launch whose answer is lost, and then a refusal
+	case 4: // machines that appear late, of a launch whose answer is lost, followed by a refusal
 		h.Late(hidden)
 		for _, f := range []awstest.Fault{{Action: "CreateFleet", Kind: "cut", Count: 1},
 			{Action: "CreateFleet", Kind: "deny", Every: 2, Count: 1}} {
@@ -166,7 +166,7 @@ func (h *hurt) hurts() {
 
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
 
-// any is a machine that was told of; "": none was.
+// any returns a reported machine; empty if there is none.
 func (h *hurt) any() string {
 	ids := sortedKeys(h.told)
 	if len(ids) == 0 {
@@ -206,7 +206,7 @@ func (h *hurt) launches(n int, k *ask) error {
 	return err
 }
 
-// refused holds that a key which is refused has no machines, as far as the server could know.
+// refused checks that a refused key has no machines, as far as the server could know.
 func (h *hurt) refused(n int, k *ask, err error) {
 	has := h.linesOf(k.q.Key)
 	if len(has) == 0 {
@@ -239,7 +239,7 @@ func (h *hurt) lists(n int) error {
 	return nil
 }
 
-// hears holds what is told of machines against what was told before.
+// hears compares reported machines with earlier reports.
 func (h *hurt) hears(list ...engine.Instance) {
 	h.reasons()
 	for _, i := range list {
@@ -259,7 +259,7 @@ func (h *hurt) hears(list ...engine.Instance) {
 	}
 }
 
-// reasons asks the cloud, past its faults, why instances ended.
+// reasons asks the cloud, around its faults, why instances ended.
 func (h *hurt) reasons() {
 	var list []struct {
 		ID, Reason string
@@ -282,7 +282,7 @@ func (h *hurt) reasons() {
 	}
 }
 
-// unsaid reports whether EC2 does not say when a machine ended: on demand, and not by TerminateInstances.
+// unsaid reports whether EC2 does not report when a machine ended: on demand, and not by TerminateInstances.
 func (h *hurt) unsaid(id string) bool {
 	return h.reason[id] != "Client.UserInitiatedShutdown" && !strings.HasSuffix(string(h.told[id].Offer), "/spot")
 }
@@ -296,7 +296,7 @@ func (h *hurt) linesOf(key string) (list []awstest.Line) {
 	return list
 }
 
-// settles ends the faults, has each launch answered, and gives all back.
+// settles ends the faults, waits for an answer to each launch, and terminates everything.
 func (h *hurt) settles() {
 	h.Clear()
 	h.server(h.rng.IntN(2))
@@ -309,7 +309,7 @@ func (h *hurt) settles() {
 			}
 			h.pass(time.Minute)
 			if try > 4 && slices.ContainsFunc(h.rented[k.q.Key], func(id string) bool { return !h.listed[id] }) {
-				break // EC2 knows the machine no more, and a server without memory never did; it was listed in its time
+				break // EC2 has forgotten the machine, and a server without memory never knew it; it was listed in its time
 			}
 			if try > 8 {
 				h.Errorf("%s is not answered: %v; it has had %+v", k.q.Key, err, h.linesOf(k.q.Key))
@@ -340,16 +340,16 @@ func (h *hurt) settles() {
 	}
 }
 
-// TestFaultsOfManySeeds is TestFaultsRentNothingTwiceAndLoseNothing with the nightly lane's number of seeds.
-func TestFaultsOfManySeeds(t *testing.T) {
+// TestFaults_WithManySeeds is TestFaults_RentNothingTwiceAndLoseNothing with the nightly lane's number of seeds.
+func TestFaults_WithManySeeds(t *testing.T) {
 	lane.Nightly(t, "a second for each of 60 seeds")
 	survivesFaults(t)
 }
 
-// Over requests and answers that are refused, lost, delivered twice and late, interruptions, failures, prices,
-// capacity and quotas that change, and servers that die: no key rents more than it asks for, no machine is lost,
-// each is billed to the second as the cloud does, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) { survivesFaults(t) }
+// Requests and answers are refused, lost, duplicated and delayed; machines are interrupted or fail; prices, capacity
+// and quotas change; and servers die. Still no key rents more than it requests, no machine is lost, each is billed to
+// the second as the cloud does, and nothing stays when everything is terminated.
+func TestFaults_RentNothingTwiceAndLoseNothing(t *testing.T) { survivesFaults(t) }
 
 func survivesFaults(t *testing.T) {
 	t.Helper()
@@ -384,14 +384,14 @@ func survivesFaults(t *testing.T) {
 		faults, machines, failed, unseen, reserved)
 }
 
-// seatsReserved is how many machines are reserved, where any are: fewer than are asked for.
+// seatsReserved is the number of reserved machines, if any: fewer than are requested.
 const seatsReserved = 4
 
 func reservedOf(typ string) market.OfferID {
 	return market.OfferID("aws/us-east-1a/" + typ + "/reserved")
 }
 
-// reserves has the account reserve capacity.
+// reserves makes the account reserve capacity.
 func (h *hurt) reserves() {
 	var err error
 	h.reserved, err = h.ReserveCapacity(awstest.Reservation{Type: hurtTypes[0], Zone: "us-east-1a", Count: seatsReserved, From: h.at})

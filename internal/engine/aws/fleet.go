@@ -14,12 +14,13 @@ import (
 	"scrimp/internal/market"
 )
 
-// mostPools is how many types in a zone one fleet may name. Source: docs.aws.amazon.com, Amazon EC2 API reference,
-// CreateFleet, "Overrides": 300 of a fleet of type instant.
-const mostPools = 300
+// maxPools bounds the types in zones that one fleet may name. Source: docs.aws.amazon.com, Amazon EC2 API reference,
+// CreateFleet, "Overrides": 300 for a fleet of type instant.
+const maxPools = 300
 
-// fleetSale is the fleet as one offer, made of the pools of a capacity; false: none of them is its. Its machine has
-// at least what each of its types has, and is priced as the dearest that may be picked.
+// fleetSale returns the fleet as one offer, made of the pools of a capacity; false means that none of them belongs to
+// it. Its machine has the minimum of each of its types' properties, and its price is that of the most expensive pool
+// that EC2 may pick.
 func fleetSale(
 	f *setting.Fleet, d *Driver, pools []sale, c market.Capacity,
 ) (s sale, ok bool, err error) {
@@ -52,7 +53,7 @@ func fleetSale(
 	return s, true, nil
 }
 
-// priceOf keeps the pools that may be picked, the cheapest first.
+// priceOf keeps the pools that EC2 may pick, the cheapest first.
 func priceOf(f *setting.Fleet, s *sale) {
 	s.quote = s.among[0].quote
 	s.among = slices.DeleteFunc(s.among, func(p sale) bool { return !p.quote.Priced })
@@ -70,7 +71,7 @@ func priceOf(f *setting.Fleet, s *sale) {
 	if n < 0 {
 		n = len(s.among)
 	}
-	s.among = s.among[:min(n, mostPools)]
+	s.among = s.among[:min(n, maxPools)]
 	last := s.among[len(s.among)-1]
 	s.quote, s.rates = last.quote, last.rates
 	for _, p := range s.among {
@@ -87,7 +88,7 @@ func accelerators(k *stock.Type) string {
 	return fmt.Sprintf("%d × %s", k.Accelerators, k.Accelerator)
 }
 
-// sales are what is sold: each type in its zone, then the fleets. What is wrong with a fleet the doctor says.
+// sales returns what is sold: each type in its zone, then the fleets. Doctor reports what is wrong with a fleet.
 func (d *Driver) sales(x *index) []sale {
 	all := d.pools(x)
 	pools := all
@@ -101,7 +102,7 @@ func (d *Driver) sales(x *index) []sale {
 	return append(all, d.reserved(x)...)
 }
 
-// mixed says what is wrong with the fleets; "": nothing is.
+// mixed returns what is wrong with the fleets; empty if nothing is.
 func (d *Driver) mixed(pools []sale) string {
 	var wrong []string
 	for n := range d.with.Fleets {
@@ -122,7 +123,7 @@ func (d *Driver) mixed(pools []sale) string {
 	return strings.Join(slices.Compact(wrong), "; ")
 }
 
-// ways are the types and zones that a request may be granted from.
+// ways returns the types and zones from which a request may be granted.
 func (s *sale) ways() []sale {
 	if len(s.among) == 0 {
 		return []sale{*s}

@@ -35,9 +35,9 @@ func (s *site) find(d *Driver, id market.OfferID) (market.Offer, market.Quote) {
 	return offers[n], quotes[n]
 }
 
-// A fleet is sold as what each of its machines has at least, at the price of the dearest that may be picked: the bounds
-// are worked out here from the offers of its types alone.
-func TestAFleetIsSoldAsItsLeast(t *testing.T) {
+// A fleet is sold as the minimum of its machines, at the price of the most expensive one that EC2 may pick. The test
+// computes the bounds from the offers of its types alone.
+func TestFleet_IsSoldAsItsSmallestMachine(t *testing.T) {
 	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "small", Types: []string{"c7i.*", "m7i.large"}, Within: "150%"})
 	d := s.driver()
 	o, q := s.find(d, anyOfC7i)
@@ -70,9 +70,9 @@ func TestAFleetIsSoldAsItsLeast(t *testing.T) {
 	}
 }
 
-// Where the cheapest has no room, another of the fleet is rented, which costs what it costs; asking again with the key
-// rents nothing more, also after the prices have changed and by a server that knows nothing of it.
-func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
+// If the cheapest pool has no room, EC2 rents from another one of the fleet, at that one's price. Repeating the key
+// rents nothing more, even after price changes and from a server without memory.
+func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge", "m7i.large"}, Within: "900%"})
 	d := s.driver()
 	x, err := d.indexed(t.Context())
@@ -122,8 +122,8 @@ func TestAFleetRentsWhereThereIsRoom(t *testing.T) {
 	}
 }
 
-// A fleet of which nothing can be had says so as a pool does, and the other offers stay.
-func TestAFleetWithoutRoomIsRefused(t *testing.T) {
+// A fleet without capacity is refused as a pool is, and the other offers stay.
+func TestFleet_IsRefusedWithoutRoom(t *testing.T) {
 	none := map[awstest.Pool]int{}
 	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f"} {
 		none[awstest.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
@@ -144,8 +144,8 @@ func TestAFleetWithoutRoomIsRefused(t *testing.T) {
 	}
 }
 
-// Fleets that cannot be, or that nothing is of, are named with the field and the fix.
-func TestFleetsThatCannotBe(t *testing.T) {
+// Fleets that are impossible or empty are refused with the field and the fix.
+func TestFleets_AreRefusedWhenImpossible(t *testing.T) {
 	for _, c := range []struct {
 		fleets []setting.Fleet
 		want   string

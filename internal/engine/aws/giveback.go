@@ -19,29 +19,29 @@ import (
 	"scrimp/internal/market"
 )
 
-// instanceID is how EC2 names an instance.
+// instanceID matches the id of an instance.
 var instanceID = regexp.MustCompile(`^i-[0-9a-z]+$`)
 
-// Terminate implements engine.Driver. It ends nothing that is not of this engine.
+// Terminate implements engine.Driver. It terminates only instances of this engine.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	a, err := d.connected(ctx)
 	if err != nil {
 		return err
 	}
 	if !instanceID.MatchString(id) {
-		return fmt.Errorf("%w: %q is no instance", engine.ErrNotFound, id)
+		return fmt.Errorf("%w: %q is not an instance id", engine.ErrNotFound, id)
 	}
 	if err := d.known(ctx, a, id); err != nil {
 		return d.explain(err)
 	}
 	_, err = a.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 	if strings.HasPrefix(account.CodeOf(err), "InvalidInstanceID") {
-		return d.notThere(id)
+		return d.notFoundYet(id)
 	}
 	return d.explain(err)
 }
 
-// known reports where an instance is of this engine; ErrNotFound where it is not.
+// known returns nil if an instance belongs to this engine, and ErrNotFound if not.
 func (d *Driver) known(ctx context.Context, a *account.Client, id string) error {
 	d.mu.Lock()
 	_, seen := d.seen[id]
@@ -57,7 +57,7 @@ func (d *Driver) known(ctx context.Context, a *account.Client, id string) error 
 	return err
 }
 
-// granted reports whether EC2 has granted an instance just now, which it may not list yet.
+// granted reports whether EC2 has just granted an instance, which it may not list yet.
 func (d *Driver) granted(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,23 +65,22 @@ func (d *Driver) granted(id string) bool {
 	return granted && d.now().Sub(at) < usual.Consistency
 }
 
-// notThere is what it means that EC2 does not know an instance: one that it has granted just now will be there.
-func (d *Driver) notThere(id string) error {
+// notFoundYet returns the error for an instance that EC2 does not know. One that it has just granted will appear.
+func (d *Driver) notFoundYet(id string) error {
 	granted := d.granted(id)
 	d.mu.Lock()
 	s := d.seen[id]
 	d.mu.Unlock()
 	if granted && (s == nil || s.i.State == engine.Running) {
-		return fmt.Errorf("EC2 does not know %s yet, which it has granted: asked again", id)
+		return fmt.Errorf("EC2 has granted %s and does not know it yet: scrimp tries again", id)
 	}
 	return fmt.Errorf("%w: EC2 knows no instance %s", engine.ErrNotFound, id)
 }
 
-// bill is what an instance has cost until it ended: the machine by what EC2's price was, its disk, its address.
-// reclaimed says that EC2 took a spot machine back, which costs nothing in its first hour. Sources:
-// docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances";
-// aws.amazon.com/ebs/pricing and /vpc/pricing: disks
-// and addresses are billed by the second too, a minute at least.
+// bill returns the cost of an instance until its end: the machine at EC2's prices, its disk and its address.
+// reclaimed means that EC2 interrupted a spot machine, which costs nothing in its first hour. Sources:
+// docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances"; aws.amazon.com/ebs/pricing
+// and /vpc/pricing: disks and addresses are billed by the second, too, for a minute at least.
 func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.Time, reclaimed bool) ([]engine.Line,
 	error) {
 	capacity := market.OnDemand
@@ -99,7 +98,7 @@ func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.
 	var lines []engine.Line
 	rules := billing(capacity)
 	if s.named != "" && !s.left.Equal(s.i.Launched) {
-		rules = market.Billing{} // what nobody uses is paid as well: there is no minimum of what is used
+		rules = market.Billing{} // unused hours are paid as well, so there is no minimum charge for used ones
 		segments = d.heldSegments(s, segments)
 	}
 	for _, l := range market.Bill(rules, segments, end, reclaimed) {
@@ -108,7 +107,7 @@ func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.
 			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency},
 		)
 	}
-	// What a GiB costs for a month is cut to seconds at the end only.
+	// The price per GiB and month is cut to seconds only at the end.
 	whole := max(least, end.Sub(s.i.Launched))
 	for _, part := range []engine.Line{
 		{Rule: "disk", Category: ledger.Storage, SKU: fmt.Sprintf("gp3 %v", d.with.DiskSize), Rate: s.rate.disk},
@@ -123,14 +122,14 @@ func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.
 	return lines, nil
 }
 
-// How often what is left over is looked for, and how old it must be: what is being made is younger.
+// How often leftovers are removed, and the least age of a leftover: younger ones may still be in use for a launch.
 const (
 	sweepEvery = 5 * time.Minute
 	leftFor    = 10 * time.Minute
 )
 
-// sweep removes what is left over of machines: disks and interfaces that outlived theirs, templates and placement
-// groups that nobody uses. It tries again later what it could not remove.
+// sweep removes leftovers of machines: orphaned disks and interfaces, and unused templates and placement groups. It
+// retries later what it could not remove.
 func (d *Driver) sweep(ctx context.Context, a *account.Client, list []engine.Instance) {
 	if err := d.sweepStopped(ctx, a); err != nil {
 		d.log.Warn("a machine that was stopped by hand is not terminated", "engine", d.name, "error", account.SaidBy(err))
@@ -161,13 +160,13 @@ func (d *Driver) sweep(ctx context.Context, a *account.Client, list []engine.Ins
 		"placement groups": d.sweepGroups,
 	} {
 		if err := do(ctx, a, live); err != nil {
-			d.log.Warn("what is left over was not removed", "engine", d.name, "what", what, "error", account.SaidBy(err))
+			d.log.Warn("a leftover was not removed", "engine", d.name, "what", what, "error", account.SaidBy(err))
 		}
 	}
 }
 
-// sweepStopped terminates machines that somebody has stopped by hand, at every look: they have ended, and their disks
-// go on costing.
+// sweepStopped terminates, on every call, machines that somebody has stopped by hand: they have ended, but their
+// disks still cost.
 func (d *Driver) sweepStopped(ctx context.Context, a *account.Client) error {
 	d.mu.Lock()
 	var list []string
@@ -184,7 +183,7 @@ func (d *Driver) sweepStopped(ctx context.Context, a *account.Client) error {
 	return err
 }
 
-// ours is the filter for what this engine has made.
+// ours returns the filter for what this engine has created.
 func (d *Driver) ours(more ...types.Filter) []types.Filter {
 	return append([]types.Filter{{Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}, more...)
 }
@@ -225,7 +224,7 @@ func (d *Driver) sweepInterfaces(ctx context.Context, a *account.Client, _ map[s
 	return nil
 }
 
-// sweepTemplates removes templates of which no machine has begun for a day: a request that uses one makes it anew.
+// sweepTemplates removes templates that have started no machine for a day: a request that needs one creates it again.
 func (d *Driver) sweepTemplates(ctx context.Context, a *account.Client, _ map[string]bool) error {
 	out, err := a.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: d.ours()})
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 const aSpot = "aws/us-east-1a/c7i.xlarge/spot"
 
-// A security group that scrimp has made, and that somebody removes, is made anew by the launch after the one that finds
-// it gone.
-func TestARemovedSecurityGroupIsMadeAnew(t *testing.T) {
+// If somebody removes a security group that scrimp created, the launch that finds it missing fails, and the next one
+// creates it again.
+func TestSecurityGroup_IsCreatedAgainAfterRemoval(t *testing.T) {
 	d := newSite(t, awstest.Options{}).driver()
 	list, err := d.Launch(t.Context(), engine.Request{Key: "one", Offer: aSpot})
 	if err != nil || len(list) != 1 {
@@ -57,8 +57,9 @@ func onlyNetwork(t *testing.T, d *Driver) string {
 	return x.Zones["us-east-1a"].VPC
 }
 
-// One that is set and is not there is named with its field, by the doctor and by a launch; so is a type that is none.
-func TestASecurityGroupThatIsNotThereIsNamed(t *testing.T) {
+// A configured security group that does not exist is named with its field, by doctor and by a launch; so is an
+// invalid id.
+func TestSecurityGroup_IsNamedWhenMissing(t *testing.T) {
 	s := newSite(t, awstest.Options{})
 	s.with.SecurityGroup, s.with.Types = "sg-0a1b", append(s.with.Types, "z9.*")
 	d := s.driver()

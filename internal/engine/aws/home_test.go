@@ -18,14 +18,14 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// site is a cloud of its own with credentials for it in the environment.
+// site is a private cloud with credentials for it in the environment.
 type site struct {
 	testing.TB
 	*awstest.Server
 	with setting.With
 }
 
-// newSite starts a cloud. Tests that have one do not run beside each other: credentials are of the process.
+// newSite starts a cloud. Tests with a site do not run in parallel: credentials belong to the process.
 func newSite(t testing.TB, o awstest.Options) *site {
 	t.Helper()
 	c, err := awstest.New(o)
@@ -47,7 +47,7 @@ func setenv(t testing.TB, env map[string]string) {
 	}
 }
 
-// driver is one of the site's, which asks again without delay.
+// driver returns a driver of the site that retries without delay.
 func (s *site) driver() *Driver {
 	s.Helper()
 	e, err := Open(s.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
@@ -63,7 +63,7 @@ func (s *site) driver() *Driver {
 	return d
 }
 
-// order is what the cloud answers on its control path, past its faults.
+// order sends a command to the cloud's control path, around its faults.
 func (s *site) order(name string) []byte {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.URL+"/_test/"+name, nil)
@@ -83,7 +83,7 @@ func (s *site) order(name string) []byte {
 	return text
 }
 
-// foreign rents a machine that carries no tag of ours.
+// foreign rents a machine without our tags.
 func (s *site) foreign(t testing.TB) string {
 	t.Helper()
 	a, err := account.Connect(t.Context(), &s.with)
@@ -98,7 +98,7 @@ func (s *site) foreign(t testing.TB) string {
 	return sdk.ToString(out.Instances[0].InstanceId)
 }
 
-// again is a driver that can be replaced by another one, as when its server is killed and started again.
+// again is a driver that can be replaced, as when its server is killed and started again.
 type again struct {
 	mu sync.Mutex
 	*Driver

@@ -27,7 +27,7 @@ import (
 //go:embed certificates.pem
 var certificates []byte
 
-// signers are the public keys by which AWS signs documents, by region.
+// signers are the public keys with which AWS signs documents, by region.
 var signers = sync.OnceValue(func() map[string]*rsa.PublicKey {
 	keys := map[string]*rsa.PublicKey{}
 	for rest := certificates; ; {
@@ -39,7 +39,7 @@ var signers = sync.OnceValue(func() map[string]*rsa.PublicKey {
 		name := string(region[bytes.LastIndexByte(region, '#')+1:])
 		key, err := publicKey(block.Bytes)
 		if err != nil {
-			panic(err) // a bug: they are of this program
+			panic(err) // a bug: the certificates are built in
 		}
 		keys[strings.TrimSpace(name)] = key
 	}
@@ -57,7 +57,7 @@ func publicKey(der []byte) (*rsa.PublicKey, error) {
 	return key, nil
 }
 
-// signerOf is the key by which documents of this engine's machines are signed.
+// signerOf returns the key with which documents of this engine's machines are signed.
 func signerOf(w *setting.With) (*rsa.PublicKey, error) {
 	if w.SignedBy != nil {
 		block, _ := pem.Decode(w.SignedBy)
@@ -76,8 +76,8 @@ func signerOf(w *setting.With) (*rsa.PublicKey, error) {
 	)
 }
 
-// document is what is read of an instance identity document. Source: docs.aws.amazon.com, Amazon EC2 user guide,
-// "Instance identity documents".
+// document holds the fields of an instance identity document that are read. Source: docs.aws.amazon.com, Amazon EC2
+// user guide, "Instance identity documents".
 type document struct {
 	Account  string `json:"accountId"`
 	Region   string `json:"region"`
@@ -100,7 +100,7 @@ func (d *Driver) Identify(ctx context.Context, e engine.Evidence) (instance, key
 	}
 	var doc document
 	if err := json.Unmarshal(e.Document, &doc); err != nil {
-		return "", "", fmt.Errorf("%w: its document is no JSON", engine.ErrImpostor)
+		return "", "", fmt.Errorf("%w: its document is not JSON", engine.ErrImpostor)
 	}
 	a, err := d.connected(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Driver) Identify(ctx context.Context, e engine.Evidence) (instance, key
 	case len(list) == 1 && list[0].State == engine.Running:
 		return doc.Instance, list[0].Key, nil
 	case len(list) == 0 && d.granted(doc.Instance):
-		return "", "", fmt.Errorf("EC2 does not list %s yet: asked again", doc.Instance)
+		return "", "", fmt.Errorf("EC2 does not list %s yet: scrimp tries again", doc.Instance)
 	}
 	return "", "", fmt.Errorf("%w: no machine %s of it runs", engine.ErrImpostor, doc.Instance)
 }

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// paper is the identity document of an instance, as the metadata service writes it.
+// paper returns the identity document of an instance, as the metadata service writes it.
 func paper(account, region, instance string) []byte {
 	return fmt.Appendf(nil, "{\n  \"accountId\" : %q,\n  \"architecture\" : \"x86_64\",\n"+
 		"  \"availabilityZone\" : \"us-east-1a\",\n"+
@@ -26,8 +26,8 @@ func paper(account, region, instance string) []byte {
 		"  \"version\" : \"2017-09-30\"\n}", account, instance, region)
 }
 
-// A machine is let in by the document that the provider has signed of it, and nobody by anything else.
-func TestAMachineShowsWhoItIs(t *testing.T) {
+// A machine is admitted by a document that the provider has signed, and by nothing else.
+func TestIdentify_AdmitsOnlySignedDocuments(t *testing.T) {
 	s, other := newSite(t, awstest.Options{}), newSite(t, awstest.Options{})
 	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": s.Key, "AWS_SECRET_ACCESS_KEY": s.Secret})
 	s.with.Certificate = filepath.Join(t.TempDir(), "cloud.pem")
@@ -49,9 +49,9 @@ func TestAMachineShowsWhoItIs(t *testing.T) {
 		return engine.Evidence{Document: document, Signature: []byte(signature)}
 	}
 	good := signed(s.Server, paper(account, region, id))
-	wrapped := engine.Evidence{Document: good.Document, // as the metadata service gives it, in lines
+	wrapped := engine.Evidence{Document: good.Document, // in lines, as the metadata service returns it
 		Signature: append(append(bytes.Clone(good.Signature[:64]), '\n'), good.Signature[64:]...)}
-	for _, d := range []*Driver{d, s.driver()} { // one that has launched it, and one that has not
+	for _, d := range []*Driver{d, s.driver()} { // one that launched it, and one that did not
 		for _, e := range []engine.Evidence{good, wrapped, signed(s.Server, paper(account, region, ended))} {
 			got, key, err := d.Identify(ctx, e)
 			if err != nil || !bytes.Contains(e.Document, []byte(got)) || got == "" || key != "one" {
@@ -95,8 +95,8 @@ func TestAMachineShowsWhoItIs(t *testing.T) {
 	}
 }
 
-// Each certificate that is built in is of a region of its own, and its key is that of the region's machines.
-func TestEachRegionHasItsCertificate(t *testing.T) {
+// Each built-in certificate belongs to one region, and its key is that of the region's machines.
+func TestSigners_HaveACertificatePerRegion(t *testing.T) {
 	var regions []string
 	for line := range strings.Lines(string(certificates)) {
 		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); line[0] == '#' && regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`).MatchString(name) {

@@ -9,15 +9,15 @@ import (
 	"scrimp/internal/engine/aws/stock"
 )
 
-// index is what a region sells to the account, and what the account has reserved there.
+// index holds what a region sells to the account, and the account's reservations there.
 type index struct {
 	stock.Stock
-	held    []held // reservations of capacity; nil: none are set, or they were never read
+	held    []held // reservations of capacity; nil: none are configured, or they were never read
 	heldAt  time.Time
-	heldErr error // why they could not be read last
+	heldErr error // error of the last read
 }
 
-// indexed is what the region sells, read anew where it is too old.
+// indexed returns what the region sells, read again if it is too old.
 func (d *Driver) indexed(ctx context.Context) (*index, error) {
 	a, err := d.connected(ctx)
 	if err != nil {

@@ -31,13 +31,13 @@ import (
 	"scrimp/internal/test/enginetest"
 )
 
-// A full account: as many types and zones as all regions of AWS have, three zones a region.
+// The size of a full account: as many types and zones as all regions of AWS have, with three zones per region.
 const (
 	largeTypes = 1300
 	largeZones = 90
 )
 
-// largeSite is a full account in a process of its own, with a driver for each region.
+// largeSite starts a full account in its own process and returns a driver for each region.
 func largeSite(t testing.TB) (drivers []*Driver) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -75,7 +75,7 @@ func largeSite(t testing.TB) (drivers []*Driver) {
 	return drivers
 }
 
-// processor is what this process has used of processors.
+// processor returns the processor time that this process has used.
 func processor(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -85,12 +85,12 @@ func processor(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// largeOffers is how many offers a full account has on this processor: 187,920 on amd64.
+// largeOffers returns the number of offers of a full account on this processor: 187,920 on amd64.
 func largeOffers() (n int) {
 	types, zones := awstest.Large(largeTypes, largeZones)
 	for _, t := range types {
 		if archOf[ec2types.ArchitectureType(t.Arch)] == runtime.GOARCH {
-			n += len(zones) * 2 // spot and on demand
+			n += len(zones) * 2 // spot and on-demand
 		}
 	}
 	return n
@@ -103,7 +103,7 @@ func heap() size.Bytes {
 	return size.Bytes(m.HeapAlloc)
 }
 
-// readsAll reads the offers of each region, and returns how many there are.
+// readsAll reads the offers of each region and returns their number.
 func readsAll(t testing.TB, drivers []*Driver) (n int) {
 	t.Helper()
 	for _, d := range drivers {
@@ -116,15 +116,15 @@ func readsAll(t testing.TB, drivers []*Driver) (n int) {
 	return n
 }
 
-// A full account is read and held in little, whatever the machine: so many requests, so many bytes of each offer that
-// are held, and so many allocations of each, those of AWS' SDK and of HTTP among them. One region stands for all: they
-// are read one after the other, and BenchmarkFullAccount reads them all.
-func TestAFullAccountIsHeldInLittle(t *testing.T) {
+// Reading a full account needs a bounded number of requests, held bytes per offer, and allocations per offer,
+// including those of the AWS SDK and of HTTP, on any machine. One region represents all: they are read one after the
+// other, and BenchmarkFullAccount reads them all.
+func TestFullAccount_TakesLittleMemory(t *testing.T) {
 	if testing.Short() || enginetest.Raced {
 		t.Skip("skipped: it measures memory, which the race detector multiplies")
 	}
 	drivers := largeSite(t)[:2]
-	_ = readsAll(t, drivers[:1]) // the catalogue, and what the SDK keeps
+	_ = readsAll(t, drivers[:1]) // reads the catalogue, and fills the SDK's caches
 	d := drivers[1]
 	asked := countsRequests(t, d)
 	before := heap()
@@ -138,24 +138,24 @@ func TestAFullAccountIsHeldInLittle(t *testing.T) {
 		t.Errorf("%d types, %d of them priced on demand, %d spot prices", len(d.index.Types), len(d.index.Listed),
 			len(d.index.Spot))
 	}
-	// types and prices by the hundred, offerings and spot prices by the thousand; subnets, images, disks
+	// Types and prices come by the hundred, offerings and spot prices by the thousand; then subnets, images, disks.
 	if want := 2*13 + 2*4 + 3; *asked != want {
 		t.Errorf("%d requests, want %d", *asked, want)
 	}
 	if each := int(held) / offers; each > 400 {
 		t.Errorf("%d bytes of each of %d offers are held, want 400", each, offers)
 	}
-	if each := float64(all) / float64(offers); each > mostAllocations {
-		t.Errorf("%.1f allocations of each of %d offers, want %d", each, offers, mostAllocations)
+	if each := float64(all) / float64(offers); each > maxAllocations {
+		t.Errorf("%.1f allocations of each of %d offers, want %d", each, offers, maxAllocations)
 	}
 	t.Logf("%d offers: %d bytes and %.1f allocations of each", offers, int(held)/offers, float64(all)/float64(offers))
 	runtime.KeepAlive(drivers)
 }
 
-// mostAllocations is how many an offer may take; with the SDK's own decoders it takes 300.
-const mostAllocations = 20
+// maxAllocations bounds the allocations per offer; the SDK's own decoders need 300.
+const maxAllocations = 20
 
-// countsRequests counts what a driver asks EC2 and the price list from now on.
+// countsRequests counts a driver's requests to EC2 and the price list from now on.
 func countsRequests(t *testing.T, d *Driver) *int {
 	t.Helper()
 	a, err := d.connected(t.Context())
@@ -181,13 +181,13 @@ func (c counting) Do(r *http.Request) (*http.Response, error) {
 	return c.of.Do(r)
 }
 
-// played answers as the network did, from memory: what is left of the time is the driver's own.
+// played replays network answers from memory, so that only the driver's own time remains.
 type played struct {
 	of interface {
 		Do(*http.Request) (*http.Response, error)
 	}
 	mu    sync.Mutex
-	asked map[string]int // how often, by what
+	asked map[string]int // number of requests by content
 	said  map[string][]response
 }
 
@@ -202,7 +202,7 @@ func (p *played) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	form, _ := url.ParseQuery(string(asked))
-	what := r.Host + r.Header.Get("X-Amz-Target") + form.Get("Action") // times and the tokens of pages differ
+	what := r.Host + r.Header.Get("X-Amz-Target") + form.Get("Action") // times and page tokens differ
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.asked[what]
@@ -227,7 +227,7 @@ func (p *played) Do(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(was.body)), ContentLength: int64(len(was.body)), Request: r}, nil
 }
 
-// plays lets a driver of the same region as another have its answers from memory, once that one has read them.
+// plays makes a driver replay the recorded answers of another driver of the same region.
 func (p *played) plays(t testing.TB, d *Driver) {
 	t.Helper()
 	a, err := d.connected(t.Context())
@@ -243,16 +243,16 @@ func (p *played) plays(t testing.TB, d *Driver) {
 	a.EC2, a.Prices = ec2.New(asks), pricing.New(prices)
 }
 
-// anew is a driver of the same engine that has read nothing yet.
+// anew returns a driver of the same engine that has read nothing yet.
 func anew(d *Driver) *Driver {
 	n := newDriver(d.name, d.with)
 	n.server, n.build = d.server, d.build
 	return n
 }
 
-// BenchmarkFullAccountBeyondTheNetwork reads a full account whose answers are in memory already: what it says is the
-// time of the driver, AWS' SDK and the garbage collector. read-s is one region after the other, at-once-s all regions
-// together, as a server reads its engines, both by the clock; cpu-s is the processors' time of the first.
+// BenchmarkFullAccountBeyondTheNetwork reads a full account from answers in memory: it measures the driver, the AWS
+// SDK and the garbage collector. read-s is the wall time of one region after the other, at-once-s that of all regions
+// together, as a server reads its engines; cpu-s is the processor time of the former.
 func BenchmarkFullAccountBeyondTheNetwork(b *testing.B) {
 	for b.Loop() {
 		drivers := largeSite(b)
@@ -268,7 +268,7 @@ func BenchmarkFullAccountBeyondTheNetwork(b *testing.B) {
 		for i := range players {
 			players[i] = &played{said: map[string][]response{}}
 		}
-		readsAll(b, fresh()) // by the network
+		readsAll(b, fresh()) // over the network
 
 		list := fresh()
 		runtime.GC()
@@ -300,9 +300,9 @@ func allocations(do func()) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// BenchmarkFullAccount reads a full account, region after region, beside a cloud in another process. It says what this
-// process uses of processors, from the first connection to the last offer: the driver, AWS' SDK, HTTP and the garbage
-// collector; and the largest heap and what is held in the end.
+// BenchmarkFullAccount reads a full account, region after region, from a cloud in another process. It reports this
+// process's processor time from the first connection to the last offer (the driver, the AWS SDK, HTTP and the garbage
+// collector), the largest heap, and what is held at the end.
 func BenchmarkFullAccount(b *testing.B) {
 	for b.Loop() {
 		drivers := largeSite(b)

@@ -23,11 +23,11 @@ import (
 	"scrimp/internal/market"
 )
 
-// visible is how long a launch waits until EC2 lists what it has granted; then it is asked again with its key.
+// visible is how long a launch waits until EC2 lists what it has granted; after that, the caller repeats the key.
 const visible = 15 * time.Second
 
-// Launch implements engine.Driver: a fleet that is asked for once. What a key has rented carries it as a tag, and its
-// fleets have client tokens that follow from it: so nothing is rented twice, whoever asks again.
+// Launch implements engine.Driver with a fleet. Machines carry their key as a tag, and the client tokens of fleets
+// follow from the key, so that nothing is rented twice, whoever repeats the request.
 func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
 	switch {
 	case q.Key == "" || len(q.Key) > 200:
@@ -67,24 +67,24 @@ func (d *Driver) launch(ctx context.Context, a *account.Client, q *engine.Reques
 	}
 	list, err = d.listed(ctx, a, r)
 	if err == nil && len(list) < q.Machines() {
-		// A fleet grants all or none. Others of it are listed later, or have ended long ago: asking for them again
-		// could rent them twice.
+		// A fleet grants all or none. Its other machines are listed later, or ended long ago: a new request could
+		// rent them twice.
 		err = &engine.PendingError{Why: fmt.Sprintf("EC2 lists %d of %d machines", len(list), q.Machines())}
 	}
 	return list, err
 }
 
-// surely is a refusal of a request; no refusal while machines may be on their way that an earlier fleet of the request
-// was granted without our hearing of it: until then the caller asks again.
+// surely returns err, or a temporary error if err is a refusal while machines may still appear that an earlier,
+// unanswered fleet of the request was granted.
 func (d *Driver) surely(r *request, err error) error {
 	if err == nil || !engine.Refused(err) || r.unsure.IsZero() || d.now().Sub(r.unsure) > usual.Consistency {
 		return err
 	}
-	return fmt.Errorf("an earlier request of this key was not answered, and may have been granted: asked again (%s)",
+	return fmt.Errorf("an earlier request with this key has no answer and may have been granted: scrimp tries again (%s)",
 		account.SaidBy(err))
 }
 
-// requestOf is what this server knows of a key.
+// requestOf returns what this server knows about a key.
 func (d *Driver) requestOf(key string) *request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,9 +97,8 @@ func (d *Driver) requestOf(key string) *request {
 	return r
 }
 
-// fleet asks for the machines of a request, and returns the ids of what is granted, at least one. Each answer that
-// EC2 has given uses up a client token. A server that begins anew asks with the first ones again, and is told again
-// what came of them.
+// fleet requests machines and returns the ids of the granted ones, at least one. Each answer from EC2 uses up a
+// client token. A restarted server repeats the first tokens and gets the same answers.
 func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request, r *request) ([]string, error) {
 	s, err := d.saleOf(ctx, q)
 	if err != nil {
@@ -117,7 +116,7 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 		return nil, orRefused(d, err)
 	}
 	if s.held != nil && s.held.block {
-		return d.runInBlock(ctx, a, q, r, s, t, group)
+		return d.rentInBlock(ctx, a, q, r, s, t, group)
 	}
 	if len(r.ways) == 0 {
 		r.ways = s.ways()
@@ -133,9 +132,9 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 		return nil, d.mismatched(r, err)
 	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
 		d.forget(t)
-		return nil, fmt.Errorf("the launch template is gone (%s): made anew when asked again", account.SaidBy(err))
+		return nil, fmt.Errorf("the launch template is gone (%s): the next try creates it again", account.SaidBy(err))
 	case d.ownGroupGone(code):
-		return nil, fmt.Errorf("the security group is gone (%s): made anew when asked again", account.SaidBy(err))
+		return nil, fmt.Errorf("the security group is gone (%s): the next try creates it again", account.SaidBy(err))
 	default:
 		return nil, orRefused(d, err)
 	}
@@ -151,7 +150,7 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 	return nil, d.noRoom(q.Offer, d.notGranted(out))
 }
 
-// orRefused is what an error of EC2 means for a launch, itself where it does not refuse.
+// orRefused returns the meaning of an EC2 error for a launch, or the error itself if it does not refuse.
 func orRefused(d *Driver, err error) error {
 	if e := d.refused(account.CodeOf(err), strings.TrimPrefix(account.SaidBy(err), account.CodeOf(err)+": ")); e != nil {
 		return e
@@ -159,14 +158,14 @@ func orRefused(d *Driver, err error) error {
 	return err
 }
 
-// notGranted is why a fleet has no machine. Of several reasons, one for each type and zone, what holds for the whole
-// account counts first, then that there is no capacity, which passes sooner than a quota.
+// notGranted returns why a fleet has no machine. If types and zones differ, a reason about the whole account comes
+// first, then missing capacity, which passes sooner than a quota.
 func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 	var said error
 	weight := 0
 	for _, e := range out.Errors {
 		if d.ownGroupGone(sdk.ToString(e.ErrorCode)) {
-			return fmt.Errorf("the security group is gone (%s): made anew when asked again", sdk.ToString(e.ErrorMessage))
+			return fmt.Errorf("the security group is gone (%s): the next try creates it again", sdk.ToString(e.ErrorMessage))
 		}
 		err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage))
 		w := 1
@@ -190,8 +189,8 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 	return fmt.Errorf("%w: AWS grants none, and does not say why", engine.ErrNoCapacity)
 }
 
-// mismatched is what to do where a token was used with other parameters, as by a server with other settings: what it
-// rented is listed by its tag within a while. Only then is a further token taken.
+// mismatched handles a token that was used with other parameters, as by a server with other settings: its machines
+// are listed by their tag within a while. Only then does it use a further token.
 func (d *Driver) mismatched(r *request, err error) error {
 	if r.mismatch.IsZero() {
 		r.mismatch = d.now()
@@ -206,7 +205,7 @@ func (d *Driver) mismatched(r *request, err error) error {
 	)
 }
 
-// saleOf is what a request asks for, where it can be had.
+// saleOf returns what a request asks for, if it is available.
 func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	x, err := d.indexed(ctx)
 	if err != nil {
@@ -226,14 +225,15 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	case s.kind.Name == "":
 		return nil, fmt.Errorf("%w: the reservation of %s has ended", engine.ErrNoCapacity, q.Offer)
 	case q.MaxRate > 0 && !s.quote.Priced:
-		return nil, fmt.Errorf("%w: nobody says what %s costs", engine.ErrPrice, q.Offer)
+		return nil, fmt.Errorf("%w: the price of %s is unknown", engine.ErrPrice, q.Offer)
 	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
 		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
 	}
 	return s, nil
 }
 
-// token is what makes EC2 do a request once: of a key, and of how many fleets have answered before.
+// token returns the client token of a key after n answered fleets. EC2 carries out a request with the same token
+// once.
 func token(key string, n int) string {
 	sum := sha256.Sum256([]byte(key + "\x00" + strconv.Itoa(n)))
 	return "scrimp-" + hex.EncodeToString(sum[:20])
@@ -281,8 +281,8 @@ func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec
 	return in
 }
 
-// listed are the machines of a request as EC2 lists them, in the order in which they were granted. It waits a while
-// for those that it does not list yet.
+// listed returns a request's machines as EC2 lists them, in the order of granting. It waits a while for those that
+// are not listed yet.
 func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]engine.Instance, error) {
 	for until := d.now().Add(d.visible); ; {
 		list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: ids(r.granted...)})
@@ -293,11 +293,11 @@ func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]e
 			return ordered(list, r.granted), nil
 		}
 		if len(list) == 0 && !slices.ContainsFunc(r.granted, d.granted) {
-			return nil, goneAll(r)
+			return nil, errAllEnded(r)
 		}
 		if !d.now().Before(until) {
 			return nil, fmt.Errorf(
-				"EC2 lists %d of %d machines that it has granted: asked again",
+				"EC2 lists %d of %d machines that it has granted: scrimp tries again",
 				len(list),
 				len(r.granted),
 			)
@@ -308,25 +308,25 @@ func (d *Driver) listed(ctx context.Context, a *account.Client, r *request) ([]e
 	}
 }
 
-// goneAll is the error of a request whose machines EC2 has granted so long ago that it would list them: they have
-// ended, and nobody saw it within the hour for which EC2 lists them then.
-func goneAll(r *request) error {
+// errAllEnded returns the error for a request whose machines were granted so long ago that EC2 would list them: they
+// ended, and nobody polled within the hour for which EC2 lists them afterwards.
+func errAllEnded(r *request) error {
 	return fmt.Errorf("%w: EC2 has granted %s, and lists none of them any more: they have ended", engine.ErrNotFound,
 		strings.Join(r.granted, ", "))
 }
 
-// ids is the filter for instances by their ids: unlike their list, one that is not known yet is no error.
+// ids returns a filter for instances by id: unlike a list of ids, an unknown one is no error.
 func ids(list ...string) []types.Filter {
 	return []types.Filter{{Name: sdk.String("instance-id"), Values: list}}
 }
 
-// ordered is a list in the order of ids.
+// ordered sorts list in the order of ids.
 func ordered(list []engine.Instance, ids []string) []engine.Instance {
 	slices.SortFunc(list, func(a, b engine.Instance) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
 	return list
 }
 
-// ofKey are the machines that a key has rented, as far as they are known or listed.
+// ofKey returns the machines that a key has rented, as far as they are known or listed.
 func (d *Driver) ofKey(ctx context.Context, a *account.Client, key string) ([]engine.Instance, error) {
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{
@@ -365,7 +365,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	r := d.requestOf(key)
 	r.cancelled = true
 	if len(list) == 0 && slices.ContainsFunc(r.granted, d.granted) {
-		return errors.New("EC2 does not list yet what it has granted: asked again")
+		return errors.New("EC2 does not list the granted machines yet: scrimp tries again")
 	}
 	if len(list) == 0 {
 		return d.surely(r, fmt.Errorf("%w: nothing waits", engine.ErrNotFound))

@@ -26,9 +26,9 @@ import (
 	"scrimp/internal/engine/aws/setting"
 )
 
-// lendFor is how long credentials of a job are good: the least that STS takes. Source: docs.aws.amazon.com, AWS STS API
+// credentialsTTL is the lifetime of a job's credentials: the minimum of STS. Source: docs.aws.amazon.com, AWS STS API
 // reference, AssumeRole, DurationSeconds, 2026-11.
-const lendFor = 15 * time.Minute
+const credentialsTTL = 15 * time.Minute
 
 // Lends implements engine.Lender.
 func (d *Driver) Lends() (lent.Store, bool) {
@@ -47,7 +47,7 @@ func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials
 	scope := setting.RoleOf(d.with.JobRole)
 	scope.Bucket = d.with.Bucket.Bucket
 	out, err := a.STS.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: sdk.String(d.with.JobRole),
-		RoleSessionName: sdk.String(sessionName(job)), DurationSeconds: sdk.Int32(int32(lendFor / time.Second)),
+		RoleSessionName: sdk.String(sessionName(job)), DurationSeconds: sdk.Int32(int32(credentialsTTL / time.Second)),
 		Policy: sdk.String(policy.Prefix(scope, prefix).Compact())})
 	switch {
 	case err != nil:
@@ -60,11 +60,11 @@ func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials
 		Token: sdk.ToString(c.SessionToken), Region: d.with.Bucket.Region, Expires: *c.Expiration}, nil
 }
 
-// lendCodes are what STS answers where asking again is of no use: the role, its trust, or the account says no.
+// lendCodes are STS errors for which a retry is useless: the role, its trust policy or the account denies.
 var lendCodes = slices.Concat(account.DeniedCodes, []string{"RegionDisabledException", "MalformedPolicyDocument",
 	"PackedPolicyTooLarge", "ValidationError"})
 
-// unlent says why there are no credentials.
+// unlent explains why there are no credentials.
 func (d *Driver) unlent(a *account.Client, err error) error {
 	if slices.Contains(lendCodes, account.CodeOf(err)) {
 		return fmt.Errorf("%w: %s (%s): let the role's trust policy allow sts:AssumeRole to %s, and that user's policy "+
@@ -74,7 +74,7 @@ func (d *Driver) unlent(a *account.Client, err error) error {
 	return fmt.Errorf("assume the role for the store: %w", d.explain(err))
 }
 
-// sessionName is a job's id as STS takes it, of 2 to 64 characters; a longer one ends in its hash.
+// sessionName returns a job's id as an STS session name of 2 to 64 characters; a longer id ends in its hash.
 func sessionName(job string) string {
 	const most = 64
 	switch {
@@ -87,8 +87,8 @@ func sessionName(job string) string {
 	return job
 }
 
-// lending tries what jobs with the store will need: the role with a job's policy, and with its credentials a blob that
-// is written once, read and removed again.
+// lending tries what jobs with the store will need: the role with a job's policy, and with its credentials a blob
+// that is written only if absent, read and removed.
 func (d *Driver) lending(ctx context.Context) engine.Finding {
 	f := engine.Finding{Name: "store"}
 	const probe = "scrimp-doctor"
@@ -115,7 +115,7 @@ func tryBucket(ctx context.Context, address, prefix string, c lent.Credentials) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = b.Close() }() // what was written was answered
+	defer func() { _ = b.Close() }() // every write has been confirmed
 	key, text := prefix+"/try-"+rand.Text(), []byte("scrimp doctor")
 	once := &gcblob.WriterOptions{IfNotExist: true}
 	if err := b.WriteAll(ctx, key, text, once); err != nil {

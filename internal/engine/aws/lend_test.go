@@ -23,7 +23,7 @@ import (
 
 const jobRole = "arn:aws:iam::123456789012:role/scrimp-job"
 
-// lends is a site whose engine declares a store.
+// lends returns a site whose engine declares a store.
 func lends(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t, awstest.Options{})
@@ -31,7 +31,7 @@ func lends(t *testing.T) *site {
 	return s
 }
 
-// gated is the address of a real server of S3 behind a gate that evaluates the policies of a site's sessions.
+// gated returns the address of a real S3 server behind a gate that evaluates the policies of a site's sessions.
 func gated(t *testing.T, s *site) (string, *awstest.Gate) {
 	t.Helper()
 	address, _ := blobtest.S3(t)
@@ -46,9 +46,9 @@ func gated(t *testing.T, s *site) (string, *awstest.Gate) {
 	return "s3://scrimp-test?endpoint=" + h.URL + "&prefix=team", g
 }
 
-// What is sent to STS is the policy of the job's prefix, for the least time that STS takes, in the job's name; it is
-// within what STS takes, and reaches no other job's keys.
-func TestARoleIsAssumedForOneJobsPrefix(t *testing.T) {
+// STS gets a policy for the job's prefix, the shortest lifetime, and the job's name. The policy is within STS's
+// limits and reaches no other job's keys.
+func TestLend_AssumesTheRoleForOneJobsPrefix(t *testing.T) {
 	s := lends(t)
 	d := s.driver()
 	store, ok := d.Lends()
@@ -81,14 +81,14 @@ func TestARoleIsAssumedForOneJobsPrefix(t *testing.T) {
 		if err := json.Unmarshal([]byte(x.Policy), &sent); err != nil || !reflect.DeepEqual(sent, want) {
 			t.Errorf("sent %s, %v; want %s", x.Policy, err, want)
 		}
-		if len(x.Policy) > 2048 { // STS's limit of a session policy
+		if len(x.Policy) > 2048 { // STS's limit for a session policy
 			t.Errorf("%d characters", len(x.Policy))
 		}
 		reaches(t, x, prefix)
 	}
 }
 
-// reaches holds what a session may do: all below its prefix, and nothing beside it.
+// reaches checks what a session may do: everything below its prefix, and nothing else.
 func reaches(t *testing.T, x awstest.Session, prefix string) {
 	t.Helper()
 	const bucket = "arn:aws:s3:::ckpt"
@@ -112,7 +112,7 @@ func reaches(t *testing.T, x awstest.Session, prefix string) {
 	}
 }
 
-func TestWhyThereAreNoCredentialsIsToldApart(t *testing.T) {
+func TestLend_DistinguishesItsErrors(t *testing.T) {
 	s := lends(t)
 	d := s.driver()
 	if _, err := d.connected(t.Context()); err != nil {
@@ -150,7 +150,7 @@ func TestWhyThereAreNoCredentialsIsToldApart(t *testing.T) {
 	}
 }
 
-func TestDoctorTriesRoleAndBucketAndPrintsWhatTheStoreNeeds(t *testing.T) {
+func TestExamine_TriesRoleAndBucketAndPrintsThePolicy(t *testing.T) {
 	lane.Component(t, "objects")
 	s, gate := lends(t), (*awstest.Gate)(nil)
 	s.with.Store, gate = gated(t, s)
@@ -205,7 +205,7 @@ func TestDoctorTriesRoleAndBucketAndPrintsWhatTheStoreNeeds(t *testing.T) {
 	}
 }
 
-func TestAStoreOrRoleThatIsNoneIsRefused(t *testing.T) {
+func TestSettings_RefuseAnInvalidStoreOrRole(t *testing.T) {
 	for _, c := range []struct{ store, role, says string }{
 		{"s3://ckpt", "", "job_role"}, {"", jobRole, "store: s3://"}, {"s3://ckpt", "scrimp-job", "arn:aws:iam"},
 		{"s3://ckpt", "arn:aws:iam::1:role/x", "arn:aws:iam"}, {"s3://ckpt/team", jobRole, "?prefix=team"},

@@ -21,22 +21,22 @@ import (
 	"scrimp/internal/market"
 )
 
-// keepFor is how long an instance that has ended is listed; EC2 lists it for about an hour.
+// keepFor is how long an ended instance stays in List; EC2 lists it for about an hour.
 const keepFor = 2 * time.Hour
 
-// seen is an instance as it was listed last.
+// seen is the last listed state of an instance.
 type seen struct {
 	i       engine.Instance
-	last    time.Time // it was listed
-	spot    string    // id of its spot request; "": it is none
+	last    time.Time // last listed
+	spot    string    // id of its spot request; empty: none
 	zone    string
 	kind    string
 	rate    rates     // at its launch
-	stopped bool      // by hand: it costs its disk until it is terminated
-	ran     bool      // it was listed as running
-	named   string    // reservation of capacity that it was ordered in; "": none
-	held    string    // that it is in, as far as is known
-	left    time.Time // since when it is in none that it was ordered in; zero: it is in it
+	stopped bool      // stopped by hand: its disk costs until it is terminated
+	ran     bool      // it has been listed as running
+	named   string    // reservation that it was ordered in; empty: none
+	held    string    // reservation that it is in, as far as known
+	left    time.Time // when it left its reservation; zero: it is in it
 }
 
 // List implements engine.Driver.
@@ -59,7 +59,7 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	return list, nil
 }
 
-// describe are the instances of a filter that are ours.
+// describe returns this engine's instances that match a filter.
 func (d *Driver) describe(ctx context.Context, a *account.Client, in *ec2.DescribeInstancesInput) ([]engine.Instance,
 	error) {
 	var found []types.Instance
@@ -86,7 +86,7 @@ func (d *Driver) describe(ctx context.Context, a *account.Client, in *ec2.Descri
 	return list, nil
 }
 
-// instance is a machine as EC2 describes it; nil where it is not of this engine.
+// instance converts a machine from EC2's form; nil if it is not this engine's.
 func (d *Driver) instance(ctx context.Context, a *account.Client, e *types.Instance) (*engine.Instance, error) {
 	tags := plain(e.Tags)
 	if tags[tagEngine] != d.name || tags[tagKey] == "" || e.State == nil || e.LaunchTime == nil {
@@ -120,14 +120,15 @@ func (d *Driver) instance(ctx context.Context, a *account.Client, e *types.Insta
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if old := d.seen[id]; old != nil && old.i.State == engine.Ended && s.i.State == engine.Running {
-		s.i = old.i // EC2 has said to another call that it has ended
+		s.i = old.i // another call has already heard that it ended
 	}
 	d.seen[id] = s
 	i := s.i
 	return &i, nil
 }
 
-// copyOf is a machine as it was listed last, for one call: others may list it at the same time. nil: it was not.
+// copyOf returns a copy of a machine's last listed state for one call, because other calls may list it at the same
+// time; nil if there is none.
 func (d *Driver) copyOf(id string) *seen {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +140,7 @@ func (d *Driver) copyOf(id string) *seen {
 	return &c
 }
 
-// given are the tags that the caller asked for.
+// given returns the caller's tags.
 func given(tags map[string]string) map[string]string {
 	m := maps.Clone(tags)
 	maps.DeleteFunc(m, func(k, _ string) bool {
@@ -149,13 +150,14 @@ func given(tags map[string]string) map[string]string {
 	return m
 }
 
-// over reports whether an instance is billed no more. One that was stopped by hand is ended too: it is given back.
+// over reports whether an instance is no longer billed. One that was stopped by hand counts as ended and is
+// terminated.
 func over(s types.InstanceStateName) bool {
 	return s == types.InstanceStateNameShuttingDown || s == types.InstanceStateNameTerminated ||
 		s == types.InstanceStateNameStopping || s == types.InstanceStateNameStopped
 }
 
-// rateOf is what an hour of an instance costs at its launch.
+// rateOf returns the hourly cost of an instance at its launch.
 func (d *Driver) rateOf(ctx context.Context, a *account.Client, s *seen) (rates, error) {
 	x, err := d.indexed(ctx)
 	if err != nil {
@@ -177,7 +179,7 @@ func (d *Driver) rateOf(ctx context.Context, a *account.Client, s *seen) (rates,
 	return r, err
 }
 
-// prices are the spot prices of a type in a zone over a span, the first from its begin on.
+// prices returns the spot prices of a type in a zone over a span, the first one from the span's start.
 func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind string, from,
 	to time.Time) ([]market.Segment, error) {
 	var list []market.Segment
@@ -200,7 +202,7 @@ func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind strin
 		}
 	}
 	slices.SortStableFunc(list, func(a, b market.Segment) int { return a.From.Compare(b.From) })
-	for len(list) > 1 && !list[1].From.After(from) { // what was in effect before the last price that was in effect
+	for len(list) > 1 && !list[1].From.After(from) { // replaced by a later price before from
 		list = list[1:]
 	}
 	if len(list) > 0 {
@@ -209,17 +211,17 @@ func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind strin
 	return list, nil
 }
 
-// saidAt finds the time in what EC2 says of a state's change: "User initiated (2026-11-23 18:35:41 GMT)".
-var saidAt = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
+// transitionTime finds the time in EC2's description of a state change: "User initiated (2026-11-23 18:35:41 GMT)".
+var transitionTime = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
 
-// end writes when and why an instance ended, and what it has cost.
+// end records when and why an instance ended, and what it has cost.
 func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.Instance) error {
 	code := ""
 	if e.StateReason != nil {
 		code = sdk.ToString(e.StateReason.Code)
 	}
 	cause, at, reclaimed := causeOf(code), time.Time{}, reclaims[code]
-	if m := saidAt.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
+	if m := transitionTime.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
 		at, _ = time.Parse(time.DateTime, m[1])
 	}
 	if s.spot != "" && (at.IsZero() || cause == "") {
@@ -238,7 +240,7 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 	if cause == "" { // the provider's doing, as far as anybody knows
 		cause = engine.Interrupted
 	}
-	if at.IsZero() { // it says not when
+	if at.IsZero() { // EC2 reports no time
 		at = d.now().UTC().Truncate(time.Second)
 	}
 	if at.Before(s.i.Launched) {
@@ -258,7 +260,7 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 	return nil
 }
 
-// spotStatus is what EC2 says of a spot request; nil: nothing, or it knows none of that id any more.
+// spotStatus returns EC2's status of a spot request; nil if there is none or the id is no longer known.
 func spotStatus(ctx context.Context, a *account.Client, id string) (*types.SpotInstanceStatus, error) {
 	out, err := a.EC2.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
 		SpotInstanceRequestIds: []string{id}})
@@ -271,19 +273,19 @@ func spotStatus(ctx context.Context, a *account.Client, id string) (*types.SpotI
 	return out.SpotInstanceRequests[0].Status, nil
 }
 
-// reclaims are the codes of EC2's interruptions of spot machines; a failure of its hardware is billed as any end is.
+// reclaims are the codes of EC2's interruptions of spot machines; a hardware failure is billed like any end.
 var reclaims = map[string]bool{"Server.SpotInstanceTermination": true, "Server.SpotInstanceShutdown": true}
 
-// launchFailures are the codes of instances that ended before they ran, as far as they say only that. Source:
+// launchFailures are the codes of instances that ended before they ran, if they mean only that. Source:
 // docs.aws.amazon.com, Amazon EC2 API reference, StateReason.
 var launchFailures = []string{noRoomLeft, "Client.InternalError", "Client.VolumeLimitExceeded",
 	"Client.InvalidSnapshot.NotFound"}
 
-// noRoomLeft is the code of an instance that was granted, and of which there was no capacity when it was to begin.
+// noRoomLeft is the code of a granted instance for which there was no capacity at its start.
 const noRoomLeft = "Server.InsufficientInstanceCapacity"
 
-// failedToLaunch reports whether EC2 says that an instance ended before it ran. Its own failure is also that of
-// machines that ran: of these it says no launch.
+// failedToLaunch reports whether EC2 says that an instance ended before it ran. The code of EC2's own failure also
+// occurs for machines that ran; then the message does not mention a launch.
 func failedToLaunch(r *types.StateReason) bool {
 	if r == nil {
 		return false
@@ -302,7 +304,7 @@ func (d *Driver) lacks(o market.OfferID, code string) {
 	}
 }
 
-// causeOf is why an instance ended, by the code of its state's reason; "": that does not say. Source:
+// causeOf returns why an instance ended, from the code of its state reason; empty if that does not say. Source:
 // docs.aws.amazon.com, Amazon EC2 API reference, StateReason.
 func causeOf(code string) engine.Cause {
 	switch code {
@@ -323,8 +325,8 @@ func causeOf(code string) engine.Cause {
 	return ""
 }
 
-// causeOfSpot is the same by the status of its spot request. Source: docs.aws.amazon.com, Amazon EC2 user guide, "Spot
-// Instance request status codes".
+// causeOfSpot does the same from the status of its spot request. Source: docs.aws.amazon.com, Amazon EC2 user guide,
+// "Spot Instance request status codes".
 func causeOfSpot(code string) engine.Cause {
 	switch {
 	case code == "instance-terminated-by-user" || code == "request-canceled-and-instance-running":
@@ -335,8 +337,8 @@ func causeOfSpot(code string) engine.Cause {
 	return ""
 }
 
-// gone are instances that were seen and are not listed any more, as they were: those that EC2 has dropped after their
-// end, and those that it lists no more although they ran, which have ended.
+// gone returns instances that EC2 no longer lists, as last seen: those that have ended, for a while, and those
+// missing for less than EC2's consistency delay, which may be listed again.
 func (d *Driver) gone(list []engine.Instance, of func(*engine.Instance) bool) (more []engine.Instance) {
 	there := map[string]bool{}
 	for _, i := range list {
@@ -351,7 +353,7 @@ func (d *Driver) gone(list []engine.Instance, of func(*engine.Instance) bool) (m
 			delete(d.seen, id)
 			delete(d.recent, id)
 		case s.i.State == engine.Ended || d.now().Sub(s.last) < usual.Consistency:
-			more = append(more, s.i) // it is listed again, or has ended
+			more = append(more, s.i) // it has ended, or will be listed again
 		}
 	}
 	return more

@@ -17,7 +17,8 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// setUp makes in a site's account what the module makes, as far as the site has it, and returns what it would put out.
+// setUp creates in a site's account what the module creates, as far as the site supports it, and returns the module's
+// outputs.
 func setUp(t *testing.T, s *site) map[string]any {
 	t.Helper()
 	a, err := s.driver().connected(t.Context())
@@ -48,7 +49,7 @@ func setUp(t *testing.T, s *site) map[string]any {
 		"server_role": "arn:aws:iam::" + a.Account + ":role/aws-scrimp-server", "job_role": jobRole, "server": nil}
 }
 
-// printed is what Terraform prints of an output whose value is the module.
+// printed returns what Terraform prints for an output that contains the module.
 func printed(t *testing.T, values map[string]any) []byte {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{"other": map[string]any{"value": 3},
@@ -59,7 +60,7 @@ func printed(t *testing.T, values map[string]any) []byte {
 	return b
 }
 
-// compare returns what is not well by its name.
+// compare returns the failed findings by name.
 func compare(t *testing.T, s *site, text []byte) map[string]string {
 	t.Helper()
 	found, err := s.driver().Compare(t.Context(), text)
@@ -75,9 +76,9 @@ func compare(t *testing.T, s *site, text []byte) map[string]string {
 	return wrong
 }
 
-// Settings and an account that are as the module has made them are told so, whichever way its outputs are printed; each
-// difference is told with what to write.
-func TestWhatTerraformHasMadeIsCompared(t *testing.T) {
+// Compare confirms settings and an account that match the module, whichever way its outputs are printed, and reports
+// each difference with the fix.
+func TestCompare_FindsDifferencesFromTheModule(t *testing.T) {
 	s := newSite(t, awstest.Options{Public: true})
 	values := setUp(t, s)
 	s.with.Subnets, s.with.SecurityGroup = values["subnets"].([]string), values["security_group"].(string)
@@ -147,8 +148,8 @@ func TestWhatTerraformHasMadeIsCompared(t *testing.T) {
 	}
 }
 
-// What is no output of the module is refused with what it lacks, and how to have it.
-func TestOutputsThatAreNoneAreRefused(t *testing.T) {
+// Compare refuses other outputs, with what they lack and how to get it.
+func TestCompare_RefusesOtherOutputs(t *testing.T) {
 	s := newSite(t, awstest.Options{})
 	values := setUp(t, s)
 	for name := range values {

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// largeCloud makes the test's program a cloud of a full account, until its input ends: what a driver needs of the
-// processor and of memory is then its own.
+// largeCloud turns the test program into a cloud with a full account, until its input ends, so that the processor
+// time and memory of the test process are the driver's own.
 const largeCloud = "SCRIMP_TEST_LARGE_CLOUD"
 
 func TestMain(m *testing.M) {

@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/engine/aws/account"
 )
 
-// placement is the placement group of a request; "": it has none. A type that cannot stand in a cluster has none.
-// What is reserved stands where the reservation is, in a group or in none.
+// placement returns the placement group of a request; empty if it has none. Types that do not support clusters have
+// none. A reserved machine is in its reservation's group, if that has one.
 func (d *Driver) placement(q *engine.Request, s *sale) string {
 	if s.held != nil {
 		return s.held.place
@@ -29,10 +29,10 @@ func (d *Driver) placement(q *engine.Request, s *sale) string {
 	return "scrimp-" + d.name + "-" + hex.EncodeToString(sum[:10])
 }
 
-// placed makes the placement group of a request.
+// placed creates the placement group of a request.
 func (d *Driver) placed(ctx context.Context, a *account.Client, q *engine.Request, s *sale) error {
 	name := d.placement(q, s)
-	if name == "" || s.held != nil { // a reservation's group is there
+	if name == "" || s.held != nil { // a reservation's group already exists
 		return nil
 	}
 	tags := d.owner(q)
@@ -48,7 +48,7 @@ func (d *Driver) placed(ctx context.Context, a *account.Client, q *engine.Reques
 	return err
 }
 
-// sweepGroups removes the placement groups of requests that have no machine any more.
+// sweepGroups removes the placement groups of requests without machines.
 func (d *Driver) sweepGroups(ctx context.Context, a *account.Client, live map[string]bool) error {
 	out, err := a.EC2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{Filters: d.ours()})
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *Driver) sweepGroups(ctx context.Context, a *account.Client, live map[st
 	for _, g := range out.PlacementGroups {
 		key := plain(g.Tags)[tagKey]
 		d.mu.Lock()
-		_, asked := d.requests[key] // its machines may be on their way
+		_, asked := d.requests[key] // its machines may still appear
 		d.mu.Unlock()
 		if live[key] || asked {
 			continue

@@ -14,15 +14,15 @@ import (
 	"scrimp/internal/market"
 )
 
-// addressRate is of a public IPv4 address, an hour. Source: aws.amazon.com/vpc/pricing, "Public IPv4 Address", since
-// 2024-02-01 the same in all regions.
+// addressRate is the hourly price of a public IPv4 address. Source: aws.amazon.com/vpc/pricing, "Public IPv4
+// Address", the same in all regions since 2024-02-01.
 const addressRate = "0.005"
 
-// monthHours are the hours of a month by which a price per GiB and month becomes one of an hour: 30 days. Source:
-// aws.amazon.com/ebs/pricing, the examples.
+// monthHours converts a price per GiB and month to an hourly one: 30 days. Source: the examples of
+// aws.amazon.com/ebs/pricing.
 const monthHours = 720
 
-// besides is what a machine's disk and address cost an hour in a zone.
+// besides returns the hourly cost of a machine's disk and address in a zone.
 func (d *Driver) besides(x *index, zone string) (disk, address money.Rate) {
 	whole := x.Disk.Times(int(d.with.DiskSize / size.GiB))
 	disk = (whole + monthHours - 1) / monthHours
@@ -40,33 +40,33 @@ type sale struct {
 	zone  stock.Zone
 	image stock.Image
 	rates rates
-	held  *held  // the reservation of capacity that it is of; nil: it is of none
-	among []sale // of a fleet, what may be picked, the cheapest first; nil: it is one type in one zone
+	held  *held  // its capacity reservation; nil: none
+	among []sale // the pools of a fleet, the cheapest first; nil: one type in one zone
 }
 
-// freeWithin is how long a spot machine that EC2 takes costs nothing, least what every machine costs at least.
+// freeWithin is how long an interrupted spot machine is free; least is the minimum charge of any machine.
 const (
 	freeWithin = time.Hour
 	least      = time.Minute
-	warning    = 2 * time.Minute // of an interruption
+	warning    = 2 * time.Minute // before an interruption
 )
 
-// archOf is how Go names a processor: machines run the server's own program.
+// archOf gives Go's names of architectures: machines run the server's own program.
 var archOf = map[ec2types.ArchitectureType]string{ec2types.ArchitectureTypeX8664: "amd64",
 	ec2types.ArchitectureTypeArm64: "arm64"}
 
-// pools are each type in each of its zones, in the order of types, zones and capacities.
+// pools returns each type in each of its zones, in the order of types, zones and capacities.
 func (d *Driver) pools(x *index) []sale {
 	most := 0
 	for _, zones := range x.Sold {
 		most += len(zones) * len(d.with.Capacity)
 	}
-	all := make([]sale, 0, most) // 700 bytes each: to grow the list takes longer than to write it
+	all := make([]sale, 0, most) // 700 bytes each: growing the list would take longer than filling it
 	for n := range x.Types {
 		k := &x.Types[n]
 		image, ok := x.Images[k.Arch]
 		if !ok || archOf[k.Arch] != runtime.GOARCH {
-			continue // nothing to begin it from, or the agent does not run there: the doctor says so
+			continue // no image, or the agent does not run there: doctor reports it
 		}
 		for _, name := range x.Sold[k.Name] {
 			z := x.Zones[name]
@@ -74,7 +74,7 @@ func (d *Driver) pools(x *index) []sale {
 				if c == market.Spot && !k.Spot || c == market.OnDemand && !k.Demand {
 					continue
 				}
-				all = all[:len(all)+1] // written in place
+				all = all[:len(all)+1] // filled in place
 				s := &all[len(all)-1]
 				s.kind, s.zone, s.image = *k, z, image
 				d.fill(x, s, c)
@@ -84,7 +84,7 @@ func (d *Driver) pools(x *index) []sale {
 	return all
 }
 
-// fill writes what a sale's machine is and what it costs now.
+// fill sets a sale's machine and current price.
 func (d *Driver) fill(x *index, s *sale, c market.Capacity) {
 	k, name := &s.kind, s.zone.Name
 	o, q := &s.offer, &s.quote
@@ -109,22 +109,22 @@ func (d *Driver) fill(x *index, s *sale, c market.Capacity) {
 	q.Available = !d.isFull(o.ID)
 }
 
-// fullFor is how long an offer counts as not to be had after EC2 had none.
-const fullFor = 2 * time.Minute
+// fullTTL is how long an offer counts as unavailable after EC2 had no capacity.
+const fullTTL = 2 * time.Minute
 
 func (d *Driver) isFull(o market.OfferID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, full := d.full[o]
-	return full && d.now().Sub(at) < fullFor
+	return full && d.now().Sub(at) < fullTTL
 }
 
 func (d *Driver) offerID(zone, kind string, c market.Capacity) market.OfferID {
 	return market.OfferID(d.name + "/" + zone + "/" + kind + "/" + string(c))
 }
 
-// billing is what a machine costs besides its seconds. Sources: aws.amazon.com/ec2/pricing/on-demand (a minute at
-// least) and docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances".
+// billing returns a machine's billing rules besides its rate. Sources: aws.amazon.com/ec2/pricing/on-demand (a minute
+// at least) and docs.aws.amazon.com, Amazon EC2 user guide, "Billing for interrupted Spot Instances".
 func billing(c market.Capacity) market.Billing {
 	if c == market.Spot {
 		return market.Billing{Minimum: least, FreeIfInterruptedWithin: freeWithin}

@@ -11,18 +11,18 @@ import (
 	"scrimp/internal/market"
 )
 
-// refused is what an answer of EC2 means for a launch; nil where it is none that refuses.
+// refused returns the meaning of an EC2 error for a launch; nil if it is not a refusal.
 func (d *Driver) refused(code, text string) error {
 	return account.Refused(d.name, &d.with, code, text)
 }
 
-// explain says what an error of EC2 means for this engine, and what to do.
+// explain adds the meaning of an EC2 error for this engine, and the fix.
 func (d *Driver) explain(err error) error { return account.Explain(d.name, &d.with, err) }
 
-// unanswered reports whether the request that an error is of may have been done.
+// unanswered reports whether the failed request may have been carried out.
 func (d *Driver) unanswered(err error) bool { return account.Unanswered(d.name, &d.with, err) }
 
-// grants notes what EC2 has granted, in the order of their ids.
+// grants notes what EC2 has granted, sorted by id.
 func (d *Driver) grants(ids []string) []string {
 	slices.Sort(ids)
 	d.mu.Lock()
@@ -33,7 +33,7 @@ func (d *Driver) grants(ids []string) []string {
 	return ids
 }
 
-// noRoom is err, of which is noted where it says that there is no capacity.
+// noRoom returns err, after noting it if it reports missing capacity.
 func (d *Driver) noRoom(o market.OfferID, err error) error {
 	if errors.Is(err, engine.ErrNoCapacity) {
 		d.mu.Lock()

@@ -16,9 +16,8 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// A region that the account has not enabled, or that does not exist, is named with what to do, and is not taken for
-// credentials that are wrong, nor these for it.
-func TestARegionThatIsNotThereIsNamed(t *testing.T) {
+// A region that is not enabled or does not exist is named with the fix, and is not confused with wrong credentials.
+func TestRegion_IsNamedWhenNotEnabledOrUnknown(t *testing.T) {
 	for _, tt := range []struct {
 		name, region, secret string
 		fault                awstest.Fault
@@ -52,8 +51,8 @@ func TestARegionThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-// A service that takes a pattern for the name of a type has the same offers: they are chosen here then.
-func TestPatternsAreTakenForNames(t *testing.T) {
+// A service that does not support patterns for type names has the same offers: scrimp then selects the types itself.
+func TestTypes_AreSelectedLocallyWithoutPatterns(t *testing.T) {
 	for _, kinds := range [][]string{{"c7i.*", "m7i.large", "g5.xlarge"}, {"c7i.*"}, {"m7i.large"}} {
 		var all [][]market.Offer
 		for _, literal := range []bool{false, true} {
@@ -88,7 +87,7 @@ func says(t *testing.T, err error, want, not []string) {
 	}
 }
 
-// names answers as a name server that knows the names of one region, or none.
+// names runs a name server that knows the names of one region, or none.
 func names(t *testing.T, known string) {
 	t.Helper()
 	c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -114,7 +113,7 @@ func names(t *testing.T, known string) {
 	}}
 }
 
-// named answers one question of RFC 1035: 127.0.0.1 for an A record of the known region, and no such name for others.
+// named answers one question of RFC 1035: 127.0.0.1 for an A record of the known region, and NXDOMAIN for others.
 func named(ask []byte, known string) []byte {
 	end, name := 12, []string{}
 	for ask[end] != 0 {
@@ -133,8 +132,8 @@ func named(ask []byte, known string) []byte {
 	return out
 }
 
-// A name that does not exist is the region's fault only where AWS' other names are found.
-func TestARegionWithoutAnAddressIsNamed(t *testing.T) {
+// A name that does not exist is the region's fault only if AWS's other names resolve.
+func TestRegion_IsNamedWhenItsNameDoesNotResolve(t *testing.T) {
 	for known, want := range map[string]string{"us-east-1": `region is "us-esat-1", and AWS has none of that name`,
 		"": "no such host"} {
 		s := newSite(t, awstest.Options{})
@@ -150,8 +149,8 @@ func TestARegionWithoutAnAddressIsNamed(t *testing.T) {
 	}
 }
 
-// What is written wrongly so that AWS cannot be asked at all is named with the field, and not by the SDK's words.
-func TestHowAWSIsReachedIsNamed(t *testing.T) {
+// A wrong setting that prevents any request to AWS is named by its field, not in the SDK's words.
+func TestConnect_NamesTheWrongField(t *testing.T) {
 	for name, c := range map[string]struct {
 		with func(*setting.With)
 		env  map[string]string
@@ -175,9 +174,9 @@ func TestHowAWSIsReachedIsNamed(t *testing.T) {
 	}
 }
 
-// An image of another architecture than the agent's is named as such: no machine is sold with it.
-func TestAnImageOfAnotherArchitectureIsNamed(t *testing.T) {
-	s := newSite(t, awstest.Options{}) // which has an image of each
+// An image of another architecture than the agent's is named as such, and no machine is sold with it.
+func TestImage_OfAnotherArchitectureIsNamed(t *testing.T) {
+	s := newSite(t, awstest.Options{}) // it has an image of each architecture
 	s.with.Types, s.with.Image = []string{"c7i.xlarge", "c7g.xlarge"}, "ami-0000000000000a64b"
 	if runtime.GOARCH == "arm64" {
 		s.with.Image = "ami-0000000000000a64a"

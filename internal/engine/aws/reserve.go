@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// held is a reservation of capacity as EC2 describes it.
+// held is a capacity reservation as EC2 describes it.
 type held struct {
 	id, kind, zone string
 	state          types.CapacityReservationState
@@ -29,14 +29,13 @@ type held struct {
 	from           time.Time
 	until          time.Time // zero: until somebody cancels it
 	block          bool
-	ours           bool   // this account pays for what nobody uses
-	place          string // placement group that it is in; "": none
-	unfit          string // why no machine of it can be had here; "": one can
+	ours           bool   // this account pays for unused machines
+	place          string // its placement group; empty: none
+	unfit          string // why it provides no machine here; empty: it does
 	set            *setting.Reservation
 }
 
-// readHeld reads the reservations of capacity, once a minute. That they cannot be read stops nothing else: their offers
-// are then not available.
+// readHeld reads the capacity reservations, once a minute. If that fails, only their offers become unavailable.
 func (d *Driver) readHeld(ctx context.Context, a *account.Client, x *index, now time.Time) {
 	d.mu.Lock()
 	known := len(d.terms.Of)
@@ -58,7 +57,7 @@ func (d *Driver) readHeld(ctx context.Context, a *account.Client, x *index, now 
 	x.heldErr = d.explain(err)
 }
 
-// describeHeld are the reservations that are wanted. None is asked for where none is set: those that were end.
+// describeHeld returns the wanted reservations. Without configured ones it requests none, and earlier ones end.
 func (d *Driver) describeHeld(ctx context.Context, a *account.Client, x *index) (list []held, err error) {
 	pages := ec2.NewDescribeCapacityReservationsPaginator(a.EC2, &ec2.DescribeCapacityReservationsInput{})
 	for len(d.with.Reservations) > 0 && pages.HasMorePages() {
@@ -75,7 +74,7 @@ func (d *Driver) describeHeld(ctx context.Context, a *account.Client, x *index) 
 	return list, nil
 }
 
-// heldOf is a reservation as it is described; nil: it is not wanted.
+// heldOf converts a reservation; nil if it is not wanted.
 func (d *Driver) heldOf(a *account.Client, x *index, c *types.CapacityReservation) *held {
 	h := &held{id: sdk.ToString(c.CapacityReservationId), kind: sdk.ToString(c.InstanceType),
 		zone: sdk.ToString(c.AvailabilityZone), state: c.State, count: int(sdk.ToInt32(c.TotalInstanceCount)),
@@ -100,7 +99,7 @@ func (d *Driver) heldOf(a *account.Client, x *index, c *types.CapacityReservatio
 	h.unfit = d.unfit(x, h, c)
 	if h.set.ID == setting.All && (h.unfit != "" || owner != a.Account || h.over(d.now()) && !d.knows(h.id)) ||
 		h.count < 1 {
-		return nil // of all those that can be had and are the account's own
+		return nil // "all" means the account's own that are available
 	}
 	return h
 }
@@ -113,7 +112,7 @@ func (d *Driver) knows(reservation string) bool {
 	return c != nil
 }
 
-// unfit says why no machine of a reservation can be had, with the fix; "": one can.
+// unfit returns why a reservation provides no machine, with the fix; empty if it does.
 func (d *Driver) unfit(x *index, h *held, c *types.CapacityReservation) string {
 	n := slices.IndexFunc(x.Types, func(k stock.Type) bool { return k.Name == h.kind })
 	_, hasZone := x.Zones[h.zone]
@@ -137,11 +136,11 @@ func (d *Driver) unfit(x *index, h *held, c *types.CapacityReservation) string {
 	return ""
 }
 
-// blockEnds is how long before the end of a Capacity Block EC2 begins to terminate its machines. Source:
+// blockEnds is how long before the end of a Capacity Block EC2 starts to terminate its machines. Source:
 // docs.aws.amazon.com, Amazon EC2 user guide, "Capacity Blocks for ML", 2026-11.
 const blockEnds = 30 * time.Minute
 
-// usable is until when machines of a reservation can be used; zero: nobody has said.
+// usable returns until when machines of a reservation can be used; zero if unknown.
 func (h *held) usable() time.Time {
 	if h.block && !h.until.IsZero() {
 		return h.until.Add(-blockEnds)
@@ -149,7 +148,7 @@ func (h *held) usable() time.Time {
 	return h.until
 }
 
-// over reports whether a reservation has ended, or never was.
+// over reports whether a reservation has ended, or never existed.
 func (h *held) over(now time.Time) bool {
 	ended := []types.CapacityReservationState{types.CapacityReservationStateExpired,
 		types.CapacityReservationStateCancelled, types.CapacityReservationStateCancelling}
@@ -157,13 +156,13 @@ func (h *held) over(now time.Time) bool {
 	return slices.Contains(ended, h.state) || h.never() || !end.IsZero() && !now.Before(end)
 }
 
-// never reports whether a reservation never came to be: nothing is paid for it.
+// never reports whether a reservation was never created: nothing is paid for it.
 func (h *held) never() bool {
 	return h.state == types.CapacityReservationStateFailed || h.state == types.CapacityReservationStateUnsupported ||
 		h.state == types.CapacityReservationStatePaymentFailed
 }
 
-// rate is what an hour of one machine costs, and of a block what was paid for all of it; false: nobody says.
+// rate returns the hourly price of one machine and, for a block, the amount paid for all of it; false if unknown.
 func (h *held) rate(x *index) (rate money.Rate, paid money.Amount, ok bool) {
 	span := h.usable().Sub(h.from)
 	switch {
@@ -173,7 +172,7 @@ func (h *held) rate(x *index) (rate money.Rate, paid money.Amount, ok bool) {
 		paid = h.set.HourRate.Times(h.count).Until(h.until.Sub(h.from))
 	case h.block:
 		return 0, paid, false
-	case h.set.PaidAmount != nil: // of a block alone
+	case h.set.PaidAmount != nil: // blocks only
 		return 0, paid, false
 	case h.set.HourRate != nil:
 		return *h.set.HourRate, paid, true

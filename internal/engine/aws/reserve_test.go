@@ -19,10 +19,10 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// opened is when the clouds of these tests begin.
+// opened is the start time of the clouds in these tests.
 var opened = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
-// reserveSite is a cloud whose time and whose servers' are the test's.
+// reserveSite is a cloud whose time, and its servers' time, the test controls.
 type reserveSite struct {
 	*site
 	at  time.Time
@@ -36,7 +36,7 @@ func newReserveSite(t *testing.T, o awstest.Options) *reserveSite {
 	return r
 }
 
-// server is a new one with what earlier ones have kept.
+// server returns a new server with what earlier ones have stored.
 func (r *reserveSite) server() *Driver {
 	r.Helper()
 	e, err := Open(r.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
@@ -61,7 +61,7 @@ func (r *reserveSite) reserve(o awstest.Reservation) string {
 	return id
 }
 
-// pass lets time go by.
+// pass advances the time.
 func (r *reserveSite) pass(d time.Duration) { r.at = r.at.Add(d) }
 
 func (r *reserveSite) launch(d *Driver, key string, nodes int, o market.OfferID) []engine.Instance {
@@ -82,7 +82,7 @@ func (r *reserveSite) list(d *Driver) []engine.Instance {
 	return list
 }
 
-// billed adds up the cloud's bill of some kinds.
+// billed adds up the cloud's bill for some kinds of lines.
 func (r *reserveSite) billed(kinds ...string) *big.Rat {
 	sum := new(big.Rat)
 	for _, l := range r.Bill() {
@@ -93,7 +93,7 @@ func (r *reserveSite) billed(kinds ...string) *big.Rat {
 	return sum
 }
 
-// same reports whether two sums are the same but for what is cut off at 1e-12.
+// same reports whether two sums are equal except for what is cut off at 1e-12.
 func same(a, b *big.Rat) bool {
 	off := new(big.Rat).Sub(a, b)
 	return off.Abs(off).Cmp(big.NewRat(1, 1e9)) < 0
@@ -106,9 +106,9 @@ func ratOf(a money.Amount) *big.Rat {
 
 const reservedG5 = market.OfferID("aws/us-east-1a/g5.xlarge/reserved")
 
-// A reservation is sold as what it is, and costs what the cloud bills: used, unused and besides, over its whole time,
-// however long its machines ran, and though the server began anew meanwhile.
-func TestAReservationCostsWhatTheCloudBills(t *testing.T) {
+// A reservation costs what the cloud bills: used and unused hours, disks and addresses, over its whole time, however
+// long its machines ran, and despite a restart of the server.
+func TestReservation_CostsWhatTheCloudBills(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
 		Quotas: map[string]int{"L-DB2E81BA": 0}, Public: true})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 3, From: r.at, To: r.at.Add(5 * time.Hour)})
@@ -173,9 +173,9 @@ func TestAReservationCostsWhatTheCloudBills(t *testing.T) {
 	}
 }
 
-// What another server did before is counted from when scrimp came to know of the reservation; a change of its size
-// counts from then on, and two of the same type and zone are told apart, for good.
-func TestReservationsChangeAndAreToldApart(t *testing.T) {
+// Costs before scrimp knew the reservation do not count. A change of its size counts from then on. Two reservations
+// of the same type and zone keep different names for good.
+func TestReservations_ChangeAndKeepTheirNames(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	first := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at.Add(-100 * time.Hour)})
 	r.with.Reservations = setting.Reservations{{ID: "all"}, {ID: first, Rate: "0.5"}}
@@ -207,9 +207,9 @@ func TestReservationsChangeAndAreToldApart(t *testing.T) {
 	}
 }
 
-// A block costs what was paid for it, no less and no more, by the half hour before its end in which EC2 takes its
-// machines: that is told beforehand, and is an interruption.
-func TestABlockCostsWhatWasPaid(t *testing.T) {
+// A block costs exactly what was paid for it, spread over the time up to half an hour before its end, when EC2 takes
+// its machines. That is announced beforehand, and is an interruption.
+func TestBlock_CostsWhatWasPaid(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 2, From: r.at.Add(time.Hour),
 		To: r.at.Add(25 * time.Hour), Block: true, Fee: "40.123456789"})
@@ -223,7 +223,7 @@ func TestABlockCostsWhatWasPaid(t *testing.T) {
 	}
 	r.with.Reservations = setting.Reservations{{ID: id, Paid: "40.123456789"}}
 	yes := true
-	r.with.PublicIP = &yes // the subnet stands on an interface then
+	r.with.PublicIP = &yes // then the interface carries the subnet
 	d = r.server()
 	o, q := r.find(d, reservedG5)
 	end := r.at.Add(24*time.Hour + 30*time.Minute)
@@ -271,9 +271,9 @@ func TestABlockCostsWhatWasPaid(t *testing.T) {
 	}
 }
 
-// A machine that turns out to run outside of its reservation, or goes on after it, is booked as what EC2 bills, and the
-// reservation as well; the doctor says so.
-func TestAMachineOutsideItsReservation(t *testing.T) {
+// A machine that runs outside its reservation, or continues after it, is booked at what EC2 bills, and the
+// reservation as well; doctor reports it.
+func TestReservation_BooksAMachineThatLeavesIt(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at, To: r.at.Add(2 * time.Hour)})
 	r.with.Reservations = setting.Reservations{{ID: id}}
@@ -299,8 +299,8 @@ func TestAMachineOutsideItsReservation(t *testing.T) {
 	}
 }
 
-// One that has never been in its reservation, of which a machine costs less, costs what machines on demand do.
-func TestAMachineThatNeverWasInItsReservation(t *testing.T) {
+// A machine that was never in its cheaper reservation costs as much as an on-demand machine.
+func TestReservation_BooksAMachineThatWasNeverInIt(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at})
 	r.with.Reservations = setting.Reservations{{ID: id, Rate: "0.5"}}
@@ -309,7 +309,7 @@ func TestAMachineThatNeverWasInItsReservation(t *testing.T) {
 	if err := r.Evict(list[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	d = r.server() // which sees it for the first time
+	d = r.server() // it sees the machine for the first time
 	r.find(d, reservedG5)
 	_, q := r.find(d, "aws/us-east-1a/g5.xlarge/on-demand")
 	if i := r.list(d)[0]; i.Rate != q.Rate {
@@ -334,14 +334,14 @@ func TestAMachineThatNeverWasInItsReservation(t *testing.T) {
 	}
 	r.pass(2 * time.Minute)
 	o, _ := r.find(d, reservedG5)
-	want := new(big.Rat).Add(r.billed("instance"), big.NewRat(31, 60)) // and the reservation at what is set for it
+	want := new(big.Rat).Add(r.billed("instance"), big.NewRat(31, 60)) // and the reservation at its configured rate
 	if got := ratOf(o.Reserved.Committed(r.at)); !same(got, want) {
 		t.Errorf("it has cost %s, want %s", got.FloatString(6), want.FloatString(6))
 	}
 }
 
-// A reservation where the engine has no subnet is not sold, and the doctor says which to write.
-func TestAReservationInAZoneWithoutSubnet(t *testing.T) {
+// A reservation in a zone without a subnet of the engine is not sold, and doctor names the missing subnet.
+func TestReservation_IsNotSoldWithoutASubnet(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	a, err := account.Connect(t.Context(), &r.with)
 	if err != nil {
@@ -372,9 +372,9 @@ func TestAReservationInAZoneWithoutSubnet(t *testing.T) {
 	}
 }
 
-// Machines on demand take no place in an open reservation that is named; a machine that a reservation refuses is no
-// machine on demand.
-func TestOnDemandKeepsOutOfReservations(t *testing.T) {
+// On-demand machines take no place in a configured open reservation; a machine that a reservation refuses does not
+// become an on-demand machine.
+func TestOnDemand_StaysOutOfReservations(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 1, From: r.at, Open: true})
 	r.with.Reservations = setting.Reservations{{ID: id}}
@@ -399,8 +399,8 @@ func TestOnDemandKeepsOutOfReservations(t *testing.T) {
 	}
 }
 
-// A fleet whose answer was lost rents once.
-func TestALostAnswerInAReservation(t *testing.T) {
+// A launch whose answer is lost rents once.
+func TestReservation_RentsOnceAfterALostAnswer(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 4, From: r.at})
 	r.with.Reservations = setting.Reservations{{ID: id}}
@@ -420,8 +420,8 @@ func TestALostAnswerInAReservation(t *testing.T) {
 	}
 }
 
-// What is set of reservations, and what is not so, is named with the field and the fix.
-func TestReservationsThatCannotBe(t *testing.T) {
+// Impossible or wrong reservation settings are refused with the field and the fix.
+func TestReservations_AreRefusedWhenImpossible(t *testing.T) {
 	const cr = "cr-0123456789abcdef0"
 	for _, c := range []struct {
 		with setting.With
@@ -429,7 +429,7 @@ func TestReservationsThatCannotBe(t *testing.T) {
 	}{
 		{setting.With{Reservations: setting.Reservations{{ID: "g5.xlarge"}}}, `id is "g5.xlarge": write one such as cr-`},
 		{setting.With{Reservations: setting.Reservations{{ID: "cb-0123456789abcdef0"}}}, "write the id of its reservation"},
-		{setting.With{Reservations: setting.Reservations{{ID: cr}, {ID: cr}}}, "stands twice"},
+		{setting.With{Reservations: setting.Reservations{{ID: cr}, {ID: cr}}}, "appears twice"},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "1", Paid: "2"}}}, "has rate and paid"},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "cheap"}}}, `rate is "cheap": write the dollars`},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Paid: "-1"}}}, `paid is "-1": write the dollars`},
@@ -445,8 +445,8 @@ func TestReservationsThatCannotBe(t *testing.T) {
 	}
 }
 
-// The doctor says how reservations stand and what does not fit, with the fix, and what else the account is committed to.
-func TestTheDoctorShowsReservations(t *testing.T) {
+// Doctor reports the state of reservations, what does not fit, with the fix, and the account's other commitments.
+func TestExamine_ShowsReservations(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	good := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 3, From: r.at, To: r.at.Add(48 * time.Hour)})
 	kind := r.reserve(awstest.Reservation{Type: "p5.48xlarge", Zone: "us-east-1a", Count: 1, From: r.at})

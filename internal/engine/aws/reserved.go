@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// offerOf is a reservation's offer without what it costs.
+// offerOf returns a reservation's offer without its price.
 func (d *Driver) offerOf(x *index, h *held, id market.OfferID) market.Offer {
 	k := x.Types[slices.IndexFunc(x.Types, func(k stock.Type) bool { return k.Name == h.kind })]
 	return market.Offer{ID: id, Provider: d.name, Region: d.with.Region, Zone: h.zone, Machine: h.kind,
@@ -29,8 +29,8 @@ func (d *Driver) offerOf(x *index, h *held, id market.OfferID) market.Offer {
 		Currency: money.USD}
 }
 
-// reserved are the machines of reservations, and the offers of those that have ended, as long as their last hours may
-// not be booked yet.
+// reserved returns the machines of reservations, and the offers of ended ones while their last hours may still be
+// unbooked.
 func (d *Driver) reserved(x *index) (all []sale) {
 	now := d.now()
 	d.mu.Lock()
@@ -54,7 +54,7 @@ func (d *Driver) reserved(x *index) (all []sale) {
 	return all
 }
 
-// heldTerms is a contract as it is sold.
+// heldTerms returns a contract's terms as they are sold.
 func (d *Driver) heldTerms(c *contract, now time.Time, besides money.Rate,
 	set *setting.Reservation) market.Reservation {
 	team := ""
@@ -69,8 +69,8 @@ func (d *Driver) heldTerms(c *contract, now time.Time, besides money.Rate,
 	return c.reservation(now, besides, team)
 }
 
-// saleOfHeld is a reservation as it is sold; false: no machine of it can be had. One of which nobody says what it costs
-// is shown, and not rented: it is then no reservation to the ledger, which would book it as free.
+// saleOfHeld returns a reservation as it is sold; false if it provides no machine. A reservation of unknown price is
+// shown and not rented: the ledger would otherwise book it as free.
 func (d *Driver) saleOfHeld(x *index, h *held, now time.Time) (sale, bool) {
 	d.mu.Lock()
 	id, c := d.terms.by(h.id)
@@ -103,7 +103,7 @@ func (d *Driver) saleOfHeld(x *index, h *held, now time.Time) (sale, bool) {
 	return s, true
 }
 
-// inHeld is how many machines of ours run in a reservation.
+// inHeld counts our running machines in a reservation.
 func (d *Driver) inHeld(id string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,8 +115,8 @@ func (d *Driver) inHeld(id string) (n int) {
 	return n
 }
 
-// holds writes into a launch template where its machines may run. A machine that is ordered on demand takes no place in
-// an open reservation of the account, which would cost twice then: as reserved, and as on demand.
+// holds sets in a launch template where its machines may run. An on-demand machine takes no place in an open
+// reservation of the account: it would cost twice, as reserved and as on-demand.
 func (d *Driver) holds(data *types.RequestLaunchTemplateData, s *sale) {
 	switch {
 	case s.held != nil:
@@ -133,13 +133,14 @@ func (d *Driver) holds(data *types.RequestLaunchTemplateData, s *sale) {
 	}
 }
 
-// follows notes whether a machine is in the reservation that it was ordered in. end is when that ends; zero: unknown.
+// follows notes whether a machine is in the reservation that it was ordered in. end is the reservation's end; zero if
+// unknown.
 func (s *seen) follows(e *types.Instance, now, end time.Time) {
 	is := sdk.ToString(e.CapacityReservationId)
 	switch {
 	case s.named == "":
 		s.held = is
-	case e.State.Name != types.InstanceStateNameRunning: // EC2 says it of machines that run
+	case e.State.Name != types.InstanceStateNameRunning: // EC2 reports it only for running machines
 	case is == s.named:
 		s.held, s.left = is, time.Time{}
 	case s.left.IsZero():
@@ -149,14 +150,14 @@ func (s *seen) follows(e *types.Instance, now, end time.Time) {
 			s.left = now.UTC().Truncate(time.Second)
 		}
 		if !end.IsZero() && end.After(s.i.Launched) && (!was || end.Before(s.left)) {
-			s.left = end // the reservation has ended, and it runs on
+			s.left = end // the reservation has ended, and the machine runs on
 		}
 		s.held = is
 	}
 }
 
-// followed is follows for a machine that was seen before: one that turns out to have run outside all along costs what
-// it does there.
+// followed is follows for a known machine: one that turns out to have run outside all along costs what it costs
+// there.
 func (d *Driver) followed(ctx context.Context, a *account.Client, s *seen, e *types.Instance) (err error) {
 	was := s.left
 	s.follows(e, d.now(), d.heldUntil(s.named))
@@ -170,7 +171,7 @@ func (d *Driver) followed(ctx context.Context, a *account.Client, s *seen, e *ty
 	return err
 }
 
-// heldUntil is when a reservation ends or has ended; zero: it goes on, or nobody knows.
+// heldUntil returns when a reservation ends or ended; zero if it has no known end.
 func (d *Driver) heldUntil(reservation string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,7 +181,7 @@ func (d *Driver) heldUntil(reservation string) time.Time {
 	return time.Time{}
 }
 
-// heldRate is what an hour of a machine costs that was ordered in a reservation and is in it; false: it is not.
+// heldRate returns the hourly cost of a machine in the reservation that it was ordered in; false if it is not there.
 func (d *Driver) heldRate(x *index, s *seen) (money.Rate, bool) {
 	if s.named == "" || s.left.Equal(s.i.Launched) {
 		return 0, false
@@ -200,7 +201,7 @@ func (d *Driver) heldRate(x *index, s *seen) (money.Rate, bool) {
 	return 0, false
 }
 
-// heldSegments are the prices of a machine that was in its reservation until it left it.
+// heldSegments returns the prices of a machine in its reservation until it left it.
 func (d *Driver) heldSegments(s *seen, in []market.Segment) []market.Segment {
 	if s.left.IsZero() {
 		return in
@@ -210,7 +211,7 @@ func (d *Driver) heldSegments(s *seen, in []market.Segment) []market.Segment {
 	return append(slices.Clone(in), market.Segment{From: s.left, Rate: d.index.Listed[s.kind].Rate})
 }
 
-// compares says where a machine is not what was ordered. What it costs is what it is, not what was ordered.
+// compares notes how a machine differs from its order. It costs what it is, not what was ordered.
 func (d *Driver) compares(s *seen, e *types.Instance) {
 	var odd string
 	spot := s.spot != ""
@@ -229,20 +230,20 @@ func (d *Driver) compares(s *seen, e *types.Instance) {
 		return
 	}
 	id := sdk.ToString(e.InstanceId)
-	d.log.Warn("a machine is not what was ordered: it is booked as what it is", "engine", d.name, "instance", id,
+	d.log.Warn("a machine differs from its order: it is booked as it is", "engine", d.name, "instance", id,
 		"is", odd, "rate", s.i.Rate.String())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.odd[id] = odd
 }
 
-// order is what an offer's name says.
+// order is an offer's parsed name.
 type order struct {
 	zone, kind string
 	capacity   market.Capacity
 }
 
-// orderedAs reads an offer's name; false: it is not of this engine.
+// orderedAs parses an offer's name; false if it is not this engine's.
 func (d *Driver) orderedAs(id market.OfferID) (o order, ok bool) {
 	parts := strings.Split(string(id), "/")
 	if len(parts) != 4 || parts[0] != d.name {

@@ -20,19 +20,19 @@ import (
 	"scrimp/internal/market"
 )
 
-// fewTypes is how many types a request for scores names at least: with fewer the score is low whatever there is.
-// Source: docs.aws.amazon.com, Amazon EC2 user guide, "Spot placement score", 2026-11.
+// fewTypes is the least number of types in a request for scores: with fewer the score is low in any case. Source:
+// docs.aws.amazon.com, Amazon EC2 user guide, "Spot placement score", 2026-11.
 const fewTypes = 3
 
-// scores says how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, and for all types
-// together where there is none. That it is not told is no fault of the engine.
+// scores reports how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, or for all
+// types together if there is none. A missing score is no fault of the engine.
 func (d *Driver) scores(ctx context.Context, a *account.Client, x *index, sales []sale) engine.Finding {
 	f := engine.Finding{Name: "spot placement", OK: true}
 	sets := d.with.Fleets
 	if len(sets) == 0 {
 		sets = []setting.Fleet{{Name: "all types"}}
 	}
-	names := map[string]string{} // of zones, by their ids
+	names := map[string]string{} // of zones, by id
 	for _, z := range x.Zones {
 		names[z.ID] = z.Name
 	}
@@ -59,7 +59,7 @@ func (d *Driver) scores(ctx context.Context, a *account.Client, x *index, sales 
 	return f
 }
 
-// scored are the scores of a set of types in the zones of the subnets, the best first.
+// scored returns the scores of a set of types in the zones of the subnets, the best first.
 func (d *Driver) scored(ctx context.Context, a *account.Client, kinds []string, names map[string]string) (string,
 	error) {
 	out, err := a.EC2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{InstanceTypes: kinds,

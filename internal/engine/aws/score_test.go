@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/test/awstest"
 )
 
-// Doctor tells how likely spot machines are granted in each zone of each set of types, as EC2 scores it; that EC2 does
-// not tell is no fault of the engine.
-func TestDoctorTellsTheSpotPlacementScores(t *testing.T) {
+// Doctor reports EC2's spot placement scores for each zone and set of types; missing scores are no fault of the
+// engine.
+func TestExamine_ReportsSpotPlacementScores(t *testing.T) {
 	none := map[awstest.Pool]int{}
 	for _, kind := range []string{"c7i.xlarge", "t3.micro", "m7i.large"} {
 		none[awstest.Pool{Type: kind, Zone: "us-east-1b", Spot: true}] = 0

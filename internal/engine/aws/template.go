@@ -21,21 +21,21 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Tags of all that is made. Those of the request stand beside them.
+// Tags of everything that scrimp creates. The request's tags are added.
 const (
 	tagEngine = "scrimp-engine"
 	tagKey    = "scrimp-key"
 	tagOffer  = "scrimp-offer"
 	tagNodes  = "scrimp-nodes"
-	tagHeld   = "scrimp-reservation"  // of capacity, that it was launched into
-	tagOf     = "scrimp-installation" // of package control, as is tagTimes
+	tagHeld   = "scrimp-reservation"  // reservation that it was launched into
+	tagOf     = "scrimp-installation" // defined by package control, as is tagTimes
 	tagTimes  = "scrimp-incarnation"
 )
 
-// template is a launch template that is there.
+// template is an existing launch template.
 type template struct{ id, name string }
 
-// tagsOf are tags as EC2 has them, in the order of their names.
+// tagsOf converts tags to EC2's form, sorted by name.
 func tagsOf(from map[string]string) (list []types.Tag) {
 	for _, k := range slices.Sorted(maps.Keys(from)) {
 		list = append(list, types.Tag{Key: sdk.String(k), Value: sdk.String(from[k])})
@@ -43,7 +43,7 @@ func tagsOf(from map[string]string) (list []types.Tag) {
 	return list
 }
 
-// plain are tags of EC2's.
+// plain converts tags from EC2's form.
 func plain(list []types.Tag) map[string]string {
 	m := make(map[string]string, len(list))
 	for _, t := range list {
@@ -52,7 +52,7 @@ func plain(list []types.Tag) map[string]string {
 	return m
 }
 
-// owner are the tags that say whose something is.
+// owner returns the tags that name an object's owner.
 func (d *Driver) owner(q *engine.Request) map[string]string {
 	m := map[string]string{tagEngine: d.name, "Name": "scrimp-" + d.name}
 	for _, name := range []string{tagOf, tagTimes} {
@@ -63,7 +63,7 @@ func (d *Driver) owner(q *engine.Request) map[string]string {
 	return m
 }
 
-// tagsOfMachines are those by which any server knows what a request has rented.
+// tagsOfMachines returns the tags by which any server finds what a request has rented.
 func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
 	tags := d.owner(q)
 	maps.Copy(tags, q.Tags)
@@ -74,8 +74,8 @@ func (d *Driver) tagsOfMachines(q *engine.Request, s *sale) map[string]string {
 	return tags
 }
 
-// templateOf is the launch template for machines of an image and group. Its name follows from what is in it, so that
-// it is made once, and anew where anything changes.
+// templateOf returns the launch template for machines of an image and group. Its name is a digest of its content, so
+// that it is created once, and again after any change.
 func (d *Driver) templateOf(ctx context.Context, a *account.Client, q *engine.Request, s *sale, group string) (template,
 	error) {
 	data := d.templateData(q, s, group)
@@ -110,15 +110,15 @@ func (d *Driver) templateOf(ctx context.Context, a *account.Client, q *engine.Re
 	return t, nil
 }
 
-// forget drops what is known of a template that is not there any more.
+// forget drops a template that no longer exists.
 func (d *Driver) forget(t template) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.template, t.name)
 }
 
-// ownGroupGone reports whether a code says that a security group is not there that scrimp has made. Then none is known
-// any more, and the next launch makes it anew.
+// ownGroupGone reports whether a code says that a security group of scrimp's no longer exists. It then forgets all
+// groups, so that the next launch creates them again.
 func (d *Driver) ownGroupGone(code string) bool {
 	if code != "InvalidGroup.NotFound" || d.with.SecurityGroup != "" {
 		return false
@@ -160,8 +160,8 @@ func (d *Driver) templateData(q *engine.Request, s *sale, group string) *types.R
 	return data
 }
 
-// groupOf is the security group that machines are in: with's, or one that lets nobody in; of a gang one whose members
-// reach each other.
+// groupOf returns the security group of machines: the configured one, or one without inbound access; for a gang, one
+// whose members reach each other.
 func (d *Driver) groupOf(ctx context.Context, a *account.Client, q *engine.Request, vpc string) (string, error) {
 	if d.with.SecurityGroup != "" {
 		return d.with.SecurityGroup, nil
@@ -183,8 +183,8 @@ func (d *Driver) groupOf(ctx context.Context, a *account.Client, q *engine.Reque
 	}
 	if err == nil {
 		id = sdk.ToString(out.GroupId)
-	} else if id, err = d.groupNamed(ctx, a, vpc, name); err != nil || id == "" { // another server has made it
-		return "", orAgain(err, "the security group "+name+" is not listed yet")
+	} else if id, err = d.groupNamed(ctx, a, vpc, name); err != nil || id == "" { // another server has created it
+		return "", orRetry(err, "the security group "+name+" is not listed yet")
 	}
 	if q.Machines() > 1 {
 		_, err = a.EC2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &id,
@@ -200,7 +200,7 @@ func (d *Driver) groupOf(ctx context.Context, a *account.Client, q *engine.Reque
 	return id, nil
 }
 
-// groupNamed is the id of a security group by its name; "": there is none.
+// groupNamed returns the id of a security group by name; empty if there is none.
 func (d *Driver) groupNamed(ctx context.Context, a *account.Client, vpc, name string) (string, error) {
 	d.mu.Lock()
 	id, has := d.groups[vpc+"/"+name]
@@ -223,10 +223,10 @@ func (d *Driver) groupNamed(ctx context.Context, a *account.Client, vpc, name st
 	return id, nil
 }
 
-// orAgain is an error that asks the caller to come again, where there is no other.
-func orAgain(err error, why string) error {
+// orRetry returns err, or an error that tells the caller to retry.
+func orRetry(err error, why string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: asked again", why)
+	return fmt.Errorf("%s: scrimp tries again", why)
 }

@@ -18,48 +18,48 @@ import (
 	"scrimp/internal/market"
 )
 
-// termsName is the file in an engine's folder that says what reservations have cost.
+// termsName is the file in an engine's folder with the costs of reservations.
 const termsName = "aws-reservations.json"
 
-// ahead is how far ahead a reservation without an end counts as paid for.
+// ahead is the period for which a reservation without an end counts as paid.
 const ahead = 10 * 365 * 24 * time.Hour
 
-// closedFor is how long a reservation is listed after its end: the ledger's last posting is made meanwhile.
+// closedFor is how long a reservation is listed after its end, so that the ledger can make its last posting.
 const closedFor = 30 * 24 * time.Hour
 
-// terms are what has to survive the server of reservations. Of everything else EC2 has what is known.
+// terms holds what must survive a restart of the server about reservations. EC2 provides everything else.
 type terms struct {
 	Of map[market.OfferID]*contract `json:"of"`
 
-	path string // "": it is kept in memory
+	path string // empty: only in memory
 }
 
-// contract is what a reservation costs by the hour, since when, and what it had cost before. One is kept for good: its
-// offer's name is not given to another reservation, since the ledger knows it by that.
+// contract holds a reservation's hourly cost, since when, and its earlier cost. It is kept for good: its offer's name
+// must not be given to another reservation, because the ledger identifies it by that.
 type contract struct {
 	Reservation string        `json:"reservation"`
 	Count       int           `json:"count"`
 	Block       bool          `json:"block,omitempty"`
-	Rate        money.Rate    `json:"rate"`           // of an hour of all machines, whether they are used or not
+	Rate        money.Rate    `json:"rate"`           // per hour of all machines, used or not
 	Paid        *money.Amount `json:"paid,omitempty"` // for all of a block
 	From        time.Time     `json:"from"`
 	Until       time.Time     `json:"until"`
 	Over        bool          `json:"over,omitempty"`
 	Before      money.Amount  `json:"before"`
-	Machine     money.Rate    `json:"machine"` // of an hour of one of its machines
+	Machine     money.Rate    `json:"machine"` // per hour of one of its machines
 	Offer       market.Offer  `json:"offer"`
-	// Outside are machines that were ordered in it and have run outside, as on demand, by their ids.
+	// Outside holds machines that were ordered in the reservation and ran outside, as on-demand, by id.
 	Outside map[string]*outside `json:"outside,omitempty"`
 }
 
-// outside is a machine that EC2 bills beside the reservation that it was ordered in.
+// outside is a machine that EC2 bills in addition to the reservation that it was ordered in.
 type outside struct {
 	From time.Time  `json:"from"`
-	To   time.Time  `json:"to,omitzero"` // zero: it goes on
+	To   time.Time  `json:"to,omitzero"` // zero: it continues
 	Rate money.Rate `json:"rate"`
 }
 
-// readTerms reads what a server has kept. One that is opened to be looked at writes nothing.
+// readTerms reads what a server has stored. A read-only instance writes nothing.
 func readTerms(h *engine.Host, name string) (*terms, error) {
 	t := &terms{Of: map[market.OfferID]*contract{}}
 	if h.Dir == "" {
@@ -71,7 +71,7 @@ func readTerms(h *engine.Host, name string) (*terms, error) {
 		err = json.Unmarshal(text, t)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: %w: move it away to count what reservations cost anew from now on", path, err)
+		return nil, fmt.Errorf("read %s: %w: move it away to count the costs of reservations from now on", path, err)
 	}
 	if t.Of == nil {
 		t.Of = map[market.OfferID]*contract{}
@@ -94,12 +94,12 @@ func (t *terms) write() error {
 		err = durable.Replace(t.path, text)
 	}
 	if err != nil {
-		return fmt.Errorf("keep what reservations cost: %w", err)
+		return fmt.Errorf("store the costs of reservations: %w", err)
 	}
 	return nil
 }
 
-// by is the contract of a reservation and its offer's name; nil: there is none.
+// by returns the contract of a reservation and its offer's name; nil if there is none.
 func (t *terms) by(reservation string) (market.OfferID, *contract) {
 	for _, id := range slices.Sorted(maps.Keys(t.Of)) {
 		if c := t.Of[id]; c.Reservation == reservation {
@@ -109,12 +109,13 @@ func (t *terms) by(reservation string) (market.OfferID, *contract) {
 	return "", nil
 }
 
-// perHour is what an hour of one of count machines costs, cut off.
+// perHour returns the hourly price of one of count machines, cut off.
 func perHour(paid money.Amount, count int, span time.Duration) money.Rate {
 	return market.Term{Count: count, To: span, Paid: paid}.Rate()
 }
 
-// reservation is the contract as it is sold at a time. besides is what an hour of use costs more: disk and address.
+// reservation returns the contract as it is sold at a time. besides is the additional hourly cost of use: disk and
+// address.
 func (c *contract) reservation(now time.Time, besides money.Rate, team string) market.Reservation {
 	r := market.Reservation{Count: c.Count, From: c.From, Until: c.Until, Before: c.Before, Marginal: besides, Team: team}
 	switch {
@@ -123,7 +124,7 @@ func (c *contract) reservation(now time.Time, besides money.Rate, team string) m
 	case c.Until.After(c.From):
 		r.Paid = c.Rate.Until(c.Until.Sub(c.From))
 	}
-	if c.Rate == 0 && c.Paid == nil { // another account's: it costs what it is used
+	if c.Rate == 0 && c.Paid == nil { // another account's: only use costs
 		r.Marginal += c.Machine
 	}
 	for _, o := range c.Outside { // a sum has no order
@@ -138,7 +139,7 @@ func (c *contract) reservation(now time.Time, besides money.Rate, team string) m
 	return r
 }
 
-// settle keeps what reservations have cost by now where they are others since.
+// settle records what reservations have cost so far if their terms have changed.
 func (d *Driver) settle(x *index, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,7 +152,7 @@ func (d *Driver) settle(x *index, now time.Time) error {
 		}
 	}
 	for _, c := range d.terms.Of {
-		if !c.Over && !listed[c.Reservation] { // EC2 lists it no more, or it is not wanted any more
+		if !c.Over && !listed[c.Reservation] { // EC2 no longer lists it, or it is not wanted any more
 			c.ends(now)
 			changed = true
 		}
@@ -163,7 +164,7 @@ func (d *Driver) settle(x *index, now time.Time) error {
 	return d.terms.write()
 }
 
-// ends makes a contract end at a time. What was paid up front stays paid.
+// ends ends a contract at a time. An upfront payment stays paid.
 func (c *contract) ends(at time.Time) {
 	c.Over = true
 	if c.Paid == nil && at.Before(c.Until) {
@@ -171,13 +172,12 @@ func (c *contract) ends(at time.Time) {
 	}
 }
 
-// contracts brings the contract of a reservation up to date, and reports whether anything of it changed. The caller
-// holds mu.
+// contracts updates the contract of a reservation and reports whether it changed. The caller holds mu.
 func (d *Driver) contracts(x *index, h *held, now time.Time) bool {
 	machine, paid, priced := h.rate(x)
 	_, c := d.terms.by(h.id)
 	if c == nil && (!priced || h.over(now)) {
-		return false // nobody says what it costs, or it was over before it was known
+		return false // its price is unknown, or it ended before it was known
 	}
 	want := contract{Reservation: h.id, Count: h.count, Block: h.block, Machine: machine, From: h.from, Until: h.usable()}
 	if want.Until.IsZero() {
@@ -193,7 +193,7 @@ func (d *Driver) contracts(x *index, h *held, now time.Time) bool {
 	}
 	if c == nil {
 		if !h.block && want.From.Before(now) {
-			want.From = now // what it cost before is on bills that scrimp has not seen
+			want.From = now // its earlier cost is on bills that scrimp has not seen
 		}
 		id := d.nameOf(h)
 		want.Offer = d.offerOf(x, h, id)
@@ -203,7 +203,7 @@ func (d *Driver) contracts(x *index, h *held, now time.Time) bool {
 	return c.renew(&want, h, now, priced)
 }
 
-// renew makes a contract the one that is wanted from now on, and reports whether it is another one.
+// renew applies the wanted terms from now on, and reports whether they differ.
 func (c *contract) renew(want *contract, h *held, now time.Time, priced bool) bool {
 	switch {
 	case c.Over:
@@ -218,7 +218,7 @@ func (c *contract) renew(want *contract, h *held, now time.Time, priced bool) bo
 		}
 		c.ends(at)
 		return true
-	case !priced: // it was, and what is not known now is what it was
+	case !priced: // the price was known, and an unknown price now does not change it
 		return false
 	case c.Block:
 		same := *c.Paid == *want.Paid && c.Count == want.Count && c.Until.Equal(want.Until) && c.From.Equal(want.From)
@@ -231,7 +231,7 @@ func (c *contract) renew(want *contract, h *held, now time.Time, priced bool) bo
 		return false
 	}
 	old := *c
-	old.Outside = nil // they are counted beside
+	old.Outside = nil // counted separately
 	if now.After(c.From) {
 		r := old.reservation(now, 0, "")
 		c.Before, c.From = r.Committed(now), now
@@ -240,8 +240,8 @@ func (c *contract) renew(want *contract, h *held, now time.Time, priced bool) bo
 	return true
 }
 
-// strays notes the machines that were ordered in a reservation and are not in it, which EC2 bills as on demand, and
-// reports whether there is anything new. The caller holds mu.
+// strays records machines that were ordered in a reservation and are outside it, which EC2 bills as on-demand, and
+// reports whether anything is new. The caller holds mu.
 func (d *Driver) strays(x *index) (changed bool) {
 	for id, s := range d.seen {
 		if s.named == "" || s.left.IsZero() {
@@ -266,7 +266,8 @@ func (d *Driver) strays(x *index) (changed bool) {
 	return changed
 }
 
-// nameOf is the name of a reservation's offer: the plain one for the first of its type and zone. The caller holds mu.
+// nameOf returns the name of a reservation's offer: the plain one for the first of its type and zone. The caller
+// holds mu.
 func (d *Driver) nameOf(h *held) market.OfferID {
 	plain := d.offerID(h.zone, h.kind, market.Reserved)
 	if d.terms.Of[plain] == nil {

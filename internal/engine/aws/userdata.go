@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Where a machine has what is scrimp's.
+// Paths of scrimp's files on a machine.
 const (
 	programFolder = "/opt/scrimp"
 	machineFolder = "/var/lib/scrimp/machine"
 	metadata      = "http://169.254.169.254"
 )
 
-// begin is what a machine runs when it begins, as root. It fetches the agent's program, which must be the one whose
-// hash it knows, and runs it; whatever ends the agent, or keeps it from beginning, ends the machine. Nothing in it is
-// secret: who may read a machine's user data learns no more than where the server is. The agent shows who it is by
-// the identity document that AWS signs for the machine.
+// begin is what a machine runs at its start, as root. It downloads the agent's program, checks its hash, and runs it.
+// If the agent ends or cannot start, the machine ends. The script contains no secret: a reader of a machine's user
+// data learns only where the server is. The agent proves its identity with the identity document that AWS signs for
+// the machine.
 const begin = `#!/bin/sh
 umask 022
 mkdir -p ` + programFolder + ` ` + machineFolder + `
@@ -48,7 +48,7 @@ RUN
 setsid sh ` + programFolder + `/run </dev/null &
 `
 
-// userData is begin for this engine, as EC2 takes it. user is whose the programs on the machines are.
+// userData returns begin for this engine in EC2's form. user owns the programs on the machines.
 func (d *Driver) userData(user string) string {
 	text := strings.NewReplacer("@SERVER@", strings.TrimSuffix(d.server, "/"), "@BUILD@", d.build, "@ENGINE@", d.name,
 		"@USER@", user, "@CA@", strings.TrimSpace(d.with.CAText)).Replace(begin)

@@ -23,16 +23,16 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// longestLook is how long one command that tells of the computer may take.
+// longestLook bounds one command that inspects the computer.
 const longestLook = 10 * time.Second
 
-// facts looks at the computer, and from it at the server.
+// facts inspects the computer and its connection to the server.
 func (h *host) facts(ctx context.Context, server string) *Facts {
 	f := &Facts{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Now: time.Now().UTC(),
 		Root: os.Geteuid() == 0, Dir: h.Dir, Memory: memory(), By: h.Server}
 	var disk unix.Statfs_t
 	if unix.Statfs(h.Dir, &disk) == nil {
-		f.Free = size.Bytes(int64(disk.Bavail) * int64(disk.Bsize)) //nolint:unconvert // other systems have other types
+		f.Free = size.Bytes(int64(disk.Bavail) * int64(disk.Bsize)) // other systems have other types
 	}
 	if out, err := said(ctx, "python3", "-c", "import platform; print(platform.python_version())"); err == nil {
 		f.Python = out
@@ -65,7 +65,7 @@ func said(ctx context.Context, name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// memory is how much the computer has; 0: it does not say.
+// memory returns the computer's memory; 0 if unknown.
 func memory() size.Bytes {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -80,7 +80,7 @@ func memory() size.Bytes {
 	return 0
 }
 
-// gpus are those that nvidia-smi lists, all of one kind; the rest is none that programs are given.
+// gpus finds the accelerators that nvidia-smi lists. All must be of one kind; programs get no others.
 func (f *Facts) gpus(ctx context.Context) {
 	devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
 	out, err := said(ctx, "nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits")
@@ -109,7 +109,7 @@ func (f *Facts) gpus(ctx context.Context) {
 	}
 }
 
-// logoutKills reports whether what a user leaves running is ended when they log out.
+// logoutKills reports whether a user's processes end when the user logs out.
 func logoutKills() bool {
 	if os.Geteuid() == 0 {
 		return false
@@ -128,7 +128,7 @@ func logoutKills() bool {
 	return kills && err != nil
 }
 
-// Reach says why the server does not answer under its URL; nil: it does.
+// Reach returns why the server does not answer at its URL; nil if it does.
 func Reach(ctx context.Context, server, ca string) error {
 	u, err := url.Parse(server)
 	if err != nil {

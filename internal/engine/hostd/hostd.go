@@ -22,55 +22,55 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// keepEnded is how long a machine that has ended stays known: its key begins no other one.
+// keepEnded is how long an ended machine stays known, so that its key starts no other one.
 const keepEnded = 48 * time.Hour
 
-// mostLine is the longest line that is read.
-const mostLine = 1 << 20
+// maxLine bounds the bytes of an input line.
+const maxLine = 1 << 20
 
-// Options say how a computer is served.
+// Options configure a host daemon.
 type Options struct {
-	Dir     string   // folder of its machines, absolute
+	Dir     string   // absolute folder of its machines
 	Agent   []string // command of a machine's first process
-	Address string   // by which other machines reach this one; "": the agent finds out
-	Server  string   // URL by which agents here reach the server; "": as each launch says
-	CA      string   // file of certificates in PEM that are trusted for that besides the system's
-	// Apart reports whether programs can have users of their own below a folder, and why not.
+	Address string   // address at which other machines reach this one; empty: the agent finds it
+	Server  string   // URL at which local agents reach the server; empty: set by each launch
+	CA      string   // PEM file of certificates trusted for that in addition to the system's
+	// Apart reports whether programs can have their own users below a folder, and if not, why.
 	Apart func(dir string) (ok bool, why string)
 	Log   *slog.Logger
 
-	Processes Processes // of machines; nil: those of this computer
+	Processes Processes // of machines; nil: this computer's
 }
 
-// Processes are what machines run.
+// Processes starts, finds and ends the processes of machines.
 type Processes interface {
-	// Start begins a machine's first process in its folder.
+	// Start starts a machine's first process in its folder.
 	Start(id, dir string, env map[string]string) (Process, error)
-	// First is the first process of a machine that was begun and not written down; zero: there is none.
+	// First returns the first process of a machine that started without being recorded; zero if there is none.
 	First(id string) Process
 	Alive(p Process) bool
 	Kill(id string, first Process) bool // reports whether none is left
-	Boot() (id string, at time.Time)    // of the computer, as it runs now
+	Boot() (id string, at time.Time)    // the computer's current boot
 }
 
-// Process names a process for ever.
+// Process identifies a process for ever.
 type Process struct {
 	PID   int    `json:"pid,omitempty"`   // 0: none
-	Start string `json:"start,omitempty"` // in the kernel's own form, which tells it from a later one
+	Start string `json:"start,omitempty"` // start time in the kernel's form, which distinguishes reused PIDs
 }
 
-// machine is one as it lies in its folder.
+// machine is a machine as recorded in its folder.
 type machine struct {
 	engine.Instance
 	Begun   time.Time `json:"begun"`         // by this computer's clock
 	Over    time.Time `json:"over,omitzero"` // by this computer's clock
-	Boot    string    `json:"boot"`          // of the computer, when it began
-	Process           // its first one; zero: it was not written down
+	Boot    string    `json:"boot"`          // boot of the computer at the machine's start
+	Process           // its first process; zero: not recorded
 }
 
 func (m *machine) runs() bool { return m.State == engine.Running }
 
-// host is the computer.
+// host is the daemon's state of the computer.
 type host struct {
 	Options
 	lock *os.File // of the folder
@@ -78,7 +78,7 @@ type host struct {
 	list []*machine
 }
 
-// Serve answers until in ends or ctx is done.
+// Serve answers requests until in ends or ctx is done.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	h, err := open(o)
 	if err != nil {
@@ -89,18 +89,18 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		return err
 	}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, mostLine)
+	lines.Buffer(nil, maxLine)
 	var writing sync.Mutex
 	var asked sync.WaitGroup
 	defer asked.Wait()
-	ctx, cancel := context.WithCancel(ctx) // nobody waits for an answer once the input has ended
+	ctx, cancel := context.WithCancel(ctx) // nobody waits for an answer after the end of the input
 	defer cancel()
 	for ctx.Err() == nil && lines.Scan() {
 		var r Request
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return fmt.Errorf("a line that is no request: %w", err)
+			return fmt.Errorf("a line is not a request: %w", err)
 		}
-		asked.Go(func() { // a slow one holds up no other
+		asked.Go(func() { // a slow request must not delay others
 			a := h.answer(ctx, &r)
 			a.ID = r.ID
 			text, err := json.Marshal(a)
@@ -109,13 +109,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 			}
 			writing.Lock()
 			defer writing.Unlock()
-			_, _ = out.Write(append(text, '\n')) // whoever asked is gone, most likely: then the input ends too
+			_, _ = out.Write(append(text, '\n')) // most likely the caller is gone, and then the input ends, too
 		})
 	}
 	return lines.Err()
 }
 
-// open reads what the folder knows.
+// open opens the folder and reads its machines.
 func open(o Options) (*host, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("folder %q: write an absolute path", o.Dir)
@@ -141,8 +141,8 @@ func open(o Options) (*host, error) {
 	return h, nil
 }
 
-// alone does something with what the folder knows now. Several serve the same folder at once: the one behind a
-// cable that was out may be told of a launch long after the next one was.
+// alone calls do with the current state and exclusive access to the folder. Several daemons may serve the same folder
+// at once: one behind a broken connection may receive a launch long after its successor.
 func (h *host) alone(do func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *host) alone(do func() error) error {
 	return do()
 }
 
-// read reads what the folder has. What has ended does not change any more. The caller holds mu.
+// read reads the records of the folder. Records of ended machines do not change. The caller holds mu.
 func (h *host) read() error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil {
@@ -178,7 +178,7 @@ func (h *host) read() error {
 			m, err = readMachine(filepath.Join(h.Dir, e.Name()))
 		}
 		if errors.Is(err, os.ErrNotExist) {
-			continue // no machine's
+			continue // not a machine's
 		}
 		if err != nil {
 			return err
@@ -200,18 +200,18 @@ func readMachine(dir string) (*machine, error) {
 	return m, nil
 }
 
-// full says what to do where the disk has no room: the launch is refused, and another machine may have some.
+// full turns a full disk into a refusal that says what to do: another machine may have room.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: its disk is full: make room, or set another folder, with: {folder: /scratch/scrimp} (%v)",
-			engine.ErrNoCapacity, err) //nolint:errorlint // the kind is what is acted on
+			engine.ErrNoCapacity, err) // callers only need the kind
 	}
 	return err
 }
 
 const lockName = "lock"
 
-// recordName is the file of a machine's folder that says what it is.
+// recordName is the file with a machine's record in its folder.
 const recordName = "machine.json"
 
 func (h *host) answer(ctx context.Context, r *Request) (a Answer) {
@@ -226,7 +226,7 @@ func (h *host) answer(ctx context.Context, r *Request) (a Answer) {
 		err = h.end(r.Instance)
 	case "list":
 		a.Instances, err = h.look()
-	case "ping": // that there is an answer says it all
+	case "ping": // the answer itself is the content
 	case "facts":
 		a.Facts = h.facts(ctx, cmp.Or(h.Server, r.Server))
 	default:
@@ -243,7 +243,7 @@ func (h *host) answer(ctx context.Context, r *Request) (a Answer) {
 	return a
 }
 
-// launch begins a machine, or returns that which the key began.
+// launch starts a machine, or returns the one that the key has started.
 func (h *host) launch(l *Launch) (i engine.Instance, err error) {
 	if l == nil || l.Key == "" || l.Name == "" || l.Name != filepath.Base(l.Name) {
 		return i, fmt.Errorf("%w: a launch needs a key and a name", engine.ErrRequest)
@@ -264,14 +264,14 @@ func (h *host) launch(l *Launch) (i engine.Instance, err error) {
 	return i, full(err)
 }
 
-// begin begins a machine. The caller holds mu.
+// begin starts a machine. The caller holds mu.
 func (h *host) begin(l *Launch) (engine.Instance, error) {
 	boot, _ := h.Processes.Boot()
 	m := &machine{Begun: time.Now().UTC(), Boot: boot, Instance: engine.Instance{
 		ID: l.Name + "-" + random(), Key: l.Key, Offer: l.Offer, Rate: l.Rate, State: engine.Running, Launched: l.At.UTC(),
 		Tags: l.Tags}}
-	// Written before it starts: whoever dies here leaves a machine without a process, which has
-	// ended, and no process without a machine.
+	// The record is written before the start: a crash here leaves a machine without a process, which counts as ended,
+	// and no process without a machine.
 	if err := h.write(m); err != nil {
 		return engine.Instance{}, errors.Join(err, os.RemoveAll(h.folder(m)))
 	}
@@ -280,7 +280,7 @@ func (h *host) begin(l *Launch) (engine.Instance, error) {
 		return engine.Instance{}, errors.Join(err, os.RemoveAll(h.folder(m)))
 	}
 	h.list = append(h.list, m)
-	if err := h.write(m); err != nil { // the next one looks for its process
+	if err := h.write(m); err != nil { // the next daemon looks for its process
 		h.Log.Error("a machine that began is not written", "instance", m.ID, "error", err)
 	}
 	return m.Instance, nil
@@ -294,7 +294,7 @@ func random() string {
 
 func (h *host) folder(m *machine) string { return filepath.Join(h.Dir, m.ID) }
 
-// write makes what is known of a machine durable.
+// write makes a machine's record durable.
 func (h *host) write(m *machine) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -307,7 +307,7 @@ func (h *host) write(m *machine) error {
 	return durable.Replace(filepath.Join(dir, recordName), text)
 }
 
-// look is all that is known here, as it stands.
+// look returns the current state of all machines.
 func (h *host) look() (list []engine.Instance, err error) {
 	err = h.alone(func() error {
 		oldest := time.Now().Add(-keepEnded)
@@ -328,7 +328,7 @@ func (h *host) see(m *machine) {
 	if m.State != engine.Running {
 		return
 	}
-	if m.PID == 0 { // whoever started it died before it was written down
+	if m.PID == 0 { // its starter died before recording it
 		m.Process = h.Processes.First(m.ID)
 	}
 	if h.Processes.Alive(m.Process) {
@@ -336,13 +336,13 @@ func (h *host) see(m *machine) {
 	}
 	cause := engine.Stopped
 	over := endedAt(h.folder(m))
-	if boot, at := h.Processes.Boot(); m.Boot != boot { // it went down with the computer
+	if boot, at := h.Processes.Boot(); m.Boot != boot { // it ended with the computer
 		cause, over = engine.Interrupted, at
 	}
-	_ = h.over(m, cause, over) // it is tried again with the next look
+	_ = h.over(m, cause, over) // the next look tries again
 }
 
-// end gives a machine back.
+// end terminates a machine.
 func (h *host) end(id string) error {
 	return h.alone(func() error {
 		n := slices.IndexFunc(h.list, func(m *machine) bool { return m.ID == id })
@@ -353,7 +353,7 @@ func (h *host) end(id string) error {
 	})
 }
 
-// over ends what a machine still runs, and it. The caller holds mu.
+// over ends a machine and its remaining processes. The caller holds mu.
 func (h *host) over(m *machine, cause engine.Cause, at time.Time) error {
 	if !h.Processes.Kill(m.ID, m.Process) {
 		return fmt.Errorf("processes of machine %s would not die", m.ID)
@@ -363,9 +363,9 @@ func (h *host) over(m *machine, cause engine.Cause, at time.Time) error {
 	}
 	end := *m
 	end.State, end.Cause, end.Over = engine.Ended, cause, at.UTC()
-	end.Ended = m.Launched.Add(max(0, at.Sub(m.Begun))) // its spans by this clock, its times by the server's
+	end.Ended = m.Launched.Add(max(0, at.Sub(m.Begun))) // durations by this clock, times by the server's
 	h.wipe(m)
-	if err := h.write(&end); err != nil { // nobody is told of an end that is not written
+	if err := h.write(&end); err != nil { // nobody hears of an end that is not recorded
 		h.Log.Error("an end is not written; it is tried again", "instance", m.ID, "error", err)
 		return err
 	}
@@ -373,7 +373,7 @@ func (h *host) over(m *machine, cause engine.Cause, at time.Time) error {
 	return nil
 }
 
-// wipe removes what a machine had on the disk. What its first process said stays for a while.
+// wipe removes a machine's files. The output of its first process stays for a while.
 func (h *host) wipe(m *machine) {
 	entries, _ := os.ReadDir(h.folder(m))
 	for _, e := range entries {
@@ -381,7 +381,7 @@ func (h *host) wipe(m *machine) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(h.folder(m), e.Name())); err != nil {
-			h.Log.Error("what a machine had is not removed", "instance", m.ID, "error", err)
+			h.Log.Error("the files of a machine were not removed", "instance", m.ID, "error", err)
 		}
 	}
 }

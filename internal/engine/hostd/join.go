@@ -21,38 +21,38 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// How a computer joins a server: it asks for JoinPath with its token, and from then on the connection is what
-// standard input and output are elsewhere.
+// A computer joins a server by a request to JoinPath with its token. From then on the connection carries what
+// standard input and output carry otherwise.
 const (
 	JoinPath      = "/v1/agent/join"
 	JoinProtocol  = "scrimp-hostd-1"
-	SessionHeader = "Scrimp-Session" // that the computer named at random, by which a server knows it again
+	SessionHeader = "Scrimp-Session" // random id chosen by the computer, by which a server recognises it
 )
 
-// Spans of a connection that joins, on the wall.
+// Time limits of a joining connection, wall time.
 const (
-	reachTime  = 2 * time.Second        // to reach the server: a cable that is put back is found soon
-	greetTime  = 5 * time.Second        // for its certificate
+	reachTime  = 2 * time.Second        // to reach the server; short, to notice a repaired network soon
+	greetTime  = 5 * time.Second        // for its TLS handshake
 	joinWait   = 20 * time.Second       // for the server's answer
-	quietMost  = 12 * time.Second       // without a question: then the connection is given up
-	soonPause  = 500 * time.Millisecond // between two tries in the first minute,
-	againPause = 15 * time.Second       // and later
+	quietMost  = 12 * time.Second       // longest silence of the server before the connection is dropped
+	soonPause  = 500 * time.Millisecond // between attempts in the first minute
+	againPause = 15 * time.Second       // between later attempts
 	soonFor    = time.Minute
 )
 
-// ErrRefused says that the server does not take the token.
+// ErrRefused says that the server does not accept the token.
 var ErrRefused = errors.New("the server does not take the token")
 
-// JoinOptions say which server a computer joins. Options' folder, agent and so on are those of Serve.
+// JoinOptions say which server a computer joins. The embedded Options are those of Serve.
 type JoinOptions struct {
 	Options
 	URL   string // http:// or https://
 	Token string
-	// Joined is told of each connection that stands; nil: nobody is.
+	// Joined is called for each established connection; nil: no call.
 	Joined func()
 }
 
-// Roots are the certificates that are trusted: the system's, and those of a file in PEM; nil: the system's alone.
+// Roots returns the trusted certificates: the system's and those of a PEM file; nil means the system's alone.
 func Roots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -71,8 +71,8 @@ func Roots(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Join serves as Serve does, over connections to a server that are begun again whenever they end. What runs
-// here goes on meanwhile. It ends with ctx, or where the server has never taken the token.
+// Join serves as Serve does, over connections to a server that it reopens whenever they end. Machines continue
+// meanwhile. It returns when ctx ends, or if the server has never accepted the token.
 func Join(ctx context.Context, o JoinOptions) error {
 	roots, err := Roots(o.CA)
 	if err != nil {
@@ -96,7 +96,7 @@ func Join(ctx context.Context, o JoinOptions) error {
 		if errors.Is(err, ErrRefused) && !j.stood {
 			return err
 		}
-		if time.Since(said) > soonFor { // and not with each try
+		if time.Since(said) > soonFor { // rather than with each attempt
 			said = time.Now()
 			o.Log.Warn("not joined; trying again", "server", o.Server, "error", err)
 		}
@@ -113,10 +113,10 @@ type joiner struct {
 	JoinOptions
 	roots   *x509.CertPool
 	session string
-	stood   bool // it was joined once
+	stood   bool // it has joined once
 }
 
-// once connects and serves until the connection ends; stood says that there was one.
+// once connects and serves until the connection ends; stood reports whether a connection was established.
 func (j *joiner) once(ctx context.Context) (stood bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +132,7 @@ func (j *joiner) once(ctx context.Context) (stood bool, err error) {
 	r.Header.Set("Upgrade", JoinProtocol)
 	r.Header.Set(SessionHeader, j.session)
 	answer, err := (&http.Client{Transport: transport,
-		// the token goes nowhere else
+		// The token must go nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
 	if err != nil {
 		var at *url.Error
@@ -160,8 +160,8 @@ func (j *joiner) once(ctx context.Context) (stood bool, err error) {
 	return true, serveStream(ctx, stream, answer.Body.Close, o)
 }
 
-// serveStream serves over a connection that stands, until it ends or nobody has asked anything for quietMost: behind a
-// cable that is out nobody says so.
+// serveStream serves over an established connection until it ends, or until the server has sent nothing for
+// quietMost: a broken network gives no other sign.
 func serveStream(ctx context.Context, stream io.ReadWriter, hangUp func() error, o Options) error {
 	var quiet atomic.Bool
 	in := &watched{Reader: stream, late: time.AfterFunc(quietMost, func() {
@@ -180,7 +180,7 @@ func serveStream(ctx context.Context, stream io.ReadWriter, hangUp func() error,
 	return err
 }
 
-// transport is the way to the server: as the agent's own, and without HTTP/2, which has no upgrade.
+// transport returns the agent's own transport without HTTP/2, which has no upgrade.
 func (j *joiner) transport(local *net.Addr) *http.Transport {
 	d := net.Dialer{Timeout: reachTime, KeepAlive: quietMost}
 	var mu sync.Mutex
@@ -198,10 +198,10 @@ func (j *joiner) transport(local *net.Addr) *http.Transport {
 		}}
 }
 
-// refusal is why the server does not take the computer.
+// refusal returns why the server does not accept the computer.
 func refusal(answer *http.Response) error {
 	var p struct{ Title, Detail, Fix string }
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what is there of it
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // as much as there is
 	said := answer.Status
 	if json.Unmarshal(text, &p) == nil && p.Title != "" {
 		said = p.Title
@@ -218,7 +218,7 @@ func refusal(answer *http.Response) error {
 	return fmt.Errorf("the server does not take this machine: %s", said)
 }
 
-// watched notes when something was read last.
+// watched notes the time of the last read.
 type watched struct {
 	io.Reader
 	late *time.Timer

@@ -33,7 +33,7 @@ func (still) Boot() (string, time.Time)                                { return 
 type site struct {
 	*httptest.Server
 	mu       sync.Mutex
-	status   int // that it answers with; 0: it lets them in
+	status   int // of its answers; 0: it accepts machines
 	sessions []string
 	conns    []net.Conn
 }
@@ -43,7 +43,7 @@ func newSite(t *testing.T) *site {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if r.URL.Path != JoinPath { // what facts ask for
+		if r.URL.Path != JoinPath { // from facts
 			return
 		}
 		s.sessions = append(s.sessions, r.Header.Get(SessionHeader))
@@ -92,9 +92,9 @@ func (s *site) options(t *testing.T, token string) JoinOptions {
 	return JoinOptions{URL: s.URL, Token: token, Options: Options{Dir: t.TempDir(), Processes: still{}}}
 }
 
-// A computer that joined is asked over its connection, and comes again as the same one when that ends, also from a
-// server that is not itself for a while.
-func TestAComputerJoinsAndComesAgain(t *testing.T) {
+// The server sends requests over a joined computer's connection. When that ends, the computer joins again under the
+// same id, even if the server answers wrongly for a while.
+func TestJoin_ReconnectsUnderTheSameID(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,8 +142,8 @@ func TestAComputerJoinsAndComesAgain(t *testing.T) {
 	}
 }
 
-// A token that a server has never taken ends the join; whatever else is wrong may be over soon.
-func TestAComputerThatIsRefusedEnds(t *testing.T) {
+// A token that the server has never accepted ends Join; other problems may pass.
+func TestJoin_EndsWhenTheTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	if err := Join(t.Context(), s.options(t, "another")); !errors.Is(err, ErrRefused) {
@@ -161,9 +161,9 @@ func TestAComputerThatIsRefusedEnds(t *testing.T) {
 	}
 }
 
-// A connection on which nobody asks any more is given up: behind a cable that is out nobody says so. Each question
-// keeps it for as long again.
-func TestAConnectionWithoutQuestionsIsGivenUp(t *testing.T) {
+// A connection without requests is dropped, because a broken network gives no other sign. Each request extends its
+// life.
+func TestJoin_DropsASilentConnection(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -186,8 +186,8 @@ func TestAConnectionWithoutQuestionsIsGivenUp(t *testing.T) {
 	})
 }
 
-// The token is shown to the address that was given, and to none that it leads to.
-func TestATokenToJoinGoesNowhereElse(t *testing.T) {
+// The token is sent only to the configured address, never to a redirect.
+func TestJoin_DoesNotFollowRedirectsWithTheToken(t *testing.T) {
 	t.Parallel()
 	other := newSite(t)
 	leads := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -201,8 +201,8 @@ func TestATokenToJoinGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// Certificates are those of the system and of the file, which has some.
-func TestRoots(t *testing.T) {
+// Roots returns the certificates of the system and of the file, which must contain some.
+func TestRoots_AddsTheFilesCertificates(t *testing.T) {
 	if pool, err := Roots(""); pool != nil || err != nil {
 		t.Errorf("without a file: %v, %v", pool, err)
 	}

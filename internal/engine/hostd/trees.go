@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	consoleName = "console.log" // what a machine's first process says
-	endName     = "ended"       // when it has ended, in seconds since 1970
+	consoleName = "console.log" // output of a machine's first process
+	endName     = "ended"       // its end, in seconds since 1970
 )
 
-// trees are machines that are trees of processes of this computer.
+// trees runs machines as trees of processes of this computer.
 type trees struct {
 	agent   []string
 	address string
-	server  string // by which agents reach the server; "": as the launch says
-	ca      string // file of certificates that are trusted for that; "": the system's alone
+	server  string // URL at which agents reach the server; empty: set by the launch
+	ca      string // certificates trusted for that; empty: the system's alone
 }
 
-// supervised runs the agent and writes down when it has ended, for whoever looks later.
+// supervised is a shell script that runs the agent and records when it ends.
 const supervised = `"$@"; date +%s > ` + endName + `.new && mv ` + endName + `.new ` + endName
 
 // Start implements Processes.
@@ -40,15 +40,15 @@ func (t *trees) Start(id, dir string, env map[string]string) (Process, error) {
 	defer func() { _ = out.Close() }()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", supervised, "scrimp-machine"}, t.agent...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it goes on when we end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the daemon
 	cmd.Env = child.Environ(child.OfAgent)
 	for k, v := range env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	if t.server != "" { // what stands later holds
+	if t.server != "" { // the last of two values counts
 		cmd.Env = append(cmd.Env, "SCRIMP_SERVER="+t.server, "SCRIMP_CA="+t.ca)
 	}
-	// Of the login that began us programs get what belongs to the computer and its user.
+	// From the daemon's login environment, programs get only what belongs to the computer and its user.
 	cmd.Env = append(cmd.Env, "SCRIMP_BORROWED_ENVIRONMENT=1", "SCRIMP_INSTANCE_ID="+id, "SCRIMP_MACHINE_DIR="+dir)
 	if at := t.reached(); at != "" {
 		cmd.Env = append(cmd.Env, "SCRIMP_ADDRESS="+at)
@@ -57,12 +57,12 @@ func (t *trees) Start(id, dir string, env map[string]string) (Process, error) {
 		return Process{}, err
 	}
 	p := Process{PID: cmd.Process.Pid, Start: procs.Begun(cmd.Process.Pid)}
-	go func() { _ = cmd.Wait() }() // how it ended is its own affair; without us it is init's
+	go func() { _ = cmd.Wait() }() // nobody needs its result here; after the daemon's end init collects it
 	return p, nil
 }
 
-// reached is the address by which other machines reach this one: as set, else that by which
-// the ssh client that began us did.
+// reached returns the address at which other machines reach this one: the configured one, or the one that the ssh
+// client used.
 func (t *trees) reached() string {
 	if t.address != "" {
 		return t.address
@@ -88,7 +88,7 @@ func (t *trees) Kill(id string, first Process) bool { return procs.KillAll(id, f
 // Boot implements Processes.
 func (t *trees) Boot() (id string, at time.Time) { return procs.Boot(), procs.Booted() }
 
-// endedAt is when the machine in a folder has written that it ended; zero: it has not.
+// endedAt returns the recorded end of the machine in a folder; zero if there is none.
 func endedAt(dir string) time.Time {
 	text, err := os.ReadFile(filepath.Join(dir, endName))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package hostd is what a server starts on a computer of one's own: it begins machines there, each a tree
-// of processes with an agent, lists and ends them, and says what the computer has. It is asked by lines on
-// its standard input and answers by lines on its standard output, ends when whoever asks is gone, and what
-// it began goes on. What it knows lies in a folder; the next one goes on with that.
+// Package hostd is the daemon that a server starts on a user's own computer. It starts machines there, each a tree of
+// processes with an agent, lists and ends them, and reports what the computer has. It reads requests as lines on
+// standard input, writes answers as lines on standard output, and ends when its caller is gone; the machines
+// continue. Its state is in a folder, from which the next daemon continues.
 package hostd
 
 import (
@@ -14,23 +14,22 @@ import (
 	"scrimp/internal/market"
 )
 
-// Greeting is what the line begins with by which hostd says that it is there; what a login shell prints
-// before is no answer.
+// Greeting begins the line by which hostd reports that it is ready. Output of a login shell before it is ignored.
 const Greeting = "scrimp-hostd-1 "
 
-// Request is one line that asks.
+// Request is one request line.
 type Request struct {
 	ID       int64   `json:"id"`
 	Do       string  `json:"do"` // "launch", "end", "list", "facts" or "ping"
 	Launch   *Launch `json:"launch,omitempty"`
 	Instance string  `json:"instance,omitempty"` // to end
-	Server   string  `json:"server,omitempty"`   // URL that machines reach the server by, for facts
+	Server   string  `json:"server,omitempty"`   // URL at which machines reach the server, for facts
 }
 
-// Launch asks for one machine. The same key begins one.
+// Launch requests one machine. Repeating the key starts no other one.
 type Launch struct {
 	Key   string            `json:"key"`
-	Name  string            `json:"name"` // that the machine's id begins with
+	Name  string            `json:"name"` // prefix of the machine's id
 	Offer market.OfferID    `json:"offer"`
 	Rate  money.Rate        `json:"rate"`
 	At    time.Time         `json:"at"` // by the server's clock
@@ -38,10 +37,10 @@ type Launch struct {
 	Env   map[string]string `json:"env,omitempty"` // of the agent; secret
 }
 
-// Answer is one line that answers.
+// Answer is one answer line.
 type Answer struct {
 	ID        int64             `json:"id"`
-	Problem   string            `json:"problem,omitempty"` // why it was not done
+	Problem   string            `json:"problem,omitempty"` // why the request failed
 	Kind      string            `json:"kind,omitempty"`    // of the problem: "no_capacity", "not_found" or "request"
 	Instances []engine.Instance `json:"instances,omitempty"`
 	Facts     *Facts            `json:"facts,omitempty"`
@@ -50,7 +49,7 @@ type Answer struct {
 var kinds = map[string]error{"no_capacity": engine.ErrNoCapacity, "not_found": engine.ErrNotFound,
 	"request": engine.ErrRequest}
 
-// Err is the problem of an answer as one of package engine's; nil: there is none.
+// Err returns the problem of an answer as one of package engine's errors; nil if there is none.
 func (a *Answer) Err() error {
 	if a.Problem == "" {
 		return nil
@@ -61,7 +60,7 @@ func (a *Answer) Err() error {
 	return errors.New(a.Problem)
 }
 
-// problem has the words of the far side and one of package engine's errors.
+// problem carries the text of the remote error and one of package engine's errors.
 type problem struct {
 	kind error
 	text string
@@ -70,7 +69,7 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.kind }
 
-// Facts are what a computer has. What is not known is left out.
+// Facts describe a computer. Unknown facts are omitted.
 type Facts struct {
 	OS           string     `json:"os"`
 	Arch         string     `json:"arch"`
@@ -80,14 +79,14 @@ type Facts struct {
 	Accelerators int        `json:"accelerators,omitempty"`
 	GPUMemory    size.Bytes `json:"gpu_memory_bytes,omitempty"` // of one
 	Driver       string     `json:"driver,omitempty"`           // its version
-	NoDriver     string     `json:"no_driver,omitempty"`        // why it does not answer, where there are devices
+	NoDriver     string     `json:"no_driver,omitempty"`        // why the driver does not answer although devices exist
 	Python       string     `json:"python,omitempty"`           // its version
-	Free         size.Bytes `json:"free_bytes"`                 // on the disk of the folder
+	Free         size.Bytes `json:"free_bytes"`                 // on the folder's disk
 	Now          time.Time  `json:"now"`                        // by its own clock
 	Root         bool       `json:"root"`
-	Apart        string     `json:"apart,omitempty"`  // why programs cannot have users of their own; "": they can
-	Logout       bool       `json:"logout,omitempty"` // what a user began is ended when their last session is
-	Server       string     `json:"server,omitempty"` // why the server is not reached; "": it is, or was not asked for
+	Apart        string     `json:"apart,omitempty"`  // why programs cannot have their own users; empty: they can
+	Logout       bool       `json:"logout,omitempty"` // a user's processes end with the last session
+	Server       string     `json:"server,omitempty"` // why the server is unreachable; empty: reachable or not checked
 	Dir          string     `json:"dir"`
-	By           string     `json:"by,omitempty"` // URL by which it joined the server; "": it did not
+	By           string     `json:"by,omitempty"` // URL by which it joined the server; empty: it has not joined
 }

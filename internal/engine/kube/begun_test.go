@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/engine"
 )
 
-// slowAnswer lets something happen between what the API server has done and its answer.
+// slowAnswer calls a hook between an action of the API server and its answer.
 type slowAnswer struct {
 	rt     http.RoundTripper
 	before func()
@@ -26,7 +26,7 @@ func (a *slowAnswer) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// begunBeforeItsAnswer holds that a machine which is known to have begun before its launch has the answer is kept.
+// begunBeforeItsAnswer checks that a machine is kept if it is known to have started before its launch has the answer.
 func begunBeforeItsAnswer(s *site) {
 	s.nodes("std", "4", 1)
 	other, d := s.driver(), s.driver()
@@ -44,7 +44,7 @@ func begunBeforeItsAnswer(s *site) {
 	}
 }
 
-// refuses is a way to the API server that loses requests to remove Jobs, as many as it is told.
+// refuses is a transport that loses a given number of requests to delete Jobs.
 type refuses struct {
 	rt   http.RoundTripper
 	left atomic.Int32
@@ -57,8 +57,8 @@ func (f *refuses) RoundTrip(q *http.Request) (*http.Response, error) {
 	return f.rt.RoundTrip(q)
 }
 
-// lateObjects holds that what a launch makes of a request that has ended meanwhile is removed: its Job also where that
-// is not removed at the first try, and what has no pod after a while, by whichever server.
+// lateObjects checks that objects created by a launch after its request ended are removed: its Job, even if the first
+// deletion fails, and after a while everything without a pod, by any server.
 func lateObjects(s *site) {
 	s.nodes("std", "4", 1)
 	d, way := s.driver(), &refuses{}
@@ -107,8 +107,8 @@ func lateObjects(s *site) {
 	s.until("the late Secret is removed", func() bool { _, _ = other.List(s.Context()); return len(s.left()) == 0 })
 }
 
-// partTaken holds that a gang of which one pod is taken before it begins is refused at once, with what has begun: it
-// does not wait, at the cost of the others, for one that never comes.
+// partTaken checks that a gang is refused at once, along with what has started, if one of its pods is preempted
+// before it starts: it must not wait, at the cost of the others, for a pod that never comes.
 func partTaken(s *site) {
 	s.nodes("std", "1", 1)
 	d := s.driver()

@@ -24,9 +24,9 @@ const chaosPools = `        - {name: spot, capacity: spot, rate: 1.20, cpus: 1, 
         - {name: std, rate: 3.60, cpus: 1, memory: 256MiB, grace: 10s, selector: {POOL std}}
 `
 
-// A server and a cluster that are hurt for a while, in each way, lose no job: each ends as it should, what it cost adds
-// up, and no pod is left.
-func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
+// A server and a cluster with every fault injected for a while lose no job: each ends as it should, its costs add up,
+// and no pod is left.
+func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a cluster and its server for a minute, or for as long as make chaos-kube says")
 	h, nodes := newHome(t, "spot-1", "std-2", "std-3")
 	h.engines(chaosPools)
@@ -63,7 +63,7 @@ func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
 	t.Logf("%v: %d jobs, %d attempts, hurt as %v", time.Since(began).Round(time.Second), len(names), attempts, hurts)
 }
 
-// submits hands in a job that counts for some seconds.
+// submits submits a job that counts for some seconds.
 func (h *home) submits(name string) (string, error) {
 	h.file("w/"+name+".yaml", counting(name, "20", ""))
 	return h.scrimp("run", "-y", "-d", "--force", name+".yaml")
@@ -88,7 +88,7 @@ func (h *home) unfinished() (n int) {
 	return n
 }
 
-// hurt does one of what happens to clusters and servers, and says which.
+// hurt injects one random fault into the cluster or server, and names it.
 func (h *home) hurt(rng *rand.Rand, nodes []*kubetest.RealNode) string {
 	h.Helper()
 	node := nodes[rng.IntN(len(nodes))]
@@ -164,7 +164,7 @@ func (h *home) hurt(rng *rand.Rand, nodes []*kubetest.RealNode) string {
 	return "server killed"
 }
 
-// heal makes the cluster and its server whole again.
+// heal repairs the cluster and its server.
 func (h *home) heal(nodes []*kubetest.RealNode) {
 	h.Helper()
 	h.answers()

@@ -30,7 +30,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// again is a driver that can be replaced by another one, as when its server is killed and started again.
+// again is a driver that can be replaced, as when its server is killed and started again.
 type again struct {
 	mu sync.Mutex
 	*Driver
@@ -46,7 +46,7 @@ func (a *again) Launch(ctx context.Context, q engine.Request) ([]engine.Instance
 	if q.Env == nil {
 		q.Env = map[string]string{"SCRIMP_SERVER": a.now().server, "SCRIMP_TOKEN": "bootstrap.secret", "SCRIMP_TASK_USER": "same"}
 	}
-	for began := time.Now(); ; { // what has nodes is granted, if not as soon as on a machine with nothing else to do
+	for began := time.Now(); ; { // a request that fits is granted, but later than on an idle machine
 		list, err := a.now().Launch(ctx, q)
 		if !errors.Is(err, engine.ErrPending) || string(q.Offer) != std || time.Since(began) > await.Limit {
 			return list, err
@@ -58,18 +58,18 @@ func (a *again) Terminate(ctx context.Context, id string) error      { return a.
 func (a *again) List(ctx context.Context) ([]engine.Instance, error) { return a.now().List(ctx) }
 func (a *again) Watch(ctx context.Context, changed func()) error     { return a.now().Watch(ctx, changed) }
 
-// site is a namespace of a cluster, with pools of nodes of its own.
+// site is a namespace of a cluster with its own pools of nodes.
 type site struct {
 	*kubetest.Cluster
 	testing.TB
 	namespace string
 	config    string
-	admin     *client.Client // an administrator's way to it
+	admin     *client.Client // an administrator's client
 }
 
 var sites atomic.Int32
 
-// newSite makes one, whose user has the least Role.
+// newSite creates a site whose user has the least Role.
 func newSite(t testing.TB, c *kubetest.Cluster) *site {
 	s := &site{Cluster: c, TB: t, namespace: fmt.Sprintf("team-%d", sites.Add(1))}
 	w := s.with()
@@ -81,20 +81,20 @@ func newSite(t testing.TB, c *kubetest.Cluster) *site {
 	return s
 }
 
-// evict evicts a pod by the API.
+// evict evicts a pod through the API.
 func evict(ctx context.Context, a *client.Client, pod string) error {
 	return a.In(a.Core.Post(), "pods").Name(pod).SubResource("eviction").SetHeader("Content-Type", "application/json").
 		Body(fmt.Appendf(nil, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod,
 			a.Namespace)).Do(ctx).Error()
 }
 
-// read lists objects of the site as an administrator, also where the API server was away a moment ago.
+// read lists objects of the site as an administrator, and retries while the API server is down.
 func (s *site) read(kind string, opts *metav1.ListOptions, to runtime.Object) {
 	s.Helper()
 	await.True(s, "a list of "+kind, func() bool { return s.admin.List(s.Context(), kind, opts, to) == nil })
 }
 
-// left are what the engine has in the site, but for its records.
+// left returns the engine's objects in the site, without its records.
 func (s *site) left() (names []string) {
 	s.Helper()
 	var (
@@ -116,12 +116,12 @@ func (s *site) left() (names []string) {
 	return names
 }
 
-// pool is the label of the nodes of a pool of this site.
+// pool returns the node label of a pool of this site.
 func (s *site) pool(name string) map[string]string {
 	return map[string]string{"pool": s.namespace + "-" + name}
 }
 
-// with are an engine's settings for the site.
+// with returns an engine's settings for the site.
 func (s *site) with() pool.With {
 	w := pool.With{Kubeconfig: s.config, Image: "user:1", AgentImage: "scrimp:1", User: 1000}
 	for _, p := range []pool.Pool{{Name: "std", Rate: "3.60"}, {Name: "spot", Rate: "1.20", Capacity: "spot"}, {Name: "later", Rate: "0.90"},
@@ -146,7 +146,7 @@ func (s *site) nodesOf(pool, cpu string, n int) (list []kubetest.Node) {
 	return list
 }
 
-// driver is one of the site.
+// driver returns a driver for the site.
 func (s *site) driver() *Driver {
 	s.Helper()
 	return s.driverOf(s.with(), "http://127.0.0.1:9")
@@ -166,7 +166,7 @@ func (s *site) driverOf(w pool.With, server string) *Driver {
 	return d
 }
 
-// rig is a site whose spot machines are evicted as soon as they run. With kill the API server dies at each restart.
+// rig is a site whose spot machines are evicted as soon as they run. With kill, the API server dies at each restart.
 func (s *site) rig(kill bool) enginetest.Rig {
 	s.Nodes(s, slices.Concat(s.nodesOf("std", "16", 2), s.nodesOf("spot", "4", 1), s.nodesOf("parts", "1", 1))...)
 	s.Create(s, "/api/v1/namespaces/"+s.namespace+"/resourcequotas", `
@@ -190,7 +190,7 @@ value: 1
 		for wait.For(ctx, 200*time.Millisecond) == nil {
 			var list corev1.PodList
 			_ = s.admin.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelPool + "=spot",
-				FieldSelector: "status.phase=Running"}, &list) // the API server is away at times
+				FieldSelector: "status.phase=Running"}, &list) // the API server is down at times
 			for n := range list.Items {
 				_ = evict(ctx, s.admin, list.Items[n].Name)
 			}
@@ -208,7 +208,7 @@ value: 1
 		},
 		Refusals: []enginetest.Refusal{{Offer: "k8s/limited/1c-1g/on-demand", Err: engine.ErrQuota, Scope: "offer"}},
 		Restart: func(t testing.TB) {
-			if kill { // the API server dies with this one
+			if kill { // the API server dies with this server
 				s.Kill(t, "kube-apiserver")
 				s.Begin(t, "kube-apiserver")
 				await.True(t, "an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
@@ -225,15 +225,15 @@ value: 1
 	}
 }
 
-// The driver is held to the contract by a real control plane, and its page says by which cases.
-func TestDriverConforms(t *testing.T) {
+// The driver passes the contract's tests on a real control plane, and its documentation page lists the cases.
+func TestDriver_Conforms(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Shared(t)
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig(false) })
 	enginetest.Page(t, filepath.Join("..", "..", "..", "docs", "engines", "kubernetes.md"), results)
 }
 
-func TestDriverConformsWhereTheAPIServerDies(t *testing.T) {
+func TestDriver_ConformsWhileTheAPIServerDies(t *testing.T) {
 	lane.Nightly(t, "it restarts the API server of the cluster that other tests share")
 	c := kubetest.Start(t)
 	enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newSite(t, c).rig(true) })

@@ -22,16 +22,16 @@ import (
 
 const std, later = "k8s/std/1c-1g/on-demand", "k8s/later/1c-1g/on-demand"
 
-// What happens in clusters ends machines as what it is, and makes none twice: by a real control plane with simulated
+// Events in a cluster end machines with the right cause, and start none twice: on a real control plane with simulated
 // nodes.
-func TestOnAControlPlane(t *testing.T) {
+func TestControlPlane_EndsMachinesWithTheirCause(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Shared(t)
 	for _, what := range []struct {
 		name string
 		hold func(*site)
 	}{
-		{"a token expires", tokenExpires}, // first what waits longest
+		{"a token expires", tokenExpires}, // the longest wait goes first
 		{"a quota is spent, and is free", quotaFrees},
 		{"nodes say what they cost", nodePrices}, {"Kueue admits a Job", admittedByKueue},
 		{"a pod that is evicted", evicted}, {"a taint takes a node's pods", tainted},
@@ -51,7 +51,7 @@ func TestOnAControlPlane(t *testing.T) {
 	}
 }
 
-// launched is a machine of the standard pool under a key.
+// launched launches machines of the standard pool under a key.
 func (s *site) launched(d *Driver, key string, nodes int) []engine.Instance {
 	s.Helper()
 	var list []engine.Instance
@@ -79,7 +79,7 @@ func (s *site) until(what string, ok func() bool) {
 	})
 }
 
-// now is the machine of a key in the list.
+// now returns the machine of a key in the list.
 func (s *site) now(d *Driver, key string) engine.Instance {
 	s.Helper()
 	list, err := d.List(s.Context())
@@ -94,7 +94,7 @@ func (s *site) now(d *Driver, key string) engine.Instance {
 	return engine.Instance{}
 }
 
-// ends waits for the end of a key's machine, which must be by that cause, and looks that nothing of it begins again.
+// ends waits for the end of a key's machine, checks its cause, and checks that nothing of it starts again.
 func (s *site) ends(d *Driver, key string, cause engine.Cause) engine.Instance {
 	s.Helper()
 	var i engine.Instance
@@ -106,7 +106,7 @@ func (s *site) ends(d *Driver, key string, cause engine.Cause) engine.Instance {
 	return i
 }
 
-// pods are the names of a site's pods.
+// pods returns the names of a site's pods.
 func (s *site) pods() (names []string) {
 	s.Helper()
 	var list corev1.PodList
@@ -142,8 +142,8 @@ func tainted(s *site) {
 	s.ends(d, "a.1", engine.Interrupted)
 }
 
-// A machine on a node that is removed is interrupted, once Kubernetes has collected its pod.
-func TestARemovedNode(t *testing.T) {
+// A machine on a removed node is interrupted once Kubernetes has collected its pod.
+func TestRemovedNode_InterruptsItsMachine(t *testing.T) {
 	lane.Nightly(t, "Kubernetes collects the pods of a node 40 s after its removal")
 	t.Parallel()
 	s := newSite(t, kubetest.Shared(t))
@@ -226,14 +226,14 @@ spec: {hard: {pods: "%d"}}
 		return s.Do(s, "get", "quota", "all", "-n", s.namespace, "-o", "jsonpath={.status.used.pods}") == "1"
 	})
 	_, err := s.ask(d, "a.2", std, 1)
-	for errors.Is(err, engine.ErrPending) { // the controller of Jobs has not tried yet
+	for errors.Is(err, engine.ErrPending) { // the Job controller has not tried yet
 		_, err = s.ask(d, "a.2", std, 1)
 	}
 	if !errors.Is(err, engine.ErrQuota) || !strings.Contains(err.Error(), "exceeded quota: all") {
 		s.Errorf("beyond the quota: %v", err)
 	}
 	s.Apply(s, fmt.Sprintf(quota, 2))
-	s.launched(d, "a.2", 1) // a key that was refused was not used
+	s.launched(d, "a.2", 1) // a refused key was not used
 	if pods := s.pods(); len(pods) != 2 {
 		s.Errorf("two machines are %v", pods)
 	}
@@ -280,7 +280,7 @@ func unseen(s *site) {
 	s.Evict(s, s.namespace, s.pods()[0])
 	s.until("the pod goes", func() bool { return len(s.pods()) == 0 })
 	gone := time.Now()
-	await.Past(s, gone.Add(2*time.Second)) // Kubernetes tells seconds
+	await.Past(s, gone.Add(2*time.Second)) // Kubernetes reports whole seconds
 	i := s.ends(s.driver(), "a.1", engine.Interrupted)
 	if i.Ended.After(gone.Add(time.Second)) {
 		s.Errorf("it ended at %v, and its pod was gone at %v", i.Ended, gone)
@@ -306,7 +306,7 @@ func waitsInWords(s *site) {
 	s.until("nothing is left of it", func() bool { return len(s.left()) == 0 })
 }
 
-// noSuchQueue asks for a queue of Kueue in a cluster that has none: the launch and the examination say so.
+// noSuchQueue requests a Kueue queue in a cluster that has none: the launch and the examination both report it.
 func noSuchQueue(s *site) {
 	s.nodes("std", "4", 1)
 	w := s.with()

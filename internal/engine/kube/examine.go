@@ -27,7 +27,7 @@ type right struct {
 	only            func(*pool.With) bool // nil: always
 }
 
-// rights are all that it needs, in its namespace. Nothing of the cluster is read.
+// rights are all the rights that the driver needs, in its namespace. It reads no cluster-wide objects.
 var rights = []right{
 	{"", "configmaps", []string{"get", "list", "create", "update", "delete"}, nil},
 	{"", "secrets", []string{"create", "delete"}, nil},
@@ -40,7 +40,7 @@ var rights = []right{
 	}},
 }
 
-// Role is the least Role that the engine needs, as YAML.
+// Role returns the least Role that the engine needs, as YAML.
 func Role(w *pool.With, namespace string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: scrimp, namespace: "+
@@ -75,7 +75,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 		return append(found, d.wayBack())
 	}
 	d.mu.Lock()
-	d.asked = time.Time{} // prices are those of now
+	d.asked = time.Time{} // prices are current then
 	d.mu.Unlock()
 	d.reprice(ctx, a)
 	for n := range d.with.Pools {
@@ -84,14 +84,14 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	return append(found, d.wayBack())
 }
 
-// cluster asks for the API server, and whether it takes the credentials.
+// cluster checks that the API server answers and accepts the credentials.
 func (d *Driver) cluster(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "API server"}
 	began := time.Now()
 	err := a.Answers(ctx)
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
-	case apierrors.IsForbidden(err): // it has answered: what is allowed is looked at next
+	case apierrors.IsForbidden(err): // it has answered; the rights are checked next
 	case apierrors.IsUnauthorized(err):
 		f.Text = d.explain(err).Error()
 		return f
@@ -104,7 +104,7 @@ func (d *Driver) cluster(ctx context.Context, a *client.Client) engine.Finding {
 	return f
 }
 
-// allowed asks for each right.
+// allowed checks each right.
 func (d *Driver) allowed(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "rights"}
 	var lacks []string
@@ -136,7 +136,7 @@ func (d *Driver) allowed(ctx context.Context, a *client.Client) engine.Finding {
 	return f
 }
 
-// namespace looks whether it is there, by what can be seen without rights to namespaces.
+// namespace checks that the namespace exists, by what a user without rights on namespaces can see.
 func (d *Driver) namespace(ctx context.Context, a *client.Client) engine.Finding {
 	f := engine.Finding{Name: "namespace"}
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scrimp-probe"}}
@@ -148,7 +148,7 @@ func (d *Driver) namespace(ctx context.Context, a *client.Client) engine.Finding
 	return f
 }
 
-// pool tries what the cluster would say to a machine of each part of a pool, and leaves nothing there.
+// pool tries how the cluster would answer a machine of each part of a pool, and leaves nothing there.
 func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engine.Finding {
 	f := engine.Finding{Name: "pool " + p.Name}
 	var sells []string
@@ -195,12 +195,12 @@ func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engin
 	return f
 }
 
-// notAsked reports whether this user may not make pods, which only the controller of Jobs does for it.
+// notAsked reports whether this user may not create pods, which only the Job controller does on its behalf.
 func notAsked(err error) bool {
 	return apierrors.IsForbidden(err) && !overQuota(said(err)) && strings.Contains(said(err), "cannot create resource")
 }
 
-// nodesOf says which nodes a pool has now, where this user may see nodes.
+// nodesOf describes the current nodes of a pool, if this user may see nodes.
 func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sales []pool.Sale) string {
 	nodes, err := nodesOf(ctx, a, p)
 	if err != nil {
@@ -223,7 +223,7 @@ func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sa
 	return fmt.Sprintf("; %d of its %d nodes can hold one when empty", fits, len(nodes))
 }
 
-// wayBack says whether pods reach the server, as far as that can be known without one.
+// wayBack checks whether pods can reach the server, as far as possible without a pod.
 func (d *Driver) wayBack() engine.Finding {
 	if d.server == "" {
 		return engine.Finding{Name: "way back", Text: "the server listens on no address that pods could reach: scrimp " +

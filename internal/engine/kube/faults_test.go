@@ -38,7 +38,7 @@ var (
 	width = flag.Int("width", 12, "how many are hurt at once")
 )
 
-// hurt is one engine with two servers, and what they were told.
+// hurt is an engine with two servers, and what they reported.
 type hurt struct {
 	*site
 	*faulty
@@ -50,10 +50,10 @@ type hurt struct {
 
 	mu     sync.Mutex
 	wrong  []string
-	told   map[string]map[string]engine.Instance // by key and machine, as it was told last
-	closed map[string]bool                       // keys that are not asked for any more
+	told   map[string]map[string]engine.Instance // last report by key and machine
+	closed map[string]bool                       // keys that are not requested again
 	reused map[string]int                        // refusals by key
-	unseen int                                   // pods of requests that were given up, which ran before anybody was told
+	unseen int                                   // pods of cancelled requests that ran before anybody was told
 }
 
 func (h *hurt) bad(format string, args ...any) {
@@ -62,7 +62,7 @@ func (h *hurt) bad(format string, args ...any) {
 	h.wrong = append(h.wrong, fmt.Sprintf("seed %d: ", h.seed)+fmt.Sprintf(format, args...))
 }
 
-// server is a new one in the place of the n-th.
+// server replaces the n-th server by a new one.
 func (h *hurt) server(n int) {
 	if h.d[n] != nil {
 		h.d[n].close()
@@ -81,7 +81,7 @@ func (h *hurt) server(n int) {
 
 func (h *hurt) key(n int) string { return fmt.Sprintf("%s.%d", h.name, n) }
 
-// acts does one thing at random with the n-th server.
+// acts does one random thing with the n-th server.
 func (h *hurt) acts(ctx context.Context, n int, rng *rand.Rand) {
 	key := h.key(rng.IntN(len(h.asks)))
 	h.mu.Lock()
@@ -114,7 +114,7 @@ func (h *hurt) cancels(ctx context.Context, n int, key string) {
 	err := h.d[n].Cancel(ctx, key)
 	if err != nil {
 		h.mu.Lock()
-		h.closed[key] = false // it is asked again, or goes on
+		h.closed[key] = false // it is requested again, or continues
 		h.mu.Unlock()
 	}
 }
@@ -132,7 +132,7 @@ func (h *hurt) launches(ctx context.Context, n int, key string) error {
 		h.mu.Lock()
 		h.reused[key]++
 		h.mu.Unlock()
-		if before > 0 && len(list) == 0 { // what has begun of a gang is told beside the refusal of the rest
+		if before > 0 && len(list) == 0 { // the started part of a gang is reported with the refusal of the rest
 			h.bad("%s was refused when it had run: %v", key, err)
 		}
 	}
@@ -142,7 +142,7 @@ func (h *hurt) launches(ctx context.Context, n int, key string) error {
 	return err
 }
 
-// hears holds what is told of a machine against what was told of it before.
+// hears compares a report about a machine with earlier ones.
 func (h *hurt) hears(key string, i engine.Instance) {
 	h.mu.Lock()
 	was, ok := h.told[key][i.ID]
@@ -192,7 +192,7 @@ func (h *hurt) lists(ctx context.Context, n int) []engine.Instance {
 		}
 		h.hears(i.Key, i)
 	}
-	if !h.faultsNow() { // both servers began after what was told
+	if !h.faultsNow() { // both servers started after the report
 		for key, ids := range before {
 			for _, id := range ids {
 				if !seen[id] {
@@ -204,7 +204,7 @@ func (h *hurt) lists(ctx context.Context, n int) []engine.Instance {
 	return list
 }
 
-// settles ends the faults, gives all back, and holds what ran against what is billed.
+// settles ends the faults, terminates everything, and compares what ran with what is billed.
 func (h *hurt) settles(ctx context.Context) {
 	h.faulty.mu.Lock()
 	h.hurts = 0
@@ -219,7 +219,7 @@ func (h *hurt) settles(ctx context.Context) {
 		for ctx.Err() == nil && !h.closed[key] && h.asks[key] != 4 {
 			if err := h.launches(ctx, n%2, key); err == nil || engine.Refused(err) {
 				break
-			} else if !errors.Is(err, engine.ErrPending) && !strings.Contains(err.Error(), "asked again") {
+			} else if !errors.Is(err, engine.ErrPending) && !strings.Contains(err.Error(), "tries again") {
 				h.bad("%s without faults: %v", key, err)
 			}
 		}
@@ -227,7 +227,7 @@ func (h *hurt) settles(ctx context.Context) {
 			h.bad("cancel without faults: %v", err)
 		}
 	}
-	h.server(0) // which knows what the other one has launched
+	h.server(0) // it knows what the other server has launched
 	for _, i := range h.lists(ctx, 0) {
 		if err := h.d[0].Terminate(ctx, i.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
 			h.bad("terminate without faults: %v", err)
@@ -256,7 +256,7 @@ func (h *hurt) settles(ctx context.Context) {
 	h.d[1].close()
 }
 
-// books holds the records against the pods that ran.
+// books compares the records with the pods that ran.
 func (h *hurt) books(ctx context.Context) {
 	var maps corev1.ConfigMapList
 	if err := h.admin.List(ctx, "configmaps", &metav1.ListOptions{LabelSelector: client.LabelEngine + "=" + h.name}, &maps); err != nil {
@@ -282,7 +282,7 @@ func (h *hurt) books(ctx context.Context) {
 			}
 			switch {
 			case r != nil && r.grant(index) != nil && uids[r.grant(index).Pod]:
-			case r != nil && r.Cancelled: // it was made and removed with its Job, while no watch was answered
+			case r != nil && r.Cancelled: // it was created and removed with its Job while no watch was answered
 				h.unseen++
 			default:
 				h.bad("machine %d of %s ran and is not billed: %+v", index, key, r)
@@ -309,16 +309,17 @@ func (h *hurt) books(ctx context.Context) {
 	}
 }
 
-// TestFaultsOfManySeeds is TestFaultsRentNothingTwiceAndLoseNothing with the nightly lane's number of seeds, and watches
-// that the API server ends after 5 to 10 s.
-func TestFaultsOfManySeeds(t *testing.T) {
+// TestFaults_WithManySeeds is TestFaults_RentNothingTwiceAndLoseNothing with the nightly lane's number of seeds, on
+// an API server whose watches end after 5 to 10 s.
+func TestFaults_WithManySeeds(t *testing.T) {
 	lane.Nightly(t, "a minute for each 12 of 48 seeds")
 	survivesFaults(t, kubetest.Start(t, "WATCH=5"))
 }
 
-// Over requests and answers that are lost, refused and late, watches that are cut, evictions, and servers that die, two
-// at a time: no key runs twice, no machine is lost or billed wrongly, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+// Requests and answers are lost, refused and delayed; watches are cut; pods are evicted; and servers die, with two at
+// a time. Still no key runs twice, no machine is lost or billed wrongly, and nothing stays when everything is
+// terminated.
+func TestFaults_RentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	survivesFaults(t, kubetest.Shared(t))
 }
@@ -371,9 +372,9 @@ func survivesFaults(t *testing.T, c *kubetest.Cluster) {
 	t.Logf("%d faults; %d pods of requests that were given up ran for a moment, unseen", faults, unseen)
 }
 
-// run hurts one engine for a while, and holds that nothing came of it.
+// run injects faults into one engine for a while and checks that nothing is harmed.
 func (h *hurt) run(ctx context.Context) {
-	for n, machines := range []int{1, 1, 2, 3, 4} { // the last waits for nodes that never come
+	for n, machines := range []int{1, 1, 2, 3, 4} { // the last one waits for nodes that never come
 		h.asks[h.key(n)] = machines
 	}
 	var wg sync.WaitGroup

@@ -26,18 +26,18 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// faulty is a way to the API server that loses requests, loses answers to what was done, answers that it cannot now,
-// is slow, and cuts watches.
+// faulty is a transport that loses requests, loses answers to completed requests, answers with errors, is slow, and
+// cuts watches.
 type faulty struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
-	hurts  float64 // odds of a fault of each request
+	hurts  float64 // probability of a fault per request
 	faults int
 }
 
 func (f *faulty) wrap(rt http.RoundTripper) http.RoundTripper { return &faultyWay{f, rt} }
 
-// draw is whether a request is hurt, in which way of n, and how long it is delayed.
+// draw decides whether a request fails, in which of n ways, and with what delay.
 func (f *faulty) draw(n int) (kind int, late time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,7 +75,7 @@ func (f *faultyWay) RoundTrip(q *http.Request) (*http.Response, error) {
 	switch kind {
 	case 0, 1:
 		return nil, errFault
-	case 2: // a clear no, with or without word of when to come again
+	case 2: // a definite refusal, with or without Retry-After
 		code := []int{429, 500, 503}[int(late)%3]
 		return says(q, code, map[bool]string{true: "0", false: ""}[late%2 == 0]), nil
 	case 3:
@@ -111,7 +111,7 @@ type cutBody struct {
 
 func (c *cutBody) Close() error { c.cut.Stop(); return c.ReadCloser.Close() }
 
-// says is an answer as the API server, or something before it, gives it.
+// says returns an answer in the form of the API server or of a proxy before it.
 func says(q *http.Request, code int, after string) *http.Response {
 	reason := map[int]metav1.StatusReason{429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError,
 		503: metav1.StatusReasonServiceUnavailable, 504: metav1.StatusReasonTimeout}[code]
@@ -124,11 +124,11 @@ func says(q *http.Request, code int, after string) *http.Response {
 	return a
 }
 
-// ran are the pods that ran, by name of their request and index, as an administrator sees them whom nobody hurts.
+// ran holds the pods that ran, by name of their request and index, as an undisturbed administrator sees them.
 type ran struct {
 	mu   sync.Mutex
 	pods map[string]map[int]map[types.UID]bool
-	up   map[types.UID]string // pods that run now, by name
+	up   map[types.UID]string // currently running pods, by name
 }
 
 func (r *ran) of(name string) map[int]map[types.UID]bool {
@@ -141,7 +141,7 @@ func (r *ran) of(name string) map[int]map[types.UID]bool {
 	return all
 }
 
-// running are the names of a request's pods that run.
+// running returns the names of a request's running pods.
 func (r *ran) running(name string) (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *ran) Replace(list []any, _ string) error {
 	return nil
 }
 
-// left are the objects of the engine beside records.
+// left returns the engine's objects other than records.
 func (h *hurt) left(ctx context.Context) (string, error) {
 	var all []string
 	opts := &metav1.ListOptions{LabelSelector: client.LabelEngine + "=" + h.name}

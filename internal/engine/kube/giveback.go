@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/engine"
 )
 
-// Terminate implements engine.Driver: the machine's pod is deleted, with its grace.
+// Terminate implements engine.Driver: it deletes the machine's pod with its grace period.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	name, index, ok := d.of(id)
 	if !ok {
@@ -21,7 +21,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 		return err
 	}
 	key := d.keyOf(name)
-	if key == "" { // of another server, perhaps
+	if key == "" { // perhaps another server's
 		if err := d.load(ctx, a); err != nil {
 			return d.explain(err)
 		}
@@ -55,10 +55,10 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 			return d.explain(a.Drop(ctx, "pods", p.Name, &metav1.Preconditions{UID: &uid}))
 		}
 	}
-	return nil // the next list says how it ended
+	return nil // the next list reports how it ended
 }
 
-// keyOf is the key of the record of a name; "": none is known.
+// keyOf returns the key of a name's record; empty if none is known.
 func (d *Driver) keyOf(name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -25,12 +25,12 @@ import (
 type home struct {
 	*site
 	dir, data string
-	host      string // address of this machine that pods reach
-	listen    string // where the server listens; "": it has not been started
-	pools     string // what the names of its nodes' pools begin with
+	host      string // address of this machine that pods can reach
+	listen    string // where the server listens; empty: not started yet
+	pools     string // prefix of the names of its nodes' pools
 }
 
-// newHome starts a cluster with real nodes: each is of the pool before the hyphen of its name.
+// newHome starts a cluster with real nodes. Each belongs to the pool before the hyphen in its name.
 func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -44,14 +44,14 @@ func newHome(t *testing.T, nodes ...string) (*home, []*kubetest.RealNode) {
 	return homeOf(t, s, added[0].Host, s.namespace), added
 }
 
-// realNodes are the nodes of the shared cluster that are real, both of the pool spot.
+// realNodes holds the real nodes of the shared cluster, both in the pool spot.
 var realNodes struct {
 	sync.Mutex
 	nodes []*kubetest.RealNode
 }
 
-// newSharedHome makes a namespace of the shared cluster, whose two real nodes are of the pool spot. The number is of the
-// node by whose network pods reach the server.
+// newSharedHome creates a namespace in the shared cluster, whose two real nodes are in the pool spot. node is the
+// index of the node through whose network pods reach the server.
 func newSharedHome(t *testing.T, node int) *home {
 	t.Helper()
 	c := kubetest.Shared(t)
@@ -65,7 +65,7 @@ func newSharedHome(t *testing.T, node int) *home {
 	return homeOf(t, newSite(t, c), realNodes.nodes[node].Host, "real")
 }
 
-// imports gives real nodes the images of users and of the agent.
+// imports loads the images of users and of the agent onto real nodes.
 func imports(t *testing.T, c *kubetest.Cluster) {
 	t.Helper()
 	user, err := image.Shell("localhost/user:1")
@@ -91,8 +91,8 @@ func homeOf(t *testing.T, s *site, host, pools string) *home {
 	return h
 }
 
-// engines writes the engine with these pools, and starts the server, on another port where the kernel's choice was taken
-// meanwhile.
+// engines configures the engine with these pools and starts the server. It retries with another port if the kernel's
+// choice has been taken meanwhile.
 func (h *home) engines(pools string) {
 	h.Helper()
 	for {
@@ -130,7 +130,7 @@ func (h *home) serve() {
 	}
 }
 
-// serves starts the server, and reports whether it answers, or ended instead.
+// serves starts the server, and reports whether it answers; false means that it ended.
 func (h *home) serves() (listens bool) {
 	h.Helper()
 	log, err := os.OpenFile(filepath.Join(h.data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -143,7 +143,7 @@ func (h *home) serves() (listens bool) {
 	server := proc.Start(h, cmd)
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = server.Wait() }()
-	h.Cleanup(func() { // so that it gives back what it has rented; only the last one still runs
+	h.Cleanup(func() { // terminates the rented machines; only the last server still runs
 		select {
 		case <-ended:
 		default:
@@ -152,7 +152,7 @@ func (h *home) serves() (listens bool) {
 			}
 		}
 	})
-	await.True(h, "the server listens", func() bool { // a command would start one that does not
+	await.True(h, "the server listens", func() bool { // a command would start a server that does not listen
 		select {
 		case <-ended:
 			return true
@@ -182,7 +182,7 @@ func (h *home) file(name, text string) {
 
 func (h *home) scrimp(args ...string) (string, error) {
 	cmd := exec.Command(testbin.Full.Path(h), append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
-	cmd.Dir = filepath.Join(h.dir, "w")                                                       // which is sent to machines
+	cmd.Dir = filepath.Join(h.dir, "w")                                                       // the folder sent to machines
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -232,8 +232,8 @@ func (h *home) counter(name, n, rest string) {
 	h.does("run", "-y", "-d", "--force", name+".yaml")
 }
 
-// counting is a job that counts to n in steps of half a second, saves every fourth and when it is told to end,
-// and goes on from what it saved.
+// counting is a job that counts to n in steps of half a second, saves at every fourth and at a drain, and continues
+// from what it saved.
 func counting(name, n, rest string) string {
 	return "name: " + name + "\n" + rest + `
 checkpoint: {dir: ck, interval: 2s}
@@ -252,7 +252,7 @@ command: |
 `
 }
 
-// finished waits for the end of a job, which must have succeeded with that many attempts at least.
+// finished waits for the end of a job, which must have succeeded with at least that many attempts.
 func (h *home) finished(name string, attempts int) client.Job {
 	h.Helper()
 	h.until(name+" is over", func() bool { return h.job(name).Closed })
@@ -264,7 +264,7 @@ func (h *home) finished(name string, attempts int) client.Job {
 	return j
 }
 
-// podOf is the pod of a machine.
+// podOf returns the pod of a machine.
 func (h *home) podOf(machine string) string {
 	h.Helper()
 	n := strings.LastIndexByte(machine, '-')

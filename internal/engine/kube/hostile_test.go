@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/engine"
 )
 
-// hostileTexts asks for machines with keys and tags of any text: the objects are made, what they say is what was
-// asked for, and the machine is given back.
+// hostileTexts requests machines with arbitrary texts as keys and tags: the objects are created with exactly these
+// texts, and the machines can be terminated.
 func hostileTexts(s *site) {
 	s.nodes("std", "16", 1)
 	d := s.driver()
@@ -30,7 +30,7 @@ func hostileTexts(s *site) {
 			}
 			return err == nil
 		})
-		other := s.driver() // which knows nothing but what the cluster has
+		other := s.driver() // it knows only what is in the cluster
 		i := s.now(other, text)
 		if i.ID != list[0].ID || i.Tags["scrimp-job"] != text || i.Key != text {
 			s.Errorf("%d, %q: another server knows %+v", n, text, i)
@@ -51,8 +51,8 @@ func hostileTexts(s *site) {
 	}
 }
 
-// extremeDisks asks for as much or as little disk as settings allow: what no node has waits with the scheduler's
-// word, and is given up.
+// extremeDisks requests the largest and smallest disks that settings allow: a request too large for any node waits
+// with the scheduler's message, and can be cancelled.
 func extremeDisks(s *site) {
 	s.nodes("std", "4", 1)
 	for disk, want := range map[string]string{"1MiB": "", "1000000000000000B": "ephemeral-storage", "8192TiB": "ephemeral-storage"} {

@@ -14,7 +14,7 @@ const onePool = `        - {name: spot, capacity: spot, rate: 1.20, cpus: 1, mem
 
 var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
 
-// repeated is how many steps of a log were done more than once.
+// repeated counts the steps in a log that ran more than once.
 func repeated(log string) (n int) {
 	seen := map[string]bool{}
 	for _, m := range steps.FindAllStringSubmatch(log, -1) {
@@ -26,9 +26,9 @@ func repeated(log string) (n int) {
 	return n
 }
 
-// A job whose pod is evicted saves within its grace and goes on on another node: by a real kubelet and containerd, with
-// the agent in the user's image. What it had done is not done twice.
-func TestAnEvictedJobSavesAndFinishes(t *testing.T) {
+// A job whose pod is evicted saves within its grace and continues on another node, with a real kubelet, containerd
+// and the agent in the user's image. No completed step runs twice.
+func TestEviction_LetsTheJobSaveAndFinish(t *testing.T) {
 	t.Parallel()
 	h := newSharedHome(t, 1)
 	h.engines(onePool)

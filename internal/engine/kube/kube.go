@@ -1,8 +1,8 @@
 //go:build !local
 
-// Package kube rents machines from a Kubernetes cluster as an ordinary user of one namespace: a machine is a pod of a
-// Job, in the user's image, in which scrimp's agent is put by an init container. All that is known of a request lies
-// in the cluster, so that any server finds it.
+// Package kube rents machines from a Kubernetes cluster as an ordinary user of one namespace. A machine is a pod of a
+// Job, in the user's image, into which an init container puts scrimp's agent. The cluster contains all that is known
+// of a request, so that any server finds it.
 package kube
 
 import (
@@ -25,10 +25,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// Kind is what engines of this package are called.
+// Kind is the kind of this package's engines.
 const Kind = pool.Kind
 
-// usual is how a cluster behaves. What a poll asks for is known already, by the watch.
+// usual is a cluster's typical timing. The watch has already delivered what a poll returns.
 var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * time.Minute,
 	Consistency: 15 * time.Second, GrantWait: time.Minute, Detect: 10 * time.Second}
 
@@ -36,33 +36,33 @@ var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * 
 type Driver struct {
 	name   string
 	with   pool.With
-	server string // address that agents are given
+	server string // the server's address, as given to agents
 	log    *slog.Logger
-	start  time.Duration         // how long a launch waits for its pods to begin
-	wrap   transport.WrapperFunc // sees each request; nil: nobody does
+	start  time.Duration         // how long a launch waits for its pods to start
+	wrap   transport.WrapperFunc // sees each request; nil: none
 
 	mirror  *mirror.Mirror
-	changes chan struct{} // something is to be looked at
+	changes chan struct{} // signals a change
 
-	looking chan struct{} // one looks at a time whether the API server answers
+	looking chan struct{} // serialises checks whether the API server answers
 	writers [64]sync.Mutex
 
 	mu       sync.Mutex
 	api      *client.Client // nil: not connected
 	stop     context.CancelFunc
-	answered time.Time // when the API server did last
-	failed   time.Time // when it did not last, as failure says; zero: it has answered since
+	answered time.Time // last answer of the API server
+	failed   time.Time // last failure to answer, with the error failure; zero: it has answered since
 	failure  error
-	loaded   time.Time // when all records were read last
+	loaded   time.Time // when all records were last read
 	records  map[string]*record
-	done     map[string]bool // keys whose objects have been made
-	looked   map[string]bool // keys whose objects were removed once more, as they may have come late
+	done     map[string]bool // keys whose objects have been created
+	looked   map[string]bool // keys whose objects were deleted once more, as some may have come late
 	turns    engine.Turns
 	troubles map[string]trouble // by pool
 
-	dir    string // data folder, whose catalogue says what engines.yaml does not; "": what the program carries
+	dir    string // data folder, whose catalogue provides what engines.yaml does not; empty: the built-in catalogue
 	prices map[market.OfferID]pool.Price
-	asked  time.Time // when nodes and catalogue were asked last for them
+	asked  time.Time // when nodes and catalogue were last read for prices
 }
 
 // trouble is what kept a pod from working for us.
@@ -71,7 +71,7 @@ type trouble struct {
 	text string
 }
 
-// troubleFor is how long no machine is rented where one could not begin its work.
+// troubleFor is how long no machine is rented from a pool after one could not start its work.
 const troubleFor = 2 * time.Minute
 
 var (
@@ -83,7 +83,7 @@ var (
 
 var quiet sync.Once
 
-// Open opens the engine of a cluster. It asks nobody: a cluster that does not answer yet is no error.
+// Open opens the engine of a cluster without contacting it: a cluster that does not answer yet is no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := pool.Read(&s)
 	if err != nil {
@@ -96,7 +96,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 	}
 	agents, err := h.AgentURL(s)
 	switch {
-	case err != nil && h.Trial: // what there is besides is looked at all the same
+	case err != nil && h.Trial: // doctor checks the rest all the same
 		agents = ""
 	case err != nil && s.Agents != "listen":
 		return engine.Engine{}, err
@@ -111,7 +111,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 	}
 	quiet.Do(func() { klog.SetSlogLogger(d.log.With("part", "client-go")) })
 	client := engine.DefaultClient()
-	client.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 200} // requests have a limit of their own
+	client.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 200} // requests have their own limit
 	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents,
 		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
 }
@@ -124,16 +124,16 @@ func newDriver(name string, with pool.With) *Driver {
 	d.mirror = mirror.New(func() {
 		select {
 		case d.changes <- struct{}{}:
-		default: // somebody will look already
+		default: // a signal is already pending
 		}
 	})
 	return d
 }
 
-// freshFor is how long an answer of the API server holds for those that ask after it.
+// freshFor is how long an answer of the API server counts for later callers.
 const freshFor = 2 * time.Second
 
-// look connects where nobody has, waits until all pods are known, and returns the API server once that answers.
+// look connects if necessary, waits until all pods are known, and returns the client once the API server answers.
 func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 	came := time.Now()
 	select {
@@ -150,7 +150,7 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 	failed, failure := d.failed, d.failure
 	d.mu.Unlock()
 	switch {
-	case failed.After(came): // who waited for the same does not ask again
+	case failed.After(came): // another caller has just tried
 		return nil, failure
 	case a != nil && fresh && read && !d.mirror.Since().IsZero():
 		return a, nil
@@ -166,7 +166,7 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 		}
 		return nil, err
 	}
-	if !failed.IsZero() { // what it told meanwhile was not heard
+	if !failed.IsZero() { // changes during the failure were not heard
 		d.mirror.Anew()
 		d.mu.Lock()
 		d.failed = time.Time{}
@@ -193,7 +193,7 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 	return a, nil
 }
 
-// connected is the API server, once it has answered this user.
+// connected returns the client once the API server has answered this user.
 func (d *Driver) connected(ctx context.Context, a *client.Client) (*client.Client, error) {
 	begin := a == nil
 	if begin {
@@ -215,7 +215,7 @@ func (d *Driver) connected(ctx context.Context, a *client.Client) (*client.Clien
 	return a, nil
 }
 
-// disconnect lets the credentials be read anew, where they were not taken: they may have been renewed.
+// disconnect makes the driver read the credentials again if they were refused, because they may have been renewed.
 func (d *Driver) disconnect(why error) {
 	if !unknownUser(why) {
 		return
@@ -247,7 +247,7 @@ func (d *Driver) Watch(ctx context.Context, changed func()) error {
 		case <-d.changes:
 			changed()
 		}
-		select { // what comes meanwhile is told together
+		select { // reports changes that come meanwhile together
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(100 * time.Millisecond):
@@ -255,7 +255,7 @@ func (d *Driver) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// Offers implements engine.Driver. What is in use can be had: its launch waits for a node.
+// Offers implements engine.Driver. A machine in use still counts as available: its launch waits for a node.
 func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
 	a, err := d.look(ctx)
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	return offers, quotes, nil
 }
 
-// troubled is for how long no machine of a pool is rented yet, and why.
+// troubled returns for how long no machine of a pool is rented yet, and why.
 func (d *Driver) troubled(pool string) (time.Duration, string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -290,14 +290,14 @@ func (d *Driver) trouble(pool, text string) {
 	d.troubles[pool] = trouble{time.Now(), text}
 }
 
-// writer is the lock under which a key's record is written.
+// writer returns the lock for writing a key's record.
 func (d *Driver) writer(key string) *sync.Mutex {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // it never fails
+	_, _ = h.Write([]byte(key)) // never fails
 	return &d.writers[h.Sum32()%uint32(len(d.writers))]
 }
 
-// made reports whether the objects of a key were made by this server.
+// made reports whether this server has created the objects of a key.
 func (d *Driver) made(key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/engine"
 )
 
-// localQueues is what Kueue's installation brings of a LocalQueue, as far as this engine asks for it.
+// localQueues is the part of Kueue's LocalQueue definition that this engine uses.
 const localQueues = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -27,7 +27,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// admittedByKueue plays Kueue's part, which lets a suspended Job of its queue begin: until then it waits, in its words.
+// admittedByKueue plays the role of Kueue, which lets a suspended Job of its queue start. Until then the launch waits
+// with Kueue's message.
 func admittedByKueue(s *site) {
 	s.nodes("std", "4", 2)
 	s.Apply(s, localQueues)

@@ -23,8 +23,8 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// Launch implements engine.Driver: a Job for each key. Its record is there before it, and owns it; the names of both
-// follow from the key, so that neither is made twice.
+// Launch implements engine.Driver with a Job per key. The Job's record exists before the Job and owns it. The names
+// of both follow from the key, so that neither is created twice.
 func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
 	if q.Key == "" {
 		return nil, fmt.Errorf("%w: a request without a key", engine.ErrRequest)
@@ -53,7 +53,7 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 	case r != nil && r.whole():
 		return d.launched(ctx, a, q.Key)
 	}
-	if r == nil { // it is rented at a price of now
+	if r == nil { // it is rented at the current price
 		d.reprice(ctx, a)
 	}
 	s, err := d.saleOf(q, r)
@@ -80,14 +80,14 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 	return d.begins(ctx, a, r, s)
 }
 
-// launched returns what was granted to a request for which no more is asked.
+// launched returns the machines granted to a request that starts no more.
 func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]engine.Instance, error) {
 	if err := d.settle(ctx, a, key); err != nil {
 		return nil, err
 	}
 	r, err := d.known(ctx, a, key)
 	if err != nil || r == nil {
-		return nil, orAgain(err, "its record is gone")
+		return nil, orRetry(err, "its record is gone")
 	}
 	if len(r.Granted) < r.Nodes {
 		err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
@@ -95,7 +95,7 @@ func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]
 	return d.instances(r), err
 }
 
-// begin keeps the record of a request before anything is asked for; anew is false where another server has kept one.
+// begin stores the record of a request before anything is created; anew is false if another server has stored one.
 func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record, anew bool,
 	err error) {
 	r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
@@ -104,9 +104,9 @@ func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request,
 	anew = true
 	err = d.keep(ctx, a, r)
 	switch {
-	case apierrors.IsAlreadyExists(err): // by another server, or it goes away
+	case apierrors.IsAlreadyExists(err): // another server's, or it is being deleted
 		if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
-			return nil, false, orAgain(err, "an earlier request of this name is being removed")
+			return nil, false, orRetry(err, "an earlier request of this name is being removed")
 		}
 		anew = false
 	case err != nil:
@@ -116,15 +116,15 @@ func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request,
 	return r, anew, nil
 }
 
-// orAgain is an error that asks the caller to come again, where there is no other.
-func orAgain(err error, why string) error {
+// orRetry returns err, or an error that tells the caller to retry.
+func orRetry(err error, why string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: asked again", why)
+	return fmt.Errorf("%s: scrimp tries again", why)
 }
 
-// saleOf is what a request asks for, where it can be had. One that has a record keeps the price that it had.
+// saleOf returns what a request asks for, if it is available. A request with a record keeps its price.
 func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 	sales := d.sales()
 	for n := range sales {
@@ -137,7 +137,7 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 		}
 		switch {
 		case q.MaxRate > 0 && !s.Quote.Priced:
-			return nil, fmt.Errorf("%w: nobody says what %s costs: %s", engine.ErrPrice, s.Of.Name,
+			return nil, fmt.Errorf("%w: the price of %s is unknown: %s", engine.ErrPrice, s.Of.Name,
 				cmp.Or(s.Unknown, "set its rate in engines.yaml"))
 		case q.MaxRate > 0 && s.Quote.Rate > q.MaxRate:
 			return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.Quote.Rate, q.MaxRate)
@@ -154,8 +154,8 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 	return nil, fmt.Errorf("%w: the engine has no %s: its pools are in engines.yaml", engine.ErrNotFound, q.Offer)
 }
 
-// make makes the objects of a record that has none yet: the Job last, since it begins. Of a record that was made anew
-// there is no Job, or an earlier one, which its name says.
+// make creates the objects of a record that has none yet, the Job last, because it starts. A newly created record has
+// no Job, or one of an earlier request with the same name.
 func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.Sale, env map[string]string,
 	anew bool) error {
 	var (
@@ -171,13 +171,13 @@ func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.
 		d.setMade(r.Key)
 		return nil
 	case err == nil:
-		return fmt.Errorf("the Job %s of an earlier request is being removed: asked again", r.name)
+		return fmt.Errorf("the Job %s of an earlier request is being deleted: scrimp tries again", r.name)
 	case !apierrors.IsNotFound(err):
 		return refusal(a, err)
 	}
 	secret, err := d.secret(r, env["SCRIMP_TOKEN"])
 	if err != nil {
-		return fmt.Errorf("read what agents trust: %w", err)
+		return fmt.Errorf("read the agents' CA certificates: %w", err)
 	}
 	parts := []struct {
 		resource string
@@ -191,7 +191,7 @@ func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.
 	}
 	for _, p := range parts {
 		err := a.Create(ctx, p.resource, p.object, false)
-		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // of a launch whose answer was lost, or an earlier one
+		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // left by a launch without an answer, or earlier
 			if err = a.Drop(ctx, p.resource, r.name, nil); err == nil {
 				err = a.Create(ctx, p.resource, p.object, false)
 			}
@@ -200,16 +200,16 @@ func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.
 			return refusal(a, err)
 		}
 	}
-	// Another server may have given the request up, or refused it, before there was a Job to remove.
+	// Another server may have cancelled or refused the request before there was a Job to remove.
 	now, err := d.fetch(ctx, a, r.Key)
 	if err != nil {
 		return err
 	}
 	if now == nil || now.uid != r.uid || now.Cancelled {
-		return orAgain(d.undo(ctx, a, r), "another server gave it up")
+		return orRetry(d.undo(ctx, a, r), "another server gave it up")
 	}
-	if now.over() { // it had begun, and ended, meanwhile: this Job would be a second one
-		return orAgain(d.clear(ctx, a, now), "it has ended")
+	if now.over() { // the request started and ended meanwhile: this Job would be a second one
+		return orRetry(d.clear(ctx, a, now), "it has ended")
 	}
 	d.setMade(r.Key)
 	return nil
@@ -224,8 +224,8 @@ func ownedBy(o *metav1.ObjectMeta, r *record) bool {
 	return false
 }
 
-// refuse forgets a request that is not granted: its key is as one that was never used. Its record goes first, unless
-// another server has written there meanwhile that something has begun; what it owned, Kubernetes removes after it.
+// refuse forgets a refused request, so that its key counts as unused. It deletes the record first, unless another
+// server has noted meanwhile that something has started; Kubernetes then deletes what the record owned.
 func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why error) error {
 	if !engine.Refused(why) {
 		return why
@@ -235,7 +235,7 @@ func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why er
 		if _, err := d.fetch(ctx, a, r.Key); err != nil {
 			return err
 		}
-		return fmt.Errorf("another server works on %s: asked again", r.Key)
+		return fmt.Errorf("another server works on %s: scrimp tries again", r.Key)
 	}
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why er
 	return why
 }
 
-// undo removes the Job of a record, and no other of that name.
+// undo deletes the Job of a record, and no other Job of that name.
 func (d *Driver) undo(ctx context.Context, a *client.Client, r *record) error {
 	var j batchv1.Job
 	err := a.Get(ctx, "jobs", r.name, &j)
@@ -260,7 +260,7 @@ func (d *Driver) undo(ctx context.Context, a *client.Client, r *record) error {
 	return a.Drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
 }
 
-// begins waits a moment for the pods of a request, and says how it stands.
+// begins waits a moment for the pods of a request, and returns its state.
 func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *pool.Sale) ([]engine.Instance, error) {
 	for until, pause := time.Now().Add(d.start), 50*time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		if err := d.settle(ctx, a, r.Key); err != nil {
@@ -280,7 +280,7 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *poo
 		switch {
 		case err != nil && engine.Refused(err):
 			if more, err2 := d.begun(ctx, a, now); err2 != nil || more {
-				return nil, orAgain(err2, "it has begun")
+				return nil, orRetry(err2, "it has begun")
 			}
 			if len(now.Granted) == 0 {
 				return nil, d.refuse(ctx, a, now, err)
@@ -298,7 +298,8 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *poo
 	}
 }
 
-// begun reports whether a pod of a request has begun of which its record does not know, as the API server has it now.
+// begun reports whether a pod of a request has started, according to the API server, of which its record does not
+// know.
 func (d *Driver) begun(ctx context.Context, a *client.Client, r *record) (bool, error) {
 	_, err := d.listed(ctx, a, r)
 	c := r.copied()
@@ -306,22 +307,22 @@ func (d *Driver) begun(ctx context.Context, a *client.Client, r *record) (bool, 
 	return len(c.Granted) > len(r.Granted), err
 }
 
-// part gives up what cannot begin of a request, and returns what has begun of it beside the reason.
+// part cancels the waiting part of a request, and returns the started machines together with the reason.
 func (d *Driver) part(ctx context.Context, a *client.Client, r *record, why error) ([]engine.Instance, error) {
 	err := d.cancel(ctx, a, r.Key)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, orAgain(nil, "it has begun")
+		return nil, orRetry(nil, "it has begun")
 	}
 	if err == nil {
 		r, err = d.known(ctx, a, r.Key)
 	}
 	if err != nil || r == nil {
-		return nil, orAgain(err, "its record is gone")
+		return nil, orRetry(err, "its record is gone")
 	}
 	return d.instances(r), why
 }
 
-// Cancel implements engine.Canceller: pods that have not begun are deleted, as long as they have not.
+// Cancel implements engine.Canceller: it deletes pods that have not started.
 func (d *Driver) Cancel(ctx context.Context, key string) error {
 	end, err := d.turns.Take(ctx, key)
 	if err != nil {
@@ -348,7 +349,7 @@ func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error
 	case r == nil, r.whole():
 		return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
 	}
-	// Pods are deleted as they were last seen: one that has begun meanwhile is of another version, and stays.
+	// Deletes name the version last seen: a pod that has started meanwhile has another version and stays.
 	for tries := 0; ; tries++ {
 		again, err := d.dropWaiting(ctx, a, r)
 		if err != nil {
@@ -374,7 +375,7 @@ func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error
 	return d.settle(ctx, a, key)
 }
 
-// dropWaiting deletes the pods of a request that have not begun; again says that one has changed meanwhile.
+// dropWaiting deletes the pods of a request that have not started; again means that one has changed meanwhile.
 func (d *Driver) dropWaiting(ctx context.Context, a *client.Client, r *record) (again bool, err error) {
 	var pods corev1.PodList
 	if err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)},

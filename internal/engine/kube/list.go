@@ -20,18 +20,18 @@ import (
 	"scrimp/internal/lib/isolate"
 )
 
-// How long what a pod's end is waited for may take beside what its grace says, and machines of one request count as
-// begun together.
+// How long a pod's end may take beyond its grace, and within which time machines of one request count as started
+// together.
 const (
 	lateEnd  = 15 * time.Second
 	together = 5 * time.Second
-	// lateLaunch is how long a launch takes at most that another server has begun.
+	// lateLaunch bounds the duration of a launch that another server has started.
 	lateLaunch = time.Minute
-	// loadEvery is between two readings of all records, which other servers may have made.
+	// loadEvery is the interval between reads of all records, which other servers may have created.
 	loadEvery = time.Minute
-	// listFor is how long a list works on what was seen. The next one goes on where it has stopped.
+	// listFor is how long a list processes changes. The next list continues where it stopped.
 	listFor = 3 * time.Second
-	// atOnce is how many objects are written at once.
+	// atOnce bounds the objects written at once.
 	atOnce = 8
 )
 
@@ -51,7 +51,7 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	return list, nil
 }
 
-// all are the records, in the order of their keys.
+// all returns the records sorted by key.
 func (d *Driver) all() []*record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +63,7 @@ func (d *Driver) all() []*record {
 	return list
 }
 
-// observe takes what the API server has told into the records: what has begun, and what has ended and why.
+// observe updates the records with what the API server has reported: what has started, and what has ended and why.
 func (d *Driver) observe(ctx context.Context, a *client.Client) error {
 	var (
 		wg    sync.WaitGroup
@@ -105,8 +105,8 @@ func (d *Driver) observe(ctx context.Context, a *client.Client) error {
 	return fails
 }
 
-// trace finds out when machines went that nobody saw go, since no server watched: by the events of their pods, which
-// are kept for an hour, or else it was by now. What another server has granted may not have been told here yet.
+// trace finds out when pods disappeared while no server watched: from their events, which are kept for an hour, or
+// otherwise assumes now. This server may not yet know of machines that another one has granted.
 func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
 	missed := d.missed(r)
 	if len(missed) == 0 {
@@ -132,7 +132,7 @@ func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
 	return nil
 }
 
-// missed are the pods of machines that have not ended, but are not known.
+// missed returns the pods of machines that have not ended but are not known.
 func (d *Driver) missed(r *record) (list []types.UID) {
 	for n := range r.Granted {
 		g := &r.Granted[n]
@@ -146,7 +146,7 @@ func (d *Driver) missed(r *record) (list []types.UID) {
 	return list
 }
 
-// listed asks for the pods of a request as they are now, and returns how many there are.
+// listed reads the current pods of a request, and returns their number.
 func (d *Driver) listed(ctx context.Context, a *client.Client, r *record) (int, error) {
 	var list corev1.PodList
 	err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)}, &list)
@@ -156,15 +156,15 @@ func (d *Driver) listed(ctx context.Context, a *client.Client, r *record) (int, 
 	return len(list.Items), err
 }
 
-// settle writes what was seen of one request, and clears away what it needs no more. It is closed once all is cleared.
+// settle updates one request and deletes what it no longer needs. It closes the request once everything is deleted.
 func (d *Driver) settle(ctx context.Context, a *client.Client, key string) error {
 	r, err := d.change(ctx, a, key, func(r *record) { d.seen(r) })
 	if err != nil || r == nil {
 		return err
 	}
 	waste := d.waste(r)
-	// A Job may come late, of a launch that was not answered. It goes before its pods: while one is there it is tried
-	// again.
+	// A launch without an answer may still create a Job later. The Job is deleted before its pods: while a pod
+	// exists, the deletion is repeated.
 	closes := r.over() && (r.Closed.IsZero() || len(waste) > 0)
 	if closes {
 		if err := d.clear(ctx, a, r); err != nil {
@@ -179,7 +179,7 @@ func (d *Driver) settle(ctx context.Context, a *client.Client, key string) error
 	if !closes {
 		return nil
 	}
-	if r.Cancelled { // pods may have been made, and begun, until the Job was removed
+	if r.Cancelled { // pods may have been created and started until the Job was removed
 		if _, err := d.listed(ctx, a, r); err != nil {
 			return err
 		}
@@ -194,7 +194,8 @@ func (d *Driver) settle(ctx context.Context, a *client.Client, key string) error
 	return err
 }
 
-// looksLate is whether a request that ended is cleared once more, when no launch of it can be under way any more.
+// looksLate reports whether an ended request is to be cleared once more, because no launch of it can be under way any
+// more.
 func (d *Driver) looksLate(r *record) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,7 +203,7 @@ func (d *Driver) looksLate(r *record) bool {
 	return !d.looked[r.Key] && ago >= lateLaunch && ago <= 10*lateLaunch
 }
 
-// late clears what a launch may have made after all had been cleared, before it died.
+// late deletes what a launch may have created after everything had been deleted, before its server died.
 func (d *Driver) late(ctx context.Context, a *client.Client, key string) error {
 	r, err := d.known(ctx, a, key)
 	if err != nil || r == nil {
@@ -217,7 +218,7 @@ func (d *Driver) late(ctx context.Context, a *client.Client, key string) error {
 	return nil
 }
 
-// clear removes the objects of a request that has ended; its record stays for a while.
+// clear deletes the objects of an ended request; its record stays for a while.
 func (d *Driver) clear(ctx context.Context, a *client.Client, r *record) error {
 	err := errors.Join(a.Drop(ctx, "jobs", r.name, nil), a.Drop(ctx, "secrets", r.name, nil))
 	if r.Nodes > 1 {
@@ -226,8 +227,8 @@ func (d *Driver) clear(ctx context.Context, a *client.Client, r *record) error {
 	return err
 }
 
-// waste are pods of a request that are to be deleted: those that are none of its machines, since they came after one
-// had begun and ended, or were given up, and machines that were given back.
+// waste returns pods to delete: those that are none of the request's machines, because they came after one had
+// started and ended, or after the cancellation, and terminated machines.
 func (d *Driver) waste(r *record) (list []*mirror.Pod) {
 	for _, p := range d.mirror.PodsOf(string(r.uid)) {
 		g := r.grant(p.Index)
@@ -241,7 +242,7 @@ func (d *Driver) waste(r *record) (list []*mirror.Pod) {
 	return list
 }
 
-// seen takes what the pods of a request say into a copy of its record, and reports whether something is to be done.
+// seen updates a copy of a request's record from its pods, and reports whether there is anything to do.
 func (d *Driver) seen(r *record) bool {
 	before := slices.Clone(r.Granted)
 	pods := d.mirror.PodsOf(string(r.uid))
@@ -258,7 +259,7 @@ func (d *Driver) seen(r *record) bool {
 	return r.over() && r.Closed.IsZero() || !slices.Equal(r.Granted, before) || len(d.waste(r)) > 0
 }
 
-// begins notes a machine of a request.
+// begins notes a started machine of a request.
 func (r *record) begins(p *mirror.Pod) {
 	from := p.Scheduled.UTC()
 	if len(r.Granted) > 0 { // scheduled one after the other, as one request
@@ -269,7 +270,7 @@ func (r *record) begins(p *mirror.Pod) {
 	r.Granted = append(r.Granted, granted{Index: p.Index, Pod: p.UID, Node: p.Node, From: from, Given: r.Cancelled})
 }
 
-// ends notes the end of a machine, where its pod has ended, is gone, or should have been for a while.
+// ends notes the end of a machine whose pod has ended, is gone, or should have ended a while ago.
 func (d *Driver) ends(g *granted, pods []*mirror.Pod) {
 	n := slices.IndexFunc(pods, func(p *mirror.Pod) bool { return p.UID == g.Pod })
 	if n < 0 {
@@ -286,7 +287,7 @@ func (d *Driver) ends(g *granted, pods []*mirror.Pod) {
 	}
 }
 
-// over notes the end at a time, and why.
+// over notes the end at a time, and its cause.
 func (g *granted) over(p *mirror.Pod, at time.Time) {
 	if !p.Ended.IsZero() {
 		at = p.Ended
@@ -298,7 +299,7 @@ func (g *granted) over(p *mirror.Pod, at time.Time) {
 		g.End = g.From
 	}
 	switch {
-	case p.Disrupted != "": // also where its agent had said so, and it was given back
+	case p.Disrupted != "": // even if its agent reported the end and it was terminated
 		g.Cause = engine.Interrupted
 	case g.Given:
 		g.Cause = engine.Terminated
@@ -309,7 +310,7 @@ func (g *granted) over(p *mirror.Pod, at time.Time) {
 	}
 }
 
-// taken are the reasons of pods that their node has ended, in versions that do not mark them as disrupted.
+// taken are the reasons of pods ended by their node, in versions that do not mark them as disrupted.
 var taken = map[string]bool{"Evicted": true, "Preempting": true, "NodeLost": true, "NodeShutdown": true,
 	"Terminated": true,
 	"Shutdown":   true, "NodeAffinity": true}

@@ -37,7 +37,7 @@ func (c *counted) RoundTrip(q *http.Request) (*http.Response, error) {
 	return c.rt.RoundTrip(q)
 }
 
-// load is a driver as the control loop uses it: what it tells of is listed, and it is listed each two seconds.
+// load uses a driver as the control loop does: it lists at each change and every two seconds.
 type load struct {
 	*site
 	d       *Driver
@@ -86,7 +86,7 @@ func (l *load) follow(ctx context.Context) {
 	}
 }
 
-// rents launches a machine, and asks as long as it waits.
+// rents launches a machine, and repeats the launch while it is pending.
 func (l *load) rents(ctx context.Context, key string) string {
 	for {
 		list, err := l.ask(l.d, key, std, 1)
@@ -104,7 +104,7 @@ func (l *load) rents(ctx context.Context, key string) string {
 	}
 }
 
-// phase is what the driver took for a part of the test.
+// phase measures the driver's cost of a part of the test.
 func (l *load) phase(name string, machines int, do func()) (each float64) {
 	was, asked, began := spent(l), l.way.n.Load(), time.Now()
 	do()
@@ -120,7 +120,7 @@ func (l *load) phase(name string, machines int, do func()) (each float64) {
 	return float64(requests) / float64(machines)
 }
 
-// spent is the time of processors that this process has used.
+// spent returns the processor time that this process has used.
 func spent(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -130,12 +130,12 @@ func spent(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Many machines at once take less than one core of the server, and few requests each.
-func TestManyMachinesAskLittle(t *testing.T) {
+// Many machines at once need less than one core of the server, and few requests each.
+func TestLoad_IsSmallForManyMachines(t *testing.T) {
 	lane.Nightly(t, "it measures processors and requests over a hundred machines")
 	c := kubetest.Start(t)
 	l := &load{site: newSite(t, c)}
-	l.nodes("std", "128", max(2, (*pods+59)/60)) // of 64 GiB, and a machine has one
+	l.nodes("std", "128", max(2, (*pods+59)/60)) // of 64 GiB; a machine has one
 	l.d = l.driver()
 	l.d.wrap = func(rt http.RoundTripper) http.RoundTripper { l.way.rt = rt; return &l.way }
 	ctx, stop := context.WithCancel(t.Context())
@@ -170,7 +170,7 @@ func TestManyMachinesAskLittle(t *testing.T) {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	t.Logf("%d polls, the longest of %v; memory at most %d MiB; %d began anew", l.polls, l.longest.Round(time.Millisecond),
 		u.Maxrss>>10, over)
-	const most = 20 // for a launch and an end, polls included
+	const most = 20 // for a launch and an end, including polls
 	if each > most {
 		t.Errorf("%.1f requests for each machine, and %d at most", each, most)
 	}

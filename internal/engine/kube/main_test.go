@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil { // they wait for their cluster, most of the time
+	if err := flag.Set("test.parallel", "16"); err != nil { // tests mostly wait for their cluster
 		panic(err)
 	}
 	code := m.Run()

@@ -19,10 +19,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// priceEvery is between two looks at nodes and catalogue for prices, which move by the hour at most.
+// priceEvery is the interval between reads of nodes and catalogue for prices, which change by the hour at most.
 const priceEvery = 5 * time.Minute
 
-// sales are what is sold, at the prices of engines.yaml, or else of the catalogue and the nodes.
+// sales returns what is sold, at the prices of engines.yaml, or otherwise of the catalogue and the nodes.
 func (d *Driver) sales() []pool.Sale {
 	all := d.with.Sales(d.name, time.Now())
 	d.mu.Lock()
@@ -44,13 +44,13 @@ func (d *Driver) sales() []pool.Sale {
 	return all
 }
 
-// reprice asks catalogue and nodes anew what machines cost whose pools say no rate, where that was a while ago. What
-// was known stays where it is not found out: nodes are not to be seen, or the pool has none for now.
+// reprice updates the prices of pools without a rate from the catalogue and the nodes, if that is due. A known price
+// stays if it cannot be determined, because nodes are not visible or the pool has none now.
 func (d *Driver) reprice(ctx context.Context, a *client.Client) {
 	d.mu.Lock()
 	due := d.with.Unsaid() && time.Since(d.asked) >= priceEvery
 	if due {
-		d.asked = time.Now() // whoever comes meanwhile goes on with what is known
+		d.asked = time.Now() // callers meanwhile use the known prices
 	}
 	d.mu.Unlock()
 	if !due {
@@ -70,7 +70,7 @@ func (d *Driver) reprice(ctx context.Context, a *client.Client) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if ctx.Err() != nil {
-		d.asked = time.Time{} // the next one asks
+		d.asked = time.Time{} // the next caller retries
 	}
 	for id, p := range found {
 		if was := d.prices[id]; p.Known || !was.Known || !p.Silent {
@@ -79,8 +79,8 @@ func (d *Driver) reprice(ctx context.Context, a *client.Client) {
 	}
 }
 
-// pricesOf are the prices of a pool's machines: those of its instance type and region, unless the user's label is to
-// say them, or those of its nodes.
+// pricesOf returns the prices of a pool's machines: by instance type and region, unless the user has set a price
+// label, or by its nodes.
 func (d *Driver) pricesOf(ctx context.Context, a *client.Client, p *pool.Pool, all []pool.Sale,
 	l *pool.List) map[market.OfferID]pool.Price {
 	prices := map[market.OfferID]pool.Price{}
@@ -118,10 +118,10 @@ func (d *Driver) pricesOf(ctx context.Context, a *client.Client, p *pool.Pool, a
 	return prices
 }
 
-// nodesAtOnce is how many nodes the API server is asked for at once.
+// nodesAtOnce is the page size for lists of nodes.
 const nodesAtOnce = 500
 
-// nodesOf are those that a pool's machines may be on.
+// nodesOf returns the nodes that a pool's machines may run on.
 func nodesOf(ctx context.Context, a *client.Client, p *pool.Pool) (all []corev1.Node, err error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()

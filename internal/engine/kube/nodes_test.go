@@ -13,7 +13,8 @@ import (
 	"scrimp/internal/test/kubetest"
 )
 
-// nodePrices lets a pool without a rate be priced by its nodes: by a user who may not list them, and then may.
+// nodePrices prices a pool without a rate by its nodes, first for a user who may not list them and then for one who
+// may.
 func nodePrices(s *site) {
 	w := s.with()
 	w.Pools, w.PriceLabel = w.Pools[:1], "example.org/hourly-rate"
@@ -78,7 +79,7 @@ func nodePrices(s *site) {
 	holds("when all are gone what was known holds", "1", "the dearest of 2 nodes")
 }
 
-// quoted is the only quote of an engine.
+// quoted returns the only quote of an engine.
 func (s *site) quoted(d *Driver) market.Quote {
 	s.Helper()
 	_, quotes, err := d.Offers(s.Context())

@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Where a pod has what is scrimp's.
+// Paths of scrimp's files in a pod.
 const (
 	tokenFolder = "/run/scrimp-token"
 	agentProg   = "/usr/bin/scrimp" // in the agent's image
@@ -30,10 +30,11 @@ const (
 	caKey       = "ca.crt"
 )
 
-// awayFor is how long a pod stays on a node that does not answer: its agent may go on, but nobody can tell.
-const awayFor = 30
+// unreachableSeconds is how many seconds a pod stays on a node that does not answer: its agent may continue, but nobody
+// knows.
+const unreachableSeconds = 30
 
-// secret has the token by which the machines of a request are let in. The machine's init container alone reads it.
+// secret holds the token by which a request's machines are admitted. Only the init container reads it.
 func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
 	s := &corev1.Secret{ObjectMeta: d.owned(r), StringData: map[string]string{tokenKey: token}}
 	if d.with.CA == "" {
@@ -44,7 +45,7 @@ func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
 	return s, err
 }
 
-// owned is the head of an object that goes with its record.
+// owned returns the metadata of an object that is deleted with its record.
 func (d *Driver) owned(r *record) metav1.ObjectMeta {
 	labels := d.labels(r)
 	labels[client.LabelRecord] = string(r.uid)
@@ -52,14 +53,14 @@ func (d *Driver) owned(r *record) metav1.ObjectMeta {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: r.name, UID: r.uid}}}
 }
 
-// service gives the pods of a gang names: NAME-0.NAME is the one of index 0.
+// service gives the pods of a gang names: NAME-0.NAME is the one with index 0.
 func (d *Driver) service(r *record) *corev1.Service {
 	return &corev1.Service{ObjectMeta: d.owned(r), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
 		PublishNotReadyAddresses: true, Selector: map[string]string{client.LabelRecord: string(r.uid)}}}
 }
 
-// job is what Kubernetes is asked to run: a pod for each machine, once. It begins none again that has ended: scrimp
-// decides where a job goes on.
+// job returns the Job to run: a pod for each machine, once. It restarts none, because scrimp decides where a job
+// continues.
 func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Job {
 	nodes, mode, none := int32(r.Nodes), batchv1.IndexedCompletion, int32(0)
 	replace, ttl := batchv1.Failed, int32(time.Hour/time.Second)
@@ -76,7 +77,7 @@ func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Jo
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}},
 			Spec: d.pod(r, s, env)},
 	}}
-	j.Labels[client.LabelPool] = s.Of.Name // of the pods too: they have the same labels
+	j.Labels[client.LabelPool] = s.Of.Name // of the pods, too: they have the same labels
 	for k, v := range head.Annotations {
 		j.Spec.Template.Annotations[k] = v
 	}
@@ -87,7 +88,7 @@ func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Jo
 	return j
 }
 
-// pod is what a machine is.
+// pod returns the specification of a machine's pod.
 func (d *Driver) pod(r *record, s *pool.Sale, env map[string]string) corev1.PodSpec {
 	no, yes, p := false, true, s.Of
 	grace := int64(time.Duration(p.Grace) / time.Second)
@@ -121,7 +122,7 @@ func (d *Driver) pod(r *record, s *pool.Sale, env map[string]string) corev1.PodS
 	return spec
 }
 
-// volumes are what a pod mounts.
+// volumes returns the pod's volumes.
 func (d *Driver) volumes(r *record, s *pool.Sale) []corev1.Volume {
 	shm := resource.MustParse(pool.AmountOf(cmp.Or(s.Of.ShmSize, s.Memory/2)))
 	mode := int32(0o440)
@@ -141,15 +142,15 @@ func (d *Driver) volumes(r *record, s *pool.Sale) []corev1.Volume {
 	return list
 }
 
-// confined is what the restricted profile asks of containers.
+// confined returns the security context that the restricted profile requires.
 func confined() *corev1.SecurityContext {
 	no := false
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no,
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
-// first is the init container: it puts the agent and its token where the program's container finds them, and looks
-// whether the server can be reached from there.
+// first is the init container: it puts the agent and its token where the program's container finds them, and checks
+// that the server can be reached.
 func (d *Driver) first() corev1.Container {
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
 		corev1.ResourceMemory: resource.MustParse("64Mi")}
@@ -167,7 +168,7 @@ func (d *Driver) first() corev1.Container {
 			{Name: "token", MountPath: tokenFolder, ReadOnly: true}}}
 }
 
-// main is the container of the program, in which the agent begins it.
+// main is the program's container, in which the agent starts the program.
 func (d *Driver) main(r *record, s *pool.Sale, image string, env map[string]string) corev1.Container {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(s.Milli, resource.DecimalSI),
@@ -193,7 +194,7 @@ func (d *Driver) main(r *record, s *pool.Sale, image string, env map[string]stri
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError}
 }
 
-// env is what the agent finds. Nothing in it is secret.
+// env returns the agent's environment, which contains no secret.
 func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
 	field := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
@@ -215,9 +216,9 @@ func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
 	return list
 }
 
-// tolerations are the taints that a pod of the pool bears, and for how long a node may not answer.
+// tolerations returns the taints that a pod of the pool tolerates, and for how long a node may be unreachable.
 func tolerations(p *pool.Pool) []corev1.Toleration {
-	away := int64(awayFor)
+	away := int64(unreachableSeconds)
 	list := []corev1.Toleration{
 		{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 			TolerationSeconds: &away},

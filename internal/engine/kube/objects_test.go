@@ -15,7 +15,7 @@ import (
 
 func engineOffer(s string) market.OfferID { return market.OfferID(s) }
 
-// asksFor looks at a pod as the API server has it: what it asks for, what it may, and that no secret stands in it.
+// asksFor checks a pod's requests and rights in the API server, and that it contains no secret.
 func asksFor(s *site) {
 	s.nodes("std", "4", 1)
 	d := s.driver()
@@ -55,7 +55,7 @@ func asksFor(s *site) {
 	}
 }
 
-// collected lets a record grow old: it goes, and with it all that it owns.
+// collected lets a record grow old: it is deleted with everything that it owns.
 func collected(s *site) {
 	s.nodes("std", "4", 1)
 	d := s.driver()

@@ -28,9 +28,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// What the API server does not tell for a while ends no machine, and is told afterwards: where it dies, where what
-// happened is forgotten, where it is frozen, and where its connection is dead.
-func TestOutages(t *testing.T) {
+// What the API server cannot report for a while ends no machine, and is reported afterwards: after the server dies,
+// loses history, freezes, or has a dead connection.
+func TestOutages_EndNoMachine(t *testing.T) {
 	lane.Nightly(t, "it waits for the limits of calls and connections")
 	c := kubetest.Start(t, "WATCH=5") // watches end after 5 to 10 s
 	for _, o := range []struct {
@@ -46,7 +46,7 @@ func (s *site) answers() {
 	s.until("an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
 }
 
-// running holds that a machine runs as it did.
+// running checks that a machine runs unchanged.
 func (s *site) running(d *Driver, key string, was engine.Instance) {
 	s.Helper()
 	if i := s.now(d, key); i.ID != was.ID || i.State != engine.Running || !i.Launched.Equal(was.Launched) {
@@ -93,7 +93,7 @@ func killed(s *site) {
 	})
 }
 
-// listsIn lists, which must take no longer than that.
+// listsIn lists within a time limit.
 func (s *site) listsIn(d *Driver, limit time.Duration) ([]engine.Instance, error) {
 	s.Helper()
 	began := time.Now()
@@ -106,7 +106,7 @@ func (s *site) listsIn(d *Driver, limit time.Duration) ([]engine.Instance, error
 	return list, err
 }
 
-// blind is a way to the API server on which no watch is answered while it is shut.
+// blind is a transport that answers no watch while it is shut.
 type blind struct {
 	rt   http.RoundTripper
 	mu   sync.Mutex
@@ -143,7 +143,7 @@ func (b *blind) shuts(yes bool) {
 	b.open = nil
 }
 
-// forgotten: etcd is compacted, and the API server starts anew, so that what nobody watched cannot be told any more.
+// forgotten compacts etcd and restarts the API server, so that events that nobody watched are lost.
 func forgotten(s *site) {
 	s.nodes("std", "4", 2)
 	way := &blind{}
@@ -181,7 +181,7 @@ func forgotten(s *site) {
 	s.ends(d, "a.2", engine.Interrupted)
 }
 
-// interrupted waits for an end by an interruption, with its bill.
+// interrupted waits for an interruption with its bill.
 func (s *site) interrupted(d *Driver, key string) {
 	s.Helper()
 	var i engine.Instance
@@ -199,14 +199,14 @@ func (s *site) interrupted(d *Driver, key string) {
 	}
 }
 
-// frozen: calls end after their limit, also many at once, and nothing comes of it.
+// frozen checks that calls to a frozen API server end after their limit, even many at once, without harm.
 func frozen(s *site) {
 	s.nodes("std", "4", 1)
 	d := s.driver()
 	first := s.launched(d, "a.1", 1)[0]
 	s.Signal(s, "kube-apiserver", syscall.SIGSTOP)
 	froze := time.Now()
-	_ = wait.For(s.Context(), freshFor) // what was told before holds so long
+	_ = wait.For(s.Context(), freshFor) // earlier answers stay valid that long
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -229,7 +229,7 @@ func frozen(s *site) {
 	s.ends(d, "a.1", engine.Interrupted)
 }
 
-// passage carries connections to the API server; those that are cut stay, and carry nothing.
+// passage forwards connections to the API server; cut ones stay open and carry nothing.
 type passage struct {
 	net.Listener
 	to    string
@@ -268,7 +268,7 @@ func (p *passage) serve() {
 	}
 }
 
-// dead: a connection on which nothing comes any more is replaced, and what happened meanwhile is seen.
+// dead checks that a silent connection is replaced, and that events during the silence are seen.
 func dead(s *site) {
 	s.nodes("std", "4", 1)
 	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", "127.0.0.1:0")

@@ -19,7 +19,8 @@ import (
 	"scrimp/internal/engine/kube/pool"
 )
 
-// jobOf is the Job of so many machines of the only pool, written as YAML beside other settings.
+// jobOf returns the Job for the given number of machines of the only pool, which is written as YAML with other
+// settings.
 func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
 	t.Helper()
 	set := engine.Setting{Name: "k8s", Kind: Kind}
@@ -39,8 +40,8 @@ func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batc
 	return d, r, j
 }
 
-// A pool's pods go where its cloud's spot nodes are, and bear their taints; those of on-demand pools do not.
-func TestPodsGoToTheNodesOfTheirCloud(t *testing.T) {
+// A spot pool's pods select its cloud's spot nodes and tolerate their taints; those of on-demand pools do not.
+func TestPods_SelectTheNodesOfTheirCloud(t *testing.T) {
 	for pool, want := range map[string]string{
 		"cloud: eks, capacity: spot":       "eks.amazonaws.com/capacityType=SPOT",
 		"cloud: eks":                       "eks.amazonaws.com/capacityType=ON_DEMAND",
@@ -60,7 +61,7 @@ func TestPodsGoToTheNodesOfTheirCloud(t *testing.T) {
 		for _, o := range spec.Tolerations {
 			if o.TolerationSeconds == nil {
 				said = append(said, fmt.Sprintf("%s=%s:%s", o.Key, o.Value, o.Effect))
-			} else if *o.TolerationSeconds != awayFor {
+			} else if *o.TolerationSeconds != unreachableSeconds {
 				t.Errorf("%s: of a node that does not answer it bears %v", pool, o)
 			}
 		}
@@ -70,8 +71,8 @@ func TestPodsGoToTheNodesOfTheirCloud(t *testing.T) {
 	}
 }
 
-// All that a pool says stands in its pods, what they have carries whose it is, and goes with the record.
-func TestAJobHasWhatItsPoolSays(t *testing.T) {
+// A pool's settings appear in its pods. All objects carry their owner and are deleted with the record.
+func TestJob_FollowsItsPool(t *testing.T) {
 	d, r, j := jobOf(t, "{name: p, cpus: 8, memory: 32GiB, capacity: spot, grace: 60s, time: 24h, shm: 4GiB, "+
 		"disk: 100GiB, queue: vision, priority_class: low, runtime_class: nvidia, spread: topology.kubernetes.io/zone, "+
 		"accelerator: L4, accelerators: 4, split: [1, 4]}",

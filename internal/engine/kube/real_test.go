@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/test/testbin"
 )
 
-// The machines of a gang are pods of one Job on several nodes, which find each other by their addresses.
-func TestAGangIsOneJob(t *testing.T) {
+// The machines of a gang are pods of one Job on several nodes, which reach each other by their addresses.
+func TestGang_IsOneJob(t *testing.T) {
 	t.Parallel()
 	h := newSharedHome(t, 0)
 	h.engines(onePool)
@@ -38,9 +38,9 @@ command: |
 	h.until("nothing is left", func() bool { return len(h.left()) == 0 })
 }
 
-// A node whose kubelet is killed goes on with the old program, which nobody can end there; the job goes on elsewhere,
-// and what the old one saves from then on counts for nothing.
-func TestANodeWithoutKubeletGoesOnAndIsFenced(t *testing.T) {
+// On a node whose kubelet is killed, the old program continues, because nobody can end it there. The job continues
+// elsewhere, and what the old program saves from then on does not count.
+func TestLostKubelet_IsFenced(t *testing.T) {
 	lane.Nightly(t, "Kubernetes takes half a minute to give up a node that is silent")
 	h, nodes := newHome(t, "spot-1", "spot-2")
 	h.engines(strings.Replace(onePool, "grace: 20s", "grace: 5s", 1))
@@ -68,14 +68,14 @@ func TestANodeWithoutKubeletGoesOnAndIsFenced(t *testing.T) {
 	}
 }
 
-// agentOn is the process of an agent on a node; "": none runs.
+// agentOn returns the process of an agent on a node; empty if none runs.
 func agentOn(t *testing.T, enter func(testing.TB, ...string) string) string {
 	t.Helper()
 	return enter(t, "sh", "-c", `for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline 2>/dev/null | grep -q '^/run/scrimp/bin/scrimp agent' && echo $p; done; true`)
 }
 
-// Images that cannot be used are said as what they are, with the fix, and cost nothing.
-func TestImagesThatCannotBeUsed(t *testing.T) {
+// Unusable images are reported with the reason and the fix, and cost nothing.
+func TestImages_AreNamedWhenUnusable(t *testing.T) {
 	lane.Nightly(t, "the kubelet tries an image again and again before the job fails")
 	h, _ := newHome(t, "std-1")
 	foreign, err := image.Foreign("localhost/foreign:1")

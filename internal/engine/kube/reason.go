@@ -23,10 +23,10 @@ import (
 	"scrimp/internal/engine/kube/pool"
 )
 
-// unknownUser reports whether the API server does not know who asks.
+// unknownUser reports whether the API server does not recognise the caller.
 func unknownUser(err error) bool { return apierrors.IsUnauthorized(err) }
 
-// said is what the API server says, without what client-go puts around it.
+// said returns the API server's message without client-go's additions.
 func said(err error) string {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status.ErrStatus.Message
@@ -34,7 +34,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// explain says what an error of the API server means for this engine, and what to do.
+// explain adds the meaning of an API server error for this engine, and the fix.
 func (d *Driver) explain(err error) error {
 	switch {
 	case err == nil, engine.Refused(err), errors.Is(err, engine.ErrPending):
@@ -52,7 +52,7 @@ func (d *Driver) explain(err error) error {
 
 var errCredentials = errors.New("credentials are not taken")
 
-// refusal is a clear no of the API server to an object, as what it is about.
+// refusal converts a definite refusal of an object by the API server, with its scope.
 func refusal(a *client.Client, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
@@ -81,7 +81,7 @@ func refusal(a *client.Client, err error) error {
 	return err
 }
 
-// overQuota reports whether a refusal is by a ResourceQuota, which has no reason of its own in Kubernetes' answers.
+// overQuota reports whether a ResourceQuota caused a refusal. Kubernetes has no reason code for that.
 func overQuota(message string) bool { return strings.Contains(message, "exceeded quota") }
 
 // notice is an event of the cluster.
@@ -91,7 +91,7 @@ type notice struct {
 	text   string
 }
 
-// eventsOf are the events of an object by its id, or its name where that is given, the oldest first.
+// eventsOf returns the events of an object by its id, or by its name if given, the oldest first.
 func eventsOf(ctx context.Context, a *client.Client, uid string) ([]notice, error) {
 	var list corev1.EventList
 	err := a.List(ctx, "events", &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + uid, Limit: 100}, &list)
@@ -111,8 +111,8 @@ func eventsOf(ctx context.Context, a *client.Client, uid string) ([]notice, erro
 	return told, nil
 }
 
-// Words of kubelet for containers that do not begin, and what there is to do about them. Those that come once and may
-// pass are not among them: they wait.
+// Kubelet's reason codes for containers that do not start, with the fix. Codes that may pass after one occurrence are
+// not included: their pods wait.
 var stuck = map[string]string{
 	"InvalidImageName": "correct image", "ErrImageNeverPull": "let its nodes pull images",
 	"ImagePullBackOff": "check the name of the image and its tag, and pull_secrets where its " +
@@ -125,8 +125,8 @@ var stuck = map[string]string{
 	"Init":                       "",
 }
 
-// hinders says what keeps the pods of a request from beginning, and asks why there are none where that is to be asked.
-// A refusal means that they never will.
+// hinders returns what keeps the pods of a request from starting and, with asks, why there are none. A refusal means
+// that they never will.
 func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record, s *pool.Sale, asks bool) (why string,
 	err error) {
 	pods := d.mirror.PodsOf(string(r.uid))
@@ -136,7 +136,7 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record, s *po
 		}
 	}
 	why = "its pods are being made"
-	slices.SortStableFunc(pods, func(a, b *mirror.Pod) int { // the last word is of one that waits for a node
+	slices.SortStableFunc(pods, func(a, b *mirror.Pod) int { // the last message is that of a pod that waits for a node
 		return b.Scheduled.Compare(a.Scheduled)
 	})
 	for _, p := range pods {
@@ -160,12 +160,12 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record, s *po
 				text = p.Reason + ": " + text
 			}
 			kind := engine.ErrNoCapacity
-			if r.Image != "" && p.Reason != "Init" { // the pool is well
+			if r.Image != "" && p.Reason != "Init" { // the pool is not at fault
 				kind, text = engine.ErrImage, r.Image+": "+text
 			} else {
 				d.trouble(s.Of.Name, text)
 			}
-			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not begin on %s: %s", kind, p.Name,
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not start on %s: %s", kind, p.Name,
 				cmp.Or(p.Node, "any node"), text), Scope: "offer"}
 		case p.Scheduled.IsZero():
 			why = fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))
@@ -182,14 +182,14 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record, s *po
 	return why, nil
 }
 
-// tooLarge reports whether the scheduler says that a pod asks for more than any of its nodes has. Of nodes that are
-// full it says that it has looked for pods to preempt on them.
+// tooLarge reports whether the scheduler says that a pod requests more than any of its nodes has. For full nodes it
+// says that it has searched for pods to preempt.
 func tooLarge(said string) bool {
 	return strings.Contains(said, "Insufficient ") && strings.Contains(said, "Preemption is not helpful") &&
 		!strings.Contains(said, "No preemption victims")
 }
 
-// withoutPods says why a Job has none, or not all.
+// withoutPods returns why a Job has no pods, or not all.
 func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record, s *pool.Sale) (string, error) {
 	if time.Since(r.Asked) < time.Second {
 		return "", nil
@@ -197,7 +197,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record, s
 	var j batchv1.Job
 	if err := a.Get(ctx, "jobs", r.name, &j); err != nil {
 		if apierrors.IsNotFound(err) { // somebody has removed it, or its answer was lost
-			d.forget(r.Key) // its record too may be gone, or say why
+			d.forget(r.Key) // its record may be gone, too, or explain it
 			return "its Job is gone, and is made again", nil
 		}
 		return "", err
@@ -227,7 +227,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record, s
 			return e.text, nil
 		}
 		scope := "offer"
-		if errors.Is(kind, engine.ErrQuota) && s.Of.PriorityClass == "" { // the namespace's, for whichever pool
+		if errors.Is(kind, engine.ErrQuota) && s.Of.PriorityClass == "" { // the namespace's quota, for any pool
 			scope = "account"
 		}
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.text, fix), Scope: scope}
@@ -235,15 +235,15 @@ func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record, s
 	return "", nil
 }
 
-// passes reports whether what kept a pod from being made says no for now only: an admission that could not be asked, or
-// a namespace that has no service account yet.
+// passes reports whether the obstacle to creating a pod is temporary: an unreachable admission webhook, or a
+// namespace without a service account yet.
 func passes(text string) bool {
 	has := func(word string) bool { return strings.Contains(text, word) }
 	no := has("forbidden") || has("invalid") || has("denied")
 	return !no || has("error looking up service account") || has("failed calling webhook")
 }
 
-// queued says for what a Job waits that Kueue has not admitted.
+// queued returns what a Job that Kueue has not admitted waits for.
 func (d *Driver) queued(ctx context.Context, a *client.Client, j *batchv1.Job, s *pool.Sale) (string, error) {
 	if s.Of.Queue == "" {
 		return "its Job is suspended: kubectl get job " + j.Name + " -o yaml says by whom", nil
@@ -267,7 +267,7 @@ func (d *Driver) queued(ctx context.Context, a *client.Client, j *batchv1.Job, s
 	return why, nil
 }
 
-// localQueue asks for a queue of Kueue, by whichever version of its objects the cluster has.
+// localQueue reads a Kueue queue in whichever version of its objects the cluster has.
 func localQueue(ctx context.Context, a *client.Client, name string) (err error) {
 	for _, version := range []string{"v1beta2", "v1beta1"} {
 		err = a.Plain.Get().AbsPath("/apis/kueue.x-k8s.io", version, "namespaces", a.Namespace, "localqueues",
@@ -284,7 +284,7 @@ func noQueue(namespace, queue string) string {
 		"correct queue in engines.yaml, or leave it out", queue, namespace, namespace)
 }
 
-// sortedWords is a list in words.
+// sortedWords joins a sorted list with commas.
 func sortedWords(list []string) string {
 	slices.Sort(list)
 	return strings.Join(list, ", ")

@@ -28,8 +28,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// record is what is known of a request. It lies in a ConfigMap, which is there before the Job of the request and owns
-// it, so that a server which dies in between, or another one, finds what came of it.
+// record is what is known of a request. It is stored in a ConfigMap, which exists before the request's Job and owns
+// it, so that a restarted or another server finds the result.
 type record struct {
 	Key      string            `json:"key"`
 	Offer    market.OfferID    `json:"offer"`
@@ -38,22 +38,22 @@ type record struct {
 	Priced   bool              `json:"priced,omitempty"`
 	Currency money.Currency    `json:"currency"`
 	Notice   time.Duration     `json:"notice_ns,omitempty"`
-	Image    string            `json:"image,omitempty"` // that the job named
+	Image    string            `json:"image,omitempty"` // named by the job
 	Tags     map[string]string `json:"tags,omitempty"`
 
 	Asked     time.Time `json:"asked"`
-	Cancelled bool      `json:"cancelled,omitempty"` // what had not begun was given up
-	Granted   []granted `json:"granted,omitempty"`   // in the order in which they began
-	Closed    time.Time `json:"closed,omitzero"`     // when all of it had ended
+	Cancelled bool      `json:"cancelled,omitempty"` // the part that had not started was cancelled
+	Granted   []granted `json:"granted,omitempty"`   // in order of their start
+	Closed    time.Time `json:"closed,omitzero"`     // when all machines had ended
 
 	name    string // of its objects
 	uid     types.UID
 	version string // of the ConfigMap
 }
 
-// granted is one machine of a request: a pod that has begun.
+// granted is one machine of a request: a pod that has started.
 type granted struct {
-	Index int          `json:"index"` // of its Job
+	Index int          `json:"index"` // within its Job
 	Pod   types.UID    `json:"pod"`
 	Node  string       `json:"node"`
 	From  time.Time    `json:"from"` // when it was scheduled
@@ -62,26 +62,26 @@ type granted struct {
 	Cause engine.Cause `json:"cause,omitempty"`
 }
 
-// keepFor is how long a record is kept after all of it has ended.
+// keepFor is how long a record is kept after all machines have ended.
 const keepFor = 2 * time.Hour
 
 var notPlain = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf is the name of a key's objects: no other key has it, and the name of a pod of it is a label too.
+// nameOf returns the unique name of a key's objects. The names of its pods are valid labels.
 func nameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	plain := strings.Trim(notPlain.ReplaceAllString(strings.ToLower(key), "-"), "-")
 	return "scrimp-" + strings.Trim(plain[:min(len(plain), 36)], "-") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// labels are those of all objects of a request.
+// labels returns the labels of all objects of a request.
 func (d *Driver) labels(r *record) map[string]string {
 	return map[string]string{client.LabelManaged: "scrimp", client.LabelEngine: d.name,
 		client.LabelInstallation: labelValue(r.Tags["scrimp-installation"]),
 		client.LabelJob:          labelValue(r.Tags["scrimp-job"])}
 }
 
-// labelValue is text as a label may have it.
+// labelValue converts a text to a valid label value.
 func labelValue(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c) {
@@ -92,7 +92,7 @@ func labelValue(s string) string {
 	return strings.Trim(s[:min(len(s), 63)], "-_.")
 }
 
-// keep makes the ConfigMap of a record that has none.
+// keep creates the ConfigMap of a new record.
 func (d *Driver) keep(ctx context.Context, a *client.Client, r *record) error {
 	m, err := r.configMap(d.labels(r))
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *record) configMap(labels map[string]string) (*corev1.ConfigMap, error) 
 		ResourceVersion: r.version}, Data: map[string]string{client.DataKey: string(text)}}, nil
 }
 
-// tagged are a request's tags as annotations, which hold any text.
+// tagged converts a request's tags to annotations, which may contain any text.
 func tagged(tags map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, v := range tags {
@@ -128,14 +128,14 @@ func tagged(tags map[string]string) map[string]string {
 func recordOf(m *corev1.ConfigMap) (*record, error) {
 	var r record
 	if err := json.Unmarshal([]byte(m.Data[client.DataKey]), &r); err != nil || r.Key == "" || nameOf(r.Key) != m.Name {
-		return nil, fmt.Errorf("configmap %s is no record of scrimp: remove its label %s, or the configmap", m.Name,
+		return nil, fmt.Errorf("configmap %s is not a record of scrimp: remove its label %s, or the configmap", m.Name,
 			client.LabelKind)
 	}
 	r.name, r.uid, r.version = m.Name, m.UID, m.ResourceVersion
 	return &r, nil
 }
 
-// known is a key's record, also of one that another server has made; nil: there is none.
+// known returns a key's record, also one created by another server; nil if there is none.
 func (d *Driver) known(ctx context.Context, a *client.Client, key string) (*record, error) {
 	d.mu.Lock()
 	r := d.records[key]
@@ -146,7 +146,7 @@ func (d *Driver) known(ctx context.Context, a *client.Client, key string) (*reco
 	return d.fetch(ctx, a, key)
 }
 
-// fetch reads a key's record anew; nil: there is none.
+// fetch reads a key's record from the cluster; nil if there is none.
 func (d *Driver) fetch(ctx context.Context, a *client.Client, key string) (*record, error) {
 	var m corev1.ConfigMap
 	err := a.Get(ctx, "configmaps", nameOf(key), &m)
@@ -165,7 +165,7 @@ func (d *Driver) fetch(ctx context.Context, a *client.Client, key string) (*reco
 	return r, nil
 }
 
-// remember keeps a record that was read or written.
+// remember stores a record that was read or written.
 func (d *Driver) remember(r *record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,8 +180,8 @@ func (d *Driver) forget(key string) {
 	delete(d.looked, key)
 }
 
-// change changes a record for good before anybody acts on it. f may be called again, on what another server has
-// made of it meanwhile; where it changes nothing nothing is written.
+// change changes a record durably before anybody acts on it. It may call f again on another server's newer version.
+// If f changes nothing, nothing is written.
 func (d *Driver) change(ctx context.Context, a *client.Client, key string, f func(*record)) (*record, error) {
 	w := d.writer(key)
 	w.Lock()
@@ -206,7 +206,7 @@ func (d *Driver) change(ctx context.Context, a *client.Client, key string, f fun
 			c.version = m.ResourceVersion
 			d.remember(c)
 			return c, nil
-		case apierrors.IsNotFound(err): // somebody has removed it: what is known here is all that there is
+		case apierrors.IsNotFound(err): // somebody has removed it: only this server's copy remains
 			c.version = ""
 			if err := d.keep(ctx, a, c); err != nil {
 				return nil, err
@@ -227,7 +227,7 @@ func (r *record) copied() *record {
 	return &c
 }
 
-// load reads the records that lie in the cluster, and removes those that nobody asks for any more.
+// load reads the records in the cluster, and deletes those that are no longer needed.
 func (d *Driver) load(ctx context.Context, a *client.Client) error {
 	selector := client.LabelKind + "=" + client.KindRecord + "," + client.LabelEngine + "=" + d.name
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
@@ -262,7 +262,7 @@ func (d *Driver) load(ctx context.Context, a *client.Client) error {
 	return nil
 }
 
-// take remembers a record that was listed, unless a newer one is known, or removes it.
+// take remembers a listed record unless a newer version is known, or deletes it.
 func (d *Driver) take(ctx context.Context, a *client.Client, r *record) {
 	if !r.Closed.IsZero() && time.Since(r.Closed) > keepFor {
 		if err := a.Drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid}); err != nil {
@@ -278,12 +278,12 @@ func (d *Driver) take(ctx context.Context, a *client.Client, r *record) {
 	}
 }
 
-// id is the name of a machine.
+// id returns the id of a machine.
 func (d *Driver) id(r *record, index int) string {
 	return fmt.Sprintf("%s-%s-%d", d.name, nameOf(r.Key), index)
 }
 
-// of returns the record's name and the index of a machine.
+// of parses a machine's id into its record's name and index.
 func (d *Driver) of(id string) (name string, index int, ok bool) {
 	rest, ok := strings.CutPrefix(id, d.name+"-")
 	n := strings.LastIndexByte(rest, '-')
@@ -294,7 +294,7 @@ func (d *Driver) of(id string) (name string, index int, ok bool) {
 	return rest[:n], index, err == nil && index >= 0 && rest[n+1:] == strconv.Itoa(index)
 }
 
-// grant is the machine of an index; nil: it has not begun.
+// grant returns the machine of an index; nil if it has not started.
 func (r *record) grant(index int) *granted {
 	for n := range r.Granted {
 		if r.Granted[n].Index == index {
@@ -304,16 +304,16 @@ func (r *record) grant(index int) *granted {
 	return nil
 }
 
-// whole reports whether nothing more of a request begins.
+// whole reports whether no more machines of a request will start.
 func (r *record) whole() bool { return r.Cancelled || len(r.Granted) == r.Nodes }
 
-// over reports whether all of a request has ended.
+// over reports whether all machines of a request have ended.
 func (r *record) over() bool {
 	return r.whole() && !slices.ContainsFunc(r.Granted, func(g granted) bool { return g.End.IsZero() })
 }
 
-// instances are a request's machines that have begun, in the order in which they did. Of an eviction the pod itself is
-// told: the others of its pool are not taken with it.
+// instances returns a request's started machines in order of their start. An eviction concerns one pod, so other
+// machines of its pool are not reported with it.
 func (d *Driver) instances(r *record) []engine.Instance {
 	list := make([]engine.Instance, len(r.Granted))
 	for n := range r.Granted {
@@ -328,7 +328,7 @@ func (d *Driver) instances(r *record) []engine.Instance {
 	return list
 }
 
-// bill is what a machine that has ended costs: its seconds, at the rate that its request had.
+// bill returns the cost of an ended machine: its seconds at the request's rate.
 func (r *record) bill(g *granted) []engine.Line {
 	if !r.Priced {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/engine"
 )
 
-// token is one of the site's user that expires at a time, signed as the cluster signs them.
+// token returns a token of the site's user with an expiry, signed as the cluster signs them.
 func (s *site) token(expires time.Time) string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "etc", "accounts.key"))
@@ -52,10 +52,11 @@ func (s *site) token(expires time.Time) string {
 	return signed + "." + encode(append(x.FillBytes(make([]byte, 32)), y.FillBytes(make([]byte, 32))...))
 }
 
-// tolerance is for how long the API server takes a token that has expired, since clocks differ.
+// tolerance is how long the API server accepts an expired token, because clocks differ.
 const tolerance = time.Minute
 
-// tokenExpires: it is said with the fix, ends no machine, and a kubeconfig that is renewed needs no restart.
+// tokenExpires checks that an expired token is reported with the fix and ends no machine, and that a renewed
+// kubeconfig needs no restart.
 func tokenExpires(s *site) {
 	s.nodes("std", "4", 1)
 	text, err := os.ReadFile(s.config)
@@ -96,7 +97,7 @@ func tokenExpires(s *site) {
 	s.ends(d, "a.1", engine.Interrupted)
 }
 
-// holdsNone asks for more than any node has, and then for what a node has that is full: the first is said with its fix.
+// holdsNone requests more than any node has, and then what a full node has: only the reason of the former wait includes the fix.
 func holdsNone(s *site) {
 	s.nodes("std", "1", 1)
 	w := s.with()
@@ -124,7 +125,7 @@ func holdsNone(s *site) {
 		s.Errorf("of a node that is full it says %q", why)
 	}
 	said := ""
-	w.Kubeconfig, w.Namespace = s.Kubeconfig(), s.namespace // who sees nodes
+	w.Kubeconfig, w.Namespace = s.Kubeconfig(), s.namespace // an administrator, who sees nodes
 	for _, f := range s.driverOf(w, "http://127.0.0.1:9").Examine(s.Context()) {
 		said += f.Name + ": " + f.Text + "\n"
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // The market passes the conformance tests with its real daemon, and its documentation page lists the cases.
-func TestDriverConforms(t *testing.T) {
+func TestDriver_Conforms(t *testing.T) {
 	cases := enginetest.Cases()
 	results := make([]enginetest.Result, len(cases))
 	t.Run("cases", func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package procs finds, halts and ends the processes of a machine that is a tree of processes of this
-// computer: by descent, session, and the machine's name in their environment.
+// Package procs finds, stops and kills the processes of a machine that is a tree of processes of this computer: by
+// descent, session, and the machine's name in their environment.
 package procs
 
 import (
@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// process is what /proc says of one.
+// process is what /proc says of a process.
 type process struct {
 	pid, parent, session int
-	begun                string // when, in the kernel's own form: with the pid it names a process for ever
+	begun                string // start time in the kernel's form; with the PID it identifies a process for ever
 }
 
-// look returns a living process. Zombies do not live.
+// look returns a living process; zombies do not count.
 func look(pid int) (process, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return process{}, false
 	}
-	end := bytes.LastIndexByte(b, ')') // the name may hold blanks and brackets
+	end := bytes.LastIndexByte(b, ')') // the name may contain spaces and brackets
 	fields := strings.Fields(string(b[end+1:]))
 	if end < 0 || len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return process{}, false
@@ -37,10 +37,10 @@ func look(pid int) (process, bool) {
 	return p, true
 }
 
-// Begun is when a living process began, in the kernel's own form: with the pid it names a process for ever.
+// Begun returns when a living process started, in the kernel's form; with the PID it identifies a process for ever.
 func Begun(pid int) string { p, _ := look(pid); return p.begun }
 
-// Alive reports whether the process of that number is still the one that began then.
+// Alive reports whether the process with that PID is still the one that started then.
 func Alive(pid int, start string) bool {
 	if pid <= 0 {
 		return false
@@ -48,11 +48,11 @@ func Alive(pid int, start string) bool {
 	if now := Begun(pid); now != "" || start != "" {
 		return now == start && now != ""
 	}
-	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // no /proc here
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // without /proc
 }
 
-// Runs reports whether a process of that number runs. A zombie does not: where nobody collects zombies, such as in a
-// container without an init, it would stay for ever.
+// Runs reports whether a process with that PID runs. A zombie does not: where nobody reaps zombies, as in a container
+// without an init, it would stay for ever.
 func Runs(pid int) bool {
 	if _, ok := look(pid); ok {
 		return true
@@ -60,12 +60,12 @@ func Runs(pid int) bool {
 	if _, err := os.Stat("/proc/self/stat"); err == nil {
 		return false
 	}
-	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // no /proc here
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) // without /proc
 }
 
-// KillAll kills every process of a machine and returns when none is left: its
-// First one's group, whatever descends from it, and whatever left both but carries
-// the machine's name in its environment. It reports false where some would not die.
+// KillAll kills every process of a machine and returns when none is left: the group of its first one, all
+// descendants, and processes that left both but carry the machine's name in their environment. It returns false if
+// some do not die.
 func KillAll(id string, pid int, start string) bool {
 	stopAll(id, pid, start)
 	for range 500 {
@@ -84,8 +84,8 @@ func KillAll(id string, pid int, start string) bool {
 	return false
 }
 
-// stopAll halts every process of a machine, until a look finds no further one: whoever is killed while it
-// forks would leave a child without a parent, by which it is found.
+// stopAll stops every process of a machine until it finds no further one: a process killed during a fork would leave
+// a child without the parent by which it is found.
 func stopAll(id string, pid int, start string) {
 	halted := map[int]bool{}
 	for more := true; more; {
@@ -93,18 +93,18 @@ func stopAll(id string, pid int, start string) {
 		for _, p := range Members(id, pid, start) {
 			if !halted[p] {
 				halted[p], more = true, true
-				_ = syscall.Kill(p, syscall.SIGSTOP) // gone already, most likely
+				_ = syscall.Kill(p, syscall.SIGSTOP) // most likely it is already gone
 			}
 		}
 	}
 }
 
-// named yields every living process but this one, with the machine that its
-// environment names, "" for none.
+// named yields every living process except this one, with the machine named in its environment; empty if there is
+// none.
 func named(yield func(process, string) bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return // no /proc here
+		return // without /proc
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -115,15 +115,14 @@ func named(yield func(process, string) bool) {
 		if !ok {
 			continue
 		}
-		env, _ := os.ReadFile("/proc/" + e.Name() + "/environ") // another user's cannot be read, and is no machine of ours
+		env, _ := os.ReadFile("/proc/" + e.Name() + "/environ") // another user's is unreadable, and is no machine of ours
 		if !yield(p, nameIn(env)) {
 			return
 		}
 	}
 }
 
-// nameIn returns the machine that an environment names: to the agent in one
-// variable, to the program in another.
+// nameIn returns the machine named in an environment: agents have one variable, programs another.
 func nameIn(environ []byte) string {
 	for v := range bytes.SplitSeq(environ, []byte{0}) {
 		for _, name := range []string{"SCRIMP_INSTANCE_ID=", "SCRIMP_INSTANCE="} {
@@ -135,7 +134,7 @@ func nameIn(environ []byte) string {
 	return ""
 }
 
-// Members lists the living processes of a machine.
+// Members returns the living processes of a machine.
 func Members(id string, pid int, start string) []int {
 	mine, all := map[int]bool{}, map[int]process{}
 	if Alive(pid, start) {
@@ -149,7 +148,7 @@ func Members(id string, pid int, start string) []int {
 	}
 	for grew := true; grew; {
 		grew = false
-		sessions := map[int]bool{} // whose leader is of the machine, or has ended and left a member of it
+		sessions := map[int]bool{} // sessions whose leader belongs to the machine, or has ended and left a member of it
 		for p := range mine {
 			s := all[p].session
 			if _, there := all[s]; s > 0 && (mine[s] || !there) {
@@ -165,8 +164,8 @@ func Members(id string, pid int, start string) []int {
 	return slices.Sorted(maps.Keys(mine))
 }
 
-// First returns the first process of a machine that an earlier daemon started:
-// the leader of its own session that carries its name and began first.
+// First returns the first process of a machine that an earlier daemon started: the oldest session leader that carries
+// its name.
 func First(id string) (pid int, start string) {
 	for p, name := range named {
 		if name == id && p.session == p.pid && (start == "" || older(p.begun, start)) {
@@ -176,10 +175,10 @@ func First(id string) (pid int, start string) {
 	return pid, start
 }
 
-// older compares two counts of ticks.
+// older compares two decimal tick counts.
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
-// Strays returns the processes of machines whose name begins so and that are not rented.
+// Strays returns the processes of machines with that name prefix that are not rented.
 func Strays(prefix string, rented map[string]bool) map[string][]int {
 	out := map[string][]int{}
 	for p, name := range named {
@@ -190,13 +189,13 @@ func Strays(prefix string, rented map[string]bool) map[string][]int {
 	return out
 }
 
-// Boot is this boot of the computer; "" where that is not said.
+// Boot returns the id of this boot; empty if unknown.
 func Boot() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
 }
 
-// Booted is when the computer began; zero where that is not said.
+// Booted returns when the computer booted; zero if unknown.
 func Booted() time.Time {
 	b, _ := os.ReadFile("/proc/stat")
 	for line := range strings.Lines(string(b)) {

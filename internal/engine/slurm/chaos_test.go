@@ -20,9 +20,9 @@ import (
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long a cluster and its server are hurt (make chaos-slurm)")
 
-// A server and a cluster that are hurt for a while, in each way, lose no job and rent nothing twice: each
-// request ran in one job of Slurm, every job ends as it should, and nothing is left in the queue.
-func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
+// A server and a cluster with every fault injected for a while lose no job and rent nothing twice: each request ran
+// in one Slurm job, every job ends as it should, and nothing is left in the queue.
+func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a cluster and its server for as long as -chaos says")
 	h := newHome(t, "NODEDOWN=8", "GRACE=5")
 	h.engines(twoPartitions)
@@ -60,7 +60,7 @@ func TestAClusterThatIsHurtLosesNothing(t *testing.T) {
 		"%v", time.Since(began).Round(time.Second), len(names), attempts, requests, hurts)
 }
 
-// requests counts the requests that have begun, each of which must have run in one job of Slurm.
+// requests counts the requests that have started, each of which must have run in one Slurm job.
 func (h *home) requests() int {
 	h.Helper()
 	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", h.name, "requests", "*", "console.0.log"))
@@ -98,7 +98,7 @@ func (h *home) unfinished() (n int) {
 	return n
 }
 
-// hurt does one of what happens to clusters, and says which.
+// hurt injects one random fault into the cluster, and names it.
 func (h *home) hurt(rng *rand.Rand) string {
 	h.Helper()
 	nodes := []string{"ondemand1", "ondemand2", "ondemand3", "ondemand4", "spot1", "spot2"}
@@ -140,7 +140,7 @@ func (h *home) hurt(rng *rand.Rand) string {
 	return "server killed"
 }
 
-// heal makes the cluster whole again.
+// heal repairs the cluster.
 func (h *home) heal() {
 	h.Helper()
 	for n := range 6 {

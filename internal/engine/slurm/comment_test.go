@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// Slurm refuses a job whose comment is longer than 1024 bytes, each time: tags for which there is no room are left out of
-// it, and those that say whose the job is stay.
+// Slurm always refuses a job with a comment longer than 1024 bytes: tags without room are left out, and those that
+// name the job's owner stay.
 func TestComment_HasRoomInSlurm(t *testing.T) {
 	for _, long := range []int{0, 10, 300, 5000} {
 		r := record{Key: "abc/j.1", Offer: "cluster/gpu/node/on-demand", Nodes: 2, Currency: "USD", Tags: map[string]string{

@@ -15,12 +15,12 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// again is a driver that can be replaced by another one, as when its server is killed and started again. Its keys are
-// the test's own: Slurm runs jobs of one name, which a key's are, one after the other.
+// again is a driver that can be replaced, as when its server is killed and started again. It makes keys unique to the
+// test: Slurm runs jobs of one name, and so of one key, one after the other.
 type again struct {
 	mu sync.Mutex
 	*Driver
-	// first is what is done before the first launch of an offer.
+	// first holds a hook per offer that runs before its first launch.
 	first map[market.OfferID]func()
 }
 
@@ -37,7 +37,7 @@ func (a *again) key(key string) string {
 	return a.name + "." + key
 }
 
-// plain gives machines the keys by which the test knows them.
+// plain restores the test's own keys in machines.
 func (a *again) plain(list []engine.Instance, err error) ([]engine.Instance, error) {
 	for n := range list {
 		list[n].Key = strings.TrimPrefix(list[n].Key, a.name+".")
@@ -65,7 +65,7 @@ func (a *again) List(ctx context.Context) ([]engine.Instance, error) {
 	return a.plain(a.now().List(ctx))
 }
 
-// rig is the cluster with a driver. A more urgent job takes its spot machines as soon as they run.
+// rig is the cluster with a driver. A more urgent job preempts its spot machines as soon as they run.
 func (c *realCluster) rig(t testing.TB) enginetest.Rig {
 	d := &again{Driver: c.driver(t), first: map[market.OfferID]func(){}}
 	filler := ""
@@ -105,8 +105,8 @@ func (c *realCluster) preempt(ctx context.Context) {
 	}
 }
 
-// The driver is held to the contract by a real cluster, and its page says by which cases.
-func TestDriverConforms(t *testing.T) {
+// The driver passes the contract's tests on a real cluster, and its documentation page lists the cases.
+func TestDriver_Conforms(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newCluster(t, "GRACE=2").rig(t) })

@@ -35,7 +35,7 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	return append(found, d.sharedFolder(), d.clockAgrees(), d.wayBack(sales))
 }
 
-// controllerAnswers looks for the controller, and for credentials that it takes.
+// controllerAnswers checks that the controller answers and accepts the credentials.
 func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
 	f := engine.Finding{Name: "controller"}
 	began := time.Now()
@@ -53,7 +53,7 @@ func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
 	return f
 }
 
-// partitionsAre says of each partition whether it is there and up.
+// partitionsAre checks that each partition exists and is up.
 func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engine.Finding) {
 	for n := range d.with.Partitions {
 		p := &d.with.Partitions[n]
@@ -88,7 +88,7 @@ func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engi
 	return found
 }
 
-// accepted tries what Slurm would say, and leaves nothing in its queue.
+// accepted tries how Slurm would answer, and leaves nothing in its queue.
 func (d *Driver) accepted(ctx context.Context, s *sale) engine.Finding {
 	f := engine.Finding{Name: "account for " + s.of.Name + " " + s.offer.Machine}
 	r := &record{Key: "examine", Name: scheduler.TrialName, Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency}
@@ -100,7 +100,7 @@ func (d *Driver) accepted(ctx context.Context, s *sale) engine.Finding {
 	return f
 }
 
-// least is how much room the shared folder needs for the agent's program and what allocations say.
+// least is the space that the shared folder needs for the agent's program and the output of allocations.
 const least = 500 * size.MB
 
 func (d *Driver) sharedFolder() engine.Finding {
@@ -128,8 +128,8 @@ func (d *Driver) sharedFolder() engine.Finding {
 	return f
 }
 
-// clockAgrees compares the clock of the controller with that of this machine by the newest job: it cannot begin
-// before it was submitted.
+// clockAgrees compares the controller's clock with this machine's by the newest job, which cannot start before it was
+// submitted.
 func (d *Driver) clockAgrees() engine.Finding {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +154,7 @@ func (d *Driver) clockAgrees() engine.Finding {
 	return f
 }
 
-// wayBack says whether nodes reach the server, as far as that can be known without a job.
+// wayBack checks whether nodes can reach the server, as far as possible without a job.
 func (d *Driver) wayBack(sales []sale) engine.Finding {
 	f := engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each node tries it " +
 		"before it begins"}

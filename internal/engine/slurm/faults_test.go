@@ -25,17 +25,17 @@ import (
 
 var seeds = flag.Int("seeds", lane.Pick(30, 450), "clusters that hurt the driver, each by its seed")
 
-// paper is a cluster on paper: the commands of Slurm, with jobs that begin, are preempted, lose their node and
-// are forgotten. It loses answers, does what it said that it did not, shows late what it has taken, and the
+// paper is a simulated cluster: Slurm's commands, with jobs that start, are preempted, lose their node and are
+// forgotten. It loses answers, carries out commands that it reported as failed, shows accepted jobs late, and the
 // driver's server dies between any two commands.
 type paper struct {
 	rng    *rand.Rand
-	hurts  float64 // odds of a fault at each command
+	hurts  float64 // probability of a fault per command
 	jobs   map[string]*paperJob
 	next   int
 	faults int
-	dead   bool                // the server: nothing it asks is heard until it is started again
-	rented map[string][]string // jobs that began their request, by name
+	dead   bool                // the server: no request is heard until it restarts
+	rented map[string][]string // jobs that started their request, by name
 }
 
 type paperJob struct {
@@ -85,7 +85,7 @@ func (p *paper) no(command, text string) error {
 	return &scheduler.Error{Command: command, Text: text, Err: errors.New("exit status 1")}
 }
 
-// do is what a command does.
+// do runs a command.
 func (p *paper) do(name string, args []string, late time.Duration) (string, error) {
 	last := args[len(args)-1]
 	switch name {
@@ -111,7 +111,7 @@ func (p *paper) do(name string, args []string, late time.Duration) (string, erro
 		}
 		p.jobs[j.id] = j
 		return j.id + "\n", nil
-	case "hold": // of slurmrestd
+	case "hold": // from slurmrestd
 		j := p.jobs[last]
 		if j == nil {
 			return "", p.no(name, "Invalid job id specified")
@@ -137,7 +137,7 @@ func (p *paper) do(name string, args []string, late time.Duration) (string, erro
 	return b.String(), nil
 }
 
-// goesOn lets what has been taken begin, end, and be forgotten, each job by chance.
+// goesOn lets accepted jobs start, end and be forgotten, each at random.
 func (p *paper) goesOn() {
 	running := map[string]bool{}
 	for _, j := range p.jobs {
@@ -163,7 +163,7 @@ func (p *paper) goesOn() {
 	}
 }
 
-// begins is what run.sh does first, and reports whether it goes on.
+// begins does what run.sh does first, and reports whether the job continues.
 func (p *paper) begins(j *paperJob) bool {
 	if os.Mkdir(filepath.Join(j.dir, "claim"), 0o700) != nil {
 		return false
@@ -176,7 +176,7 @@ func (p *paper) begins(j *paperJob) bool {
 	return true
 }
 
-// hurt is a driver of a cluster on paper, and what it was told.
+// hurt is a driver of a simulated cluster, and what it reported.
 type hurt struct {
 	*testing.T
 	*paper
@@ -184,9 +184,9 @@ type hurt struct {
 	dir    string
 	exe    string
 	seed   int
-	rest   bool              // slurmrestd is asked
-	told   map[string]string // machine by key, as it was answered
-	closed map[string]bool   // keys that are not asked for any more
+	rest   bool              // use slurmrestd
+	told   map[string]string // last reported machine by key
+	closed map[string]bool   // keys that are not requested again
 }
 
 func (h *hurt) server() {
@@ -203,7 +203,7 @@ func (h *hurt) server() {
 	h.d = d
 }
 
-// acts does one thing at random.
+// acts does one random thing.
 func (h *hurt) acts(ctx context.Context) {
 	key := fmt.Sprintf("k.%d", h.rng.IntN(6))
 	switch n := h.rng.IntN(12); {
@@ -212,7 +212,7 @@ func (h *hurt) acts(ctx context.Context) {
 	case n == 5 && h.told[key] == "":
 		h.closed[key] = true
 		if err := h.d.Cancel(ctx, key); err != nil && !errors.Is(err, engine.ErrNotFound) {
-			h.closed[key] = false // it is asked again, or goes on
+			h.closed[key] = false // it is requested again, or continues
 		}
 	case n == 6 && h.told[key] != "":
 		_ = h.d.Terminate(ctx, h.told[key])
@@ -241,7 +241,7 @@ func (h *hurt) launches(ctx context.Context, key string) {
 	h.told[key] = list[0].ID
 }
 
-// lists holds the list against what was answered: nothing of it is missing, and no key stands there twice.
+// lists compares the list with earlier answers: no machine is missing, and no key occurs twice.
 func (h *hurt) lists(ctx context.Context) map[string]engine.Instance {
 	list, err := h.d.List(ctx)
 	if err != nil {
@@ -262,11 +262,11 @@ func (h *hurt) lists(ctx context.Context) map[string]engine.Instance {
 	return keys
 }
 
-// settles ends the faults, and holds what there is against what the driver says. Then all is given back.
+// settles ends the faults, and compares the cluster with the driver's reports. Then it terminates everything.
 func (h *hurt) settles(ctx context.Context) {
 	h.hurts = 0
 	h.server()
-	for range 2 { // the first look gives back what is owed, and the cluster goes on meanwhile
+	for range 2 { // the first poll terminates pending releases, while the cluster continues
 		_ = wait.For(ctx, time.Minute)
 		h.lists(ctx)
 	}
@@ -301,15 +301,15 @@ func (h *hurt) settles(ctx context.Context) {
 	}
 }
 
-// Over thousands of lost answers, late ones, commands that hang and deaths of the server between any two of
-// them, no key rents twice, no machine is lost, and nothing stays when all is given back.
-func TestFaultsRentNothingTwiceAndLoseNothing(t *testing.T) {
+// Despite thousands of lost and delayed answers, hanging commands, and deaths of the server between any two commands,
+// no key rents twice, no machine is lost, and nothing stays when everything is terminated.
+func TestFaults_RentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	faulty(t, false)
 }
 
-// The same of a driver that asks slurmrestd.
-func TestFaultsOverRESTRentNothingTwiceAndLoseNothing(t *testing.T) {
+// The same holds for a driver that uses slurmrestd.
+func TestFaultsOverREST_RentNothingTwiceAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	faulty(t, true)
 }
@@ -346,7 +346,7 @@ func faulty(t *testing.T, rest bool) {
 	t.Logf("%d faults", faults)
 }
 
-// memory is a folder that no disk is waited for in; "": the usual one.
+// memory returns a folder on a file system in memory; empty means the default one.
 func memory() string {
 	if st, err := os.Stat("/dev/shm"); err == nil && st.IsDir() {
 		return "/dev/shm"

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// Bills implements engine.Biller: of machines whose node Slurm kept for longer than they ran, since others of
-// their gang did.
+// Bills implements engine.Biller. It bills machines whose node Slurm kept for longer than they ran, because others of
+// their gang were still running.
 func (d *Driver) Bills(_ context.Context, since time.Time) ([]engine.Bill, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,8 +31,8 @@ func (d *Driver) Bills(_ context.Context, since time.Time) ([]engine.Bill, error
 	return bills, nil
 }
 
-// Terminate implements engine.Driver. The allocation is given back when all of its machines are; one machine of
-// several is ended by itself, and its node goes back with the others'.
+// Terminate implements engine.Driver. It releases the allocation when all of its machines are terminated. One machine
+// of several ends alone, and its node is released with the others.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	job, rank, ok := d.of(id)
 	if !ok {
@@ -49,7 +49,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 			r = &c
 		}
 	}
-	unrecorded := false // it is known by its comment only
+	unrecorded := false // known only by its comment
 	if j := d.view.jobs[job]; r == nil && j != nil && scheduler.Runs[j.State] {
 		_, unrecorded = d.ours(j)
 	}
@@ -72,10 +72,11 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 	return d.giveBack(ctx, r)
 }
 
-// giveBackEvery is how often what was given back is ended again: a step may not have begun when it was to end.
+// giveBackEvery is the interval between attempts to end a terminated machine: its step may not have started at the
+// first one.
 const giveBackEvery = 3 * time.Second
 
-// giveBack ends what of an allocation was given back: all of it, or single steps.
+// giveBack ends the terminated machines of an allocation: all of it, or single steps.
 func (d *Driver) giveBack(ctx context.Context, r *record) error {
 	var ranks []int
 	left := false
@@ -98,7 +99,7 @@ func (d *Driver) giveBack(ctx context.Context, r *record) error {
 func (d *Driver) cancel(ctx context.Context, job string) error {
 	err := d.slurm.Cancel(ctx, job)
 	if scheduler.IsUnknown(err) {
-		return nil // the next list says how it ended
+		return nil // the next list reports how it ended
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func newHome(t *testing.T, env ...string) *home {
 	return h
 }
 
-// engines writes which engines there are; CONF in it is the cluster's configuration.
+// engines writes engines.yaml; CONF in it represents the cluster's configuration.
 func (h *home) engines(text string) {
 	h.Helper()
 	conf := "conf: " + h.conf()
@@ -68,7 +68,7 @@ func (h *home) file(name, text string) {
 
 func (h *home) scrimp(args ...string) (string, error) {
 	cmd := exec.Command(testbin.Local.Path(h), append([]string{"--data", h.data}, args...)...) //nolint:noctx // the end of the test ends it
-	cmd.Dir = filepath.Join(h.dir, "w")                                                        // which is sent to machines
+	cmd.Dir = filepath.Join(h.dir, "w")                                                        // the folder sent to machines
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -111,8 +111,8 @@ func (h *home) until(what string, ok func() bool) {
 	})
 }
 
-// counter is a job that counts to n in steps of half a second, saves every fourth and when it is told to end,
-// and goes on from what it saved.
+// counter runs a job that counts to n in steps of half a second, saves at every fourth and at a drain, and continues
+// from what it saved.
 func (h *home) counter(name, n, rest string) {
 	h.Helper()
 	h.counts(name, n, rest)
@@ -139,7 +139,8 @@ command: |
 `)
 }
 
-// submit hands a job file to the server as it is: a plan of a job that a time limit cuts every minute takes long.
+// submit submits a job file without a plan, because planning a job that a time limit interrupts every minute takes
+// long.
 func (h *home) submit(name string) {
 	h.Helper()
 	h.does("jobs") // starts the server
@@ -179,7 +180,7 @@ func (h *home) submit(name string) {
 	}
 }
 
-// finished waits for the end of a job, which must have succeeded with that many attempts at least.
+// finished waits for the end of a job, which must have succeeded with at least that many attempts.
 func (h *home) finished(name string, attempts int) client.Job {
 	h.Helper()
 	h.until(name+" is over", func() bool { return h.job(name).Closed })
@@ -192,7 +193,7 @@ func (h *home) finished(name string, attempts int) client.Job {
 	return j
 }
 
-// slurmJob is the job that a machine is of.
+// slurmJob returns the Slurm job of a machine.
 func slurmJob(machine string) string {
 	f := strings.Split(machine, "-")
 	return f[len(f)-2]

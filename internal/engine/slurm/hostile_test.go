@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// Programs run as the server's user: whatever one writes into the engine's folder or into a job's comment, the next
-// server begins, waits for no pipe, removes nothing outside, and makes no list of two billion machines.
-func TestNoRecordStopsAServer(t *testing.T) {
+// Programs run as the server's user. Whatever one writes into the engine's folder or a job's comment, the next server
+// starts, waits for no pipe, removes nothing outside, and makes no list of two billion machines.
+func TestRecords_CannotStopAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	requests := filepath.Join(dir, "requests")
@@ -75,15 +75,17 @@ func TestNoRecordStopsAServer(t *testing.T) {
 	}
 }
 
-// What may stand in a key or a tag, and what it may try: Slurm's comment, a shell, a query, a terminal, an option.
+// Texts that a key or tag may contain, with attacks on Slurm's comments, a shell, a query, a terminal and option
+// parsing.
 var hostile = []string{
 	"a\n#SBATCH --partition=closed\nb", `'; touch owned; '`, "$(touch owned)`touch owned`", "a|b|c|d", "&nodes=7&key=x",
 	"--wrap=true", "\x1b]0;owned\a", "ünïcödé 名前 \u202e", strings.Repeat("n", 100), "%j%A%x", "a b\tc", "\xff\xfe",
 }
 
-// Keys and tags of any text, through a real cluster: the machine is that of its request, its tags are what was asked
-// for also to a server that has lost the record, nothing of them is run, and it is given back.
-func TestHostileTextsGoThroughSlurm(t *testing.T) {
+// Keys and tags with arbitrary texts pass through a real cluster: the machine belongs to its request, its tags are
+// unchanged, even for a server that has lost the record, none of the texts is executed, and the machine can be
+// terminated.
+func TestHostileTexts_PassThroughSlurm(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	c := newCluster(t, "GRACE=2")
@@ -122,9 +124,9 @@ func TestHostileTextsGoThroughSlurm(t *testing.T) {
 	}
 }
 
-// A job that somebody else of the server's user has submitted, with a comment that says it is a request of two billion
-// machines, is no machine of ours, and keeps nobody from listing the others.
-func TestAForgedCommentIsNoMachine(t *testing.T) {
+// Another job of the server's user whose comment claims to be a request of two billion machines is no machine of
+// ours, and does not prevent a list of the others.
+func TestForgedComment_IsNoMachine(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	c := newCluster(t, "GRACE=2")

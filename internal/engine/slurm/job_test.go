@@ -30,9 +30,9 @@ const spotOnly = `engines:
 
 const twoPartitions = spotOnly + "        - {name: ondemand, rate: 3.60}\n"
 
-// A job on preemptible nodes that a more urgent one of the cluster takes saves, waits its turn and finishes,
-// whether the cluster tells scripts of a preemption or steps only. What it had done is not done twice.
-func TestAPreemptedJobSavesAndFinishes(t *testing.T) {
+// A job on preemptible nodes that a more urgent job preempts saves, waits its turn and finishes, whether the cluster
+// notifies scripts of a preemption or only steps. No completed step runs twice.
+func TestPreemption_LetsTheJobSaveAndFinish(t *testing.T) {
 	lane.Component(t, "slurm")
 	for name, env := range map[string]string{"scripts are told": "USERSIGNAL=1", "steps are told": "USERSIGNAL=0",
 		"slurmrestd is asked": "REST=1"} {
@@ -69,7 +69,7 @@ func TestAPreemptedJobSavesAndFinishes(t *testing.T) {
 
 var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
 
-// repeated is how many steps of a log were done more than once.
+// repeated counts the steps in a log that ran more than once.
 func repeated(log string) (n int) {
 	seen := map[string]bool{}
 	for _, m := range steps.FindAllStringSubmatch(log, -1) {
@@ -81,8 +81,8 @@ func repeated(log string) (n int) {
 	return n
 }
 
-// A node that is taken down without notice interrupts its job, which goes on on another one.
-func TestANodeThatIsTakenDown(t *testing.T) {
+// A node that is taken down without notice interrupts its job, which continues on another one.
+func TestNodeDown_InterruptsItsJob(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
@@ -97,9 +97,9 @@ func TestANodeThatIsTakenDown(t *testing.T) {
 	}
 }
 
-// A node whose slurmd is killed goes on with the old program, which nobody can end there; the job goes on
-// elsewhere, and what the old one saves from then on counts for nothing.
-func TestANodeThatIsLostGoesOnAndIsFenced(t *testing.T) {
+// On a node whose slurmd is killed, the old program continues, because nobody can end it there. The job continues
+// elsewhere, and what the old program saves from then on does not count.
+func TestLostNode_IsFenced(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	h := newHome(t, "NODEDOWN=6")
@@ -110,8 +110,8 @@ func TestANodeThatIsLostGoesOnAndIsFenced(t *testing.T) {
 	agent := h.pidOf(old)
 	node := h.do("squeue", "-h", "-j", slurmJob(old), "-o", "%N")
 	h.kill("slurmd." + node)
-	// The old agent is frozen until the next attempt has begun, so that it cannot be told before: it would
-	// write then.
+	// Freeze the old agent until the next attempt has started, so that it cannot learn of that before: it would then
+	// write.
 	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestANodeThatIsLostGoesOnAndIsFenced(t *testing.T) {
 	}
 }
 
-// pidOf is the agent of a machine.
+// pidOf returns the process of a machine's agent.
 func (h *home) pidOf(machine string) int {
 	h.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, "scratch", "scrimp-"+strconv.Itoa(os.Getuid()), machine, "pid"))
@@ -148,9 +148,9 @@ func (h *home) pidOf(machine string) int {
 	return pid
 }
 
-// A controller that is killed and comes back finds its jobs, and scrimp its machines; one that does not answer
-// at all, so that each command hangs, delays no job of another engine.
-func TestADeadControllerHurtsNoOtherEngine(t *testing.T) {
+// A controller that is killed and comes back finds its jobs, and scrimp finds its machines. A controller that does
+// not answer, so that each command hangs, delays no job of another engine.
+func TestDeadController_DoesNotDelayOtherEngines(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
@@ -163,20 +163,20 @@ func TestADeadControllerHurtsNoOtherEngine(t *testing.T) {
 	h.saved()
 	h.signal("slurmctld", syscall.SIGSTOP)
 	h.file("w/near.yaml", "name: near\ncommand: 'true'\nresources: {zones: [here]}\n")
-	h.does("run", "-y", "near.yaml") // it is over before the controller goes on
+	h.does("run", "-y", "near.yaml") // it ends before the controller continues
 	h.until("the engine is known to be "+
 		"away", func() bool { return strings.Contains(h.does("server", "status"), "no answer within") })
 	h.kill("slurmctld")
 	h.begin("slurmctld", "-f", h.conf())
 	h.until("the engine answers again", func() bool { return !strings.Contains(h.does("server", "status"), "away") })
-	if j := h.job("train"); j.Machine != machine && !j.Closed || j.Attempts != 1 { // on a slow machine it is over
+	if j := h.job("train"); j.Machine != machine && !j.Closed || j.Attempts != 1 { // on a slow machine it has ended
 		t.Errorf("it was on %s, and is on %s after %d attempts", machine, j.Machine, j.Attempts)
 	}
 	h.finished("train", 1)
 }
 
 // The machines of a gang are the nodes of one job.
-func TestAGangIsOneAllocation(t *testing.T) {
+func TestGang_IsOneAllocation(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
@@ -196,19 +196,19 @@ command: 'echo "rank $SCRIMP_NODE of $SCRIMP_NODES, slurm $SLURM_PROCID of $SLUR
 	}
 	h.until("it is billed", func() bool { return h.job("gang").Closed })
 	h.receipt("gang")
-	jobs := h.do("squeue", "-h", "-t", "all", "-o", "%k") // those of other tests too
+	jobs := h.do("squeue", "-h", "-t", "all", "-o", "%k") // including those of other tests
 	if n := strings.Count(jobs, "offer="+h.name+"%2F"); n != 1 {
 		t.Errorf("it took %d jobs of Slurm:\n%s", n, jobs)
 	}
 }
 
-// A job that is longer than the partition's time limit goes on in the next allocation.
-func TestAJobLongerThanTheTimeLimit(t *testing.T) {
+// A job that is longer than the partition's time limit continues in the next allocation.
+func TestTimeLimit_ContinuesInTheNextAllocation(t *testing.T) {
 	lane.Nightly(t, "a partition's shortest time limit is a minute")
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
 	h.engines(strings.ReplaceAll(spotOnly, "spot", "short"))
-	h.counts("train", "130", "") // 65 s of steps, a minute at most at once
+	h.counts("train", "130", "") // 65 s of steps, at most a minute per allocation
 	h.submit("train")
 	h.finished("train", 2)
 	log := h.does("logs", "train")
@@ -217,7 +217,7 @@ func TestAJobLongerThanTheTimeLimit(t *testing.T) {
 	}
 }
 
-// findings are those of an examination, by name; those that are not well begin with a star.
+// findings returns the findings of an examination by name; failed ones begin with a star.
 func findings(t testing.TB, d *Driver) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -231,8 +231,8 @@ func findings(t testing.TB, d *Driver) map[string]string {
 	return all
 }
 
-// What is set wrong, and what the cluster refuses, is said with what to do; nothing of it is left in the queue.
-func TestBadInputSaysWhatToDo(t *testing.T) {
+// Wrong settings and refusals of the cluster are reported with the fix, and leave nothing in the queue.
+func TestBadInput_SaysWhatToDo(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	c := newCluster(t, "GRACE=2")
@@ -258,7 +258,7 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 			t.Errorf("%s: %v, want %v", offer, err, want)
 		}
 	}
-	// A node that does not see the server says so, and no other machine is rented for a while.
+	// A node that does not reach the server reports it, and no other machine is rented for a while.
 	q := engine.Request{Key: "far", Nodes: 1, Offer: c.offer("ondemand/a100x4-8c-3g/on-demand")}
 	if _, err := a.Launch(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -282,8 +282,8 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 	await.True(t, "it answers again", func() bool { _, err := d.List(t.Context()); return err == nil })
 }
 
-// Without the commands nothing else is tried.
-func TestMissingCommandsAreNamed(t *testing.T) {
+// If the commands are missing, nothing else is tried.
+func TestMissingCommands_AreNamed(t *testing.T) {
 	d, err := newDriver("hpc", With{Commands: t.TempDir()}, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -294,8 +294,9 @@ func TestMissingCommandsAreNamed(t *testing.T) {
 	}
 }
 
-// A job whose machine waits in Slurm's queue says so, with Slurm's reason; it costs nothing, and begins when its node is free.
-func TestAJobThatWaitsSaysForWhat(t *testing.T) {
+// A job whose machine waits in Slurm's queue reports Slurm's reason. It costs nothing, and starts when its node is
+// free.
+func TestPendingJob_SaysWhatItWaitsFor(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	h := newHome(t, "GRACE=2")

@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// Launch implements engine.Driver: a batch job for each key. The record of it is there before Slurm is asked,
-// so that a key whose answer was lost is looked for first; jobs of one name run one at a time, and the first
-// that runs has the request.
+// Launch implements engine.Driver with a batch job per key. The record is written before Slurm is contacted, so that
+// a key whose answer was lost is looked up first. Jobs of one name run one at a time, and the first that runs gets
+// the request.
 func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instance, error) {
 	if q.Key == "" {
 		return nil, fmt.Errorf("%w: a request without a key", engine.ErrRequest)
@@ -50,7 +50,7 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	return d.begins(ctx, q.Key)
 }
 
-// found is what became of a request whose machines were granted.
+// found returns the current state of a request whose machines were granted.
 func (d *Driver) found(ctx context.Context, key string) ([]engine.Instance, error) {
 	if _, err := d.look(ctx, time.Now().Add(-viewAge)); err != nil {
 		d.log.Debug("the cluster does not answer: the machines are as they were", "key", key, "error", err)
@@ -80,7 +80,7 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 	if err := d.prepare(r, s, q.Env); err != nil {
 		return err
 	}
-	if again { // an answer was lost: what it was is in the queue, or the job's own word is in its folder
+	if again { // an answer was lost: the job is in the queue, or has written to its folder
 		if _, err := d.look(ctx, time.Now()); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 	return d.change(q.Key, func(r *record) { r.Job = cmp.Or(r.Job, job) })
 }
 
-// saleOf is what a request asks for, where it can be had.
+// saleOf returns what a request asks for, if it is available.
 func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	sales, _, err := d.sold(ctx, clusterAge)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	s := &sales[n]
 	switch {
 	case q.MaxRate > 0 && !s.quote.Priced:
-		return nil, fmt.Errorf("%w: nobody says what %s costs: set its rate in "+
+		return nil, fmt.Errorf("%w: the price of %s is unknown: set its rate in "+
 			"engines.yaml", engine.ErrPrice, s.of.Name)
 	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
 		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
@@ -145,11 +145,11 @@ const (
 	notHere = "its nodes do not see the server's socket: write agents: listen for the engine in " +
 		"engines.yaml, and start the " +
 		"server with scrimp serve --listen HOST:PORT"
-	// troubleFor is how long no machine is rented where one could not begin its work.
+	// troubleFor is how long no machine is rented on a node after one could not start its work.
 	troubleFor = 2 * time.Minute
 )
 
-// refuse forgets a request that Slurm does not take: its key is as one that was never used.
+// refuse forgets a request that Slurm does not accept, so that its key counts as unused.
 func (d *Driver) refuse(key string, why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +160,7 @@ func (d *Driver) refuse(key string, why error) error {
 	return why
 }
 
-// begins waits a moment for the job of a key to begin, and says how it stands.
+// begins waits a moment for the job of a key to start, and returns its state.
 func (d *Driver) begins(ctx context.Context, key string) ([]engine.Instance, error) {
 	newer := time.Now().Add(-viewAge)
 	for until, pause := time.Now().Add(d.start), 100*time.Millisecond; ; pause *= 2 {
@@ -184,7 +184,7 @@ func (d *Driver) begins(ctx context.Context, key string) ([]engine.Instance, err
 		if why, quota := refusedFor(r.reason); why != "" {
 			return nil, d.withdraw(ctx, r, why, quota)
 		}
-		fresh := r.Submitted.After(v.begun.Add(-d.start)) // it has just been submitted
+		fresh := r.Submitted.After(v.begun.Add(-d.start)) // just submitted
 		if !fresh || time.Now().After(until) {
 			return nil, r.pending()
 		}
@@ -195,17 +195,17 @@ func (d *Driver) begins(ctx context.Context, key string) ([]engine.Instance, err
 	}
 }
 
-// pending says why a job waits, and until when Slurm expects it to.
+// pending returns why a job waits, and Slurm's expected start.
 func (r *record) pending() error {
 	return &engine.PendingError{Why: fmt.Sprintf("job %s waits: "+
 		"%s", r.Job, explained(r.reason)), Expected: r.expected}
 }
 
-// withdraw takes a job back that will never begin.
+// withdraw cancels a job that will never start.
 func (d *Driver) withdraw(ctx context.Context, r *record, why string, quota bool) error {
 	gone, err := d.cancelWaiting(ctx, r)
 	if err != nil || !gone {
-		return cmp.Or(err, error(r.pending())) // it has begun after all
+		return cmp.Or(err, error(r.pending())) // it has started after all
 	}
 	no := engine.ErrNoCapacity
 	if quota {
@@ -214,7 +214,7 @@ func (d *Driver) withdraw(ctx context.Context, r *record, why string, quota bool
 	return d.refuse(r.Key, &engine.RefusalError{Err: fmt.Errorf("%w: %s", no, why), Scope: "zone"})
 }
 
-// cancelWaiting ends a job that has not begun, and reports whether it never will.
+// cancelWaiting cancels a job that has not started, and reports whether it never will.
 func (d *Driver) cancelWaiting(ctx context.Context, r *record) (gone bool, err error) {
 	if r.Job != "" {
 		if err := d.slurm.CancelPending(ctx, r.Job); err != nil && !scheduler.IsUnknown(err) {
@@ -258,7 +258,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	case r == nil, !r.Start.IsZero(), !r.End.IsZero():
 		return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
 	}
-	// It is noted first: no Launch of the key submits it again, and a job of it that turns up later does nothing.
+	// The mark comes first: no Launch of the key submits it again, and a job of it that appears later does nothing.
 	mark := filepath.Join(d.folder(r.Name), "cancelled")
 	if err := errors.Join(durable.Replace(mark, nil), d.change(key, func(r *record) { r.Cancelled = true })); err != nil {
 		return err

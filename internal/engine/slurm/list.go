@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// observe takes what Slurm says into the records: what has begun, and what has ended and why.
+// observe updates the records with what Slurm reports: what has started, and what has ended and why.
 func (d *Driver) observe(ctx context.Context, v *view) error {
 	missing, waste, owed := d.compare(v)
 	if len(missing) > 0 {
@@ -26,20 +26,19 @@ func (d *Driver) observe(ctx context.Context, v *view) error {
 	}
 	for _, r := range owed {
 		if err := d.giveBack(ctx, r); err != nil {
-			d.log.Warn("a machine that was given back is not ended yet", "job", r.Job, "error", err)
+			d.log.Warn("a terminated machine has not ended yet", "job", r.Job, "error", err)
 		}
 	}
-	for _, id := range waste { // asked again with the next look
+	for _, id := range waste { // repeated at the next poll
 		if err := d.slurm.CancelPending(ctx, id); err != nil && !scheduler.IsUnknown(err) {
-			d.log.Warn("a job that nobody wants is still in the queue", "job", id, "error", err)
+			d.log.Warn("an unwanted job is still in the queue", "job", id, "error", err)
 		}
 	}
 	return nil
 }
 
-// compare returns the records whose jobs Slurm does not know any more, jobs that wait and that nobody wants
-// (those that were given up, and second ones of a request), and those of which machines that were given back
-// still run.
+// compare returns the records whose jobs Slurm no longer knows, unwanted waiting jobs (cancelled ones, and second
+// ones of a request), and the records with terminated machines that still run.
 func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,29 +74,29 @@ func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*re
 	return missing, waste, owed
 }
 
-// owes reports whether a machine that was given back has not ended.
+// owes reports whether a terminated machine has not ended.
 func (r *record) owes() bool {
 	return !r.Closed && slices.ContainsFunc(r.Given, func(k int) bool { return r.ended(k) == nil })
 }
 
-// update puts a changed record in the place of what it was. One that cannot be kept is as it was: the next look
-// sees the same.
+// update replaces a record by a changed one. If that cannot be stored, the old one stays: the next poll sees the same
+// change.
 func (d *Driver) update(before, r *record) {
 	if r.lasting() != before.lasting() {
 		if err := d.keep(r); err != nil {
-			d.log.Error("what Slurm says is not kept", "key", r.Key, "error", err)
+			d.log.Error("the change of a record was not stored", "key", r.Key, "error", err)
 			return
 		}
 	}
 	d.records[r.Key] = r
 }
 
-// lasting is what of a record is written when it changes.
+// lasting returns the part of a record whose change must be written.
 func (r *record) lasting() string {
 	return fmt.Sprint(r.Job, r.Start.Unix(), r.Seen.Unix(), r.State, r.End.Unix(), r.Told.Unix(), r.Ends, r.Closed)
 }
 
-// claim is the job that has begun a request, by its own word; "": none has said so.
+// claim returns the job that says it has started a request; empty if none has.
 func (d *Driver) claim(r *record) string {
 	if !r.Start.IsZero() {
 		return ""
@@ -106,7 +105,7 @@ func (d *Driver) claim(r *record) string {
 	return strings.TrimSpace(string(b))
 }
 
-// adopt finds the job of a request whose answer was lost: the one that has begun it, or the first that waits.
+// adopt finds the job of a request whose answer was lost: the one that has started it, or the first that waits.
 func (r *record) adopt(jobs []*scheduler.Job, claimed string) {
 	if claimed != "" {
 		r.Job = claimed
@@ -125,14 +124,14 @@ func (r *record) adopt(jobs []*scheduler.Job, claimed string) {
 	}
 }
 
-// takes takes what Slurm says of a request's job. The caller holds the lock.
+// takes updates a record from Slurm's report of its job. The caller holds the lock.
 func (d *Driver) takes(r *record, j *scheduler.Job) {
 	switch {
 	case scheduler.Waits[j.State] && r.Start.IsZero():
 		r.reason, r.expected = j.Reason, j.Start
-	case scheduler.Waits[j.State]: // somebody requeued what may not be: what runs next finds its request taken, and ends
+	case scheduler.Waits[j.State]: // somebody requeued it: what runs next finds its request taken, and ends
 		d.ends(r, "PREEMPTED", latest(r.Seen, r.Start))
-	case j.State == "COMPLETING" && d.left(r) && !j.End.IsZero(): // its node may take long to find that out
+	case j.State == "COMPLETING" && d.left(r) && !j.End.IsZero(): // its node may take long to notice
 		d.ends(r, "COMPLETED", j.End)
 	case scheduler.Runs[j.State]:
 		if r.Start.IsZero() {
@@ -150,8 +149,8 @@ func (d *Driver) takes(r *record, j *scheduler.Job) {
 	}
 }
 
-// left reports whether every machine of an allocation has written its end: what Slurm still does there is its own
-// affair. Why they ended is known too: they were given back, or told to end, or neither.
+// left reports whether every machine of an allocation has recorded its end, so that Slurm's further work there does
+// not matter. The causes are known then, too: terminated, told to end, or neither.
 func (d *Driver) left(r *record) bool {
 	for k := range r.Nodes {
 		if d.marked(r, fmt.Sprintf("end.%d", k)).IsZero() {
@@ -161,20 +160,20 @@ func (d *Driver) left(r *record) bool {
 	return !r.Start.IsZero()
 }
 
-// ranks takes the ends of single machines of an allocation that goes on.
+// ranks notes the ends of single machines in an allocation that continues.
 func (d *Driver) ranks(r *record) {
 	for k := range r.Nodes {
 		if r.ended(k) != nil || r.Nodes == 1 {
 			continue
 		}
 		if at := d.marked(r, fmt.Sprintf("end.%d", k)); !at.IsZero() {
-			r.Told = d.marked(r, "notice") // written before
+			r.Told = d.marked(r, "notice") // written earlier
 			r.Ends = append(slices.Clone(r.Ends), rankEnd{Rank: k, At: latest(at, r.Start), Cause: r.cause(k, "COMPLETED")})
 		}
 	}
 }
 
-// marked is a time that an allocation has written into its folder; zero: it has not.
+// marked returns a time that an allocation has written to its folder; zero if it has not.
 func (d *Driver) marked(r *record, name string) time.Time {
 	b, err := readFile(filepath.Join(d.folder(r.Name), name))
 	if err != nil {
@@ -183,10 +182,10 @@ func (d *Driver) marked(r *record, name string) time.Time {
 	if at := scheduler.Moment(strings.TrimSpace(string(b))); at.Before(time.Now()) {
 		return at
 	}
-	return time.Now().UTC().Truncate(time.Second) // the clock of that machine is ahead
+	return time.Now().UTC().Truncate(time.Second) // that machine's clock is ahead
 }
 
-// ends notes the end of an allocation, and of all of its machines that had not ended before.
+// ends notes the end of an allocation and of its machines that had not ended before.
 func (d *Driver) ends(r *record, state string, at time.Time) {
 	r.State, r.Closed = state, true
 	r.Told = d.marked(r, "notice")
@@ -197,7 +196,7 @@ func (d *Driver) ends(r *record, state string, at time.Time) {
 	}
 	d.ranks(r)
 	r.End = latest(at, r.Start)
-	for _, e := range r.Ends { // by the clock of another machine
+	for _, e := range r.Ends { // by another machine's clock
 		r.End = latest(r.End, e.At)
 	}
 	for k := range r.Nodes {
@@ -213,7 +212,7 @@ func (d *Driver) ends(r *record, state string, at time.Time) {
 	}
 }
 
-// cause is why a rank's machine ended.
+// cause returns why a rank's machine ended.
 func (r *record) cause(rank int, state string) engine.Cause {
 	switch {
 	case slices.Contains(r.Given, rank):
@@ -231,8 +230,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// gone finds out what became of jobs that the controller does not know any more: by the cluster's accounts, or where it
-// keeps none by what the allocations have written themselves.
+// gone determines the fate of jobs that the controller no longer knows, from the cluster's accounting or, if it has
+// none, from what the allocations have written.
 func (d *Driver) gone(ctx context.Context, missing []*record) error {
 	ids := make([]string, len(missing))
 	for n, r := range missing {
@@ -252,7 +251,7 @@ func (d *Driver) gone(ctx context.Context, missing []*record) error {
 		switch {
 		case j != nil && !scheduler.Waits[j.State] && !scheduler.Runs[j.State]:
 			d.takes(&c, j)
-		case patient && time.Since(c.missing) < d.patient: // its account may not be written yet
+		case patient && time.Since(c.missing) < d.patient: // its accounting record may not be written yet
 		default:
 			d.vanished(&c)
 		}
@@ -261,8 +260,8 @@ func (d *Driver) gone(ctx context.Context, missing []*record) error {
 	return nil
 }
 
-// vanished ends an allocation that nobody knows any more: when its last machine said that it ended, or when it
-// was last known.
+// vanished ends an allocation that nobody knows any more, at the time when its last machine recorded its end, or when
+// it was last seen.
 func (d *Driver) vanished(r *record) {
 	if r.Start.IsZero() {
 		if _, err := os.Stat(filepath.Join(d.folder(r.Name), "claim", "job")); err != nil {
@@ -291,7 +290,7 @@ func (d *Driver) written(r *record, name string) time.Time {
 	return st.ModTime().UTC().Truncate(time.Second)
 }
 
-// List implements engine.Driver: what the records have, and what only Slurm knows, by the comment of its job.
+// List implements engine.Driver with the records, and the jobs that only Slurm knows, by their comments.
 func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	v, err := d.look(ctx, time.Now().Add(-viewAge))
 	if err != nil {

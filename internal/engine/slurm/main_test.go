@@ -29,26 +29,26 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// realCluster is a real cluster that is lent to one test, and the test's own folder and engine name there.
+// realCluster is a real cluster on loan to one test, with the test's own folder and engine name.
 type realCluster struct {
 	testing.TB
 	cluster *slurmtest.Cluster
 	dir     string        // the test's own
-	name    string        // of the test's engine: no other test has it, so that none lists this one's jobs
-	rest    *rest.Setting // nil: by its commands
-	hurt    bool          // one of its daemons was killed: it is not lent again
+	name    string        // of the test's engine, unique so that no other test lists its jobs
+	rest    *rest.Setting // nil: uses the commands
+	hurt    bool          // one of its daemons was killed, so it is not reused
 }
 
 var names atomic.Int64
 
-// newCluster lends the test a cluster with these settings of test/slurm-up.sh.
+// newCluster returns a cluster with these settings of test/slurm-up.sh for the test.
 func newCluster(t testing.TB, env ...string) *realCluster {
 	t.Helper()
 	overREST := slices.Contains(env, "REST=1")
 	if overREST {
 		needs(t, "/usr/sbin/slurmrestd", "slurmrestd")
 	}
-	dir, err := os.MkdirTemp("", "sl") // short: the path of a socket is
+	dir, err := os.MkdirTemp("", "sl") // short, because the path of a socket is
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +67,15 @@ func newCluster(t testing.TB, env ...string) *realCluster {
 	return c
 }
 
-// idle are the clusters of this package that no test has now.
+// idle holds the clusters of this package that no test is using.
 var idle pool
 
 type pool struct {
 	mu   sync.Mutex
-	list map[string][]*slurmtest.Cluster // by their settings
+	list map[string][]*slurmtest.Cluster // by settings
 }
 
-// take returns a cluster with these settings, which it starts where none is idle.
+// take returns a cluster with these settings, and starts one if none is idle.
 func (p *pool) take(t testing.TB, env []string) *slurmtest.Cluster {
 	t.Helper()
 	settings := strings.Join(env, " ")
@@ -108,8 +108,8 @@ func (p *pool) stop() {
 	}
 }
 
-// emptied ends the jobs that a test has left, and reports whether the cluster is as it was when it began. Slurm may
-// leave a job that was ended as it began COMPLETING for minutes: such a cluster is not waited for.
+// emptied ends the jobs that a test has left, and reports whether the cluster is clean. Slurm may leave a job that
+// was ended at its start COMPLETING for minutes; emptied does not wait for such a cluster.
 func (c *realCluster) emptied() bool {
 	if _, err := c.try("scancel", "--user="+strconv.Itoa(os.Getuid())); err != nil {
 		return false
@@ -127,7 +127,7 @@ func (c *realCluster) emptied() bool {
 	return false
 }
 
-// tell logs what the allocations of a test that failed have said.
+// tell logs the output of the allocations of a failed test.
 func (c *realCluster) tell() {
 	if !c.Failed() {
 		return
@@ -142,7 +142,7 @@ func (c *realCluster) tell() {
 
 func (c *realCluster) conf() string { return c.cluster.Conf() }
 
-// do runs a command of Slurm; try runs one that may fail.
+// do runs a Slurm command; try runs one that may fail.
 func (c *realCluster) do(name string, args ...string) string {
 	c.Helper()
 	return c.cluster.Do(c, name, args...)
@@ -152,10 +152,10 @@ func (c *realCluster) try(name string, args ...string) (string, error) {
 	return c.cluster.Try(name, args...)
 }
 
-// offer is one of a partition of the test's engine: ondemand/a100x4-8c-3g/on-demand.
+// offer returns the id of an offer of the test's engine: ondemand/a100x4-8c-3g/on-demand.
 func (c *realCluster) offer(rest string) market.OfferID { return market.OfferID(c.name + "/" + rest) }
 
-// with is an engine's settings for the cluster.
+// with returns an engine's settings for the cluster.
 func (c *realCluster) with() With {
 	conf := c.conf()
 	if c.rest != nil {
@@ -167,10 +167,10 @@ func (c *realCluster) with() With {
 	}}
 }
 
-// idler is an agent that waits for its end.
+// idler is an agent that waits to be ended.
 const idler = "#!/bin/bash\ntrap 'kill $!; exit 0' TERM\nwhile :; do sleep 1000 & wait $!; done\n"
 
-// driver is one whose machines run a program that waits for its end.
+// driver returns a driver whose machines run idler.
 func (c *realCluster) driver(t testing.TB) *Driver {
 	t.Helper()
 	exe := filepath.Join(c.dir, "idler")
@@ -190,7 +190,7 @@ func (c *realCluster) driver(t testing.TB) *Driver {
 	return d
 }
 
-// fill takes the node of the busy partition, and returns the job that has it.
+// fill occupies the node of the busy partition, and returns the job on it.
 func (c *realCluster) fill() string {
 	c.Helper()
 	id := c.do("sbatch", "--parsable", "--partition=busy", "--exclusive", "--output=/dev/null", "--wrap=sleep 1000")
@@ -198,7 +198,7 @@ func (c *realCluster) fill() string {
 	return id
 }
 
-// pid is the process of one of the cluster's daemons. A test that asks for it hurts the daemon.
+// pid returns the process of one of the cluster's daemons, and marks the cluster as damaged.
 func (c *realCluster) pid(name string) int {
 	c.Helper()
 	c.hurt = true
@@ -217,7 +217,7 @@ func (c *realCluster) signal(name string, sig syscall.Signal) {
 	}
 }
 
-// kill ends one of the cluster's daemons without a word, and waits for its end.
+// kill kills one of the cluster's daemons, and waits for its end.
 func (c *realCluster) kill(name string) {
 	c.Helper()
 	pid := c.pid(name)
@@ -228,21 +228,21 @@ func (c *realCluster) kill(name string) {
 // begin starts a daemon of the cluster.
 func (c *realCluster) begin(name string, args ...string) {
 	c.Helper()
-	cmd := exec.Command(name, args...) //nolint:noctx // it leaves its terminal
+	cmd := exec.Command(name, args...) // it detaches from its terminal
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf(), "PATH="+os.Getenv("PATH")+":/usr/sbin")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		c.Fatalf("%s: %v\n%s", name, err, out)
 	}
 }
 
-// saved waits until the controller has written down what it knows now: Slurm loses what it accepted in the last
-// five seconds when it is killed.
+// saved waits until the controller has written its current state: a killed controller loses what it accepted in the
+// last five seconds.
 func (c *realCluster) saved() {
 	c.Helper()
 	await.True(c, "the controller saves its jobs", c.settled)
 }
 
-// settled reports whether every job that squeue knows is older than the state on disk.
+// settled reports whether every job in squeue is older than the state on disk.
 func (c *realCluster) settled() bool {
 	st, err := os.Stat(filepath.Join(c.cluster.Dir, "state", "job_state"))
 	if err != nil {

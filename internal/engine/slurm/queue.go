@@ -9,14 +9,14 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// view is what Slurm said of this user's jobs, those that ended a while ago among them.
+// view is Slurm's report on this user's jobs, including recently ended ones.
 type view struct {
-	begun time.Time // before it was asked
+	begun time.Time // before the query
 	jobs  map[string]*scheduler.Job
 	names map[string][]*scheduler.Job
 }
 
-// look returns what Slurm says of its jobs, asked no earlier than newer. Who asks at the same time shares an answer.
+// look returns a view queried no earlier than newer. Concurrent callers share an answer.
 func (d *Driver) look(ctx context.Context, newer time.Time) (*view, error) {
 	select {
 	case d.looking <- struct{}{}:
@@ -45,7 +45,7 @@ func (d *Driver) look(ctx context.Context, newer time.Time) (*view, error) {
 	return v, nil
 }
 
-// never are the reasons of jobs that will not begin however long they wait, with what to do.
+// never maps the reasons of jobs that will never start to the fix.
 var never = map[string]string{
 	"PartitionConfig":          "no node of the partition has what is asked for: correct it in engines.yaml",
 	"PartitionNodeLimit":       "the partition has fewer nodes, or lets a job have fewer",
@@ -59,7 +59,7 @@ var never = map[string]string{
 	"DependencyNeverSatisfied": "it waits for a job that will not end as it should",
 }
 
-// refusedFor is why a job that waits is given up, and whether that is a matter of quota; "": it may begin.
+// refusedFor returns why a waiting job is given up, and whether a quota is the reason; empty if it may start.
 func refusedFor(reason string) (why string, quota bool) {
 	if fix, ok := never[reason]; ok {
 		return fmt.Sprintf("%s: %s", reason, fix), strings.HasPrefix(reason, "Invalid")
@@ -74,7 +74,7 @@ func refusedFor(reason string) (why string, quota bool) {
 	return "", false
 }
 
-// explained is a reason in words, where Slurm's own says little.
+// explained adds an explanation to a reason code of Slurm.
 func explained(reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "QOS"):

@@ -25,11 +25,11 @@ import (
 	"scrimp/internal/market"
 )
 
-// record is what is known of a request. It lies in the shared folder, and is there before Slurm hears of the
-// request, so that a server which dies in between, or another one, finds what came of it.
+// record is what is known of a request. It is stored in the shared folder before Slurm hears of the request, so that
+// a restarted or another server finds the result.
 type record struct {
 	Key      string            `json:"key"`
-	Name     string            `json:"name"` // of its job, and of its folder
+	Name     string            `json:"name"` // of its job and its folder
 	Offer    market.OfferID    `json:"offer"`
 	Nodes    int               `json:"nodes"`
 	Rate     money.Rate        `json:"rate,omitempty"`
@@ -38,22 +38,22 @@ type record struct {
 	Notice   time.Duration     `json:"notice_ns,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
 
-	Job       string    `json:"job,omitempty"`      // Slurm's number; "": not known
-	Submitted time.Time `json:"submitted,omitzero"` // when Slurm had answered, or was about to be asked
+	Job       string    `json:"job,omitempty"`      // Slurm's number; empty: unknown
+	Submitted time.Time `json:"submitted,omitzero"` // when Slurm had answered, or was about to be contacted
 	Cancelled bool      `json:"cancelled,omitempty"`
-	Start     time.Time `json:"start,omitzero"` // Slurm's; zero: it has not begun
-	Seen      time.Time `json:"seen,omitzero"`  // when it was seen running, to about a minute
+	Start     time.Time `json:"start,omitzero"` // Slurm's time; zero: not started
+	Seen      time.Time `json:"seen,omitzero"`  // when it was last seen running, to about a minute
 	State     string    `json:"state,omitempty"`
-	End       time.Time `json:"end,omitzero"` // Slurm's; zero: it has not ended
+	End       time.Time `json:"end,omitzero"` // Slurm's time; zero: not ended
 	Told      time.Time `json:"told,omitzero"`
-	Given     []int     `json:"given,omitempty"` // ranks that were given back
-	Ends      []rankEnd `json:"ends,omitempty"`  // of those that have ended
+	Given     []int     `json:"given,omitempty"` // terminated ranks
+	Ends      []rankEnd `json:"ends,omitempty"`  // of the ended ranks
 	Closed    bool      `json:"closed,omitempty"`
 
-	reason   string    // why it waits, in Slurm's word
-	expected time.Time // when Slurm expects it to begin
-	missing  time.Time // since when Slurm does not know it
-	tried    time.Time // when what was given back was ended last
+	reason   string    // Slurm's reason for the wait
+	expected time.Time // Slurm's expected start
+	missing  time.Time // since when Slurm has not known it
+	tried    time.Time // last attempt to end the terminated machines
 }
 
 // rankEnd is the end of one machine of an allocation.
@@ -65,21 +65,21 @@ type rankEnd struct {
 
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// nameOf is the name of a key's job: no other key has it.
+// nameOf returns the unique name of a key's job.
 func nameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	plain := notPlain.ReplaceAllString(key, "-")
 	return scheduler.NamePrefix + plain[:min(len(plain), 80)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// commentPrefix is what their comments begin with.
+// commentPrefix begins the comments of scrimp's jobs.
 const commentPrefix = "scrimp:"
 
-// longestComment is how many bytes Slurm takes; a job with a longer comment is refused.
+// longestComment is Slurm's limit in bytes; it refuses a job with a longer comment.
 const longestComment = 1024
 
-// comment is what a job says of itself to a server that knows nothing of it. Tags for which there is no room are left
-// out of it: those of scrimp, which say whose the job is, go first.
+// comment describes a job to a server that does not know it. It leaves out tags without room; scrimp's own tags,
+// which name the job's owner, come first.
 func (r *record) comment() string {
 	v := url.Values{"key": {r.Key}, "offer": {string(r.Offer)}, "rate": {strconv.FormatInt(int64(r.Rate), 10)},
 		"currency": {string(r.Currency)}, "nodes": {strconv.Itoa(r.Nodes)}}
@@ -101,7 +101,7 @@ func (r *record) comment() string {
 	return text
 }
 
-// recordOf is what a job's comment says.
+// recordOf parses a job's comment.
 func recordOf(j *scheduler.Job) (*record, bool) {
 	text, ok := strings.CutPrefix(j.Comment, commentPrefix)
 	v, err := url.ParseQuery(text)
@@ -125,20 +125,19 @@ func recordOf(j *scheduler.Job) (*record, bool) {
 }
 
 // plausible reports whether a request can have so many machines. Any program of the server's user may write a comment
-// or a record: each machine that one names takes memory.
+// or a record, and each machine in it takes memory.
 func plausible(nodes int) bool { return nodes >= 1 && nodes <= int(quantity.Nodes.Most) }
 
-// ours returns what a job's comment says where it is a job of this engine: another engine may use the same cluster as
-// the same user.
+// ours parses the comment of a job of this engine. Another engine may use the same cluster as the same user.
 func (d *Driver) ours(j *scheduler.Job) (*record, bool) {
 	r, ok := recordOf(j)
 	return r, ok && strings.HasPrefix(string(r.Offer), d.name+"/")
 }
 
-// id is the name of a rank's machine.
+// id returns the id of a rank's machine.
 func (d *Driver) id(r *record, rank int) string { return fmt.Sprintf("%s-%s-%d", d.name, r.Job, rank) }
 
-// of returns the job and rank of a machine.
+// of parses a machine's id into its job and rank.
 func (d *Driver) of(id string) (job string, rank int, ok bool) {
 	rest, ok := strings.CutPrefix(id, d.name+"-")
 	job, number, ok2 := strings.Cut(rest, "-")
@@ -147,7 +146,7 @@ func (d *Driver) of(id string) (job string, rank int, ok bool) {
 	return job, rank, ok && ok2 && err == nil && err2 == nil && rank >= 0 && number == strconv.Itoa(rank)
 }
 
-// instances are a request's machines, by rank.
+// instances returns a request's machines by rank.
 func (d *Driver) instances(r *record) []engine.Instance {
 	if r.Start.IsZero() {
 		return nil
@@ -177,8 +176,8 @@ func (r *record) ended(rank int) *rankEnd {
 	return nil
 }
 
-// bill is what a machine of the allocation costs: its own time and, where the others of its gang kept the
-// allocation for longer, what Slurm kept its node for. What nobody priced has none.
+// bill returns the cost of an allocation's machine: its own time and, if the rest of its gang kept the allocation for
+// longer, the time that Slurm kept its node for. A machine without a price has no bill.
 func (r *record) bill(e *rankEnd) []engine.Line {
 	if !r.Priced {
 		return nil
@@ -192,7 +191,7 @@ func (r *record) bill(e *rankEnd) []engine.Line {
 	return lines
 }
 
-// folder is where a request's record and all of its allocation lie.
+// folder is the place of a request's record and of its allocation's files.
 func (d *Driver) folder(name string) string { return filepath.Join(d.shared, "requests", name) }
 
 // keep makes a record durable.
@@ -210,16 +209,17 @@ func (d *Driver) keep(r *record) error {
 	return nil
 }
 
-// mostFile is how much of a file is read that an allocation may have written: a record of 1,000 machines has a tenth.
-const mostFile = 4 << 20
+// maxFile bounds the bytes read from a file that an allocation may have written: a record of 1,000 machines has a
+// tenth.
+const maxFile = 4 << 20
 
-// readFile reads a file of a request's folder. Programs of the server's user may write there: only a regular file is
-// read, so that nobody waits for a pipe.
+// readFile reads a file of a request's folder. Programs of the server's user may write there, so it reads only
+// regular files and never waits for a pipe.
 func readFile(path string) ([]byte, error) {
-	return confined.ReadFile(path, mostFile)
+	return confined.ReadFile(path, maxFile)
 }
 
-// read reads a record; nil: there is none.
+// read reads a record; nil if there is none.
 func (d *Driver) read(name string) (*record, error) {
 	b, err := readFile(filepath.Join(d.folder(name), "record.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -238,10 +238,10 @@ func (d *Driver) read(name string) (*record, error) {
 	return &r, nil
 }
 
-// keepFor is how long what has ended is known.
+// keepFor is how long ended requests are remembered.
 const keepFor = 14 * 24 * time.Hour
 
-// load reads all records, and removes those of what ended long ago.
+// load reads all records, and deletes those that ended long ago.
 func (d *Driver) load() error {
 	entries, err := os.ReadDir(filepath.Join(d.shared, "requests"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -250,9 +250,9 @@ func (d *Driver) load() error {
 	for _, e := range entries {
 		r, err := d.read(e.Name())
 		switch {
-		case err != nil: // what Slurm says of its job's comment counts
-			d.log.Error("a record is passed over: remove it once its job is over", "error", err)
-		case r == nil: // its server died before it asked Slurm for anything
+		case err != nil: // the comment of its Slurm job counts
+			d.log.Error("skipped an unreadable record: remove it once its job has ended", "error", err)
+		case r == nil: // its server died before it contacted Slurm
 		case r.Closed && !r.End.IsZero() && time.Since(r.End) > keepFor:
 			if err := os.RemoveAll(d.folder(r.Name)); err != nil {
 				d.log.Warn("an old record stays", "record", r.Name, "error", err)

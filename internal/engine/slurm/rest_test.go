@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// needs skips a test of what is not installed.
+// needs skips the test if a file is missing, and names the package that provides it.
 func needs(t testing.TB, file, pack string) {
 	t.Helper()
 	if _, err := exec.LookPath(filepath.Base(file)); err == nil {
@@ -29,16 +29,16 @@ func needs(t testing.TB, file, pack string) {
 	t.Skipf("%s is not installed: apt-get install %s", pack, pack)
 }
 
-// A driver that asks slurmrestd is held to the same contract as one that runs commands.
-func TestDriverConformsOverREST(t *testing.T) {
+// A driver that uses slurmrestd passes the same contract as one that runs commands.
+func TestDriver_ConformsOverREST(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	enginetest.Run(t, func(t testing.TB) enginetest.Rig { return newCluster(t, "GRACE=2", "REST=1").rig(t) })
 }
 
-// Doctor asks slurmrestd what a job would meet, and leaves nothing in the queue; what it cannot have is refused by
-// the same word as by the commands.
-func TestWhatIsMissingOverREST(t *testing.T) {
+// Doctor asks slurmrestd how it would answer a job, and leaves nothing in the queue. Impossible requests are refused
+// with the same text as by the commands.
+func TestExamine_NamesWhatIsMissingOverREST(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	c := newCluster(t, "GRACE=2", "REST=1")
@@ -80,13 +80,14 @@ func TestWhatIsMissingOverREST(t *testing.T) {
 	}
 }
 
-// Who has a token is known on a port too. The file is read anew: a token that is renewed is used from then on, and
-// one that has expired, that the cluster does not take or that others read is named with what to do.
-func TestATokenIsRenewed(t *testing.T) {
+// A token identifies the caller on a port, too. The file is read again for each request: a renewed token is used from
+// then on, and a token that has expired, that the cluster does not accept or that others can read is reported with
+// the fix.
+func TestToken_IsReadAgain(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	needs(t, "/usr/lib/*/slurm*/auth_jwt.so", "slurm-wlm-jwt-plugin")
-	c := newCluster(t, "REST=1", "JWT=1") // a daemon more, and the settings of its own
+	c := newCluster(t, "REST=1", "JWT=1") // one more daemon, with its own settings
 	path := filepath.Join(c.dir, "token")
 	c.rest = &rest.Setting{URL: "http://127.0.0.1:" + strconv.Itoa(c.cluster.Port+8), TokenFile: path}
 	d := c.driver(t)
@@ -125,7 +126,7 @@ func TestATokenIsRenewed(t *testing.T) {
 	}
 }
 
-// expired is a token whose own word says that it has expired.
+// expired returns a token that says it has expired.
 func expired(token string) string {
 	parts := strings.Split(token, ".")
 	parts[1] = base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1000000000,"iat":999999999,"sun":"root"}`))

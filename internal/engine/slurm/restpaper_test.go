@@ -13,10 +13,10 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// errNotThere is that of a path that slurmrestd does not have.
+// errNotThere is the error for a path that slurmrestd does not have.
 var errNotThere = errors.New("not found")
 
-// slurmrestd asks the cluster on paper by v0.0.38.
+// slurmrestd returns a v0.0.38 client of the simulated cluster.
 func (p *paper) slurmrestd() *rest.Client {
 	c := rest.New(&rest.Setting{URL: "unix:///paper", Version: rest.Tried})
 	c.HTTP.Transport = paperTransport{p, c.User}
@@ -28,7 +28,7 @@ type paperTransport struct {
 	user string
 }
 
-// RoundTrip implements http.RoundTripper: each request is the command that it stands for.
+// RoundTrip implements http.RoundTripper: it runs the command that corresponds to each request.
 func (t paperTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	out, err := t.answer(q)
 	status := http.StatusOK
@@ -104,7 +104,7 @@ func (t paperTransport) submitted(q *http.Request) (map[string]any, error) {
 	return map[string]any{"job_id": id}, err
 }
 
-// listed is what squeue prints, of one job or of all.
+// listed returns what squeue prints for one job or for all.
 func (t paperTransport) listed(q *http.Request, id string) (map[string]any, error) {
 	out, err := t.run(q.Context(), "squeue", "--all")
 	var jobs []any

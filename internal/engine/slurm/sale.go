@@ -12,21 +12,21 @@ import (
 	"scrimp/internal/market"
 )
 
-// sale is an offer with what a job is submitted with for it.
+// sale is an offer with what its jobs are submitted with.
 type sale struct {
 	offer market.Offer
 	quote market.Quote
 	of    *Partition
 	part  scheduler.Partition
-	whole bool   // the machine is all of a node
-	sole  bool   // and the partition has no other nodes
-	why   string // why none can be had; "": it can
+	whole bool   // the machine is a whole node
+	sole  bool   // the partition has no other kinds of nodes
+	why   string // why no machine is available; empty: one is
 	here  bool   // its nodes are this machine
 
 	killWait time.Duration
 }
 
-// salesOf is what is sold of the cluster, for the engine of that name.
+// salesOf returns the offers of the cluster for the named engine.
 func salesOf(c *scheduler.Cluster, name string, w *With, local func(scheduler.Node) bool) []sale {
 	var all []sale
 	for i := range w.Partitions {
@@ -64,8 +64,8 @@ func salesOf(c *scheduler.Cluster, name string, w *With, local func(scheduler.No
 	return all
 }
 
-// fits reports whether a node has the features that a partition's constraint names. One that is more than a list
-// of them is left to Slurm.
+// fits reports whether a node has the features in a partition's constraint. It leaves constraints other than plain
+// lists to Slurm.
 func fits(n *scheduler.Node, p *Partition) bool {
 	if p.Constraint == "" || strings.ContainsAny(p.Constraint, "|*[]()") {
 		return true
@@ -78,7 +78,7 @@ func fits(n *scheduler.Node, p *Partition) bool {
 	return true
 }
 
-// shapes groups nodes by what a machine on them has: one group where the user says what that is.
+// shapes groups nodes by the size of their machines; it is a single group if the user sets the size.
 func shapes(nodes []scheduler.Node, p *Partition) [][]scheduler.Node {
 	var groups [][]scheduler.Node
 	for _, n := range nodes {
@@ -92,7 +92,7 @@ func shapes(nodes []scheduler.Node, p *Partition) [][]scheduler.Node {
 	return groups
 }
 
-// shape is the name of a whole node's kind, such as a100x4-64c-512g.
+// shape returns the name of a node's size, such as a100x4-64c-512g.
 func shape(n *scheduler.Node) string {
 	name := fmt.Sprintf("%dc-%dg", n.CPUs, n.Memory/size.GiB)
 	if n.Accelerators > 0 {
@@ -101,7 +101,7 @@ func shape(n *scheduler.Node) string {
 	return strings.ToLower(name)
 }
 
-// offerOf is what is sold of a group of nodes.
+// offerOf returns the offer for a group of nodes.
 func offerOf(c *scheduler.Cluster, name string, w *With, p *Partition, part scheduler.Partition,
 	group []scheduler.Node) market.Offer {
 	n := group[0]
@@ -135,7 +135,7 @@ func offerOf(c *scheduler.Cluster, name string, w *With, p *Partition, part sche
 	return o
 }
 
-// lifetime is the longest that an allocation may run; 0: there is no limit.
+// lifetime returns the longest run of an allocation; 0 means no limit.
 func lifetime(p *Partition, part scheduler.Partition) time.Duration {
 	own := time.Duration(p.Time)
 	if own > 0 {

@@ -22,7 +22,7 @@ import (
 //go:embed run.sh
 var runScript string
 
-// script is what an allocation of r runs.
+// script returns the script of r's allocation.
 func (d *Driver) script(r *record, s *sale, env map[string]string, exe string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
@@ -36,7 +36,8 @@ func (d *Driver) script(r *record, s *sale, env map[string]string, exe string) s
 	return b.String()
 }
 
-// watch says whether an allocation looks for the files that end single machines of it: slurmrestd signals no steps.
+// watch returns "1" if an allocation must watch for files that end single machines, because slurmrestd cannot signal
+// steps.
 func (d *Driver) watch(r *record) string {
 	if d.with.REST != nil && r.Nodes > 1 {
 		return "1"
@@ -44,10 +45,10 @@ func (d *Driver) watch(r *record) string {
 	return ""
 }
 
-// quoted is a value as a shell reads it.
+// quoted quotes a value for a shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// lead is how long before its time limit an allocation is told of it.
+// lead returns how long before its time limit an allocation gets a signal.
 func (d *Driver) lead(s *sale) time.Duration {
 	l := cmp.Or(time.Duration(d.with.Signal), time.Minute)
 	if most := s.offer.MaxLifetime; most > 0 && l > most/4 {
@@ -56,7 +57,7 @@ func (d *Driver) lead(s *sale) time.Duration {
 	return l
 }
 
-// notice is how long a machine stays after its agent is told of its end.
+// notice returns how long a machine remains after its agent hears of its end.
 func (d *Driver) notice(s *sale) time.Duration {
 	switch {
 	case s.offer.Capacity == market.Spot:
@@ -67,7 +68,7 @@ func (d *Driver) notice(s *sale) time.Duration {
 	return cmp.Or(s.killWait, 30*time.Second)
 }
 
-// order is what is submitted for r.
+// order returns the job to submit for r.
 func (d *Driver) order(r *record, s *sale) *scheduler.Order {
 	p, offer := s.of, &s.offer
 	o := &scheduler.Order{Name: r.Name, Comment: r.comment(), Partition: p.Name, Nodes: r.Nodes, CPUs: offer.CPUs,
@@ -81,8 +82,7 @@ func (d *Driver) order(r *record, s *sale) *scheduler.Order {
 	return o
 }
 
-// prepare writes what an allocation finds in its folder: its script, and a token for each rank that only its
-// user reads.
+// prepare writes an allocation's files: its script, and a token per rank that only its user can read.
 func (d *Driver) prepare(r *record, s *sale, env map[string]string) error {
 	exe, err := d.agentProgram()
 	if err != nil {
@@ -107,14 +107,15 @@ func (d *Driver) token(r *record, rank int) string {
 	return filepath.Join(d.folder(r.Name), fmt.Sprintf("token.%d", rank))
 }
 
-// dropTokens removes the tokens of an allocation that needs them no more.
+// dropTokens deletes the tokens of an allocation that no longer needs them.
 func (d *Driver) dropTokens(r *record) {
 	for k := range r.Nodes {
-		_ = os.Remove(d.token(r, k)) // taken by its agent, most likely
+		_ = os.Remove(d.token(r, k)) // most likely its agent has already taken it
 	}
 }
 
-// agentProgram is this program in the shared folder, by its hash, so that allocations of an older server keep theirs.
+// agentProgram copies this program to the shared folder, named by its hash, so that allocations of an older server
+// keep theirs.
 func (d *Driver) agentProgram() (string, error) {
 	d.program.Lock()
 	defer d.program.Unlock()
@@ -153,7 +154,7 @@ func copyProgram(from *os.File, to string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has its name by then
+	defer func() { _ = os.Remove(f.Name()) }() // the file has its final name by then
 	_, err = io.Copy(f, from)
 	err = errors.Join(err, f.Chmod(0o700), f.Sync(), f.Close())
 	if err != nil {

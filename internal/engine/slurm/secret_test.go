@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// The machine's token is in no argument, environment, script or record, and only its user reads it; what the allocation and
-// the server's shell have set does not reach the agent.
-func TestTheTokenIsSeenByNobody(t *testing.T) {
+// The machine's token appears in no argument, environment, script or record, and only its user can read it. Variables
+// of the allocation and of the server's shell do not reach the agent.
+func TestToken_IsHidden(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Setenv("PGPASSWORD", "hunter2")
 	t.Setenv("SBATCH_PARTITION", "closed")

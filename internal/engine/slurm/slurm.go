@@ -1,6 +1,6 @@
-// Package slurm rents machines from a Slurm cluster as an ordinary user of it: an allocation is a batch job
-// that starts the agent on its nodes, a partition is where offers are, and what sbatch, squeue, scancel, sinfo,
-// scontrol and sacct, or slurmrestd, say is all that is known of it.
+// Package slurm rents machines from a Slurm cluster as an ordinary user: an allocation is a batch job that starts the
+// agent on its nodes, a partition is the zone of its offers, and all information comes from sbatch, squeue, scancel,
+// sinfo, scontrol and sacct, or from slurmrestd.
 package slurm
 
 import (
@@ -22,42 +22,42 @@ import (
 	"scrimp/internal/market"
 )
 
-// Kind is what engines of this package are called.
+// Kind is the kind of this package's engines.
 const Kind = "slurm"
 
-// usual is how a cluster behaves: a controller should not be asked more often, and lists what it has accepted
+// usual is a cluster's typical timing: a controller should not be polled more often, and lists what it has accepted
 // at once.
 var usual = engine.Timing{Poll: 3 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute,
 	Consistency: 15 * time.Second,
 	GrantWait:   time.Minute, Detect: 10 * time.Second}
 
-// How old answers may be.
+// The maximal ages of answers.
 const (
 	viewAge    = time.Second      // of squeue, within a poll
 	clusterAge = 30 * time.Second // of sinfo and scontrol
-	seenEvery  = time.Minute      // a record says so often that its job runs
+	seenEvery  = time.Minute      // how often a record notes that its job runs
 )
 
 // Driver implements engine.Driver for one cluster.
 type Driver struct {
 	name    string
 	with    With
-	shared  string // folder that the nodes see too
+	shared  string // folder shared with the nodes
 	exe     string // this program
-	server  string // address that agents are given
+	server  string // the server's address, as given to agents
 	slurm   scheduler.Scheduler
 	log     *slog.Logger
-	start   time.Duration // how long a launch waits for its job to begin
+	start   time.Duration // how long a launch waits for its job to start
 	patient time.Duration // how long a job may be unknown before it counts as gone
 
 	program sync.Mutex
 	agent   string // exe in the shared folder; guarded by program
 
 	looking chan struct{} // one squeue at a time
-	view    *view         // the newest; of who looks
+	view    *view         // the newest; owned by the holder of looking
 
 	reading chan struct{}      // one sinfo at a time
-	cluster *scheduler.Cluster // the newest; of who reads
+	cluster *scheduler.Cluster // the newest; owned by the holder of reading
 
 	mu       sync.Mutex
 	records  map[string]*record // by key
@@ -78,7 +78,7 @@ var (
 	_ engine.Examiner  = (*Driver)(nil)
 )
 
-// Open opens the engine of a cluster. It asks nobody: a cluster that does not answer yet is no error.
+// Open opens the engine of a cluster without contacting it: a cluster that does not answer yet is no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := readWith(&s)
 	if err != nil {
@@ -111,7 +111,7 @@ func newDriver(name string, with With, shared string, log *slog.Logger) (*Driver
 	if err != nil {
 		return nil, err
 	}
-	if with.Shared != "" { // engines of one cluster may have one
+	if with.Shared != "" { // engines of one cluster may share it
 		shared = filepath.Join(shared, name)
 	}
 	d := &Driver{name: name, with: with, shared: shared, slurm: schedulerOf(&with), log: log,
@@ -128,7 +128,7 @@ func newDriver(name string, with With, shared string, log *slog.Logger) (*Driver
 	return d, nil
 }
 
-// schedulerOf is how a cluster is asked.
+// schedulerOf returns the client of a cluster.
 func schedulerOf(w *With) scheduler.Scheduler {
 	if w.REST != nil {
 		return rest.New(w.REST)
@@ -136,7 +136,7 @@ func schedulerOf(w *With) scheduler.Scheduler {
 	return command.New(w.Commands, w.Conf)
 }
 
-// read returns what there is to be had, no older than age.
+// sold returns the offers and the state of the cluster, no older than age.
 func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale, *scheduler.Cluster, error) {
 	select {
 	case d.reading <- struct{}{}:
@@ -169,7 +169,7 @@ func isHere(n scheduler.Node) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// Offers implements engine.Driver. What is in use can be had: its launch waits in the queue.
+// Offers implements engine.Driver. A machine in use still counts as available: its launch waits in the queue.
 func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
 	sales, _, err := d.sold(ctx, clusterAge)
 	if err != nil {
@@ -182,7 +182,7 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	return offers, quotes, nil
 }
 
-// turn lets one call at a time work on a key. It returns what ends the turn.
+// turn lets one call at a time work on a key. The caller calls end when it is done.
 func (d *Driver) turn(ctx context.Context, key string) (end func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -202,7 +202,7 @@ func (d *Driver) turn(ctx context.Context, key string) (end func(), err error) {
 	}
 }
 
-// known is a copy of a key's record, also of one that another server wrote; nil: there is none.
+// known returns a copy of a key's record, also one that another server wrote; nil if there is none.
 func (d *Driver) known(key string) (*record, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *Driver) known(key string) (*record, error) {
 	return &c, nil
 }
 
-// change changes a key's record, for good before anybody acts on it.
+// change changes a key's record durably before anybody acts on it.
 func (d *Driver) change(key string, f func(*record)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

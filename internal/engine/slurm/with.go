@@ -16,41 +16,43 @@ import (
 	"scrimp/internal/market"
 )
 
-// With is what a Slurm engine has under with.
+// With is the section with of a Slurm engine.
 type With struct {
-	Conf     string `yaml:"conf,omitempty"`     // SLURM_CONF of the commands; "": the server's own, or Slurm's default
-	Commands string `yaml:"commands,omitempty"` // folder of sbatch and the others; "": PATH
-	// Shared is a folder that this machine and all nodes see by the same path; "": below the data folder.
+	Conf     string `yaml:"conf,omitempty"`     // SLURM_CONF of the commands; empty: the server's own, or Slurm's default
+	Commands string `yaml:"commands,omitempty"` // folder of sbatch and the others; empty: PATH
+	// Shared is a folder that this machine and all nodes see under the same path; empty means one below the data
+	// folder.
 	Shared string `yaml:"shared,omitempty"`
-	// Scratch is the folder on each node in which its machines lie; "": TMPDIR there, or /tmp.
+	// Scratch is the folder on each node for its machines; empty means TMPDIR there, or /tmp.
 	Scratch  string         `yaml:"scratch,omitempty"`
-	Currency money.Currency `yaml:"currency,omitempty"` // of the rates; "": USD
+	Currency money.Currency `yaml:"currency,omitempty"` // of the rates; empty: USD
 	Account  string         `yaml:"account,omitempty"`
 	QOS      string         `yaml:"qos,omitempty"`
 	WCKey    string         `yaml:"wckey,omitempty"`
-	Options  []string       `yaml:"options,omitempty"` // more of sbatch, of those that are allowed
-	// Signal is how long before its time limit an allocation is told; 0: a minute, or a quarter of a shorter limit.
+	Options  []string       `yaml:"options,omitempty"` // further sbatch options, among the allowed ones
+	// Signal is how long before its time limit an allocation gets a signal; 0 means a minute, or a quarter of a
+	// shorter limit.
 	Signal     engine.Span `yaml:"signal,omitempty"`
 	Partitions []Partition `yaml:"partitions"`
 
-	REST *rest.Setting `yaml:"rest,omitempty"` // nil: Slurm is asked by its commands
+	REST *rest.Setting `yaml:"rest,omitempty"` // nil: the engine uses Slurm's commands
 
-	Requeue bool `yaml:"requeue,omitempty"` // refused, with its reason
+	Requeue bool `yaml:"requeue,omitempty"` // refused, with the reason
 }
 
-// Partition is one from which machines are rented. What is not said of a machine is found: all of a node.
+// Partition is a partition from which machines are rented. Sizes that are not set are those of whole nodes.
 type Partition struct {
 	Name         string          `yaml:"name"`
-	Capacity     market.Capacity `yaml:"capacity,omitempty"` // spot where it may be preempted; "": as Slurm has it
-	Rate         string          `yaml:"rate,omitempty"`     // of a machine, an hour; "": unknown
-	Machine      string          `yaml:"machine,omitempty"`  // name of what is described here; "": made of it
+	Capacity     market.Capacity `yaml:"capacity,omitempty"` // spot if jobs may be preempted; empty: as Slurm has it
+	Rate         string          `yaml:"rate,omitempty"`     // hourly, of a machine; empty: unknown
+	Machine      string          `yaml:"machine,omitempty"`  // name of the described machine; empty: derived from its size
 	CPUs         int             `yaml:"cpus,omitempty"`
 	Memory       string          `yaml:"memory,omitempty"`
 	Accelerator  string          `yaml:"accelerator,omitempty"` // type of GRES gpu
 	Accelerators int             `yaml:"accelerators,omitempty"`
 	Account      string          `yaml:"account,omitempty"`
 	QOS          string          `yaml:"qos,omitempty"`
-	Constraint   string          `yaml:"constraint,omitempty"` // features that its nodes have
+	Constraint   string          `yaml:"constraint,omitempty"` // features of its nodes
 	Time         engine.Span     `yaml:"time,omitempty"`       // limit of an allocation; 0: the partition's
 	Options      []string        `yaml:"options,omitempty"`
 
@@ -65,7 +67,7 @@ const withHas = "a Slurm engine has partitions (each with name, capacity, rate, 
 	"account, qos, wckey, " +
 	"options and signal"
 
-// readWith reads and checks what is set.
+// readWith parses and validates the settings.
 func readWith(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, withHas); err != nil {
 		return w, err
@@ -103,7 +105,7 @@ func readWith(s *engine.Setting) (w With, err error) {
 	return w, w.checkPartitions()
 }
 
-// checkPartitions checks each partition, and that what is rented of one has names of its own.
+// checkPartitions validates each partition, and that its machines have different names.
 func (w *With) checkPartitions() error {
 	seen := map[string]bool{}
 	for n := range w.Partitions {
@@ -147,7 +149,7 @@ func (p *Partition) checkNames() error {
 	return nil
 }
 
-// checkShape checks which part of a node a machine is.
+// checkShape validates which part of a node a machine is.
 func (p *Partition) checkShape() error {
 	switch {
 	case p.CPUs < 0 || p.Accelerators < 0:
@@ -162,7 +164,7 @@ func (p *Partition) checkShape() error {
 	return nil
 }
 
-// checkTexts checks the values that go to sbatch as they are.
+// checkTexts validates the values that sbatch gets unchanged.
 func (p *Partition) checkTexts() error {
 	for _, v := range []struct{ name, text string }{{"account", p.Account}, {"qos", p.QOS},
 		{"constraint", p.Constraint}, {"accelerator", p.Accelerator}} {
@@ -173,7 +175,7 @@ func (p *Partition) checkTexts() error {
 	return nil
 }
 
-// amounts reads the rate and the memory, each of which may be left out.
+// amounts parses the rate and the memory, both optional.
 func (p *Partition) amounts() error {
 	if p.Rate != "" {
 		r, err := engine.ParseRate(p.Rate)
@@ -193,8 +195,8 @@ func (p *Partition) amounts() error {
 	return nil
 }
 
-// allowed are the options of sbatch that a user may add. Those that scrimp sets itself, and those that would
-// change what a machine is, are not among them.
+// allowed are the sbatch options that a user may add. They exclude options that scrimp sets itself or that would
+// change what a machine is.
 var allowed = []string{
 	"nice", "reservation", "licenses", "exclude", "nodelist", "switches", "prefer", "gpu-freq", "cpu-freq", "tmp",
 	"core-spec",

@@ -21,8 +21,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// What is wrong under with is refused with what to write.
-func TestWhatIsSetWrongIsRefused(t *testing.T) {
+// Wrong settings are refused with what to write.
+func TestReadWith_RefusesWrongSettings(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":                          "no partition",
 		"{partitions: [{name: a b}]}": "as sinfo has it",
@@ -63,16 +63,17 @@ func TestWhatIsSetWrongIsRefused(t *testing.T) {
 	}
 }
 
-// Time limits, resources and states as Slurm prints them.
-func TestANodeFitsWhatItsPartitionAsksFor(t *testing.T) {
+// A node fits only if it has the features in its partition's constraint.
+func TestFits_ChecksThePartitionsConstraint(t *testing.T) {
 	n := scheduler.Node{CPUs: 64, Memory: 515000 * size.MiB, Accelerator: "a100", Accelerators: 8, Features: []string{"nvlink", "a100"}}
 	if !fits(&n, &Partition{Constraint: "nvlink&a100"}) || fits(&n, &Partition{Constraint: "v100"}) || shape(&n) != "a100x8-64c-502g" {
 		t.Errorf("%+v, %s", n, shape(&n))
 	}
 }
 
-// A gang's machine that ends before the others costs its node for as long as Slurm keeps it: together they are the bill.
-func TestBillsOfAGangAreTheAllocations(t *testing.T) {
+// A gang's machine that ends before the others costs its node as long as Slurm keeps it: together the machines cost
+// as much as the allocation.
+func TestBills_OfAGangAddUpToTheAllocation(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r := &record{Key: "k", Nodes: 2, Rate: 3_600_000_000_007, Priced: true, Currency: "USD", Start: start, End: start.Add(time.Hour + time.Second),
 		Ends: []rankEnd{{Rank: 0, At: start.Add(time.Hour + time.Second)}, {Rank: 1, At: start.Add(17 * time.Minute)}}, Closed: true}
@@ -92,16 +93,16 @@ func TestBillsOfAGangAreTheAllocations(t *testing.T) {
 	}
 }
 
-// A node whose word of a job's end is lost leaves the job COMPLETING for minutes: a machine that has written its own
-// end has ended all the same, when Slurm says and for the cause that was written.
-func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
+// A node that fails to report a job's end leaves the job COMPLETING for minutes. A machine that has recorded its own
+// end has ended all the same, at Slurm's time and for the recorded cause.
+func TestCompleting_EndsAMachineThatRecordedItsEnd(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	end := start.Add(17 * time.Minute)
 	for name, c := range map[string]struct {
 		files []string
 		given []int
 		nodes int
-		cause engine.Cause // "": it has not ended
+		cause engine.Cause // empty: not ended
 	}{
 		"it was taken":             {[]string{"notice", "end.0"}, nil, 1, engine.Interrupted},
 		"its agent has ended":      {[]string{"end.0"}, nil, 1, engine.Stopped},
@@ -127,7 +128,7 @@ func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
 		for k, i := range d.instances(r) {
 			cause := c.cause
 			if c.nodes == 2 && k == 0 {
-				cause = engine.Interrupted // by itself too
+				cause = engine.Interrupted // by itself, too
 			}
 			if i.Cause != cause || (i.State == engine.Ended) != (cause != "") || r.Closed && !r.End.Equal(end) {
 				t.Errorf("%s: %+v at %v", name, i, r.End)
@@ -137,7 +138,7 @@ func TestAnAllocationThatDoesNotCompleteHasEnded(t *testing.T) {
 }
 
 // Another engine may use the same cluster as the same user: its jobs are neither listed nor ended here.
-func TestJobsOfAnotherEngineAreNotOurs(t *testing.T) {
+func TestJobs_OfAnotherEngineAreIgnored(t *testing.T) {
 	var ended []string
 	d, err := newDriver("hpc", With{}, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {

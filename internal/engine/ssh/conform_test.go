@@ -146,7 +146,7 @@ func (l *lab) offers() map[int]market.OfferID {
 
 // The driver passes the conformance tests on machines with real sshds, and its documentation page
 // lists the cases.
-func TestDriverConforms(t *testing.T) {
+func TestDriver_Conforms(t *testing.T) {
 	lane.Component(t, "ssh")
 	t.Parallel()
 	machines := sshtest.Start(t, 6, 78)

@@ -47,8 +47,8 @@ func smallBackup(t testing.TB) (file []byte, sum backup.Sum) {
 	return b.Bytes(), sum
 }
 
-// Whatever happens to a backup's bytes is found, or harmed nothing.
-func TestADamagedBackupIsFound(t *testing.T) {
+// Check finds any change of a backup's bytes, unless the change is harmless.
+func TestCheck_FindsDamage(t *testing.T) {
 	t.Parallel()
 	file, sum := smallBackup(t)
 	found := 0
@@ -80,7 +80,7 @@ func TestADamagedBackupIsFound(t *testing.T) {
 		bad[at] ^= 1 << bit
 		check(fmt.Sprintf("bit %d of byte %d turned", bit, at), bad)
 	}
-	if found < flips*96/100 { // a few bits mean nothing: the time and the system in gzip's head
+	if found < flips*96/100 { // a few bits mean nothing: the time and the system in the gzip header
 		t.Errorf("%d of %d turned bits were found", found, flips)
 	}
 	check("something after it", append(slices.Clone(file), "more"...))
@@ -89,8 +89,8 @@ func TestADamagedBackupIsFound(t *testing.T) {
 	check("not a backup", []byte("hello"))
 }
 
-// One who has the file in hand can pack it anew; what it says then does not add up.
-func TestAForgedBackupIsFound(t *testing.T) {
+// Somebody may repack a changed backup, but its sum does not match.
+func TestCheck_FindsForgery(t *testing.T) {
 	for name, c := range map[string]struct{ script, words string }{
 		"as it was":          {"true", ""},
 		"an amount":          {`sed -i s/0.000005/0.000006/ events/*`, "hash"},
@@ -98,7 +98,7 @@ func TestAForgedBackupIsFound(t *testing.T) {
 		"output":             {`echo more >> output/j-1.1`, "hash"},
 		"an event is gone":   {`sed -i 7d events/*`, "events 7 to 7 are missing"},
 		"the last is gone":   {`sed -i '$d' events/*`, "hash"},
-		"two are swapped":    {`sed -i '3{h;d};4{G}' events/*`, "event 3 stands after event 4"},
+		"two are swapped":    {`sed -i '3{h;d};4{G}' events/*`, "event 3 follows event 4"},
 		"no facts":           {`rm facts.json`, "no place there"},
 		"no head":            {`rm head.json`, "begins with"},
 		"a file of its own":  {`echo > events.txt`, "no place there"},
@@ -125,8 +125,8 @@ func TestAForgedBackupIsFound(t *testing.T) {
 	}
 }
 
-// A name in a backup is that of an attempt, and no path.
-func TestABackupDoesNotEscapeItsFolder(t *testing.T) {
+// A member name in a backup is an attempt's, never a path.
+func TestRestore_DoesNotEscapeItsFolder(t *testing.T) {
 	t.Parallel()
 	s, err := store.Open(fast.Dir(t))
 	must(t, err)
@@ -145,8 +145,8 @@ func TestABackupDoesNotEscapeItsFolder(t *testing.T) {
 	}
 }
 
-// A small file that unpacks to very much is refused, or read, with little memory.
-func TestABackupThatSwellsTakesLittleMemory(t *testing.T) {
+// A small file that unpacks to a very large one is refused or read with little memory.
+func TestCheck_TakesLittleMemoryForAZipBomb(t *testing.T) {
 	swelling := func(head string, member string) []byte {
 		var b bytes.Buffer
 		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
@@ -191,14 +191,14 @@ func TestABackupThatSwellsTakesLittleMemory(t *testing.T) {
 }
 
 // Two stores that differ anywhere have different sums.
-func TestTheSumCoversEverything(t *testing.T) {
+func TestSum_CoversEverything(t *testing.T) {
 	t.Parallel()
 	sumWith := func(records func([]store.Record), rest func(store.Store) error) backup.Sum {
 		t.Helper()
 		s, err := store.Open(fast.Dir(t))
 		must(t, err)
 		defer func() { _ = s.Close() }()
-		list := new(storetest.Writer).Make(20) // the last has a key, facts and two postings
+		list := new(storetest.Writer).Make(20) // the last one has a key, facts and two postings
 		records(list)
 		must(t, s.Append(t.Context(), list))
 		must(t, s.PutMeta(t.Context(), "a", "bc"))
@@ -226,7 +226,7 @@ func TestTheSumCoversEverything(t *testing.T) {
 	for i := range fields.NumField() {
 		name := fields.Field(i).Name
 		if name == "Seq" || name == "Kept" || name == "Sample" {
-			continue // they follow from the place; samples have their own lines below
+			continue // their place determines them; samples have their own lines below
 		}
 		differs(name, sumWith(func(list []store.Record) {
 			switch r := &list[19]; name {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// besides reads a member that comes after the log and the facts: output, measurements, and the sum at the end.
+// besides reads a member that comes after the log and the facts: output, measurements, or the sum at the end.
 func (b *reader) besides(m *tar.Header) error {
 	if attempt, ok := strings.CutPrefix(m.Name, "output/"); ok {
 		return b.output(attempt, m.Size)
@@ -25,7 +25,7 @@ func (b *reader) output(attempt string, size int64) error {
 	for at := int64(0); ; {
 		chunk := make([]byte, min(1<<20, size-at))
 		if len(chunk) == 0 {
-			return b.t.output(attempt, at, nil) // an empty one is one too
+			return b.t.output(attempt, at, nil) // empty output counts, too
 		}
 		if _, err := io.ReadFull(b.members, chunk); err != nil {
 			return damaged("the output of "+attempt+" is cut short", err)

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/store/backup"
 )
 
-// Whatever bytes a backup has, it is read or called damaged, and one that differs from what was written is never taken for it.
+// Check reads any bytes or calls them damaged, and never takes a changed backup for the original.
 func FuzzCheck(f *testing.F) {
 	s, err := store.Open(f.TempDir())
 	if err != nil {

@@ -15,11 +15,10 @@ import (
 	"scrimp/internal/store"
 )
 
-// ErrDamaged is returned for a backup that is cut short or whose bytes are not
-// those that were written.
+// ErrDamaged is returned for a backup that is cut short or whose bytes have changed.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// target is where the parts of a backup go.
+// target receives the parts of a backup.
 type target interface {
 	head(header) error
 	snapshot(store.Snapshot) error
@@ -29,7 +28,7 @@ type target interface {
 	series(attempt string, b []byte) error
 }
 
-// Check reads a backup to its end and returns what it holds, or ErrDamaged.
+// Check reads a backup to its end and returns its sum, or ErrDamaged.
 func Check(r io.Reader) (Sum, error) {
 	sum, err := readBackup(r, nothing{})
 	if err != nil {
@@ -38,9 +37,8 @@ func Check(r io.Reader) (Sum, error) {
 	return sum, nil
 }
 
-// Restore fills an empty store, which must lead, and compares what it then holds
-// with what the backup was made of. A store that a restoration of the same backup
-// was cut short in is filled up; any other that holds something is refused.
+// Restore fills an empty store, which must lead, and compares its sum with the backup's. If an earlier restoration of
+// the same backup was cut short, Restore completes it; it refuses any other store that is not empty.
 func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
 	want, err := readBackup(r, &filler{ctx: ctx, s: s})
 	if err != nil {
@@ -51,7 +49,7 @@ func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
 		return Sum{}, fmt.Errorf("restore: %w", err)
 	}
 	if got != want {
-		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d "+
+		return Sum{}, fmt.Errorf("restore: the restored data differs from the backup: %d events with hash %x, not %d "+
 			"with %x", got.End, got.Hash, want.End, want.Hash)
 	}
 	if f, ok := s.(interface{ SyncLogs() error }); ok { // no agent has another copy of this output
@@ -65,7 +63,7 @@ func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
 	return got, nil
 }
 
-// readBackup checks the sum that the backup ends with; by then all has gone to t.
+// readBackup passes the backup to t and then checks the sum at its end.
 func readBackup(r io.Reader, t target) (Sum, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -84,7 +82,7 @@ func readBackup(r io.Reader, t target) (Sum, error) {
 	if _, err := b.members.Next(); !errors.Is(err, io.EOF) {
 		return Sum{}, damaged("something follows its end", err)
 	}
-	if _, err := io.Copy(io.Discard, z); err != nil { //nolint:gosec // nothing is kept: to the checksum at its end
+	if _, err := io.Copy(io.Discard, z); err != nil { // reads up to gzip's checksum at the end
 		return Sum{}, damaged("its end is missing", err)
 	}
 	return b.want, nil
@@ -97,16 +95,16 @@ func damaged(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrDamaged, what, err)
 }
 
-// reader takes one member after the other, in the order that Write has.
+// reader reads one member after the other, in the order of Write.
 type reader struct {
 	members *tar.Reader
 	d       digest
 	t       target
 	head    header
 	chain   store.Chain
-	begun   bool // head.json was there
-	facts   bool // so was facts.json: no events after it
-	done    bool // and sum.json
+	begun   bool // head.json has been read
+	facts   bool // facts.json has been read: no events follow it
+	done    bool // sum.json has been read
 	want    Sum
 }
 
@@ -127,7 +125,7 @@ func (b *reader) member(m *tar.Header) error {
 	case m.Name == "facts.json":
 		b.facts = true
 		var all map[string]string
-		if err := b.json(&all, mostFacts); err != nil {
+		if err := b.json(&all, maxFacts); err != nil {
 			return err
 		}
 		b.d.facts(all)
@@ -136,18 +134,18 @@ func (b *reader) member(m *tar.Header) error {
 	return damaged(m.Name+" has no place there", nil)
 }
 
-// Limits of what a backup has in memory at once, besides its snapshot: one of a few megabytes can unpack to more than
-// a machine has.
+// Limits of the parts of a backup that are in memory at once, besides its snapshot: a file of a few megabytes can
+// unpack to more than a machine's memory.
 const (
-	mostHead   = 1 << 20 // bytes of head.json and of sum.json
-	mostFacts  = 1 << 30 // of facts.json, which has a line for each job of which something was removed
-	mostEvents = 2 << 30 // of a file of events, which has a page of them
+	maxHead   = 1 << 20 // bytes of head.json and of sum.json
+	maxFacts  = 1 << 30 // of facts.json, which has a line for each job from which something was removed
+	maxEvents = 2 << 30 // of a file of events, which holds one page
 )
 
-// errLarge is a part of a backup that no server writes.
+// errLarge is returned for a part that is larger than any that scrimp writes.
 var errLarge = errors.New("it is larger than any that scrimp writes")
 
-// limited reads so much of a member and then fails.
+// limited reads up to a limit of a member and then fails.
 type limited struct {
 	from io.Reader
 	left int64
@@ -162,7 +160,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// snapshot reads the snapshot. Who only checks a backup has no use for it.
+// snapshot reads the snapshot. Check ignores it.
 func (b *reader) snapshot() error {
 	var state []byte
 	var err error
@@ -177,21 +175,22 @@ func (b *reader) snapshot() error {
 	return b.t.snapshot(store.Snapshot{Seq: b.head.Snapshot.Seq, Version: b.head.Snapshot.Version, State: state})
 }
 
-// plain reports whether a member is a file as Write writes it, with no holes that would be read as zeros without end.
+// plain reports whether a member is a regular file as Write writes it, without holes, which would read as endless
+// zeros.
 func plain(m *tar.Header) bool {
 	for name := range m.PAXRecords {
 		if strings.HasPrefix(name, "GNU.sparse.") {
 			return false
 		}
 	}
-	return m.Typeflag == tar.TypeReg && (!strings.HasSuffix(m.Name, ".json") || m.Size <= mostFacts ||
+	return m.Typeflag == tar.TypeReg && (!strings.HasSuffix(m.Name, ".json") || m.Size <= maxFacts ||
 		strings.Contains(m.Name, "/"))
 }
 
-// readHead reads what the backup is of, and refuses a format that is not this program's.
+// readHead reads the header and refuses an unknown format.
 func (b *reader) readHead() error {
 	b.begun = true
-	if err := b.json(&b.head, mostHead); err != nil {
+	if err := b.json(&b.head, maxHead); err != nil {
 		return err
 	}
 	if b.head.Snapshot != nil {
@@ -210,10 +209,10 @@ func (b *reader) readHead() error {
 	return b.t.head(b.head)
 }
 
-// readSum compares what was read with what the end of the backup says.
+// readSum compares what was read with the sum at the end of the backup.
 func (b *reader) readSum() error {
 	b.done = true
-	if err := b.json(&b.want, mostHead); err != nil {
+	if err := b.json(&b.want, maxHead); err != nil {
 		return err
 	}
 	if got := b.d.sum(); got != b.want || got.End != b.head.End {
@@ -236,7 +235,7 @@ func (b *reader) json(to any, most int64) error {
 
 func (b *reader) events(name string) error {
 	var page []store.Record
-	for lines := json.NewDecoder(&limited{b.members, mostEvents}); ; {
+	for lines := json.NewDecoder(&limited{b.members, maxEvents}); ; {
 		var line entry
 		err := lines.Decode(&line)
 		if errors.Is(err, io.EOF) {
@@ -254,7 +253,7 @@ func (b *reader) events(name string) error {
 	return b.t.records(page)
 }
 
-// nothing keeps nothing.
+// nothing is a target that discards everything.
 type nothing struct{}
 
 func (nothing) head(header) error                  { return nil }
@@ -264,12 +263,12 @@ func (nothing) facts(map[string]string) error      { return nil }
 func (nothing) output(string, int64, []byte) error { return nil }
 func (nothing) series(string, []byte) error        { return nil }
 
-// filler puts what is read into a store.
+// filler is a target that writes into a store.
 type filler struct {
-	ctx  context.Context // that of the one call of Restore
+	ctx  context.Context // of the one call of Restore
 	s    store.Store
-	have uint64          // events that were there
-	snap *store.Snapshot // written when its event is there
+	have uint64          // events in the store before the restoration
+	snap *store.Snapshot // written once the store has its event
 }
 
 func (f *filler) head(h header) error {
@@ -293,7 +292,7 @@ func (f *filler) head(h header) error {
 		return err
 	}
 	if (!ok || begun == "") && (f.have > 0 || len(facts) > 0 || len(logs) > 0 || len(series) > 0) {
-		return fmt.Errorf("the place is not empty: it holds %d events: give an empty one", f.have)
+		return fmt.Errorf("the target is not empty: it holds %d events: give an empty one", f.have)
 	}
 	return f.s.PutMeta(f.ctx, restoring, fmt.Sprint("of ", h.End, " events"))
 }
@@ -314,7 +313,7 @@ func (f *filler) records(page []store.Record) error {
 			return err
 		}
 		if !sameRecords(there, page[:n]) {
-			return fmt.Errorf("the place holds events of another backup: give an empty one")
+			return fmt.Errorf("the target holds events of another backup: give an empty one")
 		}
 	}
 	return f.s.Copy(f.ctx, page[n:])
@@ -327,7 +326,7 @@ func sameRecords(a, b []store.Record) bool {
 	return x.sum() == y.sum()
 }
 
-// facts come after the last event, so the snapshot has its event now.
+// facts come after the last event, so the store now has the snapshot's event.
 func (f *filler) facts(all map[string]string) error {
 	if f.snap != nil {
 		if err := f.s.SaveSnapshot(f.ctx, *f.snap); err != nil {
@@ -353,7 +352,7 @@ func (f *filler) output(attempt string, at int64, b []byte) error {
 	}
 	there, err := f.s.ReadLog(f.ctx, attempt, at, len(b))
 	if err == nil && !bytes.Equal(there, b) {
-		err = fmt.Errorf("the place holds other output of %s: give an empty one", attempt)
+		err = fmt.Errorf("the target holds other output of %s: give an empty one", attempt)
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/store/backup"
 )
 
-// holes is the head of a file of GNU's form that says that it has so many bytes, all of them holes.
+// holes returns the header of a GNU sparse file of the given size that consists of holes only.
 func holes(name string, size int64) []byte {
 	h := make([]byte, 512)
 	for at, text := range map[int]string{0: name, 100: "0000600", 124: "00000000000", 136: "00000000000", 148: "        ", 156: "S",
@@ -27,9 +27,9 @@ func holes(name string, size int64) []byte {
 	return h
 }
 
-// A member that says that it is mostly holes is read as zeros without end, and one of JSON is held in memory: neither is read
-// where it is longer than a backup's.
-func TestAMemberWithoutEndIsDamaged(t *testing.T) {
+// A sparse member reads as endless zeros, and a JSON member is held in memory: the reader stops at the limits of a
+// real backup.
+func TestCheck_RefusesASparseMember(t *testing.T) {
 	var large bytes.Buffer
 	if err := tar.NewWriter(&large).WriteHeader(&tar.Header{Name: "head.json", Mode: 0o600, Size: 1 << 40}); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package backup writes all that a store holds into one file while the store is
-// in use, and fills an empty store from it, of whatever database.
+// Package backup writes everything in a store into one file while the store is in use, and fills an empty store from
+// it. The two may use different databases.
 package backup
 
 import (
@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/store"
 )
 
-// Sum says what a store holds. Two stores with equal sums hold the same bytes,
-// whatever database they lie in. Snapshots do not count: they follow from the log.
+// Sum summarises the contents of a store. Two stores with equal sums hold the same bytes, whatever their databases.
+// Snapshots do not count: they follow from the log.
 type Sum struct {
 	End      uint64      `json:"end"`      // last event
 	Postings uint64      `json:"postings"` // postings of these events
@@ -24,13 +24,13 @@ type Sum struct {
 	Outputs  int         `json:"outputs"` // attempts with output
 	Bytes    int64       `json:"bytes"`   // of output
 	Series   int         `json:"series"`  // attempts with measurements
-	Hash     ledger.Hash `json:"hash"`    // SHA-256 over all of it
+	Hash     ledger.Hash `json:"hash"`    // SHA-256 of everything
 }
 
-// SumOf reads the whole store. It is exact where nobody writes meanwhile.
+// SumOf reads the whole store. It is exact if nobody writes meanwhile.
 func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 	d := digest{h: sha256.New()}
-	snap, _, err := s.LatestSnapshot(ctx) // 0 for none
+	snap, _, err := s.LatestSnapshot(ctx) // 0 if there is none
 	if err != nil {
 		return Sum{}, err
 	}
@@ -70,10 +70,10 @@ func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 	return d.sum(), nil
 }
 
-// pageSize is how many events are in memory at a time.
+// pageSize is the number of events in memory at a time.
 const pageSize = 1000
 
-// eachPage reads the log up to end, where samples up to dropped may be missing.
+// eachPage reads the log up to end. Samples up to dropped may be missing.
 func eachPage(ctx context.Context, s store.Store, end, dropped uint64, do func([]store.Record) error) error {
 	chain := store.Chain{Dropped: dropped}
 	for chain.After < end {
@@ -97,12 +97,12 @@ func eachPage(ctx context.Context, s store.Store, end, dropped uint64, do func([
 	return nil
 }
 
-// whileRead says what else than a damaged log may be the cause of a hole.
+// whileRead adds another possible cause of a gap in the log: the server dropped samples during the read.
 func whileRead(err error) error {
-	return fmt.Errorf("%w, or they are samples that the server has dropped meanwhile: then the same works now", err)
+	return fmt.Errorf("%w, or they are samples that the server dropped meanwhile: in that case try again", err)
 }
 
-// eachSeries reads what machines were measured to do, by name. What is removed meanwhile is left out.
+// eachSeries reads the measurements of machines, by name. It skips those that are removed meanwhile.
 func eachSeries(ctx context.Context, s store.Store, do func(name string, b []byte) error) error {
 	sizes, err := s.AllSeries(ctx)
 	if err != nil {
@@ -141,8 +141,7 @@ func eachChunk(ctx context.Context, s store.Store, attempt string, size int64, d
 	return nil
 }
 
-// digest is a Sum in the making. Each part says its length first, so that no two
-// stores give the same bytes.
+// digest accumulates a Sum. Each part is preceded by its length, so that no two stores produce the same bytes.
 type digest struct {
 	h hash.Hash
 	s Sum
@@ -191,7 +190,7 @@ func (d *digest) facts(all map[string]string) {
 	d.flush()
 }
 
-// output begins an attempt's output; its bytes go to h themselves.
+// output starts an attempt's output; the caller writes its bytes to h.
 func (d *digest) output(attempt string, size int64) {
 	d.s.Outputs, d.s.Bytes = d.s.Outputs+1, d.s.Bytes+size
 	d.text("output")

@@ -15,17 +15,17 @@ import (
 	"scrimp/internal/store"
 )
 
-// A backup is a tar file, compressed with gzip, that any tool opens:
+// A backup is a tar file compressed with gzip, which any tool opens:
 //
 //	head.json          format, the end of the log, the snapshot
-//	snapshot           the state, as the core wrote it; only where there is one
-//	events/NNN.jsonl   one event a line, with its facts and postings; of samples those that are there
-//	facts.json         what is kept by name
+//	snapshot           the state, as the core wrote it; only if there is one
+//	events/NNN.jsonl   one event per line, with its facts and postings; samples that were dropped are missing
+//	facts.json         the metadata, by name
 //	output/ATTEMPT     what the attempt printed
-//	series/ATTEMPT     what its machine was measured to do
-//	sum.json           Sum of all of it; last, so that a file without it is cut short
+//	series/ATTEMPT     the measurements of its machine
+//	sum.json           the Sum of all of it; last, so that a file without it is cut short
 //
-// It belongs to no database: one of SQLite restores into PostgreSQL.
+// The format does not depend on the database: a backup of SQLite restores into PostgreSQL.
 const format = 2
 
 // header is head.json.
@@ -40,10 +40,10 @@ type snapshotHead struct {
 	Version int    `json:"version"`
 }
 
-// entry is a line of events. Texts are JSON strings: they come back byte by byte.
+// entry is a line of an events file. Texts are JSON strings, so they are restored byte by byte.
 type entry struct {
 	Seq      uint64           `json:"seq"`
-	Kept     uint64           `json:"kept,omitempty"` // the event before it that is no sample
+	Kept     uint64           `json:"kept,omitempty"` // the event before it that is not a sample
 	Sample   bool             `json:"sample,omitempty"`
 	Tenant   string           `json:"tenant"`
 	At       int64            `json:"at"` // nanoseconds since 1970
@@ -65,11 +65,10 @@ func (r entry) record() store.Record {
 	return out
 }
 
-// restoring is the fact that stands in a store while it is restored.
+// restoring is the metadata name that marks a store during its restoration.
 const restoring = "store/restoring"
 
-// Ready returns an error for a store whose restoration was cut short. A server
-// asks before it begins.
+// Ready returns an error for a store whose restoration was cut short. A server calls it before it starts.
 func Ready(ctx context.Context, s store.Store) error {
 	hash, ok, err := s.Meta(ctx, restoring)
 	if err != nil {
@@ -82,14 +81,14 @@ func Ready(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// factsOf returns the facts that others keep.
+// factsOf returns the metadata without the backup's own mark.
 func factsOf(ctx context.Context, s store.Store) (map[string]string, error) {
 	all, err := s.AllMeta(ctx)
 	delete(all, restoring)
 	return all, err
 }
 
-// archive writes members.
+// archive writes the members of a backup.
 type archive struct {
 	w *tar.Writer
 }
@@ -114,14 +113,13 @@ func (a archive) addJSON(name string, v any) error {
 	return a.add(name, append(b, '\n'))
 }
 
-// Write writes all that the store holds while it is in use: the log up to where
-// it ends now, and the output up to where it ends when its turn comes. It holds
-// nothing up. The store may be one that does not lead.
+// Write writes everything in the store while it is in use: the log up to its current end, and each output up to its
+// end when it is read. It delays nothing. The store need not lead.
 func Write(ctx context.Context, s store.Store, w io.Writer) (Sum, error) {
 	if err := Ready(ctx, s); err != nil {
 		return Sum{}, fmt.Errorf("back up: %w", err)
 	}
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a good one
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 	a := archive{tar.NewWriter(z)}
 	sum, err := write(ctx, s, a)
 	if err == nil {
@@ -138,7 +136,7 @@ func Write(ctx context.Context, s store.Store, w io.Writer) (Sum, error) {
 
 func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 	head := header{Format: format}
-	snap, ok, err := store.Whole(ctx, s) // before the end is asked for: it is not behind it then
+	snap, ok, err := store.Whole(ctx, s) // before the end is read, so that the snapshot is not newer
 	if err != nil {
 		return Sum{}, err
 	}
@@ -188,7 +186,7 @@ func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 	return d.sum(), a.addJSON("sum.json", d.sum())
 }
 
-// writeOutput writes the output of programs, one member for each name.
+// writeOutput writes the output of programs, one member per name.
 func writeOutput(ctx context.Context, s store.Store, a archive, d *digest) error {
 	names, err := s.Logs(ctx)
 	if err != nil {
@@ -214,7 +212,7 @@ func writeOutput(ctx context.Context, s store.Store, a archive, d *digest) error
 	return nil
 }
 
-// lines is a page as it stands in a backup.
+// lines encodes a page of records for the backup.
 func lines(page []store.Record) ([]byte, error) {
 	var out []byte
 	for _, r := range page {

@@ -1,5 +1,5 @@
-// Package logfile keeps the output of programs, when it came, and what their machines were measured to do, in files
-// beside the database.
+// Package logfile stores the output of programs, its arrival times and the measurements of machines in files beside
+// the database.
 package logfile
 
 import (
@@ -15,13 +15,12 @@ import (
 	"time"
 )
 
-// The output of programs lies in plain files beside the database, one for each rank
-// of an attempt: a program that prints 100 MB a second then costs appends to a file,
-// and no transaction waits for it. It is not synced: what a crash of the whole
-// machine loses there, the agent's own file still has, and the offset asks for it.
+// The output of programs is in plain files beside the database, one per rank of an attempt. A program that prints 100
+// MB a second then costs appends to a file, and no transaction waits for it. The files are not synced: if the whole
+// machine crashes, the agent still has its own copy, and the offset makes it send the rest again.
 
-// Name is the name of a rank's output: the attempt's for rank 0, ATTEMPT~RANK for the others.
-// No attempt has ~ in its name.
+// Name returns the name of a rank's output: the attempt for rank 0, ATTEMPT~RANK for the others. No attempt has ~ in
+// its name.
 func Name(attempt string, node int) string {
 	if node == 0 {
 		return attempt
@@ -29,10 +28,10 @@ func Name(attempt string, node int) string {
 	return attempt + "~" + strconv.Itoa(node)
 }
 
-// Files keeps the output of programs in a folder.
+// Files stores the output of programs in a folder.
 type Files struct{ dir string }
 
-// In keeps output below the folder logs of dir, which must be there.
+// In stores output in the folder logs of dir, which must exist.
 func In(dir string) Files { return Files{dir} }
 
 func (s Files) logPath(attempt string) (string, error) {
@@ -59,10 +58,10 @@ func (s Files) AppendLog(_ context.Context, attempt string, offset int64, data [
 	}
 	end := info.Size()
 	if offset > end || offset+int64(len(data)) <= end {
-		return end, nil // a hole, or nothing new
+		return end, nil // a gap, or nothing new
 	}
 	data = data[end-offset:]
-	_ = noteTime(path, end, time.Now()) // where its time cannot be kept, the output is
+	_ = noteTime(path, end, time.Now()) // an error costs only the time, not the output
 	n, err := f.WriteAt(data, end)
 	if err != nil {
 		return end + int64(n), fmt.Errorf("write log of %s: %w: is the disk of %s full?", attempt, err, s.dir)
@@ -78,7 +77,7 @@ func (s Files) ReadLog(_ context.Context, attempt string, offset int64, limit in
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() <= offset {
-		return nil, nil // most who ask follow the output, and nothing came
+		return nil, nil // most readers follow the output, and there is nothing new
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read log of %s: %w", attempt, err)

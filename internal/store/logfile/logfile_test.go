@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A follower of a job's output that has it all asks again and again: that takes no memory.
-func TestAFollowerOfOutputTakesNoMemory(t *testing.T) {
+// A reader that follows output and is up to date polls again and again, so a poll must allocate no memory.
+func TestReadLog_AllocatesNothingAtTheEnd(t *testing.T) {
 	t.Parallel()
 	s := Files{dir: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(s.dir, "logs"), 0o700); err != nil {

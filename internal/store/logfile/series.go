@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// What machines were measured to do lies beside the output, in a file for each rank of an attempt. It is no part of
-// the log: nothing is decided on it. It is not synced; a crash of the whole machine costs the end of it.
+// The measurements of machines are beside the output, in one file per rank of an attempt. They are not in the log,
+// because no decision depends on them. The files are not synced; a crash of the whole machine loses their end.
 
 func (s Files) seriesPath(attempt string) (string, error) {
 	path, err := s.logPath(attempt)
 	return seriesOf(path), err
 }
 
-// seriesOf is the file beside the output that has the measurements.
+// seriesOf returns the measurements file beside an output file.
 func seriesOf(log string) string { return strings.TrimSuffix(log, ".log") + seriesEnd }
 
 const seriesEnd = ".series"
@@ -80,7 +80,7 @@ func (s Files) AllSeries(context.Context) (map[string]int64, error) {
 		if !ok || !f.Type().IsRegular() {
 			continue
 		}
-		if info, err := f.Info(); err == nil { // else it was removed
+		if info, err := f.Info(); err == nil { // otherwise it was removed
 			sizes[name] = info.Size()
 		}
 	}

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Time says when output arrived: what stands from Offset on, up to the next one's, came at At or within
-// TimeSpan after it.
+// Time is the arrival time of output: the bytes from Offset to the next entry's Offset arrived between At and At plus
+// TimeSpan.
 type Time struct {
 	Offset int64
 	At     time.Time
 }
 
-// TimeSpan is how exactly times of output are kept.
+// TimeSpan is the precision of output times.
 const TimeSpan = time.Second
 
-// timeSize is the bytes of a time in its file: offset and milliseconds.
+// timeSize is the bytes of an entry in the file: offset and milliseconds.
 const timeSize = 16
 
-// timesPath is the file beside the output that has its times.
+// timesPath returns the times file beside an output file.
 func timesPath(log string) string { return strings.TrimSuffix(log, ".log") + ".times" }
 
-// noteTime keeps when output arrived that begins at offset. Entries of output that was lost meanwhile, and one
-// that a crash has torn, are written over.
+// noteTime records when the output from offset arrived. It overwrites entries of output that was lost since, and an
+// entry torn by a crash.
 func noteTime(log string, offset int64, at time.Time) error {
 	f, err := os.OpenFile(timesPath(log), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Times grow with the output, at most one a second; those of output that was lost, and a torn one, are written over.
-func TestTimesOfOutputFollowIt(t *testing.T) {
+// Times grow with the output, by at most one entry a second. Entries of lost output and a torn entry are overwritten.
+func TestNoteTime_FollowsTheOutput(t *testing.T) {
 	s := Files{t.TempDir()}
 	log := filepath.Join(s.dir, "logs", "j.1.log")
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
@@ -34,7 +34,7 @@ func TestTimesOfOutputFollowIt(t *testing.T) {
 	note(10, TimeSpan/2, 0)
 	note(20, TimeSpan, 0, 20)
 	note(30, 2*TimeSpan, 0, 20, 30)
-	note(20, 3*TimeSpan, 0, 20) // from 20 on it was lost
+	note(20, 3*TimeSpan, 0, 20) // the output from 20 on was lost
 	f, err := os.OpenFile(timesPath(log), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)

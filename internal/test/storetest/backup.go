@@ -184,7 +184,7 @@ func notEmpty(t *testing.T, b Backend) {
 			_, err := s.AppendLog(t.Context(), "j-2.1", 0, []byte("x"))
 			return errors.Join(s.PutMeta(t.Context(), "store/restoring", "x"), err)
 		}},
-		"more output": {"is not what the backup says", func(s store.Store) error {
+		"more output": {"the restored data differs from the backup", func(s store.Store) error {
 			_, err := s.AppendLog(t.Context(), "j-9.1", 0, []byte("x"))
 			return errors.Join(s.PutMeta(t.Context(), "store/restoring", "x"), err)
 		}},

@@ -18,44 +18,44 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// How long a call goes on, where a Bucket says nothing else.
+// Default limits of a call.
 const (
-	Patience = time.Minute // for a server that is away
-	Stall    = time.Minute // without a byte in either direction a try has failed
+	Patience = time.Minute // how long to wait for an unreachable server
+	Stall    = time.Minute // an attempt fails after this long without a byte in either direction
 )
 
-// NewBucket returns the store behind a server at base, such as https://host:port/v1/agent.
-// token is asked for before each request.
+// NewBucket returns the store behind a server at base, such as https://host:port/v1/agent. It calls token before each
+// request.
 func NewBucket(base string, client *http.Client, token func() string) *Bucket {
 	return &Bucket{Base: base, Client: client, Token: token, Wire: api.Wire, Patience: Patience, Stall: Stall}
 }
 
-// Bucket is the driver of a store behind a server. It keeps no content type and no
-// metadata; a write that has metadata is refused.
+// Bucket is the driver of a store behind a server. It stores no content type and no metadata, and refuses a write
+// with metadata.
 type Bucket struct {
-	Base     string // address that paths begin with, such as https://host:port/v1/agent
-	Socket   bool   // Client reaches it by a socket of this machine, whatever Base says
+	Base     string // prefix of all paths, such as https://host:port/v1/agent
+	Socket   bool   // Client connects to a socket of this machine, whatever Base says
 	Client   *http.Client
-	Token    func() string // asked for before each request
-	Wire     int           // version of the protocol
+	Token    func() string // called before each request
+	Wire     int           // protocol version
 	Patience time.Duration
 	Stall    time.Duration
 }
 
-// request is one call, which may be made several times.
+// request is one call, which may be sent several times.
 type request struct {
 	method string
 	path   string // below Base
 	query  url.Values
 	header http.Header
-	// body returns the content from its beginning, and its size or -1; nil is none.
+	// body returns the content from its beginning, and its size or -1; nil means no content.
 	body func() (io.Reader, int64)
-	once bool // the body can be read once only
-	// summed sends the content's CRC-32C behind it.
+	once bool // the body can be read only once
+	// summed sends the content's CRC-32C after it.
 	summed bool
 }
 
-// do makes a call until it is answered, and returns the answer, whose body the caller closes.
+// do repeats a call until it is answered, and returns the answer, whose body the caller closes.
 func (b *Bucket) do(ctx context.Context, q request) (*http.Response, error) {
 	limit := time.Now().Add(b.Patience)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -73,14 +73,14 @@ func (b *Bucket) do(ctx context.Context, q request) (*http.Response, error) {
 	}
 }
 
-// again reports whether a call may be answered when it is made again.
+// again reports whether a repeated call may succeed.
 func again(err error) bool {
 	s, ok := errors.AsType[*statusError](err)
 	if !ok {
-		return true // it was cut off, or nobody was there
+		return true // the connection broke, or nobody answered
 	}
 	switch s.status {
-	case http.StatusUnprocessableEntity, // it did not arrive whole
+	case http.StatusUnprocessableEntity, // the content arrived incomplete
 		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
@@ -98,10 +98,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errStall ends a try in which nothing moves.
+// errStall ends an attempt in which no byte moves.
 var errStall = errors.New("no byte came or went for too long")
 
-// try makes a call once. wait is how long the server wants to be left alone.
+// try makes a call once. wait is the pause that the server requests.
 func (b *Bucket) try(ctx context.Context, q request) (resp *http.Response, wait time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	alive := time.AfterFunc(b.Stall, func() { cancel(errStall) })
@@ -159,10 +159,10 @@ func (b *Bucket) request(ctx context.Context, q request, touch func()) (*http.Re
 	return req, nil
 }
 
-// refusal reads an answer that is no success.
+// refusal reads an error response.
 func refusal(resp *http.Response) (wait time.Duration, err error) {
 	defer func() { _ = resp.Body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // it only says more
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // it only adds detail
 	s := &statusError{status: resp.StatusCode, text: resp.Status}
 	var p api.Problem
 	if json.Unmarshal(text, &p) == nil && p.Title != "" {
@@ -177,11 +177,11 @@ func refusal(resp *http.Response) (wait time.Duration, err error) {
 	return wait, s
 }
 
-// sent is a content on its way to the server.
+// sent is content on its way to the server.
 type sent struct {
 	io.Reader
 	touch   func()
-	trailer http.Header // gets the sum of what went out, at its end; nil: it has none
+	trailer http.Header // receives the content's sum at its end; nil: no sum
 	sum     uint32
 }
 
@@ -203,11 +203,11 @@ func (s *sent) over() {
 	}
 }
 
-// sentAtOnce is how much of a content in memory goes out in one piece: so little that it
-// is in the processor's cache when it is copied after it was summed.
-const sentAtOnce = 256 << 10
+// sendChunk is the size of the pieces in which content in memory is sent: small enough that a piece is still in the
+// processor's cache when it is copied after it was summed.
+const sendChunk = 256 << 10
 
-// WriteTo implements io.WriterTo: what is in memory is not copied on its way.
+// WriteTo implements io.WriterTo; it avoids a copy of content in memory.
 func (s *sent) WriteTo(w io.Writer) (int64, error) {
 	memory, ok := s.Reader.(*bytes.Reader)
 	if !ok {
@@ -224,7 +224,7 @@ func (s *sent) WriteTo(w io.Writer) (int64, error) {
 // readOnly hides WriteTo.
 type readOnly struct{ io.Reader }
 
-// pieces hands on what it gets piece by piece.
+// pieces passes its input on in pieces.
 type pieces struct {
 	s *sent
 	w io.Writer
@@ -233,7 +233,7 @@ type pieces struct {
 func (p *pieces) Write(data []byte) (int, error) {
 	total := 0
 	for len(data) > 0 {
-		piece := data[:min(len(data), sentAtOnce)]
+		piece := data[:min(len(data), sendChunk)]
 		p.s.sum = crc32.Update(p.s.sum, castagnoli, piece)
 		n, err := p.w.Write(piece)
 		p.s.touch()
@@ -246,10 +246,10 @@ func (p *pieces) Write(data []byte) (int, error) {
 	return total, nil
 }
 
-// Close leaves the content to whoever opened it.
+// Close leaves the content to its opener.
 func (*sent) Close() error { return nil }
 
-// answer is the body of an answer.
+// answer is the body of a response.
 type answer struct {
 	io.ReadCloser
 	touch func()
@@ -268,27 +268,27 @@ func (a *answer) Close() error {
 	return err
 }
 
-// done makes a call whose answer says nothing but that it is done.
+// done makes a call whose response has no content.
 func (b *Bucket) done(ctx context.Context, q request) (http.Header, error) {
 	resp, err := b.do(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be reused
 	return resp.Header, resp.Body.Close()
 }
 
-// blobsPath is where the blobs are below Base.
+// blobsPath is the path of the blobs below Base.
 const blobsPath = "/blobs"
 
 func keyed(key string) url.Values { return url.Values{"key": {key}} }
 
-// content is a body that is in memory.
+// content returns a body function for content in memory.
 func content(data []byte) func() (io.Reader, int64) {
 	return func() (io.Reader, int64) { return bytes.NewReader(data), int64(len(data)) }
 }
 
-// As gives nothing away.
+// As exposes only the Bucket itself.
 func (b *Bucket) As(i any) bool {
 	p, ok := i.(**Bucket)
 	if ok {
@@ -297,7 +297,7 @@ func (b *Bucket) As(i any) bool {
 	return ok
 }
 
-// ErrorAs gives nothing away.
+// ErrorAs exposes nothing.
 func (*Bucket) ErrorAs(error, any) bool { return false }
 
 // Close drops idle connections.
@@ -319,11 +319,11 @@ func (b *Bucket) Attributes(ctx context.Context, key string) (*driver.Attributes
 	return &driver.Attributes{ContentType: contentType, ModTime: modified(head), Size: size, ETag: head.Get("ETag")}, nil
 }
 
-// contentType is what every blob is said to be.
+// contentType is the type that every blob reports.
 const contentType = "application/octet-stream"
 
 func modified(head http.Header) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, head.Get(api.BlobModified)) // unknown is the zero time
+	t, _ := time.Parse(time.RFC3339Nano, head.Get(api.BlobModified)) // zero if unknown
 	return t
 }
 
@@ -336,7 +336,7 @@ func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 	}
 	query := url.Values{"prefix": {opts.Prefix}, "delimiter": {opts.Delimiter}, "page": {string(opts.PageToken)}}
 	if opts.PageSize > 0 {
-		query.Set("limit", strconv.Itoa(min(opts.PageSize, mostKeys)))
+		query.Set("limit", strconv.Itoa(min(opts.PageSize, maxKeys)))
 	}
 	resp, err := b.do(ctx, request{method: http.MethodGet, path: blobsPath + "/list", query: query})
 	if err != nil {
@@ -358,7 +358,7 @@ func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 	return page, nil
 }
 
-// Delete removes a blob. A call whose answer was lost may find it gone.
+// Delete removes a blob. A repeated call may find it already removed.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	_, err := b.done(ctx, request{method: http.MethodDelete, path: blobsPath, query: keyed(key)})
 	return err
@@ -383,14 +383,14 @@ func (b *Bucket) Copy(ctx context.Context, to, from string, opts *driver.CopyOpt
 		return err
 	}
 	if _, err := io.Copy(w, r); err != nil {
-		cancel() // so that Close throws it away
+		cancel() // makes Close discard the copy
 		_ = w.Close()
 		return err
 	}
 	return w.Close()
 }
 
-// SignedURL is not possible: the server serves none but its own tokens.
+// SignedURL fails: the server accepts only its own tokens.
 func (*Bucket) SignedURL(context.Context, string, *driver.SignedURLOptions) (string, error) {
 	return "", fmt.Errorf("sign an address of the server: %w", errors.ErrUnsupported)
 }

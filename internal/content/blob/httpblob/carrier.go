@@ -9,24 +9,24 @@ import (
 	"sync"
 )
 
-// buffers carry contents. A sender that is slow holds one, so they are small; what is long
-// and comes fast gets one of a few large ones, which take a fifth less of the processor.
+// Buffers for copying content. A slow sender holds one for long, so most are small; long and fast content gets one of
+// a few large ones, which save a fifth of the processor time.
 var (
 	buffers      = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 	largeBuffers = sync.Pool{New: func() any { return new([largeSize]byte) }}
-	largeLeft    = make(chan struct{}, 64) // holds one for each large buffer in use: 16 MiB in all
+	largeLeft    = make(chan struct{}, 64) // holds a value for each large buffer in use: 16 MiB in all
 )
 
 const (
-	bufferSize = 64 << 10
-	largeSize  = 256 << 10
-	longAfter  = 1 << 20 // bytes of a content after which it gets a large buffer
+	bufferSize     = 64 << 10
+	largeSize      = 256 << 10
+	largeThreshold = 1 << 20 // bytes of a content after which it gets a large buffer
 )
 
-// carrier lends a buffer: a small one, and a large one where many bytes went through it.
+// carrier lends a small buffer, and a large one after many bytes.
 type carrier struct {
 	small *[bufferSize]byte
-	large *[largeSize]byte // nil: it has none
+	large *[largeSize]byte // nil: none
 	moved int64
 }
 
@@ -35,13 +35,13 @@ func newCarrier() *carrier {
 	return &carrier{small: small}
 }
 
-// buffer is what to read into next, after n bytes that were moved with the one before.
+// buffer returns the buffer for the next read, after n bytes were copied with the last one.
 func (c *carrier) buffer(n int) []byte {
-	if c.moved += int64(n); c.large == nil && c.moved >= longAfter {
+	if c.moved += int64(n); c.large == nil && c.moved >= largeThreshold {
 		select {
 		case largeLeft <- struct{}{}:
 			c.large, _ = largeBuffers.Get().(*[largeSize]byte)
-		default: // others have them
+		default: // all large buffers are in use
 		}
 	}
 	if c.large != nil {
@@ -50,7 +50,7 @@ func (c *carrier) buffer(n int) []byte {
 	return c.small[:]
 }
 
-// release gives back what was lent.
+// release returns the buffers.
 func (c *carrier) release() {
 	buffers.Put(c.small)
 	if c.large != nil {
@@ -69,14 +69,14 @@ func (b *Bucket) Nearby() bool {
 	return b.Socket || err == nil && at.Unmap().IsLoopback()
 }
 
-// bySocket reports whether the caller came by a socket of this machine, on which Go sends a
-// file in pieces of 32 KiB. Larger ones take a sixth less of the processor.
+// bySocket reports whether the caller came through a local socket, on which Go sends a file in pieces of 32 KiB.
+// Larger pieces save a sixth of the processor time.
 func bySocket(r *http.Request) bool {
 	_, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err != nil // a socket has no such address
+	return err != nil // a socket's address is not an IP address
 }
 
-// carried answers in large pieces, through this process.
+// carried is a ResponseWriter that copies in large pieces through this process.
 type carried struct{ http.ResponseWriter }
 
 // ReadFrom implements io.ReaderFrom.
@@ -101,5 +101,5 @@ func (c carried) ReadFrom(from io.Reader) (sent int64, err error) {
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap serves http.ResponseController.
 func (c carried) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -11,9 +11,9 @@ import (
 	"testing/iotest"
 )
 
-// Whatever is long and fast gets a large buffer while there is one, and a small one else; all
-// of it arrives, and every buffer is given back.
-func TestBuffersAreLentAndGivenBack(t *testing.T) {
+// Long and fast content gets a large buffer if one is free, otherwise a small one. All of it arrives, and every
+// buffer is returned.
+func TestCarrier_ReturnsItsBuffers(t *testing.T) {
 	content := make([]byte, 3<<20)
 	for i := range content {
 		content[i] = byte(i * i >> 9)
@@ -58,8 +58,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// Who is on this machine is known by both sides.
-func TestWhoIsNearby(t *testing.T) {
+// Client and server both know whether the other is on this machine.
+func TestNearby_IsKnownOnBothSides(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]bool{"@": true, "": true, "127.0.0.1:99": false, "[2001:db8::1]:99": false} {
 		if got := bySocket(&http.Request{RemoteAddr: from}); got != want {

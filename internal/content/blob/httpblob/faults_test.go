@@ -26,11 +26,11 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// flaky serves a store and breaks off now and then: before a request is done, while its
-// content comes, while the answer goes, or when all is done but the answer.
+// flaky serves a store and breaks connections at random: before a request is handled, within its content, within the
+// response, or after the work but before the response.
 type flaky struct {
 	http.Handler
-	mu     *sync.Mutex // of faults, and of what follows
+	mu     *sync.Mutex // guards faults and the fields below
 	chance *rand.Rand
 	faults map[string]int
 }
@@ -60,7 +60,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.Handler.ServeHTTP(w, r)
 }
 
-// torn is where a connection ends.
+// torn is a body that ends like a broken connection.
 type torn struct{}
 
 func (torn) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -88,9 +88,9 @@ func newFolder(t *testing.T) *blob.Folder {
 	return f
 }
 
-// Over a network that breaks off every third request nothing is lost and nothing is
-// torn: what is written is read back as it was, in every way to write and to read.
-func TestNothingIsLostOnTheWay(t *testing.T) {
+// Over a network that breaks every third request, nothing is lost or torn: every way to write and read returns what
+// was written.
+func TestBucket_LosesNothingOnAFlakyNetwork(t *testing.T) {
 	t.Parallel()
 	h := handler(newFolder(t))
 	var mu sync.Mutex
@@ -135,9 +135,8 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 	}
 }
 
-// What is made while it is sent arrives whole too, whatever breaks off, and is refused
-// where it changed on the way.
-func TestAStreamGoesOnWhereItStood(t *testing.T) {
+// Content generated while it is sent arrives whole whatever breaks, and is refused if it changed on the way.
+func TestStream_ResumesAfterABreak(t *testing.T) {
 	t.Parallel()
 	content := make([]byte, 2<<20)
 	for i := range content {
@@ -203,14 +202,14 @@ func TestAStreamGoesOnWhereItStood(t *testing.T) {
 	}
 }
 
-// answers is a network without wires, for virtual time.
+// answers is a fake network for virtual time.
 type answers func(*http.Request) (*http.Response, error)
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
-// A server that is away is waited for, for as long as the bucket's patience, and not
-// where an answer says that it is useless.
-func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
+// The client waits for an unreachable server as long as the bucket's patience, unless a response says that waiting is
+// useless.
+func TestBucket_WaitsForAnUnreachableServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin, away := time.Now(), 40*time.Second
@@ -246,8 +245,8 @@ func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A connection on which nothing moves is given up, and the call is made anew.
-func TestASilentConnectionIsGivenUp(t *testing.T) {
+// The client gives up a connection on which nothing moves, and repeats the call.
+func TestBucket_RetriesOnASilentConnection(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -266,9 +265,9 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 	}
 }
 
-// What was not durable when the server's machine was started anew is not taken for
-// durable, and of many who create a key only if it is absent one wins.
-func TestDurableAndOnce(t *testing.T) {
+// Blobs that were not durable when the server's machine restarted do not count as durable, and of many clients that
+// create a key only if absent, one wins.
+func TestBucket_DetectsARestartedServerAndCreatesOnce(t *testing.T) {
 	t.Parallel()
 	h := handler(newFolder(t))
 	server := httptest.NewServer(routes(func(*http.Request) httpblob.Handler { return h }))

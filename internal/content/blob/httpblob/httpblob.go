@@ -1,9 +1,8 @@
-// Package httpblob is a store behind a server: a Handler that serves a folder's blobs
-// over HTTP, and a Bucket that speaks to it. Nobody needs to reach the folder itself.
+// Package httpblob is a store behind a server: a Handler that serves a folder's blobs over HTTP, and a Bucket that is
+// its client. Clients need no access to the folder itself.
 //
-// What a write carries is held to its size and to a CRC-32C before the blob appears.
-// A call that breaks off is made again, a read goes on where it stood, and a server
-// that is away for a while is waited for.
+// The server checks the size and the CRC-32C of a write before the blob appears. The client repeats a broken call,
+// resumes a read where it stopped, and waits for a server that is unreachable for a while.
 package httpblob
 
 import (
@@ -21,32 +20,32 @@ import (
 	"scrimp/internal/content/blob"
 )
 
-// A caller acts on these with errors.Is, never on the text.
+// Callers test for these errors with errors.Is, never by their text.
 var (
-	ErrOver = errors.New("the token is no longer good for the store of the server") // stop, write nothing more
+	ErrOver = errors.New("the token is no longer valid for the server's store") // stop, write nothing more
 	ErrOwn  = errors.New("the key is not among the caller's own")
-	ErrBad  = errors.New("the request is not what the store takes")
+	ErrBad  = errors.New("the store does not accept the request")
 	ErrRoom = errors.New("the server's disk has no room")
 	errTorn = errors.New("the content did not arrive whole")
-	errBoot = errors.New("the server's machine was started anew: what was not durable there may be lost")
+	errBoot = errors.New("the server's machine restarted: blobs that were not durable may be lost")
 
-	// ErrChanged says that what is read is no longer what it was: read it from its beginning.
+	// ErrChanged says that the content changed during the read: read it again from its beginning.
 	ErrChanged = errors.New("it has changed meanwhile")
 )
 
-// castagnoli is the polynomial that processors have an instruction for.
+// castagnoli is the polynomial for which processors have an instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Most keys that one request may name.
-const mostKeys = 1000
+// maxKeys bounds the keys in one request.
+const maxKeys = 1000
 
-// ParameterError is ErrBad about one parameter of a query.
+// ParameterError is an ErrBad about one query parameter.
 type ParameterError struct{ Name, Why string }
 
 func (e *ParameterError) Error() string { return e.Name + " is " + e.Why }
 func (e *ParameterError) Unwrap() error { return ErrBad }
 
-// Status is the answer to a request that ended with err.
+// Status returns the HTTP status for an error.
 func Status(err error) int {
 	switch {
 	case errors.Is(err, ErrOwn):
@@ -73,7 +72,7 @@ func Status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// codes are the answers that say what kind of error it is.
+// codes maps statuses to kinds of error.
 var codes = map[int]gcerrors.ErrorCode{
 	http.StatusNotFound:            gcerrors.NotFound,
 	http.StatusPreconditionFailed:  gcerrors.FailedPrecondition,
@@ -83,7 +82,7 @@ var codes = map[int]gcerrors.ErrorCode{
 	http.StatusInsufficientStorage: gcerrors.ResourceExhausted,
 }
 
-// statusError is an answer that is no success.
+// statusError is an error response.
 type statusError struct {
 	status int
 	text   string
@@ -91,7 +90,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// Is makes the sentinels of this package out of the answer.
+// Is maps the response to the sentinels of this package.
 func (e *statusError) Is(target error) bool {
 	switch target {
 	case ErrOver:
@@ -125,8 +124,8 @@ func (b *Bucket) ErrorCode(err error) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// bootID names the run of this machine. Where the system has no name for it, the
-// process is its own: it says "started anew" too often, and never too seldom.
+// bootID identifies the current boot of this machine. If the system has no such id, the process is its own: it then
+// reports restarts too often, never too rarely.
 var bootID = sync.OnceValue(func() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || len(id) < 16 {

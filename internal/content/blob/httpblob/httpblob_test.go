@@ -16,14 +16,14 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// handler is the store without a server around it.
+// handler returns the store's handler without a server around it.
 func handler(folder *blob.Folder) httpblob.Handler {
 	free := func() error { return nil }
 	return httpblob.Handler{Folder: folder, Owns: func(string) bool { return true }, Live: free,
 		Room: func(int) error { return nil }}
 }
 
-// routes serves a handler that is made for each request.
+// routes serves a handler that is created for each request.
 func routes(h func(*http.Request) httpblob.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for pattern, do := range map[string]func(httpblob.Handler, http.ResponseWriter, *http.Request) error{
@@ -39,7 +39,7 @@ func routes(h func(*http.Request) httpblob.Handler) http.Handler {
 	return mux
 }
 
-// bucket is the driver of a store that answers at an address.
+// bucket returns the driver of a store at an address.
 func bucket(address string) *httpblob.Bucket {
 	return &httpblob.Bucket{Base: address, Client: &http.Client{Transport: &http.Transport{}},
 		Token: func() string { return "token" }, Wire: 1, Patience: await.Limit, Stall: await.Limit}
@@ -52,11 +52,11 @@ func (h harness) HTTPClient() *http.Client                          { return nil
 func (h harness) Close()                                            { h.server.Close() }
 
 func (h harness) MakeDriverForNonexistentBucket(context.Context) (driver.Bucket, error) {
-	return nil, nil // the server makes its folder where it is missing
+	return nil, nil // the server creates a missing folder
 }
 
-// The store behind a server passes gocloud's conformance suite, but for what a folder does not keep.
-func TestBucketConforms(t *testing.T) {
+// The store behind a server passes gocloud's conformance suite, except for what a folder does not store.
+func TestBucket_PassesTheConformanceSuite(t *testing.T) {
 	t.Parallel()
 	drivertest.RunConformanceTests(t, func(_ context.Context, t *testing.T) (drivertest.Harness, error) {
 		name := t.Name()

@@ -12,19 +12,19 @@ import (
 	"gocloud.dev/blob/driver"
 )
 
-// reader reads a blob, and goes on where it stood when the connection breaks.
+// reader reads a blob, and resumes where it stopped when the connection breaks.
 type reader struct {
-	ctx   context.Context // of the one read that this value is
+	ctx   context.Context // of this one read
 	b     *Bucket
 	key   string
-	tag   string // of what is read: it must not change on the way
+	tag   string // ETag of the blob, which must not change during the read
 	at    int64
-	end   int64 // behind the last byte that is wanted
+	end   int64 // end of the wanted range, exclusive
 	body  io.ReadCloser
 	attrs driver.ReaderAttributes
 }
 
-// NewRangeReader reads length bytes from offset, or to the end where length is negative.
+// NewRangeReader reads length bytes from offset, or to the end if length is negative.
 func (b *Bucket) NewRangeReader(ctx context.Context, key string, offset, length int64,
 	opts *driver.ReaderOptions) (driver.Reader, error) {
 	if opts.BeforeRead != nil {
@@ -45,7 +45,7 @@ func (b *Bucket) NewRangeReader(ctx context.Context, key string, offset, length 
 			return r, nil
 		}
 	}
-	// nothing is wanted, or what is wanted begins behind the end
+	// The range is empty, or begins beyond the end.
 	a, err := b.Attributes(ctx, key)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (b *Bucket) NewRangeReader(ctx context.Context, key string, offset, length 
 	return r, nil
 }
 
-// open asks for what is still wanted.
+// open requests the rest of the range.
 func (r *reader) open() error {
 	q := request{method: http.MethodGet, path: blobsPath, query: keyed(r.key), header: http.Header{}}
 	if r.tag != "" {
@@ -88,7 +88,7 @@ func (r *reader) open() error {
 	return nil
 }
 
-// wholeSize is the size of the blob of which the answer holds a part, or all.
+// wholeSize returns the size of the whole blob, of which the response holds all or a part.
 func wholeSize(resp *http.Response) (int64, error) {
 	text := resp.Header.Get("Content-Length")
 	if resp.StatusCode == http.StatusPartialContent {
@@ -101,7 +101,7 @@ func wholeSize(resp *http.Response) (int64, error) {
 	return size, nil
 }
 
-// breaks is how often in a row a read goes on without having got a byte.
+// breaks bounds the consecutive attempts that deliver no byte.
 const breaks = 5
 
 func (r *reader) Read(p []byte) (int, error) {

@@ -19,17 +19,17 @@ import (
 	"scrimp/internal/wire/bound"
 )
 
-// Handler serves one caller's blobs in a folder. A method that returns an error has
-// answered nothing: Status says with what to answer.
+// Handler serves one caller's blobs in a folder. A method that returns an error has not written a response: Status
+// says which one to write.
 type Handler struct {
 	Folder *blob.Folder
-	Owns   func(key string) bool // whether the caller may name the key, or list by it as a prefix
-	Writes func(key string) bool // whether the caller may write or delete it besides; nil: any of its own
-	Room   func(n int) error     // asked before n bytes of a content are kept: why they may not be
-	Live   func() error          // asked before a blob appears or goes: why the caller may change nothing any more
+	Owns   func(key string) bool // whether the caller may name the key, or list it as a prefix
+	Writes func(key string) bool // whether the caller may also write or delete it; nil: any of its own
+	Room   func(n int) error     // called before n bytes of content are stored; returns why they may not be
+	Live   func() error          // called before a change; returns why the caller may change nothing any more
 }
 
-// own returns the key that the request names.
+// own returns the key in the request.
 func (h Handler) own(key string) (string, error) {
 	if !h.Owns(key) {
 		return "", fmt.Errorf("%w: %.200q", ErrOwn, key)
@@ -37,7 +37,7 @@ func (h Handler) own(key string) (string, error) {
 	return key, h.Folder.Linkless(key)
 }
 
-// changed is own, of a key that the caller may write or delete.
+// changed is own for a key that the caller may write or delete.
 func (h Handler) changed(key string) (string, error) {
 	if h.Writes != nil && !h.Writes(key) {
 		return "", fmt.Errorf("%w: another machine of the gang writes %.200q", ErrOwn, key)
@@ -45,7 +45,7 @@ func (h Handler) changed(key string) (string, error) {
 	return h.own(key)
 }
 
-// Read answers with a blob, or with what its head says of it.
+// Read responds with a blob, or with its metadata only.
 func (h Handler) Read(w http.ResponseWriter, r *http.Request) error {
 	key, err := h.own(r.URL.Query().Get("key"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (h Handler) Read(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Write takes a blob's content. The blob appears whole or not at all.
+// Write stores a blob's content. The blob appears whole or not at all.
 func (h Handler) Write(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	key, err := h.changed(query.Get("key"))
@@ -107,7 +107,7 @@ func isLater(durable string) (bool, error) {
 	return durable != "", nil
 }
 
-// write makes a blob of what from holds to its end; sum is asked for then.
+// write creates a blob from all of from; it calls sum at the end.
 func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func() string, absent, later bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,14 +137,14 @@ func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func
 		err = h.Live()
 	}
 	if err != nil {
-		cancel() // so that Close throws it away
+		cancel() // makes Close discard the blob
 		_ = to.Close()
 		return err
 	}
 	return to.Close()
 }
 
-// copy copies a content and returns its CRC-32C.
+// copy copies content and returns its CRC-32C.
 func (h Handler) copy(to io.Writer, from io.Reader) (sum uint32, err error) {
 	lent := newCarrier()
 	defer lent.release()
@@ -184,17 +184,17 @@ func (h Handler) Delete(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// List answers with a page of the blobs whose keys begin with a prefix.
+// List responds with a page of the blobs whose keys begin with a prefix.
 func (h Handler) List(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	prefix, err := h.own(query.Get("prefix"))
 	if err != nil {
 		return err
 	}
-	size := mostKeys
+	size := maxKeys
 	if text := query.Get("limit"); text != "" {
-		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > mostKeys {
-			return &ParameterError{"limit", fmt.Sprintf("%.20q, and not a number from 1 to %d", text, mostKeys)}
+		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > maxKeys {
+			return &ParameterError{"limit", fmt.Sprintf("%.20q, and not a number from 1 to %d", text, maxKeys)}
 		}
 	}
 	page, err := h.Folder.ListPaged(r.Context(), &driver.ListOptions{Prefix: prefix, Delimiter: query.Get("delimiter"),
@@ -231,16 +231,16 @@ func (h Handler) Sync(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mostJSON is the largest request that names keys.
-const mostJSON = 4 << 20
+// maxJSON bounds the size of a request that names keys.
+const maxJSON = 4 << 20
 
 func decode(from io.Reader, into any) error {
-	text, err := io.ReadAll(io.LimitReader(from, mostJSON+1))
+	text, err := io.ReadAll(io.LimitReader(from, maxJSON+1))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errTorn, err)
 	}
-	if len(text) > mostJSON {
-		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, mostJSON>>20)
+	if len(text) > maxJSON {
+		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, maxJSON>>20)
 	}
 	if err := bound.Check(reflect.TypeOf(into).Elem(), text); err != nil {
 		return fmt.Errorf("%w: %w", ErrBad, err)

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Stream answers with a content that is made while it is sent, from an offset on. write
-// writes it without its first offset bytes and returns the CRC-32C of all of it.
+// Stream responds with content that is generated while it is sent, from an offset on. write writes the content
+// without its first offset bytes and returns the CRC-32C of all of it.
 func Stream(w http.ResponseWriter, r *http.Request, mediaType, tag string,
 	write func(offset int64) (sum uint32, err error)) error {
 	offset := int64(0)
@@ -33,15 +33,14 @@ func Stream(w http.ResponseWriter, r *http.Request, mediaType, tag string,
 	head.Set("Trailer", api.BlobSum)
 	sum, err := write(offset)
 	if err != nil {
-		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+		panic(http.ErrAbortHandler) // a partial response that looks complete would be worse
 	}
 	head.Set(api.BlobSum, fmt.Sprintf("%08x", sum))
 	return nil
 }
 
-// Fetch reads what the server sends at a path below Base with Stream. It goes on where
-// it stood when the connection breaks, and ends with an error where the content is not
-// what was sent. The caller closes it.
+// Fetch reads what the server sends with Stream at a path below Base. It resumes where it stopped when the connection
+// breaks, and ends with an error if the content differs from what was sent. The caller closes it.
 func (b *Bucket) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	s := &stream{ctx: ctx, b: b, path: path}
 	if err := s.open(); err != nil {
@@ -50,15 +49,15 @@ func (b *Bucket) Fetch(ctx context.Context, path string) (io.ReadCloser, error) 
 	return s, nil
 }
 
-// stream is a content that is made while it is sent.
+// stream reads content that is generated while it is sent.
 type stream struct {
-	ctx  context.Context // of the one read that this value is
+	ctx  context.Context // of this one read
 	b    *Bucket
 	path string
 	tag  string
 	at   int64
 	sum  uint32
-	resp *http.Response // nil where there is none
+	resp *http.Response // nil: none
 }
 
 func (s *stream) open() error {

@@ -15,24 +15,24 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// inMemory is how much of a content is kept until it is sent, so that it can be sent
-// again. What is longer goes out as it comes, once.
+// inMemory bounds the content that is buffered until it is sent, so that it can be sent again. Longer content is
+// streamed once.
 const inMemory = 1 << 20
 
-// writer writes a blob. It appears when Close returns without error.
+// writer writes a blob, which appears when Close returns without error.
 type writer struct {
-	ctx    context.Context // of the one write that this value is
+	ctx    context.Context // of this one write
 	b      *Bucket
 	key    string
 	absent bool
 	later  *blob.Later // nil: the blob is durable when Close returns
 	data   []byte
-	out    *io.PipeWriter // nil: what was written is in data
-	sent   chan error     // has the outcome of what went out
+	out    *io.PipeWriter // nil: the content is in data
+	sent   chan error     // receives the outcome of the stream
 	done   bool           // Upload has done everything
 }
 
-// NewTypedWriter begins to write a blob.
+// NewTypedWriter starts to write a blob.
 func (b *Bucket) NewTypedWriter(ctx context.Context, key, _ string, opts *driver.WriterOptions) (driver.Writer, error) {
 	if len(opts.Metadata) > 0 {
 		return nil, fmt.Errorf("write %s with metadata to the server: %w", key, errors.ErrUnsupported)
@@ -62,7 +62,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.out.Write(p)
 }
 
-// stream begins to send, since the content is longer than what is kept of it.
+// stream starts to send content that is longer than the buffer.
 func (w *writer) stream() {
 	in, out := io.Pipe()
 	w.out, w.sent = out, make(chan error, 1)
@@ -76,7 +76,7 @@ func (w *writer) stream() {
 	}()
 }
 
-// Upload sends a content that can be read again from where it lies.
+// Upload sends content that can be read again from its place in memory.
 func (w *writer) Upload(from io.Reader) error {
 	r, ok := from.(*bytes.Reader)
 	if !ok {
@@ -91,8 +91,7 @@ func (w *writer) Upload(from io.Reader) error {
 	return w.put(content(lies.data), false)
 }
 
-// inPlace gets to know where the content of a bytes.Reader lies: it is read there,
-// whole, for as long as Upload lasts.
+// inPlace captures the slice behind a bytes.Reader, so that the content is read in place while Upload runs.
 type inPlace struct{ data []byte }
 
 func (i *inPlace) Write(p []byte) (int, error) {
@@ -103,7 +102,7 @@ func (i *inPlace) Write(p []byte) (int, error) {
 // onlyWriter hides Upload.
 type onlyWriter struct{ io.Writer }
 
-// put sends a content, with its sum behind it.
+// put sends content, followed by its sum.
 func (w *writer) put(body func() (io.Reader, int64), once bool) error {
 	q := request{method: http.MethodPut, path: blobsPath, query: keyed(w.key), header: http.Header{}, body: body,
 		once: once, summed: true}
@@ -120,7 +119,7 @@ func (w *writer) put(body func() (io.Reader, int64), once bool) error {
 	return w.later.Wrote(w.ctx, run{w.b, head.Get(api.BlobBoot)}, w.key)
 }
 
-// Close makes the blob appear, or throws it away where the context has ended.
+// Close makes the blob appear, or discards it if the context has ended.
 func (w *writer) Close() error {
 	if w.done {
 		return nil
@@ -135,11 +134,11 @@ func (w *writer) Close() error {
 		_ = w.out.CloseWithError(err)
 		return errors.Join(err, <-w.sent)
 	}
-	_ = w.out.Close() // a pipe has no error
+	_ = w.out.Close() // a pipe returns no error
 	return <-w.sent
 }
 
-// run is the server's machine from its start to the next, in which blobs were written.
+// run identifies the boot of the server's machine in which blobs were written.
 type run struct {
 	b    *Bucket
 	boot string
@@ -148,7 +147,7 @@ type run struct {
 // SyncBlobs implements blob.Syncer.
 func (r run) SyncBlobs(ctx context.Context, keys []string) error {
 	for len(keys) > 0 {
-		n := min(len(keys), mostKeys)
+		n := min(len(keys), maxKeys)
 		body, err := json.Marshal(api.BlobSync{Boot: r.boot, Keys: keys[:n]})
 		if err != nil {
 			return err

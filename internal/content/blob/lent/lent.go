@@ -1,5 +1,5 @@
-// Package lent says which prefix of a bucket is a job's own, and what the credentials for it are that a server lends to
-// the agents of the job.
+// Package lent determines the prefix of a bucket that belongs to a job, and holds the credentials for it that a
+// server lends to the job's agents.
 package lent
 
 import (
@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Credentials are good for one prefix of a bucket until they expire. They are secret: printed or logged they say only
-// until when.
+// Credentials work for one prefix of a bucket until they expire. They are secret: printed or logged, they show only
+// their expiry.
 type Credentials struct {
 	Key, Secret, Token string
-	Region             string // of the bucket; "": as its address or the machine says
+	Region             string // of the bucket; empty: given by its address or the machine
 	Expires            time.Time
 }
 
-// ErrDenied is what is wrong where the role that has the rights may not be assumed: somebody has to change it.
+// ErrDenied says that the role with the rights may not be assumed: an administrator has to change it.
 var ErrDenied = errors.New("the role for the store may not be assumed")
 
 // Format implements fmt.Formatter for every verb, so that no secret is printed by accident.
@@ -31,7 +31,7 @@ func (c Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.sa
 // LogValue implements slog.LogValuer.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.said()) }
 
-// MarshalJSON refuses: what goes over the wire is api.StoreCredentials, and nothing else writes them down.
+// MarshalJSON fails: the wire format is api.StoreCredentials, and nothing else may write credentials.
 func (c Credentials) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("credentials are not written down")
 }
@@ -40,28 +40,30 @@ func (c Credentials) said() string {
 	return "credentials until " + c.Expires.UTC().Format(time.RFC3339)
 }
 
-// Store is a bucket, or what lies below a prefix of it, for which a server lends credentials.
+// Store is a bucket, or a prefix of it, for which a server lends credentials.
 type Store struct {
 	Bucket   string
-	Prefix   string // without a slash at its ends; "": all of the bucket
+	Prefix   string // without slashes at its ends; empty: the whole bucket
 	Region   string
-	Endpoint string // of a service other than Amazon's; "": Amazon's
+	Endpoint string // of a service other than Amazon's; empty: Amazon's
 }
 
-// jobsSegment is the folder in which every job's keys lie, jobs/JOB/: no prefix of a store has it, so that no job's
-// keys lie within another's.
+// jobsSegment is the folder with every job's keys, jobs/JOB/. No prefix of a store contains it, so that no job's keys
+// are within another's.
 const jobsSegment = "jobs"
 
 var (
 	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	// segment has nothing that a policy of IAM reads as more than itself, such as * and ?.
+	// segment excludes characters that an IAM policy interprets, such as * and ?.
 	segment = regexp.MustCompile(`^[A-Za-z0-9._=+@,:-]+$`)
 )
 
-// mostPrefix is the longest prefix in bytes. STS takes session policies of 2,048 characters, in which it stands twice.
-const mostPrefix = 512
+// maxPrefix is the longest prefix in bytes. STS accepts session policies of 2,048 characters, which contain the
+// prefix twice.
+const maxPrefix = 512
 
-// Declared reads the address of a store that an administrator declares. Region is what it has where it names none.
+// Declared parses the address of a store that an administrator declares. region is its region if the address names
+// none.
 func Declared(address, region string) (Store, error) {
 	s, err := read(address)
 	if err != nil {
@@ -77,14 +79,14 @@ func read(address string) (Store, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" || u.User != nil || u.Opaque != "" || u.Fragment != "" ||
 		!bucketName.MatchString(u.Host) {
-		return Store{}, errors.New("it is no bucket's address: write s3://BUCKET?region=NAME&prefix=PREFIX")
+		return Store{}, errors.New("it is not the address of a bucket: write s3://BUCKET?region=NAME&prefix=PREFIX")
 	}
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		return Store{}, fmt.Errorf("a bucket has no path: write s3://%s?prefix=%s", u.Host, path)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Store{}, errors.New("what follows its ? is not NAME=VALUE&NAME=VALUE")
+		return Store{}, errors.New("the part after its ? is not NAME=VALUE&NAME=VALUE")
 	}
 	for name, values := range q {
 		if !slices.Contains([]string{"region", "endpoint", "prefix"}, name) || len(values) != 1 {
@@ -96,13 +98,13 @@ func read(address string) (Store, error) {
 	return s, s.check()
 }
 
-// check says what is wrong with the prefix.
+// check validates the prefix.
 func (s Store) check() error {
 	if s.Prefix == "" {
 		return nil
 	}
-	if len(s.Prefix) > mostPrefix {
-		return fmt.Errorf("its prefix has more than %d bytes: shorten it", mostPrefix)
+	if len(s.Prefix) > maxPrefix {
+		return fmt.Errorf("its prefix has more than %d bytes: shorten it", maxPrefix)
 	}
 	for part := range strings.SplitSeq(s.Prefix, "/") {
 		switch {
@@ -116,7 +118,7 @@ func (s Store) check() error {
 	return nil
 }
 
-// Addresses are those of the store as a job file may name it, with its region and without.
+// Addresses returns the addresses by which a job file may name the store, with its region and without.
 func (s Store) Addresses() []string {
 	list := make([]string, 0, 2)
 	for _, region := range slices.Compact([]string{s.Region, ""}) {
@@ -131,8 +133,8 @@ func (s Store) Addresses() []string {
 	return list
 }
 
-// Of is the prefix of a job's own keys, where its store is this one or lies below it. Whatever the addresses are, the
-// prefixes of two jobs are never one within the other, and none has what a policy would read as a pattern.
+// Of returns the prefix of a job's own keys if the job's store is this one or below it. Whatever the addresses, the
+// prefixes of two jobs are never one within the other, and contain nothing that a policy would read as a pattern.
 func (s Store) Of(address, job string) (prefix string, ok bool) {
 	named, err := read(address)
 	if err != nil || !segment.MatchString(job) || job == "." || job == ".." {

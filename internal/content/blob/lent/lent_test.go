@@ -20,7 +20,7 @@ func declared(t *testing.T, address string) lent.Store {
 	return s
 }
 
-func TestAJobsPrefixIsThatOfItsStoreAndItsOwn(t *testing.T) {
+func TestOf_ReturnsTheJobsPrefix(t *testing.T) {
 	const own = "http://10.0.0.1:9000"
 	for _, c := range []struct{ declared, named, want string }{
 		{"s3://ckpt", "s3://ckpt", "jobs/lm-1"},
@@ -28,18 +28,18 @@ func TestAJobsPrefixIsThatOfItsStoreAndItsOwn(t *testing.T) {
 		{"s3://ckpt?prefix=team", "s3://ckpt?prefix=team", "team/jobs/lm-1"},
 		{"s3://ckpt?prefix=team/", "s3://ckpt?prefix=team/x&region=eu-west-1", "team/x/jobs/lm-1"},
 		{"s3://ckpt?endpoint=" + own, "s3://ckpt?endpoint=" + own + "&region=eu-west-1", "jobs/lm-1"},
-		// none of these is below it
+		// None of these is below it.
 		{"s3://ckpt?prefix=team", "s3://ckpt", ""},
 		{"s3://ckpt?prefix=team", "s3://ckpt?prefix=teams", ""},
 		{"s3://ckpt?prefix=team", "s3://ckpt?prefix=other", ""},
 		{"s3://ckpt", "s3://other", ""},
 		{"s3://ckpt", "s3://ckpt?region=us-east-1", ""},
-		{"s3://ckpt", "s3://ckpt?endpoint=" + own, ""}, // who listens there would be shown the token
+		{"s3://ckpt", "s3://ckpt?endpoint=" + own, ""}, // whoever listens there would see the token
 		{"s3://ckpt", "s3://ckpt?profile=mine", ""},
 		{"s3://ckpt", "s3://user@ckpt", ""},
 		{"s3://ckpt", "gs://ckpt", ""},
 		{"s3://ckpt", "", ""},
-		// a prefix that a policy would read as a pattern, or that is within a job's own
+		// These prefixes contain a policy pattern, or are within a job's own.
 		{"s3://ckpt?prefix=team", "s3://ckpt?prefix=team/*", ""},
 		{"s3://ckpt?prefix=team", "s3://ckpt?prefix=team/%3F", ""},
 		{"s3://ckpt?prefix=team", "s3://ckpt?prefix=team/$%7Baws:username%7D", ""},
@@ -61,8 +61,8 @@ func TestAJobsPrefixIsThatOfItsStoreAndItsOwn(t *testing.T) {
 	}
 }
 
-// Whatever stores two jobs name, neither's prefix is the other's or within it, also where one is called jobs.
-func TestNoJobsPrefixIsWithinAnothers(t *testing.T) {
+// Whatever stores two jobs name, neither's prefix equals or contains the other's, even if one job is called jobs.
+func TestOf_SeparatesJobs(t *testing.T) {
 	stores := []string{"", "a", "a/b", "b", "jobs", "jobs/a", "a/jobs", "a/jobs/b", "jobs/jobs", "a.jobs", "lm"}
 	jobs := []string{"a", "b", "ab", "jobs", "a.1"}
 	type owner struct{ store, job string }
@@ -86,7 +86,7 @@ func TestNoJobsPrefixIsWithinAnothers(t *testing.T) {
 	}
 }
 
-func TestADeclaredStoreThatIsNoneIsRefusedWithWhatFixesIt(t *testing.T) {
+func TestDeclared_RefusesAnInvalidStoreWithAFix(t *testing.T) {
 	for address, fix := range map[string]string{
 		"ckpt": "s3://BUCKET", "gs://ckpt": "s3://BUCKET", "s3://": "s3://BUCKET", "s3://me:x@ckpt": "s3://BUCKET",
 		"s3://ckpt/team": "?prefix=team", "s3://ckpt?profile=x": "region, endpoint and prefix",
@@ -107,7 +107,7 @@ func TestADeclaredStoreThatIsNoneIsRefusedWithWhatFixesIt(t *testing.T) {
 	}
 }
 
-func TestCredentialsArePrintedByNobody(t *testing.T) {
+func TestCredentials_AreNeverPrinted(t *testing.T) {
 	c := lent.Credentials{Key: "ASIAKEY", Secret: "hidden", Token: "hushed", Expires: time.Unix(0, 0)}
 	var b strings.Builder
 	for _, log := range []*slog.Logger{slog.New(slog.NewTextHandler(&b, nil)), slog.New(slog.NewJSONHandler(&b, nil))} {

@@ -1,5 +1,5 @@
-// Package folder copies a folder that a program writes, all of it as it was at one moment, and puts a copy in the
-// place of a folder.
+// Package folder copies a folder that a program is writing, as of one moment, and puts a copy in the place of a
+// folder.
 package folder
 
 import (
@@ -18,23 +18,22 @@ import (
 // captureMark is in the name of every folder that holds a capture.
 const captureMark = ".scrimp-capture-"
 
-// tick is longer than the steps in which file systems count time (4 to 10 ms):
-// a file that was written within it may be written again and look the same.
+// tick is longer than the time steps of file systems (4 to 10 ms): a file written within it may change again without
+// a visible difference.
 var tick = 20 * time.Millisecond
 
 // ErrChanged says that a folder changed while it was read.
 var ErrChanged = errors.New("changed while it was read")
 
-// Tries is how often a folder that changes is captured anew.
+// Tries bounds the captures of a changing folder.
 const Tries = 5
 
-// Capturer takes consistent copies of a folder that a program writes. Use one
-// for all captures of a folder, because it learns which files the program
-// overwrites in place. It is used by one goroutine at a time.
+// Capturer takes consistent copies of a folder that a program writes. Use one for all captures of a folder, because
+// it learns which files the program overwrites in place. It is not safe for concurrent use.
 type Capturer struct {
 	confined.Folder
-	Aside  string   // folder for the copies, on the same file system; "" is the folder that holds this one
-	Ignore []string // names or patterns as of path.Match, of an element or of the path below Dir
+	Aside  string   // folder for the copies, on the same file system; empty: the parent of this one
+	Ignore []string // names or patterns as in path.Match, of an element or of the path below Dir
 	Copy   bool     // copy every file: for programs that write through a memory map
 
 	noClone bool
@@ -44,8 +43,8 @@ type Capturer struct {
 
 // Capture is a copy of a folder. The caller discards it.
 type Capture struct {
-	Bytes  int64 // sum of the files' sizes
-	Copied int64 // bytes that were really copied: neither linked nor cloned
+	Bytes  int64 // sum of the file sizes
+	Copied int64 // bytes that were really copied, neither linked nor cloned
 	Took   time.Duration
 
 	aside string
@@ -53,7 +52,7 @@ type Capture struct {
 	left  Left
 }
 
-// Left names what the folder holds and the copy does not, since it cannot be copied; "": nothing.
+// Left names what the folder contains and the copy lacks because it cannot be copied; empty: nothing.
 func (c *Capture) Left() string { return c.left.String() }
 
 // Size returns the sum of the files' sizes in bytes.
@@ -75,13 +74,12 @@ func Take(ctx context.Context, dir string) (*Capture, error) {
 	return (&Capturer{Folder: confined.Folder{Path: dir}}).Capture(ctx)
 }
 
-// Capture copies the folder as cheaply as its file system can: a clone where
-// that is known (xfs, btrfs), else a hard link, and a real copy of files that
-// the program overwrites in place, that were written just now, or that cannot
-// be linked. It returns ErrChanged where the folder does not come to rest.
+// Capture copies the folder as cheaply as its file system can: by cloning if possible (xfs, btrfs), otherwise by hard
+// links, with a real copy of files that the program overwrites in place, that were written just now, or that cannot
+// be linked. It returns ErrChanged if the folder does not come to rest.
 //
-// A hard link does not protect from writing in place. Publish finds that by size
-// and time and gives ErrChanged; from the next capture on the file is copied.
+// A hard link does not protect from writes in place. Publish detects those by size and time and returns ErrChanged;
+// later captures copy the file.
 func (c *Capturer) Capture(ctx context.Context) (*Capture, error) {
 	begin := time.Now()
 	for try := 0; ; try++ {
@@ -140,14 +138,14 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	}
 	c.remember(found)
 	copied := func(f Source) bool { return f.in == nil }
-	if len(made.left) > 0 && !slices.ContainsFunc(found, copied) { // the checkpoint before it is better than none
+	if len(made.left) > 0 && !slices.ContainsFunc(found, copied) { // the previous checkpoint is better than an empty one
 		return nil, fmt.Errorf("no file can be copied: %v", made.left)
 	}
 	made.Files = slices.DeleteFunc(found, func(f Source) bool { return f.Mode.IsRegular() && !copied(f) })
 	return made, nil
 }
 
-// takeAll copies the files that were found to the folder of the capture, but for those that nobody may read.
+// takeAll copies the found files to the capture's folder, except those that nobody may read.
 func (c *Capturer) takeAll(ctx context.Context, found []Source, made *Capture) error {
 	for i := range found {
 		if err := ctx.Err(); err != nil {
@@ -173,7 +171,7 @@ func (c *Capturer) takeAll(ctx context.Context, found []Source, made *Capture) e
 	return nil
 }
 
-// take makes the copy of one file and returns how many bytes it cost.
+// take copies one file and returns the number of bytes copied.
 func (c *Capturer) take(f *Source, to string) (_ int64, err error) {
 	in, err := f.open()
 	if err != nil {
@@ -233,13 +231,13 @@ func copyFile(in *os.File, to string, size int64) (err error) {
 	return errors.Join(err, out.Truncate(size))
 }
 
-// copyWhole copies what a file holds, holes as zeros.
+// copyWhole copies a file, with holes as zeros.
 func copyWhole(out, in *os.File) error {
 	_, err := io.Copy(out, in)
 	return err
 }
 
-// remember notes the files of a capture, to tell later which are overwritten in place.
+// remember notes the files of a capture, so that the next one can tell which are overwritten in place.
 func (c *Capturer) remember(files []Source) {
 	c.seen = map[string]identity{}
 	for _, f := range files {
@@ -249,7 +247,7 @@ func (c *Capturer) remember(files []Source) {
 	}
 }
 
-// Unchanged returns ErrChanged where a file that is not a copy of our own was written to.
+// Unchanged returns ErrChanged if a file that is not our own copy was written to.
 func Unchanged(files []Source) error {
 	for _, f := range files {
 		if !f.linked {

@@ -14,8 +14,7 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// clone copies a file by sharing its blocks. It returns false where the file
-// system cannot, and leaves nothing then.
+// clone copies a file by sharing its blocks. It returns false, and leaves nothing, if the file system cannot.
 func clone(in *os.File, to string) (done bool, err error) {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -28,7 +27,7 @@ func clone(in *os.File, to string) (done bool, err error) {
 	return true, nil
 }
 
-// link gives an open file another name: the file itself, whatever lies at its path by now.
+// link gives an open file another name: that file itself, whatever is at its path by now.
 func link(in *os.File, _, to string) error {
 	at := "/proc/self/fd/" + strconv.Itoa(int(in.Fd()))
 	return unix.Linkat(unix.AT_FDCWD, at, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW)
@@ -48,7 +47,7 @@ func device(stat fs.FileInfo) uint64 {
 	return 0
 }
 
-// room refuses a copy that the disk of a folder does not hold, before it takes from the program what is left of it.
+// room refuses a copy for which the folder's disk has no space, before it takes the program's remaining space.
 func room(in *os.File, dir string) error {
 	var disk syscall.Statfs_t
 	stat, err := in.Stat()
@@ -57,13 +56,13 @@ func room(in *os.File, dir string) error {
 	}
 	s, ok := stat.Sys().(*syscall.Stat_t)
 	if !ok || syscall.Statfs(dir, &disk) != nil || disk.Blocks == 0 {
-		return nil // nobody says
+		return nil // the free space is unknown
 	}
 	left := disk.Bavail
 	if os.Geteuid() == 0 {
 		left = disk.Bfree
 	}
-	takes, free := min(s.Size, s.Blocks*512), int64(left)*disk.Bsize // of a file with holes, what it holds
+	takes, free := min(s.Size, s.Blocks*512), int64(left)*disk.Bsize // without the holes of a sparse file
 	if takes > free {
 		return fmt.Errorf("a copy of %s takes %v, and %v of its disk is free: %w: make room there", stat.Name(),
 			size.Bytes(takes), size.Bytes(free), syscall.ENOSPC)
@@ -71,15 +70,14 @@ func room(in *os.File, dir string) error {
 	return nil
 }
 
-// copyData copies what a file holds to the same places of another, and leaves holes where it has holes: a copy takes
-// no more of the disk than what is copied.
+// copyData copies a file with its holes, so that a copy takes no more of the disk than the file's data.
 func copyData(out, in *os.File) error {
 	for at := int64(0); ; {
 		data, err := in.Seek(at, unix.SEEK_DATA)
 		switch {
-		case errors.Is(err, syscall.ENXIO): // a hole to its end
+		case errors.Is(err, syscall.ENXIO): // a hole up to its end
 			return nil
-		case err != nil && at == 0: // the file system does not say
+		case err != nil && at == 0: // the file system does not report holes
 			return copyWhole(out, in)
 		case err != nil:
 			return err

@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// clone is not known on this system.
+// clone is not available on this system.
 func clone(*os.File, string) (bool, error) { return false, nil }
 
-// room is not asked for on this system.
+// room does not check on this system.
 func room(*os.File, string) error { return nil }
 
-// copyData copies what a file holds.
+// copyData copies a file.
 func copyData(out, in *os.File) error { return copyWhole(out, in) }
 
 // link gives the file at a path another name.

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// A file that was written a moment ago is copied: its next change might not show.
-func TestCaptureCopiesWhatIsFresh(t *testing.T) {
+// A capture copies a file that was written a moment ago, because its next change might not be visible.
+func TestCapture_CopiesFreshFiles(t *testing.T) {
 	before := tick
 	tick = time.Hour // however slow this machine is
 	t.Cleanup(func() { tick = before })

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// A file that costs its program nothing, as it is all holes, costs the agent nothing either: a copy has the same holes.
-func TestACopyOfHolesTakesNoDisk(t *testing.T) {
+// A sparse file costs its program nothing, so it must cost the agent nothing: the copy has the same holes.
+func TestCapture_KeepsHoles(t *testing.T) {
 	t.Parallel()
 	dir := fast.Dir(t)
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -42,7 +42,7 @@ func TestACopyOfHolesTakesNoDisk(t *testing.T) {
 	}
 }
 
-// A manifest has room for so many files; what is beyond it is left out of outputs, and what is kept can be read.
+// A manifest has room for a limited number of files. Keep leaves out those beyond it, and the rest can be read.
 func TestKeep_LeavesOutWhatTheManifestHasNoRoomFor(t *testing.T) {
 	t.Parallel()
 	files := make([]Source, 0, 60_000)
@@ -71,7 +71,7 @@ func TestKeep_LeavesOutWhatTheManifestHasNoRoomFor(t *testing.T) {
 	}
 }
 
-// holes makes a file of a size that holds some bytes in its middle and nothing else.
+// holes creates a file of a size with some bytes in its middle and nothing else.
 func holes(t *testing.T, path string, size int64) {
 	t.Helper()
 	f, err := os.Create(path)

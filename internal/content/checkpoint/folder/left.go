@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Left is what a copy of a folder lacks since it cannot be copied, by the reason.
+// Left lists what a copy of a folder lacks because it cannot be copied, by reason.
 type Left []LeftOut
 
-// LeftOut is what a copy lacks for one reason.
+// LeftOut lists what a copy lacks for one reason.
 type LeftOut struct {
-	Why   string   // with what to do about it
-	Paths []string // the first of them, as they are printed
+	Why   string   // the reason and the fix
+	Paths []string // the first of them, in printable form
 	Count int
 }
 
-// mostNamed is how many paths are named for each reason.
-const mostNamed = 3
+// maxNamed bounds the paths named for each reason.
+const maxNamed = 3
 
-// mostPath is how many bytes of a path are printed.
-const mostPath = 150
+// maxPath bounds the printed bytes of a path.
+const maxPath = 150
 
 func (l *Left) add(path string, why error) {
 	reason := why.Error()
@@ -31,18 +31,18 @@ func (l *Left) add(path string, why error) {
 		*l = append(*l, LeftOut{Why: reason})
 	}
 	x := &(*l)[at]
-	if x.Count++; len(x.Paths) < mostNamed {
+	if x.Count++; len(x.Paths) < maxNamed {
 		x.Paths = append(x.Paths, printable(path))
 	}
 }
 
-// printable is a path in one line of UTF-8.
+// printable returns a path as one line of UTF-8.
 func printable(path string) string {
 	if quoted := strconv.Quote(path); quoted[1:len(quoted)-1] != path {
 		path = quoted
 	}
-	if len(path) > mostPath {
-		path = strings.ToValidUTF8(path[:mostPath], "") + "…"
+	if len(path) > maxPath {
+		path = strings.ToValidUTF8(path[:maxPath], "") + "…"
 	}
 	return path
 }

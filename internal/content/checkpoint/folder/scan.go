@@ -18,16 +18,16 @@ import (
 	"scrimp/internal/lib/confined"
 )
 
-// Source is a file that is to be published.
+// Source is a file to publish.
 type Source struct {
 	format.File
 	from   string         // path to read
-	in     *confined.Tree // where it is read by its path below the folder; nil: at from
+	in     *confined.Tree // tree in which to read it by its path; nil: read from
 	linked bool           // the program can still write to it
-	state  identity       // when it was captured
+	state  identity       // state at the capture
 }
 
-// open opens it for reading.
+// open opens the file for reading.
 func (s *Source) open() (*os.File, error) {
 	if s.in == nil {
 		return os.Open(s.from)
@@ -35,7 +35,7 @@ func (s *Source) open() (*os.File, error) {
 	return s.in.File(s.Path)
 }
 
-// lstat describes it as it is now.
+// lstat returns the file's current state.
 func (s *Source) lstat() (fs.FileInfo, error) {
 	if s.in == nil {
 		return os.Lstat(s.from)
@@ -43,7 +43,7 @@ func (s *Source) lstat() (fs.FileInfo, error) {
 	return s.in.Lstat(s.Path)
 }
 
-// identity tells one state of a file from another.
+// identity distinguishes the states of a file.
 type identity struct {
 	inode    uint64
 	size     int64
@@ -54,18 +54,18 @@ func stateOf(stat fs.FileInfo) identity {
 	return identity{inode(stat), stat.Size(), stat.ModTime().UnixNano()}
 }
 
-// What a copy cannot hold is left out of it, and named.
+// Reasons to leave a file out of a copy.
 var (
 	errOutward    = errors.New("it leads out of the folder: let the program copy what it leads to")
 	errName       = errors.New("its name, or where the link leads, is not UTF-8: rename it")
-	errUnreadable = errors.New("its mode or owner lets nobody read it: let the program change that")
+	errUnreadable = errors.New("its mode or owner prevents reading it: let the program change that")
 	errLarge      = fmt.Errorf("it has more than %d TiB, most of it holes: let the program write less", MostBytes>>40)
 )
 
-// ErrFolder says that what is to be kept cannot be listed, which no new try changes.
+// ErrFolder says that what is to be kept cannot be listed; a retry is useless.
 var ErrFolder = errors.New("the folder cannot be listed")
 
-// scan lists a folder, sorted by path, but for what cannot be copied.
+// scan lists a folder, sorted by path, without what cannot be copied.
 func scan(tree *confined.Tree, dir string, ignore []string) ([]Source, Left, error) {
 	s := scanner{tree: tree, base: dir, ignore: ignore}
 	if err := s.walk("."); err != nil {
@@ -75,11 +75,11 @@ func scan(tree *confined.Tree, dir string, ignore []string) ([]Source, Left, err
 	return s.found, s.left, fits(s.found)
 }
 
-// MostBytes is how much a manifest says: half a million parts of 8 MiB, in 64 MiB of text. A sparse file is as
-// large as its owner likes, and costs them nothing.
+// MostBytes bounds the bytes in a manifest: half a million parts of 8 MiB, in 64 MiB of text. A sparse file can have
+// any size at no cost to its owner.
 const MostBytes = 4 << 40
 
-// fits reports why files cannot be published as one checkpoint.
+// fits returns why files cannot be published as one checkpoint; nil if they can.
 func fits(found []Source) error {
 	left := int64(MostBytes)
 	for _, f := range found {
@@ -91,17 +91,16 @@ func fits(found []Source) error {
 	return nil
 }
 
-// scanner finds files, folders, and links that stay inside base. Sockets,
-// pipes and devices are no part of a checkpoint.
+// scanner finds files, folders, and links that stay inside base. Checkpoints contain no sockets, pipes or devices.
 type scanner struct {
 	tree   *confined.Tree
-	base   string // its path
+	base   string // the tree's path
 	ignore []string
 	found  []Source
 	left   Left
 }
 
-// walk lists what lies at the slash path below base, and it itself unless it is base.
+// walk lists everything at the slash path below base, including that path unless it is base.
 func (s *scanner) walk(below string) error {
 	return s.tree.Walk(below, func(rel string, d fs.DirEntry, err error) error {
 		switch {
@@ -125,7 +124,7 @@ func (s *scanner) walk(below string) error {
 	})
 }
 
-// skip passes over an entry, and over what lies in it.
+// skip skips an entry and everything in it.
 func skip(d fs.DirEntry) error {
 	if d.IsDir() {
 		return fs.SkipDir
@@ -133,7 +132,7 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-// unreadable reports whether the program has left a file that its agent may not read.
+// unreadable reports whether the agent may not read a file of the program.
 func unreadable(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
 func (s *scanner) add(rel string, d fs.DirEntry) error {
@@ -168,7 +167,7 @@ func (s *scanner) add(rel string, d fs.DirEntry) error {
 	return nil
 }
 
-// moved says that a file which was there a moment ago is being replaced.
+// moved marks the disappearance of a file as a change.
 func moved(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
@@ -193,7 +192,7 @@ func ignored(rel string, patterns []string) bool {
 	return false
 }
 
-// linkTarget reads a link, and makes it relative where it leads into the folder by its whole path.
+// linkTarget reads a link, and makes an absolute link into the folder relative.
 func (s *scanner) linkTarget(rel string) (string, error) {
 	target, err := s.tree.Readlink(rel)
 	if err != nil {
@@ -219,11 +218,11 @@ func (s *scanner) linkTarget(rel string) (string, error) {
 	return target, nil
 }
 
-// keepable are those of the files that can be read and that a manifest has room for. They are sorted by their paths.
+// keepable returns the files that can be read and fit into a manifest. They are sorted by path.
 func (s *scanner) keepable(all []Source) []Source {
 	bytes, text := int64(MostBytes), format.MostBytes-1024
 	return slices.DeleteFunc(all, func(f Source) bool {
-		if text -= f.text(); text < 0 { // nothing after it either: it may be a folder, which those in it need
+		if text -= f.text(); text < 0 { // skip all later files, too: a folder must not be missing from its files
 			text = 0
 			s.left.add(f.Path, errFull)
 			return true
@@ -244,13 +243,13 @@ func (s *scanner) keepable(all []Source) []Source {
 			return true
 		}
 		bytes -= f.Size
-		return false // another error is one of reading it
+		return false // reading reports any other error
 	})
 }
 
-// text is at least how many bytes a manifest takes for the file.
+// text returns a lower bound of the bytes that a manifest needs for the file.
 func (s *Source) text() int {
-	name, _ := json.Marshal(s.Path + s.Target) // a string
+	name, _ := json.Marshal(s.Path + s.Target) // marshalling a string never fails
 	return 160 + len(name) + int((s.Size+format.PartSize-1)/format.PartSize)*112
 }
 
@@ -275,8 +274,8 @@ func (s *Source) ReadAt(offset int64, buffer []byte) (err error) {
 var errFull = fmt.Errorf("outputs have room for %d TiB and some 200,000 files: let the program write an archive, "+
 	"or fewer", MostBytes>>40)
 
-// Gather lists the named folders and files below a tree, whose path base is, as they are called there. What cannot be
-// kept is left out of the list.
+// Gather lists the named folders and files below a tree at path base, under those names. It leaves out what cannot be
+// kept.
 func Gather(tree *confined.Tree, base string, folders []string) ([]Source, Left, error) {
 	s := scanner{tree: tree, base: base}
 	for _, f := range folders {

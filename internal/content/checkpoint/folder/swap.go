@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MakeAside makes a folder with the mark in its name beside dir, or in it where dir is a mount or its
-// parent cannot be written: from there its content can be renamed into place.
+// MakeAside creates a folder with the mark in its name beside dir, or in dir if dir is a mount or its parent is not
+// writable. Its content can then be renamed into place.
 func MakeAside(dir, mark string) (string, error) {
 	name := "." + filepath.Base(dir) + mark
 	here, err := os.Stat(dir)
@@ -25,9 +25,8 @@ func MakeAside(dir, mark string) (string, error) {
 	return os.MkdirTemp(dir, name)
 }
 
-// Swap puts fresh in the place of dir and what dir held to old. A folder that
-// cannot be renamed, such as a mount, gets fresh's content instead; being
-// killed on that way leaves a mixture, which the next restore replaces.
+// Swap moves the content of dir to old and puts fresh in its place. If dir cannot be renamed, as with a mount, Swap
+// moves fresh's content into it; a kill during that leaves a mixture, which the next restore replaces.
 func Swap(dir, fresh, old string) error {
 	stat, err := os.Stat(dir)
 	if err != nil {
@@ -53,7 +52,7 @@ func Swap(dir, fresh, old string) error {
 	return moveAll(fresh, dir, "")
 }
 
-// moveAll renames what is in from, but for the path except, into to.
+// moveAll renames the content of from, except one path, into to.
 func moveAll(from, to, except string) error {
 	names, err := os.ReadDir(from)
 	if err != nil {
@@ -71,22 +70,21 @@ func moveAll(from, to, except string) error {
 	return nil
 }
 
-// Drop removes a folder of ours, also where what it holds cannot be written.
-// What cannot be removed is left for the next restore.
+// Drop removes a folder of ours, even if its content is not writable. The next restore removes what remains.
 func Drop(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
 	}
 	_ = filepath.WalkDir(dir, func(at string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			_ = os.Chmod(at, 0o700) // a folder must be entered to be emptied
+			_ = os.Chmod(at, 0o700) // emptying a folder requires entering it
 		}
 		return nil
 	})
 	_ = os.RemoveAll(dir)
 }
 
-// RestoreMark is in the name of every folder that is being restored into.
+// RestoreMark is in the name of every folder that a restore fills.
 const RestoreMark = ".scrimp-restore-"
 
 // Clean removes what captures and restores of a killed agent left beside and in dir.
@@ -94,7 +92,7 @@ func Clean(dir string) {
 	for _, at := range []string{filepath.Dir(dir), dir} {
 		names, err := os.ReadDir(at)
 		if err != nil {
-			continue // what is wrong with it is said by what comes next
+			continue // the next operation reports what is wrong with it
 		}
 		for _, n := range names {
 			for _, mark := range []string{captureMark, RestoreMark} {

@@ -1,5 +1,5 @@
-// Package format is how checkpoints are stored: a manifest with its checksum names files, and the parts that their
-// content is in, each with its hash and tag.
+// Package format defines how checkpoints are stored: a manifest with a checksum lists files and the parts of their
+// content, each with its hash and tag.
 package format
 
 import (
@@ -20,42 +20,42 @@ import (
 	"time"
 )
 
-// form is the version of what is written here; formRanks that of a checkpoint of all ranks, of
-// which no machine restores the whole.
+// form is the version of the format; formRanks is that of a checkpoint of all ranks, which no single machine restores
+// as a whole.
 const (
 	Version      = 1
 	VersionRanks = 2
 )
 
-// ErrDamaged says that what is stored is not what was published.
+// ErrDamaged says that what is stored differs from what was published.
 var ErrDamaged = errors.New("damaged")
 
-// Meta is said about a checkpoint by who publishes it.
+// Meta is the publisher's description of a checkpoint.
 type Meta struct {
 	Job      string             `json:"job,omitempty"`
 	Attempt  string             `json:"attempt,omitempty"`
 	Epoch    int                `json:"epoch"` // of the claim; Publish sets it
 	Step     int64              `json:"step"`
-	Captured time.Time          `json:"captured"` // wall time up to which work is in it
+	Captured time.Time          `json:"captured"` // wall time up to which the checkpoint contains work
 	Metrics  map[string]float64 `json:"metrics,omitempty"`
 }
 
-// Manifest is one checkpoint: what it holds and where the parts are.
+// Manifest lists the contents of one checkpoint and where their parts are.
 type Manifest struct {
 	Form int    `json:"form"`
 	Name string `json:"name"` // <epoch>-<seq>
 	Meta
 	Session   int       `json:"session"` // of the claim
-	Writer    string    `json:"writer"`  // chance, so that no two manifests are equal
+	Writer    string    `json:"writer"`  // random, so that no two manifests are equal
 	Published time.Time `json:"published"`
-	Bytes     int64     `json:"bytes"` // sum of the files' sizes
+	Bytes     int64     `json:"bytes"` // sum of the file sizes
 	Files     []File    `json:"files"` // sorted by path
-	// Ranks says that each machine of a gang has its own part: what lies in the folders 0, 1, …
-	// below Ranks. 0: it is the same for all.
+	// Ranks is the number of machines of a gang that each have their own part, in the folders 0, 1, and so on. 0: all
+	// machines restore the same.
 	Ranks int `json:"ranks,omitempty"`
 }
 
-// File is a file, a folder (mode's directory bit) or a link (Target).
+// File is a file, a folder (the mode's directory bit) or a link (Target).
 type File struct {
 	Path     string      `json:"path"` // with slashes, below the folder
 	Mode     fs.FileMode `json:"mode"` // type and permissions
@@ -69,12 +69,12 @@ type File struct {
 type Part struct {
 	Sum  string `json:"sum"` // SHA-256, hexadecimal
 	Size int64  `json:"size"`
-	Home string `json:"home"` // the claim under which it was stored, or "kept"
-	// Tag is the content's tag under Sum, for a restore that has no time for SHA-256; "": there is none.
+	Home string `json:"home"` // the claim that stored it, or "kept"
+	// Tag is the content's tag under Sum, which a restore checks faster than SHA-256; empty: none.
 	Tag string `json:"tag,omitempty"`
 }
 
-// Key is where the part lies in its store.
+// Key returns the part's key in its store.
 func (p Part) Key() string { return "objects/" + p.Home + "/" + p.Sum }
 
 // Parts returns every part of m once, by its key.
@@ -92,7 +92,7 @@ func (m Manifest) Parts() []Part {
 	return all
 }
 
-// Finite returns the metrics that JSON can carry.
+// Finite returns the metrics that JSON can represent.
 func Finite(metrics map[string]float64) map[string]float64 {
 	kept := map[string]float64{}
 	for name, v := range metrics {
@@ -114,7 +114,7 @@ func Seal(v any) ([]byte, error) {
 	return fmt.Appendf(body, "sha256 %x\n", sum), nil
 }
 
-// Unseal reads what seal wrote, and nothing that differs from it in one bit.
+// Unseal reads what Seal wrote, and refuses anything that differs in one bit.
 func Unseal(data []byte, v any) error {
 	i := bytes.IndexByte(data, '\n') + 1
 	sum := sha256.Sum256(data[:i])
@@ -139,7 +139,7 @@ func Decode(name string, data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// check holds a manifest to what restore relies on: nothing in it leads out of the folder.
+// check validates what restore relies on: nothing in a manifest leads out of the folder.
 func (m Manifest) check(name string) error {
 	epoch, _, ok := ParseName(name)
 	switch {
@@ -153,7 +153,7 @@ func (m Manifest) check(name string) error {
 	return m.checkFiles()
 }
 
-// checkFiles holds that the files are sorted, once each, in folders that come before them.
+// checkFiles checks that the files are sorted, unique, and preceded by their folders.
 func (m Manifest) checkFiles() error {
 	if !slices.IsSortedFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) }) {
 		return fmt.Errorf("its files are not sorted")
@@ -187,7 +187,7 @@ func (m Manifest) checkFiles() error {
 	return nil
 }
 
-// valid reports whether a part is one that Publish can have written.
+// valid reports whether Publish can have written the part.
 func (p Part) valid() bool {
 	sum, err := hex.DecodeString(p.Sum)
 	return err == nil && len(sum) == sha256.Size && p.Size > 0 && p.Size <= PartSize &&
@@ -227,7 +227,7 @@ func Inside(at, target string) bool {
 	return target != "" && !path.IsAbs(target) && filepath.IsLocal(path.Join(path.Dir(at), target))
 }
 
-// ParseName returns the two counts of a name that NameOf has made.
+// ParseName returns the two counts of a name from NameOf.
 func ParseName(name string) (a, b int, ok bool) {
 	left, right, _ := strings.Cut(name, "-")
 	a, errA := strconv.Atoi(left)
@@ -235,11 +235,11 @@ func ParseName(name string) (a, b int, ok bool) {
 	return a, b, errA == nil && errB == nil && a >= 0 && b >= 0 && NameOf(a, b) == name
 }
 
-// PartSize is in bytes; large files are cut at its multiples. Smaller parts
-// find more that is unchanged, and cost more requests.
+// PartSize is in bytes; files are cut at its multiples. Smaller parts find more unchanged content, and cost more
+// requests.
 const PartSize = 8 << 20
 
-// Holds reports whether a part's content is what was published, by its tag if it has one.
+// Holds reports whether content is the part's published content, by the tag if the part has one.
 func (p Part) Holds(content []byte) bool {
 	if p.Tag != "" {
 		var sum [sha256.Size]byte
@@ -250,7 +250,7 @@ func (p Part) Holds(content []byte) bool {
 	return hex.EncodeToString(sum[:]) == p.Sum
 }
 
-// NameOf is how two counts make a name that sorts: 000003-000017.
+// NameOf makes a name of two counts that sorts: 000003-000017.
 func NameOf(a, b int) string { return fmt.Sprintf("%06d-%06d", a, b) }
 
 // CompareNames orders names by their counts, also beyond six digits.
@@ -260,6 +260,6 @@ func CompareNames(x, y string) int {
 	return cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
 }
 
-// MostBytes is how many bytes a manifest has at most: 200,000 files. Whoever has
-// a task's token can put anything in its place, and who reads it has it in memory.
+// MostBytes bounds the bytes of a manifest: 200,000 files. Whoever has a task's token can write anything in its
+// place, and its readers hold it in memory.
 const MostBytes = 64 << 20

@@ -19,8 +19,8 @@ func sample() Manifest {
 	}
 }
 
-// Nothing that a manifest can say leads out of the folder, or to another object than its parts.
-func TestManifestIsHeldToItsForm(t *testing.T) {
+// Nothing in a manifest can lead out of the folder, or to objects other than its parts.
+func TestDecode_RefusesInvalidManifests(t *testing.T) {
 	t.Parallel()
 	if err := sample().check("000003-000017"); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestManifestIsHeldToItsForm(t *testing.T) {
 	}
 }
 
-// Any change of a sealed manifest, also by one bit, is found.
+// Unseal finds any change of a sealed manifest, even of one bit.
 func FuzzUnseal(f *testing.F) {
 	sealed, err := Seal(sample())
 	if err != nil {
@@ -77,7 +77,7 @@ func FuzzUnseal(f *testing.F) {
 	})
 }
 
-// FuzzDecode: bytes from anywhere never panic, and what is accepted stays inside.
+// FuzzDecode checks that arbitrary bytes never panic, and that an accepted manifest stays inside.
 func FuzzDecode(f *testing.F) {
 	sealed, err := Seal(sample())
 	if err != nil {
@@ -92,8 +92,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Names sort by their counts and are read back, also beyond six digits.
-func TestPairs(t *testing.T) {
+// Names sort by their counts and parse back, also beyond six digits.
+func TestNameOf_SortsAndParses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

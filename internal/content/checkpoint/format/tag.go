@@ -7,17 +7,17 @@ import (
 	"encoding/base64"
 )
 
-// mostTags is how many parts a manifest has at most whose tags are in it, 2 TiB: with more it would be too long.
-const mostTags = 1 << 18
+// maxTags bounds the parts of a manifest with tags, 2 TiB: with more it would be too long.
+const maxTags = 1 << 18
 
-// tagLength is how many characters a tag has: 16 bytes in base64.
+// tagLength is the number of characters of a tag: 16 bytes in base64.
 const tagLength = 22
 
-// TagOf is the tag of a part's content: GMAC (AES-128 in Galois mode over data that is not encrypted) with the first
-// half of the content's SHA-256 as its key, so that no content has a tag that another part's fits. Content that is
-// damaged by chance passes with 2^19 in 2^128 (blocks of a part over what a tag can be). It is told from SHA-256 by
-// one thing only: who knows the sum could make another content with the same tag. Who may write parts may write
-// manifests too, and needs not. It takes a fifth of the time of SHA-256.
+// TagOf returns the tag of a part's content: GMAC (AES-128 in Galois mode over unencrypted data) with the first half
+// of the content's SHA-256 as its key, so that no tag fits another part's content. Accidental damage passes with a
+// probability of 2^19 in 2^128 (the blocks of a part over the possible tags). Unlike SHA-256, GMAC lets somebody who
+// knows the sum construct other content with the same tag; but whoever may write parts may write manifests, too, and
+// has no need to. GMAC takes a fifth of the time of SHA-256.
 func TagOf(sum [sha256.Size]byte, content []byte) string {
 	block, err := aes.NewCipher(sum[:16])
 	if err != nil {
@@ -31,13 +31,13 @@ func TagOf(sum [sha256.Size]byte, content []byte) string {
 	return base64.RawStdEncoding.EncodeToString(tag)
 }
 
-// Untagged is files without tags, where the parts are too many.
+// Untagged returns the files without tags if they have too many parts.
 func Untagged(files []File) []File {
 	n := 0
 	for _, f := range files {
 		n += len(f.Parts)
 	}
-	if n <= mostTags {
+	if n <= maxTags {
 		return files
 	}
 	plain := make([]File, len(files))

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-// plainTag is tagOf written from the definition of GMAC: polynomials over two elements, whose first bit is the
+// plainTag is TagOf written from the definition of GMAC: polynomials over two elements, whose first bit is the
 // coefficient of x^0, times H modulo x^128 + x^7 + x^2 + x + 1.
 func plainTag(sum [sha256.Size]byte, content []byte) string {
 	block, _ := aes.NewCipher(sum[:16])
@@ -55,8 +55,8 @@ func plainTag(sum [sha256.Size]byte, content []byte) string {
 	return base64.RawStdEncoding.EncodeToString(first[:])
 }
 
-// A tag is what the definition of GMAC says, and no content has that of another which differs in one bit or in length.
-func TestATagIsGMACAndFindsEveryDamage(t *testing.T) {
+// A tag follows the definition of GMAC, and content that differs in one bit or in length has another tag.
+func TestTagOf_IsGMACAndFindsDamage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := range 130 {
@@ -86,12 +86,12 @@ func TestATagIsGMACAndFindsEveryDamage(t *testing.T) {
 	}
 }
 
-// Tags are in a manifest that stays below what is read of one, and in no longer one.
-func TestTooManyTagsAreLeftOut(t *testing.T) {
+// A manifest contains tags only while it stays below the size limit of manifests.
+func TestUntagged_DropsTooManyTags(t *testing.T) {
 	t.Parallel()
 	p := Part{Sum: hex.EncodeToString(make([]byte, sha256.Size)), Size: PartSize, Home: "999999-999999-9999-9999999999",
 		Tag: TagOf([sha256.Size]byte{}, nil)}
-	for n, want := range map[int]string{mostTags: p.Tag, mostTags + 1: ""} {
+	for n, want := range map[int]string{maxTags: p.Tag, maxTags + 1: ""} {
 		f := File{Path: "f", Parts: make([]Part, n)}
 		for i := range f.Parts {
 			f.Parts[i] = p
@@ -100,7 +100,7 @@ func TestTooManyTagsAreLeftOut(t *testing.T) {
 		if files[1].Parts[n-1].Tag != want || files[0].Parts != nil || f.Parts[0].Tag != p.Tag {
 			t.Errorf("%d parts: tag %q", n, files[1].Parts[n-1].Tag)
 		}
-		if data, err := Seal(Manifest{Files: files}); err != nil || n == mostTags && len(data) > MostBytes {
+		if data, err := Seal(Manifest{Files: files}); err != nil || n == maxTags && len(data) > MostBytes {
 			t.Errorf("%d parts: %d bytes, %v", n, len(data), err)
 		}
 	}

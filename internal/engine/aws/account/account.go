@@ -1,7 +1,7 @@
 //go:build !local
 
-// Package account is AWS as one account and region has it: the clients of its services, what their errors mean, and
-// what the catalogue says of its machines.
+// Package account represents one account and region of AWS: the clients of its services, the meaning of their errors,
+// and the catalogue's facts about its machines.
 package account
 
 import (
@@ -25,7 +25,7 @@ import (
 	"scrimp/internal/lib/awshttp"
 )
 
-// Client is AWS, as one account and region has it.
+// Client gives access to AWS for one account and region.
 type Client struct {
 	EC2     *ec2.Client
 	Prices  *pricing.Client
@@ -33,24 +33,24 @@ type Client struct {
 	STS     *sts.Client
 	Plans   *savingsplans.Client
 	Account string
-	User    string // ARN of who asks
+	User    string // ARN of the caller
 }
 
-// tries is how often the SDK asks, with growing waits: enough for one throttled page of many.
+// tries is the number of attempts of the SDK, with growing waits: enough for one throttled page of many.
 const tries = 3
 
-// priceRegion has the price list of all regions.
+// priceRegion serves the price list of all regions.
 const priceRegion = "us-east-1"
 
-// clockCodes are EC2's answers to what another clock has signed. The SDK reads AWS' clock from an answer and signs by
-// it from then on; of these codes it does not know that they are worth another try.
+// clockCodes are EC2's answers to requests signed by a wrong clock. The SDK reads AWS's clock from an answer and
+// signs by it from then on, but does not know that these codes are worth a retry.
 var clockCodes = map[string]struct{}{"RequestExpired": {}}
 
-// Connect asks AWS who we are.
+// Connect asks AWS for the caller's identity.
 func Connect(ctx context.Context, w *setting.With) (*Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region, o.SharedConfigProfile = w.Region, w.Profile
-		o.Logger = logging.Nop{} // it would write to standard error; what it has to say comes as errors too
+		o.Logger = logging.Nop{} // it would write to standard error; its messages also come as errors
 		o.Retryer = func() sdk.Retryer {
 			return retry.NewStandard(
 				func(o *retry.StandardOptions) {
@@ -96,7 +96,7 @@ func Connect(ctx context.Context, w *setting.With) (*Client, error) {
 	return a, nil
 }
 
-// credentialsError says that there is nothing to sign requests with.
+// credentialsError says that there are no credentials to sign requests with.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string {

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Known is what the catalogue says of AWS' machines, which is read once: the whole of it takes a tenth of a second and
-// some dozen megabytes.
+// Known holds the catalogue's facts about AWS machines. It is read once: reading all of it takes a tenth of a second
+// and some dozen megabytes.
 var Known = sync.OnceValue(func() (k struct {
 	Accelerators map[string]string // by machine
 	OnDemand     map[string][]catalog.Listing

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/engine/aws/setting"
 )
 
-// What EC2's error codes mean for a launch. Source: docs.aws.amazon.com, Amazon EC2 API reference, "Error codes for
-// the Amazon EC2 API", and the actions' own pages.
+// The meaning of EC2's error codes for a launch. Source: docs.aws.amazon.com, Amazon EC2 API reference, "Error codes
+// for the Amazon EC2 API", and the actions' own pages.
 var (
 	capacityCodes = []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
 		"InsufficientReservedInstanceCapacity", "InsufficientCapacity", "UnfulfillableCapacity", "Unsupported",
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// CodeOf is the code of an error that EC2 has answered with; "": it is none.
+// CodeOf returns the code of an error from EC2; empty for any other error.
 func CodeOf(err error) string {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()
@@ -66,7 +66,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// SaidBy is what EC2 says, without what the SDK puts around it.
+// SaidBy returns EC2's message without the SDK's additions.
 func SaidBy(err error) string {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode() + ": " + WithoutCipher(e.ErrorMessage())
@@ -74,19 +74,19 @@ func SaidBy(err error) string {
 	return err.Error()
 }
 
-// WithoutCipher leaves out the encoded reason of a denial, which is long and which only the account can read.
+// WithoutCipher removes the encoded reason of a denial, which is long and which only the account can read.
 func WithoutCipher(text string) string {
 	before, _, _ := strings.Cut(text, " Encoded authorization failure message:")
 	return before
 }
 
-// How long EC2 is not asked again for what it has refused; what it may grant at any time is scrimp's own back-off.
+// How long a refused request is not repeated. scrimp's own back-off covers what EC2 may grant at any time.
 const (
 	QuotaWait  = 10 * time.Minute // somebody has to raise it, or machines have to end
 	deniedWait = 5 * time.Minute
 )
 
-// Refused is what an answer of EC2 means for a launch; nil where it is none that refuses.
+// Refused returns the meaning of an EC2 error for a launch; nil if it is not a refusal.
 func Refused(name string, w *setting.With, code, text string) error {
 	text = WithoutCipher(text)
 	switch {
@@ -98,7 +98,7 @@ func Refused(name string, w *setting.With, code, text string) error {
 			Scope: "zone",
 		}
 	case strings.HasPrefix(code, "InvalidCapacityReservation"):
-		return fmt.Errorf("%w: %s: %s: the reservation has ended or is not there: scrimp doctor %s lists those that are",
+		return fmt.Errorf("%w: %s: %s: the reservation has ended or does not exist: scrimp doctor %s lists the existing ones",
 			engine.ErrNoCapacity, code, text, name)
 	case slices.Contains(capacityCodes, code):
 		return fmt.Errorf("%w: %s: %s", engine.ErrNoCapacity, code, text)
@@ -129,7 +129,7 @@ func Refused(name string, w *setting.With, code, text string) error {
 	return nil
 }
 
-// Explain says what an error of EC2 means for the engine of a name, and what to do.
+// Explain adds the meaning of an EC2 error for the named engine, and the fix.
 func Explain(name string, w *setting.With, err error) error {
 	if err == nil || engine.Refused(err) || errors.Is(err, engine.ErrPending) {
 		return err
@@ -169,7 +169,7 @@ func Explain(name string, w *setting.With, err error) error {
 	return err
 }
 
-// Unanswered reports whether the request that an error is of may have been done.
+// Unanswered reports whether the failed request may have been carried out.
 func Unanswered(name string, w *setting.With, err error) bool {
 	code := CodeOf(err)
 	return Refused(name, w, code, "") == nil && !slices.Contains(throttleCodes, code) &&

@@ -17,24 +17,25 @@ import (
 	"scrimp/internal/lib/nearest"
 )
 
-// homeRegion is one that every account of AWS has enabled.
+// homeRegion is a region that every AWS account has enabled.
 const homeRegion = priceRegion
 
-// regionError says that a region is not there, or not for this account. It hides the code that AWS answered with, which
-// says that the credentials are wrong.
+// regionError says that a region does not exist or is not enabled for this account. It hides AWS's error code, which
+// blames the credentials.
 type regionError struct{ text string }
 
 func (e *regionError) Error() string { return e.text }
 
-// regional is err, which AWS has answered with when it was asked who we are, or what is wrong with the region: one that
-// an account has not enabled refuses credentials that are good, and one that does not exist has no address. Source:
-// docs.aws.amazon.com, AWS Account Management reference guide, "Enable or disable AWS Regions in your account".
+// regional returns the problem with the region if that explains err, AWS's answer to the request for the caller's
+// identity; otherwise err. A region that an account has not enabled refuses valid credentials, and a region that does
+// not exist has no address. Source: docs.aws.amazon.com, AWS Account Management reference guide, "Enable or disable
+// AWS Regions in your account".
 func regional(ctx context.Context, w *setting.With, cfg *sdk.Config, err error) error {
 	if w.Region == homeRegion {
 		return err
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && w.Endpoint == "" {
-		// Where other names of AWS are not found either, the region is not to blame.
+		// If other AWS names do not resolve either, the region is not to blame.
 		if _, other := net.DefaultResolver.LookupHost(ctx, "sts."+homeRegion+".amazonaws.com"); other != nil {
 			return err
 		}
@@ -50,14 +51,14 @@ func regional(ctx context.Context, w *setting.With, cfg *sdk.Config, err error) 
 	return err
 }
 
-// notEnabled is the error of a region that the account may not use yet.
+// notEnabled returns the error for a region that the account may not use yet.
 func notEnabled(w *setting.With, err error) error {
 	return &regionError{fmt.Sprintf("with: region is %q, which does not know this account (%s)%s: enable "+
 		"the region (aws account enable-region --region-name %s, which takes some minutes), or write another one",
 		w.Region, SaidBy(err), meant(w), w.Region)}
 }
 
-// meant names a region that the catalogue knows, where it does not know the one that is written.
+// meant suggests a region of the catalogue if the configured one is unknown.
 func meant(w *setting.With) string {
 	regions := slices.Collect(maps.Keys(Known().OnDemand))
 	if near := nearest.Of(w.Region, regions); near != "" && near != w.Region {

@@ -1,8 +1,8 @@
 //go:build !local
 
-// Package answer decodes the long answers of EC2 and of its price list, page by page, where AWS' SDK needs a dozen
-// times as long: what is sold in all regions is more than 100 MB. Requests, signatures, retries and errors stay the
-// SDK's, and so does each answer that is not as EC2 writes them.
+// Package answer decodes the long answers of EC2 and of its price list, page by page. The AWS SDK takes a dozen times
+// as long, and the offers of all regions are more than 100 MB. The SDK still handles requests, signatures, retries
+// and errors, and every answer that EC2 does not write in its usual form.
 package answer
 
 import (
@@ -18,7 +18,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// decoders are what is decoded here, by operation. One that is nil has met something odd.
+// decoders holds a decoder for each operation handled here. A decoder returns nil for input in an unusual form.
 var decoders = map[string]func([]byte) any{
 	"DescribeInstanceTypes":         instanceTypes,
 	"DescribeInstanceTypeOfferings": offerings,
@@ -26,14 +26,14 @@ var decoders = map[string]func([]byte) any{
 	"GetProducts":                   products,
 }
 
-// Lean is an option of calls that read a page of types, offerings or spot prices: the answer has the fields that this
-// package knows, and no others. Of other calls it is an error.
+// Lean is an option for calls that read a page of types, offerings or spot prices: the result has only the fields
+// that this package knows. Other calls fail with it.
 func Lean(o *ec2.Options) { o.APIOptions = append(o.APIOptions, replace) }
 
-// LeanProducts is Lean of a page of the price list.
+// LeanProducts is Lean for a page of the price list.
 func LeanProducts(o *pricing.Options) { o.APIOptions = append(o.APIOptions, replace) }
 
-// step is where the SDK decodes.
+// step is the SDK's decoding middleware.
 const step = "OperationDeserializer"
 
 func replace(stack *middleware.Stack) error {
@@ -46,7 +46,7 @@ func replace(stack *middleware.Stack) error {
 	return err
 }
 
-// decoder stands in the place of the SDK's.
+// decoder replaces the SDK's decoder.
 type decoder struct {
 	decode func([]byte) any
 	sdk    middleware.DeserializeMiddleware
@@ -75,16 +75,16 @@ func (d decoder) HandleDeserialize(ctx context.Context, in middleware.Deserializ
 	return d.sdk.HandleDeserialize(ctx, in, answered{out, meta, err})
 }
 
-// buffers hold bodies; one of types has 200 KB to 500 KB.
+// buffers pool response bodies; one of types has 200 KB to 500 KB.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// again is a body that was read, and is read once more.
+// again is a body that was read and is read once more.
 type again struct {
 	io.Reader
 	io.Closer
 }
 
-// broken ends a body as it ended when it was read first.
+// broken ends a body with the error of the first read.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) {
@@ -94,7 +94,7 @@ func (b broken) Read([]byte) (int, error) {
 	return 0, b.err
 }
 
-// answered is a step that has been taken.
+// answered is a middleware step that has already run.
 type answered struct {
 	out  middleware.DeserializeOutput
 	meta middleware.Metadata

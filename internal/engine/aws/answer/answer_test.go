@@ -46,7 +46,7 @@ type closer struct{ w *wire }
 
 func (c closer) Close() error { c.w.closed++; return nil }
 
-// operations are the calls that are decoded here, by the SDK alone or lean. Fields that are not read are removed.
+// operations are the calls that this package decodes, by the SDK alone or lean. Fields that are not read are removed.
 var operations = map[string]func(context.Context, *wire, bool) (any, error){
 	"DescribeInstanceTypes": func(ctx context.Context, w *wire, lean bool) (any, error) {
 		out, err := client(w).DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{}, options(lean)...)
@@ -106,7 +106,7 @@ func options(lean bool) []func(*ec2.Options) {
 	return []func(*ec2.Options){Lean}
 }
 
-// needed is what of a type is read.
+// needed returns the fields of a type that are read.
 func needed(t *types.InstanceTypeInfo) types.InstanceTypeInfo {
 	n := types.InstanceTypeInfo{InstanceType: t.InstanceType, BareMetal: t.BareMetal,
 		SupportedUsageClasses: t.SupportedUsageClasses, MemoryInfo: t.MemoryInfo, PlacementGroupInfo: t.PlacementGroupInfo}
@@ -126,8 +126,8 @@ func needed(t *types.InstanceTypeInfo) types.InstanceTypeInfo {
 	return n
 }
 
-// same decodes a body by the SDK and lean. What is decoded here is what the SDK decodes. What the SDK refuses is
-// refused in its own words, unless what is wrong is the value of a field that is not read.
+// same decodes a body with the SDK and with this package and compares the results. This package must return the SDK's
+// errors, unless the error is about the value of a field that is not read.
 func same(t *testing.T, operation string, w wire) (lean any, err error) {
 	t.Helper()
 	plain := w
@@ -147,7 +147,7 @@ func same(t *testing.T, operation string, w wire) (lean any, err error) {
 	return got, err
 }
 
-// unread reports whether the SDK refuses a value, and not the text.
+// unread reports whether the SDK refuses a value, not the syntax.
 func unread(err error) bool {
 	text := err.Error()
 	for _, value := range []string{"strconv.Parse", "expected value for", "expected end element", "parsing time",
@@ -172,7 +172,7 @@ const aType = `<item><instanceType>p5.48xlarge</instanceType><currentGeneration>
   <sizeInMiB>81920</sizeInMiB></memoryInfo></item></gpus><totalGpuMemoryInMiB>655360</totalGpuMemoryInMiB></gpuInfo>
   <placementGroupInfo><supportedStrategies><item>cluster</item></supportedStrategies></placementGroupInfo></item>`
 
-// bodies are answers by operation, the first as EC2 writes them.
+// bodies are answers by operation; the first is in EC2's usual form.
 var bodies = map[string][]string{
 	"DescribeInstanceTypes": {
 		xml(`<requestId>r</requestId><instanceTypeSet>` + aType + `<item/></instanceTypeSet><nextToken>abc</nextToken>`),
@@ -204,8 +204,8 @@ var bodies = map[string][]string{
 	},
 }
 
-// Each answer is as the SDK decodes it: what EC2 writes, what is odd, what is cut off at any byte, errors of EC2.
-func TestAnswersAreTheSDKs(t *testing.T) {
+// Every answer decodes as with the SDK: in EC2's usual form, in odd forms, cut off at any byte, and as an EC2 error.
+func TestLean_DecodesLikeTheSDK(t *testing.T) {
 	for operation, list := range bodies {
 		for _, body := range list {
 			_, _ = same(t, operation, wire{status: 200, body: body})
@@ -224,9 +224,9 @@ func TestAnswersAreTheSDKs(t *testing.T) {
 	}
 }
 
-// Each answer is as the SDK decodes it, also with any bytes changed: removed, written twice, another one, a piece of
-// another answer. Fuzz tests look further, but need minutes to build the SDK.
-func TestChangedAnswersAreTheSDKs(t *testing.T) {
+// Every answer decodes as with the SDK after random changes: bytes removed, repeated or replaced, or a piece of
+// another answer. Fuzz tests search further, but need minutes to build the SDK.
+func TestLean_DecodesChangedAnswersLikeTheSDK(t *testing.T) {
 	const seed = 1
 	chance := rand.New(rand.NewPCG(seed, 0))
 	here := 0
@@ -264,8 +264,8 @@ func TestChangedAnswersAreTheSDKs(t *testing.T) {
 	t.Logf("%d changed answers were decoded here", here)
 }
 
-// What EC2 writes is decoded here, and not by the SDK.
-func TestUsualAnswersAreDecodedHere(t *testing.T) {
+// This package, not the SDK, decodes EC2's usual form.
+func TestLean_DecodesUsualAnswersItself(t *testing.T) {
 	for operation, list := range bodies {
 		if decoders[operation]([]byte(list[0])) == nil {
 			t.Errorf("%s: the answer is odd: %s", operation, list[0])
@@ -276,8 +276,8 @@ func TestUsualAnswersAreDecodedHere(t *testing.T) {
 	}
 }
 
-// An option of another call is a mistake of ours.
-func TestOtherCallsAreRefused(t *testing.T) {
+// The option on another call is a bug of ours.
+func TestLean_RefusesOtherCalls(t *testing.T) {
 	_, err := client(&wire{status: 200}).DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{}, Lean)
 	if err == nil || !strings.Contains(err.Error(), "DescribeRegions is not decoded here") {
 		t.Error(err)
@@ -302,7 +302,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A product is what encoding/json reads of it. Of a key that is there twice it keeps the last; here are both.
+// ProductOf reads a product as encoding/json does. Of a repeated key encoding/json keeps the last value; this test
+// covers both.
 func FuzzProduct(f *testing.F) {
 	for _, text := range []string{aProduct, `{}`, `{"product":{"attributes":{"INSTANCETYPE":"a\u0062"}}}`, `{"terms":1}`,
 		`{"terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":{"CNY":"1"}}}}}}}`} {

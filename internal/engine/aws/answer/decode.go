@@ -7,11 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// What is read of each answer. Source: docs.aws.amazon.com, Amazon EC2 API reference, the data types of these names;
-// names of elements are written in small letters here.
+// The fields that are read from each answer. Source: docs.aws.amazon.com, Amazon EC2 API reference, the data types of
+// these names; element names are in lower case here.
 
 func instanceTypes(body []byte) any {
-	out := &ec2.DescribeInstanceTypesOutput{InstanceTypes: make([]types.InstanceTypeInfo, 0, 100)} // a page has that many
+	out := &ec2.DescribeInstanceTypesOutput{InstanceTypes: make([]types.InstanceTypeInfo, 0, 100)} // the size of a page
 	if !page(body, "instancetypeset", &out.InstanceTypes, &out.NextToken, instanceType) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func spotPrices(body []byte) any {
 	return out
 }
 
-// page reads the items of a set and the token of the next page; false: the answer is odd.
+// page reads the items of a set and the token of the next page; false means that the answer has an unusual form.
 func page[T any](body []byte, set string, to *[]T, token **string, one func(*xmlScanner, *T)) bool {
 	s := &xmlScanner{text: body}
 	return s.document(func(name []byte) {
@@ -49,7 +49,7 @@ func page[T any](body []byte, set string, to *[]T, token **string, one func(*xml
 	})
 }
 
-// list adds each item to a list.
+// list appends each item to a list.
 func list[T any](s *xmlScanner, to *[]T, one func(*T)) {
 	if *to == nil {
 		*to = []T{}
@@ -61,12 +61,12 @@ func list[T any](s *xmlScanner, to *[]T, one func(*T)) {
 	})
 }
 
-// texts adds each item to a list of texts.
+// texts appends each item to a list of texts.
 func texts[T ~string](s *xmlScanner, to *[]T) {
 	list(s, to, func(t *T) { *t = T(s.value()) })
 }
 
-// part is a part of a value, which is made where it is not there yet.
+// part returns a part of a value, and creates it if it is nil.
 func part[T any](at **T) *T {
 	if *at == nil {
 		*at = new(T)

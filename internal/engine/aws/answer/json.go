@@ -4,16 +4,15 @@ package answer
 
 import "strings"
 
-// jsonScanner reads JSON as the price list is written: objects, lists and texts of ASCII. Of anything else (numbers,
-// true, escapes of Unicode, what is no JSON) it says that it is odd, and reads no further: encoding/json or the SDK
-// reads it then.
+// jsonScanner reads JSON in the form of the price list: objects, lists and ASCII texts. At anything else (numbers,
+// true, Unicode escapes, invalid JSON) it sets odd and stops; encoding/json or the SDK then reads the input.
 type jsonScanner struct {
-	text  string // what is not read yet
+	text  string // the unread rest
 	odd   bool
 	depth int
 }
 
-// bare are the bytes that a text in quotes may have as they are.
+// bare are the bytes that a quoted text may contain unescaped.
 var bare = func() (is [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		is[c] = c != '"' && c != '\\'
@@ -27,7 +26,7 @@ func (s *jsonScanner) blank() {
 	}
 }
 
-// next reports whether the next byte beside white space is c, and goes on behind it.
+// next reports whether the next byte after white space is c, and consumes it.
 func (s *jsonScanner) next(c byte) bool {
 	s.blank()
 	if s.odd || s.text == "" || s.text[0] != c {
@@ -37,14 +36,14 @@ func (s *jsonScanner) next(c byte) bool {
 	return true
 }
 
-// must is next of what has to be there.
+// must is next for a byte that has to come.
 func (s *jsonScanner) must(c byte) {
 	if !s.next(c) {
 		s.odd = true
 	}
 }
 
-// quoted is a text as it stands between its quotes, and whether it has escapes.
+// quoted returns the raw text between quotes, and whether it contains escapes.
 func (s *jsonScanner) quoted() (raw string, escapes bool) {
 	s.must('"')
 	for at := 0; !s.odd && at < len(s.text); at++ {
@@ -64,7 +63,7 @@ func (s *jsonScanner) quoted() (raw string, escapes bool) {
 	return "", false
 }
 
-// escape is the byte that \c stands for; 0: it is none of one byte.
+// escape returns the byte that \c stands for; 0 if it is not a one-byte escape.
 func escape(c byte) byte {
 	switch c {
 	case '"', '\\', '/':
@@ -83,7 +82,7 @@ func escape(c byte) byte {
 	return 0
 }
 
-// str is a text.
+// str reads a text.
 func (s *jsonScanner) str() string {
 	raw, escapes := s.quoted()
 	if !escapes {
@@ -101,13 +100,13 @@ func (s *jsonScanner) str() string {
 	return string(text)
 }
 
-// list calls for each value, which is read or skipped then.
+// list calls each for every value; each reads or skips it.
 func (s *jsonScanner) list(each func()) {
 	s.must('[')
 	s.until(']', each)
 }
 
-// object calls for each value with its key; the value is read or skipped then.
+// object calls each for every value with its key; each reads or skips the value.
 func (s *jsonScanner) object(each func(key string)) {
 	s.must('{')
 	s.until('}', func() {
@@ -133,7 +132,7 @@ func (s *jsonScanner) until(end byte, each func()) {
 	s.depth--
 }
 
-// skip reads any value.
+// skip skips any value.
 func (s *jsonScanner) skip() {
 	s.blank()
 	switch {
@@ -146,7 +145,7 @@ func (s *jsonScanner) skip() {
 	}
 }
 
-// whole reports whether all of the text was read, and nothing was odd.
+// whole reports whether all of the text was read and nothing was odd.
 func (s *jsonScanner) whole() bool {
 	s.blank()
 	return !s.odd && s.text == ""

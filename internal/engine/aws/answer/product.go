@@ -9,21 +9,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 )
 
-// Product is what of a product of the price list is read. Source: docs.aws.amazon.com, AWS Price List API user guide,
-// "Reading the service price list file"; a product of GetProducts has the same form.
+// Product holds the fields of a price list product that are read. Source: docs.aws.amazon.com, AWS Price List API
+// user guide, "Reading the service price list file"; GetProducts returns products in the same form.
 type Product struct {
-	Machine string // its instance type; "": it is something else
+	Machine string // instance type; empty: the product is something else
 	Prices  []Price
 }
 
-// Price is one of its on-demand prices.
+// Price is an on-demand price of a product.
 type Price struct {
 	Unit  string // Hrs or GB-Mo
-	Begin string // of the tier; "" or 0: it is the first
-	USD   string // "": it is in another currency
+	Begin string // of the tier; empty or 0: the first tier
+	USD   string // empty: the price is in another currency
 }
 
-// products is a page of the price list.
+// products decodes a page of the price list.
 func products(body []byte) any {
 	s := &jsonScanner{text: string(body)}
 	out := &pricing.GetProductsOutput{}
@@ -36,7 +36,7 @@ func products(body []byte) any {
 			token := s.str()
 			out.NextToken = &token
 		case key == "PriceList" || key == "NextToken":
-			s.odd = true // twice
+			s.odd = true // repeated
 		default:
 			s.skip()
 		}
@@ -47,7 +47,7 @@ func products(body []byte) any {
 	return out
 }
 
-// ProductOf is a product as the price list has it; false: it is none.
+// ProductOf decodes a product of the price list; false means that it is not one.
 func ProductOf(text string) (Product, bool) {
 	if p, ok := leanProduct(text); ok {
 		return p, true
@@ -55,7 +55,7 @@ func ProductOf(text string) (Product, bool) {
 	return plainProduct(text)
 }
 
-// leanProduct is ProductOf of what is written as the price list is; false: it is odd.
+// leanProduct is ProductOf for the usual form; false means that the form is unusual.
 func leanProduct(text string) (Product, bool) {
 	s := &jsonScanner{text: text}
 	p := Product{}
@@ -63,7 +63,7 @@ func leanProduct(text string) (Product, bool) {
 		switch {
 		case strings.EqualFold(key, "product"):
 			s.at("attributes", func() {
-				s.at("instanceType", func() { p.Machine = strings.Clone(s.str()) }) // the text need not be kept for it
+				s.at("instanceType", func() { p.Machine = strings.Clone(s.str()) }) // cloned, so that the whole text can be freed
 			})
 		case strings.EqualFold(key, "terms"):
 			s.at("OnDemand", func() {
@@ -80,7 +80,7 @@ func leanProduct(text string) (Product, bool) {
 	return p, s.whole()
 }
 
-// at calls for the values of that key, and skips the others.
+// at calls each for the values of that key, and skips the others.
 func (s *jsonScanner) at(wanted string, each func()) {
 	s.object(func(key string) {
 		if strings.EqualFold(key, wanted) {

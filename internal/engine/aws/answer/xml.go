@@ -10,26 +10,27 @@ import (
 	smithytime "github.com/aws/smithy-go/time"
 )
 
-// xmlScanner reads the XML that EC2 writes: elements with no attributes but a namespace, texts of plain ASCII. Of
-// anything else (comments, entities, other encodings, a body that is cut off) it says that it is odd, and reads no
-// further: encoding/xml reads it then. So it accepts no text that encoding/xml refuses, and needs no errors of its own.
+// xmlScanner reads the XML that EC2 writes: elements without attributes except a namespace, and texts of plain ASCII.
+// At anything else (comments, entities, other encodings, a truncated body) it sets odd and stops; encoding/xml then
+// reads the input. So it accepts no text that encoding/xml refuses, and needs no errors of its own.
 type xmlScanner struct {
-	text  []byte // what is not read yet
-	open  []byte // the name of the element that was opened last
+	text  []byte // the unread rest
+	open  []byte // the name of the last opened element
 	empty bool   // that element is <name/>
 	odd   bool
 	depth int
 	lower [48]byte
 }
 
-// deepest is how deep elements may be: a network card's in a type is at 6.
+// deepest is the greatest depth of elements: a type's network card is at 6.
 const deepest = 32
 
-// declaration is how each answer of EC2 begins.
+// declaration begins each answer of EC2.
 const declaration = `<?xml version="1.0" encoding="UTF-8"?>`
 
-// plain are the bytes that a text may have: printable ASCII, newline and tab, without the bytes that mean something in
-// XML. '\r' is not among them, because an XML parser reads it as '\n'.
+// plain are the bytes that a text may contain: printable ASCII, newline and tab, without XML's special characters.
+// '\r' is excluded, because an XML parser reads it as '
+// '.
 var plain = func() (is [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		is[c] = c != '<' && c != '>' && c != '&'
@@ -38,7 +39,7 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// named are the bytes that a name may have.
+// named are the bytes that a name may contain.
 var named = func() (is [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") {
 		is[c] = true
@@ -46,7 +47,7 @@ var named = func() (is [256]bool) {
 	return is
 }()
 
-// document reads the root's children, and reports whether all of the text was as EC2 writes it.
+// document reads the root's children, and reports whether all of the text had EC2's usual form.
 func (s *xmlScanner) document(each func(name []byte)) bool {
 	s.text = bytes.TrimPrefix(s.text, []byte(declaration))
 	s.blank()
@@ -60,7 +61,7 @@ func (s *xmlScanner) blank() {
 	s.text = bytes.TrimLeft(s.text, " \n\t")
 }
 
-// run is the plain text up to the next tag.
+// run returns the plain text up to the next tag.
 func (s *xmlScanner) run() []byte {
 	n := 0
 	for n < len(s.text) && plain[s.text[n]] {
@@ -71,7 +72,7 @@ func (s *xmlScanner) run() []byte {
 	return v
 }
 
-// namespace is the only attribute that there is, of the root.
+// namespace is the root's namespace, the only attribute accepted.
 const namespace = ` xmlns="`
 
 // begin opens an element.
@@ -105,7 +106,7 @@ func (s *xmlScanner) begin() {
 	s.text = s.text[1:]
 }
 
-// end reports whether an element of that name ends here, and goes on behind it. Any other end is odd.
+// end reports whether an element of that name ends here, and consumes the end tag. Any other end tag is odd.
 func (s *xmlScanner) end(name []byte) bool {
 	if len(s.text) < 2 || s.text[0] != '<' || s.text[1] != '/' {
 		return false
@@ -119,8 +120,8 @@ func (s *xmlScanner) end(name []byte) bool {
 	return true
 }
 
-// children calls for each element in the one that was opened last, with its name in small letters, as the SDK does not
-// tell large ones from small. What is called reads the element or skips it.
+// children calls each for every child of the last opened element, with its name in lower case, because the SDK
+// ignores case. each reads or skips the element.
 func (s *xmlScanner) children(each func(name []byte)) {
 	if s.odd || s.empty {
 		s.empty = false
@@ -144,7 +145,7 @@ func (s *xmlScanner) children(each func(name []byte)) {
 	s.depth--
 }
 
-// small is a name in small letters; one that is longer than each that is read is as it is.
+// small returns a name in lower case; a name longer than any known one stays unchanged.
 func (s *xmlScanner) small(name []byte) []byte {
 	if len(name) > len(s.lower) {
 		return name
@@ -160,7 +161,7 @@ func (s *xmlScanner) small(name []byte) []byte {
 
 func (s *xmlScanner) skip() { s.children(func([]byte) { s.skip() }) }
 
-// field calls for each child of that name.
+// field calls each for every child of that name.
 func (s *xmlScanner) field(wanted string, each func()) {
 	s.children(func(name []byte) {
 		if string(name) == wanted {
@@ -171,7 +172,7 @@ func (s *xmlScanner) field(wanted string, each func()) {
 	})
 }
 
-// value is the text of an element without children.
+// value returns the text of an element without children.
 func (s *xmlScanner) value() []byte {
 	if s.odd || s.empty {
 		s.empty = false

@@ -1,7 +1,7 @@
 //go:build !local
 
-// Package made reads what the Terraform module has made for an engine of AWS, and compares the engine and its account
-// with it.
+// Package made reads the outputs of the Terraform module for an AWS engine, and compares the engine and its account
+// with them.
 package made
 
 import (
@@ -23,14 +23,14 @@ import (
 	"scrimp/internal/engine/aws/setting"
 )
 
-// Module is what deploy/terraform or deploy/cloudformation has put out.
+// Module holds the outputs of deploy/terraform or deploy/cloudformation.
 type Module struct {
 	Installation, Bucket, SecurityGroup, LaunchTemplate, ServerRole, JobRole, Server string
 	Subnets                                                                          []string
 }
 
-// Read reads what terraform output -json prints, for the module itself or for an output whose value it is, or the
-// outputs of a stack as aws cloudformation describe-stacks has them.
+// Read parses the output of terraform output -json, for the module itself or for an output that contains the module,
+// or the outputs of a stack from aws cloudformation describe-stacks.
 func Read(text []byte) (*Module, error) {
 	var stack []struct{ OutputKey, OutputValue string }
 	if json.Unmarshal(text, &stack) == nil {
@@ -51,7 +51,7 @@ func Read(text []byte) (*Module, error) {
 		}
 		values[name] = v
 	}
-	most := values // the module's outputs are where most of their names are
+	most := values // the module's outputs are in the map that has most of their names
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if module, ok := values[name].(map[string]any); ok && outputsIn(module) > outputsIn(most) {
 			most = module
@@ -60,14 +60,14 @@ func Read(text []byte) (*Module, error) {
 	return madeOf(most)
 }
 
-// outputs are the names of what the module puts out as text, and where each goes.
+// outputs returns the names of the module's text outputs and their destinations.
 func (m *Module) outputs() map[string]*string {
 	return map[string]*string{"installation": &m.Installation, "bucket": &m.Bucket,
 		"security_group": &m.SecurityGroup, "launch_template": &m.LaunchTemplate, "server_role": &m.ServerRole,
 		"job_role": &m.JobRole, "server": &m.Server}
 }
 
-// outputsIn is how many of the module's outputs there are.
+// outputsIn counts the module's outputs in values.
 func outputsIn(values map[string]any) (n int) {
 	for name := range (&Module{}).outputs() {
 		if values[name] != nil {
@@ -77,7 +77,7 @@ func outputsIn(values map[string]any) (n int) {
 	return n
 }
 
-// madeOf takes the values by the names of the module's outputs.
+// madeOf fills a Module from values by output name.
 func madeOf(values map[string]any) (*Module, error) {
 	m := &Module{}
 	var missing []string
@@ -109,7 +109,7 @@ func madeOf(values map[string]any) (*Module, error) {
 	return m, nil
 }
 
-// snake is a name of the template as the module has it: SecurityGroup is security_group.
+// snake converts a template name to the module's form: SecurityGroup becomes security_group.
 func snake(name string) string {
 	var b strings.Builder
 	for n, r := range name {
@@ -121,13 +121,13 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// comparer is an engine that is held against what was made.
+// comparer is an engine that is compared with the module.
 type comparer struct {
 	name string
 	with *setting.With
 }
 
-// Compare holds an engine and its account against what was made.
+// Compare compares an engine and its account with the module's outputs.
 func Compare(ctx context.Context, m *Module, name string, with *setting.With, a *account.Client) []engine.Finding {
 	d := comparer{name, with}
 	found := []engine.Finding{d.sameSettings(m), d.sameStore(m), sameUser(a, m)}
@@ -149,7 +149,7 @@ func Compare(ctx context.Context, m *Module, name string, with *setting.With, a 
 	return found
 }
 
-// sameSettings holds engines.yaml against what was made.
+// sameSettings compares engines.yaml with the outputs.
 func (d *comparer) sameSettings(m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: settings"}
 	var wrong []string
@@ -173,7 +173,7 @@ func (d *comparer) sameSettings(m *Module) engine.Finding {
 	return f
 }
 
-// sameStore holds the store that is declared against the bucket and the role that were made.
+// sameStore compares the declared store with the bucket and role of the outputs.
 func (d *comparer) sameStore(m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: store"}
 	bucket, err := lent.Declared(m.Bucket, d.with.Region)
@@ -193,7 +193,7 @@ func (d *comparer) sameStore(m *Module) engine.Finding {
 	return f
 }
 
-// sameUser tells whether what is looked at with is the server's role.
+// sameUser reports whether the check runs with the server's role.
 func sameUser(a *account.Client, m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: role", OK: true}
 	role := strings.Split(m.ServerRole, ":")
@@ -210,7 +210,7 @@ func sameUser(a *account.Client, m *Module) engine.Finding {
 	return f
 }
 
-// subnetsAre tells that the subnets are there, in one network, and give their machines a way out.
+// subnetsAre checks that the subnets exist, are in one network, and give their machines a way out.
 func (d *comparer) subnetsAre(ctx context.Context, a *account.Client, m *Module) (string, error) {
 	out, err := a.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: m.Subnets})
 	if err != nil {
@@ -234,7 +234,7 @@ func (d *comparer) subnetsAre(ctx context.Context, a *account.Client, m *Module)
 	return "they are there, in " + strings.Join(zones, ", "), nil
 }
 
-// groupIs tells that nobody but the group's own members comes in.
+// groupIs checks that only the group's own members can connect.
 func (d *comparer) groupIs(ctx context.Context, a *account.Client, m *Module) (string, error) {
 	out, err := a.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{m.SecurityGroup}})
 	if err != nil {
@@ -253,7 +253,7 @@ func (d *comparer) groupIs(ctx context.Context, a *account.Client, m *Module) (s
 	return "it is there, and lets nobody in", nil
 }
 
-// templateIs tells that the launch template is there.
+// templateIs checks that the launch template exists.
 func (d *comparer) templateIs(ctx context.Context, a *account.Client, m *Module) (string, error) {
 	_, err := a.EC2.DescribeLaunchTemplates(ctx,
 		&ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{m.LaunchTemplate}})
@@ -263,7 +263,7 @@ func (d *comparer) templateIs(ctx context.Context, a *account.Client, m *Module)
 	return "it is there", nil
 }
 
-// serverIs tells how the server's instance stands; nothing where there is none.
+// serverIs reports the state of the server's instance; nothing if there is none.
 func (d *comparer) serverIs(ctx context.Context, a *account.Client, m *Module) (string, error) {
 	if m.Server == "" {
 		return "", nil

@@ -1,8 +1,8 @@
-// Package policy says what a server of scrimp may do in an account of AWS, as values: the text that
-// scrimp doctor prints and those of deploy/terraform and deploy/cloudformation are compared with it.
+// Package policy defines what a scrimp server may do in an AWS account, as values: tests compare the policies that
+// scrimp doctor prints and those in deploy/terraform and deploy/cloudformation with it.
 //
-// Machines, launch templates and the like are touched only where they carry the installation's tag.
-// Where IAM knows no condition for an action (descriptions, prices), it is allowed for reading alone.
+// Actions on machines, launch templates and the like are limited to resources with the installation's tag. Where IAM
+// has no condition for an action (descriptions, prices), only reading is allowed.
 package policy
 
 import (
@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// Tag is the key of the tag that says of which engine a machine is. Its name is known before a server has ever run.
+// Tag is the key of the tag with a machine's engine. It is known before a server has ever run.
 const Tag = "scrimp-engine"
 
-// Scope is what the policy is limited to. A field may also be an expression of a template, such as
-// ${AWS::AccountId}: it is put into names as it stands.
+// Scope limits the policy. A field may also be an expression of a template, such as ${AWS::AccountId}, which is
+// inserted into names unchanged.
 type Scope struct {
-	Partition    string // aws, aws-cn, aws-us-gov; "" is aws
+	Partition    string // aws, aws-cn, aws-us-gov; empty: aws
 	Account      string // twelve digits
-	Region       string // "" or * is all
+	Region       string // empty or *: all
 	Installation string // the tag's value: the name of the engine
-	Bucket       string // of the checkpoints
-	JobRole      string // name of the role that gives a job its credentials
+	Bucket       string // for checkpoints
+	JobRole      string // name of the role that provides a job's credentials
 }
 
-// Document is a policy as IAM takes it.
+// Document is an IAM policy.
 type Document struct {
 	Version   string
 	Statement []Statement
@@ -39,19 +39,19 @@ type Statement struct {
 	Action    []string
 	Resource  []string                       `json:",omitempty"`
 	Condition map[string]map[string][]string `json:",omitempty"`
-	Principal map[string][]string            `json:",omitempty"` // of trust policies only
+	Principal map[string][]string            `json:",omitempty"` // only in trust policies
 }
 
 // version is the version of IAM's policy language.
 const version = "2012-10-17"
 
-// String is the document as JSON, indented.
+// String returns the document as indented JSON.
 func (d Document) String() string {
-	b, _ := json.MarshalIndent(d, "", "  ") // text and lists of it: it has no way to fail
+	b, _ := json.MarshalIndent(d, "", "  ") // texts and lists of texts: it cannot fail
 	return string(b)
 }
 
-// Server is what the server's role may do.
+// Server returns the policy of the server's role.
 func Server(s Scope) Document {
 	tagged := map[string]map[string][]string{"StringEquals": {"aws:ResourceTag/" + Tag: {s.Installation}}}
 	tagging := map[string]map[string][]string{"StringEquals": {"aws:RequestTag/" + Tag: {s.Installation}}}
@@ -79,7 +79,7 @@ func Server(s Scope) Document {
 		allow("GroupIn", []string{"ec2:CreateSecurityGroup"}, s.ec2("vpc/*"), nil),
 		allow("Rent", []string{"ec2:CreateFleet", "ec2:RunInstances"},
 			s.ec2("fleet/*", "instance/*", "volume/*"), tagging),
-		// what a machine is made of and attached to: RunInstances asks for it, and nothing is made here
+		// RunInstances checks these, which a machine is made of or attached to; nothing here is created.
 		allow("RentFrom", []string{"ec2:CreateFleet", "ec2:RunInstances"}, slices.Concat(
 			s.ec2("capacity-reservation/*", "network-interface/*", "placement-group/*", "security-group/*",
 				"subnet/*"), s.images()), nil),
@@ -104,7 +104,7 @@ var objects = []string{"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObje
 
 var all = []string{"*"}
 
-// Job is the most that a job's role may do: what its jobs get is cut down to Prefix when it is assumed.
+// Job returns the maximal policy of a job's role: AssumeRole restricts it to Prefix for each job.
 func Job(s Scope) Document {
 	return Document{Version: version, Statement: []Statement{
 		allow("ListCheckpoints", []string{"s3:ListBucket"}, []string{s.bucket("")}, nil),
@@ -112,9 +112,9 @@ func Job(s Scope) Document {
 	}}
 }
 
-// Prefix is the session policy of one job's credentials: the objects below one prefix, which ends in no slash.
-// Lists are of what lies below it: a list of the prefix without a slash would show what else begins with the same
-// letters.
+// Prefix returns the session policy of one job's credentials: the objects below one prefix, given without a final
+// slash. It allows only lists below the prefix: a list without the slash would show other keys that begin with the
+// same letters.
 func Prefix(s Scope, prefix string) Document {
 	prefix = strings.Trim(prefix, "/")
 	return Document{Version: version, Statement: []Statement{
@@ -124,12 +124,12 @@ func Prefix(s Scope, prefix string) Document {
 	}}
 }
 
-// Trust says who may take the server's role: machines of EC2.
+// Trust says who may assume the server's role: EC2 machines.
 func Trust() Document {
 	return trust("Machines", map[string][]string{"Service": {"ec2.amazonaws.com"}})
 }
 
-// JobTrust says who may take the job's role: the server's.
+// JobTrust says who may assume the job's role: the server's role.
 func JobTrust(server string) Document {
 	return trust("Server", map[string][]string{"AWS": {server}})
 }
@@ -166,7 +166,7 @@ func (s Scope) ec2(names ...string) []string {
 	return list
 }
 
-// images belong to whoever published them.
+// images belong to their publishers, so their ARNs have no account.
 func (s Scope) images() []string {
 	return []string{"arn:" + s.partition() + ":ec2:" + s.region() + "::image/*",
 		"arn:" + s.partition() + ":ec2:" + s.region() + "::snapshot/*"}
@@ -178,13 +178,13 @@ func (s Scope) role(name string) string {
 	return "arn:" + s.partition() + ":iam::" + s.Account + ":role/" + name
 }
 
-// Compact is the document as JSON without white space: STS counts the characters of a session policy.
+// Compact returns the document as JSON without white space: STS counts the characters of a session policy.
 func (d Document) Compact() string {
-	b, _ := json.Marshal(d) // text and lists of it: it has no way to fail
+	b, _ := json.Marshal(d) // texts and lists of texts: it cannot fail
 	return string(b)
 }
 
-// Actions are all actions that a document allows, ordered, each once.
+// Actions returns all actions that a document allows, sorted and unique.
 func (d Document) Actions() []string {
 	found := map[string]bool{}
 	for _, s := range d.Statement {

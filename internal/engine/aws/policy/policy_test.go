@@ -12,7 +12,7 @@ import (
 var scope = policy.Scope{Account: "123456789012", Region: "eu-west-1", Installation: "team-a", Bucket: "ckpt",
 	JobRole: "scrimp-job"}
 
-func TestWhatIsMadeOrGivenBackCarriesTheInstallationsTag(t *testing.T) {
+func TestServer_LimitsChangesToTheInstallationsTag(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range policy.Server(scope).Statement {
 		tagged := false
@@ -40,9 +40,9 @@ func TestWhatIsMadeOrGivenBackCarriesTheInstallationsTag(t *testing.T) {
 			}
 		}
 		if s.Sid == "GroupIn" && !slices.Equal(s.Resource, []string{"arn:aws:ec2:eu-west-1:123456789012:vpc/*"}) {
-			t.Errorf("%s: %v", s.Sid, s.Resource) // groups are made in a network, and have the tag themselves
+			t.Errorf("%s: %v", s.Sid, s.Resource) // security groups are created in a network, and have the tag themselves
 		}
-		if s.Sid == "RentFrom" { // without a condition: nothing that is made, ended or paid by itself
+		if s.Sid == "RentFrom" { // without a condition: these actions alone create, end or cost nothing
 			for _, r := range s.Resource {
 				for _, made := range []string{":instance/", ":volume/", ":fleet/", ":launch-template/"} {
 					if strings.Contains(r, made) {
@@ -65,7 +65,7 @@ func TestWhatIsMadeOrGivenBackCarriesTheInstallationsTag(t *testing.T) {
 	}
 }
 
-func TestAJobsCredentialsReachItsPrefixAlone(t *testing.T) {
+func TestPrefix_ReachesOneJobOnly(t *testing.T) {
 	d := policy.Prefix(scope, "/team/job-1/")
 	for _, s := range d.Statement {
 		text := strings.Join(s.Resource, " ")
@@ -90,14 +90,14 @@ func TestAJobsCredentialsReachItsPrefixAlone(t *testing.T) {
 	}
 }
 
-func TestADocumentIsJSONAsIAMTakesIt(t *testing.T) {
+func TestDocument_IsValidIAMJSON(t *testing.T) {
 	for _, d := range []policy.Document{policy.Server(scope), policy.Job(scope), policy.Prefix(scope, "x"), policy.Trust(),
 		policy.JobTrust("arn:aws:iam::123456789012:role/scrimp-server")} {
 		var v map[string]any
 		if err := json.Unmarshal([]byte(d.String()), &v); err != nil || v["Version"] != "2012-10-17" {
 			t.Fatal(err, d)
 		}
-		if n := len(strings.Join(strings.Fields(d.String()), "")); n > 6144 { // IAM's limit of a managed policy
+		if n := len(strings.Join(strings.Fields(d.String()), "")); n > 6144 { // IAM's limit for a managed policy
 			t.Errorf("%d characters", n)
 		}
 	}

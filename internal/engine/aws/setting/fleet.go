@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// Fleet is a set of types and zones from which EC2 picks machines: those of which it has most, at a price that is
-// bounded. One offer of each capacity stands for it.
+// Fleet is a set of types and zones from which EC2 picks the machines with the most capacity, at a bounded price. It
+// has one offer per capacity.
 type Fleet struct {
 	Name  string   `yaml:"name"`
-	Types []string `yaml:"types,omitempty"` // of the engine's, also as patterns; none: all
-	// Within is how much more than the cheapest a machine may cost, in percent: 10%; "": 10%.
+	Types []string `yaml:"types,omitempty"` // among the engine's, also as patterns; none: all
+	// Within is how much more than the cheapest a machine may cost, in percent, such as 10%; empty means 10%.
 	Within string `yaml:"within,omitempty"`
 
-	// Bound is Within as a factor of the cheapest, such as 1.1.
+	// Bound is Within as a factor of the cheapest price, such as 1.1.
 	Bound *big.Rat `yaml:"-"`
 }
 
@@ -28,10 +28,10 @@ var (
 	percent   = regexp.MustCompile(`^([0-9]{1,3})%$`)
 )
 
-// AnyZone stands for all zones of the subnets.
+// AnyZone represents all zones of the subnets.
 const AnyZone = "any"
 
-// fleets checks what is set of fleets.
+// fleets validates the configured fleets.
 func (w *With) fleets() error {
 	names := map[string]bool{}
 	for n := range w.Fleets {
@@ -59,7 +59,7 @@ func (w *With) fleets() error {
 	return nil
 }
 
-// Wants reports whether a type is one of the fleet.
+// Wants reports whether a type belongs to the fleet.
 func (f *Fleet) Wants(kind string) bool {
 	return len(f.Types) == 0 ||
 		slices.ContainsFunc(f.Types, func(p string) bool { ok, _ := path.Match(p, kind); return ok })

@@ -15,24 +15,24 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Reservation is a reservation of capacity as it is set: an On-Demand Capacity Reservation or a Capacity Block for ML.
+// Reservation is a configured capacity reservation: an On-Demand Capacity Reservation or a Capacity Block for ML.
 type Reservation struct {
 	ID   string `yaml:"id"`             // all: each active one of the account
-	Rate string `yaml:"rate,omitempty"` // of an hour of one machine; "": the price list's, of a block unknown
+	Rate string `yaml:"rate,omitempty"` // per hour of one machine; empty: the price list's, unknown for a block
 	Paid string `yaml:"paid,omitempty"` // for all of a block
-	Team string `yaml:"team,omitempty"` // whose cost the hours are that nobody uses; "": nobody's
+	Team string `yaml:"team,omitempty"` // who pays for unused hours; empty: nobody
 
-	HourRate   *money.Rate   `yaml:"-"` // Rate, as it is read; nil: it is not written
-	PaidAmount *money.Amount `yaml:"-"` // Paid, likewise
+	HourRate   *money.Rate   `yaml:"-"` // the parsed Rate; nil: not given
+	PaidAmount *money.Amount `yaml:"-"` // the parsed Paid; nil: not given
 }
 
-// Reservations are those that are set: ids, or ids with what they cost, or all.
+// Reservations are the configured reservations: ids, ids with costs, or all.
 type Reservations []Reservation
 
-// All stands for each active reservation of the account.
+// All represents each active reservation of the account.
 const All = "all"
 
-// UnmarshalYAML takes all alone too.
+// UnmarshalYAML also accepts a plain "all".
 func (l *Reservations) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*l = Reservations{{ID: n.Value}}
@@ -43,13 +43,13 @@ func (l *Reservations) UnmarshalYAML(n *yaml.Node) error {
 
 var reservationFields = []string{"id", "rate", "paid", "team"}
 
-// UnmarshalYAML takes an id alone too.
+// UnmarshalYAML also accepts a plain id.
 func (r *Reservation) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		r.ID = n.Value
 		return nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 { // a decoder of one's own forgets to be strict
+	for i := 0; i+1 < len(n.Content); i += 2 { // a custom decoder is not strict by itself
 		if name := n.Content[i].Value; !slices.Contains(reservationFields, name) {
 			return fmt.Errorf("line %d: reservations: %s is not known: a reservation is its id, or has id, rate, paid and team",
 				n.Content[i].Line, name)
@@ -61,7 +61,7 @@ func (r *Reservation) UnmarshalYAML(n *yaml.Node) error {
 
 var reservationID = regexp.MustCompile(`^cr-[0-9a-f]{8,17}$`)
 
-// holds checks what is set of reservations.
+// holds validates the configured reservations.
 func (w *With) holds() error {
 	seen := map[string]bool{}
 	for n := range w.Reservations {
@@ -74,7 +74,7 @@ func (w *With) holds() error {
 		case r.ID != All && !reservationID.MatchString(r.ID):
 			return fmt.Errorf("%s: id is %q: write one such as cr-0a1b2c3d4e5f67890, or all", at, r.ID)
 		case seen[r.ID]:
-			return fmt.Errorf("%s stands twice: write it once", at)
+			return fmt.Errorf("%s appears twice: write it once", at)
 		case r.ID == All && (r.Rate != "" || r.Paid != ""):
 			return fmt.Errorf("%s: rate and paid are of one reservation: write its id beside all", at)
 		case r.Rate != "" && r.Paid != "":
@@ -91,7 +91,7 @@ func (w *With) holds() error {
 	return nil
 }
 
-// costs reads what is set of the price.
+// costs parses the configured price.
 func (r *Reservation) costs() error {
 	if r.Rate != "" {
 		rate, err := money.ParseRate(r.Rate)
@@ -110,7 +110,7 @@ func (r *Reservation) costs() error {
 	return nil
 }
 
-// SettingOf is what is set of a reservation; nil: it is not wanted.
+// SettingOf returns the settings of a reservation; nil if it is not wanted.
 func (w *With) SettingOf(id string) (set *Reservation) {
 	for n := range w.Reservations {
 		if r := &w.Reservations[n]; r.ID == id || r.ID == All && set == nil {

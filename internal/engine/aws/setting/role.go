@@ -11,11 +11,11 @@ import (
 	"scrimp/internal/engine/aws/policy"
 )
 
-// roleARN is that of a role: partition, account, path and name. Source: docs.aws.amazon.com, IAM user guide, "IAM
-// identifiers", 2026-11.
+// roleARN matches the ARN of a role: partition, account, path and name. Source: docs.aws.amazon.com, IAM user guide,
+// "IAM identifiers", 2026-11.
 var roleARN = regexp.MustCompile(`^arn:(aws|aws-cn|aws-us-gov):iam::([0-9]{12}):role/([A-Za-z0-9_+=,.@/-]+)$`)
 
-// RoleOf is what a role's ARN says; nothing where it is none.
+// RoleOf parses a role's ARN; it returns an empty Scope for anything else.
 func RoleOf(arn string) policy.Scope {
 	m := roleARN.FindStringSubmatch(arn)
 	if m == nil {
@@ -24,7 +24,7 @@ func RoleOf(arn string) policy.Scope {
 	return policy.Scope{Partition: m[1], Account: m[2], JobRole: m[3]}
 }
 
-// lends reads the store and the role for it.
+// lends parses the store and its role.
 func (w *With) lends() error {
 	switch {
 	case w.Store == "" && w.JobRole == "":

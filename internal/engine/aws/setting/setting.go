@@ -1,6 +1,6 @@
 //go:build !local
 
-// Package setting reads and checks what an AWS engine has under with in engines.yaml.
+// Package setting reads and validates the section with of an AWS engine in engines.yaml.
 package setting
 
 import (
@@ -22,42 +22,42 @@ import (
 	"scrimp/internal/market"
 )
 
-// With is what an AWS engine has under with.
+// With is the section with of an AWS engine.
 type With struct {
 	Region   string `yaml:"region"`
-	Profile  string `yaml:"profile,omitempty"`  // of the shared configuration; "": the usual chain of credentials
-	Endpoint string `yaml:"endpoint,omitempty"` // of an EC2-compatible service; "": AWS'
-	// Types are instance types that may be rented, also as patterns: g5.*
+	Profile  string `yaml:"profile,omitempty"`  // of the shared configuration; empty: the usual credential chain
+	Endpoint string `yaml:"endpoint,omitempty"` // of an EC2-compatible service; empty: AWS
+	// Types are the instance types that may be rented, also as patterns: g5.*
 	Types    []string          `yaml:"types"`
-	Capacity []market.Capacity `yaml:"capacity,omitempty"` // none: spot and on-demand
+	Capacity []market.Capacity `yaml:"capacity,omitempty"` // empty: spot and on-demand
 	Fleets   []Fleet           `yaml:"fleets,omitempty"`
-	// Reservations are of capacity, which costs whether it is used or not; none: machines are only rented.
+	// Reservations of capacity cost the same used or unused; if empty, machines are only rented.
 	Reservations Reservations `yaml:"reservations,omitempty"`
-	// Subnets are where machines begin; none: the default one of each zone.
+	// Subnets are where machines start; if empty, the default subnet of each zone.
 	Subnets       []string `yaml:"subnets,omitempty"`
-	SecurityGroup string   `yaml:"security_group,omitempty"` // "": one without inbound rules is made
-	// Image is an AMI; "": the newest Deep Learning Base AMI of AWS' for the type's architecture.
+	SecurityGroup string   `yaml:"security_group,omitempty"` // empty: scrimp creates one without inbound rules
+	// Image is an AMI; empty means the newest AWS Deep Learning Base AMI for the type's architecture.
 	Image     string `yaml:"image,omitempty"`
-	Disk      string `yaml:"disk,omitempty"`      // of a machine; "": 100GiB
-	DiskRate  string `yaml:"disk_rate,omitempty"` // of a GiB and month; "": what the price list says of gp3
-	PublicIP  *bool  `yaml:"public_ip,omitempty"` // whether machines get a public address; nil: as the subnet has it
-	Placement string `yaml:"placement,omitempty"` // of gangs: cluster, spread or none; "": none
-	CA        string `yaml:"ca,omitempty"`        // file of certificates that agents trust for the server; "": the image's
-	// Store is a bucket, or a prefix of it, for which jobs get credentials by JobRole on whatever engine they run.
+	Disk      string `yaml:"disk,omitempty"`      // of a machine; empty: 100GiB
+	DiskRate  string `yaml:"disk_rate,omitempty"` // per GiB and month; empty: the price list's price of gp3
+	PublicIP  *bool  `yaml:"public_ip,omitempty"` // whether machines get a public address; nil: as the subnet says
+	Placement string `yaml:"placement,omitempty"` // of gangs: cluster, spread or none; empty: none
+	CA        string `yaml:"ca,omitempty"`        // certificates that agents trust for the server; empty: the image's
+	// Store is a bucket, or a prefix of one, for which jobs on any engine get credentials through JobRole.
 	Store   string `yaml:"store,omitempty"`
 	JobRole string `yaml:"job_role,omitempty"` // ARN of the role that may use the store
-	// Certificate signs identity documents where the endpoint is not AWS'.
+	// Certificate verifies identity documents if the endpoint is not AWS's.
 	Certificate string `yaml:"certificate,omitempty"`
 
-	// What follows is read of the texts above; engines.yaml has none of it.
+	// The fields below are parsed from the texts above; engines.yaml does not contain them.
 
 	DiskSize   size.Bytes    `yaml:"-"`
-	DiskPrice  money.Rate    `yaml:"-"` // of a GiB and month
-	DiskPriced bool          `yaml:"-"` // DiskRate is written
+	DiskPrice  money.Rate    `yaml:"-"` // per GiB and month
+	DiskPriced bool          `yaml:"-"` // DiskRate is given
 	CAText     string        `yaml:"-"` // content of CA
-	Bucket     *lent.Store   `yaml:"-"` // of Store; nil: none is declared
+	Bucket     *lent.Store   `yaml:"-"` // the parsed Store; nil: none
 	SignedBy   []byte        `yaml:"-"` // content of Certificate
-	Backoff    time.Duration `yaml:"-"` // of the SDK, at most
+	Backoff    time.Duration `yaml:"-"` // the SDK's longest pause
 }
 
 const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +
@@ -75,7 +75,7 @@ func init() {
 	}
 }
 
-// Read reads and checks what is set.
+// Read parses and validates the settings.
 func Read(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, withHas); err != nil {
 		return w, err
@@ -128,7 +128,8 @@ func Read(s *engine.Setting) (w With, err error) {
 	return w, err
 }
 
-// capacities checks which are wanted. What is reserved is named under reservations: here reserved means nothing else.
+// capacities validates the capacities. Reserved capacity needs an entry under reservations; here reserved only means
+// that nothing else is rented.
 func (w *With) capacities() error {
 	for _, c := range w.Capacity {
 		switch {
@@ -144,7 +145,7 @@ func (w *With) capacities() error {
 	return nil
 }
 
-// measures reads what is written with units, and the files.
+// measures parses values with units, and reads the files.
 func (w *With) measures() (err error) {
 	if w.DiskSize, err = size.Parse(w.Disk); err != nil || w.DiskSize < 8*size.GiB {
 		return fmt.Errorf("with: disk is %q: write a size from 8GiB, such as 100GiB", w.Disk)
@@ -189,10 +190,10 @@ func (w *With) Wants(kind string) bool {
 	return slices.ContainsFunc(w.Types, func(p string) bool { ok, _ := path.Match(p, kind); return ok })
 }
 
-// Patterns are the types as EC2's filters take them.
+// Patterns returns the types in the form of EC2's filters.
 func (w *With) Patterns() []string { return slices.Clone(w.Types) }
 
-// Public reports whether machines get a public address in a subnet that gives one or not.
+// Public reports whether machines get a public address; subnet says whether their subnet gives one.
 func (w *With) Public(subnet bool) bool {
 	if w.PublicIP != nil {
 		return *w.PublicIP
@@ -200,10 +201,10 @@ func (w *With) Public(subnet bool) bool {
 	return subnet
 }
 
-// IsPattern reports whether a type stands for several.
+// IsPattern reports whether a type is a pattern.
 func IsPattern(t string) bool { return strings.ContainsAny(t, "*?") }
 
-// maxBackoff is how long the SDK waits at most before it asks again.
+// maxBackoff bounds the SDK's pause before a retry.
 const maxBackoff = 5 * time.Second
 
 // HasFamily reports whether a type of a family may be rented.

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// acceleratorName is the catalogue's name of what EC2 calls by its maker and name.
+// acceleratorName returns the catalogue's name of an accelerator that EC2 identifies by maker and name.
 func acceleratorName(machine, maker, name string, memory size.Bytes) string {
 	if a, ok := account.Known().Accelerators[machine]; ok {
 		return a
@@ -28,7 +28,7 @@ func acceleratorName(machine, maker, name string, memory size.Bytes) string {
 	return catalog.Resolve(name, machine, memory)
 }
 
-// rateOf is the product's on-demand price per unit, the first tier; false: it has none above zero.
+// rateOf returns the product's on-demand price per unit in the first tier; false if it has none above zero.
 func rateOf(p *answer.Product, unit string) (money.Rate, bool) {
 	for _, d := range p.Prices {
 		r, err := money.ParseRate(d.USD)
@@ -39,8 +39,8 @@ func rateOf(p *answer.Product, unit string) (money.Rate, bool) {
 	return 0, false
 }
 
-// ReadPrices reads what machines cost on demand, and what their disks do. Where the price list may not be read, the
-// catalogue says it.
+// ReadPrices reads the on-demand prices of machines and disks. If the price list cannot be read, it uses the
+// catalogue's prices.
 func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) error {
 	x.Listed, x.Disk, x.DiskKnown = map[string]Price{}, d.With.DiskPrice, d.With.DiskPriced
 	machines := map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
@@ -75,7 +75,7 @@ func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) er
 	return nil
 }
 
-// products reads the products of EC2 in the region that have these attributes.
+// products reads the EC2 products of the region with the given attributes.
 func (d *Reader) products(ctx context.Context, a *account.Client, has map[string]string,
 	each func(*answer.Product)) error {
 	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), FormatVersion: sdk.String("aws_v1"),
@@ -95,7 +95,7 @@ func (d *Reader) products(ctx context.Context, a *account.Client, has map[string
 			return err
 		}
 		for _, text := range page.PriceList {
-			if p, ok := answer.ProductOf(text); ok { // one that is not of its form has no price
+			if p, ok := answer.ProductOf(text); ok { // a product in another form has no price
 				each(&p)
 			}
 		}

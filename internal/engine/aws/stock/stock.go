@@ -1,7 +1,7 @@
 //go:build !local
 
-// Package stock reads what a region of AWS sells to an account: types of instances, zones, images, and what they cost
-// on demand and as spot.
+// Package stock reads what an AWS region sells to an account: instance types, zones, images, and on-demand and spot
+// prices.
 package stock
 
 import (
@@ -27,12 +27,12 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// How long what was read of an account holds. Types and zones change by the week, spot prices by the minute.
+// How long data about an account stays valid. Types and zones change by the week, spot prices by the minute.
 const (
 	TypesFor  = 6 * time.Hour
 	PricesFor = 24 * time.Hour
 	SpotFor   = time.Minute
-	// pricesAgain is when the price list is asked for again that could not be read.
+	// pricesAgain is when an unreadable price list is requested again.
 	pricesAgain = 10 * time.Minute
 )
 
@@ -42,14 +42,14 @@ type Stock struct {
 	Types                     []Type // by name
 	Zones                     map[string]Zone
 	Sold                      map[string][]string // zones by type
-	Listed                    map[string]Price    // on demand, by type
+	Listed                    map[string]Price    // on-demand, by type
 	Spot                      map[SpotKey]spotPrice
-	Disk                      money.Rate // of a GiB and month; 0 with diskKnown false
+	Disk                      money.Rate // per GiB and month; valid if DiskKnown
 	DiskKnown                 bool
 	Images                    map[types.ArchitectureType]Image
 }
 
-// Reader reads the stock of the region that an engine is set to.
+// Reader reads the stock of an engine's region.
 type Reader struct {
 	Name string // of the engine
 	With *setting.With
@@ -67,23 +67,23 @@ type Type struct {
 	Video        size.Bytes // memory of one accelerator
 	Arch         types.ArchitectureType
 	Spot, Demand bool
-	Cluster      bool // may stand in a cluster placement group
+	Cluster      bool // supports cluster placement groups
 }
 
-// Zone is an availability zone, with the subnet in which machines begin there.
+// Zone is an availability zone, with the subnet in which machines start there.
 type Zone struct {
 	Name, ID, Subnet, VPC string
 	Public                bool // machines get a public address there
 }
 
-// Price is what an hour of a type costs on demand.
+// Price is the hourly on-demand price of a type.
 type Price struct {
 	Rate   money.Rate
 	At     time.Time
 	Source string
 }
 
-// SpotKey says of what a spot price is.
+// SpotKey identifies a spot price.
 type SpotKey struct{ Zone, Type string }
 
 type spotPrice struct {
@@ -97,7 +97,7 @@ type Image struct {
 	at             time.Time
 }
 
-// ReadTypes reads which types there are, and in which zones they are sold and machines may begin.
+// ReadTypes reads the available types, and the zones in which they are sold and machines may start.
 func (d *Reader) ReadTypes(ctx context.Context, a *account.Client, x *Stock) error {
 	for _, by := range typeFilters(d.With) {
 		x.Types = nil
@@ -135,8 +135,8 @@ func (d *Reader) ReadTypes(ctx context.Context, a *account.Client, x *Stock) err
 	return d.readImages(ctx, a, x)
 }
 
-// typeFilters are what types are asked for by, and what by where that finds too few: other services than AWS may take
-// a pattern for a name.
+// typeFilters returns the filters for types, and fallbacks if they find too few: services other than AWS may take a
+// pattern for a name.
 func typeFilters(w *setting.With) [][]types.Filter {
 	by := [][]types.Filter{{{Name: sdk.String("instance-type"), Values: w.Patterns()}}}
 	if w.Endpoint != "" && slices.ContainsFunc(w.Types, setting.IsPattern) {
@@ -145,7 +145,7 @@ func typeFilters(w *setting.With) [][]types.Filter {
 	return by
 }
 
-// covered reports whether each of the types that may be rented is there, for a pattern any.
+// covered reports whether every wanted type is available, for a pattern at least one.
 func covered(w *setting.With, there iter.Seq[string]) bool {
 	missing := slices.Clone(w.Types)
 	for name := range there {
@@ -187,7 +187,7 @@ func (d *Reader) readSold(ctx context.Context, a *account.Client, x *Stock, by [
 	return nil
 }
 
-// kindOf is what EC2 says of a type; false: it says too little to rent one.
+// kindOf converts a type; false if EC2 gives too little information to rent one.
 func kindOf(t *types.InstanceTypeInfo) (Type, bool) {
 	k := Type{
 		Name:   string(t.InstanceType),
@@ -221,7 +221,7 @@ func kindOf(t *types.InstanceTypeInfo) (Type, bool) {
 	return k, known
 }
 
-// readZones finds the subnet of each zone in which machines may begin.
+// readZones finds the subnet of each zone in which machines may start.
 func (d *Reader) readZones(ctx context.Context, a *account.Client, x *Stock) error {
 	in := &ec2.DescribeSubnetsInput{SubnetIds: d.With.Subnets}
 	if len(d.With.Subnets) == 0 {
@@ -237,7 +237,7 @@ func (d *Reader) readZones(ctx context.Context, a *account.Client, x *Stock) err
 		for _, s := range page.Subnets {
 			name := sdk.ToString(s.AvailabilityZone)
 			if old, twice := x.Zones[name]; twice && old.Subnet < sdk.ToString(s.SubnetId) {
-				continue // of several in a zone the first by its id, always the same
+				continue // of several in a zone always the first by id
 			}
 			x.Zones[name] = Zone{name, sdk.ToString(s.AvailabilityZoneId), sdk.ToString(s.SubnetId), sdk.ToString(s.VpcId),
 				d.With.Public(sdk.ToBool(s.MapPublicIpOnLaunch))}
@@ -265,8 +265,8 @@ func (d *Reader) readZones(ctx context.Context, a *account.Client, x *Stock) err
 	return nil
 }
 
-// The AMIs that machines begin from where with has none: AWS' own, with the drivers for NVIDIA's GPUs. Source:
-// docs.aws.amazon.com/dlami, "Release notes", names of the images, 2026-11.
+// The default AMIs: AWS's own, with the drivers for NVIDIA GPUs. Source: docs.aws.amazon.com/dlami, "Release notes",
+// names of the images, 2026-11.
 var usualImages = map[types.ArchitectureType]string{
 	types.ArchitectureTypeX8664: "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *",
 	types.ArchitectureTypeArm64: "Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *",
@@ -306,7 +306,7 @@ func (d *Reader) readImages(ctx context.Context, a *account.Client, x *Stock) er
 	return nil
 }
 
-// ReadSpot reads what a machine of each type costs in each zone as spot now.
+// ReadSpot reads the current spot price of each type in each zone.
 func (d *Reader) ReadSpot(ctx context.Context, a *account.Client, x *Stock) (map[SpotKey]spotPrice, error) {
 	found := map[SpotKey]spotPrice{}
 	now := d.Now()
@@ -315,7 +315,7 @@ func (d *Reader) ReadSpot(ctx context.Context, a *account.Client, x *Stock) (map
 		EndTime:             &now,
 		ProductDescriptions: []string{LinuxProduct},
 	}
-	if len(x.Types) <= 100 { // as many as one request may name
+	if len(x.Types) <= 100 { // the most that one request may name
 		for _, k := range x.Types {
 			in.InstanceTypes = append(in.InstanceTypes, types.InstanceType(k.Name))
 		}
@@ -340,5 +340,5 @@ func (d *Reader) ReadSpot(ctx context.Context, a *account.Client, x *Stock) (map
 	return found, nil
 }
 
-// LinuxProduct is what EC2 calls machines with Linux in its history of spot prices.
+// LinuxProduct is EC2's name for Linux machines in its history of spot prices.
 const LinuxProduct = "Linux/UNIX"

@@ -1,7 +1,7 @@
 //go:build !local
 
-// Package client asks the API server of a cluster, as one user of one namespace, about the objects that bear the
-// labels of scrimp.
+// Package client is a client of a cluster's API server, as one user of one namespace, for the objects with scrimp's
+// labels.
 package client
 
 import (
@@ -41,7 +41,7 @@ var (
 func init() {
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, authv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // a bug: these are types of this program
+			panic(err) // a bug: the types are in this program
 		}
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -54,14 +54,14 @@ type Client struct {
 	Core      rest.Interface
 	batch     rest.Interface
 	Auth      rest.Interface
-	Plain     rest.Interface // paths without a group
+	Plain     rest.Interface // for paths without a group
 }
 
-// perSecond is how many requests a second go to an API server for long, and burst at once. It has a fairness of its
-// own for users beyond that.
+// perSecond is the sustained rate of requests to an API server, and burst the most at once. The API server itself
+// ensures fairness beyond that.
 const perSecond, burst = 100, 200
 
-// Connect reads who asks whom. It asks nobody. wrap, where it is given, sees each request.
+// Connect reads the address and credentials without contacting the cluster. wrap, unless nil, sees each request.
 func Connect(w *pool.With, wrap transport.WrapperFunc) (*Client, error) {
 	cfg, namespace, err := configOf(w)
 	if err != nil {
@@ -95,11 +95,11 @@ func Connect(w *pool.With, wrap transport.WrapperFunc) (*Client, error) {
 	return a, nil
 }
 
-// How soon a connection is dropped on which nothing comes: it is asked after a while, and given up when that is not
-// answered either. Requests and the watch are on one connection, which a new one replaces.
+// SilentFor is how long a connection may be silent before a ping, and PingFor how long the ping may remain unanswered
+// before the connection is dropped. Requests and the watch share a connection, which a new one replaces.
 const SilentFor, PingFor = 10 * time.Second, 5 * time.Second
 
-// clientFor is client-go's way to the API server, but for connections that are dead, which client-go keeps for 45 s.
+// clientFor is client-go's HTTP client, except that it drops dead connections sooner than client-go's 45 s.
 func clientFor(cfg *rest.Config) (*http.Client, error) {
 	c, err := cfg.TransportConfig()
 	if err != nil {
@@ -131,7 +131,7 @@ func restFor(c *rest.Config, client *http.Client) (rest.Interface, error) {
 	return rest.RESTClientForConfigAndClient(c, client)
 }
 
-// configOf is how the cluster is reached: as a kubeconfig says, or as pods find it.
+// configOf returns how to reach the cluster: by a kubeconfig, or as pods do.
 func configOf(w *pool.With) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
@@ -150,7 +150,7 @@ func configOf(w *pool.With) (*rest.Config, string, error) {
 	switch {
 	case err == nil:
 	case clientcmd.IsEmptyConfig(err):
-		return nil, "", fmt.Errorf("no cluster is known: %s is not there or names none: set kubeconfig under with in "+
+		return nil, "", fmt.Errorf("no cluster is known: %s does not exist or names none: set kubeconfig under with in "+
 			"engines.yaml, or KUBECONFIG for the server", strings.Join(rules.GetLoadingPrecedence(), ", "))
 	default:
 		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
@@ -164,22 +164,22 @@ func configOf(w *pool.With) (*rest.Config, string, error) {
 	return cfg, namespace, nil
 }
 
-// hasContext refuses a context that the kubeconfig does not have.
+// hasContext refuses a context that the kubeconfig does not contain.
 func hasContext(loading clientcmd.ClientConfig, name string, files []string) error {
 	raw, err := loading.RawConfig()
 	if err != nil || name == "" || raw.Contexts[name] != nil {
-		return nil //nolint:nilerr // what cannot be read is said by who reads it next
+		return nil // the next reader reports a read error
 	}
 	return fmt.Errorf("there is no context %q in %s: set context under with in engines.yaml to one of %s (kubectl "+
 		"config get-contexts)", name, strings.Join(files, ", "), strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
 }
 
-// In begins a request about objects of the namespace.
+// In adds the namespace and resource to a request.
 func (a *Client) In(r *rest.Request, resource string) *rest.Request {
 	return r.Namespace(a.Namespace).Resource(resource)
 }
 
-// ClientOf is by which a kind of objects is asked for.
+// ClientOf returns the REST client for a resource.
 func (a *Client) ClientOf(resource string) rest.Interface {
 	if resource == "jobs" {
 		return a.batch
@@ -187,7 +187,7 @@ func (a *Client) ClientOf(resource string) rest.Interface {
 	return a.Core
 }
 
-// Create makes an object, and sets it to what was made.
+// Create creates an object and updates it to the API server's version.
 func (a *Client) Create(ctx context.Context, resource string, o runtime.Object, dry bool) error {
 	opts := &metav1.CreateOptions{FieldManager: "scrimp"}
 	if dry {
@@ -202,14 +202,14 @@ func (a *Client) Get(ctx context.Context, resource, name string, to runtime.Obje
 		Queries).Do(ctx).Into(to)
 }
 
-// Update writes an object that is there.
+// Update replaces an existing object.
 func (a *Client) Update(ctx context.Context, resource, name string, o runtime.Object) error {
 	return a.In(a.ClientOf(resource).Put(),
 		resource).Name(name).VersionedParams(&metav1.UpdateOptions{FieldManager: "scrimp"},
 		Queries).Body(o).Do(ctx).Into(o)
 }
 
-// Drop deletes an object, and what it owns after it. What is not there is dropped.
+// Drop deletes an object and, in the background, what it owns. A missing object is no error.
 func (a *Client) Drop(ctx context.Context, resource, name string, only *metav1.Preconditions) error {
 	background := metav1.DeletePropagationBackground
 	err := a.In(a.ClientOf(resource).Delete(), resource).Name(name).
@@ -220,12 +220,12 @@ func (a *Client) Drop(ctx context.Context, resource, name string, only *metav1.P
 	return err
 }
 
-// List reads the objects of a kind that a selector chooses.
+// List reads the objects of a resource that match a selector.
 func (a *Client) List(ctx context.Context, resource string, opts *metav1.ListOptions, to runtime.Object) error {
 	return a.In(a.ClientOf(resource).Get(), resource).VersionedParams(opts, Queries).Do(ctx).Into(to)
 }
 
-// Answers asks for next to nothing, and fails where the API server does not answer this user.
+// Answers makes a minimal request, and fails if the API server does not answer this user.
 func (a *Client) Answers(ctx context.Context) error {
 	ctx, stop := context.WithTimeoutCause(ctx, 5*time.Second, errors.New("no answer within 5 s"))
 	defer stop()
@@ -253,7 +253,7 @@ const (
 	DataKey           = "record.json"
 )
 
-// isGone reports whether an object is not there, or not that one any more.
+// isGone reports whether an object no longer exists, or was replaced by another of the same name.
 func isGone(err error) bool {
 	if apierrors.IsNotFound(err) {
 		return true

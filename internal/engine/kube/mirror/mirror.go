@@ -1,6 +1,6 @@
 //go:build !local
 
-// Package mirror holds the pods of an engine as the API server of their cluster tells of them.
+// Package mirror mirrors an engine's pods from the API server of their cluster.
 package mirror
 
 import (
@@ -25,33 +25,33 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// Pod is what matters of one.
+// Pod holds the relevant fields of a pod.
 type Pod struct {
 	Name    string
 	UID     types.UID
-	record  string // that it belongs to
-	Index   int    // of its Job
+	record  string // the record that it belongs to
+	Index   int    // within its Job
 	Version string
 
 	Node      string
-	Scheduled time.Time // zero: it is not
-	Waits     string    // why it is not, or why it does not begin, in Kubernetes' words
-	Reason    string    // the machine's word for that: Unschedulable, ErrImagePull, …
-	Running   bool      // the agent was begun
+	Scheduled time.Time // zero: not scheduled
+	Waits     string    // why it is not scheduled or does not start, in Kubernetes' words
+	Reason    string    // Kubernetes' reason code: Unschedulable, ErrImagePull, …
+	Running   bool      // the agent has started
 	Phase     corev1.PodPhase
-	Deleting  time.Time // when it ends at the latest; zero: nobody has asked for that
-	Disrupted string    // who takes it, in Kubernetes' words; "": nobody has said so
-	Ended     time.Time // of its agent; zero: it has not
-	Failure   string    // why it did not begin, or ended
+	Deleting  time.Time // its latest end; zero: nobody has deleted it
+	Disrupted string    // who evicts it, in Kubernetes' words; empty: nobody
+	Ended     time.Time // end of its agent; zero: none
+	Failure   string    // why it did not start, or ended
 }
 
-// gonePod is one that is not there any more, as it was last seen.
+// gonePod is a deleted pod as last seen.
 type gonePod struct {
 	*Pod
 	At time.Time // when that was noticed; zero: nobody watched then
 }
 
-// Mirror holds the pods of an engine as the API server tells of them.
+// Mirror holds an engine's pods as the API server reports them.
 type Mirror struct {
 	Changed func()
 
@@ -59,26 +59,25 @@ type Mirror struct {
 	pods   map[types.UID]*Pod
 	of     map[string]map[types.UID]*Pod // by record
 	gone   map[types.UID]gonePod
-	begun  map[string][]*Pod // those of them that had begun, by record
-	swept  time.Time         // when those were dropped last that went long ago
-	filled time.Time         // when all of them were listed last; zero: they are to be listed
+	begun  map[string][]*Pod // deleted pods that had started, by record
+	swept  time.Time         // when old entries were last dropped
+	filled time.Time         // last complete list; zero: a list is due
 	stop   context.CancelFunc
 }
 
-// goneFor is how long what was last seen of a pod is kept.
+// goneFor is how long a deleted pod is remembered.
 const goneFor = 10 * time.Minute
 
-// New makes an empty mirror, which calls changed with each change.
+// New creates an empty mirror, which calls changed at each change.
 func New(changed func()) *Mirror {
 	return &Mirror{Changed: changed, pods: map[types.UID]*Pod{}, of: map[string]map[types.UID]*Pod{},
 		gone: map[types.UID]gonePod{}, begun: map[string][]*Pod{}}
 }
 
-// againAfter is between a watch that failed and the next one; it doubles up to againMost as long as they fail.
+// againAfter is the pause after a failed watch; it doubles up to againMost while watches fail.
 const againAfter, againMost = time.Second, 8 * time.Second
 
-// Follow keeps the mirror as the API server has it, until ctx ends: it watches from where it was, and lists anew where
-// that is too old.
+// Follow mirrors the API server until ctx ends: it resumes the watch, and lists again if its position is too old.
 func (m *Mirror) Follow(ctx context.Context, a *client.Client, selector string) {
 	pods, pause := Follower(a, selector, m), againAfter
 	for ctx.Err() == nil {
@@ -87,11 +86,11 @@ func (m *Mirror) Follow(ctx context.Context, a *client.Client, selector string) 
 		m.mu.Lock()
 		m.stop = stop
 		m.mu.Unlock()
-		_ = pods.ListAndWatchWithContext(within)                  // whether the API server answers is asked by itself
-		if within.Err() != nil || time.Since(began) > againMost { // it is asked to begin anew, or had begun well
+		_ = pods.ListAndWatchWithContext(within)                  // others check whether the API server answers
+		if within.Err() != nil || time.Since(began) > againMost { // a new list was requested, or the watch had worked
 			pause = againAfter
 		}
-		_ = wait.For(within, pause/2+rand.N(pause/2)) // servers of one cluster do not come together
+		_ = wait.For(within, pause/2+rand.N(pause/2)) // servers of one cluster must not retry together
 		pause = min(2*pause, againMost)
 		stop()
 	}
@@ -107,7 +106,7 @@ func (m *Mirror) Anew() {
 	}
 }
 
-// Follower fills a store with the pods that a selector chooses.
+// Follower fills a store with the pods that match a selector.
 func Follower(a *client.Client, selector string, to cache.ReflectorStore) *cache.Reflector {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -172,19 +171,19 @@ func (m *Mirror) Replace(list []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (m *Mirror) Resync() error { return nil }
 
-// Put notes a pod as the API server has it.
+// Put stores a pod as the API server has it.
 func (m *Mirror) Put(p *Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.set(p)
 }
 
-// set takes what is told of a pod, unless more was told before.
+// set stores a pod unless a newer version is known.
 func (m *Mirror) set(p *Pod) {
 	if now := m.pods[p.UID]; now != nil && Newer(now.Version, p.Version) {
 		return
 	}
-	if _, gone := m.gone[p.UID]; gone { // they do not come back
+	if _, gone := m.gone[p.UID]; gone { // deleted pods do not come back
 		return
 	}
 	m.pods[p.UID] = p
@@ -217,14 +216,14 @@ func (m *Mirror) drop(p *Pod, at time.Time) {
 	}
 }
 
-// Since is when all pods were listed last; zero: they are to be listed.
+// Since returns the time of the last complete list; zero if a list is due.
 func (m *Mirror) Since() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.filled
 }
 
-// WentAt notes when a pod went that nobody saw go, and why.
+// WentAt notes when and why a pod disappeared that nobody saw disappear.
 func (m *Mirror) WentAt(id types.UID, at time.Time, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,14 +235,14 @@ func (m *Mirror) WentAt(id types.UID, at time.Time, why string) {
 	m.gone[id] = gonePod{&p, at}
 }
 
-// BegunOf are the pods of a record that had begun and are gone.
+// BegunOf returns a record's deleted pods that had started.
 func (m *Mirror) BegunOf(record string) []*Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.begun[record]
 }
 
-// PodsOf are a record's pods as they are now, in the order of their indexes.
+// PodsOf returns a record's current pods, sorted by index.
 func (m *Mirror) PodsOf(record string) []*Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,21 +254,21 @@ func (m *Mirror) PodsOf(record string) []*Pod {
 	return list
 }
 
-// None reports whether no pod of a record is there.
+// None reports whether a record has no pods.
 func (m *Mirror) None(record string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.of[record]) == 0
 }
 
-// Knows reports whether a pod is there.
+// Knows reports whether a pod exists.
 func (m *Mirror) Knows(id types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[id] != nil
 }
 
-// Lost is a pod that is gone, as it was last seen, where it is known when it went.
+// Lost returns a deleted pod as last seen, if it is known when it disappeared.
 func (m *Mirror) Lost(id types.UID) (gonePod, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,12 +276,12 @@ func (m *Mirror) Lost(id types.UID) (gonePod, bool) {
 	return g, ok && (!g.At.IsZero() || !g.Ended.IsZero())
 }
 
-// PodOf takes what matters.
+// PodOf extracts the relevant fields.
 func PodOf(p *corev1.Pod) *Pod {
 	q := &Pod{Name: p.Name, UID: p.UID, record: p.Labels[client.LabelRecord], Version: p.ResourceVersion,
 		Node:  p.Spec.NodeName,
 		Phase: p.Status.Phase, Failure: p.Status.Message}
-	q.Index, _ = strconv.Atoi(p.Annotations["batch.kubernetes.io/job-completion-index"]) // each pod of these Jobs has one
+	q.Index, _ = strconv.Atoi(p.Annotations["batch.kubernetes.io/job-completion-index"]) // every pod has an index
 	if p.DeletionTimestamp != nil {
 		q.Deleting = p.DeletionTimestamp.Time
 	}
@@ -337,7 +336,7 @@ func (p *Pod) container(c *corev1.ContainerStatus, first bool) {
 	}
 }
 
-// lastChange is when the newest of a pod's conditions changed, for one that says no other end.
+// lastChange returns the newest change of a pod's conditions, for a pod that reports no other end.
 func lastChange(p *corev1.Pod) time.Time {
 	last := p.CreationTimestamp.Time
 	for _, c := range p.Status.Conditions {
@@ -348,12 +347,12 @@ func lastChange(p *corev1.Pod) time.Time {
 	return last
 }
 
-// Newer compares versions of one object, which count upwards wherever Kubernetes keeps them in etcd.
+// Newer compares versions of one object, which increase wherever Kubernetes keeps them in etcd.
 func Newer(a, b string) bool {
 	x, err := strconv.ParseUint(a, 10, 64)
 	y, err2 := strconv.ParseUint(b, 10, 64)
 	return errors.Join(err, err2) == nil && x > y
 }
 
-// Begun reports whether a pod's agent has been started.
+// Begun reports whether a pod's agent has started.
 func (p *Pod) Begun() bool { return p.Running && !p.Scheduled.IsZero() }

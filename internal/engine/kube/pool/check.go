@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// check says what is wrong with a pool, and reads what is written with units.
+// check validates a pool and parses its quantities.
 func (p *Pool) check() error {
 	p.Capacity = cmp.Or(p.Capacity, market.OnDemand)
 	p.Resource = cmp.Or(p.Resource, "nvidia.com/gpu")
@@ -29,7 +29,7 @@ func (p *Pool) check() error {
 	return cmp.Or(p.labels(), p.amounts())
 }
 
-// checkNames checks what the pool calls itself, its nodes and its image.
+// checkNames validates the pool's name, nodes and image.
 func (p *Pool) checkNames() error {
 	switch {
 	case !labelName.MatchString(p.Name):
@@ -46,7 +46,7 @@ func (p *Pool) checkNames() error {
 	return nil
 }
 
-// checkShape checks what a machine of the pool has.
+// checkShape validates the size of the pool's machines.
 func (p *Pool) checkShape() error {
 	switch {
 	case p.CPUs < 0 || p.Accelerators < 0 || p.Machines < 0:
@@ -69,7 +69,7 @@ func (p *Pool) checkShape() error {
 	return nil
 }
 
-// checkSpans checks how long a machine lasts and how long before its end it is told.
+// checkSpans validates the lifetime of machines and their notice.
 func (p *Pool) checkSpans() error {
 	switch {
 	case p.Grace < 0 || time.Duration(p.Grace) > time.Hour:

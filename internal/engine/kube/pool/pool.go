@@ -1,7 +1,7 @@
 //go:build !local
 
-// Package pool is the kinds of nodes from which an engine of Kubernetes rents machines: its settings, what is sold of
-// each pool, and what that costs.
+// Package pool describes the node pools from which a Kubernetes engine rents machines: their settings, offers and
+// prices.
 package pool
 
 import (
@@ -17,14 +17,15 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// What kubelet, daemon sets and the system keep of a node whose type alone is known: of the processors 6 % and 0.2,
-// of the memory 8 % and 600 MiB. The clouds reserve less on large nodes; who knows better states cpus and memory.
+// The share of a node that kubelet, daemon sets and the system keep if only its type is known: 6 % of the processors
+// plus 0.2, and 8 % of the memory plus 600 MiB. Clouds reserve less on large nodes; users who know better set cpus
+// and memory.
 const (
 	keptCPU, keptMilli     = 0.06, 200
 	keptMemory, keptMemMiB = 0.08, 600
 )
 
-// instance takes from the catalogue what is not said of a pool whose nodes are of one type.
+// instance completes a pool of a known instance type from the catalogue.
 func (p *Pool) instance() error {
 	if p.Instance == "" {
 		return nil
@@ -57,7 +58,7 @@ func (p *Pool) instance() error {
 	return nil
 }
 
-// listingOf is what the catalogue says of a pool's type of nodes, at the price of its region where it has one.
+// listingOf returns the catalogue's listing of a pool's instance type, at its region's price if there is one.
 func listingOf(p *Pool, capacity market.Capacity) (catalog.Listing, bool) {
 	providers := []string{"aws", "gcp", "azure"}
 	if c := clouds[p.Cloud]; c != nil && p.Cloud != "karpenter" {
@@ -79,7 +80,7 @@ func listingOf(p *Pool, capacity market.Capacity) (catalog.Listing, bool) {
 	return catalog.Listing{}, false
 }
 
-// machineLabel is the name of an instance type as that of a machine.
+// machineLabel converts an instance type to a machine name.
 func machineLabel(instance string) string {
 	b := []byte(instance)
 	for n, c := range b {
@@ -93,22 +94,22 @@ func machineLabel(instance string) string {
 	return string(b)
 }
 
-// OwnRate is the source of prices that the engine's settings say.
+// OwnRate is the source of prices from the engine's settings.
 const OwnRate = "engines.yaml"
 
-// Sale is an offer with what a pod asks for.
+// Sale is an offer with its pod's requests.
 type Sale struct {
 	Offer  market.Offer
 	Quote  market.Quote
 	Of     *Pool
-	Milli  int64      // thousandths of a processor that are asked for
-	Memory size.Bytes // that is asked for, and the limit
-	Part   int        // the machine is one part of so many
+	Milli  int64      // requested thousandths of a processor
+	Memory size.Bytes // requested, and the limit
+	Part   int        // the machine is one of this many parts of a node
 
-	Unknown string // why its price is not known, with the fix
+	Unknown string // why its price is unknown, with the fix
 }
 
-// Sales are what is sold of the cluster, for the engine of that name.
+// Sales returns the offers of the cluster for the named engine.
 func (w *With) Sales(name string, now time.Time) []Sale {
 	var all []Sale
 	for n := range w.Pools {
@@ -136,11 +137,11 @@ func (w *With) Sales(name string, now time.Time) []Sale {
 	return all
 }
 
-// PartOf is the rate of one of so many parts, rounded up: together they never cost less than the whole.
+// PartOf returns the rate of one of part parts, rounded up, so that together they never cost less than the whole.
 func PartOf(r money.Rate, part int) money.Rate {
 	n := money.Rate(part)
 	return (r + n - 1) / n
 }
 
-// AmountOf is an amount of memory as Kubernetes writes it.
+// AmountOf returns an amount of memory in Kubernetes' notation.
 func AmountOf(b size.Bytes) string { return strconv.FormatInt(int64(b), 10) }

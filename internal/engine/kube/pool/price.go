@@ -18,24 +18,24 @@ import (
 	"scrimp/internal/market/feed"
 )
 
-// Price is what a machine costs an hour as the cluster's nodes or the catalogue say it, where the pool's rate does
-// not. A price that nobody says is unknown: why says what is missing, and rate means nothing.
+// Price is a machine's hourly price from the cluster's nodes or the catalogue, for a pool without a rate. If it is
+// unknown, Why says what is missing, and Rate means nothing.
 type Price struct {
 	Rate   money.Rate
 	Known  bool
-	Source string // in words for people
+	Source string // for people
 	Why    string
-	Silent bool // nobody was there to say it: what was known holds
+	Silent bool // no source could be read: the known price stays
 	At     time.Time
 }
 
-// builtin is the catalogue that the program carries, read once: that takes a tenth of a second.
+// builtin is the built-in catalogue, read once, because that takes a tenth of a second.
 var builtin = sync.OnceValue(catalog.Builtin)
 
-// List is a catalogue in which what is asked for again is found at once: many nodes are alike.
+// List is a catalogue with a cache, because many nodes are alike.
 type List struct {
-	name  string                       // of the engine, which prices.csv has as a region
-	rows  map[string][]catalog.Listing // by provider and machine, in small letters
+	name  string                       // of the engine, which prices.csv uses as a region
+	rows  map[string][]catalog.Listing // by provider and machine, in lower case
 	found map[Place]catalog.Listing
 }
 
@@ -45,8 +45,8 @@ type Place struct {
 	Capacity                        market.Capacity
 }
 
-// ListOf is the catalogue of a data folder for the engine of that name: what the program carries, what was fetched, and
-// the user's prices.csv over both; "": what the program carries.
+// ListOf returns the catalogue of a data folder for the named engine: the built-in and the fetched prices, overlaid
+// by the user's prices.csv. For dir "" it is the built-in catalogue.
 func ListOf(dir, name string) (*List, error) {
 	all, err := builtin(), error(nil)
 	if dir != "" {
@@ -64,7 +64,7 @@ func ListOf(dir, name string) (*List, error) {
 
 func rowKey(provider, machine string) string { return provider + " " + strings.ToLower(machine) }
 
-// at is what the catalogue asks for a machine type in a place: the price of its zone, or of its whole region.
+// at returns the catalogue's listing of a machine type in a place: that of its zone, or of its whole region.
 func (l *List) at(p Place) (catalog.Listing, bool) {
 	if x, ok := l.found[p]; ok {
 		return x, x.Quote.Priced
@@ -72,7 +72,7 @@ func (l *List) at(p Place) (catalog.Listing, bool) {
 	var best catalog.Listing
 	for _, x := range l.rows[rowKey(p.provider, p.Machine)] {
 		o := &x.Offer
-		own := p.provider == Kind // the user's own row: of what is reserved unless it says otherwise, and of one cluster
+		own := p.provider == Kind // a user's row: for one cluster, and reserved unless it says otherwise
 		if o.Region != p.Region && (!own || o.Region != l.name) || o.Zone != "" && o.Zone != p.zone {
 			continue
 		}
@@ -87,14 +87,15 @@ func (l *List) at(p Place) (catalog.Listing, bool) {
 	return best, best.Quote.Priced
 }
 
-// Labels by which nodes say what they are, with the names that older clusters have for them.
+// Labels with a node's properties, with their names in older clusters.
 const (
 	LabelType, labelTypeOld     = "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"
 	LabelRegion, labelRegionOld = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
 	labelZone, labelZoneOld     = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 )
 
-// Providers are whose catalogue a node is looked up in: the cloud that its kubelet or the pool names, or any.
+// Providers returns the providers in whose catalogue a node is looked up: the cloud named by its kubelet or by the
+// pool, or any.
 func (p *Pool) Providers(providerID string) []string {
 	scheme, _, _ := strings.Cut(providerID, "://")
 	if known := map[string]string{"aws": "aws", "gce": "gcp", "azure": "azure"}[scheme]; known != "" {
@@ -106,8 +107,8 @@ func (p *Pool) Providers(providerID string) []string {
 	return []string{"aws", "gcp", "azure", Kind}
 }
 
-// node is what a whole node costs an hour: what the user's label says, or the catalogue for its type, region, zone and
-// capacity, all of them from its labels.
+// node returns a whole node's hourly price: from the user's label, or from the catalogue by the type, region, zone
+// and capacity in its labels.
 func (w *With) node(p *Pool, n *corev1.Node, l *List) Price {
 	if text := n.Labels[w.PriceLabel]; w.PriceLabel != "" && text != "" {
 		r, err := money.ParseRate(text)
@@ -120,7 +121,7 @@ func (w *With) node(p *Pool, n *corev1.Node, l *List) Price {
 	at := Place{Machine: cmp.Or(n.Labels[LabelType], n.Labels[labelTypeOld], p.Instance),
 		Region: cmp.Or(n.Labels[LabelRegion], n.Labels[labelRegionOld], p.Region),
 		zone:   cmp.Or(n.Labels[labelZone], n.Labels[labelZoneOld]), Capacity: feed.NodeCapacity(n.Labels)}
-	if at.Capacity == market.Reserved { // they say none
+	if at.Capacity == market.Reserved { // it has no price label
 		at.Capacity = p.Capacity
 	}
 	if at.Machine == "" {
@@ -128,7 +129,7 @@ func (w *With) node(p *Pool, n *corev1.Node, l *List) Price {
 	}
 	found := w.Listed(l, p.Providers(n.Spec.ProviderID), at, " by labels of nodes")
 	gpus := n.Status.Allocatable[corev1.ResourceName(p.Resource)]
-	if found.Known && gpus.Value() > 0 && found.of.Offer.Accelerators == 0 { // attached, and priced by themselves
+	if found.Known && gpus.Value() > 0 && found.of.Offer.Accelerators == 0 { // attached, and priced separately
 		return Price{Why: fmt.Sprintf("node %s has accelerators that the catalogue's price of %s does not count: set rate",
 			n.Name, at.Machine)}
 	}
@@ -141,7 +142,8 @@ type listing struct {
 	of catalog.Listing
 }
 
-// Listed is what the catalogue of the first of the providers that knows it asks for a machine type, and whence.
+// Listed returns the price of a machine type from the first provider whose catalogue has it. whence describes the
+// source.
 func (w *With) Listed(l *List, providers []string, at Place, whence string) listing {
 	for _, provider := range providers {
 		at.provider = provider
@@ -165,7 +167,7 @@ func (w *With) Listed(l *List, providers []string, at Place, whence string) list
 		"(scrimp catalog update, import)", at.Capacity, at.Machine, cmp.Or(at.Region, "a region that nodes do not name"))}}
 }
 
-// Fits is how many machines of a sale a node holds when it is empty.
+// Fits returns how many machines of a sale an empty node holds.
 func (s *Sale) Fits(n *corev1.Node) int64 {
 	free := n.Status.Allocatable
 	most := min(free.Cpu().MilliValue()/max(s.Milli, 1), free.Memory().Value()/max(int64(s.Memory), 1))
@@ -173,14 +175,15 @@ func (s *Sale) Fits(n *corev1.Node) int64 {
 		gpus := free[corev1.ResourceName(s.Of.Resource)]
 		most = min(most, gpus.Value()/want)
 	}
-	if most > 0 && s.Of.Instance != "" { // a whole one, or one of so many parts of it
+	if most > 0 && s.Of.Instance != "" { // a whole node, or one of its parts
 		return int64(s.Part)
 	}
 	return most
 }
 
-// ByNodes is what a machine costs on the dearest of the pool's nodes that hold it: one of so many that fit costs that
-// part of its node. Where the price of one of them is unknown so is the machine's, which may begin there.
+// ByNodes returns a machine's price on the most expensive of the pool's nodes that hold it: a machine costs its
+// fraction of the node. If the price of one of these nodes is unknown, the machine's is, too, because it may start
+// there.
 func (w *With) ByNodes(s *Sale, nodes []corev1.Node, l *List) Price {
 	var dearest Price
 	sources, count := map[string]bool{}, 0
@@ -211,7 +214,7 @@ func (w *With) ByNodes(s *Sale, nodes []corev1.Node, l *List) Price {
 	return dearest
 }
 
-// Unsaid reports whether the rate of any pool is left to the catalogue or to nodes.
+// Unsaid reports whether any pool's rate is left to the catalogue or to nodes.
 func (w *With) Unsaid() bool {
 	return slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Rate == "" })
 }

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// aNode is one as clouds label it, with eight processors, 32 GiB, and so many accelerators.
+// aNode returns a node with a cloud's labels, eight processors, 32 GiB and the given number of accelerators.
 func aNode(gpus int, labels string) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{}}}
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
@@ -43,9 +43,9 @@ const (
 	fee  = "example.org/hourly-rate="
 )
 
-// A pool without a rate costs what the labels of its nodes say: by the catalogue, or by a label of the user's own. What
-// one of them does not say is unknown for the pool, with the fix, and never zero.
-func TestPricesFromTheLabelsOfNodes(t *testing.T) {
+// A pool without a rate is priced by the labels of its nodes, through the catalogue or the user's own label. If one
+// label is missing, the price is unknown with the fix, and never zero.
+func TestByNodes_UsesTheLabelsOfNodes(t *testing.T) {
 	const small = "{name: p, cpus: 2, memory: 4GiB}"
 	const gpu = "{name: p, cpus: 4, memory: 8GiB, accelerator: A10G, accelerators: 1}"
 	for _, c := range []struct {
@@ -106,8 +106,8 @@ func TestPricesFromTheLabelsOfNodes(t *testing.T) {
 	}
 }
 
-// The user's own prices count for nodes too: a discount on a cloud's, and what nodes of one's own cost.
-func TestPricesOfNodesByTheUsersFile(t *testing.T) {
+// The user's own prices also apply to nodes: discounts on a cloud's prices, and the cost of own nodes.
+func TestByNodes_UsesTheUsersPrices(t *testing.T) {
 	dir := t.TempDir()
 	const own = "provider,region,machine,capacity,price,discount,currency,cpus\n" +
 		"aws,us-east-1,g5.xlarge,on-demand,,10%,,\nkubernetes,k8s,dgx,reserved,3,,USD,64\n"

@@ -22,28 +22,29 @@ import (
 	"scrimp/internal/market"
 )
 
-// RunFolder is where a pod has the agent's program and the machine's folder.
+// RunFolder is the folder in a pod with the agent's program and the machine's folder.
 const RunFolder = "/run/scrimp"
 
-// Kind is what engines of Kubernetes are called, and the provider of prices that are of one cluster.
+// Kind is the kind of Kubernetes engines, and the provider of prices for one cluster.
 const Kind = "kubernetes"
 
-// With is what a Kubernetes engine has under with.
+// With is the section with of a Kubernetes engine.
 type With struct {
-	// Kubeconfig is a file; "": KUBECONFIG, ~/.kube/config, or in a pod its service account.
+	// Kubeconfig is a file; empty means KUBECONFIG, ~/.kube/config, or in a pod its service account.
 	Kubeconfig string         `yaml:"kubeconfig,omitempty"`
-	Context    string         `yaml:"context,omitempty"`   // of it; "": its current one
-	Namespace  string         `yaml:"namespace,omitempty"` // "": the context's
-	Currency   money.Currency `yaml:"currency,omitempty"`  // of the rates; "": USD
-	// Image is of jobs that name none.
+	Context    string         `yaml:"context,omitempty"`   // of the kubeconfig; empty: its current one
+	Namespace  string         `yaml:"namespace,omitempty"` // empty: the context's
+	Currency   money.Currency `yaml:"currency,omitempty"`  // of the rates; empty: USD
+	// Image is the image of jobs that name none.
 	Image string `yaml:"image"`
-	// AgentImage has /usr/bin/scrimp, which is put beside the program.
+	// AgentImage contains /usr/bin/scrimp, which is put beside the program.
 	AgentImage  string   `yaml:"agent_image"`
 	PullSecrets []string `yaml:"pull_secrets,omitempty"`
-	CA          string   `yaml:"ca,omitempty"` // file of certificates that agents trust for the server; "": their image's
-	// PriceLabel is a label of nodes that says what a whole one costs an hour; "": their type, region and capacity say it.
+	CA          string   `yaml:"ca,omitempty"` // certificates that agents trust for the server; empty: their image's
+	// PriceLabel is a node label with a whole node's hourly price; empty means that type, region and capacity
+	// determine it.
 	PriceLabel string `yaml:"price_label,omitempty"`
-	// User is the number of the user that pods run as; 0: 65532.
+	// User is the number of the user that pods run as; 0 means 65532.
 	User    int64    `yaml:"user,omitempty"`
 	Volumes []Volume `yaml:"volumes,omitempty"`
 	Pools   []Pool   `yaml:"pools"`
@@ -56,46 +57,48 @@ type Volume struct {
 	ReadOnly bool   `yaml:"read_only,omitempty"`
 }
 
-// Pool is a kind of nodes from which machines are rented: a machine is a pod that asks for so much.
+// Pool is a pool of nodes. A machine is a pod with these requests.
 type Pool struct {
 	Name     string          `yaml:"name"`
-	Capacity market.Capacity `yaml:"capacity,omitempty"` // "": on-demand
-	Rate     string          `yaml:"rate,omitempty"`     // of a machine, an hour; "": of its instance type, or unknown
-	Machine  string          `yaml:"machine,omitempty"`  // its name; "": made of what it has
-	// Cloud is whose labels tell spot from the rest: eks, gke, aks or karpenter; "": selector says it.
+	Capacity market.Capacity `yaml:"capacity,omitempty"` // empty: on-demand
+	Rate     string          `yaml:"rate,omitempty"`     // hourly, of a machine; empty: by its instance type, or unknown
+	Machine  string          `yaml:"machine,omitempty"`  // its name; empty: derived from its size
+	// Cloud names the cloud whose labels identify spot nodes: eks, gke, aks or karpenter; empty means that selector
+	// does.
 	Cloud string `yaml:"cloud,omitempty"`
-	// Instance is the provider's type of the nodes, which says what is not said here; "": it is said here.
+	// Instance is the nodes' type at the provider, which supplies what is not set here; empty means that everything
+	// is set here.
 	Instance     string      `yaml:"instance,omitempty"`
-	Region       string      `yaml:"region,omitempty"` // whose price an instance has; "": nobody says the price
+	Region       string      `yaml:"region,omitempty"` // for the price of an instance; empty: unknown price
 	CPUs         int         `yaml:"cpus,omitempty"`
 	Memory       string      `yaml:"memory,omitempty"`
 	Accelerator  string      `yaml:"accelerator,omitempty"`
 	Accelerators int         `yaml:"accelerators,omitempty"`
-	Resource     string      `yaml:"resource,omitempty"` // of accelerators; "": nvidia.com/gpu
-	Split        []int       `yaml:"split,omitempty"`    // machines that are the whole, a half …: [1, 2, 4]; none: [1]
-	Machines     int         `yaml:"machines,omitempty"` // that there can be at once; 0: nobody knows
-	Disk         string      `yaml:"disk,omitempty"`     // ephemeral storage that is asked for
-	Shm          string      `yaml:"shm,omitempty"`      // /dev/shm; "": half of the memory
+	Resource     string      `yaml:"resource,omitempty"` // of accelerators; empty: nvidia.com/gpu
+	Split        []int       `yaml:"split,omitempty"`    // machines as the whole node, a half …: [1, 2, 4]; none: [1]
+	Machines     int         `yaml:"machines,omitempty"` // most at once; 0: unknown
+	Disk         string      `yaml:"disk,omitempty"`     // requested ephemeral storage
+	Shm          string      `yaml:"shm,omitempty"`      // size of /dev/shm; empty: half of the memory
 	Grace        engine.Span `yaml:"grace,omitempty"`    // between SIGTERM and SIGKILL; 0: 30s
-	Time         engine.Span `yaml:"time,omitempty"`     // the longest that a machine lives; 0: there is no limit
+	Time         engine.Span `yaml:"time,omitempty"`     // longest lifetime of a machine; 0: no limit
 
 	Selector      map[string]string `yaml:"selector,omitempty"`
 	Tolerations   []string          `yaml:"tolerations,omitempty"` // KEY=VALUE:EFFECT, KEY:EFFECT or KEY
 	Queue         string            `yaml:"queue,omitempty"`       // LocalQueue of Kueue
 	PriorityClass string            `yaml:"priority_class,omitempty"`
 	RuntimeClass  string            `yaml:"runtime_class,omitempty"`
-	Spread        string            `yaml:"spread,omitempty"` // topology key over which a gang is spread; "": nodes
-	Image         string            `yaml:"image,omitempty"`  // "": the engine's
+	Spread        string            `yaml:"spread,omitempty"` // topology key over which a gang is spread; empty: nodes
+	Image         string            `yaml:"image,omitempty"`  // empty: the engine's
 
 	rate   money.Rate
 	priced bool
 	memory size.Bytes
-	// ShmSize and DiskSize are of the texts above; engines.yaml has none of them.
+	// ShmSize and DiskSize are parsed from the texts above; engines.yaml does not contain them.
 	ShmSize  size.Bytes `yaml:"-"`
 	DiskSize size.Bytes `yaml:"-"`
-	milli    int64      // thousandths of a processor, where its type says them; 0: cpus says it
-	source   string     // of the rate; "": engines.yaml
-	at       time.Time  // of that
+	milli    int64      // thousandths of a processor from its type; 0: CPUs applies
+	source   string     // of the rate; empty: engines.yaml
+	at       time.Time  // date of the rate
 }
 
 const withHas = "a Kubernetes engine has image, pools (each with name, capacity, rate, machine, cloud, " +
@@ -115,7 +118,7 @@ var (
 	Tolerated = regexp.MustCompile(`^([^=:]+)(?:=([^:]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?$`)
 )
 
-// Read reads and checks what is set.
+// Read parses and validates the settings.
 func Read(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, withHas); err != nil {
 		return w, err
@@ -130,7 +133,7 @@ func Read(s *engine.Setting) (w With, err error) {
 	return w, nil
 }
 
-// check checks the settings that hold for the whole engine.
+// check validates the settings of the whole engine.
 func (w *With) check() error {
 	switch {
 	case len(w.Pools) == 0:
@@ -146,7 +149,7 @@ func (w *With) check() error {
 	case !w.Currency.Valid():
 		return fmt.Errorf("currency is %q: write its code of three letters, such as EUR", w.Currency)
 	case w.CA != "" && !isFile(w.CA):
-		return fmt.Errorf("ca: there is no file %s: write one of certificates in PEM", w.CA)
+		return fmt.Errorf("ca: the file %s does not exist: write a file of certificates in PEM", w.CA)
 	case w.PriceLabel != "" && !labelKey.MatchString(w.PriceLabel):
 		return fmt.Errorf("price_label is %q: write a label of nodes, such as example.org/hourly-rate", w.PriceLabel)
 	case w.User < 1 || w.User > math.MaxInt32:
@@ -155,7 +158,7 @@ func (w *With) check() error {
 	return nil
 }
 
-// checkMounts checks the objects of the namespace that every pod names: secrets and claims.
+// checkMounts validates the namespace's objects that every pod names: secrets and claims.
 func (w *With) checkMounts() error {
 	for _, name := range w.PullSecrets {
 		if !objName.MatchString(name) {
@@ -174,7 +177,7 @@ func (w *With) checkMounts() error {
 	return nil
 }
 
-// checkPools checks each pool, and that no two have one name.
+// checkPools validates each pool, and that no two have the same name.
 func (w *With) checkPools() error {
 	seen := map[string]bool{}
 	for n := range w.Pools {
@@ -194,7 +197,7 @@ func (w *With) checkPools() error {
 	return nil
 }
 
-// What a machine has at least.
+// Minimums of a machine.
 const (
 	leastMemory = 64 * size.MiB
 	leastDisk   = size.MiB // for the agent's own files
@@ -206,7 +209,7 @@ func isFile(path string) bool {
 	return err == nil
 }
 
-// labels checks what stands in the objects as it is.
+// labels validates texts that are copied into objects.
 func (p *Pool) labels() error {
 	for k, v := range p.Selector {
 		if !labelKey.MatchString(k) || !labelText.MatchString(v) {
@@ -231,7 +234,7 @@ func (p *Pool) labels() error {
 	return nil
 }
 
-// amounts reads the rate and what is written with units.
+// amounts parses the rate and the quantities.
 func (p *Pool) amounts() error {
 	if p.Rate != "" {
 		r, err := engine.ParseRate(p.Rate)
@@ -263,7 +266,7 @@ func (p *Pool) amounts() error {
 	return cmp.Or(p.parts(), p.instance())
 }
 
-// parts checks what the smallest machine has: one of the most parts that a node is split into.
+// parts validates the smallest machine: one of the most parts that a node is split into.
 func (p *Pool) parts() error {
 	n := size.Bytes(p.Split[len(p.Split)-1])
 	of := ""
@@ -274,7 +277,7 @@ func (p *Pool) parts() error {
 	case p.memory > 0 && memory < leastMemory:
 		return fmt.Errorf("memory is %s%s: a machine needs %v for its agent and program", p.Memory, of, leastMemory)
 	case p.memory > 0 && p.ShmSize > memory:
-		return fmt.Errorf("shm is %s, and memory %s%s: what lies in /dev/shm counts as memory: write less", p.Shm, p.Memory,
+		return fmt.Errorf("shm is %s, and memory %s%s: /dev/shm counts as memory: write less", p.Shm, p.Memory,
 			of)
 	case p.DiskSize > 0 && p.DiskSize/n < leastDisk:
 		return fmt.Errorf("disk is %s%s: a machine needs %v for its agent's own files", p.Disk, of, leastDisk)
@@ -284,15 +287,15 @@ func (p *Pool) parts() error {
 	return nil
 }
 
-// cloud is how one kind of cluster labels and taints its spot nodes.
+// cloud describes how a kind of cluster labels and taints its spot nodes.
 type cloud struct {
 	provider string            // in the catalogue
 	spot     map[string]string // labels of spot nodes
 	ondemand map[string]string
-	taints   []string // that spot nodes have
+	taints   []string // of spot nodes
 }
 
-// The labels of the clouds' own documentation: EKS managed node groups, GKE spot VMs, AKS spot node pools, Karpenter
+// The labels in the clouds' own documentation: EKS managed node groups, GKE spot VMs, AKS spot node pools, Karpenter
 // (karpenter.sh/v1), each read on 2026-11-23.
 var clouds = map[string]*cloud{
 	"eks": {provider: "aws", spot: map[string]string{"eks.amazonaws.com/capacityType": "SPOT"},
@@ -305,7 +308,7 @@ var clouds = map[string]*cloud{
 		ondemand: map[string]string{"karpenter.sh/capacity-type": "on-demand"}},
 }
 
-// Selectors are the labels that nodes of the pool have.
+// Selectors returns the labels of the pool's nodes.
 func (p *Pool) Selectors() map[string]string {
 	all := map[string]string{}
 	if c := clouds[p.Cloud]; c != nil {
@@ -326,7 +329,7 @@ func (p *Pool) Selectors() map[string]string {
 	return all
 }
 
-// Taints are those that pods of the pool bear.
+// Taints returns the taints that the pool's pods tolerate.
 func (p *Pool) Taints() []string {
 	list := slices.Clone(p.Tolerations)
 	if c := clouds[p.Cloud]; c != nil && p.Capacity == market.Spot {
@@ -338,7 +341,7 @@ func (p *Pool) Taints() []string {
 	return list
 }
 
-// machineName is the name of a part of the pool's nodes, such as 4c-16g or a100x8-96c-1152g.
+// machineName returns the name of a part of the pool's nodes, such as 4c-16g or a100x8-96c-1152g.
 func (p *Pool) machineName(part int) string {
 	name := p.Machine
 	if name == "" {

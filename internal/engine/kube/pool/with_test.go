@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/engine"
 )
 
-// What is set wrong is refused with the field and the fix.
-func TestSettingsThatMakeNoSense(t *testing.T) {
+// Wrong settings are refused with the field and the fix.
+func TestRead_RefusesWrongSettings(t *testing.T) {
 	const head = "{image: a:1, agent_image: b:1, "
 	for text, want := range map[string]string{
 		head + "pools: [{name: p, cpus: 1, memory: 1GiB}]}": "",
@@ -20,7 +20,7 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 		"{agent_image: b:1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                               "no image: write image",
 		"{image: a:1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                                     "no agent_image: write agent_image",
 		head + "user: -1, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                                 "user is -1",
-		head + "ca: /no/such.pem, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                         "there is no file /no/such.pem",
+		head + "ca: /no/such.pem, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                         "the file /no/such.pem does not exist",
 		head + "namespace: Team_A, pools: [{name: p, cpus: 1, memory: 1GiB}]}":                        `namespace is "Team_A"`,
 		head + "volumes: [{claim: c, path: data}], pools: [{name: p, cpus: 1, memory: 1GiB}]}":        "path, where it is mounted",
 		head + "volumes: [{claim: c, path: /run/scrimp}], pools: [{name: p, cpus: 1, memory: 1GiB}]}": "is scrimp's own",
@@ -64,8 +64,8 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A node whose type alone is known is sold in parts that together ask for no more than it has, and never cost less.
-func TestPartsOfANode(t *testing.T) {
+// A node of a known type is sold in parts that together request no more than it has, and never cost less.
+func TestParts_NeverExceedTheNodeOrCostLess(t *testing.T) {
 	s := engine.Setting{Name: "k8s", Kind: Kind, With: engine.WithOf(With{Image: "a:1", AgentImage: "b:1", Pools: []Pool{
 		{Name: "gpu", Cloud: "eks", Instance: "g5.12xlarge", Region: "us-east-1", Split: []int{1, 2, 4}},
 		{Name: "odd", CPUs: 8, Memory: "32GiB", Rate: "0.000000001", Split: []int{1, 3}}}})}

@@ -19,16 +19,16 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Client asks Slurm by its commands.
+// Client uses Slurm's commands.
 type Client struct {
 	Run    runner
-	folder string // of the commands; "": PATH
-	conf   string // SLURM_CONF; "": the server's own, or Slurm's default
+	folder string // with the commands; empty: PATH
+	conf   string // SLURM_CONF; empty: the server's own, or Slurm's default
 }
 
 var _ scheduler.Scheduler = (*Client)(nil)
 
-// New asks by the commands in a folder, of PATH where it is "", with that SLURM_CONF.
+// New returns a client for the commands in a folder, or in PATH if it is empty, with the given SLURM_CONF.
 func New(folder, conf string) *Client {
 	return &Client{Run: runnerOf(folder, conf), folder: folder, conf: conf}
 }
@@ -52,7 +52,7 @@ func (c *Client) Cluster(ctx context.Context, partitions []string) (*scheduler.C
 			continue
 		}
 		p := scheduler.Partition{State: f["State"], Limit: limit(f["MaxTime"])}
-		if n, err := strconv.Atoi(f["MaxNodes"]); err == nil { // and not UNLIMITED
+		if n, err := strconv.Atoi(f["MaxNodes"]); err == nil { // not UNLIMITED
 			p.Nodes = n
 		}
 		p.Defaults = f["DefaultTime"] != "NONE" && f["DefaultTime"] != f["MaxTime"]
@@ -120,7 +120,7 @@ func (c *Client) Accounts(ctx context.Context, ids []string) (map[string]*schedu
 	return jobs, nil
 }
 
-// arguments are those of sbatch.
+// arguments returns the arguments of sbatch.
 func arguments(o *scheduler.Order) []string {
 	n := strconv.Itoa(o.Nodes)
 	args := []string{"--parsable", "--job-name=" + o.Name, "--comment=" + o.Comment, "--partition=" + o.Partition,
@@ -203,7 +203,7 @@ func (c *Client) EndRanks(ctx context.Context, job, _ string, ranks []int) error
 			if step == "" {
 				continue
 			}
-			asks = [][]string{{"--signal=KILL", step}, {step}} // srun waits for ever for one that is killed as it begins
+			asks = [][]string{{"--signal=KILL", step}, {step}} // srun waits for ever for a step that is killed at its start
 		}
 		for _, args := range asks {
 			if _, no := c.Run(ctx, "scancel", args...); !scheduler.IsUnknown(no) {
@@ -234,11 +234,11 @@ func (c *Client) Ready(context.Context) engine.Finding {
 	return engine.Finding{Name: "commands", OK: true, Text: "sbatch, squeue, scancel, sinfo and scontrol are there"}
 }
 
-// Advice looks for credentials that the controller does not take.
+// Advice recognises credentials that the controller does not accept.
 func (c *Client) Advice(ctx context.Context, err error) (about, text string) {
 	text = err.Error()
 	if strings.Contains(strings.ToLower(text), "munge") || strings.Contains(text, "authentication") ||
-		strings.Contains(text, "redential") || !c.vouched(ctx) { // without munge the commands hang and say nothing
+		strings.Contains(text, "redential") || !c.vouched(ctx) { // without munge the commands hang silently
 		return "credentials", text + ": munge does not vouch for us: systemctl restart munge here; its key and the clock " +
 			"must be those of the cluster (munge -n | unmunge)"
 	}
@@ -246,14 +246,14 @@ func (c *Client) Advice(ctx context.Context, err error) (about, text string) {
 		"another"
 }
 
-// vouched reports whether munge makes a credential for us, where it is there to be asked.
+// vouched reports whether munge issues us a credential, if munge is installed.
 func (c *Client) vouched(ctx context.Context) bool {
 	if _, err := exec.LookPath("munge"); err != nil {
-		return true // nobody knows
+		return true // unknown
 	}
 	args := []string{"--no-input", "--output=/dev/null"}
 	conf := cmp.Or(c.conf, os.Getenv("SLURM_CONF"), "/etc/slurm/slurm.conf")
-	text, _ := os.ReadFile(conf) // where it cannot be read munge has its usual socket
+	text, _ := os.ReadFile(conf) // if it cannot be read, munge uses its default socket
 	if m := ofMunge.FindSubmatch(text); m != nil {
 		args = append(args, "--socket="+string(m[1]))
 	}
@@ -264,7 +264,7 @@ func (c *Client) vouched(ctx context.Context) bool {
 
 var ofMunge = regexp.MustCompile(`(?m)^AuthInfo=(?:.*,)?socket=([^,\s]+)`)
 
-// killWait reads what scontrol show config says of it.
+// killWait parses KillWait in the output of scontrol show config.
 func killWait(text string) (wait time.Duration) {
 	wait = scheduler.UsualKillWait
 	for l := range strings.Lines(text) {
@@ -279,7 +279,7 @@ func killWait(text string) (wait time.Duration) {
 	return wait
 }
 
-// fields are the NAME=VALUE of a line.
+// fields parses the NAME=VALUE pairs of a line.
 func fields(line string) map[string]string {
 	f := map[string]string{}
 	for w := range strings.FieldsSeq(line) {
@@ -290,7 +290,7 @@ func fields(line string) map[string]string {
 	return f
 }
 
-// limit reads [DAYS-]HOURS:MINUTES:SECONDS; 0: there is none.
+// limit parses [DAYS-]HOURS:MINUTES:SECONDS; 0 means no limit.
 func limit(s string) time.Duration {
 	days, rest, ok := strings.Cut(s, "-")
 	if !ok {

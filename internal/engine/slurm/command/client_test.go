@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-func TestWhatSlurmPrintsIsRead(t *testing.T) {
+func TestClient_ParsesSlurmsOutput(t *testing.T) {
 	for text, want := range map[string]time.Duration{"UNLIMITED": 0, "1:00": time.Minute, "01:00:00": time.Hour, "2-00:30:00": 48*time.Hour + 30*time.Minute,
 		"NONE": 0, "": 0} {
 		if got := limit(text); got != want {

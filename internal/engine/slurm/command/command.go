@@ -1,4 +1,4 @@
-// Package command asks Slurm by its commands: sbatch, squeue, scancel, sinfo, scontrol and sacct.
+// Package command is a Slurm client that runs sbatch, squeue, scancel, sinfo, scontrol and sacct.
 package command
 
 import (
@@ -17,11 +17,11 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// runner runs a command of Slurm and returns what it printed.
+// runner runs a Slurm command and returns its output.
 type runner func(ctx context.Context, name string, args ...string) (string, error)
 
-// runnerOf runs the commands of this machine, in the environment of the machine and its user, for sbatch passes it
-// on to the nodes: no SBATCH_ of a shell changes what is asked for, and no secret of it leaves.
+// runnerOf runs the commands of this machine in the environment of the machine and its user. sbatch passes the
+// environment on to the nodes: no SBATCH_ variable of a shell changes the request, and no secret leaves.
 func runnerOf(folder, conf string) runner {
 	env := append(scheduler.Environ(), "SLURM_TIME_FORMAT=%s")
 	if conf = cmp.Or(conf, os.Getenv("SLURM_CONF")); conf != "" {
@@ -38,7 +38,7 @@ func runnerOf(folder, conf string) runner {
 		var out, said bytes.Buffer
 		cmd := exec.CommandContext(ctx, path, args...)
 		cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = env, &out, &said, time.Second
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the server is not meant for it
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the server must not reach it
 		err := cmd.Run()
 		if err == nil {
 			return out.String(), nil
@@ -50,7 +50,7 @@ func runnerOf(folder, conf string) runner {
 	}
 }
 
-// oneLine is what a command said, without what all of them begin with.
+// oneLine returns a command's message without the common prefix.
 func oneLine(s string) string {
 	var lines []string
 	for l := range strings.Lines(s) {

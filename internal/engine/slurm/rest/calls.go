@@ -80,13 +80,13 @@ func (c *Client) Accounts(ctx context.Context, ids []string) (map[string]*schedu
 			return nil, err
 		}
 		for n := range answer.Jobs {
-			jobs[id] = answer.Jobs[n].job() // the newest of that number is the last
+			jobs[id] = answer.Jobs[n].job() // the last is the newest of that number
 		}
 	}
 	return jobs, nil
 }
 
-// submission is what slurmrestd takes as a batch job.
+// submission is slurmrestd's request for a batch job.
 type submission struct {
 	Script string         `json:"script"`
 	Job    map[string]any `json:"job"`
@@ -104,12 +104,12 @@ func (c *Client) Submit(ctx context.Context, o *scheduler.Order) (job string, er
 	}
 	job, err = c.hand(ctx, submission{string(script), describe(o, version)})
 	if job != "" {
-		return job, nil // what else is said of it is why it waits
+		return job, nil // warnings only say why it waits
 	}
 	return "", scheduler.Refusal(err)
 }
 
-// hand hands in a job. It returns its number also where something is said of it.
+// hand submits a job. It returns the job's number even with an error.
 func (c *Client) hand(ctx context.Context, s submission) (job string, err error) {
 	var answer struct {
 		Job int64 `json:"job_id"`
@@ -124,17 +124,17 @@ func (c *Client) hand(ctx context.Context, s submission) (job string, err error)
 	return "", err
 }
 
-// trialAfter is when a job that is only tried would begin, had it not been taken back.
+// trialAfter is when a trial job would start if it were not cancelled.
 const trialAfter = 10 * 365 * 24 * time.Hour
 
-// Try submits a job that is not to begin for years, and takes it back: slurmrestd has no trial, and of a job that is
-// held Slurm does not ask whether any node has what it needs.
+// Try submits a job with a start in some years, and cancels it: slurmrestd has no trial, and Slurm does not check
+// whether nodes can hold a held job.
 func (c *Client) Try(ctx context.Context, o *scheduler.Order) error {
 	jobs, err := c.Jobs(ctx)
 	if err != nil {
 		return err
 	}
-	for _, j := range jobs { // of a trial whose answer was lost
+	for _, j := range jobs { // left by a trial whose answer was lost
 		if j.Name == scheduler.TrialName && scheduler.Waits[j.State] {
 			if err := c.Cancel(ctx, j.ID); err != nil {
 				return err
@@ -161,7 +161,7 @@ func (c *Client) Try(ctx context.Context, o *scheduler.Order) error {
 	return nil
 }
 
-// CancelPending holds a job first, so that it cannot begin between the question and the end.
+// CancelPending holds a job first, so that it cannot start between the check and the end.
 func (c *Client) CancelPending(ctx context.Context, job string) error {
 	path := "/job/" + job
 	if err := c.ask(ctx, http.MethodPost, "slurm", path, map[string]any{"hold": true}, nil); err != nil {
@@ -192,7 +192,7 @@ func (c *Client) Cancel(ctx context.Context, job string) error {
 	return c.ask(ctx, http.MethodDelete, "slurm", "/job/"+job, nil, nil)
 }
 
-// EndRanks writes the files that an allocation looks for: slurmrestd signals no single steps.
+// EndRanks writes files that an allocation watches for: slurmrestd cannot signal single steps.
 func (c *Client) EndRanks(_ context.Context, _, folder string, ranks []int) (err error) {
 	for _, k := range ranks {
 		path := filepath.Join(folder, fmt.Sprintf("given.%d", k))
@@ -218,7 +218,7 @@ func (c *Client) Ready(ctx context.Context) engine.Finding {
 	return f
 }
 
-// Advice tells what slurmrestd does not take from what does not answer.
+// Advice distinguishes what slurmrestd refuses from what does not answer.
 func (c *Client) Advice(_ context.Context, err error) (about, text string) {
 	text = err.Error()
 	if errors.Is(err, errToken) || errors.Is(err, errUnknown) {

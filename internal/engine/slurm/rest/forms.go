@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// number is one as slurmrestd has it: plain, null where it is unknown and -1 where there is no end to it, or since
-// v0.0.39 as {set, infinite, number}.
+// number is a number in slurmrestd's forms: plain, with null for unknown and -1 for unlimited, or since v0.0.39 {set,
+// infinite, number}.
 type number struct {
 	set, infinite bool
 	n             int64
@@ -37,14 +37,14 @@ func (v *number) UnmarshalJSON(b []byte) error {
 	default:
 		f, err := strconv.ParseFloat(string(b), 64)
 		if err != nil {
-			return fmt.Errorf("%s is no number", b)
+			return fmt.Errorf("%s is not a number", b)
 		}
 		*v = number{f >= 0, f < 0, int64(f)}
 	}
 	return nil
 }
 
-// span is a limit of so many units; 0: there is none.
+// span converts a limit in the given unit; 0 means no limit.
 func (v number) span(unit time.Duration) time.Duration {
 	if !v.set || v.infinite || v.n > int64(100*365*24*time.Hour/unit) {
 		return 0
@@ -52,7 +52,7 @@ func (v number) span(unit time.Duration) time.Duration {
 	return time.Duration(v.n) * unit
 }
 
-// count is a limit of so many; 0: there is none.
+// count converts a limit; 0 means no limit.
 func (v number) count() int {
 	if !v.set || v.infinite || v.n >= math.MaxInt32 {
 		return 0
@@ -60,7 +60,7 @@ func (v number) count() int {
 	return int(v.n)
 }
 
-// time is a moment; zero: it is not known.
+// time converts a time; zero if unknown.
 func (v number) time() time.Time {
 	if !v.set || v.infinite {
 		return time.Time{}
@@ -68,7 +68,7 @@ func (v number) time() time.Time {
 	return scheduler.Moment(strconv.FormatInt(v.n, 10))
 }
 
-// listed are words: one with commas between them, or since v0.0.39 a list.
+// listed is a list of words: comma-separated, or since v0.0.39 a list.
 type listed []string
 
 func (l *listed) UnmarshalJSON(b []byte) error {
@@ -89,7 +89,7 @@ func (l *listed) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// last is the last word; "": there is none.
+// last returns the last word; empty if there is none.
 func (l listed) last() string {
 	if len(l) == 0 {
 		return ""
@@ -97,7 +97,7 @@ func (l listed) last() string {
 	return l[len(l)-1]
 }
 
-// partitionForm is a partition: the first names are those of v0.0.38.
+// partitionForm is a partition; the first names are those of v0.0.38.
 type partitionForm struct {
 	Name    string `json:"name"`
 	State   listed `json:"state"`
@@ -146,7 +146,7 @@ func (p *partitionForm) partition() scheduler.Partition {
 			part.Preempted = true
 		}
 	}
-	if part.Preempted || len(p.Mode) == 0 { // or nobody says so: the user may
+	if part.Preempted || len(p.Mode) == 0 { // or unknown: the user may set it
 		part.Grace = p.Grace.span(time.Second)
 	}
 	return part
@@ -162,7 +162,7 @@ type nodeForm struct {
 	GRES       string `json:"gres"`
 	Features   listed `json:"features"`
 	State      listed `json:"state"`
-	Flags      listed `json:"state_flags"` // of v0.0.38; they are among the states since
+	Flags      listed `json:"state_flags"` // only v0.0.38; later among the states
 	Partitions listed `json:"partitions"`
 }
 
@@ -191,7 +191,7 @@ type jobForm struct {
 	UserID  number `json:"user_id"`
 }
 
-// of reports whether a job is a user's, by name or where slurmrestd knows none by number.
+// of reports whether a job belongs to a user, by name, or by number if slurmrestd gives no name.
 func (r *jobForm) of(name string) bool {
 	if r.User != "" {
 		return r.User == name

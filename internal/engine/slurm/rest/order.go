@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// restOptions are the options of sbatch that slurmrestd takes too, by their names there.
+// restOptions are the sbatch options that slurmrestd supports, with their names there.
 var restOptions = map[string]struct {
-	name, older string // older: of v0.0.38; "": the same
+	name, older string // older: in v0.0.38; empty: the same
 	form        form
 }{
 	"nice": {name: "nice", form: aNumber}, "core-spec": {name: "core_specification", form: aNumber},
@@ -25,7 +25,7 @@ var restOptions = map[string]struct {
 	"nodelist":  {name: "required_nodes", older: "nodelist", form: aList},
 }
 
-// form is how an option's value is sent.
+// form is the encoding of an option's value.
 type form int
 
 const (
@@ -34,7 +34,7 @@ const (
 	aList // since v0.0.39; a text before
 )
 
-// CheckOption says whether an option can be sent to slurmrestd.
+// CheckOption returns an error if an option cannot be sent to slurmrestd.
 func CheckOption(name, value string) error {
 	o, ok := restOptions[name]
 	if !ok {
@@ -46,7 +46,7 @@ func CheckOption(name, value string) error {
 	return nil
 }
 
-// describe is a job as slurmrestd takes it: in v0.0.38 by the names of sbatch's options, since then by those of
+// describe returns a job in slurmrestd's form: v0.0.38 uses the names of sbatch's options, later versions those of
 // the controller.
 func describe(o *scheduler.Order, version string) map[string]any {
 	old := version == "v0.0.38"
@@ -70,7 +70,7 @@ func describe(o *scheduler.Order, version string) map[string]any {
 	for _, option := range o.Options {
 		name, value, _ := strings.Cut(strings.TrimPrefix(option, "--"), "=")
 		r := restOptions[name]
-		n, _ := strconv.Atoi(value) // it was checked
+		n, _ := strconv.Atoi(value) // already checked
 		switch {
 		case r.form == aNumber:
 			job[r.name] = n
@@ -85,11 +85,11 @@ func describe(o *scheduler.Order, version string) map[string]any {
 	return job
 }
 
-// older adds what v0.0.38 has a form of its own for.
+// older adds what v0.0.38 encodes differently.
 func older(o *scheduler.Order, job map[string]any) {
-	delete(job, "requeue") // 22.05 takes no false
+	delete(job, "requeue") // 22.05 does not accept false
 	job["no_requeue"] = true
-	// It has no way to signal scripts only: the step that listens hears it, and tells the script.
+	// v0.0.38 cannot signal only scripts: the listening step gets the signal and tells the script.
 	job["signal"] = fmt.Sprintf("TERM@%d", int(o.Lead.Seconds()))
 	job["nodes"] = []int{o.Nodes, o.Nodes}
 	job["memory_per_node"] = int64(o.Memory >> 20)
@@ -113,11 +113,11 @@ func older(o *scheduler.Order, job map[string]any) {
 	job["environment"] = env
 }
 
-// later is a time before which a job does not begin.
+// later encodes the earliest start of a job.
 func later(version string, at time.Time) any {
 	switch version {
 	case "v0.0.38":
-		return at.Format("2006-01-02T15:04:05") // by slurmrestd's clock: a day more or less is no matter
+		return at.Format("2006-01-02T15:04:05") // by slurmrestd's clock: a day more or less does not matter
 	case "v0.0.39":
 		return at.Unix()
 	}
@@ -131,7 +131,7 @@ type counted struct {
 	Number   int64 `json:"number"`
 }
 
-// newer adds what v0.0.39 and later have a form of their own for.
+// newer adds what v0.0.39 and later encode differently.
 func newer(o *scheduler.Order, job map[string]any, version string) {
 	job["kill_warning_signal"] = "TERM"
 	job["kill_warning_delay"] = counted{Set: true, Number: int64(o.Lead / time.Second)}
@@ -143,7 +143,7 @@ func newer(o *scheduler.Order, job map[string]any, version string) {
 	}
 	if gres := o.GRES(); gres != "" {
 		job["tres_per_node"] = "gres/" + gres
-		if version == "v0.0.39" { // of 23.02, where the accounts' name for it is not taken
+		if version == "v0.0.39" { // of 23.02, which does not accept the accounts' name for it
 			job["tres_per_node"] = "gres:" + gres
 		}
 	}

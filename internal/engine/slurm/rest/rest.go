@@ -1,4 +1,4 @@
-// Package rest asks Slurm by slurmrestd, in each version of its API that is known.
+// Package rest is a Slurm client for slurmrestd, in each known version of its API.
 package rest
 
 import (
@@ -26,21 +26,22 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// Setting is how slurmrestd is reached.
+// Setting says how to reach slurmrestd.
 type Setting struct {
-	URL string `yaml:"url"` // unix:///run/slurmrestd.sock, https://HOST, or http:// of this machine
-	// User is whose the jobs are; "": of this process.
+	URL string `yaml:"url"` // unix:///run/slurmrestd.sock, https://HOST, or http:// on this machine
+	// User owns the jobs; empty means the user of this process.
 	User string `yaml:"user,omitempty"`
-	// TokenFile holds a token of that user, as scontrol token prints it; "": the socket knows who asks.
+	// TokenFile holds a token of that user, as scontrol token prints it; empty means that the socket identifies the
+	// caller.
 	TokenFile string `yaml:"token_file,omitempty"`
-	Version   string `yaml:"version,omitempty"` // such as v0.0.38; "": the first that both sides know
+	Version   string `yaml:"version,omitempty"` // such as v0.0.38; empty: the first that both sides know
 }
 
-// Tried is the version of slurmrestd's API that has been tried on a real cluster.
+// Tried is the version of slurmrestd's API that has been tested on a real cluster.
 const Tried = "v0.0.38"
 
-// versions are those that are known here, the others by their documentation. Of several that a cluster has the
-// first is taken: what was tried, and else what is nearest to the cluster's own.
+// versions lists the supported versions; all except Tried follow their documentation only. The client uses the first
+// one that the cluster supports: the tested one, or otherwise the nearest to the cluster's own.
 var versions = []string{Tried, "v0.0.41", "v0.0.40", "v0.0.39"}
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?$`)
@@ -60,7 +61,7 @@ func (r *Setting) Check() error {
 	return nil
 }
 
-// checkAddress checks the URL, and that a token goes to nobody else.
+// checkAddress validates the URL, and that a token goes to nobody else.
 func (r *Setting) checkAddress() error {
 	u, err := url.Parse(r.URL)
 	switch {
@@ -89,22 +90,22 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Client asks Slurm by slurmrestd.
+// Client uses slurmrestd.
 type Client struct {
 	Setting
-	base string // of its URLs
+	base string // prefix of its URLs
 	HTTP *http.Client
-	most int64 // bytes of an answer that are read
+	most int64 // limit on the bytes read of an answer
 
 	finding sync.Mutex
-	version string // of its API; "": not found yet; guarded by finding
+	version string // API version; empty: not determined yet; guarded by finding
 }
 
 var _ scheduler.Scheduler = (*Client)(nil)
 
-// New asks slurmrestd as r says. It asks nothing yet.
+// New returns a client without contacting slurmrestd.
 func New(r *Setting) *Client {
-	c := &Client{Setting: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: mostAnswer}
+	c := &Client{Setting: *r, base: strings.TrimSuffix(r.URL, "/"), version: r.Version, most: maxAnswer}
 	if c.User == "" {
 		if u, err := user.Current(); err == nil {
 			c.User = u.Username
@@ -120,27 +121,27 @@ func New(r *Setting) *Client {
 		t.Proxy = http.ProxyFromEnvironment
 	}
 	c.HTTP = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // it would be told the token
+		return http.ErrUseLastResponse // a redirect target would get the token
 	}}
 	return c
 }
 
 const (
-	// mostAnswer is the longest answer that is read: about 20,000 jobs of all users.
-	mostAnswer = 64 << 20
-	mostToken  = 16 << 10
+	// maxAnswer bounds the bytes of an answer: about 20,000 jobs of all users.
+	maxAnswer = 64 << 20
+	maxToken  = 16 << 10
 )
 
-// problem is one of the errors that an answer holds.
+// problem is one of the errors in an answer.
 type problem struct {
 	Error       string `json:"error"`
 	Description string `json:"description"`
 }
 
-// unspecified is what slurmrestd says where it has no word, of a token that is not taken for one.
+// unspecified is slurmrestd's message for errors without one, such as an invalid token.
 const unspecified = "Unspecified error"
 
-// said is what slurmrestd says went wrong; "": nothing.
+// said joins slurmrestd's error messages; empty if there are none.
 func said(problems []problem) string {
 	var all []string
 	for _, p := range problems {
@@ -153,13 +154,13 @@ func said(problems []problem) string {
 	return strings.Join(all, "; ")
 }
 
-// errStatus is an answer that is no success.
+// errStatus is the status of an error response.
 type errStatus int
 
 func (e errStatus) Error() string { return fmt.Sprintf("it answers %d", int(e)) }
 
-// ask sends a request below a version of the API, such as GET /slurm/{version}/jobs, and reads its answer. An error
-// that slurmrestd has answered comes beside what else the answer holds.
+// ask sends a request below a version of the API, such as GET /slurm/{version}/jobs, and decodes its answer. If
+// slurmrestd reports errors, ask still decodes the rest of the answer.
 func (c *Client) ask(ctx context.Context, method, service, path string, body, into any) error {
 	version, err := c.speaks(ctx)
 	if err != nil {
@@ -184,21 +185,21 @@ func (c *Client) ask(ctx context.Context, method, service, path string, body, in
 	case c.unknown(err, text):
 		err = c.unknownAs()
 	case text != "":
-		err = nil // it says so itself
+		err = nil // the answer itself describes the error
 	}
 	return &scheduler.Error{Command: "slurmrestd", Text: text, Err: err}
 }
 
-// errUnknown says that slurmrestd does not know who asks.
-var errUnknown = errors.New("it does not know who asks")
+// errUnknown says that slurmrestd does not recognise the caller.
+var errUnknown = errors.New("it does not recognise the caller")
 
-// unknown reports whether an answer says that.
+// unknown reports whether an error means errUnknown.
 func (c *Client) unknown(err error, text string) bool {
 	return errors.Is(err, errStatus(http.StatusUnauthorized)) || errors.Is(err, errStatus(http.StatusForbidden)) ||
 		strings.Contains(text, "uthentication") || c.TokenFile != "" && strings.HasPrefix(text, unspecified)
 }
 
-// unknownAs is that error, with what to do.
+// unknownAs returns errUnknown with the fix.
 func (c *Client) unknownAs() error {
 	if c.TokenFile == "" {
 		return fmt.Errorf("%w: run slurmrestd as %s (slurmrestd -a rest_auth/local unix:%s), or set token_file",
@@ -207,12 +208,12 @@ func (c *Client) unknownAs() error {
 	return fmt.Errorf("%w: the token of %s is not taken, or has expired: %s", errUnknown, c.User, c.renew())
 }
 
-// renew is the command that makes a token.
+// renew returns the command that creates a token.
 func (c *Client) renew() string {
 	return fmt.Sprintf("(umask 077; scontrol token lifespan=86400 > %s) makes one, on a login node", c.TokenFile)
 }
 
-// send sends one request and reads the answer to it.
+// send sends one request and reads its answer.
 func (c *Client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, scheduler.AnswerTime,
 		fmt.Errorf("no answer within %v", scheduler.AnswerTime))
@@ -262,7 +263,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) ([]byt
 	return b, nil
 }
 
-// token reads the token anew, for it may have been renewed.
+// token reads the token again each time, because it may have been renewed.
 func (c *Client) token() (string, error) {
 	f, err := os.Open(c.TokenFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -276,12 +277,12 @@ func (c *Client) token() (string, error) {
 	if err == nil && (!st.Mode().IsRegular() || st.Mode().Perm()&0o077 != 0) {
 		return "", fmt.Errorf("%w: others read %s: chmod 600 %s, and make a new one", errToken, c.TokenFile, c.TokenFile)
 	}
-	b, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errToken, err)
 	}
 	token := strings.TrimPrefix(strings.TrimSpace(string(b)), "SLURM_JWT=")
-	if token == "" || len(b) > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if token == "" || len(b) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("%w: %s holds none: %s", errToken, c.TokenFile, c.renew())
 	}
 	if end := expiry(token); !end.IsZero() && time.Now().After(end) {
@@ -290,7 +291,7 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// expiry is when a token ends, by its own word; zero: it says nothing of it.
+// expiry returns the expiry time in a token; zero if it contains none.
 func expiry(token string) time.Time {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -306,10 +307,10 @@ func expiry(token string) time.Time {
 	return claims.End.time()
 }
 
-// errToken says that a token is not sent.
+// errToken says that a token may not be sent.
 var errToken = errors.New("the token is not to be used")
 
-// speaks finds the version of the API that both sides know.
+// speaks determines the API version that both sides know.
 func (c *Client) speaks(ctx context.Context) (string, error) {
 	c.finding.Lock()
 	defer c.finding.Unlock()

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
-// stub is slurmrestd as a function.
+// stub is a slurmrestd that calls a function.
 func stub(t *testing.T, token string, answer http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(answer)
@@ -30,8 +30,8 @@ func stub(t *testing.T, token string, answer http.HandlerFunc) *Client {
 	return New(&Setting{URL: s.URL, User: "ada", TokenFile: path})
 }
 
-// The token goes to slurmrestd only, in a header, and is in no error; an answer without end is not read.
-func TestTheClusterTokenGoesNowhereElse(t *testing.T) {
+// The token is sent to slurmrestd only, in a header, and appears in no error; an endless answer is not read.
+func TestToken_GoesToSlurmrestdOnly(t *testing.T) {
 	t.Parallel()
 	told := ""
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
@@ -55,10 +55,10 @@ func TestTheClusterTokenGoesNowhereElse(t *testing.T) {
 			_, _ = w.Write([]byte(`{"paths": {"/slurm/v0.0.38/jobs": {}}, "partitions": []}`))
 		}
 	})
-	if c.most != mostAnswer {
+	if c.most != maxAnswer {
 		t.Errorf("answers of %d bytes are read", c.most)
 	}
-	c.most = 2 << 20 // what is sent must come in the time of a request on a busy machine
+	c.most = 2 << 20 // must transfer within a request's time limit on a busy machine
 	if _, err := c.Cluster(t.Context(), nil); err == nil || strings.Contains(err.Error(), "secret") || told != "" {
 		t.Errorf("redirected: %v, told %q", err, told)
 	}
@@ -67,8 +67,8 @@ func TestTheClusterTokenGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// A request that is not answered is given up after eight seconds, and leaves open whether there is a job.
-func TestARequestIsGivenUp(t *testing.T) {
+// A request without an answer is given up after eight seconds, and leaves open whether the job exists.
+func TestAsk_GivesUpWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(&Setting{URL: "unix:///s", Version: Tried})
 		c.HTTP.Transport = silent{}
@@ -88,8 +88,8 @@ func (silent) RoundTrip(q *http.Request) (*http.Response, error) {
 	return nil, q.Context().Err()
 }
 
-// Of the versions that a cluster has the one that has been tried is taken, and else the newest that is known.
-func TestVersionsAreFound(t *testing.T) {
+// Of a cluster's versions the client uses the tested one, or otherwise the newest that it knows.
+func TestVersions_AreNegotiated(t *testing.T) {
 	t.Parallel()
 	for has, want := range map[string]string{"v0.0.36 v0.0.37 v0.0.38": Tried, "v0.0.38 v0.0.39 v0.0.40": Tried,
 		"v0.0.39 v0.0.40 v0.0.41": "v0.0.41", "v0.0.40 v0.0.41 v0.0.42": "v0.0.41", "v0.0.43": "", "": ""} {
@@ -108,8 +108,8 @@ func TestVersionsAreFound(t *testing.T) {
 	}
 }
 
-// Forms of each version, as their documentation has them, are read as the same cluster, jobs and accounts.
-func TestFormsOfEachVersionAreTheSame(t *testing.T) {
+// The documented forms of each version decode to the same cluster, jobs and accounts.
+func TestForms_DecodeTheSameInEachVersion(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{"v0.0.38", "v0.0.39", "v0.0.40", "v0.0.41"} {
 		c := stub(t, "x", func(w http.ResponseWriter, q *http.Request) {
@@ -124,10 +124,10 @@ func TestFormsOfEachVersionAreTheSame(t *testing.T) {
 		}
 		want := map[string]scheduler.Partition{"gpu": {State: "UP", Limit: 24 * time.Hour, Nodes: 8, Defaults: true}, "spot": {State: "UP", Grace: 30 * time.Second},
 			"old": {State: "DOWN"}}
-		if v == "v0.0.38" { // no later form says what is preempted
+		if v == "v0.0.38" { // later versions do not say what is preempted
 			want["spot"] = scheduler.Partition{State: "UP", Preempted: true, Grace: 30 * time.Second}
 		}
-		if v == "v0.0.39" { // which says no state
+		if v == "v0.0.39" { // it contains no state
 			want["old"] = scheduler.Partition{State: "UP"}
 		}
 		of := func(name, part string, usable bool) scheduler.Node {
@@ -166,8 +166,8 @@ func formsOfJobs(t *testing.T, c *Client, v string) {
 	}
 }
 
-// A job is described in the form of each version.
-func TestAJobIsDescribedInEachForm(t *testing.T) {
+// A job is encoded in the form of each version.
+func TestDescribe_EncodesEachVersion(t *testing.T) {
 	t.Parallel()
 	o := &scheduler.Order{Name: "scrimp-a", Comment: "scrimp:key=a", Folder: "/f", Partition: "gpu", Nodes: 2, CPUs: 8, Exclusive: true,
 		Memory: 1 << 30, Accelerator: "a100", Accelerators: 4, Lead: time.Minute, Limit: 90 * time.Second, Account: "ml",

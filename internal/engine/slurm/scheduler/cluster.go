@@ -10,25 +10,25 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// UsualKillWait is Slurm's own, where nobody says what it is set to.
+// UsualKillWait is Slurm's default.
 const UsualKillWait = 30 * time.Second
 
-// Cluster is what there is.
+// Cluster is the state of a cluster.
 type Cluster struct {
 	At         time.Time
 	Partitions map[string]Partition
 	Nodes      []Node
-	KillWait   time.Duration // between the end's SIGTERM and SIGKILL
+	KillWait   time.Duration // between SIGTERM and SIGKILL at a job's end
 }
 
-// Partition is one as the controller has it.
+// Partition is a partition as the controller has it.
 type Partition struct {
 	State     string // UP, DOWN, DRAIN, INACTIVE
 	Limit     time.Duration
-	Nodes     int           // that a job may have at most; 0: there is no limit
+	Nodes     int           // most nodes of a job; 0: no limit
 	Grace     time.Duration // from a preemption's notice to its end
-	Preempted bool          // its jobs may be
-	Defaults  bool          // a job that asks for no time gets less than the limit
+	Preempted bool          // its jobs may be preempted
+	Defaults  bool          // a job without a time limit gets less than the partition's
 }
 
 // Node is a node as one partition has it.
@@ -42,8 +42,8 @@ type Node struct {
 	Usable                         bool
 }
 
-// Usable reports whether jobs may come to run on a node in such a state. One that does not answer may (a star
-// stands behind its state): its job waits.
+// Usable reports whether jobs may run on a node in such a state later. One that does not answer counts (a star
+// follows its state): its job waits.
 func Usable(state string) bool {
 	for _, bad := range []string{"down", "drain", "fail", "error", "maint", "reboot", "inval", "future"} {
 		if strings.HasPrefix(state, bad) {
@@ -55,7 +55,7 @@ func Usable(state string) bool {
 
 var ofGPU = regexp.MustCompile(`^gpu(?::([^:(]+))?:(\d+)`)
 
-// GPUs are the accelerators among generic resources, such as gpu:a100:4(S:0-1),shard:8.
+// GPUs returns the accelerators among generic resources, such as gpu:a100:4(S:0-1),shard:8.
 func GPUs(gres string) (kind string, n int) {
 	for g := range strings.SplitSeq(gres, ",") {
 		if m := ofGPU.FindStringSubmatch(g); m != nil {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestResourcesAndStatesAreRead(t *testing.T) {
+func TestCluster_ParsesResourcesAndStates(t *testing.T) {
 	for text, want := range map[string]struct {
 		kind string
 		n    int

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Job is one as the controller or the accounts have it.
+// Job is a job as the controller or the accounting has it.
 type Job struct {
 	ID, State, Reason, Nodes, Name, Comment string
 	Start, End                              time.Time // zero: unknown
 }
 
-// States of Slurm's jobs, by what they mean here.
+// The states of Slurm jobs, grouped by their meaning here.
 var (
 	Waits = words("PENDING REQUEUED REQUEUE_HOLD REQUEUE_FED SPECIAL_EXIT RESV_DEL_HOLD")
 	Runs  = words("RUNNING COMPLETING CONFIGURING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING")
@@ -27,7 +27,7 @@ func words(s string) map[string]bool {
 	return m
 }
 
-// Moment is a time as the commands print it; zero: they do not know it.
+// Moment parses a time printed by a command; zero if unknown.
 func Moment(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {

@@ -12,14 +12,14 @@ import (
 	"scrimp/internal/lib/child"
 )
 
-// AnswerTime is how long one command may take: a controller that is dead lets them hang for ten seconds.
+// AnswerTime bounds a command: with a dead controller, commands hang for ten seconds.
 const AnswerTime = 8 * time.Second
 
-// Error is a command, or a request to slurmrestd, that did not do what it was to.
+// Error is a failed command, or a failed request to slurmrestd.
 type Error struct {
 	Command string
-	Text    string // what it said
-	Err     error  // nil: it said so itself
+	Text    string // its message
+	Err     error  // nil: Text describes the error
 }
 
 func (e *Error) Error() string {
@@ -32,12 +32,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Environ is what of the server's environment belongs to the machine and its user.
+// Environ returns the part of the server's environment that belongs to the machine and its user.
 func Environ() []string {
 	return append(child.Environ(func(name string) bool { return child.OfMachine(name) && name != "LC_ALL" }), "LC_ALL=C")
 }
 
-// refusals are what sbatch says when it is a clear no, in the words of Slurm 20.11 to 24.
+// refusals are sbatch's messages that are definite refusals, in Slurm 20.11 to 24.
 var refusals = []struct {
 	said  string
 	err   error
@@ -87,15 +87,15 @@ var refusals = []struct {
 	{"Invalid --", engine.ErrRequest, "zone", "correct options in engines.yaml"},
 }
 
-// Refusal is what a failed sbatch means: an error that is a clear no, or one that leaves open whether there is
-// a job now.
+// Refusal returns the meaning of a failed sbatch: a definite refusal, or an error that leaves open whether the job
+// exists.
 func Refusal(err error) error {
 	c, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return &engine.RefusalError{Err: fmt.Errorf("%w: sbatch is not there: apt-get install slurm-client, "+
+		return &engine.RefusalError{Err: fmt.Errorf("%w: sbatch is not installed: apt-get install slurm-client, "+
 			"or set commands in "+
 			"engines.yaml", engine.ErrRequest), Scope: "account"}
 	}
@@ -111,7 +111,7 @@ func Refusal(err error) error {
 	return err
 }
 
-// IsUnknown reports whether Slurm says that it has no such job any more.
+// IsUnknown reports whether Slurm says that it no longer has the job.
 func IsUnknown(err error) bool {
 	c, ok := errors.AsType[*Error](err)
 	return ok && (strings.Contains(c.Text, "Invalid job id") || strings.Contains(c.Text, "already "+

@@ -1,5 +1,5 @@
-// Package scheduler is what the engine asks of Slurm, whichever way it is asked: the nodes and jobs of a cluster, and
-// the orders that it takes or refuses.
+// Package scheduler defines the engine's interface to Slurm, by commands or by slurmrestd: the nodes and jobs of a
+// cluster, and the orders that it accepts or refuses.
 package scheduler
 
 import (
@@ -13,56 +13,57 @@ import (
 	"scrimp/internal/lib/size"
 )
 
-// Scheduler is what the driver asks of Slurm: by its commands, or by slurmrestd.
+// Scheduler is the driver's interface to Slurm, by its commands or by slurmrestd.
 type Scheduler interface {
-	// Cluster is what there is of those partitions.
+	// Cluster returns the state of the partitions.
 	Cluster(ctx context.Context, partitions []string) (*Cluster, error)
-	// Jobs are this user's, those that ended a while ago among them.
+	// Jobs returns this user's jobs, including recently ended ones.
 	Jobs(ctx context.Context) ([]*Job, error)
-	// Accounts are the accounts of jobs that the controller does not know any more; errNoAccounts: it keeps none.
+	// Accounts returns the accounting of jobs that the controller no longer knows, or ErrNoAccounts if the cluster
+	// keeps none.
 	Accounts(ctx context.Context, ids []string) (map[string]*Job, error)
-	// Submit hands in a job and returns its number. An error that is no refusal leaves open whether there is one.
+	// Submit submits a job and returns its number. An error other than a refusal leaves open whether the job exists.
 	Submit(ctx context.Context, o *Order) (job string, err error)
-	// Try asks whether a job would be taken.
+	// Try checks whether a job would be accepted.
 	Try(ctx context.Context, o *Order) error
-	// CancelPending ends a job that has not begun, and leaves one that has.
+	// CancelPending cancels a job only if it has not started.
 	CancelPending(ctx context.Context, job string) error
 	// Cancel ends a job.
 	Cancel(ctx context.Context, job string) error
-	// EndRanks ends single machines of an allocation, whose folder it is.
+	// EndRanks ends single machines of an allocation with the given folder.
 	EndRanks(ctx context.Context, job, folder string, ranks []int) error
 
-	// Ready says whether Slurm can be asked at all.
+	// Ready reports whether Slurm can be used at all.
 	Ready(ctx context.Context) engine.Finding
-	// Advice says what an answer that did not come is a matter of, and what to do.
+	// Advice returns what a missing answer is about, and the fix.
 	Advice(ctx context.Context, err error) (about, text string)
 }
 
-// Order is a batch job to be submitted.
+// Order is a batch job to submit.
 type Order struct {
 	Name, Comment string
-	Folder        string // the request's; "": only tried
+	Folder        string // the request's; empty: only a trial
 	Partition     string
 	Nodes, CPUs   int
 	Exclusive     bool
 	Memory        size.Bytes // of each node; 0: all of it
-	Accelerator   string     // "": of any type
+	Accelerator   string     // empty: any type
 	Accelerators  int
-	Lead          time.Duration // its script hears of its time limit so long before
-	Limit         time.Duration // 0: its partition's
-	Unlimited     bool          // its partition's limit is not what it has by default
+	Lead          time.Duration // how long before its time limit the script gets a signal
+	Limit         time.Duration // 0: the partition's
+	Unlimited     bool          // the partition's limit differs from its default
 
 	Account, QOS, WCKey, Constraint string
 	Options                         []string
 }
 
-// Console is the file that the job's output goes to.
+// Console returns the file for the job's output.
 func (o *Order) Console() string { return filepath.Join(o.Folder, "console.0.log") }
 
-// Script is the file that it runs.
+// Script returns the file that the job runs.
 func (o *Order) Script() string { return filepath.Join(o.Folder, "run.sh") }
 
-// GRES is what it asks for of accelerators on each node, such as gpu:a100:4; "": none.
+// GRES returns the accelerators requested on each node, such as gpu:a100:4; empty if none.
 func (o *Order) GRES() string {
 	switch {
 	case o.Accelerators == 0:
@@ -73,14 +74,14 @@ func (o *Order) GRES() string {
 	return fmt.Sprintf("gpu:%s:%d", o.Accelerator, o.Accelerators)
 }
 
-// TrialName is the job that is tried and not run.
+// TrialName is the name of the trial job.
 const TrialName = NamePrefix + "examine"
 
-// ErrNoAccounts says that the cluster keeps no accounts.
+// ErrNoAccounts says that the cluster has no accounting.
 var ErrNoAccounts = errors.New("the cluster keeps no accounts")
 
-// NamePrefix is what the names of all jobs of scrimp begin with.
+// NamePrefix begins the names of all scrimp jobs.
 const NamePrefix = "scrimp-"
 
-// Minutes is a time limit as Slurm takes it.
+// Minutes converts a time limit to Slurm's unit.
 func Minutes(d time.Duration) int { return max(1, int(d/time.Minute)) }
