@@ -39,7 +39,7 @@ var notPure = []string{
 }
 
 // seeded lists the packages that may use randomness from a seed that was passed in.
-var seeded = []string{"market", "sim", "sim/tick", "work/interval"}
+var seeded = []string{"market", "sim", "sim/tick", "sim/tick/multizone", "work/interval"}
 
 // thirds lists the third-party packages that a pure package may import. For other packages,
 // docs/design/dependencies.md is enough.
