@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
@@ -299,7 +300,7 @@ func (a *app) closed(ctx context.Context, c *command.Client, final api.Job) erro
 		a.Notef("%s", show.Failed(final, a.lastLines(ctx, c, final.ID, 5), a.Line()))
 	}
 	if final.State == "stopped" || final.State == "cancelled" {
-		a.Notef("\n%s", show.GoesOn(final, a.Line()))
+		a.Notef("\n%s", kept.GoesOn(final, a.Line()))
 	}
 	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
 		a.Notef("%s", show.Refused(final, a.Line()))
