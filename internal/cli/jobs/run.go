@@ -15,6 +15,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/evidence"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
@@ -154,7 +155,7 @@ func proven(ctx context.Context, c *command.Client, j spec.Job, speed float64) e
 	if speed != 1 {
 		return nil
 	}
-	return cliplan.Proven(ctx, c, j)
+	return evidence.Proven(ctx, c, j)
 }
 
 // foretell shows what the job would cost. Without force it refuses a job that no offer can run.
