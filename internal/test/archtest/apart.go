@@ -66,14 +66,15 @@ var neighbours = map[string][]string{
 	"server/secret": {},
 	"server/stages": {"server/kept", "server/workdir"},
 	"server/submit": {"server/auth", "server/budgets", "server/disk", "server/groups", "server/jobs", "server/kept",
-		"server/reply", "server/secret", "server/stages", "server/terms", "server/turn", "server/webhook",
-		"server/workdir"},
-	"server/telemetry": {"server/auth", "server/disk", "server/reply"},
-	"server/terms":     {},
-	"server/turn":      {},
-	"server/webhook":   {},
-	"server/workblob":  {"server/kept", "server/workdir"},
-	"server/workdir":   {"server/auth", "server/disk", "server/reply"},
+		"server/reply", "server/secret", "server/stages", "server/submit/group", "server/terms", "server/turn",
+		"server/webhook", "server/workdir"},
+	"server/submit/group": {"server/reply"},
+	"server/telemetry":    {"server/auth", "server/disk", "server/reply"},
+	"server/terms":        {},
+	"server/turn":         {},
+	"server/webhook":      {},
+	"server/workblob":     {"server/kept", "server/workdir"},
+	"server/workdir":      {"server/auth", "server/disk", "server/reply"},
 }
 
 // Apart returns where p imports a neighbour that it may not, and the neighbours that it may import but does not: a
