@@ -16,7 +16,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/kept"
-	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // getFlags say what to copy, and where to.
@@ -175,5 +175,5 @@ func mark(folder string, ours bool) error {
 	if !ours {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(folder, workdir.FetchedName), []byte(workdir.Fetched), 0o644)
+	return os.WriteFile(filepath.Join(folder, pack.FetchedName), []byte(pack.Fetched), 0o644)
 }

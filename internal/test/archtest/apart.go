@@ -12,15 +12,16 @@ import (
 var neighbours = map[string][]string{
 	"cli/anomalies": {"cli/command", "cli/show/spending"},
 	"cli/bill":      {"cli/command", "cli/show"},
-	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir"},
+	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir", "server/workdir/pack"},
 	"cli/commit":    {"cli/command", "cli/show/purchase"},
 	"cli/estimate":  {"cli/command", "cli/learn", "cli/offers", "cli/show/sizing"},
 	"cli/evidence":  {"cli/command", "cli/learn"},
 	"cli/export":    {"cli/command"},
 	"cli/jobfile":   {"cli/command"},
 	"cli/jobs": {"cli/command", "cli/evidence", "cli/jobfile", "cli/learn", "cli/plan", "cli/show", "cli/show/comparison",
-		"cli/show/group", "cli/show/kept", "cli/show/planning", "cli/show/sizing", "cli/show/utilization", "server/workdir"},
-	"cli/learn":  {"cli/command", "server", "server/workdir"},
+		"cli/show/group", "cli/show/kept", "cli/show/planning", "cli/show/sizing", "cli/show/utilization",
+		"server/workdir/pack"},
+	"cli/learn":  {"cli/command", "server", "server/workdir/pack"},
 	"cli/models": {"cli/command", "cli/show/group"},
 	"cli/offers": {"cli/command", "cli/show/listing"},
 	"cli/own":    {"cli/command", "cli/show/purchase"},
@@ -74,7 +75,8 @@ var neighbours = map[string][]string{
 	"server/turn":         {},
 	"server/webhook":      {},
 	"server/workblob":     {"server/kept", "server/workdir"},
-	"server/workdir":      {"server/auth", "server/disk", "server/reply"},
+	"server/workdir":      {"server/auth", "server/disk", "server/reply", "server/workdir/pack"},
+	"server/workdir/pack": {"server/disk"},
 }
 
 // Apart returns where p imports a neighbour that it may not, and the neighbours that it may import but does not: a
