@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/market/catalog"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -84,7 +84,7 @@ func Runs(ctx context.Context, cl *command.Client, name string) ([]check.Run, er
 		run := earlier(r)
 		run.Profile = j.Name == measured.Profile(name)
 		if v, ok := used[j.ID]; ok && !run.Utilisation.OK {
-			run.Utilisation = catalog.Known(v)
+			run.Utilisation = figure.Known(v)
 		}
 		runs = append(runs, run)
 	}
@@ -142,7 +142,7 @@ func earlier(r receipt.Receipt) check.Run {
 	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints,
 		Interruptions: r.Interrupted}
 	if r.Currency == money.USD {
-		run.CostUSD = catalog.Known(r.Cost.Float())
+		run.CostUSD = figure.Known(r.Cost.Float())
 	}
 	if r.FinishedMarket != nil {
 		run.Finished = *r.FinishedMarket
@@ -161,12 +161,12 @@ func earlier(r receipt.Receipt) check.Run {
 			if v > 1 {
 				v /= 100
 			}
-			run.Utilisation = catalog.Known(v)
+			run.Utilisation = figure.Known(v)
 			break
 		}
 	}
 	if v, ok := inUse(r.Telemetry); ok && !run.Utilisation.OK {
-		run.Utilisation = catalog.Known(v)
+		run.Utilisation = figure.Known(v)
 	}
 	return run
 }

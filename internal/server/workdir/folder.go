@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Unpack fills a folder from the output of pack.Pack. It writes nothing outside the folder, whatever the names and links
-// say.
+// Unpack fills a folder from the output of pack.Pack. It writes nothing outside the folder, whatever the names and
+// links say.
 func Unpack(r io.Reader, to string) error {
 	zip, err := gzip.NewReader(r)
 	if err != nil {

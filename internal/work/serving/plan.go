@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving/load"
 )
@@ -190,12 +191,12 @@ func engineOf(l catalog.Listing, m *load.Model, ask Ask, used map[string]bool) (
 
 // measuredName returns the measurements of an accelerator: those with its full name, or else the first in the order of
 // names that means it.
-func measuredName(accelerator string, all map[string]load.Measured) (string, bool) {
-	if name := strings.ToLower(accelerator); all[name] != nil {
+func measuredName(kind string, all map[string]load.Measured) (string, bool) {
+	if name := strings.ToLower(kind); all[name] != nil {
 		return name, true
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if accelerator != "" && catalog.Matches(name, accelerator) {
+		if kind != "" && accelerator.Matches(name, kind) {
 			return name, true
 		}
 	}
