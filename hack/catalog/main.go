@@ -1,6 +1,6 @@
 // Command catalog writes the embedded catalogue from the facts in the data folder.
 //
-//	go run ./hack/catalog ../shared/data/estimate internal/market/catalog
+//	go run ./hack/catalog ../shared/data/estimate internal/market
 package main
 
 import (
@@ -28,7 +28,7 @@ func run(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(to, "accelerators.csv"), specs); err != nil {
+	if err := write(filepath.Join(to, "accelerator", "accelerators.csv"), specs); err != nil {
 		return err
 	}
 	machines, err := read(filepath.Join(from, "instances.csv"))
@@ -58,7 +58,7 @@ func run(from, to string) error {
 			return fmt.Errorf("a row of more.csv has no date or no source: %v", row)
 		}
 	}
-	return write(filepath.Join(to, "listings.csv"), append(out, more[1:]...))
+	return write(filepath.Join(to, "catalog", "listings.csv"), append(out, more[1:]...))
 }
 
 // listings returns the rows that offer a machine: for each region, one per capacity with a price. cell returns the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/comparison"
 	"scrimp/internal/work/ab"
 )
 
@@ -21,7 +21,7 @@ budget: $1
 `
 
 // compare runs a comparison and verifies its exit status, code.
-func (h *home) compare(code int, args ...string) (v show.AB, text string) {
+func (h *home) compare(code int, args ...string) (v comparison.Comparison, text string) {
 	h.t.Helper()
 	cmd := h.command(append([]string{"ab", "-y", "--json"}, args...)...)
 	var errs strings.Builder

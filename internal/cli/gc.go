@@ -9,7 +9,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/job/spec"
 )
 
@@ -40,7 +40,7 @@ func (a *app) gcCmd() *cobra.Command {
 				return err
 			}
 			if !a.JSON {
-				a.Printf("%s", show.GC(done, a.Place()))
+				a.Printf("%s", kept.GC(done, a.Place()))
 				return nil
 			}
 			for _, i := range done.Items {

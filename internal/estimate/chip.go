@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // Precision is the arithmetic of the matrix products.
@@ -180,12 +180,12 @@ func (c Chips) Find(names ...string) (Chip, bool) {
 // Name returns the full name of the accelerator that a user means: for H100 its only form, or else an error that lists
 // the forms.
 func (c Chips) Name(query string) (string, error) {
-	if k, ok := catalog.Find(query); ok {
+	if k, ok := accelerator.Find(query); ok {
 		return k.Name, nil
 	}
 	var names []string
-	for _, k := range catalog.Accelerators() {
-		if catalog.Matches(query, k.Name) {
+	for _, k := range accelerator.Accelerators() {
+		if accelerator.Matches(query, k.Name) {
 			names = append(names, k.Name)
 		}
 	}

@@ -10,20 +10,21 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
 // Catalogued returns the accelerators of the catalogue.
 func Catalogued() Chips {
 	var list []Chip
-	for _, a := range catalog.Accelerators() {
-		rate := func(p catalog.Precision) float64 { v, _ := a.Dense(p); return v }
+	for _, a := range accelerator.Accelerators() {
+		rate := func(p accelerator.Precision) float64 { v, _ := a.Dense(p); return v }
 		half, _ := a.Half()
 		list = append(list, Chip{
 			Name: a.Name, Arch: a.Arch, Vendor: a.Vendor, Mem: float64(a.Memory) / float64(size.GB),
 			Band: a.Bandwidth.V, Link: a.Link.V, Matmul: a.Matmul.V,
-			FP32: rate(catalog.FP32), TF32: rate(catalog.TF32), Half: half, FP8: rate(catalog.FP8),
-			FP4: rate(catalog.FP4),
+			FP32: rate(accelerator.FP32), TF32: rate(accelerator.TF32), Half: half, FP8: rate(accelerator.FP8),
+			FP4: rate(accelerator.FP4),
 		})
 	}
 	return NewChips(list)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -245,7 +246,7 @@ func TestTreeRate_FallsWithColumns(t *testing.T) {
 // The machines of a user's own catalogue have its prices, each type where it is cheapest.
 func TestNewListed_UsesCatalogue(t *testing.T) {
 	l := NewListed(catalog.Builtin())
-	for _, k := range catalog.Accelerators() {
+	for _, k := range accelerator.Accelerators() {
 		for _, n := range []float64{1, 2, 3, 8, 9, 64} {
 			list := l.Machines(k.Name, "", n)
 			alone := false

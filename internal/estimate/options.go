@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // Option is an answer for one accelerator and count.
@@ -168,7 +168,7 @@ func (e *Estimator) Options(q Request) ([]Option, error) {
 // for one vendor's accelerators, and not every accelerator supports every format.
 func (q Request) runs(c Chip) error {
 	switch {
-	case catalog.InferenceOnly(c.Name):
+	case accelerator.InferenceOnly(c.Name):
 		return fmt.Errorf("%s %w", c.Name, ErrInferenceOnly)
 	case q.Model.Kind == shape.Trees && c.Vendor != "nvidia":
 		return fmt.Errorf("no program grows boosted trees on %s: name one of NVIDIA's", c.Name)

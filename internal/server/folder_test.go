@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // folderOf returns a work folder as commands send it.
@@ -23,7 +23,7 @@ func folderOf(t testing.TB, files map[string]string) string {
 		}
 	}
 	var b strings.Builder
-	if err := workdir.PackAll(&b, dir); err != nil {
+	if err := pack.PackAll(&b, dir); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // Every selects all jobs for shell completion.
@@ -87,7 +87,7 @@ func Words(list ...cobra.Completion) cobra.CompletionFunc {
 // CompleteAccelerator completes the accelerators of the catalogue.
 func CompleteAccelerator(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
-	for _, a := range catalog.Accelerators() {
+	for _, a := range accelerator.Accelerators() {
 		names = append(names, a.Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/pack"
 	serverapi "scrimp/internal/wire/api"
 )
 
@@ -24,7 +25,7 @@ func (c *Client) SendFolder(ctx context.Context, folder string) (work string, er
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() { // ends when the request has read or closed the pipe
-		err := workdir.Pack(w, folder, c.Dir)
+		err := pack.Pack(w, folder, c.Dir)
 		_ = w.CloseWithError(err)
 		packed <- err
 	}()

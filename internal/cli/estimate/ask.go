@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // ask converts the flags to a request, and a measurement to a run.
@@ -116,8 +116,8 @@ func (f *estimateFlags) accelerator(q *estimate.Request, chips estimate.Chips) (
 	if q.Chip, err = chips.Name(name); err == nil {
 		return nil
 	}
-	for _, k := range catalog.Accelerators() {
-		if catalog.Matches(name, k.Name) {
+	for _, k := range accelerator.Accelerators() {
+		if accelerator.Matches(name, k.Name) {
 			f.kinds = append(f.kinds, k.Name)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/comparison"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/ab"
@@ -88,9 +88,9 @@ func (b *baseline) designed(f abFlags, now time.Time) (arms [2]arm, d ab.Design,
 
 // abPlan returns a comparison's expected cost and power, and its budget; nil without a budget.
 func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms [2]arm, d ab.Design, f abFlags) (
-	p show.ABPlan, budget *money.Amount, err error) {
+	p comparison.Plan, budget *money.Amount, err error) {
 	base := arms[0].job
-	p = show.ABPlan{Name: base.Name + "-ab", Baseline: base.Name, Design: d, Runs: 2 * d.Pairs}
+	p = comparison.Plan{Name: base.Name + "-ab", Baseline: base.Name, Design: d, Runs: 2 * d.Pairs}
 	if f.name != "" {
 		if spec.Label(f.name) != f.name {
 			return p, nil, fmt.Errorf("--name %q: use small letters, digits and dashes, such as %s", f.name, spec.Label(f.name))

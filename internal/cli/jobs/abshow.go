@@ -12,7 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/comparison"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/work/ab"
@@ -24,14 +24,14 @@ func (a *app) abStatus(ctx context.Context, c *command.Client, name string) erro
 	if err != nil {
 		return err
 	}
-	v, err := a.abReport(ctx, c, g, map[string]show.ABRun{})
+	v, err := a.abReport(ctx, c, g, map[string]comparison.Run{})
 	if err != nil {
 		return err
 	}
 	return a.abPrint(v)
 }
 
-func (a *app) abPrint(v show.AB) error {
+func (a *app) abPrint(v comparison.Comparison) error {
 	if a.JSON {
 		return a.Print(v)
 	}
@@ -41,10 +41,10 @@ func (a *app) abPrint(v show.AB) error {
 
 // abFollow shows the progress of a comparison, cancels the remaining runs once it is decided, and prints the result.
 func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error {
-	over, shown, ended := map[string]show.ABRun{}, "", false
+	over, shown, ended := map[string]comparison.Run{}, "", false
 	for failed := 0; ; {
 		g, err := c.Group(ctx, id)
-		var v show.AB
+		var v comparison.Comparison
 		if err == nil {
 			v, err = a.abReport(ctx, c, g, over)
 		}
@@ -78,7 +78,7 @@ func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error 
 }
 
 // abOver prints an ended comparison. The verdict determines the exit status.
-func (a *app) abOver(v show.AB) error {
+func (a *app) abOver(v comparison.Comparison) error {
 	if err := a.abPrint(v); err != nil {
 		return err
 	}
@@ -89,10 +89,10 @@ func (a *app) abOver(v show.AB) error {
 }
 
 // abReport returns the state of a comparison. It caches the results of ended runs in over, by job.
-func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over map[string]show.ABRun) (
-	v show.AB, err error) {
-	v = show.AB{Group: g.ID, State: g.State, Closed: g.Closed, Currency: g.Currency, Spent: g.Spent,
-		Arms: [2]show.ABArm{{Name: baselineArm}, {Name: changeArm}}}
+func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over map[string]comparison.Run) (
+	v comparison.Comparison, err error) {
+	v = comparison.Comparison{Group: g.ID, State: g.State, Closed: g.Closed, Currency: g.Currency, Spent: g.Spent,
+		Arms: [2]comparison.Arm{{Name: baselineArm}, {Name: changeArm}}}
 	for _, s := range g.Pipeline.Stages {
 		var kept abKept
 		if err := json.Unmarshal([]byte(s.Params[abParam]), &kept); err != nil || kept.Pairs == 0 {
@@ -120,8 +120,8 @@ func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over
 }
 
 // abRun returns the state and result of a run.
-func abRun(ctx context.Context, c *command.Client, s api.StageState, metric string) (r show.ABRun, err error) {
-	r = show.ABRun{Job: s.Job, State: s.State, Why: s.Why, Cost: s.Cost}
+func abRun(ctx context.Context, c *command.Client, s api.StageState, metric string) (r comparison.Run, err error) {
+	r = comparison.Run{Job: s.Job, State: s.State, Why: s.Why, Cost: s.Cost}
 	if s.Job == "" {
 		r.Closed = s.State == "failed" || s.State == "skipped"
 		return r, nil
@@ -146,7 +146,7 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 	}
 	r.Times = map[string]float64{}
 	if run := secondsRun(receipt); run > 0 {
-		r.Times[show.PerRun] = run
+		r.Times[comparison.PerRun] = run
 	}
 	if values, err := c.Metric(ctx, s.Job); err == nil { // an older server may not have it
 		pace(r.Times, values.Values)
@@ -173,7 +173,7 @@ func secondsRun(r receipt.Receipt) (run float64) {
 // peaks are the highest memory of the GPU and of the program, where they were measured.
 func peaks(t api.Telemetry) map[string]float64 {
 	memory := map[string]float64{}
-	for _, m := range []string{show.OfGPU, show.OfProgram} {
+	for _, m := range []string{comparison.OfGPU, comparison.OfProgram} {
 		if f, measured := t.Figures[m]; measured && f.Peak > 0 {
 			memory[m] = f.Peak
 		}
@@ -199,10 +199,10 @@ func pace(times map[string]float64, list []api.MetricValue) {
 		}
 		took := last.At.Sub(first.At).Seconds()
 		if epochs := last.Epoch - first.Epoch; epochs > 0 && took > 0 {
-			times[show.PerEpoch] = took / epochs
+			times[comparison.PerEpoch] = took / epochs
 		}
 		if steps := last.Step - first.Step; steps > 0 && took > 0 {
-			times[show.PerStep] = took / float64(steps)
+			times[comparison.PerStep] = took / float64(steps)
 		}
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/kept"
 )
 
 func (a *app) checkpointsCmd() *cobra.Command {
@@ -27,7 +27,7 @@ func (a *app) checkpointsCmd() *cobra.Command {
 				return err
 			}
 			if !a.JSON {
-				a.Printf("%s", show.Checkpoints(args[0], list, a.Place()))
+				a.Printf("%s", kept.Checkpoints(args[0], list, a.Place()))
 				return nil
 			}
 			for _, l := range list {

@@ -15,8 +15,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
-	"scrimp/internal/server/workdir"
+	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // getFlags say what to copy, and where to.
@@ -78,7 +78,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 	if err != nil {
 		return err
 	}
-	k := show.Kept{Job: j.ID}
+	k := kept.Kept{Job: j.ID}
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/kept"), nil, &k.Outputs); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 		if err != nil {
 			return fmt.Errorf("copy outputs to %s: %w", dir, err)
 		}
-		k.Copied = append(k.Copied, show.Copied{Outputs: o, Folder: dir})
+		k.Copied = append(k.Copied, kept.Copied{Outputs: o, Folder: dir})
 	}
 	if err := mark(to, ours && len(k.Copied) > 0); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 	if err := mark(to, ours); err != nil {
 		return err
 	}
-	got := show.GotCheckpoint{Job: job, Checkpoint: name, Folder: to}
+	got := kept.GotCheckpoint{Job: job, Checkpoint: name, Folder: to}
 	for _, l := range list {
 		if l.Name == name {
 			got.Step, got.Files, got.Bytes = l.Step, l.Files, l.Bytes
@@ -175,5 +175,5 @@ func mark(folder string, ours bool) error {
 	if !ours {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(folder, workdir.FetchedName), []byte(workdir.Fetched), 0o644)
+	return os.WriteFile(filepath.Join(folder, pack.FetchedName), []byte(pack.Fetched), 0o644)
 }

@@ -11,6 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
 )
 
@@ -79,7 +80,7 @@ func (a *app) end(ctx context.Context, c *command.Client, job string, save bool)
 		return a.Print(j)
 	}
 	file, err := specOf(ctx, c, j.ID)
-	a.Printf("%s", show.Ending(j, save, err == nil && file.Checkpoint.Dir != "", a.Place()))
+	a.Printf("%s", kept.Ending(j, save, err == nil && file.Checkpoint.Dir != "", a.Place()))
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/work/pipelinefile"
+	"scrimp/internal/work/pipelinefile/document"
 )
 
 // pipelineFlags holds the flags of scrimp pipeline run.
@@ -129,7 +130,7 @@ func readPipeline(file string, now time.Time) (p *pipelinefile.File, folder stri
 			return nil, err
 		}
 		defer func() { _ = f.Close() }()
-		return io.ReadAll(io.LimitReader(f, pipelinefile.MaxText+1))
+		return io.ReadAll(io.LimitReader(f, document.MaxText+1))
 	})
 	return p, folder, err
 }

@@ -15,10 +15,12 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/evidence"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
@@ -153,7 +155,7 @@ func proven(ctx context.Context, c *command.Client, j spec.Job, speed float64) e
 	if speed != 1 {
 		return nil
 	}
-	return cliplan.Proven(ctx, c, j)
+	return evidence.Proven(ctx, c, j)
 }
 
 // foretell shows what the job would cost. Without force it refuses a job that no offer can run.
@@ -299,7 +301,7 @@ func (a *app) closed(ctx context.Context, c *command.Client, final api.Job) erro
 		a.Notef("%s", show.Failed(final, a.lastLines(ctx, c, final.ID, 5), a.Line()))
 	}
 	if final.State == "stopped" || final.State == "cancelled" {
-		a.Notef("\n%s", show.GoesOn(final, a.Line()))
+		a.Notef("\n%s", kept.GoesOn(final, a.Line()))
 	}
 	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
 		a.Notef("%s", show.Refused(final, a.Line()))

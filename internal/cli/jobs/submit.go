@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // submit submits the job.
@@ -37,7 +37,7 @@ func (a *app) submission(ctx context.Context, c *command.Client, s api.Submissio
 			}
 		}
 	}
-	if list := workdir.Secrets(folder); folder != "" && len(list) > 0 {
+	if list := pack.Secrets(folder); folder != "" && len(list) > 0 {
 		a.Notef("note: %s stays here, by a name that secrets have: name values under secrets, or write !%s into "+
 			".scrimpignore to send it\n", strings.Join(list, ", "), list[0])
 	}

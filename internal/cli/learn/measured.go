@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/server"
-	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/pack"
 	"scrimp/internal/view/convert"
 )
 
@@ -93,7 +93,7 @@ func Given(j spec.Job, folder string) spec.Job {
 	if filepath.IsAbs(dir) { // on this machine; other machines' folders are unknown
 		folder, dir = dir, "."
 	}
-	j.Checkpoint.Given = j.Checkpoint.Given || dir != "" && workdir.Holds(folder, dir)
+	j.Checkpoint.Given = j.Checkpoint.Given || dir != "" && pack.Holds(folder, dir)
 	return j
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/listing"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed"
 )
@@ -44,10 +45,10 @@ func (a *app) catalogShowCmd() *cobra.Command {
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if gpus {
 				if !a.JSON {
-					a.Printf("%s", listing.Kinds(catalog.Accelerators(), a.Place()))
+					a.Printf("%s", listing.Kinds(accelerator.Accelerators(), a.Place()))
 					return nil
 				}
-				for _, k := range catalog.Accelerators() {
+				for _, k := range accelerator.Accelerators() {
 					if err := a.Print(listing.KindOf(k)); err != nil {
 						return err
 					}

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed"
 	"scrimp/internal/view/convert"
@@ -210,10 +211,10 @@ func (a *app) offersCmd() *cobra.Command {
 					}
 				}
 			} else {
-				var kinds []catalog.Accelerator
+				var kinds []accelerator.Accelerator
 				if want.Accelerator != "" {
-					for _, k := range catalog.Accelerators() {
-						if catalog.Matches(want.Accelerator, k.Name) {
+					for _, k := range accelerator.Accelerators() {
+						if accelerator.Matches(want.Accelerator, k.Name) {
 							kinds = append(kinds, k)
 						}
 					}

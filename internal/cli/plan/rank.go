@@ -21,8 +21,10 @@ import (
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	jobterms "scrimp/internal/server/terms"
 	"scrimp/internal/sim"
@@ -40,8 +42,8 @@ const (
 )
 
 // sells reports whether a running server's market has the accelerator.
-func (a *app) sells(ctx context.Context, accelerator string) bool {
-	kind, _, _ := strings.Cut(accelerator, ":")
+func (a *app) sells(ctx context.Context, wanted string) bool {
+	kind, _, _ := strings.Cut(wanted, ":")
 	c, err := a.Open(ctx)
 	if err != nil {
 		return false
@@ -50,7 +52,9 @@ func (a *app) sells(ctx context.Context, accelerator string) bool {
 	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
 		return false
 	}
-	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return catalog.Matches(kind, l.Offer.Accelerator) })
+	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool {
+		return accelerator.Matches(kind, l.Offer.Accelerator)
+	})
 }
 
 // rankPlan ranks the catalogue's offers for a job.
@@ -137,7 +141,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 		}
 	}
 	if b := j.Budget.Dollars; b != nil {
-		q.Budget = catalog.Known(b.Float())
+		q.Budget = figure.Known(b.Float())
 	}
 	brings(j, c, &q, &v)
 	v.Assumed = append(v.Assumed,
@@ -177,12 +181,12 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *planning.Ranking)
 	if i := slices.IndexFunc(c.Listings, in); q.Data.Provider == "" && q.Data.Region != "" && i >= 0 {
 		q.Data.Provider = c.Listings[i].Offer.Provider
 	}
-	usd := func(provider, what string) catalog.Figure {
+	usd := func(provider, what string) figure.Figure {
 		x, ok := c.TransferRate(provider, what)
 		if !ok || x.Currency != money.USD {
-			return catalog.Figure{}
+			return figure.Figure{}
 		}
-		return catalog.Known(x.Price.Float())
+		return figure.Known(x.Price.Float())
 	}
 	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut),
 		usd(q.Data.Provider, catalog.TransferRegion)
@@ -259,7 +263,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 	}
 	trains := j.Kind != "inference" && j.Kind != "data"
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
-		if trains && catalog.InferenceOnly(s.Accelerator) {
+		if trains && accelerator.InferenceOnly(s.Accelerator) {
 			return rank.Estimate{Why: rank.InferenceOnly}, true
 		}
 		if variant >= len(filters) {
@@ -293,9 +297,9 @@ func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
 // slower returns the dense throughput of kind relative to the fastest accelerator that matches asked.
 func slower(asked, kind string) float64 {
 	best, own := 0.0, 0.0
-	for _, a := range catalog.Accelerators() {
+	for _, a := range accelerator.Accelerators() {
 		v, ok := a.Half()
-		if !ok || !catalog.Matches(asked, a.Name) {
+		if !ok || !accelerator.Matches(asked, a.Name) {
 			continue
 		}
 		best = max(best, v)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"scrimp/internal/cli/evidence"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/measured"
@@ -40,7 +41,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 	if err != nil {
 		return err
 	}
-	ways := ways(j, ask, programs(j, folder), q.Now)
+	ways := ways(j, ask, evidence.Programs(j, folder), q.Now)
 	for _, w := range ways {
 		q.Variants = append(q.Variants, w.Variant)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/comparison"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
@@ -13,17 +14,17 @@ import (
 )
 
 // compared returns a comparison with the pairs of the design. The first pairs are complete, with the given gains.
-func compared(d ab.Design, gains ...float64) show.AB {
-	v := show.AB{Group: "train-ab", Baseline: "train", Metric: d.Metric, Design: d, State: "over", Closed: true, Currency: money.USD,
-		Arms: [2]show.ABArm{{Name: "baseline"}, {Name: "change"}}}
+func compared(d ab.Design, gains ...float64) comparison.Comparison {
+	v := comparison.Comparison{Group: "train-ab", Baseline: "train", Metric: d.Metric, Design: d, State: "over", Closed: true, Currency: money.USD,
+		Arms: [2]comparison.Arm{{Name: "baseline"}, {Name: "change"}}}
 	for i := range d.Pairs {
 		for k := range v.Arms {
-			r := show.ABRun{Seed: i + 1, State: "waiting"}
+			r := comparison.Run{Seed: i + 1, State: "waiting"}
 			if i < len(gains) {
 				cost, _ := money.Estimated([]float64{0.812, 0.497}[k])
-				r = show.ABRun{Seed: i + 1, Job: fmt.Sprintf("train-ab.%s-%d", v.Arms[k].Name, i+1), State: "succeeded", Closed: true, Cost: cost,
-					Times:  map[string]float64{show.PerRun: 300, show.PerEpoch: []float64{41.2, 24.9}[k]},
-					Memory: map[string]float64{show.OfGPU: []float64{11.8e9, 7.02e9}[k]},
+				r = comparison.Run{Seed: i + 1, Job: fmt.Sprintf("train-ab.%s-%d", v.Arms[k].Name, i+1), State: "succeeded", Closed: true, Cost: cost,
+					Times:  map[string]float64{comparison.PerRun: 300, comparison.PerEpoch: []float64{41.2, 24.9}[k]},
+					Memory: map[string]float64{comparison.OfGPU: []float64{11.8e9, 7.02e9}[k]},
 					Value:  new([]float64{0.904 + 0.0011*float64(i%4), 0.904 + 0.0011*float64(i%4) + gains[i]}[k])}
 			}
 			v.Arms[k].Runs = append(v.Arms[k].Runs, r)
@@ -48,15 +49,15 @@ func TestAB_FitsItsTerminal(t *testing.T) {
 	nan.Arms[1].Runs[0].Value, nan.Arms[1].Runs[0].NoNumber = nil, true
 	nan.Sum()
 	whole, one := compared(d, 0), d
-	delete(whole.Arms[1].Runs[0].Times, show.PerEpoch)
+	delete(whole.Arms[1].Runs[0].Times, comparison.PerEpoch)
 	whole.Sum()
 	one.Pairs = 1
-	list := []show.AB{
+	list := []comparison.Comparison{
 		compared(d, -0.0001, -0.0002, 0.0001, -0.0003, -0.0004, 0.0001), compared(d, -0.005, 0.004), compared(three, 0, 0.001, 0.0002),
 		compared(plain, 0, 0), compared(d), broken, silent, compared(d, -0.01, -0.02, -0.01, -0.015, -0.02, -0.03), nan, whole,
 	}
 	budget := money.Picos(4_000_000_000_000)
-	plans := []show.ABPlan{{Name: "train-ab", Baseline: "train", Design: d, Runs: 12, Budget: new("$4"), Each: [2]*[3]float64{{0.8, 0.9, 1}, {0.4, 0.5, 0.6}},
+	plans := []comparison.Plan{{Name: "train-ab", Baseline: "train", Design: d, Runs: 12, Budget: new("$4"), Each: [2]*[3]float64{{0.8, 0.9, 1}, {0.4, 0.5, 0.6}},
 		Notes: []string{"outputs of the runs are not kept"}}, {Name: "train-ab", Baseline: "train", Design: three, Runs: 6}, {Name: "a", Baseline: "b", Design: plain, Runs: 4},
 		{Name: "a", Baseline: "b", Design: one, Runs: 2}}
 	for width, name := range map[int]string{100: "100", 80: "80", 60: "60", 0: "piped"} {

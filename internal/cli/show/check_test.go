@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/test/golden"
 )
 
@@ -19,7 +19,7 @@ func report(t *testing.T) check.Report {
 			Resources: spec.Resources{Accelerator: "H100:8"}, Data: []spec.Data{{Path: "s3://corpus/tokens", Region: "us-east-1"}}, Team: "vision",
 		},
 		Now: now, Offers: offers(t).Listings, Facts: map[string]string{"quantised": "int8", "pruning": "no", "predictions_per_second": "120"},
-		Runs: []check.Run{{Job: "bert-1", State: "succeeded", Steps: 300, Checkpoints: 12, Resumes: []time.Duration{40 * time.Second}, Utilisation: catalog.Known(0.43), Finished: now.Add(-100 * time.Hour)}},
+		Runs: []check.Run{{Job: "bert-1", State: "succeeded", Steps: 300, Checkpoints: 12, Resumes: []time.Duration{40 * time.Second}, Utilisation: figure.Known(0.43), Finished: now.Add(-100 * time.Hour)}},
 	})
 }
 

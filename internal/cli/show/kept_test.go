@@ -1,10 +1,12 @@
-package show
+package show_test
 
 import (
 	"testing"
 	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/kept"
 )
 
 // The output names the commands that copy the rest. A request for missing outputs is an error that lists what exists.
@@ -17,21 +19,21 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 		return list
 	}
 	saves := []api.Checkpoint{{Name: "2", Step: 40, Newest: true}, {Name: "1", Step: 20}}
-	const kept, also = ", 2KiB, kept 2026-11-22T21:50:00Z\n", "Also kept: "
+	const keptText, also = ", 2KiB, kept 2026-11-22T21:50:00Z\n", "Also kept: "
 	for _, c := range []struct {
-		k          Kept
+		k          kept.Kept
 		node, want string
 	}{
-		{Kept{Outputs: of(0)}, "", "d holds the outputs of j: 1 file" + kept},
-		{Kept{Outputs: of(0), Checkpoints: saves[1:]}, "", "d holds the outputs of j: 1 file" + kept + also + "1 checkpoint: scrimp get j --checkpoint\n"},
-		{Kept{Outputs: of(0, 1, 2, 3), Checkpoints: saves}, "", "d holds the outputs of node 0 of j: 1 file" + kept +
+		{kept.Kept{Outputs: of(0)}, "", "d holds the outputs of j: 1 file" + keptText},
+		{kept.Kept{Outputs: of(0), Checkpoints: saves[1:]}, "", "d holds the outputs of j: 1 file" + keptText + also + "1 checkpoint: scrimp get j --checkpoint\n"},
+		{kept.Kept{Outputs: of(0, 1, 2, 3), Checkpoints: saves}, "", "d holds the outputs of node 0 of j: 1 file" + keptText +
 			also + "outputs of nodes 1 to 3: scrimp get j --node all\n" + also + "2 checkpoints, the newest of step 40: scrimp get j --checkpoint\n"},
-		{Kept{Outputs: of(0, 2)}, "2", "d holds the outputs of node 2 of j: 3 files" + kept + also + "outputs of node 0: scrimp get j --node all\n"},
-		{Kept{Outputs: of(0, 2)}, "all", "d holds the outputs of node 0 of j: 1 file" + kept + "d holds the outputs of node 2 of j: 3 files" + kept},
-		{Kept{}, "", "j has kept no outputs: name folders in outputs of its job file"},
-		{Kept{Checkpoints: saves}, "", "j has kept no outputs: name folders in outputs of its job file; it has kept 2 checkpoints, the newest of step 40: scrimp get j --checkpoint"},
-		{Kept{Outputs: of(1, 3)}, "", "node 0 of j has kept no outputs: scrimp get j --node all copies those of nodes 1 and 3"},
-		{Kept{Outputs: of(0)}, "x", "--node x is not the number of a machine: give one from 0, or all"},
+		{kept.Kept{Outputs: of(0, 2)}, "2", "d holds the outputs of node 2 of j: 3 files" + keptText + also + "outputs of node 0: scrimp get j --node all\n"},
+		{kept.Kept{Outputs: of(0, 2)}, "all", "d holds the outputs of node 0 of j: 1 file" + keptText + "d holds the outputs of node 2 of j: 3 files" + keptText},
+		{kept.Kept{}, "", "j has kept no outputs: name folders in outputs of its job file"},
+		{kept.Kept{Checkpoints: saves}, "", "j has kept no outputs: name folders in outputs of its job file; it has kept 2 checkpoints, the newest of step 40: scrimp get j --checkpoint"},
+		{kept.Kept{Outputs: of(1, 3)}, "", "node 0 of j has kept no outputs: scrimp get j --node all copies those of nodes 1 and 3"},
+		{kept.Kept{Outputs: of(0)}, "x", "--node x is not the number of a machine: give one from 0, or all"},
 	} {
 		c.k.Job = "j"
 		got := ""
@@ -40,9 +42,9 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 			got = err.Error()
 		} else {
 			for _, o := range list {
-				c.k.Copied = append(c.k.Copied, Copied{o, "d"})
+				c.k.Copied = append(c.k.Copied, kept.Copied{Outputs: o, Folder: "d"})
 			}
-			got = c.k.Text(Place{})
+			got = c.k.Text(show.Place{})
 		}
 		if got != c.want {
 			t.Errorf("--node %q:\n%s\nwant\n%s", c.node, got, c.want)
@@ -53,10 +55,10 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 // The output of an end names the command that continues the job.
 func TestEnding_NamesCommandThatContinues(t *testing.T) {
 	for want, got := range map[string]string{
-		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               Ending(api.Job{ID: "j", State: "running"}, true, true, Place{}),
-		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": Ending(api.Job{ID: "j", State: "running"}, true, false, Place{}),
-		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                          Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, Place{}),
-		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                   Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, Place{}),
+		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               kept.Ending(api.Job{ID: "j", State: "running"}, true, true, show.Place{}),
+		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": kept.Ending(api.Job{ID: "j", State: "running"}, true, false, show.Place{}),
+		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                          kept.Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, show.Place{}),
+		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                   kept.Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, show.Place{}),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/golden"
 )
@@ -48,8 +49,8 @@ func offers(t *testing.T) catalog.Catalog {
 	return c
 }
 
-func kinds(query string) []catalog.Accelerator {
-	return slices.DeleteFunc(slices.Clone(catalog.Accelerators()), func(a catalog.Accelerator) bool { return !catalog.Matches(query, a.Name) })
+func kinds(query string) []accelerator.Accelerator {
+	return slices.DeleteFunc(slices.Clone(accelerator.Accelerators()), func(a accelerator.Accelerator) bool { return !accelerator.Matches(query, a.Name) })
 }
 
 func offerPages(t *testing.T, p show.Place) map[string]string {

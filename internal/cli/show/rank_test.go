@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/rank"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/golden"
 )
@@ -19,7 +20,7 @@ import (
 // rankings holds a feasible request with recommendations, and an infeasible one.
 func rankings(t *testing.T) map[string]planning.Ranking {
 	q := rank.Request{
-		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
+		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: figure.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
 		Requirements: catalog.Filter{Accelerator: "H100", Least: 8, Most: 8}, Variants: []rank.Variant{{}, {Name: "bf16", Recommendation: "mixed precision"}},
 		Estimate: func(s rank.Shape, v int) (rank.Estimate, bool) {
 			fits := true
@@ -35,7 +36,7 @@ func rankings(t *testing.T) map[string]planning.Ranking {
 	lived.Played = &planning.Played{Runs: 200, Done: 1, InTime: ptr(1.0), Cost: [3]float64{96.1, 96.8, 97.2}, Hours: []float64{10.01, 10.08, 10.12}}
 	lived.Answer.Plans[0].Data, lived.Answer.Plans[0].Stored = 12.5, 0.034
 	all["feasible"] = lived
-	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, catalog.Known(300)
+	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, figure.Known(300)
 	all["infeasible"] = v(q)
 	q.Requirements = catalog.Filter{Accelerator: "H999", Least: 8, Most: 8}
 	all["nowhere"] = v(q)

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/sim/protocol"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 // playProtocol plays a benchmark by the rules of a protocol file.
@@ -41,7 +42,7 @@ func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) er
 		}
 	}
 	for i := range list {
-		list[i].Runs = tick.ZonesOnNodes(list[i].Runs, f.gang.nodes, f.gang.alone)
+		list[i].Runs = multizone.OnNodes(list[i].Runs, f.gang.nodes, f.gang.alone)
 	}
 	by, whole, err := replay.Protocol(ctx, s, asked, a.Now, tell)
 	if err != nil {
@@ -56,7 +57,7 @@ func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) er
 }
 
 // protocolNotes notes deviations from the files.
-func (a *app) protocolNotes(p *tick.Protocol, windows []tick.ZoneWindow, list []tick.Setting, without int) {
+func (a *app) protocolNotes(p *multizone.Protocol, windows []multizone.Window, list []multizone.Setting, without int) {
 	if unknown := p.Ungrouped(windows); len(unknown) > 0 {
 		a.Notef("nothing runs on %s: the protocol has no group with them\n", strings.Join(unknown, ", "))
 	}
@@ -76,9 +77,9 @@ func (a *app) protocolNotes(p *tick.Protocol, windows []tick.ZoneWindow, list []
 
 // settingOptima returns the optima of the runs for the given number of machines. They do not depend on what a policy
 // sees.
-func (a *app) settingOptima(ctx context.Context, list []tick.Setting, nodes int,
+func (a *app) settingOptima(ctx context.Context, list []multizone.Setting, nodes int,
 	tell func(string, int, int)) ([][]money.Amount, error) {
-	var runs []tick.ZoneRun
+	var runs []multizone.Run
 	first := make([]int, len(list)) // index of a setting's first optimum
 	for i, s := range list {
 		if i > 0 && s.SameButSight(&list[i-1]) {
@@ -133,7 +134,7 @@ func protocolResult(by []replay.SettingScores, without int, gang gangFlags) any 
 	}{Settings: []settingResult{}, LeftOut: without, Nodes: gang.nodes, Alone: gang.alone}
 	for i := range by {
 		s := &by[i]
-		r := settingResult{Zones: tick.ZoneNames(s.Group), WorkHours: s.Size.Work.Hours(), PlayedHours: s.Work().Hours(),
+		r := settingResult{Zones: multizone.Names(s.Group), WorkHours: s.Size.Work.Hours(), PlayedHours: s.Work().Hours(),
 			DeadlineHours: s.Size.Deadline.Hours(), RestartHours: s.Restart.Hours(), CheckpointGB: s.Checkpoint.GB,
 			Sight: string(s.Sight), Policies: []policyResult{}}
 		for _, row := range s.Scores {

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 func (a *app) simulateZonesCmd() *cobra.Command {
@@ -81,7 +82,7 @@ func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) erro
 	if err != nil {
 		return err
 	}
-	if unknown := tick.Public().Ungrouped(windows); len(unknown) > 0 {
+	if unknown := multizone.Public().Ungrouped(windows); len(unknown) > 0 {
 		a.Notef("nothing runs on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
 	}
 	rows, without, err := a.zoneRows(windows, f.forms)
@@ -99,7 +100,7 @@ func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) erro
 		optima[i] = tick.Times(optima[i], f.gang.nodes)
 	}
 	for i := range rows {
-		rows[i].Runs = tick.ZonesOnNodes(rows[i].Runs, f.gang.nodes, f.gang.alone)
+		rows[i].Runs = multizone.OnNodes(rows[i].Runs, f.gang.nodes, f.gang.alone)
 	}
 	scores, err := replay.SeveralZones(ctx, rows, optima, asked, a.Now, tell)
 	if err != nil {
@@ -110,12 +111,12 @@ func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) erro
 
 // zoneWindows reads the availability and price files. If the files count machines, spot is up where there are enough
 // for the job.
-func (a *app) zoneWindows(f *zonesFlags) ([]tick.ZoneWindow, error) {
+func (a *app) zoneWindows(f *zonesFlags) ([]multizone.Window, error) {
 	windows, err := readZones(f.availability, f.prices)
 	if err != nil {
 		return nil, err
 	}
-	if tick.AtLeast(windows, f.gang.nodes) && f.gang.alone {
+	if multizone.AtLeast(windows, f.gang.nodes) && f.gang.alone {
 		return nil, fmt.Errorf("--alone: %s counts machines, so it says when some are lost; leave --alone out",
 			f.availability)
 	}
@@ -123,12 +124,12 @@ func (a *app) zoneWindows(f *zonesFlags) ([]tick.ZoneWindow, error) {
 }
 
 // zoneRows returns the runs of each form, and the number of pairs of group and window that the files lack a zone for.
-func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay.ZoneRow, without int, err error) {
+func (a *app) zoneRows(windows []multizone.Window, forms []string) (rows []replay.ZoneRow, without int, err error) {
 	for _, f := range forms {
 		if slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }) {
 			continue
 		}
-		runs, left, err := tick.ZoneRuns(windows, f == "B")
+		runs, left, err := multizone.Runs(windows, f == "B")
 		if err != nil {
 			return nil, 0, err
 		}
@@ -142,26 +143,26 @@ func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay
 }
 
 // zoneOptima returns the optima. The first computation takes minutes; the result is stored in the user's cache folder.
-func (a *app) zoneOptima(ctx context.Context, runs []tick.ZoneRun,
+func (a *app) zoneOptima(ctx context.Context, runs []multizone.Run,
 	tell func(string, int, int)) ([]money.Amount, error) {
 	cache := ""
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "scrimp")
 	}
 	var mu sync.Mutex
-	optima, err := tick.ZoneOptima(ctx, runs, cache, func(done, of int) {
+	optima, err := multizone.Optima(ctx, runs, cache, func(done, of int) {
 		mu.Lock()
 		defer mu.Unlock()
 		tell(replay.Optimum, done, of)
 	})
-	if errors.Is(err, tick.ErrNotKept) {
+	if errors.Is(err, multizone.ErrNotKept) {
 		a.Notef("%v\n", err)
 		return optima, nil
 	}
 	return optima, err
 }
 
-func readZones(availability, prices string) ([]tick.ZoneWindow, error) {
+func readZones(availability, prices string) ([]multizone.Window, error) {
 	af, err := os.Open(availability)
 	if err != nil {
 		return nil, fmt.Errorf("read --availability: %w", err)
@@ -172,5 +173,5 @@ func readZones(availability, prices string) ([]tick.ZoneWindow, error) {
 		return nil, fmt.Errorf("read --prices: %w", err)
 	}
 	defer func() { _ = pf.Close() }()
-	return tick.ReadZones(availability, af, prices, pf)
+	return multizone.Read(availability, af, prices, pf)
 }

@@ -6,7 +6,7 @@ import (
 
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // Footprint is the estimated memory that the model of a job needs, if the job leaves its machine open. Zero:
@@ -83,7 +83,7 @@ func (f *Footprint) fewest(o *market.Offer, most int) (n int, ok bool) {
 	if len(f.Cards) == 0 {
 		return 0, true
 	}
-	each, known := catalog.MostMemory(o.Accelerator)
+	each, known := accelerator.MostMemory(o.Accelerator)
 	if !known {
 		return 0, true
 	}

@@ -8,7 +8,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // Need lists a job's requirements of a machine. Zero fields require nothing.
@@ -305,7 +305,7 @@ func (n *Requirements) accelerated(o *market.Offer) bool {
 // is reports whether the offer's accelerators match the required name by the catalogue's rules: A100 is every A100,
 // A100-80GB only those with 80 GB.
 func (n *Requirements) is(o *market.Offer) bool {
-	return strings.EqualFold(o.Accelerator, n.Accelerator) || catalog.Matches(n.Accelerator, o.Accelerator)
+	return strings.EqualFold(o.Accelerator, n.Accelerator) || accelerator.Matches(n.Accelerator, o.Accelerator)
 }
 
 // exceeded reports whether a machine of the offer has more than the job may have.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -314,7 +315,7 @@ func (r *ranking) brought(p *Plan, l *catalog.Listing) float64 {
 	}
 	per := d.PerGB
 	if d.Provider != "" && d.Provider == l.Offer.Provider {
-		per = catalog.Figure{}
+		per = figure.Figure{}
 		if c := catalog.Continent(d.Region); c != "" && c == catalog.Continent(l.Offer.Region) {
 			per = d.PerGBRegion
 		}

@@ -13,12 +13,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/lib/figure"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -41,7 +43,7 @@ func request(t *rapid.T) rank.Request {
 		q.Deadline = time.Duration(rapid.Int64Range(int64(time.Minute), int64(100*time.Hour)).Draw(t, "deadline"))
 	}
 	if rapid.Bool().Draw(t, "limited") {
-		q.Budget = catalog.Known(rapid.Float64Range(0.1, 100).Draw(t, "budget"))
+		q.Budget = figure.Known(rapid.Float64Range(0.1, 100).Draw(t, "budget"))
 	}
 	return q
 }
@@ -185,9 +187,9 @@ func processor() time.Duration {
 
 // realistic gives the offers accelerators of the catalog, and returns an estimator that has learned from n runs.
 func realistic(q *rank.Request, learned int) *estimate.Estimator {
-	var kinds []catalog.Accelerator
-	for _, k := range catalog.Accelerators() {
-		if _, ok := k.Dense(catalog.BF16); ok && k.Vendor == "nvidia" && len(kinds) < 20 {
+	var kinds []accelerator.Accelerator
+	for _, k := range accelerator.Accelerators() {
+		if _, ok := k.Dense(accelerator.BF16); ok && k.Vendor == "nvidia" && len(kinds) < 20 {
 			kinds = append(kinds, k)
 		}
 	}

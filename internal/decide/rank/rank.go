@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -111,7 +112,7 @@ type Request struct {
 	Work         float64 // in the unit of Estimate's rates
 
 	Deadline time.Duration // from now; 0: none
-	Budget   catalog.Figure
+	Budget   figure.Figure
 	Promise  float64 // share of such jobs that must be in time; 0: 0.9
 	Currency money.Currency
 
@@ -123,7 +124,7 @@ type Request struct {
 	Checkpoints bool
 
 	Data    Data
-	Storage catalog.Figure // of checkpoints, currency units per hour; if unknown it is omitted and reported
+	Storage figure.Figure // of checkpoints, currency units per hour; if unknown it is omitted and reported
 	// Kept is the size of the stored checkpoints, and PerGBMonth the providers' prices for storing a gigabyte for a
 	// month. They are used if Storage is unknown.
 	Kept       size.Bytes
@@ -135,11 +136,11 @@ type Request struct {
 // Data is the data that must be brought to another region.
 type Data struct {
 	Size     size.Bytes
-	Region   string         // empty if there is none
-	Provider string         // of the store; empty: unknown, and then all providers count as different
-	PerGB    catalog.Figure // currency units per gigabyte; if unknown it is omitted and reported
+	Region   string        // empty if there is none
+	Provider string        // of the store; empty: unknown, and then all providers count as different
+	PerGB    figure.Figure // currency units per gigabyte; if unknown it is omitted and reported
 	// PerGBRegion is the same to another region of that provider on the same continent.
-	PerGBRegion catalog.Figure
+	PerGBRegion figure.Figure
 }
 
 // Plan is an option with its expected results.

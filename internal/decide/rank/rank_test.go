@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/rank"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -160,8 +161,8 @@ func TestRank_StatesWhyEachOptionWasRejected(t *testing.T) {
 	known := takes(map[string]rank.Range{"best": one, "dear": one, "free": one, "euro": one, "far": one, "tiny": one,
 		"slow": rank.Exactly(50), "lavish": one, "luxury": one, "spotty": one, "brief": one})
 	q := rank.Request{
-		Offers: offers, Work: 3600, Now: now, Deadline: 10 * time.Hour, Budget: catalog.Known(5), Checkpoints: true,
-		Resume: 2 * time.Minute, Save: 20 * time.Second, Storage: catalog.Known(0),
+		Offers: offers, Work: 3600, Now: now, Deadline: 10 * time.Hour, Budget: figure.Known(5), Checkpoints: true,
+		Resume: 2 * time.Minute, Save: 20 * time.Second, Storage: figure.Known(0),
 		Requirements: catalog.Filter{Least: 1, Most: 1, Regions: []string{"us*"}, MaxRate: rate("20"),
 			Capacity: []market.Capacity{market.OnDemand}},
 		Estimate: func(s rank.Shape, v int) (rank.Estimate, bool) {
@@ -251,7 +252,7 @@ func TestRank_InfeasibleRequestNamesTheNearestFeasible(t *testing.T) {
 			sold("slow", 1, market.OnDemand, "1")},
 		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "mid": rank.Exactly(2),
 			"slow": rank.Exactly(4)}), Work: 3600, Now: now,
-		Deadline: 90 * time.Minute, Budget: catalog.Known(5),
+		Deadline: 90 * time.Minute, Budget: figure.Known(5),
 	}
 	a := rank.Rank(q)
 	want := []struct {
@@ -272,7 +273,7 @@ func TestRank_InfeasibleRequestNamesTheNearestFeasible(t *testing.T) {
 	for _, n := range a.Nearest { // each of them is feasible
 		fixed := q
 		if n.Wish == "budget" {
-			fixed.Budget = catalog.Known(n.Cost)
+			fixed.Budget = figure.Known(n.Cost)
 		} else {
 			fixed.Deadline = time.Duration(math.Ceil(n.Hours * float64(time.Hour)))
 		}
@@ -280,7 +281,7 @@ func TestRank_InfeasibleRequestNamesTheNearestFeasible(t *testing.T) {
 			t.Errorf("%s is not enough", n.Wish)
 		}
 	}
-	q.Budget = catalog.Known(1)
+	q.Budget = figure.Known(1)
 	q.Deadline = 30 * time.Minute
 	if a := rank.Rank(q); len(a.Nearest) != 1 || a.Nearest[0].Wish != "both" || id(a.Nearest[0].Plan) != "slow" {
 		t.Errorf("%+v", a.Nearest)
@@ -347,7 +348,7 @@ func TestSpotCourse_MatchesASimulation(t *testing.T) {
 		served := 99*c.between - 4*time.Hour // the prior and 98 interruptions give this mean
 		q := rank.Request{
 			Offers: []catalog.Listing{o}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(c.hours)}),
-			Work: 3600, Now: now, Checkpoints: c.checkpoints, Storage: catalog.Known(0),
+			Work: 3600, Now: now, Checkpoints: c.checkpoints, Storage: figure.Known(0),
 			Hazards: map[market.OfferID]policy.Hazard{o.Offer.ID: {Lost: 98, Served: served}}, Start: 6 * time.Minute,
 			Resume: 6 * time.Minute, Gap: 10 * time.Minute, Save: 30 * time.Second,
 		}
@@ -368,7 +369,7 @@ func TestSpotCourse_FallsBackToOnDemandWithoutSlack(t *testing.T) {
 	spot, onDemand := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
 	q := rank.Request{
 		Offers: []catalog.Listing{spot, onDemand}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}),
-		Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: catalog.Known(0),
+		Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: figure.Known(0),
 	}
 	var before float64
 	// the nearer the deadline, the larger the on-demand part
@@ -405,8 +406,8 @@ func TestTransfer_CostDependsOnTheDestination(t *testing.T) {
 		p := rank.Rank(rank.Request{
 			Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Kept: 730 * size.GB,
 			PerGBMonth: map[string]float64{"aws": 0.02, "gcp": 0.02},
-			Data: rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: catalog.Known(0.09),
-				PerGBRegion: catalog.Known(0.02)},
+			Data: rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: figure.Known(0.09),
+				PerGBRegion: figure.Known(0.02)},
 			Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
 		}).Plans[0]
 		unknown := slices.Contains(p.Missing, "transfer")
@@ -431,7 +432,7 @@ func TestRank_NamesUnknownCosts(t *testing.T) {
 	if got := strings.Join(p.Missing, " "); got != "memory transfer storage" || p.Stale {
 		t.Errorf("missing %q, stale %v", got, p.Stale)
 	}
-	q.Data.PerGB, q.Storage = catalog.Known(0.02), catalog.Known(0.5)
+	q.Data.PerGB, q.Storage = figure.Known(0.02), figure.Known(0.5)
 	if p := rank.Rank(q).Plans[0]; !near(p.Cost.Value, 1+2+0.5, 1e-9) {
 		t.Errorf("with transfer and storage: %v", p.Cost)
 	}

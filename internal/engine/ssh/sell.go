@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // term is how far ahead the user's own machine counts as paid.
@@ -61,7 +61,7 @@ func (d *Driver) offer(m *Machine, f *hostd.Facts) market.Offer {
 	o := market.Offer{Provider: d.name, Region: d.name, Zone: "own", Capacity: market.Reserved, Currency: d.with.Currency,
 		CPUs: cmp.Or(m.CPUs, f.CPUs), Memory: cmp.Or(m.Memory, f.Memory), Speed: m.Speed}
 	if o.Accelerators = cmp.Or(m.Accelerators, f.Accelerators); o.Accelerators > 0 {
-		o.Accelerator = catalog.Resolve(cmp.Or(m.Accelerator, f.Accelerator), f.Accelerator, f.GPUMemory)
+		o.Accelerator = accelerator.Resolve(cmp.Or(m.Accelerator, f.Accelerator), f.Accelerator, f.GPUMemory)
 		o.Machine = fmt.Sprintf("%s-x%d", plainName(o.Accelerator), o.Accelerators)
 		return o
 	}

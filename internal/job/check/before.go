@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -225,13 +226,13 @@ func (c *Case) fits(format, evidence string) (Verdict, string, string) {
 	case !strings.Contains(format, "bf16") && !strings.Contains(format, "bfloat16") && !strings.Contains(format, "fp8"):
 		return Pass, evidence, ""
 	}
-	want := catalog.BF16
+	want := accelerator.BF16
 	if strings.Contains(format, "fp8") {
-		want = catalog.FP8
+		want = accelerator.FP8
 	}
-	for _, a := range catalog.Accelerators() {
+	for _, a := range accelerator.Accelerators() {
 		kind, _, _ := strings.Cut(c.Job.Resources.Accelerator, ":")
-		if !catalog.Matches(kind, a.Name) {
+		if !accelerator.Matches(kind, a.Name) {
 			continue
 		}
 		if _, has := a.Dense(want); !has {

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -37,8 +38,8 @@ var cases = []struct {
 	{"cost", check.Unknown, "", func(c *check.Case) { hours(c, 10); c.Job.Resources.Accelerator = "B300:64" }},
 	{"cost", check.Pass, "what j-1 has cost, for 400 steps instead of 100", func(c *check.Case) {
 		c.Job.Work.Steps = 400
-		c.Runs = []check.Run{{Job: "j-2", State: "failed", CostUSD: catalog.Known(9)},
-			{Job: "j-1", State: "succeeded", Steps: 100, CostUSD: catalog.Known(2)}}
+		c.Runs = []check.Run{{Job: "j-2", State: "failed", CostUSD: figure.Known(9)},
+			{Job: "j-1", State: "succeeded", Steps: 100, CostUSD: figure.Known(2)}}
 	}},
 	{"cost", check.Pass, "$1.00 to $2.00: scrimp estimate", func(c *check.Case) {
 		c.Estimate = &check.Estimate{CostLow: 1, Cost: 1.5, CostHigh: 2, Source: "scrimp estimate"}
@@ -277,13 +278,13 @@ var cases = []struct {
 	{"subset", check.Warn, "you say", func(c *check.Case) { c.Facts = map[string]string{"subset_run": "no"} }},
 
 	{"utilisation", check.Unknown, "", func(*check.Case) {}},
-	{"utilisation", check.Fail, "40 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: catalog.Known(0.4)}} }},
-	{"utilisation", check.Warn, "50 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: catalog.Known(0.5)}} }},
+	{"utilisation", check.Fail, "40 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: figure.Known(0.4)}} }},
+	{"utilisation", check.Warn, "50 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: figure.Known(0.5)}} }},
 	{"utilisation", check.Warn, "70 %", func(c *check.Case) {
-		c.Runs = []check.Run{{}, {Utilisation: catalog.Known(0.7)}}
+		c.Runs = []check.Run{{}, {Utilisation: figure.Known(0.7)}}
 	}},
 	{"utilisation", check.Pass, "71 %", func(c *check.Case) { c.Facts = map[string]string{"utilisation": "0.71"} }},
-	{"utilisation", check.Fail, "0 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: catalog.Known(0)}} }},
+	{"utilisation", check.Fail, "0 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: figure.Known(0)}} }},
 
 	{"convergence", check.Warn, "nothing is seen", func(*check.Case) {}},
 	{"convergence", check.Warn, "progress is seen", func(c *check.Case) { c.Job.Progress.Pattern = `(?P<loss>\S+)` }},
@@ -356,10 +357,10 @@ var cases = []struct {
 		c.Facts = map[string]string{"reviewed": "2027-10-02"}
 	}},
 	{"right-sizing", check.Unknown, "", func(c *check.Case) {
-		c.Runs = []check.Run{{Utilisation: catalog.Known(0.8), Finished: now.Add(-40 * 24 * time.Hour)}}
+		c.Runs = []check.Run{{Utilisation: figure.Known(0.8), Finished: now.Add(-40 * 24 * time.Hour)}}
 	}},
 	{"right-sizing", check.Pass, "80 %", func(c *check.Case) {
-		c.Runs = []check.Run{{Job: "j-1", Utilisation: catalog.Known(0.8), Finished: now.Add(-20 * 24 * time.Hour)}}
+		c.Runs = []check.Run{{Job: "j-1", Utilisation: figure.Known(0.8), Finished: now.Add(-20 * 24 * time.Hour)}}
 	}},
 	{"alerts", check.Unknown, "", func(*check.Case) {}},
 	{"alerts", check.Fail, "neither", func(c *check.Case) { c.Job.Kind = "production" }},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -64,14 +65,14 @@ type Run struct {
 	Job           string
 	State         string // succeeded, failed, stopped, cancelled
 	Steps         int64
-	CostUSD       catalog.Figure
+	CostUSD       figure.Figure
 	Worked        time.Duration // market time in which the program ran
 	Checkpoints   int
 	Interruptions int
 	// Resumes holds the times from a machine to a program that continued from a checkpoint.
 	Resumes []time.Duration
 	// Utilisation of the accelerators, or of the processors of a machine without accelerators, 0 to 1.
-	Utilisation catalog.Figure
+	Utilisation figure.Figure
 	Profile     bool // a short run that ended on purpose
 	Finished    time.Time
 }

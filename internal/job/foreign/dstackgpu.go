@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/lib/size"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // dstackGPU parses 2, H100, H100:8, A100:80GB:4..8, nvidia:24GB, and the same as a map.
@@ -113,10 +113,10 @@ func (d *draft) ofMemory(key *yaml.Node, a gpuAsks) (names []string) {
 
 // narrowed returns the shortest names that match the fitting accelerators of a kind, and no others.
 func narrowed(kind string, fits func(size.Bytes) bool) (names []string) {
-	var in, out []catalog.Accelerator
-	for _, a := range catalog.Accelerators() {
+	var in, out []accelerator.Accelerator
+	for _, a := range accelerator.Accelerators() {
 		switch {
-		case !catalog.Matches(kind, a.Name):
+		case !accelerator.Matches(kind, a.Name):
 		case fits(a.Memory):
 			in = append(in, a)
 		default:
@@ -128,8 +128,8 @@ func narrowed(kind string, fits func(size.Bytes) bool) (names []string) {
 	}
 	for _, a := range in {
 		short := kind + "-" + strconv.FormatInt(int64(a.Memory/size.GB), 10) + "GB"
-		if !catalog.Matches(short, a.Name) || slices.ContainsFunc(out, func(o catalog.Accelerator) bool {
-			return catalog.Matches(short, o.Name)
+		if !accelerator.Matches(short, a.Name) || slices.ContainsFunc(out, func(o accelerator.Accelerator) bool {
+			return accelerator.Matches(short, o.Name)
 		}) {
 			short = a.Name
 		}

@@ -7,42 +7,16 @@ package catalog
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 )
-
-// Figure is a number that may be unknown; the zero value is unknown.
-type Figure struct {
-	V  float64
-	OK bool
-}
-
-// Known returns the figure v.
-func Known(v float64) Figure { return Figure{V: v, OK: true} }
-
-// MarshalJSON writes null for an unknown figure.
-func (f Figure) MarshalJSON() ([]byte, error) {
-	if !f.OK {
-		return []byte("null"), nil
-	}
-	return json.Marshal(f.V)
-}
-
-// UnmarshalJSON reads the output of MarshalJSON.
-func (f *Figure) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*f = Figure{}
-		return nil
-	}
-	f.OK = true
-	return json.Unmarshal(b, &f.V)
-}
 
 // Risk is a published share of machines interrupted within a month, from Low to High, 0 to 1. The zero value is
 // unknown.
@@ -59,9 +33,9 @@ type Listing struct {
 
 	// AcceleratorMemory is the usable memory of one accelerator; 0 if unknown.
 	AcceleratorMemory size.Bytes
-	Disk              Figure // local, GB
-	Network           Figure // Gbit/s
-	Link              Figure // GB/s one way between its accelerators, if different from their kind's
+	Disk              figure.Figure // local, GB
+	Network           figure.Figure // Gbit/s
+	Link              figure.Figure // GB/s one way between its accelerators, if different from their kind's
 	Risk              Risk
 	// Listed is the price before the user's discount, if there is one.
 	Listed *money.Rate
@@ -82,7 +56,7 @@ type Listing struct {
 }
 
 // Spec returns the facts about the listing's accelerator, and false if none are known.
-func (l Listing) Spec() (Accelerator, bool) { return Find(l.Offer.Accelerator) }
+func (l Listing) Spec() (accelerator.Accelerator, bool) { return accelerator.Find(l.Offer.Accelerator) }
 
 // Sold returns the nominal memory of one accelerator, as vendors and people state it: 80 GB for an H100, although the
 // driver reports 85.5e9 bytes. It returns 0 if it is unknown.
@@ -134,13 +108,13 @@ func Fresh(c market.Capacity) time.Duration {
 
 // PerDollar returns the dense teraflops at p per currency unit and hour (FP16 stands for the kind's 16-bit format), and
 // false if the price or the rate is unknown, or the price is zero.
-func (l Listing) PerDollar(p Precision) (float64, bool) {
+func (l Listing) PerDollar(p accelerator.Precision) (float64, bool) {
 	spec, ok := l.Spec()
 	if !ok || !l.Quote.Priced || l.Quote.Rate == 0 {
 		return 0, false
 	}
 	rate, ok := spec.Dense(p)
-	if p == FP16 {
+	if p == accelerator.FP16 {
 		rate, ok = spec.Half()
 	}
 	return rate * float64(l.Offer.Accelerators) / l.Quote.Rate.Float(), ok

@@ -15,9 +15,11 @@ import (
 
 	_ "scrimp/internal/test/sameseed"
 
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -37,7 +39,7 @@ func TestBuiltin_FactsHaveSourcesAndPricesArePositive(t *testing.T) {
 			t.Errorf("%s is called available, which no catalogue knows", l.Offer.ID)
 		}
 	}
-	for _, a := range catalog.Accelerators() {
+	for _, a := range accelerator.Accelerators() {
 		if a.Source == "" || a.Memory <= 0 || a.UsableMemory > 0 && a.UsableSource == "" {
 			t.Errorf("%s has no source", a.Name)
 		}
@@ -52,35 +54,40 @@ func TestBuiltin_RowsMatchFacts(t *testing.T) {
 		t.Skipf("SKIP %s: the facts that the embedded rows are written from are not here", facts)
 	}
 	dir := t.TempDir()
+	for _, name := range []string{"accelerator", "catalog"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cmd := exec.Command("go", "run", "./hack/catalog", "../shared/data/estimate", dir)
 	cmd.Dir = "../../.."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, name := range []string{"accelerators.csv", "listings.csv"} {
+	for _, name := range []string{"accelerator/accelerators.csv", "catalog/listings.csv"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(name)
+		got, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s differs: go run ./hack/catalog ../shared/data/estimate internal/market/catalog", name)
+			t.Errorf("%s differs: go run ./hack/catalog ../shared/data/estimate internal/market", name)
 		}
 	}
 }
 
 func TestFigure_UnknownIsNotZero(t *testing.T) {
-	t4, _ := catalog.Find("t4")
-	if v, ok := t4.Dense(catalog.BF16); ok {
+	t4, _ := accelerator.Find("t4")
+	if v, ok := t4.Dense(accelerator.BF16); ok {
 		t.Errorf("a T4 has no bfloat16, and says %v", v)
 	}
-	if v, ok := t4.Dense(catalog.FP16); !ok || v != 65 {
+	if v, ok := t4.Dense(accelerator.FP16); !ok || v != 65 {
 		t.Errorf("T4 fp16 = %v, %v", v, ok)
 	}
-	v5p, _ := catalog.Find("TPU-v5p")
+	v5p, _ := accelerator.Find("TPU-v5p")
 	if v5p.Link.OK || v5p.Power.OK {
 		t.Errorf("TPU-v5p: link %v, power %v", v5p.Link, v5p.Power)
 	}
@@ -90,7 +97,7 @@ func TestFigure_UnknownIsNotZero(t *testing.T) {
 			if _, ok := l.Spec(); ok {
 				t.Errorf("the source does not say which V100, the catalogue says %s", l.Offer.Accelerator)
 			}
-			if _, ok := l.PerDollar(catalog.FP16); ok {
+			if _, ok := l.PerDollar(accelerator.FP16); ok {
 				t.Error("a rate of unknown facts")
 			}
 			if !l.Stale(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 1e6*time.Hour) {
@@ -116,7 +123,7 @@ func TestListing_KnowsInterconnectOfMachineType(t *testing.T) {
 	}
 	// The source's own figure stays.
 	shape, _ := c.Machine("gcp", "a2-highgpu-8g")
-	shape.Network = catalog.Known(7)
+	shape.Network = figure.Known(7)
 	if l := catalog.Sell(shape, "x", "", market.Spot, market.Quote{}, money.USD); l.Network.V != 7 {
 		t.Errorf("%v", l.Network)
 	}
@@ -134,21 +141,21 @@ func TestInferenceOnly_TrainsNothing(t *testing.T) {
 	c := catalog.Builtin()
 	all, training := c.Match(catalog.Filter{}), c.Match(catalog.Filter{Trains: true})
 	for _, l := range training {
-		if catalog.InferenceOnly(l.Offer.Accelerator) {
+		if accelerator.InferenceOnly(l.Offer.Accelerator) {
 			t.Errorf("%s trains", l.Offer.ID)
 		}
 	}
-	if n := len(all) - len(training); n < 8 || catalog.InferenceOnly("Trainium1") || catalog.InferenceOnly("") {
+	if n := len(all) - len(training); n < 8 || accelerator.InferenceOnly("Trainium1") || accelerator.InferenceOnly("") {
 		t.Errorf("%d machines only serve", n)
 	}
 	for name, want := range map[string]bool{"T4": false, "V100-SXM2-16GB": false, "A100-SXM-80GB": true, "TPU-v5e": true} {
-		a, _ := catalog.Find(name)
-		if _, has := a.Dense(catalog.BF16); has != want {
+		a, _ := accelerator.Find(name)
+		if _, has := a.Dense(accelerator.BF16); has != want {
 			t.Errorf("%s has bfloat16: %v", name, has)
 		}
 	}
-	if a, _ := catalog.Find("TPU-v5e"); true {
-		_, half := a.Dense(catalog.FP16)
+	if a, _ := accelerator.Find("TPU-v5e"); true {
+		_, half := a.Dense(accelerator.FP16)
 		if v, ok := a.Half(); half || !ok || v != 197 {
 			t.Errorf("a TPU has float16: %v; its 16 bit rate is %v", half, v)
 		}
@@ -167,7 +174,7 @@ func TestMatches_SelectsKindsWithAllWords(t *testing.T) {
 		{"L4", "L40S", false}, {"", "L4", false}, {"H100", "", false}, {"TPU-v5e", "TPU-v5p", false},
 		{"TPU", "TPU-v5p", true},
 	} {
-		if got := catalog.Matches(c.query, c.name); got != c.want {
+		if got := accelerator.Matches(c.query, c.name); got != c.want {
 			t.Errorf("Matches(%q, %q) = %v", c.query, c.name, got)
 		}
 	}
@@ -183,7 +190,7 @@ func TestMatches_SelectsKindsWithAllWords(t *testing.T) {
 		{"H200", "x", 0, "H200-SXM"}, {"inferentia", "inf1.xlarge", 0, "inferentia"},
 		{"Inferentia", "x", 32 * size.GB, "Inferentia2"},
 	} {
-		if got := catalog.Resolve(c.name, c.machine, c.memory); got != c.want {
+		if got := accelerator.Resolve(c.name, c.machine, c.memory); got != c.want {
 			t.Errorf("Resolve(%q, %q, %v) = %q, want %q", c.name, c.machine, c.memory, got, c.want)
 		}
 	}
@@ -415,7 +422,7 @@ func ExampleCatalog_Match() {
 	f := catalog.Filter{Capacity: []market.Capacity{market.OnDemand}, Providers: []string{"aws"}}
 	_ = f.ParseAccelerator("H100:8")
 	for _, l := range catalog.Builtin().Match(f) {
-		perDollar, _ := l.PerDollar(catalog.BF16)
+		perDollar, _ := l.PerDollar(accelerator.BF16)
 		fmt.Printf("%s %s/h on %s, %.0f dense bf16 TFLOP/s for a dollar an hour\n", l.Offer.ID,
 			money.Format(l.Quote.Rate.Until(time.Hour), l.Offer.Currency, 2), l.Quote.At.Format(time.DateOnly), perDollar)
 	}
@@ -573,7 +580,7 @@ func TestFilter_HasUpperBounds(t *testing.T) {
 // Any selects every GPU, but no other chips and no machine without an accelerator.
 func TestMatches_AnySelectsEveryGPU(t *testing.T) {
 	for name, want := range map[string]bool{"H100-SXM5-80GB": true, "T4": true, "MI300X": true, "Trainium1": false, "TPU-v5e": false, "Inferentia2": false, "": false} {
-		if got := catalog.Matches(catalog.AnyKind, name); got != want {
+		if got := accelerator.Matches(accelerator.AnyKind, name); got != want {
 			t.Errorf("any is %q: %v", name, got)
 		}
 	}

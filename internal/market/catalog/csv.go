@@ -3,18 +3,19 @@ package catalog
 import (
 	_ "embed" // the listings are part of the program
 	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
+	"scrimp/internal/market/table"
 )
 
 //go:embed listings.csv
@@ -36,43 +37,9 @@ var head = []string{"provider", "region", "zone", "machine", "capacity", "accele
 	"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
 	"risk_low", "risk_high", "term", "platform", "upfront", "hourly"}
 
-// table reads CSV rows, keyed by the header.
-func table(text string) ([]map[string]string, error) {
-	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
-	r.FieldsPerRecord = -1
-	names, err := r.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil,
-			errors.New("it is empty: its first line names the columns, such as provider,region,machine,capacity,price,currency")
-	case err != nil:
-		return nil, fmt.Errorf("read the first row: %w", err)
-	}
-	var rows []map[string]string
-	for {
-		cells, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		row := map[string]string{}
-		for i, c := range cells {
-			if i < len(names) {
-				row[strings.TrimSpace(names[i])] = strings.TrimSpace(c)
-			}
-		}
-		if len(cells) != len(names) {
-			row["!"] = fmt.Sprintf("%d cells, not %d", len(cells), len(names))
-		}
-		rows = append(rows, row)
-	}
-}
-
 // Read reads a listings file. It skips and counts invalid rows; a file without the required columns is an error.
 func Read(source, text string) (Catalog, error) {
-	rows, err := table(text)
+	rows, err := table.Read(text)
 	if err != nil {
 		return Catalog{}, fmt.Errorf("read listings of %s: %w", source, err)
 	}
@@ -153,15 +120,15 @@ func (l *Listing) quote(r map[string]string) Skip {
 
 // machine parses a row's facts about the machine, and returns the name of an invalid cell.
 func (l *Listing) machine(r map[string]string) (bad string) {
-	number := func(name string, most float64) Figure {
+	number := func(name string, most float64) figure.Figure {
 		if r[name] == "" {
-			return Figure{}
+			return figure.Figure{}
 		}
 		v, err := strconv.ParseFloat(r[name], 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > most {
 			bad = fmt.Sprintf("%s is %q", name, r[name])
 		}
-		return Known(v)
+		return figure.Known(v)
 	}
 	l.Offer.CPUs = int(number("cpus", 1e6).V)
 	l.Offer.Memory = size.Bytes(number("memory_gib", 1e7).V * float64(size.GiB))
@@ -171,7 +138,7 @@ func (l *Listing) machine(r map[string]string) (bad string) {
 	low, high := number("risk_low", 1), number("risk_high", 1)
 	l.Risk = Risk{Low: low.V, High: high.V, Known: low.OK && high.OK}
 	if r["accelerator"] != "" {
-		l.Offer.Accelerator = Resolve(r["accelerator"], r["machine"], l.AcceleratorMemory)
+		l.Offer.Accelerator = accelerator.Resolve(r["accelerator"], r["machine"], l.AcceleratorMemory)
 		if l.Offer.Accelerators == 0 {
 			bad = "accelerators is missing"
 		}
@@ -271,14 +238,14 @@ func Write(list []Listing) string {
 	w := csv.NewWriter(&b)
 	_ = w.Write(head) // writing to a strings.Builder cannot fail
 	for _, l := range list {
-		text := func(f Figure) string {
+		text := func(f figure.Figure) string {
 			if !f.OK {
 				return ""
 			}
 			return strconv.FormatFloat(f.V, 'f', -1, 64)
 		}
 		whole := func(n float64) string {
-			return text(Figure{n, n > 0})
+			return text(figure.Figure{V: n, OK: n > 0})
 		}
 		price, at := "", ""
 		if l.Quote.Priced {
@@ -295,8 +262,8 @@ func Write(list []Listing) string {
 			l.Offer.Provider, l.Offer.Region, l.Offer.Zone, l.Offer.Machine, string(l.Offer.Capacity),
 			l.Offer.Accelerator, whole(float64(l.Offer.Accelerators)), whole(float64(l.AcceleratorMemory) / float64(size.GB)),
 			whole(float64(l.Offer.CPUs)), whole(float64(l.Offer.Memory) / float64(size.GiB)), text(l.Disk), text(l.Network),
-			price, string(l.Offer.Currency), at, l.Quote.Source, text(Figure{l.Risk.Low, l.Risk.Known}),
-			text(Figure{l.Risk.High, l.Risk.Known}), string(l.Term), l.Platform, upfront, hourly,
+			price, string(l.Offer.Currency), at, l.Quote.Source, text(figure.Figure{V: l.Risk.Low, OK: l.Risk.Known}),
+			text(figure.Figure{V: l.Risk.High, OK: l.Risk.Known}), string(l.Term), l.Platform, upfront, hourly,
 		})
 	}
 	w.Flush()

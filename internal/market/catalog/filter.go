@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 )
 
 // Filter selects listings. Zero fields select all.
@@ -147,13 +148,13 @@ func (f *Filter) takesPlace(o *market.Offer) bool {
 func (f Filter) takesAccelerator(l Listing) bool {
 	o := l.Offer
 	switch {
-	case f.Trains && InferenceOnly(o.Accelerator):
+	case f.Trains && accelerator.InferenceOnly(o.Accelerator):
 		return false
 	case f.Accelerator == "none":
 		if o.Accelerator != "" {
 			return false
 		}
-	case f.Accelerator != "" && !Matches(f.Accelerator, o.Accelerator):
+	case f.Accelerator != "" && !accelerator.Matches(f.Accelerator, o.Accelerator):
 		return false
 	}
 	return o.Accelerators >= f.Least && (f.Most == 0 || o.Accelerators <= f.Most) &&

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/lib/figure"
+	"scrimp/internal/market/table"
 )
 
 //go:embed interconnect.csv
@@ -14,8 +17,8 @@ var interconnectRows string
 // Interconnect is the network speed of a machine type, and the link speed of its accelerators if it differs from their
 // kind's: pairs of PCIe boards with a bridge.
 type Interconnect struct {
-	Network Figure // Gbit/s per machine
-	Link    Figure // GB/s one way between its accelerators
+	Network figure.Figure // Gbit/s per machine
+	Link    figure.Figure // GB/s one way between its accelerators
 	Source  string
 	At      time.Time
 }
@@ -31,7 +34,7 @@ func mustInterconnects() map[string]Interconnect {
 }
 
 func parseInterconnects(text string) (map[string]Interconnect, error) {
-	rows, err := table(text)
+	rows, err := table.Read(text)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +45,7 @@ func parseInterconnects(text string) (map[string]Interconnect, error) {
 		x := Interconnect{Source: r["source"], At: at}
 		for _, f := range []struct {
 			name string
-			to   *Figure
+			to   *figure.Figure
 		}{{"network_gbps", &x.Network}, {"link_gb_s", &x.Link}} {
 			if r[f.name] == "" {
 				continue
@@ -51,7 +54,7 @@ func parseInterconnects(text string) (map[string]Interconnect, error) {
 			if bad != nil || !(v > 0) || v > 1e5 {
 				return nil, fmt.Errorf("interconnect of %s: %s is %q", key, f.name, r[f.name])
 			}
-			*f.to = Known(v)
+			*f.to = figure.Known(v)
 		}
 		if _, twice := all[key]; twice || err != nil || x.Source == "" {
 			return nil, fmt.Errorf("interconnect of %s stands twice, or without source or date", key)
@@ -70,12 +73,4 @@ func (l *Listing) joined() {
 	if ok && !l.Link.OK {
 		l.Link = x.Link
 	}
-}
-
-// InferenceOnly reports whether accelerators with that name serve models but do not train, as AWS documents for
-// Inferentia (docs.aws.amazon.com/dlami/latest/devguide/tutorial-inferentia.html, with Trainium for training;
-// 2026-11-22).
-func InferenceOnly(name string) bool {
-	w := words(name)
-	return len(w) > 0 && strings.HasPrefix(w[0], "inferentia")
 }

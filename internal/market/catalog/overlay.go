@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/table"
 )
 
 // Overlay adds the user's own prices and discounts on top of c. The text is a listings file in which provider, region,
@@ -28,7 +29,7 @@ import (
 // later row for the same machines replaces. Prices in rows without a day are dated at, for example the time when the
 // file was last written.
 func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
-	rows, err := table(text)
+	rows, err := table.Read(text)
 	if err != nil {
 		return c, fmt.Errorf("read prices of %s: %w", source, err)
 	}

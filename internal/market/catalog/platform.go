@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/table"
 )
 
 //go:embed platforms.csv
@@ -22,7 +23,7 @@ type surcharge struct {
 var surcharges = mustSurcharges()
 
 func mustSurcharges() []surcharge {
-	rows, err := table(platformRows)
+	rows, err := table.Read(platformRows)
 	if err != nil {
 		panic("catalog: " + err.Error()) // the rows are part of the program, and a test reads them
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/market"
+	"scrimp/internal/market/table"
 )
 
 //go:embed rules.csv
@@ -25,7 +26,7 @@ type Rule struct {
 var rules = mustRules()
 
 func mustRules() map[string]Rule {
-	rows, err := table(ruleRows)
+	rows, err := table.Read(ruleRows)
 	if err != nil {
 		panic("catalog: " + err.Error())
 	}

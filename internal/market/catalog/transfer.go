@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/market/table"
 )
 
 //go:embed transfer.csv
@@ -50,7 +51,7 @@ var builtinRates = readRates(transferRows)
 
 // readRates reads the embedded table; a test verifies that it is valid.
 func readRates(text string) []TransferRate {
-	rows, err := table(text)
+	rows, err := table.Read(text)
 	if err != nil {
 		panic("catalog: " + err.Error())
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -251,7 +252,7 @@ func awsShape(known catalog.Catalog, p awsProduct) (catalog.Listing, bool) {
 		l.Offer.Accelerator, l.Offer.Accelerators = "unknown", n
 	}
 	if v, ok := awsNetwork(a.Network); ok {
-		l.Network = catalog.Known(v)
+		l.Network = figure.Known(v)
 	}
 	return l, true
 }

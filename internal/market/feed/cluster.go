@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -93,7 +94,7 @@ func nodeShape(labels, has map[string]string, cpus int, memory size.Bytes) catal
 		if mib, err := strconv.ParseInt(labels["nvidia.com/gpu.memory"], 10, 32); err == nil && mib > 0 {
 			shape.AcceleratorMemory = size.Bytes(mib) * size.MiB
 		}
-		shape.Offer.Accelerator = catalog.Resolve(kind, named, shape.AcceleratorMemory)
+		shape.Offer.Accelerator = accelerator.Resolve(kind, named, shape.AcceleratorMemory)
 	}
 	shape.Offer.Machine = cmp.Or(named, made(shape.Offer))
 	return shape
@@ -214,7 +215,7 @@ func readScontrol(p Page, text string) (catalog.Catalog, error) {
 		shape := catalog.Listing{Offer: market.Offer{Provider: "slurm", CPUs: cpus, Memory: memory}}
 		if m := slurmGPU.FindStringSubmatch(has["Gres"]); m != nil {
 			if shape.Offer.Accelerators, _ = strconv.Atoi(m[2]); shape.Offer.Accelerators > 0 {
-				shape.Offer.Accelerator = catalog.Resolve(strings.ReplaceAll(cmp.Or(m[1], "unknown"), "_", "-"), name, 0)
+				shape.Offer.Accelerator = accelerator.Resolve(strings.ReplaceAll(cmp.Or(m[1], "unknown"), "_", "-"), name, 0)
 			}
 		}
 		shape.Offer.Machine = made(shape.Offer)

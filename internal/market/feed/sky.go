@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -144,7 +145,7 @@ func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing
 	}
 	l.AcceleratorMemory = skyInfo(cmp.Or(cell("GpuInfo"), cell("GPUInfo")))
 	l.Offer.Accelerators = max(1, int(count))
-	l.Offer.Accelerator = catalog.Resolve(kind, machine, l.AcceleratorMemory)
+	l.Offer.Accelerator = accelerator.Resolve(kind, machine, l.AcceleratorMemory)
 	if count > 0 && count < 1 {
 		l.Offer.Accelerator = kind + "-part"
 	}

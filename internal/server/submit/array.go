@@ -2,7 +2,6 @@ package submit
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,8 +13,8 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit/group"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/work/groups"
 )
 
 // ofGroup returns the field that makes a submission a group of jobs; "" for one job.
@@ -43,7 +42,7 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	terms, field, err := termsOf(b)
+	terms, field, err := group.Terms(b)
 	if err == nil && b.From != "" {
 		field, err = "from", fmt.Errorf("a group cannot start from a checkpoint: submit a single job from %s", b.From)
 	}
@@ -61,21 +60,6 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// termsOf returns the terms of the submitted group, without those in its job file.
-func termsOf(b api.Submission) (t core.GroupTerms, field string, err error) {
-	switch {
-	case (b.Study != nil || b.Pipeline != nil) && b.Array != "" || b.Study != nil && b.Pipeline != nil:
-		return t, "array", errors.New("the submission has more than one of array, study and pipeline: send one of them")
-	case b.Pipeline != nil:
-		return pipelineTerms(b.Pipeline)
-	case b.Study != nil:
-		return studyTerms(b.Study)
-	}
-	t.Kind = groups.Array
-	t.Array, t.AtOnce, err = groups.ParseIndexes(b.Array)
-	return t, "array", err
-}
-
 // openGroup names a group, stores its work folder, and opens it in the log.
 func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
 	no *reply.Refusal) {
@@ -91,7 +75,7 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	}
 	t.Owner, t.Budget, t.HasBudget, t.Member = member.Owner, member.Budget, member.HasBudget, &member
 	t.Grace, t.Rate = member.Grace, member.Need.MaxRate
-	if unfit := fits(&t, j); unfit != nil {
+	if unfit := group.Fits(&t, j); unfit != nil {
 		return id, unfit
 	}
 	run, specs, no := d.runOf(b, j, &t)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -16,9 +15,9 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/stages"
+	"scrimp/internal/server/submit/group"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
-	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/schedule"
 )
 
@@ -41,38 +40,6 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 	return nil
 }
 
-// pipelineTerms returns the terms of a pipeline without those of its stages.
-func pipelineTerms(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
-	t = core.GroupTerms{Kind: groups.Pipeline, AtOnce: b.AtOnce}
-	if b.AtOnce < 1 || b.AtOnce > 1000 {
-		return t, "pipeline.at_once", fmt.Errorf("%d stages at once: give 1 to 1000", b.AtOnce)
-	}
-	var stages []pipeline.Stage
-	for _, s := range b.Stages {
-		x := pipeline.Stage{Name: s.Name, After: s.After, Deps: s.Deps, Outs: s.Outs, Metrics: s.Metrics, Params: s.Params,
-			Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
-		if s.Gate != nil {
-			x.Gate = new(pipeline.Gate(*s.Gate))
-		}
-		for _, g := range s.Gates {
-			x.Gates = append(x.Gates, pipeline.Gate(g))
-		}
-		stages = append(stages, x)
-	}
-	t.Pipeline, err = pipeline.New(stages)
-	if wrong, ok := errors.AsType[*pipeline.Problem](err); ok {
-		field = "pipeline.stages"
-		if i := slices.IndexFunc(stages, func(s pipeline.Stage) bool { return s.Name == wrong.Stage }); i >= 0 {
-			field = fmt.Sprintf("pipeline.stages[%d]", i)
-			if wrong.Field != "" {
-				field += "." + wrong.Field
-			}
-		}
-		return t, field, err
-	}
-	return t, "", err
-}
-
 // stageJobs adds the stages of a pipeline to its terms, and returns their job files. The stages have the owner of
 // the pipeline.
 func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (specs []json.RawMessage,
@@ -91,7 +58,7 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		}
 		j, no := d.jobOf(&one)
 		if no == nil {
-			no = checkStage(j)
+			no = group.FitsStage(j)
 		}
 		if no == nil {
 			no = d.checkOffers(one, j)
@@ -119,22 +86,6 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		t.Rate = 0 // the highest for sale
 	}
 	return specs, nil
-}
-
-// checkStage returns why a job cannot be a stage; nil: it can.
-func checkStage(j spec.Job) *reply.Refusal {
-	no := func(field, title, fix string) *reply.Refusal {
-		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
-	}
-	switch {
-	case j.Deadline != spec.Deadline{}:
-		return no("deadline", "a stage has no deadline of its own", "leave it out")
-	case j.MostNodes() > 1 && len(j.Outputs) > 0:
-		return no("nodes", "outputs of stages on several machines are not supported yet", "leave nodes out")
-	case len(j.Secrets)+len(j.Inherit) > 0:
-		return no("secrets", "secrets of stages are not supported yet", "name them in the pipeline as a whole")
-	}
-	return nil
 }
 
 // inherited returns a keyed digest of the values that programs inherit from the submitter's shell; "": none. The key
@@ -226,20 +177,4 @@ func (d *Desk) scheduled(run *core.GroupTerms, b *api.Schedule) (t core.GroupTer
 	t.Kind, t.Schedule, t.Run, t.Pipeline, t.Stages = groups.Schedule, &y, run, nil, nil
 	t.Budget, t.HasBudget = b.Budget, true
 	return t, nil
-}
-
-// fitsPipeline returns why a job file cannot be that of a whole pipeline; nil: it can.
-func fitsPipeline(t *core.GroupTerms, j spec.Job) *reply.Refusal {
-	no := func(field, title, fix string) *reply.Refusal {
-		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
-	}
-	switch {
-	case !t.HasBudget || t.Budget.IsZero():
-		return no("budget", "a pipeline needs a budget", "write how much all stages together may cost, as budget: $25")
-	case j.Budget.GPUHours > 0 || j.Budget.WallClock > 0:
-		return no("budget", "GPU hours and a wall clock of a pipeline are not supported yet", "give its budget in dollars")
-	case j.Deadline != spec.Deadline{}:
-		return no("deadline", "a deadline of a pipeline is not supported yet", "leave it out")
-	}
-	return nil
 }

@@ -12,92 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"scrimp/internal/server/disk"
 )
 
-// Pack writes a folder as a tar file in gzip, without what .scrimpignore and the default patterns exclude. It also
-// excludes the path skip.
-func Pack(w io.Writer, from, skip string) error {
-	ignored, err := ignoreFile(from)
-	if err != nil {
-		return err
-	}
-	return pack(w, from, func(path, rel string, dir bool) bool { return path == skip || ignored(rel, dir) })
-}
-
-// PackAll writes a whole folder like Pack.
-func PackAll(w io.Writer, from string) error {
-	return pack(w, from, func(string, string, bool) bool { return false })
-}
-
-func pack(w io.Writer, from string, out func(path, rel string, dir bool) bool) error {
-	zip := gzip.NewWriter(w)
-	t := tar.NewWriter(zip)
-	total := int64(0)
-	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil || rel == "." {
-			return err
-		}
-		if out(path, rel, e.IsDir()) {
-			if e.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		if info.Mode().IsRegular() {
-			total += disk.OnDisk(min(info.Size(), maxWork))
-		}
-		if total > maxWork {
-			return fmt.Errorf("pack %s: %w", from, errLarge)
-		}
-		return packOne(t, path, rel, info)
-	})
-	return errors.Join(err, t.Close(), zip.Close())
-}
-
-// packOne writes a folder, a link or a file, and skips anything else.
-func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
-	link := ""
-	var err error
-	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0:
-		if link, err = os.Readlink(path); err != nil {
-			return err
-		}
-	case !mode.IsDir() && !mode.IsRegular():
-		return nil
-	}
-	h, err := tar.FileInfoHeader(info, link)
-	if err != nil {
-		return err
-	}
-	if link != "" {
-		h.Linkname = relativeLink(strings.TrimSuffix(path, rel), rel, link)
-	}
-	h.Name, h.Uname, h.Gname, h.Uid, h.Gid = filepath.ToSlash(rel), "", "", 0, 0
-	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	_, err = io.CopyN(t, f, info.Size())
-	return err
-}
-
-// Unpack fills a folder from the output of Pack. It writes nothing outside the folder, whatever the names and links
-// say.
+// Unpack fills a folder from the output of pack.Pack. It writes nothing outside the folder, whatever the names and
+// links say.
 func Unpack(r io.Reader, to string) error {
 	zip, err := gzip.NewReader(r)
 	if err != nil {

@@ -11,32 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// Holds reports files that a machine would find in the folder.
-func TestHolds_ReportsFilesInAFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"full/a/state", "left/state", "aside/.state", "aside/state.tmp", "out/left/state"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("1"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, e := range []error{os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.WriteFile(filepath.Join(dir, ".scrimpignore"), []byte("left/\n"), 0o600)} {
-		if e != nil {
-			t.Fatal(e)
-		}
-	}
-	for name, want := range map[string]bool{"full": true, "full/a": true, "left": false, "aside": false, "empty": false, "none": false,
-		"out": false, "out/left": false, "../x": false, ".": true} {
-		if got := Holds(dir, name); got != want {
-			t.Errorf("%s holds files: %v", name, got)
-		}
-	}
-}
+	"scrimp/internal/server/workdir/pack"
+)
 
 // Unpacking an upload writes nothing outside its folder.
 func TestUnpack_WritesNothingOutside(t *testing.T) {
@@ -96,7 +73,7 @@ func TestPack_RoundTripsAFolder(t *testing.T) {
 	}
 	os.Symlink("b/c", filepath.Join(from, "a", "link"))
 	var b bytes.Buffer
-	if err := Pack(&b, from, filepath.Join(from, "data")); err != nil {
+	if err := pack.Pack(&b, from, filepath.Join(from, "data")); err != nil {
 		t.Fatal(err)
 	}
 	if err := Unpack(&b, to); err != nil {
@@ -120,22 +97,22 @@ func TestPack_RoundTripsAFolder(t *testing.T) {
 func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range []string{"train.py", "job-outputs/" + FetchedName, "job-outputs/model.bin", "deep/old/" + FetchedName,
-		"deep/old/model.bin", "mine-outputs/model.bin", ".env", "deep/tls.pem", "public.pem", ".ssh/id_ed25519", FetchedName,
-		ignoreName} {
+	for _, name := range []string{"train.py", "job-outputs/" + pack.FetchedName, "job-outputs/model.bin", "deep/old/" + pack.FetchedName,
+		"deep/old/model.bin", "mine-outputs/model.bin", ".env", "deep/tls.pem", "public.pem", ".ssh/id_ed25519", pack.FetchedName,
+		pack.IgnoreName} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, ignoreName), []byte("!/public.pem\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, pack.IgnoreName), []byte("!/public.pem\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := Secrets(dir); !slices.Equal(got, []string{".env", ".ssh", "deep/tls.pem"}) {
+	if got := pack.Secrets(dir); !slices.Equal(got, []string{".env", ".ssh", "deep/tls.pem"}) {
 		t.Errorf("said to stay here: %q", got)
 	}
 	var sent bytes.Buffer
-	if err := Pack(&sent, dir, ""); err != nil {
+	if err := pack.Pack(&sent, dir, ""); err != nil {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
@@ -151,7 +128,7 @@ func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{FetchedName, ignoreName, "mine-outputs/model.bin", "public.pem", "train.py"}; !slices.Equal(got, want) {
+	if want := []string{pack.FetchedName, pack.IgnoreName, "mine-outputs/model.bin", "public.pem", "train.py"}; !slices.Equal(got, want) {
 		t.Errorf("sent are %q, want %q", got, want)
 	}
 }

@@ -9,27 +9,22 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // Limits of a work folder. A tar file of 130 KB can name a million folders, and one of 2 MB can hold 2 GiB of zeros.
 const (
-	maxWork     = 2 << 30  // bytes of disk of all files
 	maxFiles    = 200_000  // files, folders and links
 	maxNames    = 32 << 20 // bytes of all paths and link targets
-	maxIgnore   = 1 << 20  // bytes of .scrimpignore
-	maxPatterns = 10_000   // lines of .scrimpignore
 	longestPath = 4096     // bytes
 	longestName = 255      // bytes of one name of a path
 	deepest     = 64       // folders within one another
 	// maxStream is the largest size of a folder as a tar file, in bytes: its files, and some headers for each.
-	maxStream = maxWork + maxFiles*5120
+	maxStream = pack.MaxWork + maxFiles*5120
 )
 
 // count sums the contents of a folder: the bytes of its files, and their disk usage with folders and links.
 type count struct{ bytes, disk, files, names int64 }
-
-var errLarge = fmt.Errorf("the folder takes more than %d GiB of disk, each file %d KiB at least: leave data out "+
-	"with a file .scrimpignore in git's form", maxWork>>30, disk.Block>>10)
 
 // add counts an entry of a folder, or returns which limit it exceeds.
 func (c *count) add(name, link string, size int64) error {
@@ -39,14 +34,14 @@ func (c *count) add(name, link string, size int64) error {
 	if len(link) > longestPath {
 		return fmt.Errorf("the link %.40s… leads to a path of more than %d bytes", name, longestPath)
 	}
-	if size < 0 || size > maxWork { // keeps such sizes out of the sums
-		return errLarge
+	if size < 0 || size > pack.MaxWork { // keeps such sizes out of the sums
+		return pack.ErrLarge
 	}
 	c.bytes, c.disk, c.files = c.bytes+size, c.disk+disk.OnDisk(size), c.files+1
 	c.names += int64(len(name) + len(link))
 	switch {
-	case c.disk > maxWork:
-		return errLarge
+	case c.disk > pack.MaxWork:
+		return pack.ErrLarge
 	case c.files > maxFiles:
 		return fmt.Errorf("the folder holds more than %d files, folders and links: leave some out with .scrimpignore",
 			maxFiles)
@@ -68,14 +63,6 @@ func checkPath(name string) error {
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("the path %s leads out of the folder", quote(name))
-	}
-	return nil
-}
-
-// checkFile returns what is wrong with the size of a file.
-func checkFile(name string, size int64) error {
-	if name == ignoreName && size > maxIgnore {
-		return fmt.Errorf("%s has more than %d MiB", ignoreName, maxIgnore>>20)
 	}
 	return nil
 }

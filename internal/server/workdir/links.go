@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"strings"
+
+	"scrimp/internal/server/workdir/pack"
 )
 
 // Limits on following links. Links through one another could otherwise keep a processor busy for minutes.
@@ -17,8 +18,9 @@ const (
 
 // errLeadsOut returns the error for a link that leads out of the folder.
 func errLeadsOut(name, target string) error {
-	if name == ignoreName {
-		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", ignoreName, quote(target))
+	if name == pack.IgnoreName {
+		return fmt.Errorf("%s is a link to %s, which leads out of the folder: it must be a file", pack.IgnoreName,
+			quote(target))
 	}
 	return fmt.Errorf("%s is a link to %s, which leads out of the folder: copy what it leads to, or leave it out with "+
 		".scrimpignore", quote(name), quote(target))
@@ -91,20 +93,4 @@ func names(of string) (list []string) {
 		}
 	}
 	return list
-}
-
-// relativeLink makes an absolute link into its own folder relative, because the folder has another path elsewhere.
-func relativeLink(folder, rel, target string) string {
-	if !filepath.IsAbs(target) {
-		return target
-	}
-	to, err := filepath.Rel(folder, target)
-	if err != nil || !filepath.IsLocal(to) {
-		return target
-	}
-	short, err := filepath.Rel(filepath.Dir(rel), to)
-	if err != nil {
-		return target
-	}
-	return filepath.ToSlash(short)
 }

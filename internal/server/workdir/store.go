@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/content/tarball"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // Folder is the store's folder below the data folder.
@@ -134,7 +135,7 @@ func (s *Store) Again(job, other string) error { return s.give(job, s.job(other)
 // without the data folder.
 func (s *Store) Copy(job, from, data string) error {
 	return s.writeTo(s.job(job), func(w *writer) error {
-		ignored, err := ignoreFile(from)
+		ignored, err := pack.Ignored(from)
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/content/tarball"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/workdir/pack"
 	"scrimp/internal/test/lane"
 )
 
@@ -193,7 +194,7 @@ func TestStore_RefusedFolderLeavesNothing(t *testing.T) {
 		"folders that go unnamed": {many(10, "%d/b/c/d/e"), "more than 200000", count{files: maxFiles - 40}},
 		"names of 32 MiB": {many(10, "%d"+strings.Repeat("/"+strings.Repeat("n", 250), 15)), "more than 32 MiB",
 			count{names: maxNames - 32_000}},
-		"tiny files":               {append(file("t/1", "1"), file("t/2", "2")...), "2 GiB of disk", count{bytes: 2, disk: maxWork - 2*disk.Block}},
+		"tiny files":               {append(file("t/1", "1"), file("t/2", "2")...), "2 GiB of disk", count{bytes: 2, disk: pack.MaxWork - 2*disk.Block}},
 		"a file larger than 2 GiB": {[]any{first[0], first[1]}, "2 GiB", count{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +249,7 @@ func TestStore_AbsoluteLinksIntoTheFolderBecomeRelative(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(from, "data", "f"), []byte("x"), 0o600))
 	must(t, os.Symlink(filepath.Join(from, "data", "f"), filepath.Join(from, "data", "sub", "l")))
 	var b bytes.Buffer
-	must(t, Pack(&b, from, ""))
+	must(t, pack.Pack(&b, from, ""))
 	must(t, s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(&b) }))
 	to := t.TempDir()
 	tree, err := s.Tree("j")
@@ -261,7 +262,7 @@ func TestStore_AbsoluteLinksIntoTheFolderBecomeRelative(t *testing.T) {
 		t.Errorf("it leads to %q, %v", at, err)
 	}
 	must(t, os.Symlink("/etc/passwd", filepath.Join(from, "out")))
-	must(t, Pack(&b, from, ""))
+	must(t, pack.Pack(&b, from, ""))
 	err = s.writeTo(s.job("k"), func(w *writer) error { return w.unpack(&b) })
 	if err == nil || !strings.Contains(err.Error(), "out is a link to /etc/passwd") {
 		t.Errorf("%v", err)
@@ -310,12 +311,12 @@ func TestIgnoreFile_IsReadWithinLimits(t *testing.T) {
 		"too many lines": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("\n"), 10_001), 0o600) },
 	} {
 		dir := t.TempDir()
-		path := filepath.Join(dir, ignoreName)
+		path := filepath.Join(dir, pack.IgnoreName)
 		must(t, place(path))
 		if strings.HasPrefix(name, "400") {
 			must(t, os.Truncate(path, 400<<20))
 		}
-		if err := Pack(io.Discard, dir, ""); err == nil || !strings.Contains(err.Error(), ignoreName) {
+		if err := pack.Pack(io.Discard, dir, ""); err == nil || !strings.Contains(err.Error(), pack.IgnoreName) {
 			t.Errorf("%s is sent: %v", name, err)
 		}
 		s := openStore(t)
@@ -325,8 +326,8 @@ func TestIgnoreFile_IsReadWithinLimits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".gitignore"), []byte("*.pt\n"))
-	must(t, os.Symlink(".gitignore", filepath.Join(dir, ignoreName)))
-	if out, err := ignoreFile(dir); err != nil || !out("a.pt", false) {
+	must(t, os.Symlink(".gitignore", filepath.Join(dir, pack.IgnoreName)))
+	if out, err := pack.Ignored(dir); err != nil || !out("a.pt", false) {
 		t.Errorf("a link within the folder: %v", err)
 	}
 }
@@ -511,7 +512,7 @@ func TestStore_KeepsModesOfFolders(t *testing.T) {
 	})
 	must(t, s.Copy("a", from, s.Dir))
 	var b bytes.Buffer
-	must(t, Pack(&b, from, ""))
+	must(t, pack.Pack(&b, from, ""))
 	must(t, Unpack(&b, fetched))
 	for how, to := range map[string]string{"sent": machine(t, s, "a"), "fetched": fetched} {
 		for name, want := range modes {

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/workdir/pack"
 	"scrimp/internal/wire/api"
 )
 
@@ -25,8 +26,8 @@ import (
 const (
 	keepUploads = 24 * time.Hour
 	mostSent    = 64
-	mostDisk    = 4 * maxWork  // bytes of disk
-	mostFiles   = 2 * maxFiles // files, folders and links
+	mostDisk    = 4 * pack.MaxWork // bytes of disk
+	mostFiles   = 2 * maxFiles     // files, folders and links
 )
 
 // unpacking bounds the folders unpacked at once: each has its list in memory.
@@ -109,7 +110,7 @@ func (u *Uploads) take(w http.ResponseWriter, r *http.Request, path string) erro
 		return err
 	}
 	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }() // on an error, Open removes it
-	if _, err = io.Copy(f, &roomy{room: u.Store.Room, from: http.MaxBytesReader(w, r.Body, maxWork)}); err != nil {
+	if _, err = io.Copy(f, &roomy{room: u.Store.Room, from: http.MaxBytesReader(w, r.Body, pack.MaxWork)}); err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) || errors.Is(err, ErrNoRoom) {
 			return err

@@ -13,11 +13,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/workdir/pack"
 )
 
 // small is the size up to which content is hashed in memory, so that content in the store is not written again.
@@ -149,7 +149,7 @@ func (w *writer) dir(e entry) error {
 }
 
 func (w *writer) link(e entry) error {
-	if path.IsAbs(e.link) && (w.sent || e.name == ignoreName && !w.old) {
+	if path.IsAbs(e.link) && (w.sent || e.name == pack.IgnoreName && !w.old) {
 		return errLeadsOut(e.name, e.link)
 	}
 	e.kind, e.size, e.mode = tar.TypeSymlink, 0, 0o777
@@ -158,7 +158,7 @@ func (w *writer) link(e entry) error {
 
 // known adds a file whose content is in the store.
 func (w *writer) known(e entry) error {
-	if err := checkFile(e.name, e.size); err != nil {
+	if err := pack.CheckFile(e.name, e.size); err != nil {
 		return err
 	}
 	e.kind, e.mode = tar.TypeReg, e.mode|0o600
@@ -287,9 +287,4 @@ func (a *atMost) Read(p []byte) (int, error) {
 	n, err := a.from.Read(p[:min(int64(len(p)), a.left)])
 	a.left -= int64(n)
 	return n, err
-}
-
-// isIncomplete reports whether a name is that of an incomplete file, which machines do not need.
-func isIncomplete(path string) bool {
-	return strings.HasPrefix(filepath.Base(path), ".") || strings.HasSuffix(path, ".tmp")
 }

@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/work/sheet"
 )
 
@@ -112,7 +112,7 @@ func (f fares) of(from, to string) (*big.Rat, bool) {
 func (r *reader) egress(f fares) {
 	for _, gb := range r.gb {
 		size, _ := gb.Float64()
-		c := tick.Checkpoint{GB: size}
+		c := multizone.Checkpoint{GB: size}
 		if f.table == nil {
 			c.Carry, _ = sheet.Amount(new(big.Rat).Mul(gb, f.one))
 		}
@@ -130,7 +130,7 @@ func (r *reader) egress(f fares) {
 }
 
 // route prices one route and reports whether the file gives a price for it.
-func (r *reader) route(c *tick.Checkpoint, f fares, way place.Fare, gb *big.Rat) bool {
+func (r *reader) route(c *multizone.Checkpoint, f fares, way place.Fare, gb *big.Rat) bool {
 	per, ok := f.of(way.From, way.To)
 	if gb.Sign() == 0 {
 		per, ok = new(big.Rat), true // no transfer

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/work/sheet"
 )
 
@@ -27,9 +27,9 @@ const (
 )
 
 // Read parses a protocol. Its error lists all problems with file, line, field and fix.
-func Read(file string, text []byte) (*tick.Protocol, error) {
+func Read(file string, text []byte) (*multizone.Protocol, error) {
 	s, root := sheet.Open(file, text)
-	r := reader{p: &tick.Protocol{Sights: []tick.Sight{tick.SeesAll, tick.SeesOne}}}
+	r := reader{p: &multizone.Protocol{Sights: []multizone.Sight{multizone.SeesAll, multizone.SeesOne}}}
 	f := root.Fields("tick", "jobs", "restart", "checkpoint", "on_demand", "sight", "look", "guard", "groups", "regions")
 	r.tick(f["tick"])
 	for _, n := range oneOrMore(f["restart"], "write how long a restart takes, such as restart: [3m, 12m]") {
@@ -63,7 +63,7 @@ func Read(file string, text []byte) (*tick.Protocol, error) {
 
 // A reader parses one protocol.
 type reader struct {
-	p     *tick.Protocol
+	p     *multizone.Protocol
 	named map[string]string // regions by zone, as given in the file
 	known []string          // regions of the table of transfers
 	gb    []*big.Rat
@@ -127,7 +127,7 @@ func (r *reader) sights(f map[string]sheet.Node) {
 	if n := f["sight"]; n.There() {
 		r.p.Sights = nil
 		for _, s := range oneOrMore(n, "write A, B or C") {
-			sight := tick.Sight(s.Word(string(tick.SeesAll), string(tick.SeesOne), string(tick.SeesNone)))
+			sight := multizone.Sight(s.Word(string(multizone.SeesAll), string(multizone.SeesOne), string(multizone.SeesNone)))
 			if s.Text() == "" {
 				s.Wrong("is empty", "write A, B or C")
 			}
@@ -140,7 +140,7 @@ func (r *reader) sights(f map[string]sheet.Node) {
 	}
 	n := f["look"]
 	if !n.There() {
-		if slices.Contains(r.p.Sights, tick.SeesNone) {
+		if slices.Contains(r.p.Sights, multizone.SeesNone) {
 			n.Wrong("is missing, and sight C needs it", "write look: {fee: 60s, per_tick: 1}, or per_tick: any")
 		}
 		return
@@ -171,7 +171,7 @@ func (r *reader) jobs(n sheet.Node) {
 	}
 	for _, item := range oneOrMore(n, fix) {
 		f := item.Fields("work", "deadline")
-		s, ok := tick.Size{}, true
+		s, ok := multizone.Size{}, true
 		for _, t := range []struct {
 			name string
 			to   *time.Duration
@@ -220,7 +220,7 @@ func (r *reader) region(zone string) string {
 	if best != "" {
 		return best
 	}
-	return tick.Region(zone)
+	return multizone.Region(zone)
 }
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }

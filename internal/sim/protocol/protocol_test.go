@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/protocol"
-	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 const whole = `tick: 5m
@@ -27,7 +27,7 @@ groups:
   - [us-east-1a, eu-2, mars]
 `
 
-func read(text string) (*tick.Protocol, error) { return protocol.Read("p.yaml", []byte(text)) }
+func read(text string) (*multizone.Protocol, error) { return protocol.Read("p.yaml", []byte(text)) }
 
 func TestRead_TakesEveryValueOfTheForm(t *testing.T) {
 	p, err := read(whole)
@@ -108,7 +108,7 @@ func TestRead_PublicBenchmarkFileEqualsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := tick.Public(); !reflect.DeepEqual(p, want) {
+	if want := multizone.Public(); !reflect.DeepEqual(p, want) {
 		t.Errorf("%+v\ninstead of %+v", p, want)
 	}
 }

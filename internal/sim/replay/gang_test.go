@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
 )
 
@@ -46,7 +47,7 @@ func TestSingle_GangLostTogetherCostsNTimesOneMachine(t *testing.T) {
 func TestZones_GangCostsNTimesOneMachine(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		runs := generatedZones(lane.Pick(2, 12), looks)
-		for i, r := range tick.ZonesOnNodes(runs, 4, false) {
+		for i, r := range multizone.OnNodes(runs, 4, false) {
 			for _, rule := range []policy.Rule{policy.UniformProgress2, policy.Default} {
 				one, all := Zones(&runs[i], plan.NewPlanner(), rule, true), Zones(&r, plan.NewPlanner(), rule, true)
 				if !near(all.Cost, tick.Times(one.Cost, 4), 10_000) || all.Missed != one.Missed || all.Carries != one.Carries ||
@@ -86,7 +87,7 @@ func TestSingle_GangMeetsDeadlineOfOneMachine(t *testing.T) {
 				t.Errorf("window %d, lost alone %v: it is late", i, alone)
 			}
 		}
-		for i, r := range tick.ZonesOnNodes(generatedZones(lane.Pick(2, 12), false), 8, alone) {
+		for i, r := range multizone.OnNodes(generatedZones(lane.Pick(2, 12), false), 8, alone) {
 			if got := Zones(&r, plan.NewPlanner(), policy.Default, false); got.Missed {
 				t.Errorf("zones %d, lost alone %v: it is late", i, alone)
 			}

@@ -8,18 +8,18 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 // Settings holds a protocol's settings with the optimum of each run; Optima is nil unless a row asks for Optimum.
 type Settings struct {
-	List   []tick.Setting
+	List   []multizone.Setting
 	Optima [][]money.Amount // for all machines of the job
 }
 
 // SettingScores holds the rows of one setting.
 type SettingScores struct {
-	tick.Setting
+	multizone.Setting
 	Scores []Score
 }
 
@@ -29,7 +29,7 @@ func Protocol(ctx context.Context, s Settings, names []string, now func() time.T
 	tell func(name string, done, of int)) (by []SettingScores, whole []Score, err error) {
 	type run struct{ setting, run int }
 	var runs []run
-	sights := []tick.Sight{}
+	sights := []multizone.Sight{}
 	for i, set := range s.List {
 		by = append(by, SettingScores{Setting: set})
 		for k := range set.Runs {
@@ -56,7 +56,7 @@ func Protocol(ctx context.Context, s Settings, names []string, now func() time.T
 		if err != nil {
 			return nil, nil, err
 		}
-		all, first := map[tick.Sight][]tally{}, 0
+		all, first := map[multizone.Sight][]tally{}, 0
 		for i := range by {
 			of := lines[first : first+len(by[i].Runs)]
 			first += len(of)
@@ -78,7 +78,7 @@ func Protocol(ctx context.Context, s Settings, names []string, now func() time.T
 	return by, whole, nil
 }
 
-func has(list []tick.Sight, s tick.Sight) bool {
+func has(list []multizone.Sight, s multizone.Sight) bool {
 	for _, x := range list {
 		if x == s {
 			return true
@@ -90,7 +90,7 @@ func has(list []tick.Sight, s tick.Sight) bool {
 // playZones plays a run through the core. The plain loop, which asks the same policies, plays the rules that exist only
 // in a benchmark: tries with a cost, a guard that latches, and a restart that takes no time (the core gets 1 ns for
 // it).
-func playZones(r *tick.ZoneRun, mind *plan.Planner, name string) tally {
+func playZones(r *multizone.Run, mind *plan.Planner, name string) tally {
 	if r.Job.Tries || r.Job.Latch || r.Job.Restart == 0 {
 		out := r.Play(plainRule(name, &r.Job))
 		return tally{cost: out.Cost, missed: out.Missed, lost: out.Losses, launched: out.Moves, moved: out.Carries,

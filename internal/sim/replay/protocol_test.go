@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/protocol"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
 )
 
@@ -313,20 +314,20 @@ func TestProtocol_AgreesWithSecondProgram(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, d.yaml)
 		}
-		windows, err := tick.ReadZones("up.csv", strings.NewReader(d.up), "price.csv", strings.NewReader(d.price))
+		windows, err := multizone.Read("up.csv", strings.NewReader(d.up), "price.csv", strings.NewReader(d.price))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		tick.AtLeast(windows, d.nodes)
+		multizone.AtLeast(windows, d.nodes)
 		list, _, err := p.Settings(windows)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("seed %d: %d settings, %v", seed, len(list), err)
 		}
-		optima, err := tick.ZoneOptima(t.Context(), list[0].Runs, "", nil)
+		optima, err := multizone.Optima(t.Context(), list[0].Runs, "", nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, d.yaml)
 		}
-		list[0].Runs = tick.ZonesOnNodes(list[0].Runs, d.nodes, false)
+		list[0].Runs = multizone.OnNodes(list[0].Runs, d.nodes, false)
 		for i := range optima {
 			optima[i] = tick.Times(optima[i], d.nodes)
 		}

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 // Optimum names the omniscient optimum in tables. It knows the future, so no policy can cost less.
@@ -86,7 +87,7 @@ func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() t
 // ZoneRow is a form of the benchmark with several zones, and its runs.
 type ZoneRow struct {
 	Form string // A: a policy sees every zone in every tick; B: the held zone and one more
-	Runs []tick.ZoneRun
+	Runs []multizone.Run
 }
 
 // SeveralZones plays every run of every form under every rule. The forms have the same runs; optima holds their optima,

@@ -11,18 +11,19 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 // several is the market of a run over several zones.
 type several struct {
-	run    *tick.ZoneRun
+	run    *multizone.Run
 	offers []market.Offer // spot of each zone, then on-demand of each
 	index  map[market.OfferID]int
 	t      int
 	now    time.Time
 }
 
-func newSeveral(r *tick.ZoneRun) *several {
+func newSeveral(r *multizone.Run) *several {
 	s := &several{run: r, index: map[market.OfferID]int{}}
 	for _, c := range []market.Capacity{market.Spot, market.OnDemand} {
 		for i, z := range r.Job.Zones {
@@ -36,12 +37,12 @@ func newSeveral(r *tick.ZoneRun) *several {
 }
 
 // Zones plays one run of the benchmark with several zones under the rule.
-func Zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool) Outcome {
+func Zones(r *multizone.Run, mind *plan.Planner, rule policy.Rule, trace bool) Outcome {
 	return zones(r, mind, rule, trace, func(m *core.Machine) *core.Machine { return m })
 }
 
 // zones plays a run and replaces the machine in each tick by the one that next returns.
-func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
+func zones(r *multizone.Run, mind *plan.Planner, rule policy.Rule, trace bool,
 	next func(*core.Machine) *core.Machine) Outcome {
 	j := &r.Job
 	s := newSeveral(r)

@@ -12,12 +12,12 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
 )
 
 // publicZones reads the windows of the public benchmark with several zones, or skips the test if the data is missing.
-func publicZones(t testing.TB) []tick.ZoneWindow {
+func publicZones(t testing.TB) []multizone.Window {
 	t.Helper()
 	a, err := os.Open(data + "zones_public_availability.csv")
 	if err != nil {
@@ -29,7 +29,7 @@ func publicZones(t testing.TB) []tick.ZoneWindow {
 		t.Skip("SKIPPED: the public traces of several zones are not beside the repository (../shared/data/spot)")
 	}
 	defer func() { _ = p.Close() }()
-	windows, err := tick.ReadZones("availability", a, "prices", p)
+	windows, err := multizone.Read("availability", a, "prices", p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +37,11 @@ func publicZones(t testing.TB) []tick.ZoneWindow {
 }
 
 // generatedZones returns generated runs: zones in two regions, with moving prices.
-func generatedZones(n int, looks bool) []tick.ZoneRun {
+func generatedZones(n int, looks bool) []multizone.Run {
 	rng := rand.New(rand.NewPCG(8, 8))
-	var runs []tick.ZoneRun
+	var runs []multizone.Run
 	for i := range n {
-		r := tick.ZoneRun{Window: i, Job: place.Job{
+		r := multizone.Run{Window: i, Job: place.Job{
 			Tick: 195 * time.Second, Work: 10 * time.Hour, Deadline: []time.Duration{12, 15, 20}[i%3] * time.Hour,
 			Restart: 3 * time.Minute, Transfer: 90 * time.Second, Carry: money.Picos(1_000_000_000_000), Looks: looks,
 		}}
@@ -51,7 +51,7 @@ func generatedZones(n int, looks bool) []tick.ZoneRun {
 		for z := range 1 + rng.IntN(4) {
 			region := []string{"east", "west"}[rng.IntN(2)]
 			r.Job.Zones = append(r.Job.Zones, place.Zone{Name: region + string(rune('a'+z)), Region: region, OnDemand: 3_060_000_000_000})
-			trace := &tick.ZoneTrace{}
+			trace := &multizone.Trace{}
 			up, price := rng.IntN(2) == 0, money.Rate(700_000_000_000+rng.Int64N(600_000_000_000))
 			for len(trace.Up) < r.Job.Ticks() {
 				for range min(1+int(3/(rng.Float64()+0.01)), 200) {
@@ -71,7 +71,7 @@ func generatedZones(n int, looks bool) []tick.ZoneRun {
 
 // unequal gives the zones of runs on-demand prices that differ by region, spot prices of 0.15 to 0.85 of them, and
 // egress costs that differ by route.
-func unequal(runs []tick.ZoneRun) []tick.ZoneRun {
+func unequal(runs []multizone.Run) []multizone.Run {
 	rng := rand.New(rand.NewPCG(8, 9))
 	for i := range runs {
 		j := &runs[i].Job
@@ -119,11 +119,11 @@ func TestZones_CostsSameAsPlainLoop(t *testing.T) {
 			sameZones(t, unequal(generatedZones(lane.Pick(40, 120), looks)), looks)
 		})
 		t.Run("public, "+name, func(t *testing.T) {
-			runs, _, err := tick.ZoneRuns(publicZones(t), looks)
+			runs, _, err := multizone.Runs(publicZones(t), looks)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var some []tick.ZoneRun
+			var some []multizone.Run
 			for i := 0; i < len(runs); i += lane.Pick(35, 7) {
 				some = append(some, runs[i])
 			}
@@ -132,7 +132,7 @@ func TestZones_CostsSameAsPlainLoop(t *testing.T) {
 	}
 }
 
-func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
+func sameZones(t *testing.T, runs []multizone.Run, looks bool) {
 	for _, rule := range []policy.Rule{policy.OnDemand, policy.GreedyGuard, policy.UniformProgress, policy.UniformProgress2} {
 		bad := 0
 		for i := range runs {

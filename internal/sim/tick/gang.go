@@ -70,21 +70,6 @@ func OnNodes(runs []Run, nodes int, alone bool) []Run {
 	return list
 }
 
-// ZonesOnNodes is OnNodes for runs over several zones.
-func ZonesOnNodes(runs []ZoneRun, nodes int, alone bool) []ZoneRun {
-	list := make([]ZoneRun, len(runs))
-	for i, r := range runs {
-		if r.Nodes = nodes; alone {
-			r.Alone = make([]Alone, len(r.Traces))
-			for z, t := range r.Traces {
-				r.Alone[z] = Losses(fmt.Sprint(r.Job.Zones[z].Name, "/", r.Window), t.Up, nodes)
-			}
-		}
-		list[i] = r
-	}
-	return list
-}
-
 // Times returns the cost of the given number of machines if one costs a; 0 machines count as one.
 func Times(a money.Amount, nodes int) money.Amount {
 	return a.Times(max(1, nodes))

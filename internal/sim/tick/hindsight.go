@@ -10,6 +10,9 @@ import (
 	"scrimp/internal/market"
 )
 
+// unreachable is the cost of a state that cannot be reached.
+const unreachable = math.MaxInt64 / 4
+
 // Fits returns the work that an hour on the offer does, on one machine or on as many as the job takes, in hours on
 // machines of speed 1, at the price of one. It returns false if the job cannot or may not run there.
 type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
@@ -70,7 +73,7 @@ func hindsightOn(t market.Trace, fits Fits, nodes Nodes, from, work, deadline, r
 			continue
 		}
 		best := h.solve()
-		if best >= never {
+		if best >= unreachable {
 			return money.Amount{}, ErrLate
 		}
 		return money.Picos(best), nil
@@ -205,7 +208,7 @@ func (h *hindsight) solve() int64 {
 		for i := range all {
 			all[i] = make([]int64, h.work+1)
 			for w := 1; w <= h.work; w++ {
-				all[i][w] = never
+				all[i][w] = unreachable
 			}
 		}
 		return all

@@ -1,4 +1,4 @@
-package tick
+package tick_test
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
 )
 
@@ -27,7 +29,7 @@ func sold(machine string, capacity market.Capacity, speed float64, rate money.Ra
 }
 
 // only fits the machines with the given names, at the offer's speed.
-func only(names ...string) Fits {
+func only(names ...string) tick.Fits {
 	return func(o market.Offer, _ money.Rate) (float64, bool) {
 		for _, n := range names {
 			if n == o.Machine {
@@ -52,36 +54,36 @@ func TestHindsight_EqualsCountByHand(t *testing.T) {
 	}
 	// Two hours of work, a restart of 30 minutes each time, a deadline after 7 hours.
 	for name, c := range map[string]struct {
-		fits Fits
+		fits tick.Fits
 		want float64
 		err  error
 	}{
 		"two and a half hours of spot":                                {only("small"), 0.25, nil},
 		"an hour and a half of spot from hour 5 on":                   {only("big"), 1.5, nil},
-		"half an hour of spot is only the start, then on-demand":      {only("quick"), 0, ErrLate},
+		"half an hour of spot is only the start, then on-demand":      {only("quick"), 0, tick.ErrLate},
 		"the small one is cheaper for all of it":                      {only("small", "big", "quick"), 0.25, nil},
-		"nothing":                                                     {only("none"), 0, ErrNothing},
+		"nothing":                                                     {only("none"), 0, tick.ErrNothing},
 		"where prices fall it waits":                                  {only("dear"), 5, nil},
 		"a price above the most that it may cost is no offer":         {capped, 5, nil},
 		"an hour on the big one, which is cheaper, from hour 5, spot": {only("big", "dear"), 1.5, nil},
 	} {
-		cost, err := Hindsight(m, c.fits, Nodes{}, 0, 2*time.Hour, 7*time.Hour, 30*time.Minute)
+		cost, err := tick.Hindsight(m, c.fits, tick.Nodes{}, 0, 2*time.Hour, 7*time.Hour, 30*time.Minute)
 		if !errors.Is(err, c.err) || math.Abs(cost.Float()-c.want) > 1e-9 {
 			t.Errorf("%s: %v and %v, want %v and %v", name, cost, err, c.want, c.err)
 		}
 	}
-	if _, err := Hindsight(m, only("small"), Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); !errors.Is(err, ErrLate) {
+	if _, err := tick.Hindsight(m, only("small"), tick.Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); !errors.Is(err, tick.ErrLate) {
 		t.Errorf("no time to start: %v", err)
 	}
 	for _, deadline := range []time.Duration{-time.Hour, 0, time.Second, time.Minute, time.Hour} {
-		if _, err := Hindsight(m, only("small"), Nodes{}, 0, 2*time.Hour, deadline, time.Minute); !errors.Is(err, ErrLate) {
+		if _, err := tick.Hindsight(m, only("small"), tick.Nodes{}, 0, 2*time.Hour, deadline, time.Minute); !errors.Is(err, tick.ErrLate) {
 			t.Errorf("two hours of work within %v: %v", deadline, err)
 		}
 	}
 	// Part of the work on each machine: half an hour on b, with a minute of restart, does 87 minutes of work, and the
 	// other 33 take 34 minutes on a.
 	parts := market.Trace{Name: "p", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("a", market.Spot, 1, dollar, 0, 61), sold("b", market.Spot, 3, 2*dollar, 60, 90), sold("c", market.OnDemand, 1, 9*dollar)}}
-	if cost, err := Hindsight(parts, only("a", "b", "c"), Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); err != nil || math.Abs(cost.Float()-(30*2+34)/60.0) > 1e-6 {
+	if cost, err := tick.Hindsight(parts, only("a", "b", "c"), tick.Nodes{}, 0, 2*time.Hour, 2*time.Hour, time.Minute); err != nil || math.Abs(cost.Float()-(30*2+34)/60.0) > 1e-6 {
 		t.Errorf("parts: %v, %v", cost, err)
 	}
 }
@@ -93,11 +95,11 @@ func TestHindsight_EqualsZoneOptimum(t *testing.T) {
 		chance := rand.New(rand.NewPCG(seed, 3))
 		const ticks = 40
 		half := 1 + chance.IntN(7)
-		r := ZoneRun{Job: place.Job{Tick: time.Minute, Restart: time.Duration(half) * 30 * time.Second, Work: time.Duration(1+chance.IntN(60)) * 30 * time.Second, Deadline: ticks * time.Minute}}
+		r := multizone.Run{Job: place.Job{Tick: time.Minute, Restart: time.Duration(half) * 30 * time.Second, Work: time.Duration(1+chance.IntN(60)) * 30 * time.Second, Deadline: ticks * time.Minute}}
 		m := market.Trace{Name: "m", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("firm", market.OnDemand, 1, 3*dollar)}}
 		for z := range 1 + chance.IntN(3) {
 			rate := dollar * money.Rate(2+chance.IntN(25)) / 10
-			tr := &ZoneTrace{Up: make([]bool, ticks), Price: make([]money.Rate, ticks)}
+			tr := &multizone.Trace{Up: make([]bool, ticks), Price: make([]money.Rate, ticks)}
 			l := sold(fmt.Sprint("z", z), market.Spot, 1, rate)
 			l.Available = []market.Span{}
 			for i := range ticks {
@@ -115,8 +117,8 @@ func TestHindsight_EqualsZoneOptimum(t *testing.T) {
 			r.Traces = append(r.Traces, tr)
 			r.Job.Zones = append(r.Job.Zones, place.Zone{Name: fmt.Sprint("z", z), Region: "r", OnDemand: 3 * dollar})
 		}
-		want, ok := r.ZoneOptimum()
-		got, err := Hindsight(m, func(market.Offer, money.Rate) (float64, bool) { return 1, true }, Nodes{}, 0, r.Job.Work, r.Job.Deadline, r.Job.Restart)
+		want, ok := r.Optimum()
+		got, err := tick.Hindsight(m, func(market.Offer, money.Rate) (float64, bool) { return 1, true }, tick.Nodes{}, 0, r.Job.Work, r.Job.Deadline, r.Job.Restart)
 		if ok != (err == nil) || ok && math.Abs(got.Float()-want.Float()) > 1e-9 {
 			t.Fatalf("seed %d: %v (%v), the zones' optimum %v (%v)", seed, got, err, want, ok)
 		}
@@ -133,7 +135,7 @@ func TestHindsight_MoreChoiceNeverCostsMore(t *testing.T) {
 		two.Lines = append(append([]market.TraceLine{}, one.Lines...), sold("fast", market.Spot, float64(11+chance.IntN(30))/10, dollar*money.Rate(5+chance.IntN(30))/10, 30, 60+chance.IntN(100)))
 		all := func(o market.Offer, _ money.Rate) (float64, bool) { return o.Speed, true }
 		cost := func(m market.Trace, deadline time.Duration) float64 {
-			c, err := Hindsight(m, all, Nodes{}, 0, 90*time.Minute, deadline, 3*time.Minute)
+			c, err := tick.Hindsight(m, all, tick.Nodes{}, 0, 90*time.Minute, deadline, 3*time.Minute)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -162,8 +164,8 @@ func TestHindsight_SeveralMachines(t *testing.T) {
 			sold("spot", market.Spot, 1, dollar, 0, 20+chance.IntN(60), 90+chance.IntN(20), 400)}}
 		all := func(o market.Offer, _ money.Rate) (float64, bool) { return o.Speed, true }
 		cost := func(least, most int, work time.Duration) float64 {
-			c, err := Hindsight(m, all, Nodes{least, most}, 0, work, 6*time.Hour, 12*time.Minute)
-			if errors.Is(err, ErrLate) {
+			c, err := tick.Hindsight(m, all, tick.Nodes{least, most}, 0, work, 6*time.Hour, 12*time.Minute)
+			if errors.Is(err, tick.ErrLate) {
 				return math.Inf(1)
 			} else if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

@@ -39,19 +39,20 @@ var notPure = []string{
 }
 
 // seeded lists the packages that may use randomness from a seed that was passed in.
-var seeded = []string{"market", "sim", "sim/tick", "work/interval"}
+var seeded = []string{"market", "sim", "sim/tick", "sim/tick/multizone", "work/interval"}
 
 // thirds lists the third-party packages that a pure package may import. For other packages,
 // docs/design/dependencies.md is enough.
 var thirds = map[string][]string{
-	"decide/state":      {"github.com/go-json-experiment/json"},
-	"job/launcher":      {"go.yaml.in/yaml/v3"},
-	"job/spec":          {"go.yaml.in/yaml/v3"},
-	"work/pipelinefile": {"go.yaml.in/yaml/v3"},
-	"work/schedule":     {"github.com/netresearch/go-cron"},
-	"work/sheet":        {"go.yaml.in/yaml/v3"},
-	"work/studyfile":    {"go.yaml.in/yaml/v3"},
-	"lib/identity":      {"golang.org/x/text/unicode/norm"},
+	"decide/state":               {"github.com/go-json-experiment/json"},
+	"job/launcher":               {"go.yaml.in/yaml/v3"},
+	"job/spec":                   {"go.yaml.in/yaml/v3"},
+	"work/pipelinefile":          {"go.yaml.in/yaml/v3"},
+	"work/pipelinefile/document": {"go.yaml.in/yaml/v3"},
+	"work/schedule":              {"github.com/netresearch/go-cron"},
+	"work/sheet":                 {"go.yaml.in/yaml/v3"},
+	"work/studyfile":             {"go.yaml.in/yaml/v3"},
+	"lib/identity":               {"golang.org/x/text/unicode/norm"},
 }
 
 // pure reports whether the package with the path below internal must be pure.

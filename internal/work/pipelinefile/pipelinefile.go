@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/nearest"
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/pipelinefile/document"
 	"scrimp/internal/work/schedule"
 )
 
@@ -65,7 +66,7 @@ type reader struct {
 func Parse(file string, text []byte, now time.Time, read func(path string) ([]byte, error)) (*File, error) {
 	r := &reader{file: path.Base(file), now: now, read: read, f: File{AtOnce: parallel}, files: map[string]*yaml.Node{},
 		frozen: map[string]bool{}, groups: map[string][]string{}}
-	switch doc, err := parse("pipeline.yaml", text); {
+	switch doc, err := document.Read("pipeline.yaml", text); {
 	case err != nil:
 		r.wrong(nil, "", err.Error(), "correct it")
 	case isNull(doc):

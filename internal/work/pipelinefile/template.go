@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/work/pipelinefile/document"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -119,7 +121,7 @@ func (s scope) text(text string, command bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if b.WriteString(filled); b.Len() > MaxText {
+		if b.WriteString(filled); b.Len() > document.MaxText {
 			return "", fmt.Errorf("is longer than 1 MiB with ${%.40s}", inner)
 		}
 		text = after

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/pipelinefile/document"
 )
 
 // load returns the map in a parameter file, or nil if there is none. Only an optional file may be missing.
@@ -35,7 +36,7 @@ func (r *reader) load(file string, at *yaml.Node, optional bool) *yaml.Node {
 	}
 	var n *yaml.Node
 	if err == nil {
-		n, err = parse(file, text)
+		n, err = document.Read(file, text)
 	}
 	if err == nil && isNull(n) {
 		n = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
@@ -170,7 +171,7 @@ func (r *reader) take(s *stage) {
 		if p.file != "params.yaml" || name == "" {
 			name = p.file + ":" + name
 		}
-		text := canonical(v)
+		text := document.JSON(v)
 		if len(text) > pipeline.MaxText {
 			sum := sha256.Sum256(text)
 			text = []byte(`"sha256:` + hex.EncodeToString(sum[:]) + `"`)

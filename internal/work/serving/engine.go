@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving/load"
 )
@@ -52,12 +53,12 @@ func engineOf(l catalog.Listing, m *load.Model, ask Ask, u uses) (key string, e 
 
 // measuredName returns the measurements of an accelerator: those with its full name, or else the first in the order of
 // names that means it.
-func measuredName(accelerator string, all map[string]load.Measured) (string, bool) {
-	if name := strings.ToLower(accelerator); all[name] != nil {
+func measuredName(kind string, all map[string]load.Measured) (string, bool) {
+	if name := strings.ToLower(kind); all[name] != nil {
 		return name, true
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if accelerator != "" && catalog.Matches(name, accelerator) {
+		if kind != "" && accelerator.Matches(name, kind) {
 			return name, true
 		}
 	}
@@ -113,6 +114,6 @@ func (u uses) notes(c catalog.Catalog, ask Ask) (notes []string, err error) {
 func isKnown(name string, c catalog.Catalog) bool {
 	return slices.ContainsFunc(c.Listings, func(l catalog.Listing) bool {
 		return strings.EqualFold(name, l.Offer.Machine) ||
-			l.Offer.Accelerator != "" && catalog.Matches(name, l.Offer.Accelerator)
+			l.Offer.Accelerator != "" && accelerator.Matches(name, l.Offer.Accelerator)
 	})
 }

@@ -6,40 +6,41 @@ import (
 
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // facts formats the table of facts about kinds of accelerators, with their sources.
-func facts(kinds []catalog.Accelerator, p show.Place) string {
+func facts(kinds []accelerator.Accelerator, p show.Place) string {
 	if len(kinds) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	var rows [][]string
 	var notes []string
-	figure := func(f catalog.Figure) string {
+	text := func(f figure.Figure) string {
 		if !f.OK {
 			return "-"
 		}
 		return fmt.Sprintf("%.4g", f.V)
 	}
 	for i, a := range kinds {
-		rate := func(q catalog.Precision) string {
+		rate := func(q accelerator.Precision) string {
 			v, ok := a.Dense(q)
-			return figure(catalog.Figure{V: v, OK: ok})
+			return text(figure.Figure{V: v, OK: ok})
 		}
-		half := rate(catalog.FP16)
+		half := rate(accelerator.FP16)
 		if half == "-" {
-			half = rate(catalog.BF16)
+			half = rate(accelerator.BF16)
 		}
 		usable := "-"
 		if a.UsableMemory > 0 {
 			usable = fmt.Sprintf("%.1f", float64(a.UsableMemory)/float64(size.GB))
 		}
 		rows = append(rows, []string{a.Name, fmt.Sprintf("%.0f", float64(a.Memory)/float64(size.GB)), usable,
-			figure(a.Bandwidth), rate(catalog.FP32), rate(catalog.TF32), half, rate(catalog.FP8), rate(catalog.INT8),
-			rate(catalog.FP4), figure(a.Link), figure(a.Power), fmt.Sprintf("(%c)", 'a'+i%26)})
+			text(a.Bandwidth), rate(accelerator.FP32), rate(accelerator.TF32), half, rate(accelerator.FP8),
+			rate(accelerator.INT8), rate(accelerator.FP4), text(a.Link), text(a.Power), fmt.Sprintf("(%c)", 'a'+i%26)})
 		note := a.Source
 		if a.UsableSource != "" {
 			note += "; usable memory: " + a.UsableSource
@@ -66,43 +67,43 @@ func facts(kinds []catalog.Accelerator, p show.Place) string {
 }
 
 // Kinds formats the table of accelerators.
-func Kinds(list []catalog.Accelerator, p show.Place) string {
+func Kinds(list []accelerator.Accelerator, p show.Place) string {
 	return strings.TrimPrefix(facts(list, p), "\n")
 }
 
 // Kind is an accelerator for --json. Unknown values are null.
 type Kind struct {
-	Name         string                    `json:"accelerator"`
-	Vendor       string                    `json:"vendor"`
-	Arch         string                    `json:"arch"`
-	Memory       size.Bytes                `json:"memory_bytes"`
-	Usable       *size.Bytes               `json:"usable_memory_bytes"`
-	Bandwidth    catalog.Figure            `json:"memory_gbps"`
-	Link         catalog.Figure            `json:"link_gbps"`
-	Power        catalog.Figure            `json:"watts"`
-	Matmul       catalog.Figure            `json:"measured_matmul_16bit_tflops"`
-	Dense        map[string]catalog.Figure `json:"dense_tflops"`
-	Confidence   string                    `json:"confidence"`
-	Source       string                    `json:"source"`
-	UsableSource string                    `json:"usable_source,omitempty"`
-	Notes        string                    `json:"notes,omitempty"`
+	Name         string                   `json:"accelerator"`
+	Vendor       string                   `json:"vendor"`
+	Arch         string                   `json:"arch"`
+	Memory       size.Bytes               `json:"memory_bytes"`
+	Usable       *size.Bytes              `json:"usable_memory_bytes"`
+	Bandwidth    figure.Figure            `json:"memory_gbps"`
+	Link         figure.Figure            `json:"link_gbps"`
+	Power        figure.Figure            `json:"watts"`
+	Matmul       figure.Figure            `json:"measured_matmul_16bit_tflops"`
+	Dense        map[string]figure.Figure `json:"dense_tflops"`
+	Confidence   string                   `json:"confidence"`
+	Source       string                   `json:"source"`
+	UsableSource string                   `json:"usable_source,omitempty"`
+	Notes        string                   `json:"notes,omitempty"`
 }
 
 // KindOf returns a for --json.
-func KindOf(a catalog.Accelerator) Kind {
+func KindOf(a accelerator.Accelerator) Kind {
 	v := Kind{
 		Name: a.Name, Vendor: a.Vendor, Arch: a.Arch, Memory: a.Memory, Bandwidth: a.Bandwidth, Link: a.Link, Power: a.Power,
 		Matmul: a.Matmul,
-		Dense:  map[string]catalog.Figure{}, Confidence: a.Confidence, Source: a.Source, UsableSource: a.UsableSource,
+		Dense:  map[string]figure.Figure{}, Confidence: a.Confidence, Source: a.Source, UsableSource: a.UsableSource,
 		Notes: a.Notes,
 	}
 	if a.UsableMemory > 0 {
 		v.Usable = &a.UsableMemory
 	}
-	for _, q := range []catalog.Precision{catalog.FP32, catalog.TF32, catalog.FP16, catalog.BF16, catalog.FP8,
-		catalog.INT8, catalog.FP4} {
+	for _, q := range []accelerator.Precision{accelerator.FP32, accelerator.TF32, accelerator.FP16,
+		accelerator.BF16, accelerator.FP8, accelerator.INT8, accelerator.FP4} {
 		rate, ok := a.Dense(q)
-		v.Dense[string(q)] = catalog.Figure{V: rate, OK: ok}
+		v.Dense[string(q)] = figure.Figure{V: rate, OK: ok}
 	}
 	return v
 }

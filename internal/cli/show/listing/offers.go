@@ -11,9 +11,11 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 )
 
@@ -32,8 +34,8 @@ type Offer struct {
 	AcceleratorMemory *size.Bytes     `json:"accelerator_memory_bytes"`
 	CPUs              *int            `json:"cpus"`
 	Memory            *size.Bytes     `json:"memory_bytes"`
-	Disk              catalog.Figure  `json:"disk_gb"`
-	Network           catalog.Figure  `json:"network_gbps"`
+	Disk              figure.Figure   `json:"disk_gb"`
+	Network           figure.Figure   `json:"network_gbps"`
 
 	Price    *money.Rate    `json:"price"` // per machine and hour
 	Currency money.Currency `json:"currency"`
@@ -52,18 +54,18 @@ type Offer struct {
 	RawPrice *money.Rate `json:"raw_price,omitempty"`
 	MarkUp   *float64    `json:"mark_up,omitempty"`
 
-	Notice       *float64       `json:"notice_s"`
-	Minimum      *float64       `json:"billed_at_least_s"`
-	FreeWithin   *float64       `json:"free_if_interrupted_within_s"`
-	MaxLifetime  *float64       `json:"max_lifetime_s"` // null if none is known
-	RuleSource   string         `json:"rule_source,omitempty"`
-	RiskLow      *float64       `json:"interrupted_within_month_low"`
-	RiskHigh     *float64       `json:"interrupted_within_month_high"`
-	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null if none
-	Served       *float64       `json:"seen_s"`                 // spot time of the observation
-	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, by specification, per currency unit and hour
-	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`
-	BandwidthPer catalog.Figure `json:"accelerator_gbps_per_price"`
+	Notice       *float64      `json:"notice_s"`
+	Minimum      *float64      `json:"billed_at_least_s"`
+	FreeWithin   *float64      `json:"free_if_interrupted_within_s"`
+	MaxLifetime  *float64      `json:"max_lifetime_s"` // null if none is known
+	RuleSource   string        `json:"rule_source,omitempty"`
+	RiskLow      *float64      `json:"interrupted_within_month_low"`
+	RiskHigh     *float64      `json:"interrupted_within_month_high"`
+	Taken        *int          `json:"interruptions_seen"`     // by the data folder's server; null if none
+	Served       *float64      `json:"seen_s"`                 // spot time of the observation
+	PerPrice     figure.Figure `json:"tflops_16bit_per_price"` // dense, by specification, per currency unit and hour
+	MemoryPer    figure.Figure `json:"accelerator_memory_gb_per_price"`
+	BandwidthPer figure.Figure `json:"accelerator_gbps_per_price"`
 }
 
 // Limits sets the age from which a price is stale; 0 uses the default of its capacity.
@@ -132,23 +134,23 @@ func (v *Offer) quote(l catalog.Listing, now time.Time) {
 	}
 	count := float64(l.Offer.Accelerators)
 	if m := l.Sold(); m > 0 {
-		v.MemoryPer = catalog.Known(float64(m) / float64(size.GB) * count / price)
+		v.MemoryPer = figure.Known(float64(m) / float64(size.GB) * count / price)
 	}
 	if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
-		v.BandwidthPer = catalog.Known(spec.Bandwidth.V * count / price)
+		v.BandwidthPer = figure.Known(spec.Bandwidth.V * count / price)
 	}
 }
 
 // efficiency returns dense 16-bit teraflops per currency unit and hour.
-func efficiency(l catalog.Listing) catalog.Figure {
-	v, ok := l.PerDollar(catalog.FP16)
+func efficiency(l catalog.Listing) figure.Figure {
+	v, ok := l.PerDollar(accelerator.FP16)
 	if !ok {
-		v, ok = l.PerDollar(catalog.BF16)
+		v, ok = l.PerDollar(accelerator.BF16)
 	}
 	if !ok {
-		return catalog.Figure{}
+		return figure.Figure{}
 	}
-	return catalog.Known(v)
+	return figure.Known(v)
 }
 
 // Orders lists the sort orders of offers.
@@ -205,7 +207,7 @@ func last(a, b bool) int {
 
 // Offers formats the table of listings with the sources of their prices, and the known facts about the requested
 // accelerators. Beyond most listings (0 for no limit) it gives the number of omitted ones.
-func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int,
+func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []accelerator.Accelerator, most int,
 	limits Limits, now time.Time, p show.Place) string {
 	var b strings.Builder
 	if len(list) == 0 {

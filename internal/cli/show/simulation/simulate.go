@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/sim/replay"
-	"scrimp/internal/sim/tick"
+	"scrimp/internal/sim/tick/multizone"
 )
 
 // Scores formats the table of a benchmark: the mean cost of a run, its excess over the omniscient optimum, missed
@@ -93,7 +93,7 @@ func zonesOf(group []place.Zone) string {
 	if len(group) > 3 {
 		return fmt.Sprintf("%s +%d", group[0].Name, len(group)-1)
 	}
-	return strings.Join(tick.ZoneNames(group), " ")
+	return strings.Join(multizone.Names(group), " ")
 }
 
 // inHours formats a duration in hours with up to four digits.

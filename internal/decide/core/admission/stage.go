@@ -3,7 +3,6 @@ package admission
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"scrimp/internal/decide/state"
 	"scrimp/internal/work/groups"
@@ -33,23 +32,4 @@ func checkPipeline(t *state.GroupTerms) error {
 		}
 	}
 	return nil
-}
-
-// StageComes reports whether a waiting stage may start.
-func StageComes(g *state.Group, stage int) bool {
-	return g.Stages[stage].Phase == groups.Waiting &&
-		!slices.ContainsFunc(g.Terms.Pipeline.Stages[stage].Needs, func(n int) bool { return !g.Stages[n].Phase.Good() })
-}
-
-// StageOf returns the stage of a move. ok is false if it has none.
-func StageOf(g *state.Group, v groups.Move) (stage int, ok bool) {
-	if g.Terms.Pipeline == nil || v.Of == nil || v.Of.Stage < 0 || v.Of.Stage >= len(g.Stages) {
-		return 0, false
-	}
-	return v.Of.Stage, true
-}
-
-// StagesOver reports whether a pipeline has nothing more to do.
-func StagesOver(g *state.Group) bool {
-	return g.Open == 0 && !slices.ContainsFunc(g.Stages, func(x groups.Stage) bool { return !x.Phase.Settled() })
 }

@@ -42,14 +42,6 @@ func (ad *Admission) MayEndSooner(j *state.Job) bool {
 	return t.Metric.HasGoal || t.Metric.Patience > 0 || g != nil
 }
 
-// FinishedBy returns why a search ends, from its planner's reason.
-func FinishedBy(why string) string {
-	if why == step.BudgetSpent {
-		return step.BudgetSpent
-	}
-	return step.SearchDone
-}
-
 // Takes counts what this step gives to members of a group.
 func (w *Weighing) Takes(group string, a money.Amount) {
 	if w.Taken == nil {

@@ -224,15 +224,23 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 	over := g.Began == g.Members() && g.Open == 0
 	switch {
 	case g.Terms.Pipeline != nil:
-		over = admission.StagesOver(g)
+		over = stagesOver(g)
 	case g.Study != nil:
-		ms.endGroup(g.Name, admission.FinishedBy(v.Why), "", state.StopMembers)
+		ms.endGroup(g.Name, finishedBy(v.Why), "", state.StopMembers)
 		return true
 	}
 	if over {
 		ms.groupOver(g, step.AllOver)
 	}
 	return over
+}
+
+// finishedBy returns why a search ends, from its planner's reason.
+func finishedBy(why string) string {
+	if why == step.BudgetSpent {
+		return step.BudgetSpent
+	}
+	return step.SearchDone
 }
 
 // starts starts a member of a group, or returns why it does not. A refusal without a job means that the proposal

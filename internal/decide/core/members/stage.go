@@ -2,8 +2,8 @@ package members
 
 import (
 	"fmt"
+	"slices"
 
-	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -43,7 +43,7 @@ func (ms *Members) deploying(g *state.Group, stage int) string {
 // mayReuse returns why a stage may not be reused, or nil. A stage that deploys is reused only while what is in place is
 // known to be what it deployed: not while another run deploys, nor after one failed to.
 func (ms *Members) mayReuse(g *state.Group, v groups.Move) *step.Refusal {
-	n, ok := admission.StageOf(g, v)
+	n, ok := stageOf(g, v)
 	if !ok {
 		return &step.Refusal{Why: step.NoGroup}
 	}
@@ -69,8 +69,8 @@ func deployedElsewhere(g *state.Group, stage int, by string) *step.Refusal {
 // stageMayBegin returns why the job of a stage may not start, or nil. Its key was computed on the state after the
 // event base.
 func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *step.Refusal {
-	n, ok := admission.StageOf(g, v)
-	if !ok || !admission.StageComes(g, n) && !ms.Faults.Unready || v.Of.Key == "" || ms.State.Job(g.StageID(n)) != nil {
+	n, ok := stageOf(g, v)
+	if !ok || !stageComes(g, n) && !ms.Faults.Unready || v.Of.Key == "" || ms.State.Job(g.StageID(n)) != nil {
 		return &step.Refusal{Why: step.NoGroup}
 	}
 	if ms.outdated(g, n, base) {
@@ -93,18 +93,18 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 
 // settlesStage takes what becomes of a stage without a job, where it stands as who proposes it saw it.
 func (ms *Members) settlesStage(g *state.Group, v groups.Move, base uint64) bool {
-	n, ok := admission.StageOf(g, v)
+	n, ok := stageOf(g, v)
 	if !ok || v.Do != groups.Keep && ms.outdated(g, n, base) {
 		return false
 	}
 	phase := g.Stages[n].Phase
 	switch v.Do {
 	case groups.Reuse:
-		ok = admission.StageComes(g, n) && v.Of.Key != "" && v.Of.From != ""
+		ok = stageComes(g, n) && v.Of.Key != "" && v.Of.From != ""
 	case groups.Keep:
 		ok = phase == groups.Made
 	case groups.Fail:
-		ok = phase == groups.Made || admission.StageComes(g, n)
+		ok = phase == groups.Made || stageComes(g, n)
 	case groups.Skip:
 		ok = phase == groups.Waiting
 	default:
@@ -136,9 +136,28 @@ func (ms *Members) shareOfStage(g *state.Group, stage int, left money.Amount) mo
 	}
 	turn := 0
 	for n := range g.Stages {
-		if admission.StageComes(g, n) {
+		if stageComes(g, n) {
 			turn++
 		}
 	}
 	return left.Over(max(1, min(turn, g.Terms.AtOnce-g.Open)))
+}
+
+// stageComes reports whether a waiting stage may start.
+func stageComes(g *state.Group, stage int) bool {
+	return g.Stages[stage].Phase == groups.Waiting &&
+		!slices.ContainsFunc(g.Terms.Pipeline.Stages[stage].Needs, func(n int) bool { return !g.Stages[n].Phase.Good() })
+}
+
+// stageOf returns the stage of a move. ok is false if it has none.
+func stageOf(g *state.Group, v groups.Move) (stage int, ok bool) {
+	if g.Terms.Pipeline == nil || v.Of == nil || v.Of.Stage < 0 || v.Of.Stage >= len(g.Stages) {
+		return 0, false
+	}
+	return v.Of.Stage, true
+}
+
+// stagesOver reports whether a pipeline has nothing more to do.
+func stagesOver(g *state.Group) bool {
+	return g.Open == 0 && !slices.ContainsFunc(g.Stages, func(x groups.Stage) bool { return !x.Phase.Settled() })
 }

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // acceleratorName returns the catalogue's name of an accelerator that EC2 identifies by maker and name.
@@ -25,7 +25,7 @@ func acceleratorName(machine, maker, name string, memory size.Bytes) string {
 	if maker == "AMD" {
 		name = "radeon " + name
 	}
-	return catalog.Resolve(name, machine, memory)
+	return accelerator.Resolve(name, machine, memory)
 }
 
 // rateOf returns the product's on-demand price per unit in the first tier; false if it has none above zero.

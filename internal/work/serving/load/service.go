@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"scrimp/internal/lib/draw"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/lib/figure"
+	"scrimp/internal/market/accelerator"
 )
 
 // An Effort is how much of what the hardware can do a server reaches. These are assumptions, not measurements.
@@ -48,7 +49,7 @@ type Roofline struct {
 }
 
 // NewRoofline returns the estimate for a fit on an accelerator. It is false where a fact is unknown that it needs.
-func NewRoofline(m *Model, f Fit, a catalog.Accelerator, link catalog.Figure, e Effort) (*Roofline, bool) {
+func NewRoofline(m *Model, f Fit, a accelerator.Accelerator, link figure.Figure, e Effort) (*Roofline, bool) {
 	rate, ok := a.Half()
 	if !link.OK {
 		link = a.Link

@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 )
 
 // A Format is how weights are kept in memory. Products are computed in 16 bit in each of them.
@@ -139,7 +139,7 @@ type Fit struct {
 
 // Fits returns how the model lies in a machine: in the widest of the formats that fits, on the fewest accelerators. It
 // is false where the model is larger than the machine, with what it needs in the narrowest format.
-func (m *Model) Fits(formats []Format, a catalog.Accelerator, count int) (f Fit, ok bool) {
+func (m *Model) Fits(formats []Format, a accelerator.Accelerator, count int) (f Fit, ok bool) {
 	have := float64(a.Usable()) * fill
 	for _, format := range formats {
 		weights := m.Shape.Params * format.Bytes

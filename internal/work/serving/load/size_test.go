@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/work/serving/load"
 )
 
@@ -23,9 +24,9 @@ func named(t *testing.T, name string) shape.Model {
 	return m
 }
 
-func chip(t *testing.T, name string) catalog.Accelerator {
+func chip(t *testing.T, name string) accelerator.Accelerator {
 	t.Helper()
-	a, ok := catalog.Find(name)
+	a, ok := accelerator.Find(name)
 	if !ok {
 		t.Fatalf("no accelerator %s", name)
 	}
@@ -143,7 +144,7 @@ func TestRoofline_IsTheSlowerOfComputeAndMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, _ := m.Fits(load.Formats, chip(t, "L4"), 1)
-	r, ok := load.NewRoofline(m, f, chip(t, "L4"), catalog.Figure{}, load.Fast)
+	r, ok := load.NewRoofline(m, f, chip(t, "L4"), figure.Figure{}, load.Fast)
 	if !ok {
 		t.Fatal("nothing is known of L4")
 	}
@@ -156,8 +157,8 @@ func TestRoofline_IsTheSlowerOfComputeAndMemory(t *testing.T) {
 	if p, _ := r.Phases(0, 4); math.Abs(p-compute) > 1e-9 {
 		t.Errorf("four prompts take %v, want %v", p, compute)
 	}
-	slow, _ := load.NewRoofline(m, f, chip(t, "L4"), catalog.Figure{}, load.Slow)
-	typical, _ := load.NewRoofline(m, f, chip(t, "L4"), catalog.Figure{}, load.Typical)
+	slow, _ := load.NewRoofline(m, f, chip(t, "L4"), figure.Figure{}, load.Slow)
+	typical, _ := load.NewRoofline(m, f, chip(t, "L4"), figure.Figure{}, load.Typical)
 	if r.Time(0, 4) >= typical.Time(0, 4) || typical.Time(0, 4) >= slow.Time(0, 4) {
 		t.Errorf("%v, %v, %v", r.Time(0, 4), typical.Time(0, 4), slow.Time(0, 4))
 	}

@@ -1,4 +1,4 @@
-package workdir
+package pack
 
 import (
 	"bytes"
@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"scrimp/internal/job/ignore"
 	"scrimp/internal/lib/confined"
 )
 
-// ignoreName is the file with the patterns of what is not copied to machines.
-const ignoreName = ".scrimpignore"
+// IgnoreName is the file with the patterns of what is not copied to machines.
+const IgnoreName = ".scrimpignore"
 
 // defaultPatterns are excluded by default; .scrimpignore can include them again. So are secrets: files in which
 // tools keep passwords and keys.
@@ -35,7 +36,7 @@ const Fetched = "scrimp get has made this folder, and scrimp run leaves it out. 
 // Holds reports whether a work folder brings files to machines in its subfolder dir. Names that start with a dot or
 // end in .tmp do not count: they are incomplete.
 func Holds(folder, dir string) bool {
-	ignored, err := ignoreFile(folder)
+	ignored, err := Ignored(folder)
 	if err != nil {
 		return false
 	}
@@ -63,11 +64,11 @@ func Holds(folder, dir string) bool {
 	return found
 }
 
-// ignoreFile returns a function that reports whether a path below the folder is excluded.
-func ignoreFile(folder string) (func(rel string, isFolder bool) bool, error) {
+// Ignored returns a function that reports whether a path below the folder is excluded.
+func Ignored(folder string) (func(rel string, isFolder bool) bool, error) {
 	text, err := readIgnore(folder)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", ignoreName, err)
+		return nil, fmt.Errorf("read %s: %w", IgnoreName, err)
 	}
 	patterns := ignore.Parse(defaultPatterns + secrets + text)
 	return func(rel string, isFolder bool) bool {
@@ -116,7 +117,7 @@ func readIgnore(folder string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = t.Close() }() // only read
-	f, err := t.File(ignoreName)
+	f, err := t.File(IgnoreName)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -134,4 +135,23 @@ func readIgnore(folder string) (string, error) {
 		return "", fmt.Errorf("it has more than %d lines", maxPatterns)
 	}
 	return string(text), nil
+}
+
+// Limits of .scrimpignore.
+const (
+	maxIgnore   = 1 << 20 // bytes
+	maxPatterns = 10_000  // lines
+)
+
+// CheckFile returns what is wrong with the size of a file.
+func CheckFile(name string, size int64) error {
+	if name == IgnoreName && size > maxIgnore {
+		return fmt.Errorf("%s has more than %d MiB", IgnoreName, maxIgnore>>20)
+	}
+	return nil
+}
+
+// isIncomplete reports whether a name is that of an incomplete file, which machines do not need.
+func isIncomplete(path string) bool {
+	return strings.HasPrefix(filepath.Base(path), ".") || strings.HasSuffix(path, ".tmp")
 }

@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"reflect"
@@ -39,7 +39,7 @@ func TestDrawnMarket_HasDocumentedProperties(t *testing.T) {
 }
 
 // up counts the ticks with at least the given number of machines.
-func up(windows []ZoneWindow, nodes int) (n int) {
+func up(windows []Window, nodes int) (n int) {
 	AtLeast(windows, nodes)
 	for _, z := range windows[0].Zones {
 		for _, is := range z.Up {

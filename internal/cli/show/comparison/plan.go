@@ -1,18 +1,19 @@
-package show
+package comparison
 
 import (
 	"fmt"
 	"math"
 	"strings"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/ab"
 )
 
-// ABPlan holds the expected cost of a comparison and the power of its pairs, before it spends anything. null means
+// Plan holds the expected cost of a comparison and the power of its pairs, before it spends anything. null means
 // unknown.
-type ABPlan struct {
+type Plan struct {
 	Name     string         `json:"name"`
 	Baseline string         `json:"baseline"`
 	Design   ab.Design      `json:"design"`
@@ -29,7 +30,7 @@ type ABPlan struct {
 }
 
 // Total computes the cost of all runs, if both arms have an estimate, and the power of the pairs.
-func (v *ABPlan) Total(budget *money.Amount) {
+func (v *Plan) Total(budget *money.Amount) {
 	v.MinPairs = ab.MinPairs
 	if v.Each[0] != nil && v.Each[1] != nil {
 		pair := v.Each[0][1] + v.Each[1][1]
@@ -56,11 +57,11 @@ func never(pairs int) string {
 }
 
 // Text formats the plan for people.
-func (v ABPlan) Text(p Place) string {
+func (v Plan) Text(p show.Place) string {
 	var b strings.Builder
 	d := v.Design
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", Clean(v.Name), Clean(v.Baseline),
-		Clean(strings.Join(d.Set, ", "))), p.Columns()))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s compares %s with the same job with %s", show.Clean(v.Name),
+		show.Clean(v.Baseline), show.Clean(strings.Join(d.Set, ", "))), p.Columns()))
 	seeds := fmt.Sprintf("seed %d", d.First)
 	if d.Pairs > 1 {
 		seeds = fmt.Sprintf("seeds %d to %d", d.First, d.First+d.Pairs-1)
@@ -68,13 +69,13 @@ func (v ABPlan) Text(p Place) string {
 	p.Fact(&b, "runs", "%s of two runs, with %s; both runs of a pair at once", draw.Count(d.Pairs, "pair"), seeds)
 	for i, name := range []string{"baseline", "change"} {
 		if x := v.Each[i]; x != nil {
-			p.Fact(&b, name, "%s a run (%s to %s)", USD(x[1]), USD(x[0]), USD(x[2]))
+			p.Fact(&b, name, "%s a run (%s to %s)", show.USD(x[1]), show.USD(x[0]), show.USD(x[2]))
 		} else {
 			p.Fact(&b, name, "nobody knows what a run costs: give work in the job file, or run it once")
 		}
 	}
 	if v.AllUSD != nil {
-		p.Fact(&b, "all", "about %s for %s", USD(*v.AllUSD), draw.Count(v.Runs, "run"))
+		p.Fact(&b, "all", "about %s for %s", show.USD(*v.AllUSD), draw.Count(v.Runs, "run"))
 	}
 	if v.Budget != nil {
 		p.Fact(&b, "budget", "%s for all runs together", *v.Budget)
@@ -99,7 +100,7 @@ func (v ABPlan) Text(p Place) string {
 			much = fmt.Sprintf("%g %% of the baseline's value", 100*d.Tolerance)
 		}
 		p.Fact(&b, "tells", "whether %s is worse by more than %s (%s is better), with an error of at most %g %%",
-			Clean(d.Metric), much, goal, 100*ab.Error)
+			show.Clean(d.Metric), much, goal, 100*ab.Error)
 		p.Fact(&b, "", "equal arms are found no worse in 80 %% of such comparisons if the differences of pairs have a "+
 			"standard deviation of %.0f %% of the tolerance or less", 100**v.Scatter)
 	}

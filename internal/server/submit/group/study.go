@@ -1,4 +1,4 @@
-package submit
+package group
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// studyTerms returns the terms of a study.
-func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
+// ofStudy returns the terms of a study.
+func ofStudy(b *api.Study) (t core.GroupTerms, field string, err error) {
 	s := &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
 		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, Final: b.Final}
 	if b.Fidelity != nil {
@@ -37,8 +37,8 @@ func studyTerms(b *api.Study) (t core.GroupTerms, field string, err error) {
 	return t, "study.searcher", err
 }
 
-// fits returns why a job cannot be the trial of a study or a whole pipeline; nil: it can.
-func fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
+// Fits returns why a job cannot be the trial of a study or a whole pipeline; nil: it can.
+func Fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	if t.Pipeline != nil {
 		return fitsPipeline(t, j)
 	}

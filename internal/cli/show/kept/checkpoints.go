@@ -1,4 +1,4 @@
-package show
+package kept
 
 import (
 	"fmt"
@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/size"
 )
 
 // Checkpoints lists a job's checkpoints, newest first.
-func Checkpoints(job string, list []api.Checkpoint, p Place) string {
+func Checkpoints(job string, list []api.Checkpoint, p show.Place) string {
 	if len(list) == 0 {
-		return Clean(job) + " has kept no checkpoint.\n"
+		return show.Clean(job) + " has kept no checkpoint.\n"
 	}
 	rows := make([][]string, len(list))
 	for i, c := range list {
@@ -30,8 +31,9 @@ func Checkpoints(job string, list []api.Checkpoint, p Place) string {
 		case c.Newest:
 			note = "newest"
 		}
-		rows[i] = []string{Clean(c.Name), strconv.FormatInt(c.Step, 10), size.Bytes(c.Bytes).String(), p.When(c.Captured),
-			Clean(c.Attempt), Clean(strings.Join(metrics, ", ")), Clean(note)}
+		rows[i] = []string{show.Clean(c.Name), strconv.FormatInt(c.Step, 10), size.Bytes(c.Bytes).String(),
+			p.When(c.Captured),
+			show.Clean(c.Attempt), show.Clean(strings.Join(metrics, ", ")), show.Clean(note)}
 	}
 	return draw.Grid([]draw.Column{
 		{Name: "CHECKPOINT", Key: true}, {Name: "STEP", Right: true}, {Name: "SIZE", Right: true}, {Name: "SAVED", Leaves: 3},

@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ const (
 )
 
 // publicZones reads the windows of the public benchmark, which are not part of the repository.
-func publicZones(t testing.TB) []ZoneWindow {
+func publicZones(t testing.TB) []Window {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "data", "spot")
 	up, err := os.Open(filepath.Join(dir, zonesUpFile))
@@ -36,7 +36,7 @@ func publicZones(t testing.TB) []ZoneWindow {
 		t.Fatal(err)
 	}
 	defer price.Close()
-	w, err := ReadZones(zonesUpFile, up, zonesPriceFile, price)
+	w, err := Read(zonesUpFile, up, zonesPriceFile, price)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,9 @@ func publicZones(t testing.TB) []ZoneWindow {
 }
 
 // meanOf plays a policy over all runs of a form; by holds the mean for each job and restart overhead.
-func meanOf(t testing.TB, windows []ZoneWindow, looks bool, policy func(*place.Job) place.Policy) (total float64, by map[string]float64, misses int) {
+func meanOf(t testing.TB, windows []Window, looks bool, policy func(*place.Job) place.Policy) (total float64, by map[string]float64, misses int) {
 	t.Helper()
-	runs, left, err := ZoneRuns(windows, looks)
+	runs, left, err := Runs(windows, looks)
 	if err != nil || left > 0 {
 		t.Fatalf("%v, %d left out", err, left)
 	}
@@ -91,10 +91,10 @@ func TestPlay_PoliciesCostPublishedFigures(t *testing.T) {
 	}
 }
 
-func TestReadZones_ErrorNamesLineAndFix(t *testing.T) {
+func TestRead_ErrorNamesLineAndFix(t *testing.T) {
 	const up, cost = "window,zone,start_tick,ticks,available\n", "window,zone,start_tick,ticks,usd_per_hour\n"
 	goodUp, goodCost := up+"0,us-east-1a,0,5,1\n", cost+"0,us-east-1a,0,5,0.9\n"
-	if _, err := ReadZones("a", strings.NewReader(goodUp), "p", strings.NewReader(goodCost)); err != nil {
+	if _, err := Read("a", strings.NewReader(goodUp), "p", strings.NewReader(goodCost)); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ up, cost, want string }{
@@ -120,26 +120,26 @@ func TestReadZones_ErrorNamesLineAndFix(t *testing.T) {
 		"carriage returns":  {strings.ReplaceAll(goodUp, "\n", "\r\n"), cost, "p:1: no row"},
 		"price is a number": {goodUp, cost + "0,us-east-1a,0,5,NaN\n", `p:2: usd_per_hour: "NaN"`},
 	} {
-		_, err := ReadZones("a", strings.NewReader(c.up), "p", strings.NewReader(c.cost))
+		_, err := Read("a", strings.NewReader(c.up), "p", strings.NewReader(c.cost))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), "; ") {
 			t.Errorf("%s: %v\ninstead of %s, and how to mend it", name, err, c.want)
 		}
 	}
 }
 
-func TestZoneRuns_SkipsIncompleteGroupsAndRefusesShortWindows(t *testing.T) {
-	long := &ZoneTrace{Up: make([]bool, 960), Price: make([]money.Rate, 960)}
-	w := []ZoneWindow{{Number: 3, Zones: map[string]*ZoneTrace{"us-west-2a": long, "us-west-2b": long}}}
-	runs, left, err := ZoneRuns(w, false)
+func TestRuns_SkipsIncompleteGroupsAndRefusesShortWindows(t *testing.T) {
+	long := &Trace{Up: make([]bool, 960), Price: make([]money.Rate, 960)}
+	w := []Window{{Number: 3, Zones: map[string]*Trace{"us-west-2a": long, "us-west-2b": long}}}
+	runs, left, err := Runs(w, false)
 	if err != nil || left != 9 || len(runs) != 6 {
 		t.Errorf("%d runs, %d left out, %v; want the 6 of one group and 9 left out", len(runs), left, err)
 	}
-	w[0].Zones["us-west-2b"] = &ZoneTrace{Up: make([]bool, 959), Price: make([]money.Rate, 959), Line: 17}
-	if _, _, err := ZoneRuns(w, false); err == nil || !strings.Contains(err.Error(), "line 17: ticks: window 3 of us-west-2b ends after 959") {
+	w[0].Zones["us-west-2b"] = &Trace{Up: make([]bool, 959), Price: make([]money.Rate, 959), Line: 17}
+	if _, _, err := Runs(w, false); err == nil || !strings.Contains(err.Error(), "line 17: ticks: window 3 of us-west-2b ends after 959") {
 		t.Errorf("a window shorter than the job: %v", err)
 	}
 	delete(w[0].Zones, "us-west-2b")
-	if _, left, err := ZoneRuns(w, false); err == nil || left != 10 {
+	if _, left, err := Runs(w, false); err == nil || left != 10 {
 		t.Errorf("no group at all: %d left out, %v", left, err)
 	}
 }

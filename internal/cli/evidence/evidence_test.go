@@ -1,4 +1,4 @@
-package plan
+package evidence
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestEarlier_ReadsProofFromReceipt(t *testing.T) {
 	if len(run.Resumes) != 1 || run.Resumes[0] != 2*time.Minute || run.Worked != 114*time.Minute || !run.Utilisation.OK || run.Utilisation.V != 0.63 || run.CostUSD.OK {
 		t.Errorf("%+v", run)
 	}
-	if p := programs(spec.Job{Command: "python ../x.py /etc/passwd.cfg"}, t.TempDir()); len(p) != 0 {
+	if p := Programs(spec.Job{Command: "python ../x.py /etc/passwd.cfg"}, t.TempDir()); len(p) != 0 {
 		t.Errorf("%v", p)
 	}
 }

@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// optimumVersion changes whenever the meaning of ZoneOptimum does.
+// optimumVersion changes whenever the meaning of Optimum does.
 const optimumVersion = 1
 
 // zonesKey hashes everything that the runs' optima depend on.
-func zonesKey(runs []ZoneRun) string {
+func zonesKey(runs []Run) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "zones optimum", optimumVersion)
 	for _, r := range runs {
@@ -43,11 +43,11 @@ func zonesKey(runs []ZoneRun) string {
 // ErrNotKept reports that the optima were computed but could not be stored.
 var ErrNotKept = errors.New("the optimum is not kept, and takes as long the next time")
 
-// ZoneOptima returns the optimum of every run. It reads them from a file of folder if the same runs were solved before;
+// Optima returns the optimum of every run. It reads them from a file of folder if the same runs were solved before;
 // otherwise it computes them, which takes minutes, and stores them there. An empty folder stores nothing. If storing
-// fails, ZoneOptima returns the optima with ErrNotKept. tell, if not nil, receives the progress. The context can stop
+// fails, Optima returns the optima with ErrNotKept. tell, if not nil, receives the progress. The context can stop
 // it between two runs.
-func ZoneOptima(ctx context.Context, runs []ZoneRun, folder string, tell func(done, of int)) ([]money.Amount, error) {
+func Optima(ctx context.Context, runs []Run, folder string, tell func(done, of int)) ([]money.Amount, error) {
 	file := filepath.Join(folder, "zones-optimum-"+zonesKey(runs)[:32]+".json")
 	if folder != "" {
 		if data, err := os.ReadFile(file); err == nil { // an unreadable file is computed again
@@ -65,7 +65,7 @@ func ZoneOptima(ctx context.Context, runs []ZoneRun, folder string, tell func(do
 		if ctx.Err() != nil {
 			return
 		}
-		best, ok := runs[i].ZoneOptimum()
+		best, ok := runs[i].Optimum()
 		out[i], late[i] = best, !ok
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"encoding/csv"
@@ -15,18 +15,21 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// ZoneTrace is the market of one zone in one window, tick by tick.
-type ZoneTrace struct {
+// byteOrderMark is what some spreadsheets write first.
+const byteOrderMark = "\ufeff"
+
+// Trace is the market of one zone in one window, tick by tick.
+type Trace struct {
 	Up    []bool
 	Count []int        // available machines; nil if the file holds only 0 and 1
 	Price []money.Rate // spot
 	Line  int          // its last line in the availability file
 }
 
-// ZoneWindow is one period of wall-clock time over all zones.
-type ZoneWindow struct {
+// Window is one period of wall-clock time over all zones.
+type Window struct {
 	Number int
-	Zones  map[string]*ZoneTrace
+	Zones  map[string]*Trace
 }
 
 // A BadLine describes a problem with one line of a file and its fix.
@@ -72,7 +75,7 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	head[0] = strings.TrimPrefix(head[0], byteOrder)
+	head[0] = strings.TrimPrefix(head[0], byteOrderMark)
 	if !slices.Equal(head, want) {
 		return nil, &BadLine{file, 1, "", fmt.Sprintf("the columns are %q", strings.Join(head, ",")),
 			"make the first line " + strings.Join(want, ",")}
@@ -153,12 +156,12 @@ func (s span) follows(end, before int, bad func(field, cause, fix string) error)
 	return nil
 }
 
-// ReadZones reads the availability and the prices of several zones over several windows, in the run-length form of the
+// Read reads the availability and the prices of several zones over several windows, in the run-length form of the
 // public benchmark: columns window, zone, start_tick, ticks and available (0 or 1, or a number of machines), or
 // usd_per_hour (above zero). Both files must have the same zones in the same windows, each with the same number of
 // ticks.
-func ReadZones(availabilityFile string, availability io.Reader, priceFile string,
-	prices io.Reader) ([]ZoneWindow, error) {
+func Read(availabilityFile string, availability io.Reader, priceFile string,
+	prices io.Reader) ([]Window, error) {
 	ups, err := readSpans(availabilityFile, availability, "available")
 	if err != nil {
 		return nil, err
@@ -191,7 +194,7 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 			t.Price = append(t.Price, rate)
 		}
 	}
-	out := slices.SortedFunc(maps.Values(windows), func(a, b ZoneWindow) int { return a.Number - b.Number })
+	out := slices.SortedFunc(maps.Values(windows), func(a, b Window) int { return a.Number - b.Number })
 	for _, w := range out {
 		for _, z := range w.names() {
 			if t := w.Zones[z]; len(t.Price) < len(t.Up) {
@@ -206,8 +209,8 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 
 // windowsOf returns the availability of the rows by window, without prices. Counts are nil where no row of the file has
 // more than one machine, because its column then says yes or no.
-func windowsOf(file string, rows []span) (map[int]ZoneWindow, error) {
-	windows := map[int]ZoneWindow{}
+func windowsOf(file string, rows []span) (map[int]Window, error) {
+	windows := map[int]Window{}
 	counted := false
 	for _, s := range rows {
 		n, err := strconv.Atoi(s.value)
@@ -218,12 +221,12 @@ func windowsOf(file string, rows []span) (map[int]ZoneWindow, error) {
 		counted = counted || n > 1
 		w, ok := windows[s.window]
 		if !ok {
-			w = ZoneWindow{Number: s.window, Zones: map[string]*ZoneTrace{}}
+			w = Window{Number: s.window, Zones: map[string]*Trace{}}
 			windows[s.window] = w
 		}
 		t := w.Zones[s.zone]
 		if t == nil {
-			t = &ZoneTrace{}
+			t = &Trace{}
 			w.Zones[s.zone] = t
 		}
 		t.Line = s.line
@@ -242,7 +245,7 @@ func windowsOf(file string, rows []span) (map[int]ZoneWindow, error) {
 	return windows, nil
 }
 
-func (w ZoneWindow) names() []string {
+func (w Window) names() []string {
 	out := make([]string, 0, len(w.Zones))
 	for z := range w.Zones {
 		out = append(out, z)
@@ -256,7 +259,7 @@ const mostCount = 1_000_000
 
 // AtLeast sets the windows' spot to up where at least nodes machines are available. It reports whether the file has
 // counts; without counts it changes nothing.
-func AtLeast(windows []ZoneWindow, nodes int) (counted bool) {
+func AtLeast(windows []Window, nodes int) (counted bool) {
 	for _, w := range windows {
 		for _, t := range w.Zones {
 			for i, n := range t.Count {

@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ var drawnZones = []struct{ name, continent string }{
 // that differ by 30 %, spot at 0.15 to 0.85 of them, zones that stay up for days and zones that change often, losses
 // common to the zones of a region, and counts of machines. It is deterministic in seed. The protocol has groups of 2,
 // 3, 5, 8 and 13 zones; the caller sets its jobs, checkpoints and sights.
-func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []ZoneWindow) {
+func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Window) {
 	rng := rand.New(rand.NewPCG(seed, 13))
 	base := 2 + 8*rng.Float64()
 	zones := make([]place.Zone, len(drawnZones))
@@ -49,7 +49,7 @@ func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Zon
 		}
 		p.Groups = append(p.Groups, group)
 	}
-	var list []ZoneWindow
+	var list []Window
 	for w := range windows {
 		list = append(list, drawWindow(rng, w, int(span/drawnTick), zones, traits))
 	}
@@ -106,12 +106,12 @@ func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
 	return t
 }
 
-func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []drawnTrait) ZoneWindow {
-	w := ZoneWindow{Number: number, Zones: map[string]*ZoneTrace{}}
+func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []drawnTrait) Window {
+	w := Window{Number: number, Zones: map[string]*Trace{}}
 	hour := drawnTick.Hours()
 	storms := map[string][]bool{} // by region: the ticks in which its zones may lose spot together
 	for i, z := range zones {
-		t, tr := traits[i], &ZoneTrace{Line: 1}
+		t, tr := traits[i], &Trace{Line: 1}
 		if storms[z.Region] == nil {
 			storms[z.Region] = drawStorms(rng, ticks)
 		}

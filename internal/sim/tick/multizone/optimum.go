@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 // never is the cost of a state that cannot meet the deadline.
 const never = math.MaxInt64 / 4
 
-// ZoneOptimum returns the run's cost if its whole window is known in advance, and false if no choice meets the
+// Optimum returns the run's cost if its whole window is known in advance, and false if no choice meets the
 // deadline. It ignores the guard.
 //
 // It is a dynamic programme from the last tick to the first over the held machine, its outstanding overhead, and the
@@ -20,7 +20,7 @@ const never = math.MaxInt64 / 4
 // divisor of tick, restart and transfer (15 s in the benchmark): the work of a tick is always a multiple of it, so
 // other amounts of work take as long as the next multiple. The search tries every choice but one: replacing a machine
 // by the same machine.
-func (r *ZoneRun) ZoneOptimum() (money.Amount, bool) {
+func (r *Run) Optimum() (money.Amount, bool) {
 	p := newOptimum(r)
 	if p.slack < 0 {
 		return money.Amount{}, false
@@ -35,7 +35,7 @@ func (r *ZoneRun) ZoneOptimum() (money.Amount, bool) {
 // optimum is one dynamic programme. Its machines are the zones' spot machines, followed by the regions' on-demand
 // machines.
 type optimum struct {
-	run            *ZoneRun
+	run            *Run
 	gap            int
 	ticks, slack   int
 	zones, regions int
@@ -50,7 +50,7 @@ type optimum struct {
 	next, this  [][]int64 // by state, by slack
 }
 
-func newOptimum(r *ZoneRun) *optimum {
+func newOptimum(r *Run) *optimum {
 	j := &r.Job
 	unit := Grid(j)
 	p := &optimum{run: r, gap: int(j.Tick / unit), ticks: j.Ticks(), zones: len(j.Zones)}

@@ -1,4 +1,4 @@
-package show
+package kept
 
 import (
 	"cmp"
@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 )
 
 // GC lists what was or would be removed.
-func GC(v api.GCDone, p Place) string {
+func GC(v api.GCDone, p show.Place) string {
 	if len(v.Items) == 0 {
 		return draw.Wrap("", "Nothing is old enough to go.", p.Columns())
 	}
@@ -22,7 +23,7 @@ func GC(v api.GCDone, p Place) string {
 			failed++
 			why = "NOT removed: " + i.Error
 		}
-		rows = append(rows, []string{cmp.Or(i.Job, i.Name, "-"), i.Kind, Bytes(i.Bytes), why})
+		rows = append(rows, []string{cmp.Or(i.Job, i.Name, "-"), i.Kind, show.Bytes(i.Bytes), why})
 	}
 	var b strings.Builder
 	b.WriteString(draw.Grid([]draw.Column{{Name: "OF", Least: 12}, {Name: "WHAT", Least: 8}, {Name: "SIZE", Right: true},
@@ -31,7 +32,7 @@ func GC(v api.GCDone, p Place) string {
 	if v.DryRun {
 		verb, after = "would be given back", "nothing was removed: leave --dry-run out"
 	}
-	fmt.Fprintf(&b, "\n%s", draw.Wrap("", fmt.Sprintf("%s %s; %s.", Bytes(v.Bytes), verb, after), p.Columns()))
+	fmt.Fprintf(&b, "\n%s", draw.Wrap("", fmt.Sprintf("%s %s; %s.", show.Bytes(v.Bytes), verb, after), p.Columns()))
 	if failed > 0 {
 		b.WriteString(draw.Wrap("", draw.Count(failed, "thing")+" could not be removed.", p.Columns()))
 	}

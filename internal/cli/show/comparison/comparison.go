@@ -1,4 +1,5 @@
-package show
+// Package comparison shows scrimp ab: the runs of a job unchanged and with a change, and their plan.
+package comparison
 
 import (
 	"fmt"
@@ -6,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -25,8 +27,8 @@ const (
 	OfProgram = "task_memory_bytes"
 )
 
-// ABRun is a run of a comparison.
-type ABRun struct {
+// Run is a run of a comparison.
+type Run struct {
 	Seed   int          `json:"seed"`
 	Job    string       `json:"job,omitempty"` // empty before the run starts
 	State  string       `json:"state"`
@@ -41,10 +43,10 @@ type ABRun struct {
 	Memory   map[string]float64 `json:"peak_memory_bytes,omitempty"`
 }
 
-// ABArm is one of the two variants. Means are over the complete pairs; null means unknown.
-type ABArm struct {
+// Arm is one of the two variants. Means are over the complete pairs; null means unknown.
+type Arm struct {
 	Name     string        `json:"name"`
-	Runs     []ABRun       `json:"runs"`
+	Runs     []Run         `json:"runs"`
 	Mean     *float64      `json:"mean"`
 	Least    *float64      `json:"least"`
 	Most     *float64      `json:"most"`
@@ -55,15 +57,15 @@ type ABArm struct {
 	Cost     *money.Amount `json:"cost"` // per run
 }
 
-// AB is the state of a comparison.
-type AB struct {
+// Comparison is the state of a comparison.
+type Comparison struct {
 	Group    string         `json:"group"`
 	Baseline string         `json:"baseline"`
 	Metric   string         `json:"metric,omitempty"` // the displayed metric, even if none is judged
 	Design   ab.Design      `json:"design"`
 	State    string         `json:"state"`
 	Closed   bool           `json:"closed"`
-	Arms     [2]ABArm       `json:"arms"`
+	Arms     [2]Arm         `json:"arms"`
 	Complete int            `json:"complete_pairs"`
 	Currency money.Currency `json:"currency"`
 	Spent    money.Amount   `json:"spent"`
@@ -88,7 +90,7 @@ type AB struct {
 }
 
 // Sum computes the results from the runs.
-func (v *AB) Sum() {
+func (v *Comparison) Sum() {
 	base, change := &v.Arms[0], &v.Arms[1]
 	done, pairs := v.done()
 	v.Complete, v.Error = len(done[0]), ab.Error
@@ -121,7 +123,7 @@ func (v *AB) Sum() {
 
 // done returns the runs of both arms up to the first pair that has not succeeded, because pairs count in the order of
 // their seeds, and the metric of those of them that have it.
-func (v *AB) done() (done [2][]ABRun, pairs []ab.Pair) {
+func (v *Comparison) done() (done [2][]Run, pairs []ab.Pair) {
 	base, change := v.Arms[0].Runs, v.Arms[1].Runs
 	for i := range min(len(base), len(change)) {
 		b, c := base[i], change[i]
@@ -137,11 +139,11 @@ func (v *AB) done() (done [2][]ABRun, pairs []ab.Pair) {
 }
 
 // succeeded reports whether a run is over and succeeded.
-func (r *ABRun) succeeded() bool { return r.Closed && r.State == "succeeded" }
+func (r *Run) succeeded() bool { return r.Closed && r.State == "succeeded" }
 
 // broken reports a run that failed or did not report the metric. Such a comparison has no verdict, because failures are
 // not chance.
-func (v *AB) broken() {
+func (v *Comparison) broken() {
 	if v.Verdict != nil && *v.Verdict != ab.CannotTell {
 		return
 	}
@@ -152,7 +154,7 @@ func (v *AB) broken() {
 			case r.succeeded() && r.Value == nil && v.Design.Metric != "":
 				why = r.unreported(v.Design.Metric)
 			case r.Closed && r.State != "succeeded" && r.State != "cancelled":
-				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, Words(r.State))
+				why = fmt.Sprintf("the run of the %s with seed %d has %s", v.Arms[i].Name, r.Seed, show.Words(r.State))
 				if r.Why != "" {
 					why += " (" + r.Why + ")"
 				}
@@ -166,7 +168,7 @@ func (v *AB) broken() {
 }
 
 // unreported says what a run has reported instead of a number for the metric.
-func (r *ABRun) unreported(metric string) string {
+func (r *Run) unreported(metric string) string {
 	slices.Sort(r.Reported)
 	none := fmt.Sprintf("%s has reported no %s that is a number: ", r.Job, metric)
 	switch {
@@ -179,7 +181,7 @@ func (r *ABRun) unreported(metric string) string {
 }
 
 // sum computes an arm's figures from the runs of complete pairs.
-func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
+func (x *Arm) sum(runs, base, change []Run, known bool) {
 	if len(runs) == 0 {
 		return
 	}
@@ -197,7 +199,7 @@ func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 	}
 	all := slices.Concat(base, change) // both arms use one unit
 	for _, unit := range []string{PerEpoch, PerStep, PerRun} {
-		if !slices.ContainsFunc(all, func(r ABRun) bool { return r.Times[unit] == 0 }) {
+		if !slices.ContainsFunc(all, func(r Run) bool { return r.Times[unit] == 0 }) {
 			mean := 0.0
 			for _, r := range runs {
 				mean += r.Times[unit] / n
@@ -207,7 +209,7 @@ func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 		}
 	}
 	for _, of := range []string{OfGPU, OfProgram} {
-		if !slices.ContainsFunc(all, func(r ABRun) bool { return r.Memory[of] == 0 }) {
+		if !slices.ContainsFunc(all, func(r Run) bool { return r.Memory[of] == 0 }) {
 			peak := 0.0
 			for _, r := range runs {
 				peak = max(peak, r.Memory[of])
@@ -219,7 +221,7 @@ func (x *ABArm) sum(runs, base, change []ABRun, known bool) {
 }
 
 // Progress formats a comparison as one line.
-func (v AB) Progress() string {
+func (v Comparison) Progress() string {
 	over := 0
 	for i := range v.Arms {
 		for _, r := range v.Arms[i].Runs {
@@ -228,23 +230,23 @@ func (v AB) Progress() string {
 			}
 		}
 	}
-	line := fmt.Sprintf("%s: %d of %s over, %s", Clean(v.Group), over, draw.Count(2*v.Design.Pairs, "run"),
+	line := fmt.Sprintf("%s: %d of %s over, %s", show.Clean(v.Group), over, draw.Count(2*v.Design.Pairs, "run"),
 		money.Format(v.Spent, v.Currency, 4))
 	if v.State == "awaits_approval" {
 		line += ", waits for approval"
 	}
 	if v.Decided && !v.Closed {
-		line += "; " + Clean(v.Why) + ", so what is left is cancelled"
+		line += "; " + show.Clean(v.Why) + ", so what is left is cancelled"
 	}
 	return line
 }
 
 // Text formats a comparison for people.
-func (v AB) Text(p Place) string {
+func (v Comparison) Text(p show.Place) string {
 	var b strings.Builder
 	d := v.Design
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s against the same with %s", Clean(v.Group), Clean(v.Baseline),
-		Clean(strings.Join(d.Set, ", "))), p.Columns()))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %s against the same with %s", show.Clean(v.Group), show.Clean(v.Baseline),
+		show.Clean(strings.Join(d.Set, ", "))), p.Columns()))
 	b.WriteString(v.table(p))
 	b.WriteString("\n")
 	p.Fact(&b, "pairs", "%d of %d complete, %s spent", v.Complete, d.Pairs, money.Format(v.Spent, v.Currency, 6))
@@ -282,7 +284,7 @@ func (v AB) Text(p Place) string {
 }
 
 // more writes how many more pairs would probably decide.
-func (v AB) more(b *strings.Builder, p Place) {
+func (v Comparison) more(b *strings.Builder, p show.Place) {
 	cost, n := "", *v.MorePairs
 	if v.MoreCost != nil {
 		cost = ", and cost about " + money.Short(*v.MoreCost, v.Currency)
@@ -297,10 +299,10 @@ func (v AB) more(b *strings.Builder, p Place) {
 }
 
 // table has a row for each arm.
-func (v AB) table(p Place) string {
+func (v Comparison) table(p show.Place) string {
 	quality := "QUALITY"
 	if v.Metric != "" {
-		quality = strings.ToUpper(Clean(v.Metric))
+		quality = strings.ToUpper(show.Clean(v.Metric))
 	}
 	var rows [][]string
 	for _, x := range v.Arms {

@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ type Setting struct {
 	Restart    time.Duration
 	Checkpoint Checkpoint
 	Sight      Sight
-	Runs       []ZoneRun // by window; empty if no window has all zones of the group
+	Runs       []Run // by window; empty if no window has all zones of the group
 }
 
 // job returns the job of a setting. Its work is rounded up to the grid of the optimum.
@@ -93,7 +93,7 @@ func (s *Setting) SameButSight(o *Setting) bool {
 
 // Settings returns all combinations with their runs, and the number of pairs of group and window that were left out
 // because the window lacks a zone of the group. A window shorter than a job is an error.
-func (p *Protocol) Settings(windows []ZoneWindow) (list []Setting, leftOut int, err error) {
+func (p *Protocol) Settings(windows []Window) (list []Setting, leftOut int, err error) {
 	some := false
 	for _, group := range p.Groups {
 		var full []int // windows that have all zones of the group
@@ -119,7 +119,7 @@ func (p *Protocol) Settings(windows []ZoneWindow) (list []Setting, leftOut int, 
 	}
 	if !some {
 		return nil, leftOut, fmt.Errorf("no window has all zones of a group, such as %s: all %d pairs of group and "+
-			"window are left out", strings.Join(ZoneNames(p.Groups[0]), " and "), leftOut)
+			"window are left out", strings.Join(Names(p.Groups[0]), " and "), leftOut)
 	}
 	return list, leftOut, nil
 }
@@ -139,8 +139,8 @@ func (p *Protocol) combine(group []place.Zone) (list []Setting) {
 }
 
 // run returns the run of a job in the window, which has all of the job's zones.
-func (w *ZoneWindow) run(j place.Job) (ZoneRun, error) {
-	r := ZoneRun{Window: w.Number, Job: j}
+func (w *Window) run(j place.Job) (Run, error) {
+	r := Run{Window: w.Number, Job: j}
 	for _, z := range j.Zones {
 		t := w.Zones[z.Name]
 		if n := j.Ticks(); len(t.Up) < n {
@@ -152,8 +152,8 @@ func (w *ZoneWindow) run(j place.Job) (ZoneRun, error) {
 	return r, nil
 }
 
-// ZoneNames returns the names of zones in order.
-func ZoneNames(zones []place.Zone) (names []string) {
+// Names returns the names of zones in order.
+func Names(zones []place.Zone) (names []string) {
 	for _, z := range zones {
 		names = append(names, z.Name)
 	}
@@ -161,7 +161,7 @@ func ZoneNames(zones []place.Zone) (names []string) {
 }
 
 // Ungrouped returns the sorted zones of the windows that no group of the protocol uses.
-func (p *Protocol) Ungrouped(windows []ZoneWindow) []string {
+func (p *Protocol) Ungrouped(windows []Window) []string {
 	grouped := map[string]bool{}
 	for _, g := range p.Groups {
 		for _, z := range g {
@@ -181,9 +181,9 @@ func (p *Protocol) Ungrouped(windows []ZoneWindow) []string {
 	return list
 }
 
-// ZoneRuns returns the runs of one form of the public benchmark in a fixed order, and the number of pairs of group and
+// Runs returns the runs of one form of the public benchmark in a fixed order, and the number of pairs of group and
 // window that were left out.
-func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, err error) {
+func Runs(windows []Window, looks bool) (runs []Run, leftOut int, err error) {
 	p := Public()
 	p.Sights = []Sight{SeesAll}
 	if looks {

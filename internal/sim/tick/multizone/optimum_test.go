@@ -1,4 +1,4 @@
-package tick
+package multizone
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/test/lane"
 )
 
-func TestZoneOptimum_EqualsPublishedFigures(t *testing.T) {
+func TestOptimum_EqualsPublishedFigures(t *testing.T) {
 	lane.Nightly(t, "it takes minutes where no optimum is kept")
-	runs, _, err := ZoneRuns(publicZones(t), false)
+	runs, _, err := Runs(publicZones(t), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestZoneOptimum_EqualsPublishedFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	all, err := ZoneOptima(t.Context(), runs, filepath.Join(folder, "scrimp"), func(done, of int) {
+	all, err := Optima(t.Context(), runs, filepath.Join(folder, "scrimp"), func(done, of int) {
 		if done%40 == 0 {
 			fmt.Println(done, "of", of, time.Since(began).Round(time.Second))
 		}
@@ -46,14 +46,14 @@ func TestZoneOptimum_EqualsPublishedFigures(t *testing.T) {
 }
 
 // smallRun returns a run that is small enough for an exhaustive search.
-func smallRun(chance *rand.Rand) *ZoneRun {
+func smallRun(chance *rand.Rand) *Run {
 	unit := 15 * time.Second
-	r := &ZoneRun{Job: place.Job{
+	r := &Run{Job: place.Job{
 		Tick: 13 * unit, Restart: time.Duration(chance.IntN(30)) * unit, Transfer: time.Duration(chance.IntN(12)) * unit,
 		Carry: money.Picos(int64(chance.IntN(300_000))), Work: time.Duration(1+chance.IntN(60)) * unit, Deadline: 7 * 13 * unit,
 	}}
 	for i := range 1 + chance.IntN(3) {
-		tr := &ZoneTrace{}
+		tr := &Trace{}
 		for range 7 {
 			tr.Up = append(tr.Up, chance.IntN(3) > 0)
 			tr.Price = append(tr.Price, money.Rate(1+chance.IntN(4_000_000)))
@@ -65,7 +65,7 @@ func smallRun(chance *rand.Rand) *ZoneRun {
 }
 
 // tryAll returns the lowest cost from v on, using only the rules of Play.
-func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
+func tryAll(r *Run, v place.View, cost money.Amount) (money.Amount, bool) {
 	if v.Left == 0 {
 		return cost, true
 	}
@@ -84,7 +84,7 @@ func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
 	var best money.Amount
 	found := false
 	for _, c := range choices {
-		w, out := v, ZoneOutcome{Cost: cost}
+		w, out := v, Outcome{Cost: cost}
 		r.hold(&w, c, &out)
 		w.Tick++
 		if got, ok := tryAll(r, w, out.Cost); ok && (!found || got.Cmp(best) < 0) {
@@ -94,7 +94,7 @@ func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
 	return best, found
 }
 
-func TestZoneOptimum_EqualsExhaustiveSearch(t *testing.T) {
+func TestOptimum_EqualsExhaustiveSearch(t *testing.T) {
 	feasible := 0
 	for seed := range uint64(60) {
 		r := smallRun(rand.New(rand.NewPCG(seed, 1)))
@@ -102,7 +102,7 @@ func TestZoneOptimum_EqualsExhaustiveSearch(t *testing.T) {
 			r.Job.Deadline = 6 * r.Job.Tick
 		}
 		want, ok := tryAll(r, place.View{Left: r.Job.Work}, money.Amount{})
-		got, on := r.ZoneOptimum()
+		got, on := r.Optimum()
 		if ok != on || ok && got != want {
 			t.Fatalf("seed %d: %v (%v), by trying everything %v (%v)", seed, got, on, want, ok)
 		}
@@ -115,30 +115,30 @@ func TestZoneOptimum_EqualsExhaustiveSearch(t *testing.T) {
 	}
 }
 
-func TestZoneOptima_ReusesFileOnlyForSameRuns(t *testing.T) {
+func TestOptima_ReusesFileOnlyForSameRuns(t *testing.T) {
 	chance, folder := rand.New(rand.NewPCG(3, 1)), t.TempDir()
 	r := smallRun(chance)
 	r.Job.Work = r.Job.Tick
-	first, err := ZoneOptima(t.Context(), []ZoneRun{*r}, folder, nil)
+	first, err := Optima(t.Context(), []Run{*r}, folder, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
-	again, err := ZoneOptima(t.Context(), []ZoneRun{*r}, folder, func(int, int) { asked++ })
+	again, err := Optima(t.Context(), []Run{*r}, folder, func(int, int) { asked++ })
 	if err != nil || again[0] != first[0] || asked != 0 {
 		t.Errorf("%v after %v, %d solved again, %v", again, first, asked, err)
 	}
 	r.Traces[0].Price[0]++
-	if _, err := ZoneOptima(t.Context(), []ZoneRun{*r}, folder, func(int, int) { asked++ }); err != nil || asked != 1 {
+	if _, err := Optima(t.Context(), []Run{*r}, folder, func(int, int) { asked++ }); err != nil || asked != 1 {
 		t.Errorf("another price: %d solved, %v", asked, err)
 	}
 }
 
 // Optima that took minutes to compute are returned even if they cannot be stored.
-func TestZoneOptima_ReportsStorageFailure(t *testing.T) {
+func TestOptima_ReportsStorageFailure(t *testing.T) {
 	r := smallRun(rand.New(rand.NewPCG(3, 1)))
 	r.Job.Work = r.Job.Tick
-	want, err := ZoneOptima(t.Context(), []ZoneRun{*r}, "", nil)
+	want, err := Optima(t.Context(), []Run{*r}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,18 +146,18 @@ func TestZoneOptima_ReportsStorageFailure(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ZoneOptima(t.Context(), []ZoneRun{*r}, file, nil) // a file instead of a folder
+	got, err := Optima(t.Context(), []Run{*r}, file, nil) // a file instead of a folder
 	if !errors.Is(err, ErrNotKept) || len(got) != 1 || got[0] != want[0] {
 		t.Errorf("%v with %v, want %v and that it is not kept", got, err, want)
 	}
 }
 
-func TestZoneOptima_StopsWhenCancelled(t *testing.T) {
+func TestOptima_StopsWhenCancelled(t *testing.T) {
 	r := smallRun(rand.New(rand.NewPCG(3, 1)))
 	r.Job.Work = r.Job.Tick
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough, solved := errors.New("enough"), 0
-	_, err := ZoneOptima(ctx, slices.Repeat([]ZoneRun{*r}, 500), "", func(done, _ int) {
+	_, err := Optima(ctx, slices.Repeat([]Run{*r}, 500), "", func(done, _ int) {
 		solved = done
 		stop(enough)
 	})

@@ -1,4 +1,5 @@
-package catalog
+// Package accelerator holds the facts about kinds of accelerators, and matches their names.
+package accelerator
 
 import (
 	_ "embed" // the facts are part of the program
@@ -7,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/market/table"
 )
 
 //go:embed accelerators.csv
@@ -42,10 +45,10 @@ type Accelerator struct {
 	// UsableMemory is the memory that the driver reports, before a context and its libraries take their share; 0 if
 	// unknown.
 	UsableMemory size.Bytes
-	Bandwidth    Figure // of the memory, GB/s
-	Link         Figure // to its neighbours in a machine, one way, GB/s
-	Power        Figure // W
-	Matmul       Figure // best measured 16-bit matrix product, 1e12 a second
+	Bandwidth    figure.Figure // of the memory, GB/s
+	Link         figure.Figure // to its neighbours in a machine, one way, GB/s
+	Power        figure.Figure // W
+	Matmul       figure.Figure // best measured 16-bit matrix product, 1e12 a second
 	rates        map[Precision]float64
 
 	Confidence   string // H: a source was read; M: vendor's figures, partly from memory
@@ -85,7 +88,7 @@ var accelerators, acceleratorIndex = mustAccelerators()
 func mustAccelerators() ([]Accelerator, map[string]int) {
 	list, err := parseAccelerators(acceleratorRows, usableRows)
 	if err != nil {
-		panic("catalog: " + err.Error()) // the rows are part of the program, and a test reads them
+		panic("accelerator: " + err.Error()) // the rows are part of the program, and a test reads them
 	}
 	index := map[string]int{}
 	for i, a := range list {
@@ -95,7 +98,7 @@ func mustAccelerators() ([]Accelerator, map[string]int) {
 }
 
 func parseAccelerators(specs, usable string) ([]Accelerator, error) {
-	rows, err := table(specs)
+	rows, err := table.Read(specs)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +115,7 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 		at[a.Name] = len(list)
 		list = append(list, a)
 	}
-	rows, err = table(usable)
+	rows, err = table.Read(usable)
 	if err != nil {
 		return nil, err
 	}
@@ -132,17 +135,17 @@ func accelerator(r map[string]string) (a Accelerator, err error) {
 	a = Accelerator{Name: r["accelerator"], Vendor: r["vendor"], Arch: r["arch"], MemoryType: r["mem_type"],
 		Confidence: r["confidence"], Source: r["sources"], Notes: r["notes"],
 		words: words(r["accelerator"]), rates: map[Precision]float64{}}
-	number := func(name string) Figure {
+	number := func(name string) figure.Figure {
 		if r[name] == "" {
-			return Figure{}
+			return figure.Figure{}
 		}
 		v, bad := strconv.ParseFloat(r[name], 64)
 		if bad != nil || !(v > 0) || v > 1e9 {
 			err = fmt.Errorf("accelerator %s: %s is %q", a.Name, name, r[name])
 		}
-		return Known(v)
+		return figure.Known(v)
 	}
-	rate := func(p Precision, f Figure) {
+	rate := func(p Precision, f figure.Figure) {
 		if f.OK {
 			a.rates[p] = f.V
 		}
@@ -296,3 +299,11 @@ func (a Accelerator) formOf(machine string) bool {
 
 // near distinguishes 80 GB, 80 GiB and 79.6 GiB from 40 GB.
 func near(a, b size.Bytes) bool { return a > b*9/10 && a < b*11/10 }
+
+// InferenceOnly reports whether accelerators with that name serve models but do not train, as AWS documents for
+// Inferentia (docs.aws.amazon.com/dlami/latest/devguide/tutorial-inferentia.html, with Trainium for training;
+// 2026-11-22).
+func InferenceOnly(name string) bool {
+	w := words(name)
+	return len(w) > 0 && strings.HasPrefix(w[0], "inferentia")
+}

@@ -1,4 +1,5 @@
-package show
+// Package kept shows the checkpoints and outputs that jobs keep.
+package kept
 
 import (
 	"fmt"
@@ -7,6 +8,7 @@ import (
 	"strings"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 )
 
@@ -24,8 +26,8 @@ type Copied struct {
 	Folder string
 }
 
-// KeptLine is the JSON line for copied outputs.
-type KeptLine struct {
+// Line is the JSON line for copied outputs.
+type Line struct {
 	Job         string        `json:"job"`
 	Folder      string        `json:"folder"`
 	Node        int           `json:"node"`
@@ -36,8 +38,8 @@ type KeptLine struct {
 }
 
 // Line returns the JSON line for c.
-func (k Kept) Line(c Copied) KeptLine {
-	return KeptLine{Job: k.Job, Folder: c.Folder, Node: c.Node, Files: c.Files, Bytes: c.Bytes, Outputs: k.Outputs,
+func (k Kept) Line(c Copied) Line {
+	return Line{Job: k.Job, Folder: c.Folder, Node: c.Node, Files: c.Files, Bytes: c.Bytes, Outputs: k.Outputs,
 		Checkpoints: len(k.Checkpoints)}
 }
 
@@ -67,7 +69,7 @@ func (k Kept) Of(node string) ([]api.Outputs, error) {
 }
 
 // Text lists what was copied where, and what else is stored.
-func (k Kept) Text(p Place) string {
+func (k Kept) Text(p show.Place) string {
 	var b strings.Builder
 	for _, c := range k.Copied {
 		of := k.Job
@@ -75,7 +77,7 @@ func (k Kept) Text(p Place) string {
 			of = fmt.Sprintf("node %d of %s", c.Node, k.Job)
 		}
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%s holds the outputs of %s: %s, %s, kept %s", c.Folder, of,
-			draw.Count(c.Files, "file"), Bytes(c.Bytes), p.When(c.Kept)), p.Columns()))
+			draw.Count(c.Files, "file"), show.Bytes(c.Bytes), p.When(c.Kept)), p.Columns()))
 	}
 	var also []string
 	left := slices.DeleteFunc(slices.Clone(k.Outputs), func(o api.Outputs) bool {
@@ -88,7 +90,7 @@ func (k Kept) Text(p Place) string {
 		also = append(also, k.checkpoints())
 	}
 	for _, text := range also {
-		b.WriteString(draw.Wrap("Also kept: ", Clean(text), p.Columns()))
+		b.WriteString(draw.Wrap("Also kept: ", show.Clean(text), p.Columns()))
 	}
 	return b.String()
 }
@@ -124,7 +126,7 @@ func nodesText(list []api.Outputs) string {
 }
 
 // HasKept lists a job's stored outputs and the command that copies them.
-func HasKept(j api.Job, list []api.Outputs, p Place) string {
+func HasKept(j api.Job, list []api.Outputs, p show.Place) string {
 	files, bytes, flag := 0, int64(0), ""
 	for _, o := range list {
 		files, bytes = files+o.Files, bytes+o.Bytes
@@ -133,17 +135,17 @@ func HasKept(j api.Job, list []api.Outputs, p Place) string {
 		flag = " --node all"
 	}
 	text := fmt.Sprintf("scrimp get %s%s copies its outputs here: %s, %s.", j.ID, flag, draw.Count(files, "file"),
-		Bytes(bytes))
+		show.Bytes(bytes))
 	if j.State == "succeeded" && j.Detail != "" { // some of them were left out
 		text += " Note: " + j.Detail + "."
 	}
-	return draw.Wrap("", Clean(text), p.Columns())
+	return draw.Wrap("", show.Clean(text), p.Columns())
 }
 
 // Ending reports a requested end of a job, and what can continue from there. keeps means that the job file names a
 // checkpoint folder.
-func Ending(j api.Job, save, keeps bool, p Place) string {
-	id := Clean(j.ID)
+func Ending(j api.Job, save, keeps bool, p show.Place) string {
+	id := show.Clean(j.ID)
 	switch {
 	case j.State == "succeeded":
 		return draw.Wrap("", id+" has succeeded already.", p.Columns())
@@ -158,8 +160,8 @@ func Ending(j api.Job, save, keeps bool, p Place) string {
 }
 
 // GoesOn names the command that resumes an ended job.
-func GoesOn(j api.Job, p Place) string {
-	id := Clean(j.ID)
+func GoesOn(j api.Job, p show.Place) string {
+	id := show.Clean(j.ID)
 	if j.SavedStep > 0 {
 		return draw.Wrap("", fmt.Sprintf("scrimp resume %s goes on from its checkpoint of step %d.", id, j.SavedStep),
 			p.Columns())
@@ -178,11 +180,11 @@ type GotCheckpoint struct {
 }
 
 // Text says what was copied where.
-func (g GotCheckpoint) Text(p Place) string {
+func (g GotCheckpoint) Text(p show.Place) string {
 	text := fmt.Sprintf("%s holds checkpoint %s of %s:", g.Folder, g.Checkpoint, g.Job)
 	if g.Step > 0 {
 		text += fmt.Sprintf(" step %d,", g.Step)
 	}
-	text += fmt.Sprintf(" %s, %s", draw.Count(g.Files, "file"), Bytes(g.Bytes))
-	return draw.Wrap("", Clean(text), p.Columns())
+	text += fmt.Sprintf(" %s, %s", draw.Count(g.Files, "file"), show.Bytes(g.Bytes))
+	return draw.Wrap("", show.Clean(text), p.Columns())
 }

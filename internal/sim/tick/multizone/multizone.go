@@ -1,4 +1,6 @@
-package tick
+// Package multizone replays recorded spot markets in which a job may move between zones and regions, tick by tick
+// against a placement policy. It also computes the least cost with the whole window known in advance.
+package multizone
 
 import (
 	"fmt"
@@ -6,20 +8,21 @@ import (
 
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/sim/tick"
 )
 
-// A ZoneRun is one job over one group of zones in one window.
-type ZoneRun struct {
+// A Run is one job over one group of zones in one window.
+type Run struct {
 	Job    place.Job
-	Traces []*ZoneTrace // by zone of the job
+	Traces []*Trace // by zone of the job
 	Window int
 	Group  int
-	Nodes  int     // machines that the job has at once; 0 means one
-	Alone  []Alone // additional losses, by zone of the job; nil for none
+	Nodes  int          // machines that the job has at once; 0 means one
+	Alone  []tick.Alone // additional losses, by zone of the job; nil for none
 }
 
 // AloneAt returns the nodes that are lost in a zone at the start of tick t while spot is available.
-func (r *ZoneRun) AloneAt(zone, t int) uint16 {
+func (r *Run) AloneAt(zone, t int) uint16 {
 	if r.Alone == nil {
 		return 0
 	}
@@ -29,8 +32,8 @@ func (r *ZoneRun) AloneAt(zone, t int) uint16 {
 // epoch is when every run begins; its value does not matter.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ZoneOutcome is the outcome of a run.
-type ZoneOutcome struct {
+// Outcome is the outcome of a run.
+type Outcome struct {
 	Cost      money.Amount
 	Fees      money.Amount // part of Cost, for successful tries that the policy did not use; per machine
 	Moves     int          // machines rented
@@ -42,8 +45,8 @@ type ZoneOutcome struct {
 
 // Play runs p through r by the rules of the benchmark and returns the outcome. It panics on an illegal answer: spot in
 // a zone that p does not see up.
-func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
-	var out ZoneOutcome
+func (r *Run) Play(p place.Policy) Outcome {
+	var out Outcome
 	j := &r.Job
 	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)),
 		Past: make([]place.Record, len(j.Zones))}
@@ -73,16 +76,16 @@ func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 		}
 		r.hold(&v, c, &out)
 		if v.Left == 0 {
-			out.Cost = Times(out.Cost, r.Nodes)
+			out.Cost = tick.Times(out.Cost, r.Nodes)
 			return out
 		}
 	}
-	out.Missed, out.Cost = true, Times(out.Cost, r.Nodes)
+	out.Missed, out.Cost = true, tick.Times(out.Cost, r.Nodes)
 	return out
 }
 
 // fees bills the successful tries of a tick whose machine the policy did not rent.
-func (r *ZoneRun) fees(v place.View, c place.Choice, polled []int, out *ZoneOutcome) {
+func (r *Run) fees(v place.View, c place.Choice, polled []int, out *Outcome) {
 	for _, z := range polled {
 		if v.Seen[z] == place.Up && (c.Kind != place.Spot || c.Zone != z) {
 			out.Fees = out.Fees.Add(v.Prices[z].Until(r.Job.Fee))
@@ -92,7 +95,7 @@ func (r *ZoneRun) fees(v place.View, c place.Choice, polled []int, out *ZoneOutc
 }
 
 // see probes zone z.
-func (r *ZoneRun) see(v *place.View, z int) {
+func (r *Run) see(v *place.View, z int) {
 	up := r.Traces[z].Up[v.Tick]
 	v.Seen[z] = place.Down
 	if up {
@@ -102,7 +105,7 @@ func (r *ZoneRun) see(v *place.View, z int) {
 }
 
 // show fills v with what is visible at the start of its tick before any probe.
-func (r *ZoneRun) show(v *place.View) {
+func (r *Run) show(v *place.View) {
 	j := &r.Job
 	v.Now = epoch.Add(time.Duration(v.Tick) * j.Tick)
 	v.Lost = v.Held == place.Spot && (!r.Traces[v.Zone].Up[v.Tick] || r.AloneAt(v.Zone, v.Tick) != 0)
@@ -119,7 +122,7 @@ func (r *ZoneRun) show(v *place.View) {
 }
 
 // hold rents or keeps c for the tick, bills it and counts the work.
-func (r *ZoneRun) hold(v *place.View, c place.Choice, out *ZoneOutcome) {
+func (r *Run) hold(v *place.View, c place.Choice, out *Outcome) {
 	j := &r.Job
 	if c.Kind == place.None {
 		v.Held, v.Overhead = place.None, 0
@@ -148,4 +151,19 @@ func (r *ZoneRun) hold(v *place.View, c place.Choice, out *ZoneOutcome) {
 	work := min(j.Tick-used, v.Left)
 	v.Left -= work
 	v.Done += work
+}
+
+// OnNodes is tick.OnNodes for runs over several zones.
+func OnNodes(runs []Run, nodes int, alone bool) []Run {
+	list := make([]Run, len(runs))
+	for i, r := range runs {
+		if r.Nodes = nodes; alone {
+			r.Alone = make([]tick.Alone, len(r.Traces))
+			for z, t := range r.Traces {
+				r.Alone[z] = tick.Losses(fmt.Sprint(r.Job.Zones[z].Name, "/", r.Window), t.Up, nodes)
+			}
+		}
+		list[i] = r
+	}
+	return list
 }
