@@ -283,9 +283,3 @@ func noQueue(namespace, queue string) string {
 	return fmt.Sprintf("there is no queue %s in namespace %s, or no Kueue in the cluster: kubectl get localqueues -n %s; "+
 		"correct queue in engines.yaml, or leave it out", queue, namespace, namespace)
 }
-
-// sortedWords joins a sorted list with commas.
-func sortedWords(list []string) string {
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}

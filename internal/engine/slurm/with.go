@@ -102,7 +102,8 @@ func readWith(s *engine.Setting) (w With, err error) {
 	if err := w.checkOptions(w.Options); err != nil {
 		return w, fmt.Errorf("with: %w", err)
 	}
-	return w, w.checkPartitions()
+	err := w.checkPartitions()
+	return w, err
 }
 
 // checkPartitions validates each partition, and that its machines have different names.

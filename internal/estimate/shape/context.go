@@ -1,8 +1,8 @@
 package shape
 
 // contexts lists published models by the longest sequence that they accept, in tokens: max_position_embeddings, or
-// n_positions, of the config.json that their authors publish, the larger one where the versions of a name differ. Models
-// without such a bound (ALiBi: BLOOM, MPT) are not listed. A model's own file overrides the list.
+// n_positions, of the config.json that their authors publish, the larger one where the versions of a name differ.
+// Models without such a bound (ALiBi: BLOOM, MPT) are not listed. A model's own file overrides the list.
 var contexts = map[float64][]string{
 	512:  {"bert-base", "bert-large", "roberta-base", "distilbert"},
 	1024: {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"},
@@ -17,7 +17,8 @@ var contexts = map[float64][]string{
 	40_960: {"qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b", "qwen3-32b", "qwen3-30b-a3b",
 		"qwen3-235b-a22b"},
 	65_536: {"mixtral-8x22b"},
-	131_072: {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "llama-3.2-1b", "llama-3.2-3b", "qwen2-7b", "qwen2.5-1.5b", "qwen2.5-7b",
+	131_072: {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "llama-3.2-1b", "llama-3.2-3b", "qwen2-7b",
+		"qwen2.5-1.5b", "qwen2.5-7b",
 		"qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b", "gpt-oss-20b", "gpt-oss-120b"},
 	163_840: {"deepseek-v3"},
 }

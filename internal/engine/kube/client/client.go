@@ -33,8 +33,9 @@ import (
 )
 
 var (
-	scheme  = runtime.NewScheme()
-	codecs  = serializer.NewCodecFactory(scheme)
+	scheme = runtime.NewScheme()
+	codecs = serializer.NewCodecFactory(scheme)
+	// Queries encodes the options of requests as query parameters.
 	Queries = runtime.NewParameterCodec(scheme)
 )
 
@@ -95,9 +96,13 @@ func Connect(w *pool.With, wrap transport.WrapperFunc) (*Client, error) {
 	return a, nil
 }
 
-// SilentFor is how long a connection may be silent before a ping, and PingFor how long the ping may remain unanswered
-// before the connection is dropped. Requests and the watch share a connection, which a new one replaces.
-const SilentFor, PingFor = 10 * time.Second, 5 * time.Second
+// Requests and the watch share a connection. A new one replaces a connection that does not answer.
+const (
+	// SilentFor is how long a connection may be silent before a ping.
+	SilentFor = 10 * time.Second
+	// PingFor is how long the ping may remain unanswered before the connection is dropped.
+	PingFor = 5 * time.Second
+)
 
 // clientFor is client-go's HTTP client, except that it drops dead connections sooner than client-go's 45 s.
 func clientFor(cfg *rest.Config) (*http.Client, error) {

@@ -115,6 +115,7 @@ var (
 	labelText = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`)
 	objName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	imageRef  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
+	// Tolerated matches a toleration of engines.yaml: key=value:effect, value and effect optional.
 	Tolerated = regexp.MustCompile(`^([^=:]+)(?:=([^:]*))?(?::(NoSchedule|PreferNoSchedule|NoExecute))?$`)
 )
 

@@ -1,7 +1,6 @@
 package openssh
 
 import (
-	_ "embed"
 	"io"
 	"os/exec"
 	"sync"
