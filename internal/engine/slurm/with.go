@@ -102,7 +102,7 @@ func readWith(s *engine.Setting) (w With, err error) {
 	if err := w.checkOptions(w.Options); err != nil {
 		return w, fmt.Errorf("with: %w", err)
 	}
-	err := w.checkPartitions()
+	err = w.checkPartitions()
 	return w, err
 }
 

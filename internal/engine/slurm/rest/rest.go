@@ -46,7 +46,7 @@ var versions = []string{Tried, "v0.0.41", "v0.0.40", "v0.0.39"}
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?$`)
 
-// Check validates the settings and reads the token file.
+// Check validates the settings; it reads no file.
 func (r *Setting) Check() error {
 	if err := r.checkAddress(); err != nil {
 		return err
