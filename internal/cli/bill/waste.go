@@ -40,7 +40,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			"unused reservation: 20 % unused (schedule) or 50 % (shrink). " +
 			"failing schedule: its last 3 runs failed. " +
 			"untagged: no team or no project. " +
-			"bill line: with --bill, a line that has no partner in the ledger.\n\n" +
+			"bill line: with --bill, a line that has no partner in the ledger; this needs the role viewer of all teams.\n\n" +
 			"Each dollar is in one finding. Dollars a month are those of the span, scaled to 30 days; unknown is \"-\", and a " +
 			"span of less than a day is not scaled." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
@@ -161,6 +161,9 @@ func (a *app) historyCmd() *cobra.Command {
 func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, files []string) (unread int, err error) {
 	if len(files) == 0 {
 		return 0, nil
+	}
+	if err := seesAll(ctx, c); err != nil {
+		return 0, fmt.Errorf("--bill: %w", err)
 	}
 	since, until := v.Since.UTC().Truncate(time.Hour), v.Until.UTC().Truncate(time.Hour).Add(time.Hour)
 	b := reconcile.New(since, until)
