@@ -45,6 +45,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			"span of less than a day is not scaled." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv",
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return narrows(cmd.Flag("team").Changed, team, bills) },
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Waste(ctx, team, since)
 			if err != nil {
@@ -71,6 +72,18 @@ func (a *app) wasteCmd() *cobra.Command {
 	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
 	cmd.AddCommand(a.applyCmd(), a.historyCmd())
 	return cmd
+}
+
+// narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.
+func narrows(given bool, team string, bills []string) error {
+	switch {
+	case given && team == "":
+		return errors.New("--team \"\" names no team: write its name, or leave --team out")
+	case team != "" && len(bills) > 0:
+		return fmt.Errorf("--team %.60s and --bill: the lines of a bill that --bill adds belong to no team: leave one of "+
+			"the two out", team)
+	}
+	return nil
 }
 
 func (a *app) applyCmd() *cobra.Command {

@@ -3,9 +3,11 @@ package bill
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/work/reconcile"
 	"scrimp/internal/work/waste"
 )
@@ -46,5 +48,23 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	unclear := []reconcile.Alone{{Resource: "x", Amount: b.Finish().Totals[0].File, Currency: "USD", Why: "several machines of scrimp have this type at that time"}}
 	if list, err := linesOf(unclear, 15*24*time.Hour); err != nil || list[0].Action != waste.Keep || list[0].Saving != nil {
 		t.Errorf("%v %+v", err, list)
+	}
+}
+
+// The lines of a bill belong to no team, so that --team cannot select among them.
+func TestWaste_RefusesATeamWithABill(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{[]string{"--team", "vision", "--bill", "b.csv"}, "--team vision and --bill"}, {[]string{"--team", ""}, "--team \"\""},
+		{[]string{"--team="}, "--team \"\""}, {[]string{"--team", "vision"}, ""}, {[]string{"--bill", "b.csv"}, ""}, {nil, ""}} {
+		cmd := (&app{&command.App{}}).wasteCmd()
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.PreRunE(cmd, nil)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.args, err, c.want)
+		}
 	}
 }
