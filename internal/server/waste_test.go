@@ -87,6 +87,13 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 			t.Errorf("%s: %d %+v", c.path, rec.Code, p)
 		}
 	}
+	vic, ops := w.user("vic", identity.Grant{Team: "team-0", Role: identity.Viewer}), "the role operator of the team team-0"
+	for name, token := range map[string]string{"viewer": vic, "submitter": ann} { // the first answer names the role that suffices
+		if rec, p := w.ask("POST", path, token, client.ApplyWaste{}); rec.Code != 403 || !strings.Contains(p.Title, ops) ||
+			!strings.Contains(p.Title, "has "+name) {
+			t.Errorf("%s: %d %+v", name, rec.Code, p)
+		}
+	}
 	released := func() (is bool) {
 		w.control.Read(func(m *core.Machine) { is = m.State().Instance(instance).Release() == "asked" })
 		return is
@@ -97,6 +104,13 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 	cat := w.user("cat", identity.Grant{Team: "team-0", Role: identity.Operator})
 	if rec, p := w.ask("POST", path, cat, client.ApplyWaste{}); rec.Code != 200 || !released() {
 		t.Fatalf("%d %+v", rec.Code, p)
+	}
+	rec, again := w.ask("POST", path, cat, client.ApplyWaste{})
+	if rec.Code != 409 || again.Field != "id" || again.Fix == "" {
+		t.Errorf("a second time: %d %+v", rec.Code, again)
+	}
+	if rec, p := w.ask("POST", path, bob, client.ApplyWaste{}); rec.Code != 404 || strings.Contains(p.Title, "cat") {
+		t.Errorf("another team: %d %+v", rec.Code, p)
 	}
 	if v := w.waste("", auth.OwnerName); len(v.Findings) == 1 && v.Findings[0].Kind == "idle machine" {
 		t.Errorf("a machine that is released is still a finding: %+v", v.Findings)
@@ -109,7 +123,10 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 		*list[0].Due != *f.Saving || list[0].Saved.Add(list[0].Cost) != *f.Monthly {
 		t.Errorf("%+v", list)
 	}
-	rec, _ := w.ask("GET", "/v1/waste/history", bob, nil)
+	if want := f.ID + " is already applied, at " + list[0].At.UTC().Format("2006-01-02 15:04") + " UTC by cat"; again.Title != want {
+		t.Errorf("%q, want %q", again.Title, want)
+	}
+	rec, _ = w.ask("GET", "/v1/waste/history", bob, nil)
 	if strings.TrimSpace(rec.Body.String()) != "[]" {
 		t.Errorf("another team sees %s", rec.Body)
 	}

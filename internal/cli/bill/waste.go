@@ -110,14 +110,29 @@ func (a *app) applyCmd() *cobra.Command {
 			}
 			at := slices.IndexFunc(v.Findings, func(f api.WasteFinding) bool { return f.ID == args[0] })
 			if at < 0 {
-				return fmt.Errorf("there is no finding %.40q: scrimp waste lists them; one that is gone costs nothing more, or "+
-					"needs another --since", args[0])
+				return gone(ctx, c, args[0])
 			}
 			return a.applied(v.Findings[at], false)
 		})}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it (default: only say what would happen)")
 	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
 	return cmd
+}
+
+// gone says why there is no finding with the ID, as the server does for --yes.
+func gone(ctx context.Context, c *command.Client, id string) error {
+	list, err := c.WasteHistory(ctx)
+	if err != nil {
+		return c.Said(ctx, err)
+	}
+	for _, d := range slices.Backward(list) {
+		if d.ID == id {
+			return fmt.Errorf("%s is already applied, at %s UTC by %s: scrimp waste history says what it has saved", id,
+				d.At.UTC().Format("2006-01-02 15:04"), d.Who)
+		}
+	}
+	return fmt.Errorf("there is no finding %.40q: scrimp waste lists the findings: this one has ended, or you listed it with "+
+		"another --since; a bill line of --bill is advice, which you carry out yourself", id)
 }
 
 // applied says what a finding's action does, or has done.

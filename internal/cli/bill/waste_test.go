@@ -1,12 +1,16 @@
 package bill
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/work/reconcile"
 	"scrimp/internal/work/waste"
@@ -65,6 +69,20 @@ func TestWaste_RefusesATeamWithABill(t *testing.T) {
 		err := cmd.PreRunE(cmd, nil)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v: %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// Apply says of an id that is no finding whether it was applied, by whom and when.
+func TestWasteApply_NamesWhoAppliedAnID(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `[{"id":"w-1","at":"2026-10-02T03:04:05Z","who":"ann"},{"id":"w-1","at":"2026-10-03T03:04:05Z","who":"op"}]`)
+	}))
+	defer site.Close()
+	client := &command.Client{Client: api.New(site.URL, "", nil), Base: site.URL}
+	for id, want := range map[string]string{"w-1": "already applied, at 2026-10-03 03:04 UTC by op", "w-2": `no finding "w-2"`} {
+		if err := gone(t.Context(), client, id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
