@@ -45,7 +45,8 @@ func moneyRoutes() []route {
 				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
 		{"GET", "/v1/waste", identity.Viewer, anyTeam, true,
 			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
-			[]string{"team: its findings alone; of all teams that you may see where it is not given",
+			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
+				"not given",
 				"since: span until now, up to 90d; 30d where it is not given"}, ofSavings((*savings.Desk).List)},
 		{"POST", "/v1/waste/{id}/apply", identity.Viewer, anyTeam, false,
 			"Do what a finding advises, where scrimp can: terminate an idle machine, or end a schedule; needs the role " +

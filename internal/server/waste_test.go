@@ -243,3 +243,37 @@ func TestWaste_EndsAScheduleThatFails(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// Without registered teams, waste selects the team that a job names, as anomalies does, and what has no team.
+func TestWaste_SelectsATeamThatNobodyRegistered(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	for n, team := range []string{"fit", "fit", "fit", "", "", ""} {
+		w.must("POST", "/v1/jobs", aJob("fit", team), nil)
+		id, at := w.booting(1)[0], time.Duration(3*n)*time.Hour
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, at)
+		w.measures(id, 0.2)
+		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, at+2*time.Hour)
+		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(at + 2*time.Hour), Cause: "terminated"}, at+2*time.Hour)
+	}
+	all := w.waste("", auth.OwnerName)
+	if len(all.Findings) != 2 {
+		t.Fatalf("%+v", all.Findings)
+	}
+	for query, team := range map[string]string{"?team=fit": "fit", "?team=(none)": ""} {
+		v := w.waste(query, auth.OwnerName)
+		if len(v.Findings) != 1 || v.Findings[0].Team != team || len(v.Totals) != 1 || v.Totals[0].Cost != v.Findings[0].Cost {
+			t.Errorf("%s: %+v", query, v)
+		}
+	}
+	w.must("PUT", "/v1/teams/fit", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "fit", Role: identity.Viewer})
+	if len(w.waste("?team=fit", ann).Findings) != 1 {
+		t.Error("a viewer of the team does not see its finding")
+	}
+	for query, token := range map[string]string{"?team=(none)": ann, "?team=ghost": auth.OwnerName} {
+		if rec, p := w.ask("GET", "/v1/waste"+query, token, nil); rec.Code != 404 || p.Field != "team" || p.Fix == "" {
+			t.Errorf("%s: %d %+v", query, rec.Code, p)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			}
 			return err
 		})}
-	cmd.Flags().StringVar(&team, "team", "", "findings of this `team` (default: of all that you may see)")
+	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that you may see)")
 	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
 	cmd.Flags().StringArrayVar(&bills, "bill", nil, "compare this bill `file` too; may be repeated (default: none)")
 	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
@@ -79,9 +79,9 @@ func narrows(given bool, team string, bills []string) error {
 	switch {
 	case given && team == "":
 		return errors.New("--team \"\" names no team: write its name, or leave --team out")
-	case team != "" && len(bills) > 0:
+	case team != "" && team != api.NoTeam && len(bills) > 0:
 		return fmt.Errorf("--team %.60s and --bill: the lines of a bill that --bill adds belong to no team: leave one of "+
-			"the two out", team)
+			"the two out, or write --team '%s'", team, api.NoTeam)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestWaste_RefusesATeamWithABill(t *testing.T) {
 		args []string
 		want string
 	}{{[]string{"--team", "vision", "--bill", "b.csv"}, "--team vision and --bill"}, {[]string{"--team", ""}, "--team \"\""},
-		{[]string{"--team="}, "--team \"\""}, {[]string{"--team", "vision"}, ""}, {[]string{"--bill", "b.csv"}, ""}, {nil, ""}} {
+		{[]string{"--team="}, "--team \"\""}, {[]string{"--team", "vision"}, ""}, {[]string{"--bill", "b.csv"}, ""}, {[]string{"--team", "(none)", "--bill", "b.csv"}, ""}, {nil, ""}} {
 		cmd := (&app{&command.App{}}).wasteCmd()
 		if err := cmd.ParseFlags(c.args); err != nil {
 			t.Fatal(err)
