@@ -66,7 +66,8 @@ func (a *app) wasteCmd() *cobra.Command {
 			}
 			return err
 		})}
-	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that you may see)")
+	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that "+
+		"you may see)")
 	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
 	cmd.Flags().StringArrayVar(&bills, "bill", nil, "compare this bill `file` too; may be repeated (default: none)")
 	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
@@ -131,8 +132,8 @@ func gone(ctx context.Context, c *command.Client, id string) error {
 				d.At.UTC().Format("2006-01-02 15:04"), d.Who)
 		}
 	}
-	return fmt.Errorf("there is no finding %.40q: scrimp waste lists the findings: this one has ended, or you listed it with "+
-		"another --since; a bill line of --bill is advice, which you carry out yourself", id)
+	return fmt.Errorf("there is no finding %.40q: scrimp waste lists the findings: this one has ended, or you listed it "+
+		"with another --since; a bill line of --bill is advice, which you carry out yourself", id)
 }
 
 // applied says what a finding's action does, or has done.

@@ -90,7 +90,7 @@ func (f *pipelineFlags) add(cmd *cobra.Command) {
 		"(default: as its file says)")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "let long stages go on spot without proven checkpoints, and let them "+
-		"wait for an accelerator that nothing for sale has (default: refuse them)")
+		"wait for an accelerator that nothing for sale has, or for a price that the budget pays (default: refuse them)")
 	for _, name := range []string{"name", "budget"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -266,10 +266,12 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 const mostKinds = 30
 
 // broke reports whether the budget of a run pays for no machine that is for sale: each run would end at once.
-func broke(p planning.Plan) bool { return p.Take == "" && p.WaitsFor == "" && p.Why == string(plan.BudgetGone) }
+func broke(p planning.Plan) bool {
+	return p.Take == "" && p.WaitsFor == "" && p.Why == string(plan.BudgetGone)
+}
 
-// fit refuses a pipeline if nothing on the market can ever run one of its stages, or if the budget pays for the start of
-// no machine: the other stages would cost money without a result.
+// fit refuses a pipeline if nothing on the market can ever run one of its stages, or if the budget pays for the start
+// of no machine: the other stages would cost money without a result.
 func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, v api.Server, force bool) error {
 	seen := map[string]bool{}
 	for i, s := range f.Spec.Stages {

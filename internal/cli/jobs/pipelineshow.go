@@ -109,8 +109,8 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 	return g, all, err
 }
 
-// scheduleOf returns the index of the schedule that a name stands for, or -1 if it stands for a run: the open schedule of
-// the name, else the newest of its schedules and of the runs that no schedule began, else the schedule with that ID.
+// scheduleOf returns the index of the schedule that a name stands for, or -1 if it stands for a run: the open schedule
+// of the name, else the newest of its schedules and of the runs that no schedule began, else the schedule with that ID.
 func scheduleOf(list []api.Group, name string) int {
 	newest := -1
 	for i, x := range list {

@@ -68,7 +68,8 @@ func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) missing(ctx context.Context, c identity.Caller, id string) *reply.Refusal {
 	made, err := d.decisions(ctx, c, d.now().Add(-historyBack))
 	if err != nil {
-		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read", Fix: "ask again", Err: err}
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read", Fix: "ask again",
+			Err: err}
 	}
 	for _, x := range slices.Backward(made) {
 		if x.ID == id {
@@ -93,12 +94,12 @@ func eventOf(c identity.Caller, x waste.Finding) (core.Body, *reply.Refusal) {
 		return nil, &reply.Refusal{Status: http.StatusConflict, Field: "id", Title: "scrimp cannot do this for you",
 			Fix: "do it yourself: " + x.Command}
 	case c.Role(team) < least:
-		fix := "ask somebody who has it, or an admin for the role"
-		if c.Most != identity.Nobody && c.Most < least {
-			fix = fmt.Sprintf("this token is cut to %s: make one that is not, with scrimp tokens new", c.Most)
-		}
-		return nil, &reply.Refusal{Status: http.StatusForbidden, Fix: fix,
+		no := &reply.Refusal{Status: http.StatusForbidden, Fix: "ask somebody who has it, or an admin for the role",
 			Title: fmt.Sprintf("this needs the role %s of %s, and %s has %s", least, nameOf(team), c.User, c.Role(team))}
+		if c.Most != identity.Nobody && c.Most < least {
+			no.Fix = fmt.Sprintf("this token is cut to %s: make one that is not, with scrimp tokens new", c.Most)
+		}
+		return nil, no
 	case x.Kind == waste.FailingSchedule:
 		return core.GroupClosed{Group: x.About, Members: state.StopMembers}, nil
 	}
