@@ -72,6 +72,9 @@ type WasteDecision struct {
 	Saved    *money.Amount  `json:"saved"`    // what it would have cost at its earlier pace, less Cost
 }
 
+// NoTeam as the team selects the findings that belong to no team.
+const NoTeam = "(none)"
+
 // Waste lists the waste of the last span, such as 30d. An empty team selects all teams that the caller may see.
 func (c *Client) Waste(ctx context.Context, team, since string) (Waste, error) {
 	q := url.Values{"team": {team}, "since": {since}}

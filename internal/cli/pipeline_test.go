@@ -245,3 +245,29 @@ func (h *home) models() (list []string) {
 	}
 	return list
 }
+
+// A run whose budget does not pay for the grace of a stage on any machine is refused before anything is sent, once or
+// on a schedule; --force submits it.
+func TestPipeline_RefusesABudgetThatStartsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("market.yaml", "name: dear\nspeed: 1200\noffers:\n"+
+		"  - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: on-demand, price: 8}\n")
+	h.write("pipeline.yaml", "name: nightly\nbudget: $1\nstages: {a: {cmd: 'true'}}\n")
+	for _, args := range []string{"pipeline run -d", "pipeline schedule --total $900 --cron 0~3~*~*~*"} {
+		line := strings.Split(args, " ")
+		for i := range line {
+			line[i] = strings.ReplaceAll(line[i], "~", " ")
+		}
+		line = append(line, "-y", "--market", "market.yaml")
+		if out, err := h.try(line...); err == nil || !strings.Contains(out, "stage a: no machine for sale starts within the budget of $1.00") ||
+			!strings.Contains(out, "--budget") {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+	if out := h.do("groups"); strings.Contains(out, "nightly") {
+		t.Errorf("a refused pipeline is there:\n%s", out)
+	}
+	h.do("pipeline", "schedule", "-y", "--cron", "0 3 * * *", "--total", "$900", "--budget", "$100", "--name", "enough")
+	h.do("pipeline", "schedule", "-y", "--cron", "0 3 * * *", "--total", "$900", "--name", "forced", "--force")
+}

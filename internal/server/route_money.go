@@ -45,11 +45,13 @@ func moneyRoutes() []route {
 				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
 		{"GET", "/v1/waste", identity.Viewer, anyTeam, true,
 			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
-			[]string{"team: its findings alone; of all teams that you may see where it is not given",
+			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
+				"not given",
 				"since: span until now, up to 90d; 30d where it is not given"}, ofSavings((*savings.Desk).List)},
-		{"POST", "/v1/waste/{id}/apply", identity.Submitter, anyTeam, false,
+		{"POST", "/v1/waste/{id}/apply", identity.Viewer, anyTeam, false,
 			"Do what a finding advises, where scrimp can: terminate an idle machine, or end a schedule; needs the role " +
-				"operator of its team", client.ApplyWaste{}, client.WasteFinding{}, "", nil, ofSavings((*savings.Desk).Apply)},
+				"operator of its team, or admin of all teams where it has no team", client.ApplyWaste{},
+			client.WasteFinding{}, "", nil, ofSavings((*savings.Desk).Apply)},
 		{"GET", "/v1/waste/history", identity.Viewer, anyTeam, true,
 			"Compare what applied findings promised with what they saved, by the ledger", nil, []client.WasteDecision{}, "",
 			nil, ofSavings((*savings.Desk).History)},

@@ -87,6 +87,13 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 			t.Errorf("%s: %d %+v", c.path, rec.Code, p)
 		}
 	}
+	vic, ops := w.user("vic", identity.Grant{Team: "team-0", Role: identity.Viewer}), "the role operator of the team team-0"
+	for name, token := range map[string]string{"viewer": vic, "submitter": ann} { // the first answer names the role that suffices
+		if rec, p := w.ask("POST", path, token, client.ApplyWaste{}); rec.Code != 403 || !strings.Contains(p.Title, ops) ||
+			!strings.Contains(p.Title, "has "+name) {
+			t.Errorf("%s: %d %+v", name, rec.Code, p)
+		}
+	}
 	released := func() (is bool) {
 		w.control.Read(func(m *core.Machine) { is = m.State().Instance(instance).Release() == "asked" })
 		return is
@@ -97,6 +104,13 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 	cat := w.user("cat", identity.Grant{Team: "team-0", Role: identity.Operator})
 	if rec, p := w.ask("POST", path, cat, client.ApplyWaste{}); rec.Code != 200 || !released() {
 		t.Fatalf("%d %+v", rec.Code, p)
+	}
+	rec, again := w.ask("POST", path, cat, client.ApplyWaste{})
+	if rec.Code != 409 || again.Field != "id" || again.Fix == "" {
+		t.Errorf("a second time: %d %+v", rec.Code, again)
+	}
+	if rec, p := w.ask("POST", path, bob, client.ApplyWaste{}); rec.Code != 404 || strings.Contains(p.Title, "cat") {
+		t.Errorf("another team: %d %+v", rec.Code, p)
 	}
 	if v := w.waste("", auth.OwnerName); len(v.Findings) == 1 && v.Findings[0].Kind == "idle machine" {
 		t.Errorf("a machine that is released is still a finding: %+v", v.Findings)
@@ -109,7 +123,10 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 		*list[0].Due != *f.Saving || list[0].Saved.Add(list[0].Cost) != *f.Monthly {
 		t.Errorf("%+v", list)
 	}
-	rec, _ := w.ask("GET", "/v1/waste/history", bob, nil)
+	if want := f.ID + " is already applied, at " + list[0].At.UTC().Format("2006-01-02 15:04") + " UTC by cat"; again.Title != want {
+		t.Errorf("%q, want %q", again.Title, want)
+	}
+	rec, _ = w.ask("GET", "/v1/waste/history", bob, nil)
 	if strings.TrimSpace(rec.Body.String()) != "[]" {
 		t.Errorf("another team sees %s", rec.Body)
 	}
@@ -224,5 +241,39 @@ func TestWaste_EndsAScheduleThatFails(t *testing.T) {
 	w.must("GET", "/v1/waste/history", nil, &list)
 	if len(list) != 1 || list[0].Promised != nil || list[0].Saved != nil || list[0].Over {
 		t.Errorf("%+v", list)
+	}
+}
+
+// Without registered teams, waste selects the team that a job names, as anomalies does, and what has no team.
+func TestWaste_SelectsATeamThatNobodyRegistered(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	for n, team := range []string{"fit", "fit", "fit", "", "", ""} {
+		w.must("POST", "/v1/jobs", aJob("fit", team), nil)
+		id, at := w.booting(1)[0], time.Duration(3*n)*time.Hour
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, at)
+		w.measures(id, 0.2)
+		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, at+2*time.Hour)
+		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(at + 2*time.Hour), Cause: "terminated"}, at+2*time.Hour)
+	}
+	all := w.waste("", auth.OwnerName)
+	if len(all.Findings) != 2 {
+		t.Fatalf("%+v", all.Findings)
+	}
+	for query, team := range map[string]string{"?team=fit": "fit", "?team=(none)": ""} {
+		v := w.waste(query, auth.OwnerName)
+		if len(v.Findings) != 1 || v.Findings[0].Team != team || len(v.Totals) != 1 || v.Totals[0].Cost != v.Findings[0].Cost {
+			t.Errorf("%s: %+v", query, v)
+		}
+	}
+	w.must("PUT", "/v1/teams/fit", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "fit", Role: identity.Viewer})
+	if len(w.waste("?team=fit", ann).Findings) != 1 {
+		t.Error("a viewer of the team does not see its finding")
+	}
+	for query, token := range map[string]string{"?team=(none)": ann, "?team=ghost": auth.OwnerName} {
+		if rec, p := w.ask("GET", "/v1/waste"+query, token, nil); rec.Code != 404 || p.Field != "team" || p.Fix == "" {
+			t.Errorf("%s: %d %+v", query, rec.Code, p)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ func (a *app) reconcileCmd() *cobra.Command {
 			"scrimp's tags, then by time and type), and compares what each machine was billed with what scrimp " +
 			"accounted for in the month. Each gap is split into price, time, rounding, tax, credit, commitment, other " +
 			"(disks, addresses, transfer) and duplicate lines; the parts add up to it exactly. What has no partner " +
-			"is listed on both sides. Currencies are never added up. Machines of teams that you may not see count as not " +
-			"scrimp's. Nothing is sent or booked." +
+			"is listed on both sides. Currencies are never added up. A bill covers the machines of all teams, so this " +
+			"needs the role viewer of all teams. Nothing is sent or booked." +
 			"\n\nExit status: 0 compared, 1 error, or a row could not be read.",
 		Example: "  scrimp reconcile --month 2026-10 cur-00001.csv.gz\n" +
 			"  scrimp reconcile --month 2026-10 --json october-*.csv",
@@ -68,6 +69,9 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 	if err != nil {
 		return v, 0, fmt.Errorf("--month %.40q is not a month: write one such as 2026-10", month)
 	}
+	if err := seesAll(ctx, c); err != nil {
+		return v, 0, err
+	}
 	b := reconcile.New(since, charge.NextMonth(since))
 	q := url.Values{"since": {month}, "until": {charge.NextMonth(since).Format("2006-01")}}
 	r, err := c.Request(ctx, http.MethodGet, "/v1/export/costs?"+q.Encode())
@@ -88,6 +92,20 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 		}
 	}
 	return b.Finish(), unread, nil
+}
+
+// seesAll returns an error unless the caller sees the machines of all teams. A bill covers all of them: without the
+// others, the lines of another team's machines would be those of no machine, or of a machine of the same type.
+func seesAll(ctx context.Context, c *command.Client) error {
+	var me api.Me
+	if err := c.Do(ctx, http.MethodGet, "/v1/me", nil, &me); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(me.Grants, func(g api.Grant) bool { return g.Team == api.Everywhere && g.Role != api.Nobody }) {
+		return nil
+	}
+	return fmt.Errorf("a bill covers the machines of all teams, and %s does not see them all: ask an admin for the role "+
+		"viewer of all teams", me.User)
 }
 
 // readInto reads a bill and counts its unreadable rows.

@@ -3,11 +3,16 @@ package bill
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
@@ -52,5 +57,37 @@ func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 	}
 	if _, err := readInto(t.Context(), file, b); err == nil {
 		t.Error("what is no bill is taken")
+	}
+}
+
+// A caller who sees one team cannot compare a bill: another team's machines would have no partner. Nothing is read.
+func TestReconcile_RefusesCallersWhoDoNotSeeAllTeams(t *testing.T) {
+	for _, c := range []struct {
+		grants string
+		all    bool
+	}{{`[{"team":"*","role":"viewer"}]`, true}, {`[{"team":"vision","role":"viewer"},{"team":"*","role":"admin"}]`, true},
+		{`[{"team":"vision","role":"admin"}]`, false}, {`[]`, false}} {
+		asked := 0
+		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/me" {
+				_, _ = fmt.Fprintf(w, `{"user":"vi","best":"viewer","grants":%s}`, c.grants)
+				return
+			}
+			asked++
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound) // no costs yet
+			_, _ = fmt.Fprint(w, `{"title":"no costs","status":404}`)
+		}))
+		file := filepath.Join(t.TempDir(), "bill.csv")
+		if err := os.WriteFile(file, []byte(billHead), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		client, a := &command.Client{Client: api.New(site.URL, "", nil), Base: site.URL}, &app{}
+		_, _, err := a.reconcile(t.Context(), client, "2026-10", []string{file})
+		_, also := a.addBills(t.Context(), client, &api.Waste{Until: time.Unix(1e9, 0)}, []string{file})
+		site.Close()
+		if (err == nil) != c.all || (also == nil) != c.all || c.all != (asked == 2) {
+			t.Errorf("%s: %v, %v, and the costs were read %d times", c.grants, err, also, asked)
+		}
 	}
 }

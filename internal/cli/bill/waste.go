@@ -40,11 +40,12 @@ func (a *app) wasteCmd() *cobra.Command {
 			"unused reservation: 20 % unused (schedule) or 50 % (shrink). " +
 			"failing schedule: its last 3 runs failed. " +
 			"untagged: no team or no project. " +
-			"bill line: with --bill, a line that has no partner in the ledger.\n\n" +
+			"bill line: with --bill, a line that has no partner in the ledger; this needs the role viewer of all teams.\n\n" +
 			"Each dollar is in one finding. Dollars a month are those of the span, scaled to 30 days; unknown is \"-\", and a " +
 			"span of less than a day is not scaled." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv",
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return narrows(cmd.Flag("team").Changed, team, bills) },
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Waste(ctx, team, since)
 			if err != nil {
@@ -65,12 +66,25 @@ func (a *app) wasteCmd() *cobra.Command {
 			}
 			return err
 		})}
-	cmd.Flags().StringVar(&team, "team", "", "findings of this `team` (default: of all that you may see)")
+	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that "+
+		"you may see)")
 	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
 	cmd.Flags().StringArrayVar(&bills, "bill", nil, "compare this bill `file` too; may be repeated (default: none)")
 	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
 	cmd.AddCommand(a.applyCmd(), a.historyCmd())
 	return cmd
+}
+
+// narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.
+func narrows(given bool, team string, bills []string) error {
+	switch {
+	case given && team == "":
+		return errors.New("--team \"\" names no team: write its name, or leave --team out")
+	case team != "" && team != api.NoTeam && len(bills) > 0:
+		return fmt.Errorf("--team %.60s and --bill: the lines of a bill that --bill adds belong to no team: leave one of "+
+			"the two out, or write --team '%s'", team, api.NoTeam)
+	}
+	return nil
 }
 
 func (a *app) applyCmd() *cobra.Command {
@@ -97,14 +111,29 @@ func (a *app) applyCmd() *cobra.Command {
 			}
 			at := slices.IndexFunc(v.Findings, func(f api.WasteFinding) bool { return f.ID == args[0] })
 			if at < 0 {
-				return fmt.Errorf("there is no finding %.40q: scrimp waste lists them; one that is gone costs nothing more, or "+
-					"needs another --since", args[0])
+				return gone(ctx, c, args[0])
 			}
 			return a.applied(v.Findings[at], false)
 		})}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it (default: only say what would happen)")
 	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
 	return cmd
+}
+
+// gone says why there is no finding with the ID, as the server does for --yes.
+func gone(ctx context.Context, c *command.Client, id string) error {
+	list, err := c.WasteHistory(ctx)
+	if err != nil {
+		return c.Said(ctx, err)
+	}
+	for _, d := range slices.Backward(list) {
+		if d.ID == id {
+			return fmt.Errorf("%s is already applied, at %s UTC by %s: scrimp waste history says what it has saved", id,
+				d.At.UTC().Format("2006-01-02 15:04"), d.Who)
+		}
+	}
+	return fmt.Errorf("there is no finding %.40q: scrimp waste lists the findings: this one has ended, or you listed it "+
+		"with another --since; a bill line of --bill is advice, which you carry out yourself", id)
 }
 
 // applied says what a finding's action does, or has done.
@@ -161,6 +190,9 @@ func (a *app) historyCmd() *cobra.Command {
 func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, files []string) (unread int, err error) {
 	if len(files) == 0 {
 		return 0, nil
+	}
+	if err := seesAll(ctx, c); err != nil {
+		return 0, fmt.Errorf("--bill: %w", err)
 	}
 	since, until := v.Since.UTC().Truncate(time.Hour), v.Until.UTC().Truncate(time.Hour).Add(time.Hour)
 	b := reconcile.New(since, until)

@@ -1,11 +1,17 @@
 package bill
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
 	"scrimp/internal/work/reconcile"
 	"scrimp/internal/work/waste"
 )
@@ -46,5 +52,37 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	unclear := []reconcile.Alone{{Resource: "x", Amount: b.Finish().Totals[0].File, Currency: "USD", Why: "several machines of scrimp have this type at that time"}}
 	if list, err := linesOf(unclear, 15*24*time.Hour); err != nil || list[0].Action != waste.Keep || list[0].Saving != nil {
 		t.Errorf("%v %+v", err, list)
+	}
+}
+
+// The lines of a bill belong to no team, so that --team cannot select among them.
+func TestWaste_RefusesATeamWithABill(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{[]string{"--team", "vision", "--bill", "b.csv"}, "--team vision and --bill"}, {[]string{"--team", ""}, "--team \"\""},
+		{[]string{"--team="}, "--team \"\""}, {[]string{"--team", "vision"}, ""}, {[]string{"--bill", "b.csv"}, ""}, {[]string{"--team", "(none)", "--bill", "b.csv"}, ""}, {nil, ""}} {
+		cmd := (&app{&command.App{}}).wasteCmd()
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.PreRunE(cmd, nil)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// Apply says of an id that is no finding whether it was applied, by whom and when.
+func TestWasteApply_NamesWhoAppliedAnID(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `[{"id":"w-1","at":"2026-10-02T03:04:05Z","who":"ann"},{"id":"w-1","at":"2026-10-03T03:04:05Z","who":"op"}]`)
+	}))
+	defer site.Close()
+	client := &command.Client{Client: api.New(site.URL, "", nil), Base: site.URL}
+	for id, want := range map[string]string{"w-1": "already applied, at 2026-10-03 03:04 UTC by op", "w-2": `no finding "w-2"`} {
+		if err := gone(t.Context(), client, id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

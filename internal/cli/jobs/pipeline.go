@@ -18,7 +18,10 @@ import (
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/group"
+	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/work/pipelinefile"
 	"scrimp/internal/work/pipelinefile/document"
 )
@@ -88,7 +91,7 @@ func (f *pipelineFlags) add(cmd *cobra.Command) {
 		"(default: as its file says)")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "let long stages go on spot without proven checkpoints, and let them "+
-		"wait for an accelerator that nothing for sale has (default: refuse them)")
+		"wait for an accelerator that nothing for sale has, or for a price that the budget pays (default: refuse them)")
 	for _, name := range []string{"name", "budget"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -263,14 +266,22 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 // mostKinds bounds how many different machine requirements of stages are checked against the market.
 const mostKinds = 30
 
-// fit refuses a pipeline if nothing on the market can ever run one of its stages: the other stages would cost money
-// without a result.
+// broke reports whether the budget of a run pays for no machine that is for sale: each run would end at once.
+func broke(p planning.Plan) bool {
+	return p.Take == "" && p.WaitsFor == "" && p.Why == string(plan.BudgetGone)
+}
+
+// fit refuses a pipeline if nothing on the market can ever run one of its stages, or if the budget pays for the start
+// of no machine: the other stages would cost money without a result.
 func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, v api.Server, force bool) error {
 	seen := map[string]bool{}
 	for i, s := range f.Spec.Stages {
 		j := f.Jobs[i]
+		if j.Budget.Dollars == nil || j.Budget.Dollars.Cmp(*f.Whole.Budget.Dollars) > 0 {
+			j.Budget.Dollars = f.Whole.Budget.Dollars // a stage can spend all that one run has
+		}
 		kind := spec.Job{Resources: j.Resources, AnyOf: j.AnyOf, Ladder: j.Ladder, Nodes: j.Nodes, MaxPrice: j.MaxPrice,
-			Model: j.Model, Image: j.Image}.Hash()
+			Model: j.Model, Image: j.Image, Grace: j.Grace, Budget: j.Budget}.Hash()
 		if force || seen[kind] || len(seen) == mostKinds {
 			continue
 		}
@@ -282,6 +293,11 @@ func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, 
 		if p.Unsold || never(p) {
 			return fmt.Errorf("not run: stage %s: nothing on this market fits: scrimp market shows what is for sale; change "+
 				"what it asks for; with --force it waits until something does", s.Name)
+		}
+		if broke(p) {
+			return fmt.Errorf("not run: stage %s: no machine for sale starts within the budget of %s for its grace and its "+
+				"minimum charge: raise budget in the file, or give --budget; with --force it waits for a lower price", s.Name,
+				money.Short(*j.Budget.Dollars, money.USD))
 		}
 	}
 	return nil

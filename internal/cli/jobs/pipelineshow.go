@@ -79,7 +79,7 @@ func (a *app) pipelineCost(ctx context.Context, c *command.Client, id string) er
 }
 
 // runOf returns the newest run of the pipeline with the given name, or the run with the given ID, and all runs. With
-// schedules it also accepts the ID of a schedule.
+// schedules it also accepts a schedule.
 func runOf(ctx context.Context, c *command.Client, name string, schedules bool) (g api.Group, all []api.Group,
 	err error) {
 	list, err := c.Groups(ctx)
@@ -87,7 +87,7 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 		return g, nil, err
 	}
 	if schedules {
-		if i := slices.IndexFunc(list, func(x api.Group) bool { return x.ID == name && x.Schedule != nil }); i >= 0 {
+		if i := scheduleOf(list, name); i >= 0 {
 			return list[i], nil, nil
 		}
 	}
@@ -107,6 +107,28 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 		err = fmt.Errorf("%s is not a pipeline: scrimp groups shows what it is", id)
 	}
 	return g, all, err
+}
+
+// scheduleOf returns the index of the schedule that a name stands for, or -1 if it stands for a run: the open schedule
+// of the name, else the newest of its schedules and of the runs that no schedule began, else the schedule with that ID.
+func scheduleOf(list []api.Group, name string) int {
+	newest := -1
+	for i, x := range list {
+		switch {
+		case x.Name != name || x.Schedule == nil && (x.Kind != "pipeline" || x.Of != ""):
+		case x.Schedule != nil && x.State != "over":
+			return i
+		case newest < 0 || !x.Submitted.Before(list[newest].Submitted):
+			newest = i
+		}
+	}
+	if newest < 0 {
+		return slices.IndexFunc(list, func(x api.Group) bool { return x.ID == name && x.Schedule != nil })
+	}
+	if list[newest].Schedule == nil {
+		return -1
+	}
+	return newest
 }
 
 // pipelineShows returns a command that shows the newest run of a pipeline.

@@ -31,6 +31,7 @@ func Reconcile(v reconcile.Answer, p Place) string {
 		part("no machine", t.NeverOurs, "line")
 		part("not scrimp's", t.NotOurs, "line")
 		part("other months", t.OtherMonths, "line")
+		part("repeated", t.Repeated, "line")
 		part("not read", t.Unread, "row")
 		p.Fact(&s, "scrimp's cost", "%s", billed(t.Ours, c))
 		part("not billed yet", t.NotBilled, "machine")

@@ -43,8 +43,7 @@ func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
 	list := waste.Find(f.in).Findings
 	at := slices.IndexFunc(list, func(x waste.Finding) bool { return x.ID == id })
 	if at < 0 {
-		reply.FieldProblem(w, http.StatusNotFound, "id", fmt.Sprintf("there is no finding %.40q", id),
-			"scrimp waste lists them: one that is gone costs nothing more, or needs another --since", nil)
+		d.missing(r.Context(), c, id).Answer(w)
 		return
 	}
 	x := list[at]
@@ -65,6 +64,25 @@ func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, findingOf(x))
 }
 
+// missing returns why there is no finding with the ID.
+func (d *Desk) missing(ctx context.Context, c identity.Caller, id string) *reply.Refusal {
+	made, err := d.decisions(ctx, c, d.now().Add(-historyBack))
+	if err != nil {
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read", Fix: "ask again",
+			Err: err}
+	}
+	for _, x := range slices.Backward(made) {
+		if x.ID == id {
+			return &reply.Refusal{Status: http.StatusConflict, Field: "id",
+				Title: fmt.Sprintf("%.40s is already applied, at %s UTC by %s", id, x.at.UTC().Format("2006-01-02 15:04"), x.who),
+				Fix:   "scrimp waste history says what it has saved"}
+		}
+	}
+	return &reply.Refusal{Status: http.StatusNotFound, Field: "id", Title: fmt.Sprintf("there is no finding %.40q", id),
+		Fix: "scrimp waste lists the findings: this one has ended, or you listed it with another --since; a bill line of " +
+			"--bill is advice, which you carry out yourself"}
+}
+
 // eventOf returns the event of a finding's action, or why the caller cannot have it.
 func eventOf(c identity.Caller, x waste.Finding) (core.Body, *reply.Refusal) {
 	team, least := x.Team, identity.Operator
@@ -76,9 +94,12 @@ func eventOf(c identity.Caller, x waste.Finding) (core.Body, *reply.Refusal) {
 		return nil, &reply.Refusal{Status: http.StatusConflict, Field: "id", Title: "scrimp cannot do this for you",
 			Fix: "do it yourself: " + x.Command}
 	case c.Role(team) < least:
-		return nil, &reply.Refusal{Status: http.StatusForbidden,
-			Title: fmt.Sprintf("this needs the role %s of %s", least, nameOf(team)),
-			Fix:   "ask somebody who has it, or an admin for the role"}
+		no := &reply.Refusal{Status: http.StatusForbidden, Fix: "ask somebody who has it, or an admin for the role",
+			Title: fmt.Sprintf("this needs the role %s of %s, and %s has %s", least, nameOf(team), c.User, c.Role(team))}
+		if c.Most != identity.Nobody && c.Most < least {
+			no.Fix = fmt.Sprintf("this token is cut to %s: make one that is not, with scrimp tokens new", c.Most)
+		}
+		return nil, no
 	case x.Kind == waste.FailingSchedule:
 		return core.GroupClosed{Group: x.About, Members: state.StopMembers}, nil
 	}

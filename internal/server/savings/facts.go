@@ -28,13 +28,14 @@ const (
 // facts is the input of a search.
 type facts struct {
 	in        waste.Input
-	recurring int // runs of recurring jobs whose telemetry was read
+	teams     map[string]bool // that have costs; a job's team need not be registered where there is none
+	recurring int             // runs of recurring jobs whose telemetry was read
 }
 
 // read collects what the caller may see.
 func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) (*facts, error) {
 	until := d.now()
-	f := &facts{in: waste.Input{Since: until.Add(-back), Until: until, HasTeams: d.HasTeams()}}
+	f := &facts{in: waste.Input{Since: until.Add(-back), Until: until, HasTeams: d.HasTeams()}, teams: map[string]bool{}}
 	d.fleet(f, c)
 	groups := f.groups()
 	began, _, err := d.Books.Began(ctx)
@@ -48,6 +49,7 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 		if f.in.Began.IsZero() || x.Begin.Before(f.in.Began) {
 			f.in.Began = x.Begin
 		}
+		f.teams[x.Owner.Team] = true
 		if !x.Corrects {
 			past = append(past, books.IncidentRow(&x, until))
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"scrimp/client"
@@ -52,9 +53,16 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, team := auth.CallerOf(r), r.URL.Query().Get("team")
-	if team != "" && (!d.HasTeam(team) || c.Role(team) < identity.Viewer) {
+	of := team
+	if team == client.NoTeam {
+		of = identity.Everywhere // only a role in all teams shows what belongs to none
+	}
+	unknown := func() {
 		reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
-			"scrimp teams lists the teams", nil)
+			"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
+	}
+	if team != "" && c.Role(of) < identity.Viewer {
+		unknown()
 		return
 	}
 	f, err := d.read(r.Context(), c, back)
@@ -62,8 +70,19 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		books.Unread(w, "the ledger was not read", err)
 		return
 	}
-	f.in.Team = team
-	reply.JSON(w, f.answer(waste.Find(f.in)))
+	if team != "" && team != client.NoTeam && !d.HasTeam(team) && !f.teams[team] {
+		unknown()
+		return
+	}
+	if team != client.NoTeam {
+		f.in.Team = team
+		reply.JSON(w, f.answer(waste.Find(f.in)))
+		return
+	}
+	rep := waste.Find(f.in)
+	rep.Findings = slices.DeleteFunc(rep.Findings, func(x waste.Finding) bool { return x.Team != "" })
+	rep.Totals = waste.Sum(rep.Findings)
+	reply.JSON(w, f.answer(rep))
 }
 
 // answer converts a report for the API.

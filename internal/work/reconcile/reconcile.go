@@ -82,7 +82,7 @@ type Sum struct {
 
 func (s *Sum) add(a decimal.Decimal) { s.Count, s.Amount = s.Count+1, s.Amount.Add(a) }
 
-// Total is the bill in one currency. File is the sum of Matched, NeverOurs, NotOurs, OtherMonths and Unread.
+// Total is the bill in one currency. File is the sum of Matched, NeverOurs, NotOurs, OtherMonths, Repeated and Unread.
 type Total struct {
 	Currency    money.Currency           `json:"currency"`
 	File        decimal.Decimal          `json:"file_total"`
@@ -90,6 +90,7 @@ type Total struct {
 	NeverOurs   Sum                      `json:"billed_but_never_ours"`
 	NotOurs     Sum                      `json:"not_scrimps"`
 	OtherMonths Sum                      `json:"of_other_months"`
+	Repeated    Sum                      `json:"repeated"` // listed lines that say the same as an earlier one
 	Unread      Sum                      `json:"not_read"`
 	Ours        decimal.Decimal          `json:"ours"`
 	NotBilled   Sum                      `json:"ours_not_billed_yet"`
@@ -228,7 +229,12 @@ func (b *Books) line(l *bill.Line) {
 	}
 	f, by, why := b.partner(l)
 	ours := f != nil || why != ""
-	if !b.since.IsZero() && (l.Start.Before(b.since) || !l.Start.Before(b.until)) {
+	other := !b.since.IsZero() && (l.Start.Before(b.since) || !l.Start.Before(b.until))
+	if ours && (f == nil || other) && b.repeats(cmp.Or(l.Resource, l.Attempt, l.Job), l) > 0 {
+		t.Repeated.add(l.Billed)
+		return
+	}
+	if other {
 		t.OtherMonths.add(l.Billed)
 		if ours {
 			why = "late or early: the charge is of " + l.Start.Format("2006-01")
@@ -248,19 +254,29 @@ func (b *Books) line(l *bill.Line) {
 	}
 }
 
+// repeats returns the earlier line that says the same about the same thing, or 0 if there is none. A bill that
+// is read twice, or two bills that share lines, ask for an amount once.
+func (b *Books) repeats(about string, l *bill.Line) (at int) {
+	if l.Billed.Sign() == 0 {
+		return 0
+	}
+	same := fmt.Sprintf("%q %q %q %q %q %d %d %v %v", about, l.Category, l.SKU, l.Description, l.Currency, l.Start.Unix(),
+		l.End.Unix(), l.Quantity, l.Billed)
+	if at = b.seen[same]; at == 0 && len(b.seen) < mostLines {
+		b.seen[same] = l.At
+	}
+	return at
+}
+
 func (b *Books) match(f *found, l *bill.Line, by string) {
 	f.lines, f.billed, f.by[by] = f.lines+1, f.billed.Add(l.Billed), true
 	add := func(p Part) { f.parts[p] = f.parts[p].Add(l.Billed) }
-	same := fmt.Sprint(f.Instance, l.Category, l.SKU, l.Description, l.Start.Unix(), l.End.Unix(), l.Quantity, l.Billed)
-	if at := b.seen[same]; at > 0 && l.Billed.Sign() != 0 {
+	if at := b.repeats(f.Instance, l); at > 0 {
 		add(Duplicate)
 		if len(f.notes) < 10 {
 			f.notes = append(f.notes, fmt.Sprintf("line %d says the same as line %d", l.At, at))
 		}
 		return
-	}
-	if len(b.seen) < mostLines {
-		b.seen[same] = l.At
 	}
 	switch l.Category {
 	case bill.Tax:

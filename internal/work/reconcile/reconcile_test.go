@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,8 +165,10 @@ func TestReconcile_AddsUpExactly(t *testing.T) {
 			case 3:
 				l.Quantity.Known = false
 			}
-			file = file.Add(l.Billed)
-			b.Row(bill.Row{Lines: []bill.Line{l}})
+			for range 1 + rng.IntN(2) { // some lines come twice
+				file = file.Add(l.Billed)
+				b.Row(bill.Row{Lines: []bill.Line{l}})
+			}
 		}
 		v := b.Finish()
 		matched, gap, owned := dec("0"), dec("0"), dec("0")
@@ -180,11 +183,43 @@ func TestReconcile_AddsUpExactly(t *testing.T) {
 			matched, gap, owned = matched.Add(g.Billed), gap.Add(g.Gap), owned.Add(g.Ours)
 		}
 		for _, s := range v.Totals {
-			all := s.Matched.Amount.Add(s.NeverOurs.Amount).Add(s.NotOurs.Amount).Add(s.OtherMonths.Amount).Add(s.Unread.Amount)
+			all := s.Matched.Amount.Add(s.NeverOurs.Amount).Add(s.NotOurs.Amount).Add(s.OtherMonths.Amount).Add(s.Unread.Amount).
+				Add(s.Repeated.Amount)
 			if all.Cmp(s.File) != 0 || s.File.Cmp(file) != 0 || s.Matched.Amount.Cmp(matched) != 0 || s.Gap.Cmp(gap) != 0 ||
 				s.Ours.Cmp(ours) != 0 || owned.Add(s.NotBilled.Amount).Cmp(ours) != 0 {
 				t.Fatalf("seed %d: %+v, the file has %s, scrimp %s", seed, s, file, ours)
 			}
+		}
+	}
+}
+
+// A bill that is read twice bills what has no machine once: the repeated lines are apart, and so are late ones. Lines
+// that differ in anything are no repetition.
+func TestReconcile_CountsALineWithoutAMachineOnce(t *testing.T) {
+	strange := change(line(2, 1, "10", "6"), func(l *bill.Line) { l.Resource = "i-998" })
+	tagged := change(line(3, 1, "10", "8"), func(l *bill.Line) { l.Resource, l.Job = "", "j77" })
+	late := change(line(4, 1, "10", "7"), func(l *bill.Line) { l.Start, l.End = month.AddDate(0, -1, 3), month.AddDate(0, -1, 4) })
+	other := change(line(5, 1, "10", "6"), func(l *bill.Line) { l.Resource = "i-999" })
+	later := change(strange, func(l *bill.Line) { l.At, l.Start = 7, l.Start.Add(time.Hour) })
+	elsewhere := change(line(6, 1, "10", "8"), func(l *bill.Line) { l.Resource, l.Job = "", "j78" })
+	ours := line(1, 1, "10", "20")
+	all := []bill.Line{ours, strange, tagged, late, other, elsewhere, later}
+	for name, bills := range map[string][][]bill.Line{"the same bill twice": {all, all}, "bills that share lines": {all[:4], all},
+		"lines of one bill": {slices.Concat(all, all)}} {
+		b := reconcile.New(month, next)
+		b.Own(machine(1))
+		for _, lines := range bills {
+			b.Row(bill.Row{Lines: lines})
+		}
+		v := b.Finish()
+		usd := v.Totals[0]
+		if usd.NeverOurs.Count != 5 || usd.NeverOurs.Amount.Cmp(dec("34")) != 0 || len(v.NeverOurs) != 5 || usd.OtherMonths.Amount.Cmp(dec("7")) != 0 ||
+			len(v.Others) != 1 || v.Gaps[0].Parts[reconcile.Duplicate].Cmp(dec("20")) != 0 {
+			t.Errorf("%s: %+v", name, v)
+		}
+		rest := usd.File.Sub(usd.Matched.Amount).Sub(usd.NeverOurs.Amount).Sub(usd.OtherMonths.Amount)
+		if usd.Repeated.Amount.Cmp(rest) != 0 || rest.Sign() <= 0 {
+			t.Errorf("%s: %+v, repeated is not %s", name, usd, rest)
 		}
 	}
 }
