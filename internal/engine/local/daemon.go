@@ -295,6 +295,7 @@ func makeMachines(o *Options) error {
 	if _, err := os.Stat(o.Machines); err == nil {
 		return nil
 	}
-	const passable = 0o711                                                                // programs that run as other users pass through the folder
+	// Programs that run as other users pass through the folder.
+	const passable = 0o711
 	return errors.Join(os.MkdirAll(o.Machines, passable), os.Chmod(o.Machines, passable)) //nolint:gosec // see passable
 }
