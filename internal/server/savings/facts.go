@@ -283,5 +283,6 @@ func runOf(job string, r *waste.Row, t *receipt.Telemetry) waste.Run {
 	if x, ok := t.Figure(telemetry.TaskMemory); ok {
 		v.Memory = &x.Peak
 	}
+	v.GPUMemory, v.GPUEach = t.GPUHeld, t.GPUMemory
 	return v
 }

@@ -19,6 +19,8 @@ type Run struct {
 	GPU               *float64 // mean used share of its GPUs; nil: unknown
 	Cores             *float64 // mean cores in use; nil: unknown
 	Memory            *float64 // peak in bytes; nil: unknown
+	GPUMemory         *float64 // sum of the peaks of its GPUs in bytes; nil: unknown
+	GPUEach           int64    // memory of one GPU in bytes; 0: unknown
 }
 
 // Offer is a machine type for sale.
@@ -35,16 +37,17 @@ type Offer struct {
 // measured is the use of a recurring job over its runs. A share is the mean over the measured time; cores and memory
 // are those of the run that needed most.
 type measured struct {
-	runs                     int
-	gpus                     int
+	runs, gpus               int
 	gpu, cores, memory       float64
 	gpuKnown, coreKnown, mem bool
+	held, each               float64 // GPU memory: the peak of all GPUs together, and the memory of one
+	heldKnown                bool
 }
 
 // measure returns the use of the runs of a series on one machine type.
 func measure(runs []Run) (m measured) {
 	weight := 0.0
-	m.coreKnown, m.mem = len(runs) > 0, len(runs) > 0
+	m.coreKnown, m.mem, m.heldKnown = len(runs) > 0, len(runs) > 0, len(runs) > 0
 	for _, r := range runs {
 		m.runs++
 		m.gpus = max(m.gpus, r.GPUs)
@@ -56,6 +59,11 @@ func measure(runs []Run) (m measured) {
 		}
 		if m.mem = m.mem && r.Memory != nil; m.mem {
 			m.memory = max(m.memory, *r.Memory)
+		}
+		if m.heldKnown = m.heldKnown && r.GPUMemory != nil && r.GPUEach > 0; m.heldKnown {
+			if m.held = max(m.held, *r.GPUMemory); m.each == 0 || float64(r.GPUEach) < m.each {
+				m.each = float64(r.GPUEach)
+			}
 		}
 	}
 	if m.gpuKnown = weight > 0; m.gpuKnown {
@@ -73,11 +81,12 @@ type need struct {
 // needOf returns the needs of a job, with a margin. What is unknown stays as large as the present machine.
 func needOf(m measured, at Offer) need {
 	n := need{gpus: at.Accelerators, cpus: at.CPUs, memory: float64(at.Memory)}
-	if m.gpuKnown && m.gpu < UsedBelow {
-		n.gpus = max(1, int(math.Ceil(float64(at.Accelerators)*m.gpu/UseOf)))
-		if m.gpu < 0.01 {
+	if m.gpuKnown && m.gpu < UsedBelow && m.heldKnown { // fewer GPUs have less memory
+		n.gpus = max(1, int(math.Ceil(float64(at.Accelerators)*m.gpu/UseOf)), int(math.Ceil(m.held*MemoryRoom/m.each)))
+		if m.gpu < NoUse && m.held < NoUse*m.each {
 			n.gpus = 0
 		}
+		n.gpus = min(n.gpus, at.Accelerators)
 	}
 	if m.coreKnown {
 		n.cpus = min(at.CPUs, max(1, int(math.Ceil(m.cores/UseOf))))
@@ -88,15 +97,25 @@ func needOf(m measured, at Offer) need {
 	return n
 }
 
-// evidence says what is too large; "": nothing is.
+// evidence says what is too large; "": nothing is. A machine with GPUs is not too large while its GPUs are busy, or if
+// nobody knows whether they are.
 func (m measured) evidence(at Offer, known bool) string {
 	var parts []string
 	if m.gpus > 0 && m.gpuKnown && m.gpu < UsedBelow {
 		parts = append(parts, fmt.Sprintf("its GPUs were used %.0f %%", 100*m.gpu))
+		if m.heldKnown {
+			parts = append(parts, fmt.Sprintf("their memory peaked at %s of %s", size.About(m.held),
+				size.About(m.each*float64(m.gpus))))
+		} else {
+			parts = append(parts, "their memory was not measured")
+		}
+	}
+	if len(parts) == 0 && (m.gpus > 0 || at.Accelerators > 0) {
+		return ""
 	}
 	small := known && m.mem && at.Memory > 0 && m.memory < UsedBelow*float64(at.Memory)
 	low := known && m.coreKnown && at.CPUs > 0 && m.cores < UsedBelow*float64(at.CPUs)
-	if small && (low || len(parts) > 0) || small && at.Accelerators > 0 {
+	if small && (low || len(parts) > 0) {
 		parts = append(parts, fmt.Sprintf("its memory peaked at %s of %s", size.About(m.memory),
 			size.About(float64(at.Memory))))
 	}

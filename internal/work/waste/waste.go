@@ -32,6 +32,8 @@ const (
 	// UseOf is the highest expected used share of a smaller machine's GPUs and processors. MemoryRoom is the memory of a
 	// smaller machine per byte of the measured peak.
 	UseOf, MemoryRoom = 0.8, 1.25
+	// NoUse is the share of a GPU's time and of its memory below which a job does not need it.
+	NoUse = 0.01
 	// UnusedLeast and UnusedMost are shares of a reservation in per cent: unused below the first it is no finding, and
 	// from the second on it is too large.
 	UnusedLeast, UnusedMost = 20, 50

@@ -73,8 +73,10 @@ func healthy() Input {
 	return in
 }
 
+// run is measured on 8 GPUs with 80 GiB each, whose memory is used like their time.
 func run(job, series string, gpu, cores, memory float64) Run {
-	return Run{Job: job, Team: "vision", Series: series, SKU: "big", Capacity: "on-demand", Seconds: 7200, GPUs: 8, GPU: &gpu, Cores: &cores,
+	held := gpu * 8 * (80 << 30)
+	return Run{GPUMemory: &held, GPUEach: 80 << 30, Job: job, Team: "vision", Series: series, SKU: "big", Capacity: "on-demand", Seconds: 7200, GPUs: 8, GPU: &gpu, Cores: &cores,
 		Memory: &memory}
 }
 
@@ -91,7 +93,7 @@ func (in *Input) recurring(series, sku string, gpu, cores, memory float64) {
 		in.add(r)
 		v := run(r.Job, series, gpu, cores, memory)
 		if v.SKU = sku; sku == "plain" {
-			v.GPUs, v.GPU = 0, nil
+			v.GPUs, v.GPU, v.GPUMemory, v.GPUEach = 0, nil, nil, 0
 		}
 		in.Runs = append(in.Runs, v)
 	}
@@ -228,6 +230,13 @@ func TestFind_IsSilentBelowItsThresholds(t *testing.T) {
 		},
 		"19 % of a reservation unused": func(in *Input) {
 			in.add(Row{Begin: start, End: end, Amount: dollars("29"), Currency: "USD", Team: "vision", Instance: "held", Reserved: true})
+		},
+		"busy GPUs, and host memory that nothing needs": func(in *Input) { in.recurring("busy", "big", 0.95, 1, 3<<20) },
+		"GPUs of unknown use, and host memory that nothing needs": func(in *Input) {
+			in.recurring("dark", "big", 0.1, 1, 3<<20)
+			for i := range in.Runs[len(in.Runs)-4:] {
+				in.Runs[len(in.Runs)-1-i].GPU = nil
+			}
 		},
 		"GPUs used half": func(in *Input) { in.recurring("half", "big", 0.5, 20, 80<<30) },
 		"two runs": func(in *Input) {
@@ -440,5 +449,40 @@ func TestMeasure_ComparesThePromiseWithTheLedger(t *testing.T) {
 	p = Promise{Kind: IdleMachine, About: "i-1", Currency: "USD", Monthly: &monthly}
 	if o := Measure(p, start, end, []Row{idle, on("i-1", work(0, time.Hour))}, nil); o.Cost.String() != "2" || o.Saved.String() != "148" {
 		t.Errorf("%+v", o)
+	}
+}
+
+// Fewer GPUs are advised only if the measured GPU memory fits them with a margin.
+func TestFind_KeepsTheGPUsThatTheMemoryNeeds(t *testing.T) {
+	held := func(bytes float64) *float64 { return &bytes }
+	for name, c := range map[string]struct {
+		gpu    float64
+		memory *float64
+		saving string // "": unknown
+	}{
+		"memory that fits 4 of 8 GPUs":            {0.2, held(250 << 30), "88"}, // 250 x 1.25 = 312.5 of 320 GiB
+		"memory that is too much for 4":           {0.2, held(260 << 30), ""},   // 325
+		"memory that was not measured":            {0.2, nil, ""},
+		"no use, no memory":                       {0, held(0), "120"},
+		"no use, and memory that the program has": {0, held(100 << 30), "88"},
+		"no use, and memory that is unknown":      {0, nil, ""},
+	} {
+		in := healthy()
+		in.recurring("fit", "big", c.gpu, 10, 30<<30)
+		for i := range in.Runs[len(in.Runs)-4:] {
+			in.Runs[len(in.Runs)-1-i].GPUMemory = c.memory
+		}
+		r := Find(in)
+		if len(r.Findings) != 1 {
+			t.Fatalf("%s: %+v", name, r.Findings)
+		}
+		f, saving := r.Findings[0], ""
+		if f.Saving != nil {
+			saving = f.Saving.String()
+		}
+		if saving != c.saving || strings.Contains(f.Evidence, "fits with a margin") != (saving != "") ||
+			!strings.Contains(f.Evidence, "its GPUs were used") {
+			t.Errorf("%s: saves %q: %s", name, saving, f.Evidence)
+		}
 	}
 }
