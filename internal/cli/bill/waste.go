@@ -182,20 +182,20 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 			return unread, err
 		}
 	}
-	list, err := linesOf(b.Finish().NeverOurs, v.Until.Sub(v.Since))
+	list, err := linesOf(b.Finish().NeverOurs)
 	if err != nil {
 		return unread, err
 	}
 	for _, f := range v.Findings {
 		list = append(list, waste.Finding{ID: f.ID, Kind: waste.Kind(f.Kind), Team: f.Team, About: f.About,
-			Currency: f.Currency, Cost: f.Cost, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Currency: f.Currency, Cost: f.Cost, Wasted: f.Wasted, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
 			Action: waste.Action(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
 	}
 	waste.Sort(list)
 	v.Findings, v.Totals = []api.WasteFinding{}, []api.WasteTotal{}
 	for _, f := range list {
 		v.Findings = append(v.Findings, api.WasteFinding{ID: f.ID, Kind: string(f.Kind), Team: f.Team, About: f.About,
-			Currency: f.Currency, Cost: f.Cost, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Currency: f.Currency, Cost: f.Cost, Wasted: f.Wasted, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
 			Action: string(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
 	}
 	for _, t := range waste.Sum(list) {
@@ -204,8 +204,9 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	return unread, nil
 }
 
-// linesOf returns a finding for each resource of the lines. A line whose partner is only unclear is kept.
-func linesOf(lines []reconcile.Alone, span time.Duration) ([]waste.Finding, error) {
+// linesOf returns a finding for each resource of the lines. A line is kept if scrimp cannot tell whose machine it is.
+// A bill does not say whether a line recurs, so a finding has no figure of a month.
+func linesOf(lines []reconcile.Alone) ([]waste.Finding, error) {
 	list := []waste.Finding{}
 	at := map[string]int{}
 	for _, l := range lines {
@@ -229,12 +230,8 @@ func linesOf(lines []reconcile.Alone, span time.Duration) ([]waste.Finding, erro
 	}
 	list = slices.DeleteFunc(list, func(f waste.Finding) bool { return f.Cost.Sign() <= 0 })
 	for i := range list {
-		f := &list[i]
-		if m, ok := waste.Scaled(f.Cost, waste.Month, span); ok && span >= waste.LeastSpan {
-			f.Monthly = &m
-			if f.Action != waste.Keep {
-				f.Saving = &m
-			}
+		if f := &list[i]; f.Action != waste.Keep {
+			f.Wasted = &f.Cost
 		}
 	}
 	return list, nil

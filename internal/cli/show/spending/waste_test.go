@@ -41,7 +41,7 @@ func TestWaste_FitsTheTerminalAndAddsUp(t *testing.T) {
 		}
 	}
 	text = spending.Waste(someWaste(), show.Place{})
-	for _, says := range []string{"w-0123456789", "$100.50", "$120.75", "Stop: scrimp waste apply", "The saving of 1 finding in USD is unknown"} {
+	for _, says := range []string{"w-0123456789", "$100.50", "$120.75", "Stop: scrimp waste apply", "WASTED", "1 finding in USD has no known saving", "Tag it: write team:"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("no %q in:\n%s", says, text)
 		}
@@ -71,12 +71,12 @@ func TestWaste_SaysWhatItCannotKnow(t *testing.T) {
 	v := someWaste()
 	v.Findings, v.Totals = nil, nil
 	for says, change := range map[string]func(*api.Waste){
-		"No waste found.":                   func(*api.Waste) {},
-		"has no costs that you may see":     func(v *api.Waste) { v.Empty = true },
-		"No recurring job has telemetry":    func(v *api.Waste) { v.Measured = 0 },
-		"No job recurs":                     func(v *api.Waste) { v.Measured, v.Recurring = 0, 0 },
-		"later than --since asks":           func(v *api.Waste) { v.Short = true },
-		"what it comes to in a month is un": func(v *api.Waste) { v.Since = v.Until.Add(-time.Hour) },
+		"No waste found.":                func(*api.Waste) {},
+		"has no costs that you may see":  func(v *api.Waste) { v.Empty = true },
+		"No recurring job has telemetry": func(v *api.Waste) { v.Measured = 0 },
+		"No job recurs":                  func(v *api.Waste) { v.Measured, v.Recurring = 0, 0 },
+		"later than --since asks":        func(v *api.Waste) { v.Short = true },
+		"most figures of a month are un": func(v *api.Waste) { v.Since = v.Until.Add(-time.Hour) },
 	} {
 		v := v
 		change(&v)
