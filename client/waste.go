@@ -25,7 +25,7 @@ type Waste struct {
 // WasteFinding is one thing that costs money for nothing, and what to do about it. Null is unknown.
 type WasteFinding struct {
 	ID       string         `json:"id"`
-	Kind     string         `json:"kind"` // such as "idle machine"
+	Kind     string         `json:"kind"` // such as "unused machine"
 	Team     string         `json:"team"`
 	About    string         `json:"about"` // the machine, volume, job, schedule or reservation
 	Currency money.Currency `json:"currency"`

@@ -261,7 +261,7 @@ func Measure(p Promise, at, now time.Time, rows []Row, groups map[string]Group) 
 			}
 		}
 	}
-	if p.Kind == IdleMachine {
+	if p.Kind == UnusedMachine {
 		o.once(p, end)
 		return o
 	}
@@ -313,7 +313,7 @@ func scaled(a *money.Amount, to, from time.Duration) *money.Amount {
 // same pipeline, whoever began it.
 func (p *Promise) covers(r *Row, groups map[string]Group) bool {
 	switch p.Kind {
-	case IdleMachine:
+	case UnusedMachine:
 		return r.Idle && r.Instance == p.About
 	case FailingSchedule:
 		g, ok := groups[r.Group]

@@ -146,8 +146,8 @@ func (s *search) idle() {
 		_, found := now[r.Instance]
 		return r.Instance, r.Team, found && r.Idle && !r.Due && waits[r.Instance].Idle
 	}) {
-		f := Finding{Kind: IdleMachine, Wasted: whole(p), Action: Stop,
-			Command:  "scrimp waste apply " + ID(IdleMachine, p.team, p.about, p.currency) + " --yes",
+		f := Finding{Kind: UnusedMachine, Wasted: whole(p), Action: Stop,
+			Command:  "scrimp waste apply " + ID(UnusedMachine, p.team, p.about, p.currency) + " --yes",
 			Effect:   fmt.Sprintf("scrimp terminates the machine %s, which has no task.", p.about),
 			Evidence: fmt.Sprintf("it has had no task since %s", clock(now[p.about].Since))}
 		if m := waits[p.about]; !m.Keep.IsZero() {

@@ -51,7 +51,7 @@ const (
 	OrphanVolume      Kind = "orphan volume"
 	UnknownMachine    Kind = "unknown machine" // no job of this installation requested it
 	SilentMachine     Kind = "silent machine"
-	IdleMachine       Kind = "idle machine"
+	UnusedMachine     Kind = "unused machine"
 	IdleTime          Kind = "idle time" // of machines that are gone
 	FailingSchedule   Kind = "failing schedule"
 	Oversized         Kind = "oversized job"
@@ -183,7 +183,7 @@ type Finding struct {
 // least returns how long a finding must have been seen before its pace means something; false: it does not recur.
 func (f *Finding) least() (time.Duration, bool) {
 	switch f.Kind {
-	case IdleMachine, BillLine:
+	case UnusedMachine, BillLine:
 		return 0, false
 	case OrphanVolume:
 		return LeastLife, f.Action != Keep // it is gone

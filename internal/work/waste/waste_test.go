@@ -119,7 +119,7 @@ var plants = []struct {
 		in.add(r)
 		in.IdleMachines = []Leftover{{Instance: "i-idle", Since: start}}
 		in.Machines = []Machine{{Instance: "i-idle", Idle: true, Rate: rate("2"), Keep: end.Add(90 * time.Minute)}}
-	}, IdleMachine, Stop, "i-idle", "100", "3", "no task since 2026-10-01", "-", ""}, // 1.5 h x $2, once
+	}, UnusedMachine, Stop, "i-idle", "100", "3", "no task since 2026-10-01", "-", ""}, // 1.5 h x $2, once
 	{"machines that wait too long between jobs", func(in *Input) {
 		r := on("i-gone", work(0, 50*time.Hour))
 		r.Idle = true
@@ -222,7 +222,7 @@ func TestFind_NamesEachPlantAlone(t *testing.T) {
 			text(f.Wasted) != cmp.Or(p.wasted, p.cost) {
 			t.Errorf("%s: %+v saves %q", p.name, f, saving)
 		}
-		if slices.Contains([]Kind{IdleMachine, FailingSchedule}, f.Kind) != (f.Effect != "") {
+		if slices.Contains([]Kind{UnusedMachine, FailingSchedule}, f.Kind) != (f.Effect != "") {
 			t.Errorf("%s: effect %q", p.name, f.Effect)
 		}
 	}
@@ -473,7 +473,7 @@ func TestFind_CountsIdleTimeBeyondTheMinimumCharge(t *testing.T) {
 			t.Errorf("%s: %+v", name, r.Findings)
 			continue
 		}
-		if f := r.Findings[0]; f.Cost.String() != c.cost || text(f.Saving) != c.saving || f.Monthly != nil || f.Kind != IdleMachine {
+		if f := r.Findings[0]; f.Cost.String() != c.cost || text(f.Saving) != c.saving || f.Monthly != nil || f.Kind != UnusedMachine {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -596,7 +596,7 @@ func TestMeasure_CountsEveryRunOfTheSamePipeline(t *testing.T) {
 // The saving of a machine that would have ended by itself comes once, and stops to grow at that time.
 func TestMeasure_GrowsUntilTheMachineWouldHaveEnded(t *testing.T) {
 	saving := dollars("10")
-	p := Promise{Kind: IdleMachine, About: "i-1", Currency: "USD", Saving: &saving, Begins: start, Ends: start.Add(5 * time.Hour)}
+	p := Promise{Kind: UnusedMachine, About: "i-1", Currency: "USD", Saving: &saving, Begins: start, Ends: start.Add(5 * time.Hour)}
 	shutting := on("i-1", work(-time.Hour, 61*time.Minute)) // another minute, at $2
 	shutting.Idle = true
 	for after, saved := range map[time.Duration]string{30 * time.Second: "0", time.Hour: "1.966666666666", 5 * time.Hour: "9.966666666666",

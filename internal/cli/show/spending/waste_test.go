@@ -24,7 +24,7 @@ func amountOf(text string) *money.Amount {
 func someWaste() api.Waste {
 	at := time.Date(2026, 10, 15, 8, 0, 0, 0, time.UTC)
 	v := api.Waste{Since: at.AddDate(0, 0, -15), Until: at, Measured: 3, Recurring: 3, Findings: []api.WasteFinding{
-		{ID: "w-0123456789", Kind: "idle machine", Team: "research-vision", About: "i-0123456789abcdef0", Currency: "USD", Cost: *amountOf("100.5"),
+		{ID: "w-0123456789", Kind: "unused machine", Team: "research-vision", About: "i-0123456789abcdef0", Currency: "USD", Cost: *amountOf("100.5"),
 			Monthly: amountOf("201"), Saving: amountOf("201"), Evidence: "it has had\x1b[31m no task", Action: "stop", Command: "scrimp waste apply w-0123456789 --yes"},
 		{ID: "w-1123456789", Kind: "untagged", About: "no team, by ann", Currency: "USD", Cost: *amountOf("20.25"), Monthly: amountOf("40.5"),
 			Evidence: "5.0 h belong to nobody", Action: "keep", Command: "write team: in the job file"},
@@ -87,7 +87,7 @@ func TestWaste_SaysWhatItCannotKnow(t *testing.T) {
 }
 
 func TestWasteHistory_ShowsPromiseBesideSaving(t *testing.T) {
-	list := []api.WasteDecision{{ID: "w-0123456789", At: time.Date(2026, 10, 15, 8, 0, 0, 0, time.UTC), Team: "vision", Kind: "idle machine",
+	list := []api.WasteDecision{{ID: "w-0123456789", At: time.Date(2026, 10, 15, 8, 0, 0, 0, time.UTC), Team: "vision", Kind: "unused machine",
 		About: "i-1", Currency: "USD", Promised: amountOf("201"), Days: 15, Due: amountOf("100.5"), Saved: amountOf("98.25")},
 		{ID: "w-1123456789", Currency: "USD", Over: true, Days: 30}}
 	text := spending.WasteHistory(list, show.Place{})
