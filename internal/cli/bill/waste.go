@@ -29,21 +29,21 @@ func (a *app) wasteCmd() *cobra.Command {
 		GroupID: command.GroupMoney,
 		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop " +
 			"or delete) and the command that does it:\n\n" +
-			"unused machine: no task for 45 minutes, and twice as long as the team's idle times usually last, beyond its minimum " +
-			"charge. " +
+			"unused machine: no task for 45 minutes, and twice as long as the team's idle times usually last, beyond its " +
+			"minimum charge. " +
 			"idle time: machines between jobs, 1 hour and 10 % of a team's machine time, beyond minimum charges. " +
 			"silent machine: no word from its agent for 10 minutes (real time) while a job is on it. " +
 			"unknown machine: no job of this server requested it. " +
 			"orphan volume: a volume or address that costs money 30 minutes after its machine is gone. " +
-			"oversized job: a recurring job, over 3 measured runs and 1 hour, whose GPUs were used less than 50 %, or, on a " +
-			"machine without GPUs, whose memory peak and processors were below 50 %; a smaller machine has 1.25 times the " +
+			"oversized job: a recurring job, over 3 measured runs and 1 hour, whose GPUs were used less than 50 %, or, on " +
+			"a machine without GPUs, whose memory peak and processors were below 50 %; a smaller machine has 1.25 times the " +
 			"peaks of host and GPU memory, and leaves 20 % of GPUs and processors free. " +
 			"unused reservation: 20 % unused (schedule) or 50 % (shrink). " +
 			"failing schedule: its last 3 runs failed. " +
 			"untagged: no team or no project. " +
 			"bill line: with --bill, a line that has no partner in the ledger.\n\n" +
-			"Each dollar is in one finding. COST is all that it concerns, WASTED what bought nothing. Dollars a month are those " +
-			"since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for machines, " +
+			"Each dollar is in one finding. COST is all that it concerns, WASTED what bought nothing. Dollars a month are " +
+			"those since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for machines, " +
 			"volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv",
@@ -125,7 +125,7 @@ func (a *app) applied(f api.WasteFinding, done bool) error {
 	if f.Saving != nil {
 		saves = money.Short(*f.Saving, f.Currency)
 	}
-	a.Printf("%s It costs %s in this span; the action saves %s a month.\n", f.Effect,
+	a.Printf("%s It costs %s in this span; the action saves %s in the coming month.\n", f.Effect,
 		money.Short(f.Cost, f.Currency), saves)
 	if !done {
 		a.Printf("Nothing was done: add --yes to do it.\n")

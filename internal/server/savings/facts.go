@@ -208,7 +208,8 @@ type rank struct {
 // machine converts a machine, and returns its task.
 func machine(m *core.Machine, i *state.Instance) (v waste.Machine, of rank) {
 	span, idle := i.Idle()
-	v = waste.Machine{Instance: i.ID(), Keep: span.Keep, Rate: i.PresentRate(), Idle: idle && i.Release() == "" && !i.Disowned(), Undecided: i.Disowned(),
+	v = waste.Machine{Instance: i.ID(), Keep: span.Keep, Rate: i.PresentRate(),
+		Idle: idle && i.Release() == "" && !i.Disowned(), Undecided: i.Disowned(),
 		Unknown: i.Disowned() || i.Stray() && i.Release() == ""}
 	if a := m.State().Seated(i); a != nil {
 		v.Job = a.Job()

@@ -41,7 +41,7 @@ func (s *search) reservations() {
 				"that wait or run elsewhere", unused, r.Until.UTC().Format(time.DateOnly))}
 		if unused >= UnusedMost {
 			f.Action, f.saved = Shrink, whole(p)
-			f.Command = renew(r)
+			f.Command = renew(r, unused)
 			f.Evidence = fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Renew less",
 				unused, r.Until.UTC().Format(time.DateOnly))
 		}
@@ -49,9 +49,15 @@ func (s *search) reservations() {
 	}
 }
 
+// unusedAll is the unused share of a reservation, in per cent, from which it has no demand to plan with.
+const unusedAll = 99
+
 // renew returns the commands that say how much of a reservation is worth renewing.
-func renew(r Reservation) string {
-	text := "scrimp commit history --capacity reserved > demand.csv; scrimp commit plan --demand demand.csv "
+func renew(r Reservation, unused int64) string {
+	if unused >= unusedAll {
+		return "let it end on " + r.Until.UTC().Format(time.DateOnly) + " and do not renew it: nobody used it"
+	}
+	text := "scrimp commit history --capacity reserved > demand.csv && scrimp commit plan --demand demand.csv "
 	if r.Rate > 0 && r.Rate < r.OnDemand {
 		return text + fmt.Sprintf("--discount %d%%", int64(r.OnDemand-r.Rate)/max(1, int64(r.OnDemand)/100))
 	}
@@ -173,7 +179,8 @@ func (s *search) idle() {
 			continue
 		}
 		s.claim(p, Finding{Kind: IdleTime, Wasted: whole(p), Action: Shrink, Command: "lower timing: idle in engines.yaml",
-			Evidence: fmt.Sprintf("machines had no task for %s of %s (%d %%), beyond minimum charges; a shorter wait saves part of it", hours(p.time),
+			Evidence: fmt.Sprintf("machines had no task for %s of %s (%d %%), beyond minimum charges; a shorter wait "+
+				"saves part of it", hours(p.time),
 				hours(all[p.team]), p.time*100/all[p.team])})
 	}
 }
@@ -231,7 +238,8 @@ func (s *search) untagged() {
 		}
 		return "", "", false
 	}) {
-		s.claim(p, Finding{Kind: Untagged, Wasted: &money.Amount{}, Action: Keep, Command: "write team: and project: in the job file",
+		s.claim(p, Finding{Kind: Untagged, Wasted: &money.Amount{}, Action: Keep,
+			Command:  "write team: and project: in the job file",
 			Evidence: fmt.Sprintf("%s of machine time and its costs belong to %s", hours(p.time), p.about)})
 	}
 }

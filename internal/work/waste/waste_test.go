@@ -498,12 +498,15 @@ func TestFind_RenewsAReservationWithCommandsThatWork(t *testing.T) {
 		"--terms terms.yaml": {Rate: rate("2")},
 		"--terms  terms":     {},
 	} {
-		got := renew(r)
-		history, plan, ok := strings.Cut(got, "; ")
+		got := renew(r, 60)
+		history, plan, ok := strings.Cut(got, " && ")
 		if !ok || !strings.HasSuffix(history, "> demand.csv") || !strings.HasPrefix(plan, "scrimp commit plan --demand demand.csv --") ||
 			!strings.Contains(got, strings.ReplaceAll(want, "  ", " ")) {
 			t.Errorf("%s: %s", want, got)
 		}
+	}
+	if got := renew(Reservation{Until: end}, 100); strings.Contains(got, "scrimp") || !strings.Contains(got, "do not renew it") {
+		t.Errorf("there is no demand to plan with: %s", got)
 	}
 }
 

@@ -45,7 +45,8 @@ func Waste(v api.Waste, p show.Place) string {
 	}
 	s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "#", Right: true}, {Name: "ID", Key: true},
 		{Name: "TEAM", Leaves: 2}, {Name: "KIND", Least: 8}, {Name: "ABOUT", Least: 8}, {Name: "COST", Right: true},
-		{Name: "WASTED", Right: true}, {Name: "A MONTH", Right: true, Leaves: 3}, {Name: "SAVES A MONTH", Right: true}, {Name: "ACTION"}}, rows,
+		{Name: "WASTED", Right: true}, {Name: "A MONTH", Right: true, Leaves: 3},
+		{Name: "SAVES A MONTH", Right: true}, {Name: "ACTION"}}, rows,
 		p.Columns()) + "\n" + why.String())
 	for _, t := range v.Totals {
 		if t.Unknown > 0 {
