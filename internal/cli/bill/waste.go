@@ -43,8 +43,8 @@ func (a *app) wasteCmd() *cobra.Command {
 			"untagged: no team or no project. " +
 			"bill line: with --bill, a line that has no partner in the ledger.\n\n" +
 			"Each dollar is in one finding. COST is all that it concerns, WASTED what bought nothing. Dollars a month are " +
-			"those since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for machines, " +
-			"volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
+			"those since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for " +
+			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {

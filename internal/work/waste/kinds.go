@@ -3,6 +3,7 @@ package waste
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"scrimp/internal/lib/money"
@@ -41,9 +42,12 @@ func (s *search) reservations() {
 				"that wait or run elsewhere", unused, r.Until.UTC().Format(time.DateOnly))}
 		if unused >= UnusedMost {
 			f.Action, f.saved = Shrink, whole(p)
-			f.Command = renew(r, unused)
+			f.Command = renew(r, unused, s.reservedSince())
 			f.Evidence = fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Renew less",
 				unused, r.Until.UTC().Format(time.DateOnly))
+			if strings.Contains(f.Command, "--terms") {
+				f.Evidence += "; docs/commit.md says how to write your prices into terms.yaml"
+			}
 		}
 		s.claim(p, f)
 	}
@@ -52,16 +56,36 @@ func (s *search) reservations() {
 // unusedAll is the unused share of a reservation, in per cent, from which it has no demand to plan with.
 const unusedAll = 99
 
-// renew returns the commands that say how much of a reservation is worth renewing.
-func renew(r Reservation, unused int64) string {
+// planLeast is the demand that scrimp commit plan needs.
+const planLeast = 28 * 24 * time.Hour
+
+// reservedSince returns for how long jobs have been using reservations.
+func (s *search) reservedSince() time.Duration {
+	first := s.Until
+	for _, list := range [][]Row{s.Before, s.Rows} {
+		for i := range list {
+			if r := &list[i]; r.Capacity == "reserved" && r.Job != "" && r.Begin.Before(first) {
+				first = r.Begin
+			}
+		}
+	}
+	return s.Until.Sub(first)
+}
+
+// renew returns the commands that say how much of a reservation is worth renewing. Known is for how long jobs have been
+// using reservations.
+func renew(r Reservation, unused int64, known time.Duration) string {
 	if unused >= unusedAll {
 		return "let it end on " + r.Until.UTC().Format(time.DateOnly) + " and do not renew it: nobody used it"
+	}
+	if known < planLeast {
+		return "renew fewer machines; scrimp commit plan says how many once jobs have used reservations for 28 days"
 	}
 	text := "scrimp commit history --capacity reserved > demand.csv && scrimp commit plan --demand demand.csv "
 	if r.Rate > 0 && r.Rate < r.OnDemand {
 		return text + fmt.Sprintf("--discount %d%%", int64(r.OnDemand-r.Rate)/max(1, int64(r.OnDemand)/100))
 	}
-	return text + "--terms terms.yaml (docs/commit.md says what is in that file)"
+	return text + "--terms terms.yaml"
 }
 
 // leftovers returns when each instance of the list became one.

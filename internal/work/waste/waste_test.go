@@ -498,14 +498,17 @@ func TestFind_RenewsAReservationWithCommandsThatWork(t *testing.T) {
 		"--terms terms.yaml": {Rate: rate("2")},
 		"--terms  terms":     {},
 	} {
-		got := renew(r, 60)
+		got := renew(r, 60, 28*24*time.Hour)
 		history, plan, ok := strings.Cut(got, " && ")
 		if !ok || !strings.HasSuffix(history, "> demand.csv") || !strings.HasPrefix(plan, "scrimp commit plan --demand demand.csv --") ||
 			!strings.Contains(got, strings.ReplaceAll(want, "  ", " ")) {
 			t.Errorf("%s: %s", want, got)
 		}
 	}
-	if got := renew(Reservation{Until: end}, 100); strings.Contains(got, "scrimp") || !strings.Contains(got, "do not renew it") {
+	if got := renew(Reservation{}, 60, 27*24*time.Hour); strings.Contains(got, "demand.csv") || !strings.Contains(got, "28 days") {
+		t.Errorf("there is too little demand to plan with: %s", got)
+	}
+	if got := renew(Reservation{Until: end}, 100, 0); strings.Contains(got, "scrimp") || !strings.Contains(got, "do not renew it") {
 		t.Errorf("there is no demand to plan with: %s", got)
 	}
 }
