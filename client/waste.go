@@ -25,13 +25,14 @@ type Waste struct {
 // WasteFinding is one thing that costs money for nothing, and what to do about it. Null is unknown.
 type WasteFinding struct {
 	ID       string         `json:"id"`
-	Kind     string         `json:"kind"` // such as "idle machine"
+	Kind     string         `json:"kind"` // such as "unused machine"
 	Team     string         `json:"team"`
 	About    string         `json:"about"` // the machine, volume, job, schedule or reservation
 	Currency money.Currency `json:"currency"`
-	Cost     money.Amount   `json:"cost"`           // within the span
-	Monthly  *money.Amount  `json:"cost_a_month"`   // at the pace of the span
-	Saving   *money.Amount  `json:"saving_a_month"` // by the action
+	Cost     money.Amount   `json:"cost"`           // within the span, of all that the finding concerns
+	Wasted   *money.Amount  `json:"wasted"`         // the part of cost that bought nothing
+	Monthly  *money.Amount  `json:"cost_a_month"`   // at its pace since it was first seen; null too if it does not recur
+	Saving   *money.Amount  `json:"saving_a_month"` // by the action, in the coming month
 	Evidence string         `json:"evidence"`
 	Action   string         `json:"action"`  // keep, shrink, schedule, stop or delete
 	Command  string         `json:"command"` // what does it
@@ -44,7 +45,8 @@ type WasteTotal struct {
 	Currency money.Currency `json:"currency"`
 	Findings int            `json:"findings"`
 	Cost     money.Amount   `json:"cost"`
-	Monthly  *money.Amount  `json:"cost_a_month"`
+	Wasted   *money.Amount  `json:"wasted"`         // of the findings where it is known
+	Monthly  *money.Amount  `json:"cost_a_month"`   // of the findings where it is known
 	Saving   *money.Amount  `json:"saving_a_month"` // of the findings whose saving is known
 	Unknown  int            `json:"savings_unknown"`
 }

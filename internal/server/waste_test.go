@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
 )
@@ -58,7 +61,7 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 	w := newWorldOf(t, &firm{}, nil)
 	instance := w.idles(2 * time.Hour)
 	v := w.waste("", auth.OwnerName)
-	if len(v.Findings) != 1 || v.Findings[0].Kind != "idle machine" || v.Findings[0].About != instance || v.Findings[0].Team != "team-0" ||
+	if len(v.Findings) != 1 || v.Findings[0].Kind != "unused machine" || v.Findings[0].About != instance || v.Findings[0].Team != "team-0" ||
 		v.Findings[0].Action != "stop" || !v.Short || v.Empty || v.Recurring != 0 {
 		t.Fatalf("%+v", v)
 	}
@@ -68,7 +71,8 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 	if idle := costs.Lines[0].Uses[client.Idle]; f.Cost != idle || idle.Float() < 2 || idle.Float() > 2.01 {
 		t.Errorf("costs %v, and the team's idle time %v", f.Cost, idle)
 	}
-	if f.Saving == nil || *f.Saving != *f.Monthly || *v.Totals[0].Saving != *f.Saving || v.Totals[0].Cost != f.Cost {
+	// It is kept for 4 hours, as long as its start took, at $1 an hour, and 2 have passed.
+	if f.Saving == nil || f.Saving.Float() < 1.99 || f.Saving.Float() > 2.01 || f.Monthly != nil || f.Wasted == nil || *f.Wasted != f.Cost || *v.Totals[0].Saving != *f.Saving || v.Totals[0].Cost != f.Cost {
 		t.Errorf("%+v %+v", f, v.Totals)
 	}
 	ann, bob := w.user("ann", identity.Grant{Team: "team-0", Role: identity.Submitter}), w.user("bob", identity.Grant{Team: "team-1", Role: identity.Operator})
@@ -112,7 +116,7 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 	if rec, p := w.ask("POST", path, bob, client.ApplyWaste{}); rec.Code != 404 || strings.Contains(p.Title, "cat") {
 		t.Errorf("another team: %d %+v", rec.Code, p)
 	}
-	if v := w.waste("", auth.OwnerName); len(v.Findings) == 1 && v.Findings[0].Kind == "idle machine" {
+	if v := w.waste("", auth.OwnerName); len(v.Findings) == 1 && v.Findings[0].Kind == "unused machine" {
 		t.Errorf("a machine that is released is still a finding: %+v", v.Findings)
 	}
 	w.event(core.InstanceEnded{Instance: instance, Until: w.control.Now().Add(28 * time.Hour), Cause: "terminated"}, 28*time.Hour+time.Minute)
@@ -120,7 +124,7 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 	var list []client.WasteDecision
 	w.must("GET", "/v1/waste/history", nil, &list)
 	if len(list) != 1 || list[0].Who != "cat" || list[0].About != instance || *list[0].Promised != *f.Saving || !list[0].Over || list[0].Days != 30 ||
-		*list[0].Due != *f.Saving || list[0].Saved.Add(list[0].Cost) != *f.Monthly {
+		*list[0].Due != *f.Saving || list[0].Saved.Add(list[0].Cost) != *f.Saving || list[0].Cost.Sign() <= 0 {
 		t.Errorf("%+v", list)
 	}
 	if want := f.ID + " is already applied, at " + list[0].At.UTC().Format("2006-01-02 15:04") + " UTC by cat"; again.Title != want {
@@ -146,7 +150,7 @@ func TestWaste_PageAgreesAndBadInputIsRefused(t *testing.T) {
 	if len(v.Findings) != 1 || !strings.Contains(text, v.Findings[0].About) || !strings.Contains(text, v.Findings[0].ID) {
 		t.Errorf("%+v: %s", v, text)
 	}
-	if n := strings.Count(text, fmt.Sprintf(`value="%s"`, v.Findings[0].Cost)); n != 2 { // the row and the total
+	if n := strings.Count(text, fmt.Sprintf(`value="%s"`, v.Findings[0].Cost)); n != 4 { // the row and the total, all of it wasted
 		t.Errorf("the cost %v is on the page %d times: %s", v.Findings[0].Cost, n, text)
 	}
 	for query, field := range map[string]string{"since=x": "since", "since=0h": "since", "since=400d": "since", "team=ghost": "team"} {
@@ -227,7 +231,7 @@ func TestWaste_EndsAScheduleThatFails(t *testing.T) {
 	}
 	f, costs := v.Findings[0], client.Costs{}
 	w.must("GET", "/v1/costs", nil, &costs)
-	if f.Cost != costs.Lines[0].Spent || f.Saving != nil { // hours are no day
+	if f.Cost != costs.Lines[0].Spent || *f.Wasted != f.Cost || *f.Saving != *f.Monthly || f.Saving.Cmp(f.Cost) <= 0 {
 		t.Errorf("%+v, and all of the ledger is %+v", f, costs.Lines)
 	}
 	w.must("POST", "/v1/waste/"+f.ID+"/apply", client.ApplyWaste{Since: "7d"}, nil)
@@ -239,7 +243,7 @@ func TestWaste_EndsAScheduleThatFails(t *testing.T) {
 	}
 	var list []client.WasteDecision
 	w.must("GET", "/v1/waste/history", nil, &list)
-	if len(list) != 1 || list[0].Promised != nil || list[0].Saved != nil || list[0].Over {
+	if len(list) != 1 || *list[0].Promised != *f.Saving || list[0].Saved.Sign() < 0 || list[0].Over {
 		t.Errorf("%+v", list)
 	}
 }
@@ -274,6 +278,39 @@ func TestWaste_SelectsATeamThatNobodyRegistered(t *testing.T) {
 	for query, token := range map[string]string{"?team=(none)": ann, "?team=ghost": auth.OwnerName} {
 		if rec, p := w.ask("GET", "/v1/waste"+query, token, nil); rec.Code != 404 || p.Field != "team" || p.Fix == "" {
 			t.Errorf("%s: %d %+v", query, rec.Code, p)
+		}
+	}
+}
+
+// block sells a reservation of two machines for ten days at $480, which nobody uses.
+type block struct {
+	shut
+	from time.Time
+}
+
+func (b block) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	paid, err := money.Parse("480")
+	o := market.Offer{ID: "res", Provider: "firm", Region: "r", Zone: "r-a", Capacity: market.Reserved, CPUs: 4,
+		Memory: 1 << 30, Currency: money.USD, Speed: 1, Reserved: market.Reservation{Count: 2, Paid: paid, From: b.from,
+			Until: b.from.Add(240 * time.Hour)}}
+	q := market.Quote{Offer: o.ID, Rate: firmRate, Priced: true, Available: true, At: time.Now().UTC()}
+	return []market.Offer{o}, []market.Quote{q}, err
+}
+
+// Unused hours count in the time that they were paid for, whenever they were booked: an hour costs $2.
+func TestWaste_CountsUnusedHoursInTheTimeTheyWerePaidFor(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, block{from: time.Now().UTC().Add(-30 * time.Minute)}, nil)
+	w.until(func(m *core.Machine) bool { return len(m.State().Sale()) > 0 })
+	for _, at := range []time.Duration{time.Hour, 80 * time.Minute, 97 * time.Minute, 5 * time.Hour, 301 * time.Minute, 50 * time.Hour} {
+		w.event(core.Tick{}, at)
+		v := w.waste("?since=1h", auth.OwnerName)
+		if len(v.Findings) != 1 || v.Findings[0].Kind != "unused reservation" {
+			t.Fatalf("after %v: %+v", at, v)
+		}
+		f := v.Findings[0]
+		if cost := f.Cost.Float(); cost < 1.9999 || cost > 2.0001 || !strings.HasPrefix(f.Evidence, "99 %") && !strings.HasPrefix(f.Evidence, "100 %") {
+			t.Errorf("after %v: %v, %s", at, f.Cost, f.Evidence)
 		}
 	}
 }

@@ -29,20 +29,22 @@ func (a *app) wasteCmd() *cobra.Command {
 		GroupID: command.GroupMoney,
 		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop " +
 			"or delete) and the command that does it:\n\n" +
-			"idle machine: no task for 45 minutes, and twice as long as the team's idle times usually last. " +
-			"idle time: machines between jobs, 1 hour and 10 % of a team's machine time. " +
-			"silent machine: no word from its agent for 10 minutes while a job is on it. " +
+			"unused machine: no task for 45 minutes, and twice as long as the team's idle times usually last, beyond its " +
+			"minimum charge. " +
+			"idle time: machines between jobs, 1 hour and 10 % of a team's machine time, beyond minimum charges. " +
+			"silent machine: no word from its agent for 10 minutes (real time) while a job is on it. " +
 			"unknown machine: no job of this server requested it. " +
 			"orphan volume: a volume or address that costs money 30 minutes after its machine is gone. " +
-			"oversized job: a recurring job, over 3 measured runs and 1 hour, whose GPUs were used less than 50 %, or whose " +
-			"memory peak and processors were below 50 %; a smaller machine leaves 25 % of memory and 20 % of GPUs and " +
-			"processors free. " +
+			"oversized job: a recurring job, over 3 measured runs and 1 hour, whose GPUs were used less than 50 %, or, on " +
+			"a machine without GPUs, whose memory peak and processors were below 50 %; a smaller machine has 1.25 times the " +
+			"peaks of host and GPU memory, and leaves 20 % of GPUs and processors free. " +
 			"unused reservation: 20 % unused (schedule) or 50 % (shrink). " +
 			"failing schedule: its last 3 runs failed. " +
 			"untagged: no team or no project. " +
 			"bill line: with --bill, a line that has no partner in the ledger; this needs the role viewer of all teams.\n\n" +
-			"Each dollar is in one finding. Dollars a month are those of the span, scaled to 30 days; unknown is \"-\", and a " +
-			"span of less than a day is not scaled." + command.PlainExit,
+			"Each dollar is in one finding. COST is all that it concerns, WASTED what bought nothing. Dollars a month are " +
+			"those since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for " +
+			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv",
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return narrows(cmd.Flag("team").Changed, team, bills) },
@@ -92,7 +94,7 @@ func (a *app) applyCmd() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{Use: "apply ID", Short: "Do what a finding advises, or say what would happen",
 		Args: command.Takes("ID"),
-		Long: "Says what the action of a finding does. With --yes it does it, where scrimp can: it terminates an idle " +
+		Long: "Says what the action of a finding does. With --yes it does it, where scrimp can: it terminates an unused " +
 			"machine, or ends a failing schedule. That takes an operator of the team (an admin of all teams where the cost " +
 			"has no team). The audit trail records it, and scrimp waste history compares the saving with the promise." +
 			command.PlainExit,
@@ -152,7 +154,7 @@ func (a *app) applied(f api.WasteFinding, done bool) error {
 	if f.Saving != nil {
 		saves = money.Short(*f.Saving, f.Currency)
 	}
-	a.Printf("%s It costs %s in this span; the action saves %s a month.\n", f.Effect,
+	a.Printf("%s It costs %s in this span; the action saves %s in the coming month.\n", f.Effect,
 		money.Short(f.Cost, f.Currency), saves)
 	if !done {
 		a.Printf("Nothing was done: add --yes to do it.\n")
@@ -214,20 +216,20 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 			return unread, err
 		}
 	}
-	list, err := linesOf(b.Finish().NeverOurs, v.Until.Sub(v.Since))
+	list, err := linesOf(b.Finish().NeverOurs)
 	if err != nil {
 		return unread, err
 	}
 	for _, f := range v.Findings {
 		list = append(list, waste.Finding{ID: f.ID, Kind: waste.Kind(f.Kind), Team: f.Team, About: f.About,
-			Currency: f.Currency, Cost: f.Cost, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Currency: f.Currency, Cost: f.Cost, Wasted: f.Wasted, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
 			Action: waste.Action(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
 	}
 	waste.Sort(list)
 	v.Findings, v.Totals = []api.WasteFinding{}, []api.WasteTotal{}
 	for _, f := range list {
 		v.Findings = append(v.Findings, api.WasteFinding{ID: f.ID, Kind: string(f.Kind), Team: f.Team, About: f.About,
-			Currency: f.Currency, Cost: f.Cost, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Currency: f.Currency, Cost: f.Cost, Wasted: f.Wasted, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
 			Action: string(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
 	}
 	for _, t := range waste.Sum(list) {
@@ -236,8 +238,9 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	return unread, nil
 }
 
-// linesOf returns a finding for each resource of the lines. A line whose partner is only unclear is kept.
-func linesOf(lines []reconcile.Alone, span time.Duration) ([]waste.Finding, error) {
+// linesOf returns a finding for each resource of the lines. A line is kept if scrimp cannot tell whose machine it is.
+// A bill does not say whether a line recurs, so a finding has no figure of a month.
+func linesOf(lines []reconcile.Alone) ([]waste.Finding, error) {
 	list := []waste.Finding{}
 	at := map[string]int{}
 	for _, l := range lines {
@@ -261,12 +264,8 @@ func linesOf(lines []reconcile.Alone, span time.Duration) ([]waste.Finding, erro
 	}
 	list = slices.DeleteFunc(list, func(f waste.Finding) bool { return f.Cost.Sign() <= 0 })
 	for i := range list {
-		f := &list[i]
-		if m, ok := waste.Scaled(f.Cost, waste.Month, span); ok && span >= waste.LeastSpan {
-			f.Monthly = &m
-			if f.Action != waste.Keep {
-				f.Saving = &m
-			}
+		if f := &list[i]; f.Action != waste.Keep {
+			f.Wasted = &f.Cost
 		}
 	}
 	return list, nil

@@ -30,7 +30,7 @@ func (m *Machine) Unposted(tenant string, t time.Time) []ledger.Posting {
 	}
 	for _, l := range m.market.Prepaid {
 		if o := l.Offer(); t.After(o.Reserved.From) {
-			u.add(m.market.ReservedEntry(o, ledger.Estimated, tenant), m.market.Unused(o, t))
+			u.add(m.market.ReservedEntry(o, ledger.Estimated, tenant, t), m.market.Unused(o, t))
 		}
 	}
 	return u.list

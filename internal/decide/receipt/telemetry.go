@@ -19,6 +19,8 @@ type Telemetry struct {
 	GPUs      int     `json:"gpus"`       // of the task on the largest machine; 0: unknown
 	GPUName   string  `json:"gpu_name"`   // model of one of the GPUs
 	GPUMemory int64   `json:"gpu_memory"` // bytes; 0: unknown
+	// GPUHeld is the sum of the peak memory of each GPU of a machine, in bytes, on the machine with most; nil: unknown.
+	GPUHeld *float64 `json:"-"`
 	// Figures holds each metric over all machines, cores and GPUs, by name; unknown metrics are absent.
 	Figures map[string]Figure `json:"figures"`
 	Hint    string            `json:"hint"`   // advice for the next run; empty if nothing stands out

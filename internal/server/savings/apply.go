@@ -52,8 +52,7 @@ func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
 		no.Answer(w)
 		return
 	}
-	detail, err := json.Marshal(waste.Promise{ID: x.ID, Kind: x.Kind, Team: x.Team, About: x.About, Action: x.Action,
-		Currency: x.Currency, Monthly: x.Monthly, Saving: x.Saving})
+	detail, err := json.Marshal(x.Promise())
 	if err == nil {
 		err = d.Gate.ProposeWith(r, x.ID, string(detail), d.Gate.Event(r, body))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/decide/charge"
@@ -13,8 +14,11 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
 	"scrimp/internal/server/books"
 	"scrimp/internal/wire/telemetry"
+	workgroups "scrimp/internal/work/groups"
 	"scrimp/internal/work/waste"
 )
 
@@ -28,8 +32,9 @@ const (
 // facts is the input of a search.
 type facts struct {
 	in        waste.Input
-	teams     map[string]bool // that have costs; a job's team need not be registered where there is none
-	recurring int             // runs of recurring jobs whose telemetry was read
+	teams     map[string]bool   // that have costs; a job's team need not be registered where there is none
+	recurring int               // runs of recurring jobs whose telemetry was read
+	pipelines map[string]string // the identity of each group that is a pipeline
 }
 
 // read collects what the caller may see.
@@ -59,6 +64,7 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 	if err != nil {
 		return nil, err
 	}
+	f.in.Before = within(f.in.Rows, time.Time{}, f.in.Since)
 	f.in.Rows = within(f.in.Rows, f.in.Since, until)
 	for _, a := range incident.Find(past) {
 		l := waste.Leftover{Instance: a.About, Since: a.Since, Until: a.Until}
@@ -84,25 +90,26 @@ func (d *Desk) now() time.Time {
 	return now.UTC()
 }
 
-// rowOf converts a charge. Groups names the schedule of each group that is a run of one.
-func rowOf(x *charge.Charge, groups map[string]string) waste.Row {
+// rowOf converts a charge. Groups says what each group is a run of.
+func rowOf(x *charge.Charge, groups map[string]waste.Group) waste.Row {
 	o := &x.Owner
 	r := waste.Row{Begin: x.Begin, End: x.End, Amount: x.Amount, Currency: x.Currency, Team: o.Team, Project: o.Project,
 		User: x.User, Group: o.Group, Job: o.Job, Instance: o.Instance, Provider: x.Provider, Region: x.Region, SKU: x.SKU,
 		Capacity: string(x.Capacity), Storage: x.Category == ledger.Storage, Reserved: x.Rule == state.ReservedRule,
 		Part: x.Shared}
-	if !x.Timed { // its hour is that of the booking: it belongs to no span
+	r.Due = x.Rule == market.RuleMinimum
+	if !x.Timed && !r.Reserved { // its hour is that of the booking: it belongs to no span
 		r.End = r.Begin
 	}
 	if x.Timed && (x.Category == ledger.Compute || x.Category == ledger.Fixed) {
 		r.Time = x.Time
 	}
 	r.Idle = !r.Reserved && o.Job == "" && x.Use == ledger.Idle && r.Time > 0
-	switch name, of := groups[o.Group]; {
+	switch of := groups[o.Group]; {
 	case o.Group == "":
 		r.Series = x.Name
-	case of:
-		r.Series = name + "/" + x.Name
+	case of.Schedule != "":
+		r.Series = of.Schedule + "/" + x.Name
 	}
 	return r
 }
@@ -117,22 +124,37 @@ func within(rows []waste.Row, since, until time.Time) (list []waste.Row) {
 	return list
 }
 
-// groups returns the schedule of each group that is a run of one.
-func (f *facts) groups() map[string]string {
-	of := map[string]string{}
+// groups returns what each group is a run of.
+func (f *facts) groups() map[string]waste.Group {
+	of := map[string]waste.Group{}
+	for name, pipeline := range f.pipelines {
+		of[name] = waste.Group{Pipeline: pipeline}
+	}
 	for _, s := range f.in.Schedules {
 		for g := range s.Groups {
-			of[g] = s.Name
+			of[g] = waste.Group{Schedule: s.Name, Pipeline: s.Pipeline}
 		}
 	}
 	return of
 }
 
+// pipelineOf identifies the pipeline of a group: its name within the project of its team; "": it is none.
+func pipelineOf(t *state.GroupTerms) string {
+	if t == nil || t.Kind != workgroups.Pipeline || t.Member == nil || t.Member.Name == "" {
+		return ""
+	}
+	return strings.Join([]string{t.Owner.Team, t.Owner.Project, t.Member.Name}, "/")
+}
+
 // fleet reads machines, offers, reservations and schedules from the state of the core.
 func (d *Desk) fleet(f *facts, c identity.Caller) {
 	var ranks []rank
+	f.pipelines, f.in.Paid = map[string]string{}, map[string]time.Time{}
 	d.Control.Read(func(m *core.Machine) {
 		for _, i := range m.State().Instances() {
+			if l := m.State().Listing(i.Machine().Offer); l != nil && l.Offer().Billing.Minimum > 0 {
+				f.in.Paid[i.ID()] = i.From().Add(l.Offer().Billing.Minimum)
+			}
 			if i.Live() || i.Lost() {
 				v, of := machine(m, i)
 				f.in.Machines, ranks = append(f.in.Machines, v), append(ranks, of)
@@ -141,8 +163,7 @@ func (d *Desk) fleet(f *facts, c identity.Caller) {
 		for o, l := range m.Sale() {
 			if o.Reserved.Count > 0 {
 				if c.Role(o.Reserved.Team) >= identity.Viewer {
-					f.in.Reservations = append(f.in.Reservations, waste.Reservation{Offer: string(o.ID), Until: o.Reserved.Until,
-						Paid: o.Reserved.Committed(f.in.Until).Sub(o.Reserved.Committed(f.in.Since))})
+					f.in.Reservations = append(f.in.Reservations, reservation(m, &o, f.in.Since, f.in.Until))
 				}
 				continue
 			}
@@ -155,10 +176,29 @@ func (d *Desk) fleet(f *facts, c identity.Caller) {
 		for _, g := range m.State().Groups() {
 			if g.Schedule != nil {
 				f.in.Schedules = append(f.in.Schedules, recurring(m, g))
+			} else if p := pipelineOf(&g.Terms); p != "" {
+				f.pipelines[g.Name] = p
 			}
 		}
 	})
 	d.silent(f.in.Machines, ranks)
+}
+
+// reservation converts a reservation. Its price on demand is that of the same machine in the same region.
+func reservation(m *core.Machine, o *market.Offer, since, until time.Time) waste.Reservation {
+	r := &o.Reserved
+	v := waste.Reservation{Offer: string(o.ID), Until: r.Until, Paid: r.Committed(until).Sub(r.Committed(since))}
+	hours := r.Until.Sub(r.From) * time.Duration(max(1, r.Count))
+	if a, ok := waste.Scaled(r.Paid, time.Hour, hours); ok && a.Big().IsInt64() {
+		v.Rate = money.Rate(a.Big().Int64())
+	}
+	for x, l := range m.Sale() {
+		if x.Machine == o.Machine && x.Provider == o.Provider && x.Region == o.Region && x.Currency == o.Currency &&
+			x.Capacity == market.OnDemand && x.Reserved.Count == 0 && l.Quote.Priced {
+			v.OnDemand = l.Quote.Rate
+		}
+	}
+	return v
 }
 
 // rank is the task of a machine; the zero value: it has none.
@@ -169,8 +209,9 @@ type rank struct {
 
 // machine converts a machine, and returns its task.
 func machine(m *core.Machine, i *state.Instance) (v waste.Machine, of rank) {
-	_, idle := i.Idle()
-	v = waste.Machine{Instance: i.ID(), Idle: idle && i.Release() == "" && !i.Disowned(), Undecided: i.Disowned(),
+	span, idle := i.Idle()
+	v = waste.Machine{Instance: i.ID(), Keep: span.Keep, Rate: i.PresentRate(),
+		Idle: idle && i.Release() == "" && !i.Disowned(), Undecided: i.Disowned(),
 		Unknown: i.Disowned() || i.Stray() && i.Release() == ""}
 	if a := m.State().Seated(i); a != nil {
 		v.Job = a.Job()
@@ -207,7 +248,8 @@ func (d *Desk) silent(list []waste.Machine, ranks []rank) {
 
 // recurring converts a schedule.
 func recurring(m *core.Machine, g *state.Group) waste.Recurring {
-	v := waste.Recurring{Name: g.Name, Open: !g.Closed(), Groups: map[string]bool{}}
+	v := waste.Recurring{Name: g.Name, Open: !g.Closed(), Groups: map[string]bool{}, Bad: map[string]bool{},
+		Pipeline: pipelineOf(g.Terms.Run)}
 	counts := true
 	for _, x := range slices.Backward(g.Schedule.Runs) {
 		if x.Group == "" {
@@ -220,6 +262,7 @@ func recurring(m *core.Machine, g *state.Group) waste.Recurring {
 		}
 		if counts = !run.Succeeded(); counts {
 			v.Failed++
+			v.Bad[x.Group] = true
 		}
 	}
 	return v
@@ -285,5 +328,6 @@ func runOf(job string, r *waste.Row, t *receipt.Telemetry) waste.Run {
 	if x, ok := t.Figure(telemetry.TaskMemory); ok {
 		v.Memory = &x.Peak
 	}
+	v.GPUMemory, v.GPUEach = t.GPUHeld, t.GPUMemory
 	return v
 }

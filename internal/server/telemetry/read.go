@@ -242,6 +242,9 @@ func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, er
 				v.GPUs, v.GPUMemory = max(v.GPUs, len(n.head.GPUs)), max(v.GPUMemory, g.Memory)
 				v.GPUName = g.Name
 			}
+			if held, known := gpuHeld(n.list, len(n.head.GPUs)); known && (v.GPUHeld == nil || held > *v.GPUHeld) {
+				v.GPUHeld = &held
+			}
 		}
 	}
 	if all.Seconds == 0 {
@@ -260,6 +263,22 @@ func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, er
 	}
 	v.Points = points(list)
 	return v, nil
+}
+
+// gpuHeld returns the sum of the peak memory of each GPU of a machine; false: the memory of a GPU is unknown.
+func gpuHeld(list []telemetry.Bucket, gpus int) (sum float64, known bool) {
+	peaks := map[int]float64{}
+	for i := range list {
+		for n, v := range list[i].V[telemetry.GPUMemory] {
+			if v.Known() {
+				peaks[n] = max(peaks[n], v.Max)
+			}
+		}
+	}
+	for _, p := range peaks {
+		sum += p
+	}
+	return sum, gpus > 0 && len(peaks) >= gpus
 }
 
 // points returns the used shares over time, of all machines together.

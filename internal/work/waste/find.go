@@ -18,6 +18,7 @@ type candidate struct {
 	cost        money.Amount
 	time        time.Duration
 	jobs        []string
+	first       time.Time // when it was first seen, within the span
 }
 
 // search holds the rows while the kinds claim them, one kind after the other.
@@ -25,7 +26,7 @@ type search struct {
 	*Input
 	rows  []Row
 	taken []bool
-	span  time.Duration
+	begin time.Time // of the span
 	list  []Finding
 }
 
@@ -38,7 +39,7 @@ func Find(in Input) Report {
 	if r.Short = in.Began.After(in.Since); r.Short {
 		r.Since = in.Began
 	}
-	s := &search{Input: &in, span: in.Until.Sub(r.Since)}
+	s := &search{Input: &in, begin: r.Since}
 	s.rows = s.cut()
 	s.taken = make([]bool, len(s.rows))
 	s.reservations()
@@ -50,9 +51,11 @@ func Find(in Input) Report {
 	s.untagged()
 	for i := range s.list {
 		f := &s.list[i]
-		f.Monthly = monthly(f.Cost, s.span)
-		if f.saved != nil {
-			f.Saving = monthly(*f.saved, s.span)
+		if least, ok := f.least(); ok {
+			f.Monthly = monthly(f.Cost, in.Until.Sub(f.first), least)
+			if f.saved != nil {
+				f.Saving = monthly(*f.saved, in.Until.Sub(f.first), least)
+			}
 		}
 		if in.Team == "" || f.Team == in.Team {
 			r.Findings = append(r.Findings, *f)
@@ -85,24 +88,14 @@ func Sum(list []Finding) []Total {
 	for _, f := range list {
 		t := by[f.Currency]
 		if t == nil {
-			t = &Total{Currency: f.Currency, Monthly: &money.Amount{}}
+			t = &Total{Currency: f.Currency}
 			by[f.Currency] = t
 		}
 		t.Findings++
 		t.Cost = t.Cost.Add(f.Cost)
-		if f.Monthly == nil || t.Monthly == nil {
-			t.Monthly = nil
-		} else {
-			*t.Monthly = t.Monthly.Add(*f.Monthly)
-		}
-		switch {
-		case f.Saving == nil:
+		t.Wasted, t.Monthly, t.Saving = plus(t.Wasted, f.Wasted), plus(t.Monthly, f.Monthly), plus(t.Saving, f.Saving)
+		if f.Saving == nil {
 			t.Unknown++
-		case t.Saving == nil:
-			a := *f.Saving
-			t.Saving = &a
-		default:
-			*t.Saving = t.Saving.Add(*f.Saving)
 		}
 	}
 	totals := []Total{}
@@ -112,8 +105,19 @@ func Sum(list []Finding) []Total {
 	return totals
 }
 
-// cut returns the rows, cut where an agent fell silent: only what comes after belongs to the finding. The parts of a
-// row add up to it exactly.
+// plus returns the sum of what is known of two amounts; nil: neither is.
+func plus(a, b *money.Amount) *money.Amount {
+	switch {
+	case b == nil:
+		return a
+	case a == nil:
+		return new(*b)
+	}
+	return new(a.Add(*b))
+}
+
+// cut returns the rows, cut where an agent fell silent, since only what comes after belongs to the finding, and where
+// the minimum charge of a machine without a task ends. The parts of a row add up to it exactly.
 func (s *search) cut() (list []Row) {
 	silent := map[string]time.Time{}
 	for _, m := range s.Machines {
@@ -123,15 +127,26 @@ func (s *search) cut() (list []Row) {
 	}
 	for _, r := range s.Rows {
 		at, ok := silent[r.Instance]
+		if paid, due := s.Paid[r.Instance]; due && r.Idle {
+			at, ok = paid, true
+		}
 		if !ok || !r.Begin.Before(at) || !r.End.After(at) {
-			list = append(list, r)
+			list = append(list, s.due(r))
 			continue
 		}
 		before, _ := r.Between(r.Begin, at)
 		after, _ := r.Between(at, r.End)
-		list = append(list, before, after)
+		list = append(list, s.due(before), s.due(after))
 	}
 	return list
+}
+
+// due returns a row with its mark if it is time without a task that a minimum charge makes due in any case.
+func (s *search) due(r Row) Row {
+	if paid, ok := s.Paid[r.Instance]; ok && r.Idle && !r.End.After(paid) {
+		r.Due = true
+	}
+	return r
 }
 
 // gather returns the rows that nothing has claimed and that about names, by currency, in a fixed order.
@@ -154,14 +169,25 @@ func (s *search) gather(about func(r *Row) (name, team string, ok bool)) []*cand
 		k := key{name, team, r.Currency}
 		p := by[k]
 		if p == nil {
-			p = &candidate{about: name, team: team, currency: r.Currency}
+			p = &candidate{about: name, team: team, currency: r.Currency, first: r.Begin}
 			by[k] = p
 			list = append(list, p)
+		}
+		if r.Begin.Before(p.first) {
+			p.first = r.Begin
 		}
 		p.rows, p.cost, p.time = append(p.rows, i), p.cost.Add(r.Amount), p.time+r.Time
 		if r.Job != "" && !slices.Contains(p.jobs, r.Job) { // the newest five: rows come in order of time
 			p.jobs = append(p.jobs, r.Job)
 			p.jobs = p.jobs[max(0, len(p.jobs)-5):]
+		}
+	}
+	for i := range s.Before {
+		r := &s.Before[i]
+		if name, team, ok := about(r); ok {
+			if p := by[key{name, team, r.Currency}]; p != nil {
+				p.first = s.begin
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b *candidate) int {
@@ -181,6 +207,9 @@ func (s *search) claim(p *candidate, f Finding) {
 	}
 	f.Team, f.About, f.Currency, f.Cost = p.team, cmp.Or(f.About, p.about), p.currency, p.cost
 	f.ID = ID(f.Kind, f.Team, f.About, f.Currency)
+	if f.first = p.first; f.first.Before(s.begin) {
+		f.first = s.begin
+	}
 	if f.Jobs == nil {
 		f.Jobs = p.jobs
 	}

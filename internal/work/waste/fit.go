@@ -19,6 +19,8 @@ type Run struct {
 	GPU               *float64 // mean used share of its GPUs; nil: unknown
 	Cores             *float64 // mean cores in use; nil: unknown
 	Memory            *float64 // peak in bytes; nil: unknown
+	GPUMemory         *float64 // sum of the peaks of its GPUs in bytes; nil: unknown
+	GPUEach           int64    // memory of one GPU in bytes; 0: unknown
 }
 
 // Offer is a machine type for sale.
@@ -35,16 +37,17 @@ type Offer struct {
 // measured is the use of a recurring job over its runs. A share is the mean over the measured time; cores and memory
 // are those of the run that needed most.
 type measured struct {
-	runs                     int
-	gpus                     int
+	runs, gpus               int
 	gpu, cores, memory       float64
 	gpuKnown, coreKnown, mem bool
+	held, each               float64 // GPU memory: the peak of all GPUs together, and the memory of one
+	heldKnown                bool
 }
 
 // measure returns the use of the runs of a series on one machine type.
 func measure(runs []Run) (m measured) {
 	weight := 0.0
-	m.coreKnown, m.mem = len(runs) > 0, len(runs) > 0
+	m.coreKnown, m.mem, m.heldKnown = len(runs) > 0, len(runs) > 0, len(runs) > 0
 	for _, r := range runs {
 		m.runs++
 		m.gpus = max(m.gpus, r.GPUs)
@@ -56,6 +59,11 @@ func measure(runs []Run) (m measured) {
 		}
 		if m.mem = m.mem && r.Memory != nil; m.mem {
 			m.memory = max(m.memory, *r.Memory)
+		}
+		if m.heldKnown = m.heldKnown && r.GPUMemory != nil && r.GPUEach > 0; m.heldKnown {
+			if m.held = max(m.held, *r.GPUMemory); m.each == 0 || float64(r.GPUEach) < m.each {
+				m.each = float64(r.GPUEach)
+			}
 		}
 	}
 	if m.gpuKnown = weight > 0; m.gpuKnown {
@@ -73,11 +81,12 @@ type need struct {
 // needOf returns the needs of a job, with a margin. What is unknown stays as large as the present machine.
 func needOf(m measured, at Offer) need {
 	n := need{gpus: at.Accelerators, cpus: at.CPUs, memory: float64(at.Memory)}
-	if m.gpuKnown && m.gpu < UsedBelow {
-		n.gpus = max(1, int(math.Ceil(float64(at.Accelerators)*m.gpu/UseOf)))
-		if m.gpu < 0.01 {
+	if m.gpuKnown && m.gpu < UsedBelow && m.heldKnown { // fewer GPUs have less memory
+		n.gpus = max(1, int(math.Ceil(float64(at.Accelerators)*m.gpu/UseOf)), int(math.Ceil(m.held*MemoryRoom/m.each)))
+		if m.gpu < NoUse && m.held < NoUse*m.each {
 			n.gpus = 0
 		}
+		n.gpus = min(n.gpus, at.Accelerators)
 	}
 	if m.coreKnown {
 		n.cpus = min(at.CPUs, max(1, int(math.Ceil(m.cores/UseOf))))
@@ -88,16 +97,26 @@ func needOf(m measured, at Offer) need {
 	return n
 }
 
-// evidence says what is too large; "": nothing is.
+// evidence says what is too large; "": nothing is. A machine with GPUs is not too large while its GPUs are busy, or if
+// nobody knows whether they are.
 func (m measured) evidence(at Offer, known bool) string {
 	var parts []string
 	if m.gpus > 0 && m.gpuKnown && m.gpu < UsedBelow {
 		parts = append(parts, fmt.Sprintf("its GPUs were used %.0f %%", 100*m.gpu))
+		if m.heldKnown {
+			parts = append(parts, fmt.Sprintf("their memory peaked at %s of %s", size.About(m.held),
+				size.About(m.each*float64(m.gpus))))
+		} else {
+			parts = append(parts, "their memory was not measured")
+		}
+	}
+	if len(parts) == 0 && (m.gpus > 0 || at.Accelerators > 0) {
+		return ""
 	}
 	small := known && m.mem && at.Memory > 0 && m.memory < UsedBelow*float64(at.Memory)
 	low := known && m.coreKnown && at.CPUs > 0 && m.cores < UsedBelow*float64(at.CPUs)
-	if small && (low || len(parts) > 0) || small && at.Accelerators > 0 {
-		parts = append(parts, fmt.Sprintf("its memory peaked at %s of %s", size.About(m.memory),
+	if small && (low || len(parts) > 0) {
+		parts = append(parts, fmt.Sprintf("its host memory peaked at %s of %s", size.About(m.memory),
 			size.About(float64(at.Memory))))
 	}
 	if low && len(parts) > 0 {
@@ -172,7 +191,7 @@ func (s *search) shrink(p *candidate, f *Finding, o Offer) {
 	if saved.Sign() <= 0 || o.Rate < 0 {
 		return
 	}
-	f.saved = &saved
+	f.saved, f.Wasted = &saved, new(saved)
 	f.Evidence += fmt.Sprintf("; %s at %s %s an hour fits with a margin", o.SKU, o.Currency, o.Rate)
 	parts := []string{fmt.Sprintf("cpus: %d", o.CPUs)}
 	if o.Memory > 0 {
@@ -194,6 +213,16 @@ type Promise struct {
 	Currency money.Currency `json:"currency"`
 	Monthly  *money.Amount  `json:"monthly"` // what it cost a month; nil: unknown
 	Saving   *money.Amount  `json:"saving"`  // a month; nil: unknown
+	// Begins and Ends bound the time in which a saving that comes once accrues; zero: it comes every month.
+	Begins   time.Time `json:"begins,omitzero"`
+	Ends     time.Time `json:"ends,omitzero"`
+	Pipeline string    `json:"pipeline,omitempty"` // identity of what a schedule runs; "": unknown
+}
+
+// Promise returns what the finding promises.
+func (f *Finding) Promise() Promise {
+	return Promise{ID: f.ID, Kind: f.Kind, Team: f.Team, About: f.About, Action: f.Action, Currency: f.Currency,
+		Monthly: f.Monthly, Saving: f.Saving, Begins: f.Begins, Ends: f.Ends, Pipeline: f.Pipeline}
 }
 
 // Outcome is what an applied finding saved so far.
@@ -205,42 +234,90 @@ type Outcome struct {
 	Saved *money.Amount // what it would have cost less Cost; nil: unknown
 }
 
-// Measure compares a promise with the ledger since the time of the decision. Schedules names the schedule of each group
-// that is a run of one.
-func Measure(p Promise, at, now time.Time, rows []Row, schedules map[string]string) Outcome {
+// Measure compares a promise with the ledger since the time of the decision. Groups says what each group is a run of.
+func Measure(p Promise, at, now time.Time, rows []Row, groups map[string]Group) Outcome {
 	end := at.Add(Month)
 	o := Outcome{Span: Month, Over: !now.Before(end)}
 	if !o.Over {
 		end, o.Span = now, max(0, now.Sub(at))
 	}
+	from := at
+	if p.Begins.After(at) {
+		from = p.Begins
+	}
+	before := map[string]bool{} // groups that were running when it was decided
 	for i := range rows {
-		if r := &rows[i]; r.Currency == p.Currency && p.covers(r, schedules) {
-			o.Cost = o.Cost.Add(r.within(at, end))
+		if r := &rows[i]; r.Group != "" && r.Begin.Before(at) {
+			before[r.Group] = true
 		}
 	}
-	scaled := func(a *money.Amount) *money.Amount {
-		if a == nil {
-			return nil
+	fresh := money.Amount{} // cost of what began since
+	for i := range rows {
+		if r := &rows[i]; r.Currency == p.Currency && p.covers(r, groups) {
+			cost := r.within(from, end)
+			o.Cost = o.Cost.Add(cost)
+			if r.Group == "" || !before[r.Group] {
+				fresh = fresh.Add(cost)
+			}
 		}
-		if v, ok := Scaled(*a, o.Span, Month); ok {
-			return &v
-		}
-		return nil
 	}
-	o.Due = scaled(p.Saving)
-	if o.Saved = scaled(p.Monthly); o.Saved != nil {
-		*o.Saved = o.Saved.Sub(o.Cost)
+	if p.Kind == UnusedMachine {
+		o.once(p, end)
+		return o
+	}
+	o.Due = scaled(p.Saving, o.Span, Month)
+	if o.Saved = scaled(p.Monthly, o.Span, Month); o.Saved != nil {
+		pace := *o.Saved
+		if *o.Saved = pace.Sub(o.Cost); o.Saved.Sign() < 0 { // what was running is no new cost
+			*o.Saved = least(money.Amount{}, pace.Sub(fresh))
+		}
 	}
 	return o
 }
 
-// covers reports whether a row is a cost of what the promise is about.
-func (p *Promise) covers(r *Row, schedules map[string]string) bool {
+// once fills in the promise and the saving of what would have ended by itself.
+func (o *Outcome) once(p Promise, end time.Time) {
+	whole := p.Ends.Sub(p.Begins)
+	if p.Ends.IsZero() || whole <= 0 {
+		return
+	}
+	if o.Due = scaled(p.Saving, min(whole, max(0, end.Sub(p.Begins))), whole); o.Due != nil {
+		if o.Saved = new(o.Due.Sub(o.Cost)); o.Saved.Sign() < 0 && o.Saved.Cmp(money.Picos(-rounding)) > 0 {
+			*o.Saved = money.Amount{}
+		}
+	}
+}
+
+// rounding is the largest difference, in 1e-12, that cuts of the ledger make: below what any bill shows.
+const rounding = 1000
+
+func least(a, b money.Amount) money.Amount {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
+}
+
+// scaled is Scaled of an amount that may be unknown.
+func scaled(a *money.Amount, to, from time.Duration) *money.Amount {
+	if a == nil {
+		return nil
+	}
+	if v, ok := Scaled(*a, to, from); ok {
+		return &v
+	}
+	return nil
+}
+
+// covers reports whether a row is a cost of what the promise is about: the idle time of a machine, or every run of the
+// same pipeline, whoever began it.
+func (p *Promise) covers(r *Row, groups map[string]Group) bool {
 	switch p.Kind {
-	case IdleMachine:
+	case UnusedMachine:
 		return r.Idle && r.Instance == p.About
 	case FailingSchedule:
-		return r.Group != "" && schedules[r.Group] == p.About
+		g, ok := groups[r.Group]
+		return ok && (g.Schedule == p.About || p.Pipeline != "" && g.Pipeline == p.Pipeline)
 	case UnusedReservation, OrphanVolume, UnknownMachine, SilentMachine, IdleTime, Oversized, Untagged, BillLine:
 	}
 	return false

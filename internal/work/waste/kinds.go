@@ -3,6 +3,7 @@ package waste
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"scrimp/internal/lib/money"
@@ -36,17 +37,55 @@ func (s *search) reservations() {
 		if !ok || unused < UnusedLeast {
 			continue
 		}
-		f := Finding{Kind: UnusedReservation, Action: Schedule, Command: "scrimp jobs --status queued",
+		f := Finding{Kind: UnusedReservation, Wasted: whole(p), Action: Schedule, Command: "scrimp jobs --status queued",
 			Evidence: fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Give its hours to jobs "+
 				"that wait or run elsewhere", unused, r.Until.UTC().Format(time.DateOnly))}
 		if unused >= UnusedMost {
 			f.Action, f.saved = Shrink, whole(p)
-			f.Command = "scrimp commit history --capacity reserved > demand.csv"
-			f.Evidence = fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Renew less: scrimp "+
-				"commit plan --demand demand.csv says how much", unused, r.Until.UTC().Format(time.DateOnly))
+			f.Command = renew(r, unused, s.reservedSince())
+			f.Evidence = fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Renew less",
+				unused, r.Until.UTC().Format(time.DateOnly))
+			if strings.Contains(f.Command, "--terms") {
+				f.Evidence += "; docs/commit.md says how to write your prices into terms.yaml"
+			}
 		}
 		s.claim(p, f)
 	}
+}
+
+// unusedAll is the unused share of a reservation, in per cent, from which it has no demand to plan with.
+const unusedAll = 99
+
+// planLeast is the demand that scrimp commit plan needs.
+const planLeast = 28 * 24 * time.Hour
+
+// reservedSince returns for how long jobs have been using reservations.
+func (s *search) reservedSince() time.Duration {
+	first := s.Until
+	for _, list := range [][]Row{s.Before, s.Rows} {
+		for i := range list {
+			if r := &list[i]; r.Capacity == "reserved" && r.Job != "" && r.Begin.Before(first) {
+				first = r.Begin
+			}
+		}
+	}
+	return s.Until.Sub(first)
+}
+
+// renew returns the commands that say how much of a reservation is worth renewing. Known is for how long jobs have been
+// using reservations.
+func renew(r Reservation, unused int64, known time.Duration) string {
+	if unused >= unusedAll {
+		return "let it end on " + r.Until.UTC().Format(time.DateOnly) + " and do not renew it: nobody used it"
+	}
+	if known < planLeast {
+		return "renew fewer machines; scrimp commit plan says how many once jobs have used reservations for 28 days"
+	}
+	text := "scrimp commit history --capacity reserved > demand.csv && scrimp commit plan --demand demand.csv "
+	if r.Rate > 0 && r.Rate < r.OnDemand {
+		return text + fmt.Sprintf("--discount %d%%", int64(r.OnDemand-r.Rate)/max(1, int64(r.OnDemand)/100))
+	}
+	return text + "--terms terms.yaml"
 }
 
 // leftovers returns when each instance of the list became one.
@@ -69,7 +108,7 @@ func (s *search) volumes() {
 		return r.Instance, r.Team, ok && r.Storage && r.End.After(l.Since)
 	}) {
 		l := gone[p.about]
-		f := Finding{Kind: OrphanVolume, Action: Delete, saved: whole(p),
+		f := Finding{Kind: OrphanVolume, Wasted: whole(p), Action: Delete, saved: whole(p),
 			Evidence: fmt.Sprintf("its machine is gone since %s, and its volume or address costs money", clock(l.Since)),
 			Command:  "delete it in the provider's console: its instance is " + p.about}
 		if !l.Until.IsZero() {
@@ -97,11 +136,13 @@ func (s *search) machines() {
 		_, ok := unknown[r.Instance]
 		return r.Instance, r.Team, ok && !r.Reserved
 	}) {
-		f := Finding{Kind: UnknownMachine, Action: Stop, saved: whole(p), Command: "scrimp machines",
+		f := Finding{Kind: UnknownMachine, Wasted: whole(p), Action: Stop, saved: whole(p), Command: "scrimp machines",
 			Evidence: "it runs, and no job of this server requested it: terminate it at its engine if nobody knows it"}
-		if unknown[p.about].Undecided {
-			f.Command = "scrimp release " + p.about
-			f.Evidence = "it is of an earlier incarnation of the log, and nobody has decided whose it is"
+		if unknown[p.about].Undecided { // it may be the healthy machine of a job
+			f.Wasted, f.saved, f.Action = nil, nil, Keep
+			f.Command = "scrimp adopt " + p.about + " if the server that rented it is gone for good, or scrimp release " +
+				p.about + " if that server still uses it"
+			f.Evidence = "it is of an earlier incarnation of the log, and nobody has decided whose it is: adopt or release it"
 		}
 		s.claim(p, f)
 	}
@@ -110,7 +151,7 @@ func (s *search) machines() {
 		return r.Instance, r.Team, ok && !r.Reserved && !r.Begin.Before(m.Silent)
 	}) {
 		m := silent[p.about]
-		f := Finding{Kind: SilentMachine, Action: Stop, saved: whole(p), Command: "scrimp machines",
+		f := Finding{Kind: SilentMachine, Wasted: whole(p), Action: Stop, saved: whole(p), Command: "scrimp machines",
 			Evidence: fmt.Sprintf("its agent has said nothing for %s", hours(s.Until.Sub(m.Silent)))}
 		if m.Missing {
 			f.Evidence = fmt.Sprintf("its engine has not listed it for %s; check the provider's bill",
@@ -126,19 +167,28 @@ func (s *search) machines() {
 // idle claims machine time without a task: of each machine that waits for too long now, and of a team whose machines
 // wait for too large a share of their time.
 func (s *search) idle() {
-	waits := map[string]bool{}
+	waits := map[string]Machine{}
 	for _, m := range s.Machines {
-		waits[m.Instance] = m.Idle
+		waits[m.Instance] = m
 	}
 	now := leftovers(s.IdleMachines, true)
 	for _, p := range s.gather(func(r *Row) (string, string, bool) {
 		_, found := now[r.Instance]
-		return r.Instance, r.Team, found && r.Idle && waits[r.Instance]
+		return r.Instance, r.Team, found && r.Idle && !r.Due && waits[r.Instance].Idle
 	}) {
-		s.claim(p, Finding{Kind: IdleMachine, Action: Stop, saved: whole(p),
-			Command:  "scrimp waste apply " + ID(IdleMachine, p.team, p.about, p.currency) + " --yes",
+		f := Finding{Kind: UnusedMachine, Wasted: whole(p), Action: Stop,
+			Command:  "scrimp waste apply " + ID(UnusedMachine, p.team, p.about, p.currency) + " --yes",
 			Effect:   fmt.Sprintf("scrimp terminates the machine %s, which has no task.", p.about),
-			Evidence: fmt.Sprintf("it has had no task since %s", clock(now[p.about].Since))})
+			Evidence: fmt.Sprintf("it has had no task since %s", clock(now[p.about].Since))}
+		if m := waits[p.about]; !m.Keep.IsZero() {
+			left := min(m.Keep.Sub(s.Until), Month)
+			if left <= 0 {
+				continue // scrimp terminates it anyway
+			}
+			f.Begins, f.Ends, f.Saving = s.Until, s.Until.Add(left), new(m.Rate.Until(left))
+			f.Evidence += fmt.Sprintf(", and scrimp keeps it until %s", clock(m.Keep))
+		}
+		s.claim(p, f)
 	}
 	all := map[string]time.Duration{}
 	for i := range s.rows {
@@ -146,12 +196,15 @@ func (s *search) idle() {
 			all[r.Team] += r.Time
 		}
 	}
-	for _, p := range s.gather(func(r *Row) (string, string, bool) { return "machines between jobs", r.Team, r.Idle }) {
+	for _, p := range s.gather(func(r *Row) (string, string, bool) {
+		return "machines between jobs", r.Team, r.Idle && !r.Due
+	}) {
 		if p.time < IdleLeast || p.time*100 < all[p.team]*IdleShare {
 			continue
 		}
-		s.claim(p, Finding{Kind: IdleTime, Action: Shrink, Command: "lower timing: idle in engines.yaml",
-			Evidence: fmt.Sprintf("machines had no task for %s of %s (%d %%); a shorter wait saves part of it", hours(p.time),
+		s.claim(p, Finding{Kind: IdleTime, Wasted: whole(p), Action: Shrink, Command: "lower timing: idle in engines.yaml",
+			Evidence: fmt.Sprintf("machines had no task for %s of %s (%d %%), beyond minimum charges; a shorter wait "+
+				"saves part of it", hours(p.time),
 				hours(all[p.team]), p.time*100/all[p.team])})
 	}
 }
@@ -176,9 +229,15 @@ func (s *search) schedules() {
 		if c.Why != "" {
 			evidence += ": " + c.Why
 		}
-		s.claim(p, Finding{Kind: FailingSchedule, Action: Stop, saved: whole(p), Evidence: evidence,
-			Command: "scrimp waste apply " + ID(FailingSchedule, p.team, p.about, p.currency) + " --yes",
-			Effect:  fmt.Sprintf("scrimp ends the schedule %s; runs in progress save and stop.", p.about)})
+		failed := money.Amount{}
+		for _, i := range p.rows {
+			if c.Bad[s.rows[i].Group] {
+				failed = failed.Add(s.rows[i].Amount)
+			}
+		}
+		s.claim(p, Finding{Kind: FailingSchedule, Wasted: &failed, Action: Stop, saved: whole(p), Evidence: evidence,
+			Pipeline: c.Pipeline, Command: "scrimp waste apply " + ID(FailingSchedule, p.team, p.about, p.currency) + " --yes",
+			Effect: fmt.Sprintf("scrimp ends the schedule %s; runs in progress save and stop.", p.about)})
 	}
 }
 
@@ -203,7 +262,8 @@ func (s *search) untagged() {
 		}
 		return "", "", false
 	}) {
-		s.claim(p, Finding{Kind: Untagged, Action: Keep, Command: "write team: and project: in the job file",
+		s.claim(p, Finding{Kind: Untagged, Wasted: &money.Amount{}, Action: Keep,
+			Command:  "write team: and project: in the job file",
 			Evidence: fmt.Sprintf("%s of machine time and its costs belong to %s", hours(p.time), p.about)})
 	}
 }

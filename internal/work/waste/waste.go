@@ -18,8 +18,9 @@ const Month = 30 * 24 * time.Hour
 
 // The thresholds. docs/waste.md and the help of scrimp waste state them.
 const (
-	// LeastSpan is the shortest span of the ledger that is scaled to a month.
-	LeastSpan = 24 * time.Hour
+	// LeastSpan is how long costs of jobs must have been seen before they are scaled to a month. LeastLife is the same
+	// for what goes on until somebody ends it: machines, volumes, reservations and schedules.
+	LeastSpan, LeastLife = 24 * time.Hour, time.Hour
 	// IdleLeast and IdleShare are the least machine time without a task of a team, and its share of the team's machine
 	// time in per cent.
 	IdleLeast, IdleShare = time.Hour, 10
@@ -32,6 +33,8 @@ const (
 	// UseOf is the highest expected used share of a smaller machine's GPUs and processors. MemoryRoom is the memory of a
 	// smaller machine per byte of the measured peak.
 	UseOf, MemoryRoom = 0.8, 1.25
+	// NoUse is the share of a GPU's time and of its memory below which a job does not need it.
+	NoUse = 0.01
 	// UnusedLeast and UnusedMost are shares of a reservation in per cent: unused below the first it is no finding, and
 	// from the second on it is too large.
 	UnusedLeast, UnusedMost = 20, 50
@@ -48,7 +51,7 @@ const (
 	OrphanVolume      Kind = "orphan volume"
 	UnknownMachine    Kind = "unknown machine" // no job of this installation requested it
 	SilentMachine     Kind = "silent machine"
-	IdleMachine       Kind = "idle machine"
+	UnusedMachine     Kind = "unused machine"
 	IdleTime          Kind = "idle time" // of machines that are gone
 	FailingSchedule   Kind = "failing schedule"
 	Oversized         Kind = "oversized job"
@@ -78,6 +81,8 @@ type Row struct {
 	// Idle is machine time without a task, Storage the cost of a volume, Reserved the unused time of a reservation.
 	// Part is a part of a machine that several tasks shared.
 	Idle, Storage, Reserved, Part bool
+	// Due is a cost that a minimum charge makes due in any case.
+	Due bool
 
 	Team, Project, User, Group, Job, Instance string
 	// Series is the name that the runs of a recurring job share; "": the job does not recur.
@@ -100,6 +105,9 @@ type Machine struct {
 	// Silent is when its agent was last heard, or when its engine stopped listing it; zero: neither.
 	Silent  time.Time
 	Missing bool // its engine no longer lists it
+	// Keep is when a machine without a task is terminated; zero: unknown. Rate is its present price of an hour.
+	Keep time.Time
+	Rate money.Rate
 }
 
 // Reservation is capacity that is paid whether it is used or not.
@@ -107,6 +115,8 @@ type Reservation struct {
 	Offer string
 	Paid  money.Amount // within the span
 	Until time.Time
+	// Rate is what an hour of one machine costs, and OnDemand what it costs on demand; 0: unknown.
+	Rate, OnDemand money.Rate
 }
 
 // Recurring is a schedule.
@@ -115,7 +125,16 @@ type Recurring struct {
 	Open   bool
 	Failed int             // runs in a row up to the newest
 	Groups map[string]bool // the groups of its runs
+	Bad    map[string]bool // the groups of the failed runs in a row
 	Why    string          // of the newest failure
+	// Pipeline is the identity of what it runs; other schedules may run the same. "": unknown.
+	Pipeline string
+}
+
+// Group is what a group of jobs is a run of.
+type Group struct {
+	Schedule string // "": no schedule began it
+	Pipeline string // identity of the pipeline; "": unknown
 }
 
 // Input is what is known.
@@ -124,6 +143,9 @@ type Input struct {
 	Began        time.Time // first moment of the ledger; zero: the ledger is empty
 	Team         string    // findings of this team alone; "": all
 	Rows         []Row     // within the span
+	Before       []Row     // earlier rows, which say how long something has been going on
+	// Paid is until when each machine with a minimum charge is paid for in any case.
+	Paid         map[string]time.Time
 	IdleMachines []Leftover
 	Volumes      []Leftover
 	Machines     []Machine
@@ -141,16 +163,35 @@ type Finding struct {
 	Team     string
 	About    string
 	Currency money.Currency
-	Cost     money.Amount  // within the span
-	Monthly  *money.Amount // Cost at the pace of the span; nil: unknown
-	Saving   *money.Amount // what the action saves a month; nil: unknown
+	Cost     money.Amount  // within the span, of all that the finding concerns
+	Wasted   *money.Amount // the part of Cost that bought nothing; nil: unknown
+	Monthly  *money.Amount // Cost at its pace since it was first seen; nil: unknown, or it does not recur
+	Saving   *money.Amount // what the action saves in the coming month; nil: unknown
 	Evidence string
 	Action   Action
 	Command  string // what does it
 	// Effect is what scrimp waste apply does; "": it can do nothing.
 	Effect string
 	Jobs   []string // at most five
-	saved  *money.Amount
+	// Begins and Ends bound the time in which a saving that comes once accrues; zero: it comes every month.
+	Begins, Ends time.Time
+	Pipeline     string // identity of what a schedule runs; "": unknown
+	saved        *money.Amount
+	first        time.Time // when it was first seen, within the span
+}
+
+// least returns how long a finding must have been seen before its pace means something; false: it does not recur.
+func (f *Finding) least() (time.Duration, bool) {
+	switch f.Kind {
+	case UnusedMachine, BillLine:
+		return 0, false
+	case OrphanVolume:
+		return LeastLife, f.Action != Keep // it is gone
+	case FailingSchedule, UnknownMachine, SilentMachine, UnusedReservation:
+		return LeastLife, true
+	case IdleTime, Oversized, Untagged:
+	}
+	return LeastSpan, true
 }
 
 // Total is the sum of the findings of one currency.
@@ -158,7 +199,8 @@ type Total struct {
 	Currency money.Currency
 	Findings int
 	Cost     money.Amount
-	Monthly  *money.Amount // nil: unknown
+	Wasted   *money.Amount // of the findings where it is known; nil: of none
+	Monthly  *money.Amount // of the findings where it is known; nil: of none
 	Saving   *money.Amount // of the findings whose saving is known; nil: of none
 	Unknown  int           // findings whose saving is unknown
 }
@@ -189,9 +231,9 @@ func Scaled(a money.Amount, to, from time.Duration) (money.Amount, bool) {
 	return money.FromBig(n.Quo(n, big.NewInt(int64(from))))
 }
 
-// monthly returns an amount of the span as that of a month; nil: the span is too short to say.
-func monthly(a money.Amount, span time.Duration) *money.Amount {
-	if span < LeastSpan {
+// monthly returns an amount of a span as that of a month; nil: the span is too short to say.
+func monthly(a money.Amount, span, least time.Duration) *money.Amount {
+	if span < least {
 		return nil
 	}
 	if m, ok := Scaled(a, Month, span); ok {

@@ -1,6 +1,7 @@
 package waste
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -73,8 +74,10 @@ func healthy() Input {
 	return in
 }
 
+// run is measured on 8 GPUs with 80 GiB each, whose memory is used like their time.
 func run(job, series string, gpu, cores, memory float64) Run {
-	return Run{Job: job, Team: "vision", Series: series, SKU: "big", Capacity: "on-demand", Seconds: 7200, GPUs: 8, GPU: &gpu, Cores: &cores,
+	held := gpu * 8 * (80 << 30)
+	return Run{GPUMemory: &held, GPUEach: 80 << 30, Job: job, Team: "vision", Series: series, SKU: "big", Capacity: "on-demand", Seconds: 7200, GPUs: 8, GPU: &gpu, Cores: &cores,
 		Memory: &memory}
 }
 
@@ -91,7 +94,7 @@ func (in *Input) recurring(series, sku string, gpu, cores, memory float64) {
 		in.add(r)
 		v := run(r.Job, series, gpu, cores, memory)
 		if v.SKU = sku; sku == "plain" {
-			v.GPUs, v.GPU = 0, nil
+			v.GPUs, v.GPU, v.GPUMemory, v.GPUEach = 0, nil, nil, 0
 		}
 		in.Runs = append(in.Runs, v)
 	}
@@ -107,86 +110,97 @@ var plants = []struct {
 	about        string
 	cost, saving string // saving "": unknown
 	says         string
+	month        string // cost of a month; "": twice the cost, "-": unknown
+	wasted       string // "": the cost, "-": unknown
 }{
 	{"a machine without a task", func(in *Input) {
 		r := on("i-idle", work(0, 50*time.Hour))
 		r.Idle = true
 		in.add(r)
 		in.IdleMachines = []Leftover{{Instance: "i-idle", Since: start}}
-		in.Machines = []Machine{{Instance: "i-idle", Idle: true}}
-	}, IdleMachine, Stop, "i-idle", "100", "200", "no task since 2026-10-01"},
+		in.Machines = []Machine{{Instance: "i-idle", Idle: true, Rate: rate("2"), Keep: end.Add(90 * time.Minute)}}
+	}, UnusedMachine, Stop, "i-idle", "100", "3", "no task since 2026-10-01", "-", ""}, // 1.5 h x $2, once
 	{"machines that wait too long between jobs", func(in *Input) {
 		r := on("i-gone", work(0, 50*time.Hour))
 		r.Idle = true
 		in.add(r)
 		in.IdleMachines = []Leftover{{Instance: "i-gone", Since: start, Until: start.Add(50 * time.Hour)}}
-	}, IdleTime, Shrink, "machines between jobs", "124", "", "62.0 h of 302.0 h (20 %)"},
+	}, IdleTime, Shrink, "machines between jobs", "124", "", "62.0 h of 302.0 h (20 %)", "", ""},
 	{"a machine whose agent is silent", func(in *Input) {
 		in.add(on("i-mute", work(0, 20*time.Hour)))
 		in.Rows[len(in.Rows)-1].End, in.Rows[len(in.Rows)-1].Time = end, end.Sub(start)
 		in.Rows[len(in.Rows)-1].Amount = dollars("720")
 		in.Machines = []Machine{{Instance: "i-mute", Job: "mute", Silent: end.Add(-3 * time.Hour)}}
-	}, SilentMachine, Stop, "i-mute", "6", "12", "nothing for 3.0 h"},
+	}, SilentMachine, Stop, "i-mute", "6", "1440", "nothing for 3.0 h", "1440", ""},
 	{"a machine that its engine does not list", func(in *Input) {
 		in.add(on("i-lost", work(15*24*time.Hour-4*time.Hour, 4*time.Hour)))
 		in.Machines = []Machine{{Instance: "i-lost", Silent: end.Add(-4 * time.Hour), Missing: true}}
-	}, SilentMachine, Stop, "i-lost", "8", "16", "has not listed it"},
+	}, SilentMachine, Stop, "i-lost", "8", "1440", "has not listed it", "1440", ""},
 	{"a machine that no job requested", func(in *Input) {
 		in.add(on("i-wild", work(0, 30*time.Hour)))
 		in.Machines = []Machine{{Instance: "i-wild", Unknown: true}}
-	}, UnknownMachine, Stop, "i-wild", "60", "120", "no job of this server"},
+	}, UnknownMachine, Stop, "i-wild", "60", "120", "no job of this server", "", ""},
 	{"a machine of an earlier incarnation", func(in *Input) {
 		in.add(on("i-old", work(0, 30*time.Hour)))
 		in.Machines = []Machine{{Instance: "i-old", Unknown: true, Undecided: true}}
-	}, UnknownMachine, Stop, "i-old", "60", "120", "earlier incarnation"},
+	}, UnknownMachine, Keep, "i-old", "60", "", "adopt or release", "", "-"},
 	{"a volume whose machine is gone", func(in *Input) {
 		r := on("i-disk", work(0, 100*time.Hour))
 		r.Storage, r.Time, r.Amount = true, 0, dollars("12.5")
 		in.add(r)
 		in.Volumes = []Leftover{{Instance: "i-disk", Since: start}}
-	}, OrphanVolume, Delete, "i-disk", "12.5", "25", "machine is gone"},
+	}, OrphanVolume, Delete, "i-disk", "12.5", "25", "machine is gone", "", ""},
 	{"a volume that outlived its machine", func(in *Input) {
 		r := on("i-disk", work(0, 100*time.Hour))
 		r.Storage, r.Time, r.Amount = true, 0, dollars("12.5")
 		in.add(r)
 		in.Volumes = []Leftover{{Instance: "i-disk", Since: start, Until: start.Add(100 * time.Hour)}}
-	}, OrphanVolume, Keep, "i-disk", "12.5", "", "and is gone"},
+	}, OrphanVolume, Keep, "i-disk", "12.5", "", "and is gone", "-", ""},
 	{"a reservation with unused hours", func(in *Input) {
 		in.add(Row{Begin: start, End: end, Amount: dollars("60"), Currency: "USD", Team: "vision", Instance: "held", Reserved: true})
-	}, UnusedReservation, Schedule, "held", "90", "", "30 % of what"},
+	}, UnusedReservation, Schedule, "held", "90", "", "30 % of what", "", ""},
 	{"a reservation that nearly nobody uses", func(in *Input) {
 		in.add(Row{Begin: start, End: end, Amount: dollars("150"), Currency: "USD", Team: "vision", Instance: "held", Reserved: true})
-	}, UnusedReservation, Shrink, "held", "180", "360", "Renew less"},
+	}, UnusedReservation, Shrink, "held", "180", "360", "Renew less", "", ""},
 	{"GPUs that are used a third", func(in *Input) { in.recurring("third", "big", 0.33, 10, 30<<30) },
-		Oversized, Shrink, "third on big, on-demand", "80", "88", "half at USD 0.9"}, // (80 - 40 x 0.9) x 2
+		Oversized, Shrink, "third on big, on-demand", "80", "88", "half at USD 0.9", "", "44"}, // (80 - 40 x 0.9) x 2
 	{"GPUs that are not used at all", func(in *Input) { in.recurring("none", "big", 0, 10, 30<<30) },
-		Oversized, Shrink, "none on big, on-demand", "80", "120", "plain at USD 0.5"}, // (80 - 40 x 0.5) x 2
+		Oversized, Shrink, "none on big, on-demand", "80", "120", "plain at USD 0.5", "", "60"}, // (80 - 40 x 0.5) x 2
 	{"GPUs that are used little, and no smaller machine holds the memory", func(in *Input) { in.recurring("fat", "big", 0.4, 10, 60<<30) },
-		Oversized, Shrink, "fat on big, on-demand", "80", "", "no smaller machine"},
+		Oversized, Shrink, "fat on big, on-demand", "80", "", "no smaller machine", "", "-"},
 	{"memory and processors that are not used", func(in *Input) { in.recurring("slim", "plain", 0, 1.2, 2<<30) },
-		Oversized, Shrink, "slim on plain, on-demand", "80", "156", "tiny at USD 0.05"}, // (80 - 40 x 0.05) x 2
+		Oversized, Shrink, "slim on plain, on-demand", "80", "156", "tiny at USD 0.05", "", "78"}, // (80 - 40 x 0.05) x 2
 	{"a schedule whose runs fail", func(in *Input) {
-		r := work(0, 5*time.Hour)
-		r.Group, r.Job = "nightly.r3", "nightly.r3.fit"
-		in.add(r)
-		in.Schedules = []Recurring{{Name: "nightly", Open: true, Failed: 3, Groups: map[string]bool{"nightly.r3": true}}}
-	}, FailingSchedule, Stop, "nightly", "10", "20", "last 3 runs did not succeed"},
+		good, r := work(0, time.Hour), work(time.Hour, 4*time.Hour)
+		good.Group, good.Job, r.Group, r.Job = "nightly.r0", "nightly.r0.fit", "nightly.r3", "nightly.r3.fit"
+		in.add(good, r)
+		in.Schedules = []Recurring{{Name: "nightly", Open: true, Failed: 3, Groups: map[string]bool{"nightly.r0": true, "nightly.r3": true},
+			Bad: map[string]bool{"nightly.r3": true}}}
+	}, FailingSchedule, Stop, "nightly", "10", "20", "last 3 runs did not succeed", "", "8"},
 	{"a job without a team", func(in *Input) {
 		r := work(0, 5*time.Hour)
 		r.Team, r.Project, r.Job = "", "", "mine"
 		in.add(r)
-	}, Untagged, Keep, "no team, by ann", "10", "", "5.0 h of machine time"},
+	}, Untagged, Keep, "no team, by ann", "10", "", "5.0 h of machine time", "", "0"},
 	{"a job without a project", func(in *Input) {
 		r := work(0, 5*time.Hour)
 		r.Project, r.Job = "", "mine"
 		in.add(r)
-	}, Untagged, Keep, "no project, by ann", "10", "", "5.0 h of machine time"},
+	}, Untagged, Keep, "no project, by ann", "10", "", "5.0 h of machine time", "", "0"},
 }
 
 func TestFind_NothingIsInventedForAHealthyTeam(t *testing.T) {
 	if r := Find(healthy()); len(r.Findings) != 0 || len(r.Totals) != 0 || r.Short || r.Measured != 120 {
 		t.Errorf("%+v", r)
 	}
+}
+
+// text returns an amount as text, and a dash where it is unknown.
+func text(a *money.Amount) string {
+	if a == nil {
+		return "-"
+	}
+	return a.String()
 }
 
 func TestFind_NamesEachPlantAlone(t *testing.T) {
@@ -204,10 +218,11 @@ func TestFind_NamesEachPlantAlone(t *testing.T) {
 			saving = f.Saving.String()
 		}
 		if f.Kind != p.kind || f.Action != p.action || f.About != p.about || f.Cost.String() != p.cost || saving != p.saving ||
-			!strings.Contains(f.Evidence, p.says) || f.Command == "" || *f.Monthly != f.Cost.Times(2) {
+			!strings.Contains(f.Evidence, p.says) || f.Command == "" || text(f.Monthly) != cmp.Or(p.month, f.Cost.Times(2).String()) ||
+			text(f.Wasted) != cmp.Or(p.wasted, p.cost) {
 			t.Errorf("%s: %+v saves %q", p.name, f, saving)
 		}
-		if slices.Contains([]Kind{IdleMachine, FailingSchedule}, f.Kind) != (f.Effect != "") {
+		if slices.Contains([]Kind{UnusedMachine, FailingSchedule}, f.Kind) != (f.Effect != "") {
 			t.Errorf("%s: effect %q", p.name, f.Effect)
 		}
 	}
@@ -228,6 +243,13 @@ func TestFind_IsSilentBelowItsThresholds(t *testing.T) {
 		},
 		"19 % of a reservation unused": func(in *Input) {
 			in.add(Row{Begin: start, End: end, Amount: dollars("29"), Currency: "USD", Team: "vision", Instance: "held", Reserved: true})
+		},
+		"busy GPUs, and host memory that nothing needs": func(in *Input) { in.recurring("busy", "big", 0.95, 1, 3<<20) },
+		"GPUs of unknown use, and host memory that nothing needs": func(in *Input) {
+			in.recurring("dark", "big", 0.1, 1, 3<<20)
+			for i := range in.Runs[len(in.Runs)-4:] {
+				in.Runs[len(in.Runs)-1-i].GPU = nil
+			}
 		},
 		"GPUs used half": func(in *Input) { in.recurring("half", "big", 0.5, 20, 80<<30) },
 		"two runs": func(in *Input) {
@@ -293,18 +315,23 @@ func TestFind_FindsAnySetOfPlantsInAnyOrder(t *testing.T) {
 		for _, row := range in.Rows {
 			ledger.Add(ledger, row.Amount.Big())
 		}
-		cost, saving := new(big.Int), new(big.Int)
+		cost, saving, wasted, month := new(big.Int), new(big.Int), new(big.Int), new(big.Int)
 		for _, f := range r.Findings {
 			cost.Add(cost, f.Cost.Big())
-			if f.Saving != nil {
-				saving.Add(saving, f.Saving.Big())
-				if f.Saving.Sign() <= 0 || f.Saving.Cmp(*f.Monthly) > 0 {
-					t.Errorf("seed %d: saves more than it costs: %+v", seed, f)
+			for sum, a := range map[*big.Int]*money.Amount{saving: f.Saving, wasted: f.Wasted, month: f.Monthly} {
+				if a != nil {
+					sum.Add(sum, a.Big())
 				}
+			}
+			if f.Saving != nil && (f.Saving.Sign() <= 0 || f.Monthly != nil && f.Saving.Cmp(*f.Monthly) > 0) ||
+				f.Wasted != nil && f.Wasted.Cmp(f.Cost) > 0 {
+				t.Errorf("seed %d: saves or wastes more than it costs: %+v", seed, f)
 			}
 		}
 		if cost.Cmp(ledger) > 0 || len(r.Totals) != 1 || r.Totals[0].Cost.Big().Cmp(cost) != 0 || r.Totals[0].Findings != len(r.Findings) ||
-			r.Totals[0].Saving != nil && r.Totals[0].Saving.Big().Cmp(saving) != 0 || r.Totals[0].Monthly.Big().Cmp(new(big.Int).Mul(cost, big.NewInt(2))) != 0 {
+			r.Totals[0].Saving != nil && r.Totals[0].Saving.Big().Cmp(saving) != 0 ||
+			r.Totals[0].Wasted != nil && r.Totals[0].Wasted.Big().Cmp(wasted) != 0 ||
+			r.Totals[0].Monthly != nil && r.Totals[0].Monthly.Big().Cmp(month) != 0 {
 			t.Errorf("seed %d: %v of %v, %+v", seed, cost, ledger, r.Totals)
 		}
 		rng.Shuffle(len(in.Rows), func(i, j int) { in.Rows[i], in.Rows[j] = in.Rows[j], in.Rows[i] })
@@ -363,22 +390,126 @@ func TestFind_CountsNoDollarTwice(t *testing.T) {
 	}
 }
 
-func TestFind_UnknownIsNotZero(t *testing.T) {
-	in := healthy()
-	plants[0].plant(&in)
-	in.Began = in.Until.Add(-LeastSpan + time.Second)
-	r := Find(in)
-	if !r.Short || r.Since != in.Began || r.Findings[0].Monthly != nil || r.Findings[0].Saving != nil || r.Totals[0].Monthly != nil ||
-		r.Totals[0].Saving != nil || r.Totals[0].Unknown != 1 || r.Totals[0].Cost.IsZero() {
-		t.Errorf("%+v", r)
+// A month is the cost since something was first seen, scaled; what was seen too briefly, or does not recur, has none.
+func TestFind_ScalesFromTheFirstTimeItWasSeen(t *testing.T) {
+	nightly := func(begin time.Duration) Input {
+		in := healthy()
+		r := work(15*24*time.Hour-begin, begin)
+		r.Group, r.Job, r.Amount = "nightly.r1", "fit", dollars("15.66")
+		in.add(r)
+		in.Schedules = []Recurring{{Name: "nightly", Open: true, Failed: 3, Groups: map[string]bool{"nightly.r1": true}}}
+		return in
 	}
-	in.Began = in.Until.Add(-LeastSpan)
-	if r := Find(in); r.Findings[0].Monthly.Cmp(r.Findings[0].Cost.Times(30)) != 0 {
+	untagged := func(begin time.Duration) Input {
+		in := healthy()
+		r := work(15*24*time.Hour-begin, begin)
+		r.Project, r.Amount = "", dollars("15.66")
+		in.add(r)
+		return in
+	}
+	for name, c := range map[string]struct {
+		in            Input
+		month, saving string
+	}{
+		"a schedule of 8 hours":     {nightly(8 * time.Hour), "1409.4", "1409.4"}, // x 720 / 8
+		"a schedule of an hour":     {nightly(time.Hour), "11275.2", "11275.2"},
+		"a schedule of 59 minutes":  {nightly(59 * time.Minute), "-", "-"},
+		"jobs of a day":             {untagged(24 * time.Hour), "469.8", "-"}, // x 30
+		"jobs of less than a day":   {untagged(24*time.Hour - time.Second), "-", "-"},
+		"the whole span":            {untagged(15 * 24 * time.Hour), "31.32", "-"},
+		"seen before the span also": {nightly(8 * time.Hour), "31.32", "31.32"},
+	} {
+		if strings.HasPrefix(name, "seen before") {
+			r := work(-30*24*time.Hour, time.Hour)
+			r.Group = "nightly.r1"
+			c.in.Before = []Row{r}
+		}
+		r := Find(c.in)
+		if len(r.Findings) != 1 || text(r.Findings[0].Monthly) != c.month || text(r.Findings[0].Saving) != c.saving ||
+			text(r.Totals[0].Monthly) != c.month || text(r.Totals[0].Saving) != c.saving {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	in := nightly(8 * time.Hour)
+	in.Began = in.Until.Add(-4 * time.Hour)
+	if r := Find(in); !r.Short || r.Since != in.Began {
 		t.Errorf("%+v", r)
 	}
 	in.Began = time.Time{}
 	if r := Find(in); len(r.Findings) != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What a minimum charge makes due in any case is no waste, and a machine saves only what is left until it is terminated.
+func TestFind_CountsIdleTimeBeyondTheMinimumCharge(t *testing.T) {
+	idle := func(paid, keep time.Duration) Input { // idle in the last 10 hours, at $2
+		in := healthy()
+		r := on("i-idle", work(15*24*time.Hour-10*time.Hour, 10*time.Hour))
+		r.Idle = true
+		in.add(r)
+		in.IdleMachines = []Leftover{{Instance: "i-idle", Since: r.Begin}}
+		in.Machines = []Machine{{Instance: "i-idle", Idle: true, Rate: rate("2"), Keep: end.Add(keep)}}
+		in.Paid = map[string]time.Time{"i-idle": end.Add(paid)}
+		return in
+	}
+	for name, c := range map[string]struct {
+		in           Input
+		cost, saving string // "": no finding
+	}{
+		"within its minimum":       {idle(time.Hour, 5*time.Hour), "", ""},
+		"at the end of it":         {idle(0, 5*time.Hour), "", ""},
+		"four hours beyond":        {idle(-4*time.Hour, 5*time.Hour), "8", "10"},
+		"kept for 11 s more":       {idle(-4*time.Hour, 11*time.Second), "8", "0.006111111111"},
+		"kept for a year":          {idle(-4*time.Hour, 365*24*time.Hour), "8", "1440"},
+		"due to be terminated":     {idle(-4*time.Hour, -time.Second), "", ""},
+		"without a minimum at all": {idle(-400*time.Hour, 5*time.Hour), "20", "10"},
+	} {
+		r := Find(c.in)
+		if len(r.Findings) == 0 && c.cost == "" {
+			continue
+		}
+		if len(r.Findings) != 1 || c.cost == "" {
+			t.Errorf("%s: %+v", name, r.Findings)
+			continue
+		}
+		if f := r.Findings[0]; f.Cost.String() != c.cost || text(f.Saving) != c.saving || f.Monthly != nil || f.Kind != UnusedMachine {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	// A job of 1.5 hours on a machine with a minimum of 6 hours costs $6 with and without the time it waits.
+	in := Input{Since: start, Until: end, Began: start, Paid: map[string]time.Time{"i-min": start.Add(6 * time.Hour)}}
+	job, wait := on("i-min", work(0, 90*time.Minute)), on("i-min", work(90*time.Minute, 4*time.Hour+30*time.Minute))
+	wait.Idle = true
+	in.add(job, wait)
+	if r := Find(in); len(r.Findings) != 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+	in.Paid = nil
+	if r := Find(in); len(r.Findings) != 1 || r.Findings[0].Kind != IdleTime || r.Findings[0].Cost.String() != "9" {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// The commands of a reservation that is too large work: plan has a discount or terms, and comes after its input.
+func TestFind_RenewsAReservationWithCommandsThatWork(t *testing.T) {
+	for want, r := range map[string]Reservation{
+		"--discount 75%":     {Rate: rate("2"), OnDemand: rate("8")},
+		"--terms terms.yaml": {Rate: rate("2")},
+		"--terms  terms":     {},
+	} {
+		got := renew(r, 60, 28*24*time.Hour)
+		history, plan, ok := strings.Cut(got, " && ")
+		if !ok || !strings.HasSuffix(history, "> demand.csv") || !strings.HasPrefix(plan, "scrimp commit plan --demand demand.csv --") ||
+			!strings.Contains(got, strings.ReplaceAll(want, "  ", " ")) {
+			t.Errorf("%s: %s", want, got)
+		}
+	}
+	if got := renew(Reservation{}, 60, 27*24*time.Hour); strings.Contains(got, "demand.csv") || !strings.Contains(got, "28 days") {
+		t.Errorf("there is too little demand to plan with: %s", got)
+	}
+	if got := renew(Reservation{Until: end}, 100, 0); strings.Contains(got, "scrimp") || !strings.Contains(got, "do not renew it") {
+		t.Errorf("there is no demand to plan with: %s", got)
 	}
 }
 
@@ -420,7 +551,7 @@ func TestMeasure_ComparesThePromiseWithTheLedger(t *testing.T) {
 	p := Promise{Kind: FailingSchedule, Team: "vision", About: "nightly", Currency: "USD", Monthly: &monthly, Saving: &saving}
 	before, after, other := work(-time.Hour, 2*time.Hour), work(48*time.Hour, time.Hour), work(48*time.Hour, time.Hour)
 	before.Group, after.Group, other.Group = "nightly.r1", "nightly.r2", "weekly.r1"
-	groups := map[string]string{"nightly.r1": "nightly", "nightly.r2": "nightly", "weekly.r1": "weekly"}
+	groups := map[string]Group{"nightly.r1": {Schedule: "nightly"}, "nightly.r2": {Schedule: "nightly"}, "weekly.r1": {Schedule: "weekly"}}
 	rows := []Row{before, after, other}
 	o := Measure(p, start, start.AddDate(0, 0, 10), rows, groups)
 	// A third of a month: $100 at the pace, half of the first row ($2) and the second ($2) since.
@@ -435,10 +566,53 @@ func TestMeasure_ComparesThePromiseWithTheLedger(t *testing.T) {
 	if o := Measure(p, start, end, rows, groups); o.Due != nil || o.Saved != nil {
 		t.Errorf("unknown became %+v", o)
 	}
-	idle := on("i-1", work(0, time.Hour))
-	idle.Idle = true
-	p = Promise{Kind: IdleMachine, About: "i-1", Currency: "USD", Monthly: &monthly}
-	if o := Measure(p, start, end, []Row{idle, on("i-1", work(0, time.Hour))}, nil); o.Cost.String() != "2" || o.Saved.String() != "148" {
+}
+
+// A schedule that was begun again under another name has saved nothing, and what was running when it ended is no loss.
+func TestMeasure_CountsEveryRunOfTheSamePipeline(t *testing.T) {
+	monthly := dollars("300")
+	p := Promise{Kind: FailingSchedule, About: "nightly-2", Currency: "USD", Monthly: &monthly, Saving: &monthly, Pipeline: "vision/p/fit"}
+	groups := map[string]Group{"nightly-2.r9": {"nightly-2", "vision/p/fit"}, "nightly-3.r1": {"nightly-3", "vision/p/fit"},
+		"by-hand": {"", "vision/p/fit"}, "other.r1": {"other", "vision/q/fit"}}
+	row := func(group string, from, long time.Duration) Row {
+		r := work(from, long)
+		r.Group = group
+		return r
+	}
+	for name, c := range map[string]struct {
+		rows  []Row
+		saved string // after 10 days; at that pace they cost $100
+	}{
+		"nothing ran":           {nil, "100"},
+		"renamed":               {[]Row{row("nightly-3.r1", time.Hour, 50*time.Hour)}, "0"},
+		"renamed, and dearer":   {[]Row{row("nightly-3.r1", time.Hour, 60*time.Hour)}, "-20"},
+		"begun by hand":         {[]Row{row("by-hand", time.Hour, 20*time.Hour)}, "60"},
+		"another project":       {[]Row{row("other.r1", time.Hour, 50*time.Hour)}, "100"},
+		"a run that was ending": {[]Row{row("nightly-2.r9", -time.Hour, 100*time.Hour)}, "0"},
+	} {
+		if o := Measure(p, start, start.AddDate(0, 0, 10), c.rows, groups); text(o.Saved) != c.saved {
+			t.Errorf("%s: %+v saved %s", name, o, text(o.Saved))
+		}
+	}
+	if o := Measure(p, start, start.Add(10*time.Second), []Row{row("nightly-2.r9", -time.Hour, 2*time.Hour)}, groups); text(o.Saved) != "0" {
+		t.Errorf("in the first seconds: %s", text(o.Saved))
+	}
+}
+
+// The saving of a machine that would have ended by itself comes once, and stops to grow at that time.
+func TestMeasure_GrowsUntilTheMachineWouldHaveEnded(t *testing.T) {
+	saving := dollars("10")
+	p := Promise{Kind: UnusedMachine, About: "i-1", Currency: "USD", Saving: &saving, Begins: start, Ends: start.Add(5 * time.Hour)}
+	shutting := on("i-1", work(-time.Hour, 61*time.Minute)) // another minute, at $2
+	shutting.Idle = true
+	for after, saved := range map[time.Duration]string{30 * time.Second: "0", time.Hour: "1.966666666666", 5 * time.Hour: "9.966666666666",
+		400 * time.Hour: "9.966666666666", 9000 * time.Hour: "9.966666666666"} {
+		if o := Measure(p, start, start.Add(after), []Row{shutting, on("i-1", work(0, time.Hour))}, nil); text(o.Saved) != saved {
+			t.Errorf("after %v: %s of %s", after, text(o.Saved), text(o.Due))
+		}
+	}
+	p.Begins, p.Ends = time.Time{}, time.Time{}
+	if o := Measure(p, start, end, []Row{shutting}, nil); o.Due != nil || o.Saved != nil {
 		t.Errorf("%+v", o)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/waste"
 )
 
 // amountOr returns the amount as text, and a dash where it is unknown.
@@ -33,34 +34,47 @@ func Waste(v api.Waste, p show.Place) string {
 	var why strings.Builder
 	for i, f := range v.Findings {
 		rows = append(rows, []string{strconv.Itoa(i + 1), show.Clean(f.ID), show.Named(f.Team), show.Clean(f.Kind),
-			show.Clean(f.About), money.Short(f.Cost, f.Currency), amountOr(f.Monthly, f.Currency),
-			amountOr(f.Saving, f.Currency), show.Clean(f.Action)})
-		why.WriteString(draw.Wrap(fmt.Sprintf("%d  ", i+1), show.Clean(f.Evidence)+". "+sentence(f.Action)+": "+
+			show.Clean(f.About), money.Short(f.Cost, f.Currency), amountOr(f.Wasted, f.Currency),
+			amountOr(f.Monthly, f.Currency), amountOr(f.Saving, f.Currency), show.Clean(f.Action)})
+		why.WriteString(draw.Wrap(fmt.Sprintf("%d  ", i+1), show.Clean(f.Evidence)+". "+sentence(f)+": "+
 			show.Clean(f.Command), p.Columns()))
 	}
 	for _, t := range v.Totals {
 		rows = append(rows, []string{"", "total", "-", "-", "-", money.Short(t.Cost, t.Currency),
-			amountOr(t.Monthly, t.Currency), amountOr(t.Saving, t.Currency), "-"})
+			amountOr(t.Wasted, t.Currency), amountOr(t.Monthly, t.Currency), amountOr(t.Saving, t.Currency), "-"})
 	}
 	s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "#", Right: true}, {Name: "ID", Key: true},
 		{Name: "TEAM", Leaves: 2}, {Name: "KIND", Least: 8}, {Name: "ABOUT", Least: 8}, {Name: "COST", Right: true},
-		{Name: "A MONTH", Right: true, Leaves: 3}, {Name: "SAVES A MONTH", Right: true}, {Name: "ACTION"}}, rows,
+		{Name: "WASTED", Right: true}, {Name: "A MONTH", Right: true, Leaves: 3},
+		{Name: "SAVES A MONTH", Right: true}, {Name: "ACTION"}}, rows,
 		p.Columns()) + "\n" + why.String())
 	for _, t := range v.Totals {
 		if t.Unknown > 0 {
-			s.WriteString(draw.Wrap("", fmt.Sprintf("The saving of %s in %s is unknown and not in the total.",
-				draw.Count(t.Unknown, "finding"), t.Currency), p.Columns()))
+			s.WriteString(draw.Wrap("", unknown(t), p.Columns()))
 		}
 	}
 	return s.String()
 }
 
-// sentence returns the action as the beginning of a sentence.
-func sentence(action string) string {
-	if action == "" {
+// unknown says that the total of savings leaves some findings out.
+func unknown(t api.WasteTotal) string {
+	if t.Unknown == 1 {
+		return fmt.Sprintf("1 finding in %s has no known saving; the total leaves it out.", t.Currency)
+	}
+	return fmt.Sprintf("%d findings in %s have no known saving; the total leaves them out.", t.Unknown, t.Currency)
+}
+
+// sentence returns what to do as the beginning of a sentence.
+func sentence(f api.WasteFinding) string {
+	switch {
+	case f.Kind == string(waste.Untagged):
+		return "Tag it"
+	case f.Kind == string(waste.UnknownMachine) && f.Action == string(waste.Keep):
+		return "Decide"
+	case f.Action == "":
 		return "Do"
 	}
-	return show.Clean(strings.ToUpper(action[:1]) + action[1:])
+	return show.Clean(strings.ToUpper(f.Action[:1]) + f.Action[1:])
 }
 
 // spanOfWaste says what the list covers, and what it cannot know.
@@ -73,8 +87,8 @@ func spanOfWaste(v api.Waste) string {
 	if v.Short {
 		text += " The ledger begins there, later than --since asks."
 	}
-	if v.Until.Sub(v.Since).Hours() < 24 {
-		text += " That is less than a day, so what it comes to in a month is unknown."
+	if v.Until.Sub(v.Since) < waste.LeastSpan {
+		text += " That is less than a day, so most figures of a month are unknown."
 	}
 	switch {
 	case v.Recurring == 0:

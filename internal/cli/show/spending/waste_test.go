@@ -24,7 +24,7 @@ func amountOf(text string) *money.Amount {
 func someWaste() api.Waste {
 	at := time.Date(2026, 10, 15, 8, 0, 0, 0, time.UTC)
 	v := api.Waste{Since: at.AddDate(0, 0, -15), Until: at, Measured: 3, Recurring: 3, Findings: []api.WasteFinding{
-		{ID: "w-0123456789", Kind: "idle machine", Team: "research-vision", About: "i-0123456789abcdef0", Currency: "USD", Cost: *amountOf("100.5"),
+		{ID: "w-0123456789", Kind: "unused machine", Team: "research-vision", About: "i-0123456789abcdef0", Currency: "USD", Cost: *amountOf("100.5"),
 			Monthly: amountOf("201"), Saving: amountOf("201"), Evidence: "it has had\x1b[31m no task", Action: "stop", Command: "scrimp waste apply w-0123456789 --yes"},
 		{ID: "w-1123456789", Kind: "untagged", About: "no team, by ann", Currency: "USD", Cost: *amountOf("20.25"), Monthly: amountOf("40.5"),
 			Evidence: "5.0 h belong to nobody", Action: "keep", Command: "write team: in the job file"},
@@ -41,7 +41,7 @@ func TestWaste_FitsTheTerminalAndAddsUp(t *testing.T) {
 		}
 	}
 	text = spending.Waste(someWaste(), show.Place{})
-	for _, says := range []string{"w-0123456789", "$100.50", "$120.75", "Stop: scrimp waste apply", "The saving of 1 finding in USD is unknown"} {
+	for _, says := range []string{"w-0123456789", "$100.50", "$120.75", "Stop: scrimp waste apply", "WASTED", "1 finding in USD has no known saving", "Tag it: write team:"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("no %q in:\n%s", says, text)
 		}
@@ -71,12 +71,12 @@ func TestWaste_SaysWhatItCannotKnow(t *testing.T) {
 	v := someWaste()
 	v.Findings, v.Totals = nil, nil
 	for says, change := range map[string]func(*api.Waste){
-		"No waste found.":                   func(*api.Waste) {},
-		"has no costs that you may see":     func(v *api.Waste) { v.Empty = true },
-		"No recurring job has telemetry":    func(v *api.Waste) { v.Measured = 0 },
-		"No job recurs":                     func(v *api.Waste) { v.Measured, v.Recurring = 0, 0 },
-		"later than --since asks":           func(v *api.Waste) { v.Short = true },
-		"what it comes to in a month is un": func(v *api.Waste) { v.Since = v.Until.Add(-time.Hour) },
+		"No waste found.":                func(*api.Waste) {},
+		"has no costs that you may see":  func(v *api.Waste) { v.Empty = true },
+		"No recurring job has telemetry": func(v *api.Waste) { v.Measured = 0 },
+		"No job recurs":                  func(v *api.Waste) { v.Measured, v.Recurring = 0, 0 },
+		"later than --since asks":        func(v *api.Waste) { v.Short = true },
+		"most figures of a month are un": func(v *api.Waste) { v.Since = v.Until.Add(-time.Hour) },
 	} {
 		v := v
 		change(&v)
@@ -87,7 +87,7 @@ func TestWaste_SaysWhatItCannotKnow(t *testing.T) {
 }
 
 func TestWasteHistory_ShowsPromiseBesideSaving(t *testing.T) {
-	list := []api.WasteDecision{{ID: "w-0123456789", At: time.Date(2026, 10, 15, 8, 0, 0, 0, time.UTC), Team: "vision", Kind: "idle machine",
+	list := []api.WasteDecision{{ID: "w-0123456789", At: time.Date(2026, 10, 15, 8, 0, 0, 0, time.UTC), Team: "vision", Kind: "unused machine",
 		About: "i-1", Currency: "USD", Promised: amountOf("201"), Days: 15, Due: amountOf("100.5"), Saved: amountOf("98.25")},
 		{ID: "w-1123456789", Currency: "USD", Over: true, Days: 30}}
 	text := spending.WasteHistory(list, show.Place{})

@@ -23,19 +23,29 @@ func (mk *Market) SettleReserved(ended bool) {
 		if mk.Now().Before(r.From) || soon && !ended {
 			continue
 		}
-		idle := mk.Unused(o, mk.Now())
+		idle, p := mk.Unused(o, mk.Now()), mk.ReservedEntry(o, ledger.Billed, mk.Event.Tenant, mk.Now())
 		mk.Fact(state.ReserveSettled{Offer: o.ID})
-		p := mk.ReservedEntry(o, ledger.Billed, mk.Event.Tenant)
 		mk.books.Enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
 		p.Use = ledger.Open
 		mk.books.Enter(p, idle, ledger.Invoice(o.Provider), ledger.Payable(o.Provider))
 	}
 }
 
-// ReservedEntry is a posting about the unused cost of a reservation, without its amount. The caller names the tenant,
-// because no event is current between two steps.
-func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase, tenant string) ledger.Posting {
+// ReservedEntry is a posting about the unused cost of a reservation from the last settlement to t, without its amount.
+// The caller names the tenant, because no event is current between two steps.
+func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase, tenant string, t time.Time) ledger.Posting {
+	begin, end := mk.State.Stock(o.ID).Settled, t
+	if begin.Before(o.Reserved.From) {
+		begin = o.Reserved.From
+	}
+	if end.After(o.Reserved.Until) {
+		end = o.Reserved.Until
+	}
+	if !begin.Before(end) { // a correction after the end has no period
+		begin, end = time.Time{}, time.Time{}
+	}
 	return ledger.Posting{
+		Begin: begin, End: end,
 		Currency: o.Currency, Category: ledger.Fixed, Phase: phase, Use: ledger.Idle, Rule: state.ReservedRule,
 		Owner:    ledger.Owner{Tenant: tenant, Team: o.Reserved.Team, Instance: string(o.ID)},
 		Provider: o.Provider, Region: o.Region,
