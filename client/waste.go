@@ -30,7 +30,7 @@ type WasteFinding struct {
 	About    string         `json:"about"` // the machine, volume, job, schedule or reservation
 	Currency money.Currency `json:"currency"`
 	Cost     money.Amount   `json:"cost"`           // within the span, of all that the finding concerns
-	Wasted   *money.Amount  `json:"wasted"`         // the part of cost that bought nothing
+	Needless *money.Amount  `json:"wasted"`         // the part of cost that bought nothing
 	Monthly  *money.Amount  `json:"cost_a_month"`   // at its pace since it was first seen; null too if it does not recur
 	Saving   *money.Amount  `json:"saving_a_month"` // by the action, in the coming month
 	Evidence string         `json:"evidence"`
@@ -45,7 +45,7 @@ type WasteTotal struct {
 	Currency money.Currency `json:"currency"`
 	Findings int            `json:"findings"`
 	Cost     money.Amount   `json:"cost"`
-	Wasted   *money.Amount  `json:"wasted"`         // of the findings where it is known
+	Needless *money.Amount  `json:"wasted"`         // of the findings where it is known
 	Monthly  *money.Amount  `json:"cost_a_month"`   // of the findings where it is known
 	Saving   *money.Amount  `json:"saving_a_month"` // of the findings whose saving is known
 	Unknown  int            `json:"savings_unknown"`

@@ -72,7 +72,7 @@ func TestWaste_FindsAnIdleMachineAndEndsIt(t *testing.T) {
 		t.Errorf("costs %v, and the team's idle time %v", f.Cost, idle)
 	}
 	// It is kept for 4 hours, as long as its start took, at $1 an hour, and 2 have passed.
-	if f.Saving == nil || f.Saving.Float() < 1.99 || f.Saving.Float() > 2.01 || f.Monthly != nil || f.Wasted == nil || *f.Wasted != f.Cost || *v.Totals[0].Saving != *f.Saving || v.Totals[0].Cost != f.Cost {
+	if f.Saving == nil || f.Saving.Float() < 1.99 || f.Saving.Float() > 2.01 || f.Monthly != nil || f.Needless == nil || *f.Needless != f.Cost || *v.Totals[0].Saving != *f.Saving || v.Totals[0].Cost != f.Cost {
 		t.Errorf("%+v %+v", f, v.Totals)
 	}
 	ann, bob := w.user("ann", identity.Grant{Team: "team-0", Role: identity.Submitter}), w.user("bob", identity.Grant{Team: "team-1", Role: identity.Operator})
@@ -214,7 +214,7 @@ func TestWaste_EndsAScheduleThatFails(t *testing.T) {
 	}
 	f, costs := v.Findings[0], client.Costs{}
 	w.must("GET", "/v1/costs", nil, &costs)
-	if f.Cost != costs.Lines[0].Spent || *f.Wasted != f.Cost || *f.Saving != *f.Monthly || f.Saving.Cmp(f.Cost) <= 0 {
+	if f.Cost != costs.Lines[0].Spent || *f.Needless != f.Cost || *f.Saving != *f.Monthly || f.Saving.Cmp(f.Cost) <= 0 {
 		t.Errorf("%+v, and all of the ledger is %+v", f, costs.Lines)
 	}
 	w.must("POST", "/v1/waste/"+f.ID+"/apply", client.ApplyWaste{Since: "7d"}, nil)

@@ -190,14 +190,14 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	}
 	for _, f := range v.Findings {
 		list = append(list, waste.Finding{ID: f.ID, Kind: waste.Kind(f.Kind), Team: f.Team, About: f.About,
-			Currency: f.Currency, Cost: f.Cost, Wasted: f.Wasted, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Currency: f.Currency, Cost: f.Cost, Needless: f.Needless, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
 			Action: waste.Action(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
 	}
 	waste.Sort(list)
 	v.Findings, v.Totals = []api.WasteFinding{}, []api.WasteTotal{}
 	for _, f := range list {
 		v.Findings = append(v.Findings, api.WasteFinding{ID: f.ID, Kind: string(f.Kind), Team: f.Team, About: f.About,
-			Currency: f.Currency, Cost: f.Cost, Wasted: f.Wasted, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
+			Currency: f.Currency, Cost: f.Cost, Needless: f.Needless, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,
 			Action: string(f.Action), Command: f.Command, Effect: f.Effect, Jobs: f.Jobs})
 	}
 	for _, t := range waste.Sum(list) {
@@ -233,7 +233,7 @@ func linesOf(lines []reconcile.Alone) ([]waste.Finding, error) {
 	list = slices.DeleteFunc(list, func(f waste.Finding) bool { return f.Cost.Sign() <= 0 })
 	for i := range list {
 		if f := &list[i]; f.Action != waste.Keep {
-			f.Wasted = &f.Cost
+			f.Needless = &f.Cost
 		}
 	}
 	return list, nil

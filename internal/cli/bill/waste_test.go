@@ -36,12 +36,12 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 		t.Fatalf("%v %+v", err, list)
 	}
 	f := list[0]
-	if f.About != "i-strange" || f.Cost.String() != "42.5" || f.Wasted.String() != "42.5" || f.Monthly != nil || f.Saving != nil || f.Action != waste.Stop ||
+	if f.About != "i-strange" || f.Cost.String() != "42.5" || f.Needless.String() != "42.5" || f.Monthly != nil || f.Saving != nil || f.Action != waste.Stop ||
 		f.Kind != waste.BillLine {
 		t.Errorf("%+v", f)
 	}
 	unclear := []reconcile.Alone{{Resource: "x", Amount: b.Finish().Totals[0].File, Currency: "USD", Why: "several machines of scrimp have this type at that time"}}
-	if list, err := linesOf(unclear); err != nil || list[0].Action != waste.Keep || list[0].Saving != nil || list[0].Wasted != nil {
+	if list, err := linesOf(unclear); err != nil || list[0].Action != waste.Keep || list[0].Saving != nil || list[0].Needless != nil {
 		t.Errorf("%v %+v", err, list)
 	}
 }

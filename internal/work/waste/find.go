@@ -93,7 +93,7 @@ func Sum(list []Finding) []Total {
 		}
 		t.Findings++
 		t.Cost = t.Cost.Add(f.Cost)
-		t.Wasted, t.Monthly, t.Saving = plus(t.Wasted, f.Wasted), plus(t.Monthly, f.Monthly), plus(t.Saving, f.Saving)
+		t.Needless, t.Monthly, t.Saving = plus(t.Needless, f.Needless), plus(t.Monthly, f.Monthly), plus(t.Saving, f.Saving)
 		if f.Saving == nil {
 			t.Unknown++
 		}

@@ -191,7 +191,7 @@ func (s *search) shrink(p *candidate, f *Finding, o Offer) {
 	if saved.Sign() <= 0 || o.Rate < 0 {
 		return
 	}
-	f.saved, f.Wasted = &saved, new(saved)
+	f.saved, f.Needless = &saved, new(saved)
 	f.Evidence += fmt.Sprintf("; %s at %s %s an hour fits with a margin", o.SKU, o.Currency, o.Rate)
 	parts := []string{fmt.Sprintf("cpus: %d", o.CPUs)}
 	if o.Memory > 0 {

@@ -37,7 +37,7 @@ func (s *search) reservations() {
 		if !ok || unused < UnusedLeast {
 			continue
 		}
-		f := Finding{Kind: UnusedReservation, Wasted: whole(p), Action: Schedule, Command: "scrimp jobs --status queued",
+		f := Finding{Kind: UnusedReservation, Needless: whole(p), Action: Schedule, Command: "scrimp jobs --status queued",
 			Evidence: fmt.Sprintf("%d %% of what the reservation cost went unused; it is paid until %s. Give its hours to jobs "+
 				"that wait or run elsewhere", unused, r.Until.UTC().Format(time.DateOnly))}
 		if unused >= UnusedMost {
@@ -108,7 +108,7 @@ func (s *search) volumes() {
 		return r.Instance, r.Team, ok && r.Storage && r.End.After(l.Since)
 	}) {
 		l := gone[p.about]
-		f := Finding{Kind: OrphanVolume, Wasted: whole(p), Action: Delete, saved: whole(p),
+		f := Finding{Kind: OrphanVolume, Needless: whole(p), Action: Delete, saved: whole(p),
 			Evidence: fmt.Sprintf("its machine is gone since %s, and its volume or address costs money", clock(l.Since)),
 			Command:  "delete it in the provider's console: its instance is " + p.about}
 		if !l.Until.IsZero() {
@@ -136,10 +136,10 @@ func (s *search) machines() {
 		_, ok := unknown[r.Instance]
 		return r.Instance, r.Team, ok && !r.Reserved
 	}) {
-		f := Finding{Kind: UnknownMachine, Wasted: whole(p), Action: Stop, saved: whole(p), Command: "scrimp machines",
+		f := Finding{Kind: UnknownMachine, Needless: whole(p), Action: Stop, saved: whole(p), Command: "scrimp machines",
 			Evidence: "it runs, and no job of this server requested it: terminate it at its engine if nobody knows it"}
 		if unknown[p.about].Undecided { // it may be the healthy machine of a job
-			f.Wasted, f.saved, f.Action = nil, nil, Keep
+			f.Needless, f.saved, f.Action = nil, nil, Keep
 			f.Command = "scrimp adopt " + p.about + " if the server that rented it is gone for good, or scrimp release " +
 				p.about + " if that server still uses it"
 			f.Evidence = "it is of an earlier incarnation of the log, and nobody has decided whose it is: adopt or release it"
@@ -151,7 +151,7 @@ func (s *search) machines() {
 		return r.Instance, r.Team, ok && !r.Reserved && !r.Begin.Before(m.Silent)
 	}) {
 		m := silent[p.about]
-		f := Finding{Kind: SilentMachine, Wasted: whole(p), Action: Stop, saved: whole(p), Command: "scrimp machines",
+		f := Finding{Kind: SilentMachine, Needless: whole(p), Action: Stop, saved: whole(p), Command: "scrimp machines",
 			Evidence: fmt.Sprintf("its agent has said nothing for %s", hours(s.Until.Sub(m.Silent)))}
 		if m.Missing {
 			f.Evidence = fmt.Sprintf("its engine has not listed it for %s; check the provider's bill",
@@ -176,7 +176,7 @@ func (s *search) idle() {
 		_, found := now[r.Instance]
 		return r.Instance, r.Team, found && r.Idle && !r.Due && waits[r.Instance].Idle
 	}) {
-		f := Finding{Kind: UnusedMachine, Wasted: whole(p), Action: Stop,
+		f := Finding{Kind: UnusedMachine, Needless: whole(p), Action: Stop,
 			Command:  "scrimp waste apply " + ID(UnusedMachine, p.team, p.about, p.currency) + " --yes",
 			Effect:   fmt.Sprintf("scrimp terminates the machine %s, which has no task.", p.about),
 			Evidence: fmt.Sprintf("it has had no task since %s", clock(now[p.about].Since))}
@@ -202,7 +202,7 @@ func (s *search) idle() {
 		if p.time < IdleLeast || p.time*100 < all[p.team]*IdleShare {
 			continue
 		}
-		s.claim(p, Finding{Kind: IdleTime, Wasted: whole(p), Action: Shrink, Command: "lower timing: idle in engines.yaml",
+		s.claim(p, Finding{Kind: IdleTime, Needless: whole(p), Action: Shrink, Command: "lower timing: idle in engines.yaml",
 			Evidence: fmt.Sprintf("machines had no task for %s of %s (%d %%), beyond minimum charges; a shorter wait "+
 				"saves part of it", hours(p.time),
 				hours(all[p.team]), p.time*100/all[p.team])})
@@ -235,7 +235,7 @@ func (s *search) schedules() {
 				failed = failed.Add(s.rows[i].Amount)
 			}
 		}
-		s.claim(p, Finding{Kind: FailingSchedule, Wasted: &failed, Action: Stop, saved: whole(p), Evidence: evidence,
+		s.claim(p, Finding{Kind: FailingSchedule, Needless: &failed, Action: Stop, saved: whole(p), Evidence: evidence,
 			Pipeline: c.Pipeline, Command: "scrimp waste apply " + ID(FailingSchedule, p.team, p.about, p.currency) + " --yes",
 			Effect: fmt.Sprintf("scrimp ends the schedule %s; runs in progress save and stop.", p.about)})
 	}
@@ -262,7 +262,7 @@ func (s *search) untagged() {
 		}
 		return "", "", false
 	}) {
-		s.claim(p, Finding{Kind: Untagged, Wasted: &money.Amount{}, Action: Keep,
+		s.claim(p, Finding{Kind: Untagged, Needless: &money.Amount{}, Action: Keep,
 			Command:  "write team: and project: in the job file",
 			Evidence: fmt.Sprintf("%s of machine time and its costs belong to %s", hours(p.time), p.about)})
 	}

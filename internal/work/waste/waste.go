@@ -164,7 +164,7 @@ type Finding struct {
 	About    string
 	Currency money.Currency
 	Cost     money.Amount  // within the span, of all that the finding concerns
-	Wasted   *money.Amount // the part of Cost that bought nothing; nil: unknown
+	Needless *money.Amount // the part of Cost that bought nothing; nil: unknown
 	Monthly  *money.Amount // Cost at its pace since it was first seen; nil: unknown, or it does not recur
 	Saving   *money.Amount // what the action saves in the coming month; nil: unknown
 	Evidence string
@@ -199,7 +199,7 @@ type Total struct {
 	Currency money.Currency
 	Findings int
 	Cost     money.Amount
-	Wasted   *money.Amount // of the findings where it is known; nil: of none
+	Needless *money.Amount // of the findings where it is known; nil: of none
 	Monthly  *money.Amount // of the findings where it is known; nil: of none
 	Saving   *money.Amount // of the findings whose saving is known; nil: of none
 	Unknown  int           // findings whose saving is unknown

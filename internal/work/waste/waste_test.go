@@ -219,7 +219,7 @@ func TestFind_NamesEachPlantAlone(t *testing.T) {
 		}
 		if f.Kind != p.kind || f.Action != p.action || f.About != p.about || f.Cost.String() != p.cost || saving != p.saving ||
 			!strings.Contains(f.Evidence, p.says) || f.Command == "" || text(f.Monthly) != cmp.Or(p.month, f.Cost.Times(2).String()) ||
-			text(f.Wasted) != cmp.Or(p.wasted, p.cost) {
+			text(f.Needless) != cmp.Or(p.wasted, p.cost) {
 			t.Errorf("%s: %+v saves %q", p.name, f, saving)
 		}
 		if slices.Contains([]Kind{UnusedMachine, FailingSchedule}, f.Kind) != (f.Effect != "") {
@@ -318,19 +318,19 @@ func TestFind_FindsAnySetOfPlantsInAnyOrder(t *testing.T) {
 		cost, saving, wasted, month := new(big.Int), new(big.Int), new(big.Int), new(big.Int)
 		for _, f := range r.Findings {
 			cost.Add(cost, f.Cost.Big())
-			for sum, a := range map[*big.Int]*money.Amount{saving: f.Saving, wasted: f.Wasted, month: f.Monthly} {
+			for sum, a := range map[*big.Int]*money.Amount{saving: f.Saving, wasted: f.Needless, month: f.Monthly} {
 				if a != nil {
 					sum.Add(sum, a.Big())
 				}
 			}
 			if f.Saving != nil && (f.Saving.Sign() <= 0 || f.Monthly != nil && f.Saving.Cmp(*f.Monthly) > 0) ||
-				f.Wasted != nil && f.Wasted.Cmp(f.Cost) > 0 {
+				f.Needless != nil && f.Needless.Cmp(f.Cost) > 0 {
 				t.Errorf("seed %d: saves or wastes more than it costs: %+v", seed, f)
 			}
 		}
 		if cost.Cmp(ledger) > 0 || len(r.Totals) != 1 || r.Totals[0].Cost.Big().Cmp(cost) != 0 || r.Totals[0].Findings != len(r.Findings) ||
 			r.Totals[0].Saving != nil && r.Totals[0].Saving.Big().Cmp(saving) != 0 ||
-			r.Totals[0].Wasted != nil && r.Totals[0].Wasted.Big().Cmp(wasted) != 0 ||
+			r.Totals[0].Needless != nil && r.Totals[0].Needless.Big().Cmp(wasted) != 0 ||
 			r.Totals[0].Monthly != nil && r.Totals[0].Monthly.Big().Cmp(month) != 0 {
 			t.Errorf("seed %d: %v of %v, %+v", seed, cost, ledger, r.Totals)
 		}

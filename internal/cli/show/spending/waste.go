@@ -34,14 +34,14 @@ func Waste(v api.Waste, p show.Place) string {
 	var why strings.Builder
 	for i, f := range v.Findings {
 		rows = append(rows, []string{strconv.Itoa(i + 1), show.Clean(f.ID), show.Named(f.Team), show.Clean(f.Kind),
-			show.Clean(f.About), money.Short(f.Cost, f.Currency), amountOr(f.Wasted, f.Currency),
+			show.Clean(f.About), money.Short(f.Cost, f.Currency), amountOr(f.Needless, f.Currency),
 			amountOr(f.Monthly, f.Currency), amountOr(f.Saving, f.Currency), show.Clean(f.Action)})
 		why.WriteString(draw.Wrap(fmt.Sprintf("%d  ", i+1), show.Clean(f.Evidence)+". "+sentence(f)+": "+
 			show.Clean(f.Command), p.Columns()))
 	}
 	for _, t := range v.Totals {
 		rows = append(rows, []string{"", "total", "-", "-", "-", money.Short(t.Cost, t.Currency),
-			amountOr(t.Wasted, t.Currency), amountOr(t.Monthly, t.Currency), amountOr(t.Saving, t.Currency), "-"})
+			amountOr(t.Needless, t.Currency), amountOr(t.Monthly, t.Currency), amountOr(t.Saving, t.Currency), "-"})
 	}
 	s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "#", Right: true}, {Name: "ID", Key: true},
 		{Name: "TEAM", Leaves: 2}, {Name: "KIND", Least: 8}, {Name: "ABOUT", Least: 8}, {Name: "COST", Right: true},
