@@ -81,6 +81,6 @@ func (f *facts) answer(rep waste.Report) client.Waste {
 
 func findingOf(x waste.Finding) client.WasteFinding {
 	return client.WasteFinding{ID: x.ID, Kind: string(x.Kind), Team: x.Team, About: x.About, Currency: x.Currency,
-		Cost: x.Cost, Needless: x.Needless, Monthly: x.Monthly, Saving: x.Saving, Evidence: x.Evidence, Action: string(x.Action),
-		Command: x.Command, Effect: x.Effect, Jobs: reply.List(x.Jobs)}
+		Cost: x.Cost, Needless: x.Needless, Monthly: x.Monthly, Saving: x.Saving, Evidence: x.Evidence,
+		Action: string(x.Action), Command: x.Command, Effect: x.Effect, Jobs: reply.List(x.Jobs)}
 }
