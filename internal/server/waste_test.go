@@ -150,7 +150,7 @@ func TestWaste_PageAgreesAndBadInputIsRefused(t *testing.T) {
 	if len(v.Findings) != 1 || !strings.Contains(text, v.Findings[0].About) || !strings.Contains(text, v.Findings[0].ID) {
 		t.Errorf("%+v: %s", v, text)
 	}
-	if n := strings.Count(text, fmt.Sprintf(`value="%s"`, v.Findings[0].Cost)); n != 4 { // the row and the total, all of it wasted
+	if n := strings.Count(text, `value="`+v.Findings[0].Cost.String()+`"`); n != 4 { // the row and the total, all of it wasted
 		t.Errorf("the cost %v is on the page %d times: %s", v.Findings[0].Cost, n, text)
 	}
 	for query, field := range map[string]string{"since=x": "since", "since=0h": "since", "since=400d": "since", "team=ghost": "team"} {

@@ -18,26 +18,32 @@ const Month = 30 * 24 * time.Hour
 
 // The thresholds. docs/waste.md and the help of scrimp waste state them.
 const (
-	// LeastSpan is how long costs of jobs must have been seen before they are scaled to a month. LeastLife is the same
-	// for what goes on until somebody ends it: machines, volumes, reservations and schedules.
-	LeastSpan, LeastLife = 24 * time.Hour, time.Hour
-	// IdleLeast and IdleShare are the least machine time without a task of a team, and its share of the team's machine
-	// time in per cent.
-	IdleLeast, IdleShare = time.Hour, 10
+	// LeastSpan is how long costs of jobs must have been seen before they are scaled to a month.
+	LeastSpan = 24 * time.Hour
+	// LeastLife is the same for what goes on until somebody ends it: machines, volumes, reservations and schedules.
+	LeastLife = time.Hour
+	// IdleLeast is the least machine time without a task of a team.
+	IdleLeast = time.Hour
+	// IdleShare is the least share of a team's machine time without a task, in per cent.
+	IdleShare = 10
 	// SilentFor is how long an agent says nothing before its machine is a finding.
 	SilentFor = 10 * time.Minute
-	// RunsLeast and TimeLeast are the fewest measured runs of a recurring job, and their least machine time.
-	RunsLeast, TimeLeast = 3, time.Hour
+	// RunsLeast is the fewest measured runs of a recurring job.
+	RunsLeast = 3
+	// TimeLeast is the least machine time of those runs.
+	TimeLeast = time.Hour
 	// UsedBelow is the used share of GPUs, processors or memory below which a machine is too large.
 	UsedBelow = 0.5
-	// UseOf is the highest expected used share of a smaller machine's GPUs and processors. MemoryRoom is the memory of a
-	// smaller machine per byte of the measured peak.
-	UseOf, MemoryRoom = 0.8, 1.25
+	// UseOf is the highest expected used share of a smaller machine's GPUs and processors.
+	UseOf = 0.8
+	// MemoryRoom is the memory of a smaller machine per byte of the measured peak.
+	MemoryRoom = 1.25
 	// NoUse is the share of a GPU's time and of its memory below which a job does not need it.
 	NoUse = 0.01
-	// UnusedLeast and UnusedMost are shares of a reservation in per cent: unused below the first it is no finding, and
-	// from the second on it is too large.
-	UnusedLeast, UnusedMost = 20, 50
+	// UnusedLeast is the unused share of a reservation, in per cent, below which it is no finding.
+	UnusedLeast = 20
+	// UnusedMost is the unused share from which on a reservation is too large, in per cent.
+	UnusedMost = 50
 	// FailedRuns is how many runs of a schedule must fail in a row.
 	FailedRuns = 3
 )
