@@ -11,12 +11,14 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// seeded prints an accuracy that depends on the seed and on the variant's GAIN. From seed BAD on it is much worse.
+// seeded prints an accuracy that depends on the seed and on the variant's GAIN. From seed BAD on it is much worse, and
+// from seed HANG on it does not end.
 const seeded = `name: seeded
 command: |
+  [ "$SCRIMP_SEED" -lt "$HANG" ] || exec sleep 100000
   awk -v s="$SCRIMP_SEED" -v g="$GAIN" -v bad="$BAD" 'BEGIN { print "step 1/1 accuracy " 0.9 + s * 0.001 + g * (1 + s / 10) - (s >= bad) * 0.5 }'
 progress: {pattern: 'step (?P<step>\d+)/(?P<total>\d+) accuracy (?P<accuracy>\S+)'}
-env: {GAIN: "0", BAD: "99"}
+env: {GAIN: "0", BAD: "99", HANG: "99"}
 budget: $1
 `
 
@@ -81,10 +83,11 @@ func TestAB_JudgesAChangeByPairs(t *testing.T) {
 	if again := h.do("ab", "seeded-ab"); again != text {
 		t.Errorf("ab NAME shows\n%s\nand ab status NAME\n%s", again, text)
 	}
-	// An earlier job can be the baseline, and two pairs that differ end the comparison early.
+	// An earlier job can be the baseline, and two pairs that differ end the comparison early: the last two pairs would
+	// never end by themselves.
 	job := v.Arms[0].Runs[0].Job
-	v, _ = h.compare(3, job, "--set", "env.GAIN=0.01", "--set", "env.BAD=2", "--tolerance", "accuracy=0.1%", "--budget", "$5", "--name", "early")
-	if *v.Verdict != ab.CannotTell || v.Complete < 2 || v.Complete > 4 || !strings.Contains(v.Why, "whatever the last") || v.Arms[0].Runs[5].Job != "" {
+	v, _ = h.compare(3, job, "--set", "env.GAIN=0.01", "--set", "env.BAD=2", "--set", "env.HANG=5", "--tolerance", "accuracy=0.1%", "--budget", "$5", "--name", "early")
+	if *v.Verdict != ab.CannotTell || v.Complete < 2 || v.Complete > 4 || !strings.Contains(v.Why, "whatever the last") {
 		t.Errorf("two pairs that differ: %+v", v)
 	}
 	// A name belongs to one comparison, so each can be shown again.
