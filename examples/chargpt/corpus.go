@@ -144,7 +144,7 @@ func findCorpus(named string) (string, error) {
 			}
 			return strings.TrimSpace(string(out))
 		},
-		runtime.GOROOT, // the last resort without a go command on the PATH
+		runtime.GOROOT, //nolint:staticcheck // the last resort without a go command on the PATH
 		func() string { return "/usr/local/go" },
 		func() string { return "/usr/lib/go" },
 	}

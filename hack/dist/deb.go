@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"crypto/md5" // Debian packages contain these sums; nothing trusts them
+	"crypto/md5" //nolint:gosec // Debian packages contain these sums; nothing trusts them
 	"fmt"
 	"os"
 	"path/filepath"

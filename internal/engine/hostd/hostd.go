@@ -204,7 +204,7 @@ func readMachine(dir string) (*machine, error) {
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: its disk is full: make room, or set another folder, with: {folder: /scratch/scrimp} (%v)",
-			engine.ErrNoCapacity, err) // callers only need the kind
+			engine.ErrNoCapacity, err) //nolint:errorlint // callers only need the kind
 	}
 	return err
 }

@@ -297,5 +297,5 @@ func makeMachines(o *Options) error {
 	}
 	// Programs that run as other users pass through the folder.
 	const passable = 0o711
-	return errors.Join(os.MkdirAll(o.Machines, passable), os.Chmod(o.Machines, passable)) //nolint:gosec // see passable
+	return errors.Join(os.MkdirAll(o.Machines, passable), os.Chmod(o.Machines, passable))
 }

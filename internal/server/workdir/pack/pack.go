@@ -114,5 +114,6 @@ func relativeLink(folder, rel, target string) string {
 // MaxWork bounds the files of a work folder, in bytes of disk.
 const MaxWork = 2 << 30
 
+// ErrLarge is the error of a folder that is larger than a job may send.
 var ErrLarge = fmt.Errorf("the folder takes more than %d GiB of disk, each file %d KiB at least: leave data out "+
 	"with a file .scrimpignore in git's form", MaxWork>>30, disk.Block>>10)
