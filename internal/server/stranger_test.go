@@ -43,7 +43,7 @@ const mark = "zzmark"
 // response, on any route and whatever the state of the caller's own jobs.
 func TestRoutes_RevealNothingOfOtherTeams(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, &rents{}, nil)
+	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 }) // asks more in a second than a user may
 	w.must("PUT", "/v1/teams/"+mark, api.SetTeam{Projects: []string{mark + "-p"}}, nil)
 	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
 	ann := w.user(mark+"-ann", identity.Grant{Team: mark, Role: identity.Operator})
@@ -155,7 +155,7 @@ func TestRoutes_RevealNothingOfOtherTeams(t *testing.T) {
 // The server ignores where an agent says it keeps outputs, since that is its program's word.
 func TestOutputs_IgnoreTheAgentsAddress(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, &rents{}, nil)
+	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 }) // asks more in a second than a user may
 	asked := false
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer inside.Close()
