@@ -10,9 +10,9 @@ import (
 
 // Limits of readable code. Tests and generated files are exempt.
 const (
-	MaxComplexity = 30  // of any function
+	MaxComplexity = 25  // of any function
 	Complex       = 15  // functions above it are hard to follow
-	MaxComplex    = 2   // per cent of all functions that may be above Complex
+	MaxComplex    = 1   // per cent of all functions that may be above Complex
 	MaxFunction   = 80  // lines
 	MaxFile       = 400 // lines
 	MaxLine       = 120 // characters

@@ -39,24 +39,45 @@ func TestCore_TypesHaveFewMethods(t *testing.T) {
 }
 
 func TestCore_PackagesAreSmall(t *testing.T) {
-	files := os.DirFS(root(t))
 	for _, p := range packages(t) {
-		if !isCore(p) {
-			continue
-		}
-		n := 0
-		for _, f := range p.Files {
-			if f.Test {
-				continue
-			}
-			text, err := fs.ReadFile(files, f.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n += strings.Count(string(text), "\n")
-		}
-		if n > maxCore {
+		if n := lines(t, p); isCore(p) && n > maxCore {
 			t.Errorf("%s has %d lines, and %d is the limit", p.Dir, n, maxCore)
 		}
 	}
+}
+
+// A package above largePackage lines does not fit in a head. largePackages is how many there are; it may only shrink.
+const (
+	largePackage  = 1500
+	largePackages = 34
+)
+
+func TestPackages_FewAreLarge(t *testing.T) {
+	var large []string
+	for _, p := range packages(t) {
+		if lines(t, p) > largePackage {
+			large = append(large, p.Dir)
+		}
+	}
+	if len(large) != largePackages {
+		t.Errorf("%d packages have more than %d lines, and there were %d: cut what grew, or lower largePackages: %s",
+			len(large), largePackage, largePackages, strings.Join(large, ", "))
+	}
+}
+
+// lines counts the lines of a package without its tests.
+func lines(t *testing.T, p Package) (n int) {
+	t.Helper()
+	files := os.DirFS(root(t))
+	for _, f := range p.Files {
+		if f.Test {
+			continue
+		}
+		text, err := fs.ReadFile(files, f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(text), "\n")
+	}
+	return n
 }
