@@ -75,7 +75,7 @@ func TestBuckets(t *testing.T) {
 			t.Errorf("delete what was deleted: %v", err)
 		}
 		_, err = blob.Open(t.Context(), strings.Replace(address, "scrimp-test", "no-such-bucket", 1))
-		if err == nil || !strings.Contains(err.Error(), "there is no ") || !strings.Contains(err.Error(), "no-such-bucket") {
+		if err == nil || !strings.Contains(err.Error(), "does not exist: create it") || !strings.Contains(err.Error(), "no-such-bucket") {
 			t.Errorf("open a bucket that is not there: %v", err)
 		}
 	})
