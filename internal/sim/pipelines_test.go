@@ -216,6 +216,9 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 					if f.Why == core.AllOver && !x.Phase.Settled() {
 						w.breaks("pipeline: it is over, and stage %d is %q", n, x.Phase)
 					}
+					if t.flow.runs[x.Key] == g.StageID(n) { // its outputs were never checked, so it made nothing
+						delete(t.flow.runs, x.Key)
+					}
 				}
 			}
 		}
