@@ -25,8 +25,8 @@ type Submission struct {
 	Rerun string            `json:"rerun,omitempty"` // job whose work folder to use instead of Folder
 	// From is the checkpoint from which the job starts: JOB for the newest of that job, or JOB@CHECKPOINT.
 	From string `json:"from,omitempty"`
-	// Array is FROM-TO or FROM-TO:STEP, with an optional %N, for POST /v1/groups: the indexes of the members, at
-	// most N of which are open at once.
+	// Array is FROM-TO or FROM-TO:STEP, with an optional %N, for POST /v1/groups: the indexes of the members. At most
+	// N members are open at once.
 	Array string `json:"array,omitempty"`
 	// Study is a search for the best configuration, for POST /v1/groups; it excludes Array.
 	Study *Study `json:"study,omitempty"`

@@ -8,7 +8,7 @@ import (
 )
 
 // Rank 0 is asked for checkpoints, other ranks only if each rank's folder is a share of the
-// checkpoint. All ranks are told to stop.
+// checkpoint. All ranks receive the stop.
 func TestState_AsksSavingRanksForCheckpoint(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -19,7 +19,7 @@ func TestState_AsksSavingRanksForCheckpoint(t *testing.T) {
 		g := &Attempt{Config: Config{Now: time.Now}, stopping: true,
 			Task: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
 		if s := g.State(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
-			t.Errorf("%+v: the program is told %+v", c, s)
+			t.Errorf("%+v: the program receives %+v", c, s)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func TestSaver_UploadsNewestCapture(t *testing.T) {
 	})
 }
 
-// The saver does not retry a step of which another machine of the gang has no share; it publishes the next one.
+// If another machine of the gang has no share of a step, the saver publishes the next step instead of retrying.
 func TestSaver_DropsSkippedStep(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

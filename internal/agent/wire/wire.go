@@ -1,5 +1,5 @@
-// Package wire is the agent's side of its protocol with the server: small calls over a socket or
-// the network, all of which are idempotent.
+// Package wire is the agent's side of its protocol with the server: small calls over a socket or the network. Every
+// request is idempotent.
 package wire
 
 import (

@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// ofOwn returns own machines at $0.80 an hour, of which $0.12 is marginal.
+// ofOwn returns machines of the user at $0.80 an hour, including a marginal $0.12.
 func ofOwn(count, inUse int, frees ...time.Duration) api.Listing {
 	const term = 1000 * time.Hour
 	o := api.Offer{ID: "lab/own/cpu4-8g/reserved", Provider: "lab", Region: "lab", Zone: "own", Machine: "cpu4-8g",

@@ -107,7 +107,7 @@ func TestPipelines_ShowNoCostThatIsOpen(t *testing.T) {
 	}
 }
 
-// What is in place is said to be unknown after a deploy stage failed.
+// After a failed deploy stage, the text says that the deployed model is unknown.
 func TestModels_SayWhatIsUnknown(t *testing.T) {
 	list := []api.ModelVersion{{Pipeline: "rated", Version: 1, Run: "rated", State: "unknown", UnknownSince: "rated-2", Currency: money.USD},
 		{Pipeline: "rated", Version: 2, Run: "rated-2", State: "failed", UnknownSince: "rated-2", Currency: money.USD}}

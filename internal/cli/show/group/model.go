@@ -36,7 +36,7 @@ func Models(list []api.ModelVersion, p show.Place) string {
 	return draw.Grid(columns, rows, p.Columns()) + unknownPlaces(list)
 }
 
-// unknownPlaces says of which pipelines nobody knows what is in place.
+// unknownPlaces lists the pipelines whose deployed model is unknown.
 func unknownPlaces(list []api.ModelVersion) string {
 	var b strings.Builder
 	seen := map[string]bool{}

@@ -92,9 +92,9 @@ func spanOfWaste(v api.Waste) string {
 	}
 	switch {
 	case v.Recurring == 0:
-		text += " No job recurs, so nothing is said about the size of machines."
+		text += " No job recurs, so scrimp cannot judge the size of machines."
 	case v.Measured == 0:
-		text += " No recurring job has telemetry, so nothing is said about the size of machines."
+		text += " No recurring job has telemetry, so scrimp cannot judge the size of machines."
 	}
 	return text
 }
