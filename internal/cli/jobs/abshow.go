@@ -187,7 +187,12 @@ func noNumber(v api.MetricValues, metric string) bool {
 	return n > 0 && v.Metric == metric && v.Values[n-1].Value == nil
 }
 
-// pace adds the durations of an epoch and a step, measured from the first to the last value of the newest attempt.
+// shortestPace is the shortest time between two values that gives a pace, in seconds. Values carry the time at which an
+// agent read them, up to half a second late, so a shorter span would show the agent's rhythm and not the program's.
+const shortestPace = 10
+
+// pace adds the durations of an epoch and a step, measured from the first to the last value of the newest attempt, if
+// they are at least shortestPace apart.
 func pace(times map[string]float64, list []api.MetricValue) {
 	if len(list) == 0 {
 		return
@@ -198,10 +203,13 @@ func pace(times map[string]float64, list []api.MetricValue) {
 			continue
 		}
 		took := last.At.Sub(first.At).Seconds()
-		if epochs := last.Epoch - first.Epoch; epochs > 0 && took > 0 {
+		if took < shortestPace {
+			return
+		}
+		if epochs := last.Epoch - first.Epoch; epochs > 0 {
 			times[comparison.PerEpoch] = took / epochs
 		}
-		if steps := last.Step - first.Step; steps > 0 && took > 0 {
+		if steps := last.Step - first.Step; steps > 0 {
 			times[comparison.PerStep] = took / float64(steps)
 		}
 		return
