@@ -82,6 +82,7 @@ type EngineTiming struct {
 	Sweep       float64 `json:"sweep_s"`       // interval between sweeps of its inventory
 	Detect      float64 `json:"detect_s"`      // how long a loss can go unnoticed
 	Boot        float64 `json:"boot_s"`        // longest time from launch to a running program
+	Start       float64 `json:"start_s"`       // expected from launch to a restored program
 	Consistency float64 `json:"consistency_s"` // how long its list may lack a running machine
 	GrantWait   float64 `json:"grant_wait_s"`  // longest time to grant available capacity
 	Idle        float64 `json:"idle_s"`        // longest time that a machine waits for the next job; 0: none

@@ -57,7 +57,7 @@ engines:
       image: ami-0000000000000a64a
       disk: 20GiB
       disk_rate: 0.08
-    timing: {poll: 1s, sweep: 10s}
+    timing: {poll: 1s, sweep: 10s, start: 5s}
 Y
 "$scrimp" --data data serve --listen "$AWSCLOUD_HOST:$port" --insecure >data/serve.log 2>&1 &
 for _ in $(seq 100); do "$scrimp" --data data server status >/dev/null 2>&1 && break; sleep 0.1; done

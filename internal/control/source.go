@@ -138,6 +138,15 @@ func (c *Control) Engines() []EngineStatus {
 	return list
 }
 
+// Starts returns the expected wall time from the launch of a machine to a restored program, by name of engine.
+func (c *Control) Starts() map[string]time.Duration {
+	starts := make(map[string]time.Duration, len(c.sources))
+	for _, s := range c.sources {
+		starts[s.Name] = s.Timing.Start
+	}
+	return starts
+}
+
 // How long an ended job stays in memory, wall time: once all its machines are billed, and while bills may still come.
 const (
 	archiveAfter    = 24 * time.Hour

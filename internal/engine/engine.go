@@ -31,6 +31,7 @@ type Timing struct {
 	Sweep       time.Duration `json:"sweep_ns"`       // between sweeps of its whole inventory
 	Detect      time.Duration `json:"detect_ns"`      // how long a loss can go unnoticed; 0: two polls
 	Boot        time.Duration `json:"boot_ns"`        // limit from launch to a running program
+	Start       time.Duration `json:"start_ns"`       // expected from launch to a restored program, until measured
 	Consistency time.Duration `json:"consistency_ns"` // how long its list may lack a running machine
 	GrantWait   time.Duration `json:"grant_wait_ns"`  // longest time it takes to grant a launch if it has capacity
 	Bills       time.Duration `json:"bills_ns"`       // between requests for bills; 0: with each sweep
@@ -52,7 +53,7 @@ func (t *Timing) Validate() error {
 	if t.Poll <= 0 || t.Sweep <= 0 || t.Boot <= 0 {
 		return fmt.Errorf("poll %v, sweep %v, boot %v: each must be above zero", t.Poll, t.Sweep, t.Boot)
 	}
-	if min(t.Detect, t.Consistency, t.GrantWait, t.Bills, t.Idle) < 0 {
+	if min(t.Start, t.Detect, t.Consistency, t.GrantWait, t.Bills, t.Idle) < 0 {
 		return errors.New("a span of its timing is negative")
 	}
 	return nil

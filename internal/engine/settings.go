@@ -131,6 +131,7 @@ type TimingSetting struct {
 	Sweep       *Span `yaml:"sweep"`
 	Detect      *Span `yaml:"detect"`
 	Boot        *Span `yaml:"boot"`
+	Start       *Span `yaml:"start"`
 	Consistency *Span `yaml:"consistency"`
 	GrantWait   *Span `yaml:"grant_wait"`
 	Bills       *Span `yaml:"bills"`
@@ -164,6 +165,7 @@ func (s *TimingSetting) Over(usual Timing) Timing {
 		to  *time.Duration
 	}{
 		{s.Poll, &usual.Poll}, {s.Sweep, &usual.Sweep}, {s.Detect, &usual.Detect}, {s.Boot, &usual.Boot},
+		{s.Start, &usual.Start},
 		{s.Consistency, &usual.Consistency}, {s.GrantWait, &usual.GrantWait}, {s.Bills, &usual.Bills},
 		{s.Idle, &usual.Idle},
 	} {

@@ -185,7 +185,8 @@ func (s *Server) engineList() []api.Engine {
 		v := api.Engine{Name: e.Name, Kind: e.Kind, Speed: e.Clock.Speed, Agents: e.AgentURL, Machines: e.Machines,
 			State: "answers", Seats: e.Seats, Heard: e.Heard.UTC(), Timing: api.EngineTiming{
 				Poll: e.Timing.Poll.Seconds(), Sweep: e.Timing.Sweep.Seconds(), Detect: e.Timing.Detection().Seconds(),
-				Boot: e.Timing.Boot.Seconds(), Consistency: e.Timing.Consistency.Seconds(), GrantWait: e.Timing.GrantWait.Seconds(),
+				Boot: e.Timing.Boot.Seconds(), Start: e.Timing.Start.Seconds(),
+				Consistency: e.Timing.Consistency.Seconds(), GrantWait: e.Timing.GrantWait.Seconds(),
 				Idle: e.Timing.Idle.Seconds(),
 			}}
 		switch {

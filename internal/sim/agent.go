@@ -78,7 +78,7 @@ func (w *World) boot(i *instance) {
 		w.saw("fault never boots × launch")
 		return
 	}
-	boot := job.boot
+	boot := cmp.Or(job.boots[i.offer.Provider], job.boot)
 	if asked, ok := w.m.Allocation(i.key); ok {
 		boot += asked.Transfer() // its checkpoint comes from another region
 	}

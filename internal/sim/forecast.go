@@ -20,11 +20,12 @@ import (
 type Scenario struct {
 	Terms      core.Terms
 	Now        time.Time
-	Done       int64         // steps in the newest checkpoint
-	Pace       float64       // steps an hour at speed 1
-	PaceSpread float64       // relative standard deviation of Pace; 0 if Pace is known
-	Restart    time.Duration // boot and restore
-	Save       time.Duration // duration of a save
+	Done       int64                    // steps in the newest checkpoint
+	Pace       float64                  // steps an hour at speed 1
+	PaceSpread float64                  // relative standard deviation of Pace; 0 if Pace is known
+	Restart    time.Duration            // boot and restore
+	Starts     map[string]time.Duration // boot and restore by provider; one without an entry takes Restart
+	Save       time.Duration            // duration of a save
 	Offers     []market.Offer
 	Speed      float64 // market seconds per wall second, for notices; 0 means 1
 	Quotes     []market.Quote
@@ -242,7 +243,7 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 		end, looks = max(end, quantity.Times(t.Work, 3)), t.Work/mostLooks
 	}
 	id := "job"
-	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: q.Pace, boot: q.Restart, save: q.Save}}
+	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: q.Pace, boot: q.Restart, boots: q.Starts, save: q.Save}}
 	if looks > reportEvery {
 		w.jobs[0].rhythm = rhythm{reported: looks, saved: looks}
 	}

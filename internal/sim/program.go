@@ -16,6 +16,7 @@ type simJob struct {
 	steps   int64
 	pace    float64 // steps an hour on a machine of speed 1
 	boot    time.Duration
+	boots   map[string]time.Duration // by provider; one without an entry takes boot
 	save    time.Duration
 	outputs bool          // it writes outputs to keep
 	asks    time.Duration // how long it waits for approval; 0 if it needs none

@@ -107,10 +107,20 @@ func (a *app) shows(ctx context.Context, p planning.Plan) (err error) {
 func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs int) (planning.Plan, *outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
+	starts := map[string]time.Duration{}
+	for _, e := range v.Engines {
+		if e.State != forecast.NotConfigured {
+			starts[e.Name] = time.Duration(e.Timing.Start * float64(time.Second))
+		}
+	}
 	q := &outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
-		Terms: jobterms.Of(j, clock.Now, stretch), Now: clock.Now,
-		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
+		Terms: jobterms.Of(j, clock.Now, stretch, starts), Now: clock.Now,
+		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
 		Speed: clock.Speed, Halt: func() bool { return ctx.Err() != nil }}}
+	for name, start := range starts {
+		q.Starts[name] = stretch(start)
+	}
+	q.Restart = q.Terms.Restart
 	q.sells(m)
 	p := planning.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
 		Rejected: []planning.Rejected{}}

@@ -99,7 +99,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 // middle of the estimate.
 func playPlan(j spec.Job, q rank.Request, p rank.Plan) *planning.Played {
 	work := time.Duration(p.WorkHours * float64(time.Hour))
-	t := jobterms.Of(j, q.Now, func(d time.Duration) time.Duration { return d })
+	t := jobterms.Of(j, q.Now, func(d time.Duration) time.Duration { return d }, nil)
 	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
 	if t.Steps == 0 {
 		t.Steps = 1000

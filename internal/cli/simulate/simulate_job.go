@@ -71,7 +71,7 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 		return err
 	}
 	jobfile.Note(a.App, notes)
-	t := jobterms.Of(j, opened, func(d time.Duration) time.Duration { return d })
+	t := jobterms.Of(j, opened, func(d time.Duration) time.Duration { return d }, nil)
 	if t.Work <= 0 {
 		return fmt.Errorf("%s: work.time: missing: a simulated run needs the duration of the work on a "+
 			"machine of speed 1, such as time: 6h", args[0])

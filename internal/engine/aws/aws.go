@@ -29,7 +29,7 @@ import (
 const Kind = "aws"
 
 // usual is EC2's typical timing. DescribeInstances may omit an instance for some time after its launch.
-var usual = engine.Timing{Poll: 10 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute,
+var usual = engine.Timing{Poll: 10 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute, Start: 2 * time.Minute,
 	Consistency: 2 * time.Minute, GrantWait: time.Minute, Bills: 5 * time.Minute}
 
 // Driver implements engine.Driver for one account and region.

@@ -29,7 +29,7 @@ import (
 const Kind = pool.Kind
 
 // usual is a cluster's typical timing. The watch has already delivered what a poll returns.
-var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * time.Minute,
+var usual = engine.Timing{Poll: 2 * time.Second, Sweep: time.Minute, Boot: 15 * time.Minute, Start: 30 * time.Second,
 	Consistency: 15 * time.Second, GrantWait: time.Minute, Detect: 10 * time.Second}
 
 // Driver implements engine.Driver for one namespace of a cluster.

@@ -15,7 +15,8 @@ import (
 const Kind = "local"
 
 // usual is the default timing: a local market responds at once, and its list is always complete.
-var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second, Boot: 5 * time.Minute}
+var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second, Boot: 5 * time.Minute,
+	Start: 3 * time.Second}
 
 // With holds the settings under with of a local engine.
 type With struct {

@@ -27,7 +27,7 @@ const Kind = "slurm"
 
 // usual is a cluster's typical timing: a controller should not be polled more often, and lists what it has accepted
 // at once.
-var usual = engine.Timing{Poll: 3 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute,
+var usual = engine.Timing{Poll: 3 * time.Second, Sweep: time.Minute, Boot: 10 * time.Minute, Start: 15 * time.Second,
 	Consistency: 15 * time.Second,
 	GrantWait:   time.Minute, Detect: 10 * time.Second}
 

@@ -67,7 +67,7 @@ func (b *booking) open(jobs int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		wanted := terms.Of(j, c.Now(), c.Clock().Stretch)
+		wanted := terms.Of(j, c.Now(), c.Clock().Stretch, nil)
 		wanted.Owner.Tenant = c.Tenant()
 		if err := c.Propose(b.Context(), core.Event{At: c.Now(), Schema: core.Schema, Tenant: c.Tenant(), Actor: "user",
 			Body: core.JobSubmitted{Job: fmt.Sprintf("j%d", i), Terms: wanted, Spec: []byte(text)}}); err != nil {

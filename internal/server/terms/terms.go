@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"scrimp/internal/decide/core"
@@ -19,12 +20,28 @@ import (
 // Standard holds the defaults of a job file. Durations are wall time.
 var Standard = spec.Default()
 
-// firstRestart is the assumed time for a move to another machine until one was measured: a local machine starts in
-// one second and restores in another. Wall time.
-const firstRestart = 3 * time.Second
+// unknownStart is the assumed wall time from the launch of a machine to a restored program, for engines that state none.
+const unknownStart = 3 * time.Second
 
-// Of returns the terms of a job submitted at now, in market time.
-func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
+// Start returns the expected wall time from the launch of a machine to a restored program: the longest of the engines
+// that the job may use, because a deadline has to survive a move to any of them. starts holds it by name of engine.
+func Start(j spec.Job, starts map[string]time.Duration) (longest time.Duration) {
+	for _, place := range j.Places() {
+		name, _, _ := strings.Cut(place, "/")
+		longest = max(longest, starts[name])
+	}
+	if longest == 0 {
+		for _, start := range starts {
+			longest = max(longest, start)
+		}
+	}
+	return cmp.Or(longest, unknownStart)
+}
+
+// Of returns the terms of a job submitted at now, in market time. starts holds the expected start of a machine by name
+// of engine, in wall time.
+func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
+	starts map[string]time.Duration) core.Terms {
 	t := core.Terms{
 		Name: j.Name, JobKind: j.Kind, Nodes: j.MostNodes(), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
 		Currency: money.USD,
@@ -32,7 +49,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) co
 			ModelVersion: j.ModelVersion, Tags: j.Tags},
 		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock),
 		DeadlineFirst: j.First == "deadline",
-		Steps:         j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart),
+		Steps:         j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(Start(j, starts)),
 		Grace: stretch(Grace(j)),
 		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: Standard.Retry.Max,
 		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",

@@ -62,7 +62,7 @@ func TestJobFile_EveryFieldIsHonouredOrRefused(t *testing.T) {
 			return
 		}
 		told := func(j spec.Job) string {
-			return fmt.Sprintf("%+v", terms.Of(j, now, func(d time.Duration) time.Duration { return d }))
+			return fmt.Sprintf("%+v", terms.Of(j, now, func(d time.Duration) time.Duration { return d }, nil))
 		}
 		refused := slices.ContainsFunc(j.Refused(spec.Run), func(p spec.Problem) bool {
 			return withoutIndex(p.Field) == name
