@@ -317,12 +317,12 @@ func served(j *core.Job) time.Duration {
 	return sum
 }
 
-// spent returns the cost of j when it was stopped, without later credits from bills.
+// spent returns the cost of j when it was stopped, without credits from bills of that moment or later.
 func (w *World) spent(j *core.Job) money.Amount {
 	sum := j.Spent(w.now)
 	for _, a := range j.Attempts() {
 		for _, k := range a.Tasks() {
-			if i := w.instances[k.Instance()]; i != nil && i.billedAt.After(j.Finished()) && k.Rules().Sign() < 0 {
+			if i := w.instances[k.Instance()]; i != nil && !i.billedAt.Before(j.Finished()) && k.Rules().Sign() < 0 {
 				sum = sum.Sub(k.Rules())
 			}
 		}

@@ -29,8 +29,8 @@ import (
 const Kind = "ssh"
 
 // usual is the default timing. A machine that is silent for most of detect is lost, and a sweep reports it.
-var usual = engine.Timing{Poll: 2 * time.Second, Sweep: 2 * time.Second, Detect: 30 * time.Second, Start: 5 * time.Second,
-	Boot: 3 * time.Minute}
+var usual = engine.Timing{Poll: 2 * time.Second, Sweep: 2 * time.Second, Detect: 30 * time.Second,
+	Boot: 3 * time.Minute, Start: 5 * time.Second}
 
 // defaultSeats is the default number of tasks that a machine may run at once: the tasks' requirements limit it.
 const defaultSeats = 64

@@ -20,7 +20,7 @@ import (
 // Standard holds the defaults of a job file. Durations are wall time.
 var Standard = spec.Default()
 
-// unknownStart is the assumed wall time from the launch of a machine to a restored program, for engines that state none.
+// unknownStart is the assumed wall time from the launch of a machine to a restored program, if engines state none.
 const unknownStart = 3 * time.Second
 
 // Start returns the expected wall time from the launch of a machine to a restored program: the longest of the engines
