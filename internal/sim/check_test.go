@@ -230,8 +230,7 @@ func (w *World) checkLimits(j *core.Job) {
 	if limit := time.Duration(t.GPUHours * float64(time.Hour)); t.GPUHours > 0 && served > limit+time.Duration(gpus)*room {
 		w.breaks("guard: %s used %v of GPU time, its limit is %v", j.ID(), served, limit)
 	}
-	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
-	if t.HasBudget && !t.DeadlineFirst && exact {
+	if t.HasBudget && !t.DeadlineFirst && w.endsInTime() {
 		// The machine of a program is terminated when its budget is spent; a server that is down does so after its
 		// restart.
 		most := t.Budget.Add((firmRate * money.Rate(job.nodes())).Until(w.away))
@@ -248,6 +247,12 @@ func (w *World) checkLimits(j *core.Job) {
 	if t.Need.MaxRate > 0 && j.State() == core.Succeeded {
 		w.saw("done under a highest price")
 	}
+}
+
+// endsInTime reports whether no fault of this life makes machines end later than the core terminates them.
+func (w *World) endsInTime() bool {
+	f := &w.faults
+	return f.Crash == 0 && f.TermFail == 0 && f.Late == 0 && f.LoseAnswer == 0 && f.Unlisted == 0
 }
 
 // guards lists the reasons for stopping a run before its program ends.

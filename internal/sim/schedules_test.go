@@ -81,6 +81,9 @@ func (t *twin) runs(g *state.Group) (open int) {
 				spent = run.Worst
 			}
 		}
+		if spent.Cmp(run.Worst) > 0 && !w.endsInTime() { // its machines ended late
+			spent = run.Worst
+		}
 		claims = claims.Add(spent)
 	}
 	if open > 1 {
