@@ -32,7 +32,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			"  scrimp plan --json job.yaml --env STEPS=100",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			j, folder, notes, err := jobfile.Load(spec.Rank, args, cmd.ArgsLenAtDash(), f, a.Now())
+			j, _, _, err := jobfile.Load(spec.Read, args, cmd.ArgsLenAtDash(), f, a.Now())
 			if err != nil {
 				return err
 			}
@@ -45,6 +45,10 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 				ranked = true
 			}
 			if ranked {
+				j, folder, notes, err := jobfile.Load(spec.Rank, args, cmd.ArgsLenAtDash(), f, a.Now())
+				if err != nil {
+					return err
+				}
 				jobfile.Note(a.App, notes)
 				return a.rankPlan(cmd.Context(), j, folder, svg, most)
 			}

@@ -167,6 +167,11 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 		p.Runs = q.Runs
 		expect(&p, q.Scenario, f)
 	}
+	if t := &q.Terms; !t.Window.Always() && !t.Deadline.IsZero() {
+		open, _ := t.Window.Between(q.Now, t.Deadline)
+		p.Reasons = append(p.Reasons, fmt.Sprintf("it may run at %s only, which leaves %s until the deadline", j.Window,
+			draw.Span(open)))
+	}
 	return p, q
 }
 

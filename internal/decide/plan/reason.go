@@ -29,6 +29,7 @@ const (
 	BudgetGone Reason = "budget_gone"   // no option starts within the budget
 	BudgetWait Reason = "waits_budget"  // no available offer finishes within the budget; a cheaper one would
 	OutOfMoney Reason = "budget_short"  // not even the cheapest offer finishes within the budget
+	Closed     Reason = "window_closed" // the hours in which it may run have not come, or leave too little time
 	TimeGone   Reason = "time_gone"     // its wall-clock limit is used up
 	HoursGone  Reason = "hours_gone"    // its GPU-hours are used up
 )

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/lib/hours"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -56,6 +57,7 @@ type Terms struct {
 
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Promise       float64        `json:"promise,omitempty"` // share of such jobs that must finish in time
+	Window        hours.Window   `json:"window,omitzero"`   // hours of the day in which it may have a machine
 	Budget        money.Amount   `json:"budget,omitzero"`
 	HasBudget     bool           `json:"has_budget,omitempty"`
 	Currency      money.Currency `json:"currency"`

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/hours"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/lib/size"
 )
@@ -25,8 +27,6 @@ var (
 	labelForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 	signalForm = regexp.MustCompile(`^(?:SIG)?(?:TERM|INT|USR1|USR2|HUP)(?:@([0-9.]+(?:ms|s|m|h)))?$`)
 	gpuForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?::([0-9+.]+))?$`)
-	windowForm = regexp.MustCompile(
-		`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9](?: (?:UTC|[+-](?:0[0-9]|1[0-4]):[0-5][0-9]))?$`)
 	engineForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}(/[A-Za-z0-9_.-]+)?$`)
 	envForm    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	urlForm    = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
@@ -185,12 +185,7 @@ func (c *checker) limits(now time.Time) {
 		c.wrong(b.Sign() <= 0, field, "is not above zero", "give at least what one step costs")
 	}
 	c.wrong(j.Promise >= 1, "promise", "is not a share below 1", "give a number between 0 and 1, such as 0.99")
-	c.wrong(j.Window != "" && !windowForm.MatchString(j.Window), "window", fmt.Sprintf("is %q", j.Window),
-		"write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC")
-	if windowForm.MatchString(j.Window) {
-		from, until, _ := strings.Cut(j.Window[:11], "-")
-		c.wrong(from == until, "window", "ends when it begins", "leave it out to run at any hour")
-	}
+	c.window(now)
 	for i, code := range j.Retry.Codes {
 		c.wrong(code < 1 || code > 255, fmt.Sprintf("retry.codes[%d]", i), fmt.Sprintf("is %d", code),
 			"an exit status is 1 to 255")
@@ -198,6 +193,30 @@ func (c *checker) limits(now time.Time) {
 	m := j.Metric
 	c.wrong(m.Name == "" && (m.Target != nil || m.Patience > 0 || j.Checkpoint.Best), "metric.name", "is missing",
 		"name the metric that the program reports")
+}
+
+// window checks the hours in which the job may run. A job that saves nothing must be able to finish within them.
+func (c *checker) window(now time.Time) {
+	j := c.j
+	if j.Window == "" {
+		return
+	}
+	w, err := hours.Parse(j.Window)
+	if err != nil {
+		c.wrong(errors.Is(err, hours.ErrForm), "window", fmt.Sprintf("is %q", j.Window), hours.ErrForm.Error())
+		c.wrong(errors.Is(err, hours.ErrEmpty), "window", "ends when it begins", "leave it out to run at any hour")
+		return
+	}
+	work := time.Duration(j.Work.Time)
+	c.wrong(j.Checkpoint.Dir == "" && work == 0, "window", "ends the job each day, and the job saves nothing",
+		"add checkpoint.dir, or work.time so that it starts only where it can finish")
+	c.wrong(j.Checkpoint.Dir == "" && work > w.Length(), "window",
+		fmt.Sprintf("is open for %v, the work takes %v, and the job saves nothing", w.Length(), work), "add checkpoint.dir")
+	if d := j.Deadline; !d.IsZero() {
+		open, _ := w.Between(now, d.Resolve(now))
+		c.wrong(open == 0 && d.Resolve(now).After(now), "window", "never opens before the deadline",
+			"give a later deadline, or other hours")
+	}
 }
 
 func (c *checker) alternatives() {

@@ -11,11 +11,15 @@ type meaning struct {
 	honoured string
 	// planless means that no plan depends on the field.
 	planless bool
+	// unranked means that a run honours the field and plan --catalog does not. It refuses the field.
+	unranked bool
 }
 
 // refused describes when a run refuses the field; empty if never.
 func (m meaning) refused() string {
 	switch {
+	case m.unranked:
+		return "`plan --catalog` refuses it."
 	case m.later == "":
 		return ""
 	case m.honoured != "":
@@ -79,8 +83,9 @@ var meanings = map[string]meaning{
 	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last."},
 	"Job.deadline": {doc: "When it must be done: a time with its zone, or a span from the " +
 		"submission on."},
-	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows.",
-		later: "off-peak windows", fix: "leave it out, and submit the job at an hour at which it may run"},
+	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows. When they end it saves and " +
+		"gives its machine back, and goes on when they begin again. The deadline counts these hours only. A job that saves " +
+		"nothing starts only where it can finish.", unranked: true},
 	"Job.budget": {doc: "The most it may use; what is reached first stops it, with a checkpoint. One " +
 		"value is dollars."},
 	"Job.first":   {doc: "Which of the two is kept where both cannot be."},

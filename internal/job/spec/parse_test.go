@@ -161,6 +161,13 @@ func TestProblems(t *testing.T) {
 		"window": {"command: a\nwindow: 22:00-25:00",
 			[]string{"job.yaml:2: `window` is \"22:00-25:00\": write hours such as 22:00-06:00, with an offset such " +
 				"as +02:00 where they are not UTC"}},
+		"window of a job that saves nothing": {"command: a\nwindow: 22:00-06:00",
+			[]string{"job.yaml:2: `window` ends the job each day, and the job saves nothing: add checkpoint.dir, or work.time so " +
+				"that it starts only where it can finish"}},
+		"window shorter than the work": {"command: a\nwindow: 22:00-06:00\nwork: {time: 9h}",
+			[]string{"job.yaml:2: `window` is open for 8h0m0s, the work takes 9h0m0s, and the job saves nothing: add checkpoint.dir"}},
+		"window after the deadline": {"command: a\nwindow: 22:00-06:00\ncheckpoint: {dir: c}\ndeadline: in 2h",
+			[]string{"job.yaml:2: `window` never opens before the deadline: give a later deadline, or other hours"}},
 		"window of no length": {"command: a\nwindow: 22:00-22:00",
 			[]string{"job.yaml:2: `window` ends when it begins: leave it out to run at any hour"}},
 		"signal": {"command: a\nsignal: KILL",
@@ -234,11 +241,10 @@ func TestParse_BoundsAliases(t *testing.T) {
 // A run refuses fields that it does not honour, with line, field, fix and the missing feature. Other uses get a note.
 // Fields that only plans use do not prevent a run.
 func TestParse_RunRefusesUnsupportedFields(t *testing.T) {
-	const window = "is not honoured until scrimp has off-peak windows"
 	const disk = "is not honoured until scrimp has disks that are rented by size"
 	const compat = "is not honoured until scrimp has the variables of SkyPilot, dstack and SageMaker"
 	for text, c := range map[string]struct{ run, rank, read string }{
-		"window: 22:00-06:00": {"job.yaml:2: `window` " + window, "job.yaml:2: `window` " + window, "window"},
+		"window: 22:00-06:00\nwork: {time: 1h}": {"", "job.yaml:2: `window` is not counted by plan --catalog", ""},
 		"resources: {disk: 100GiB+}": {"job.yaml:2: `resources.disk` " + disk, "job.yaml:2: `resources.disk` " + disk,
 			"resources.disk"},
 		"any_of:\n  - {args: [a]}\n  - {resources: {disk: 1TB}}": {"job.yaml:4: `any_of[1].resources.disk` " + disk,
@@ -276,7 +282,7 @@ func fieldsOf(notes []spec.Note) string {
 
 // The same rules apply to a job that came as JSON.
 func TestRefused_JobWithoutFile(t *testing.T) {
-	j, err := spec.Decode([]byte(`{"name":"a","command":"b","window":"22:00-06:00","resources":{"disk":"1GiB+"},"compat":"slurm"}`))
+	j, err := spec.Decode([]byte(`{"name":"a","command":"b","resources":{"disk":"1GiB+"},"compat":"slurm"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +292,7 @@ func TestRefused_JobWithoutFile(t *testing.T) {
 			t.Errorf("%+v says no cause or no fix", p)
 		}
 	}
-	if strings.Join(fields, " ") != "resources.disk window" || len(j.Refused(spec.Read)) > 0 {
+	if strings.Join(fields, " ") != "resources.disk" || len(j.Refused(spec.Read)) > 0 {
 		t.Errorf("refused: %v, and to read: %v", fields, j.Refused(spec.Read))
 	}
 	if list := spec.Default().Refused(spec.Run); len(list) > 0 {

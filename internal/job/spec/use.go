@@ -36,6 +36,9 @@ func refused(v reflect.Value, u Use, path string) (list Problems) {
 				continue
 			}
 			list = append(list, Problem{Field: name, Cause: "is not honoured until scrimp has " + m.later, Fix: m.fix})
+		case m.unranked && u == Rank:
+			list = append(list, Problem{Field: name, Cause: "is not counted by plan --catalog",
+				Fix: "leave it out there: scrimp plan counts it"})
 		case f.Type.Kind() == reflect.Slice && isGroup(f.Type.Elem()):
 			for k := range v.Field(i).Len() {
 				list = append(list, refused(v.Field(i).Index(k), u, name+"["+strconv.Itoa(k)+"]")...)

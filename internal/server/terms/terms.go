@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/hours"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -61,6 +62,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 	if j.FewestNodes() < j.MostNodes() {
 		t.LeastNodes = j.FewestNodes()
 	}
+	t.Window, _ = hours.Parse(j.Window) // validated at submission; empty: always open
 	switch j.Priority {
 	case "critical":
 		t.Priority = 2

@@ -211,6 +211,7 @@ var reasons = map[plan.Reason]string{
 	plan.NextRound:  "waits: the next round assigns the reserved and free machines",
 	plan.Probing:    "probes whether the offer has capacity",
 	plan.Weighing:   "waits: the table of its policy is being computed",
+	plan.Closed:     "waits: the hours in which it may run have not come, or are too few to start and save",
 	plan.TimeGone:   "the wall-clock budget is used up",
 	plan.HoursGone:  "the GPU-hour budget is used up",
 	plan.WaitsSpot:  "waits: spot is expected in time",

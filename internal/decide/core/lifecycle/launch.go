@@ -93,6 +93,7 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	ls.Fact(f)
 	ls.bids.Pins(j)
 	ls.holdsAgain(j)
+	ls.decider.ClosesAt(j)
 	if i != nil {
 		ls.instances.seat(j, i)
 		return
@@ -170,6 +171,7 @@ func (ls *Launches) began(a *state.Allocation) {
 	}
 	step.TimesOf(j).Wake = time.Time{} // no answer is pending any more
 	ls.WakeAt(j, ls.attempts.bootLimit(t))
+	ls.decider.ClosesAt(j)
 	if at, limited := ls.admission.BrokeAt(j); limited {
 		ls.WakeAt(j, at)
 	}
@@ -306,6 +308,12 @@ func (ls *Launches) reviewAsked(j *state.Job, a *state.Allocation) {
 		ls.jobs.requeue(j, state.JobQueued{Why: string(why)})
 		return
 	}
+	if _, open := j.Terms().Window.Closes(ls.Now()); !open && !j.Terms().Window.Always() {
+		ls.giveUp(a, string(plan.Closed))
+		ls.jobs.requeue(j, state.JobQueued{Why: string(plan.Closed)})
+		return
+	}
+	ls.decider.ClosesAt(j)
 	ls.OverAt(j)
 	if ls.attempts.reviewGang(j, a) {
 		return

@@ -163,12 +163,17 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 		ts.jobs.Drain(j, a, "grow", "", "")
 	case d.Take == a.Offer():
 		ts.WakeAt(j, d.Again)
+		ts.decider.ClosesAt(j)
 		ts.decider.RungAt(j)
 		if at, ok := ts.expiry(a, j); ok && a.Task() == state.TaskRunning {
 			ts.WakeAt(j, at)
 		}
 	case a.Task() == state.TaskRunning && d.Take == "" && d.Why == plan.OutOfMoney:
 		ts.jobs.Drain(j, a, string(ends[d.Why]), state.Stopped, "")
+	case d.Why == plan.Closed && a.Task() == state.TaskRunning:
+		ts.jobs.Drain(j, a, string(d.Why), "", "")
+	case d.Why == plan.Closed:
+		ts.jobs.release(a, string(d.Why), "moved")
 	case a.Task() == state.TaskRunning:
 		ts.jobs.Drain(j, a, "move_"+string(d.Why), "", d.Take)
 	default: // it has nothing to save

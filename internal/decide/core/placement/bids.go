@@ -217,6 +217,9 @@ func (rs *Bids) waiting() (list []*state.Job) {
 	blocks := rs.queue.Blocks()
 	first, _ := rs.decider.urgent(4 * mostBids)
 	for _, j := range first {
+		if _, closed := rs.decider.Closed(j); closed {
+			continue
+		}
 		if offer, _ := j.Kept(rs.Now()); offer == "" && blocks(j).By == nil && !rs.decider.Awaits(j) && len(list) < mostBids {
 			list = append(list, j)
 		}

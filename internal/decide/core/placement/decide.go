@@ -28,6 +28,8 @@ func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 	var d plan.Decision
 	if why, spent := admission.TimeLimitReached(j, dc.Now()); spent {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
+	} else if opens, closed := dc.Closed(j); closed {
+		d = plan.Decision{Why: plan.Closed, Mode: policy.Patient, Again: opens}
 	} else {
 		v := dc.View(j)
 		v.Reserved = dc.market.reservations(j)
@@ -209,7 +211,8 @@ func (dc *Decider) Progress(j *state.Job, speed float64) policy.Progress {
 	left, done, known := j.Left(speed)
 	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
-		Now: dc.Now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
+		Now: dc.Now(), Began: j.Begin(), Left: left, Done: done, Known: known, Restart: restart,
+		Deadline:  t.Window.Deadline(dc.Now(), t.Deadline, restart),
 		Uncounted: !known && j.Anew(),
 		Reserve:   quantity.Add(quantity.Times(restart, cfg.Reserve), cfg.Spare+grant), Detect: detect, Poll: cfg.Poll,
 		Margin: j.Margin(left, t.Promise),
@@ -227,7 +230,8 @@ func (dc *Decider) Interval(j *state.Job) time.Duration {
 	cost := cmp.Or(j.SaveCost(), time.Second)
 	interval := policy.Interval(cost, dc.between(a))
 	left, _, known := j.Left(cmp.Or(max(a.Speed(), 0), 1))
-	p := policy.Progress{Now: dc.Now(), Deadline: t.Deadline, Left: left, Known: known}
+	until := t.Window.Deadline(dc.Now(), t.Deadline, j.Restart())
+	p := policy.Progress{Now: dc.Now(), Deadline: until, Left: left, Known: known}
 	if slack, ok := p.Slack(true); ok && slack >= 0 { // a job that is late anyway saves as if it had no deadline
 		room := (slack - 2*j.Restart() - dc.market.TimingOf(a.Machine()).Detect) / 2
 		interval = max(min(interval, room), min(cost, interval))

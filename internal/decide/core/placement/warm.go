@@ -21,6 +21,9 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 	if _, spent := admission.TimeLimitReached(j, dc.Now()); spent || j.Terms().Most() > 1 {
 		return d, false
 	}
+	if _, closed := dc.Closed(j); closed {
+		return d, false
+	}
 	for _, p := range append(dc.fitting(j), dc.beside(j)...) {
 		i := p.i
 		v := dc.View(j)

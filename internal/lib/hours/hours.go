@@ -1,0 +1,113 @@
+// Package hours holds hours of the day, such as 22:00 to 06:00.
+package hours
+
+import (
+	"errors"
+	"regexp"
+	"time"
+)
+
+const clockForm = `((?:[01][0-9]|2[0-3]):[0-5][0-9])`
+
+var form = regexp.MustCompile(`^` + clockForm + `-` + clockForm + `(?: (?:UTC|([+-](?:0[0-9]|1[0-4]):[0-5][0-9])))?$`)
+
+// Errors of Parse.
+var (
+	ErrForm  = errors.New("write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC")
+	ErrEmpty = errors.New("it ends when it begins")
+)
+
+// Parse parses a window such as 22:00-06:00 +02:00.
+func Parse(text string) (Window, error) {
+	parts := form.FindStringSubmatch(text)
+	if parts == nil {
+		return Window{}, ErrForm
+	}
+	clock := func(s string) time.Duration {
+		d, _ := time.Parse("15:04", s) // the form guarantees it
+		return time.Duration(d.Hour())*time.Hour + time.Duration(d.Minute())*time.Minute
+	}
+	w := Window{From: clock(parts[1]), Until: clock(parts[2])}
+	if offset := parts[3]; offset != "" {
+		if w.Offset = clock(offset[1:]); offset[0] == '-' {
+			w.Offset = -w.Offset
+		}
+	}
+	if w.Always() {
+		return Window{}, ErrEmpty
+	}
+	return w, nil
+}
+
+// Window is hours of the day. The zero window is always open.
+type Window struct {
+	From   time.Duration `json:"from_ns"`             // after midnight
+	Until  time.Duration `json:"until_ns"`            // after midnight; before From: on the next day
+	Offset time.Duration `json:"offset_ns,omitempty"` // of its clock from UTC
+}
+
+const day = 24 * time.Hour
+
+// Always reports whether the window never closes.
+func (w Window) Always() bool { return w.From == w.Until }
+
+// Length is how long the window is open each day.
+func (w Window) Length() time.Duration {
+	if w.Always() {
+		return day
+	}
+	return (w.Until - w.From + day) % day
+}
+
+// opened returns the last opening at or before t.
+func (w Window) opened(t time.Time) time.Time {
+	since := t.Add(w.Offset - w.From)
+	return since.UTC().Truncate(day).Add(w.From - w.Offset).In(t.Location())
+}
+
+// Closes returns when the window closes that is open at t. It returns false if the window is closed or never closes.
+func (w Window) Closes(t time.Time) (time.Time, bool) {
+	if w.Always() {
+		return time.Time{}, false
+	}
+	at := w.opened(t).Add(w.Length())
+	return at, t.Before(at)
+}
+
+// Opens returns the first opening after t.
+func (w Window) Opens(t time.Time) time.Time { return w.opened(t).Add(day) }
+
+// Between returns how long the window is open between from and to, and how often it closes between them.
+func (w Window) Between(from, to time.Time) (open time.Duration, closings int) {
+	if w.Always() || !to.After(from) {
+		return max(0, to.Sub(from)), 0
+	}
+	days := int(to.Sub(from) / day)
+	open, closings = time.Duration(days)*w.Length(), days
+	from = from.Add(time.Duration(days) * day)
+	for at := w.opened(from); at.Before(to); at = at.Add(day) {
+		until := at.Add(w.Length())
+		first, last := at, until
+		if first.Before(from) {
+			first = from
+		}
+		if last.After(to) {
+			last = to
+		}
+		open += max(0, last.Sub(first))
+		if until.After(from) && until.Before(to) {
+			closings++
+		}
+	}
+	return open, closings
+}
+
+// Deadline returns the time at which the hours run out that the window leaves before the deadline, as if it stayed open
+// from now on. Each closing before the deadline costs a restart. A zero deadline stays zero.
+func (w Window) Deadline(now, deadline time.Time, restart time.Duration) time.Time {
+	if w.Always() || deadline.IsZero() || !deadline.After(now) {
+		return deadline
+	}
+	open, closings := w.Between(now, deadline)
+	return now.Add(open - time.Duration(closings)*restart)
+}
