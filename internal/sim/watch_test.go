@@ -228,6 +228,9 @@ func (t *twin) ended(b core.AttemptEnded) {
 	if f == nil || t.w.job(j.ID()).nodes() > 1 || newest.ID() != a.ID() && newest.Requested().Before(t.w.m.Now()) || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}
+	if j.State() == core.Paused && a.DrainWhy() != "" { // it was asked to end, with whatever status
+		return
+	}
 	again := false
 	switch terms := t.w.job(j.ID()).terms; {
 	case f.setup:
