@@ -1,4 +1,4 @@
-package serving_test
+package simulation_test
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 const ms = time.Millisecond
@@ -28,7 +28,7 @@ type plainMachine struct {
 
 // plainly plays a trace in steps of a millisecond and looks at everything in each of them. All times must be whole
 // milliseconds. It returns the latencies in ascending order and the spans.
-func plainly(t load.Trace, s serving.Service, slots int, r serving.Rule) (lat []time.Duration, spans []serving.Span) {
+func plainly(t load.Trace, s simulation.Service, slots int, r simulation.Rule) (lat []time.Duration, spans []simulation.Span) {
 	machines := make([]plainMachine, r.Max)
 	for i := range machines {
 		machines[i].until = make([]time.Duration, slots)
@@ -98,7 +98,7 @@ func plainly(t load.Trace, s serving.Service, slots int, r serving.Rule) (lat []
 			if r.Min == r.Max || !m.ready || busy(*m) || m.idle+r.Keep > now || count() <= floor || last {
 				continue
 			}
-			spans = append(spans, serving.Span{From: m.since, To: now})
+			spans = append(spans, simulation.Span{From: m.since, To: now})
 			m.rented, m.ready = false, false
 		}
 		in := len(queue)
@@ -133,22 +133,22 @@ func plainly(t load.Trace, s serving.Service, slots int, r serving.Rule) (lat []
 				m.ready, m.idle = true, now
 			}
 			if m.ready && m.idle+r.Keep <= now && count() > floor {
-				spans = append(spans, serving.Span{From: m.since, To: now})
+				spans = append(spans, simulation.Span{From: m.since, To: now})
 				m.rented, m.ready = false, false
 			}
 		}
 	}
 	for _, m := range machines {
 		if m.rented {
-			spans = append(spans, serving.Span{From: m.since, To: max(end, m.since)})
+			spans = append(spans, simulation.Span{From: m.since, To: max(end, m.since)})
 		}
 	}
 	slices.Sort(lat)
 	return lat, spans
 }
 
-func sortSpans(list []serving.Span) []serving.Span {
-	slices.SortFunc(list, func(a, b serving.Span) int {
+func sortSpans(list []simulation.Span) []simulation.Span {
+	slices.SortFunc(list, func(a, b simulation.Span) int {
 		return int(max(-1, min(1, a.From-b.From))*2 + max(-1, min(1, a.To-b.To)))
 	})
 	return list
@@ -170,7 +170,7 @@ func TestSimulation_AgreesWithAPlainTwin(t *testing.T) {
 		trace.Window = at + time.Duration(r.IntN(500))*ms
 		slots := 1 + r.IntN(3)
 		least := r.IntN(3)
-		rule := serving.Rule{Batch: 1 + r.IntN(5), Wait: time.Duration(r.IntN(3)*20) * ms, Min: least,
+		rule := simulation.Rule{Batch: 1 + r.IntN(5), Wait: time.Duration(r.IntN(3)*20) * ms, Min: least,
 			Max: max(1, least+r.IntN(4)), Cold: time.Duration(r.IntN(400)) * ms, Keep: time.Duration(r.IntN(300)) * ms,
 			Poll: time.Duration(r.IntN(2)*50) * ms}
 		if rule.Max > rule.Min && r.IntN(2) == 0 {
@@ -178,7 +178,7 @@ func TestSimulation_AgreesWithAPlainTwin(t *testing.T) {
 		}
 		service := affine{time.Duration(5+r.IntN(60)) * ms, time.Duration(r.IntN(10)) * ms}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			o := serving.NewSimulation(trace, service, slots, nil).Run(rule)
+			o := simulation.NewSimulation(trace, service, slots, nil).Run(rule)
 			lat, spans := plainly(trace, service, slots, rule)
 			if o.Requests != len(trace.At) || len(lat) != len(trace.At) {
 				t.Fatalf("%d and %d answers of %d requests", o.Requests, len(lat), len(trace.At))
@@ -206,8 +206,8 @@ func TestSimulation_AgreesWithAPlainTwin(t *testing.T) {
 // nothing is paid.
 func TestScaleToZero_AnswersEachRequestOnce(t *testing.T) {
 	trace := load.Trace{At: []time.Duration{0, time.Hour, 2 * time.Hour}, Window: 3 * time.Hour}
-	rule := serving.Rule{Kind: serving.ScaleToZero, Batch: 1, Max: 4, Cold: 60 * time.Second, Keep: 5 * time.Minute}
-	o := serving.NewSimulation(trace, flat(time.Second), 1, nil).Run(rule)
+	rule := simulation.Rule{Kind: simulation.ScaleToZero, Batch: 1, Max: 4, Cold: 60 * time.Second, Keep: 5 * time.Minute}
+	o := simulation.NewSimulation(trace, flat(time.Second), 1, nil).Run(rule)
 	if o.Requests != 3 || o.Colds != 3 || len(o.Spans) != 3 || o.Quantiles[500] != 61*time.Second {
 		t.Fatalf("%+v", o)
 	}
@@ -224,10 +224,10 @@ func TestScaleToZero_AnswersEachRequestOnce(t *testing.T) {
 // A run that may miss a target of one in a hundred stops at the second miss, and one that keeps it does not.
 func TestRun_StopsOnceATargetIsMissed(t *testing.T) {
 	trace := load.Trace{At: make([]time.Duration, 100), Window: time.Second}
-	rule := serving.Rule{Batch: 1, Min: 1, Max: 1}
+	rule := simulation.Rule{Batch: 1, Min: 1, Max: 1}
 	for limit, meets := range map[time.Duration]bool{99 * ms: true, 98 * ms: false} {
-		targets := []serving.Target{{PerMille: 990, Limit: limit}}
-		o := serving.NewSimulation(trace, flat(ms), 1, targets).Run(rule)
+		targets := []simulation.Target{{PerMille: 990, Limit: limit}}
+		o := simulation.NewSimulation(trace, flat(ms), 1, targets).Run(rule)
 		if o.Meets(targets) != meets || o.Stopped == meets {
 			t.Errorf("limit %v: %+v", limit, o)
 		}
@@ -237,7 +237,7 @@ func TestRun_StopsOnceATargetIsMissed(t *testing.T) {
 // A trace that would be answered years later ends the run, and no clock runs over.
 func TestRun_EndsWhereNoEndIsInSight(t *testing.T) {
 	trace := load.Trace{At: make([]time.Duration, 1000)}
-	o := serving.NewSimulation(trace, flat(1<<62), 1, nil).Run(serving.Rule{Batch: 1, Min: 1, Max: 1})
+	o := simulation.NewSimulation(trace, flat(1<<62), 1, nil).Run(simulation.Rule{Batch: 1, Min: 1, Max: 1})
 	if !o.Stopped || o.Meets(nil) {
 		t.Errorf("%+v", o)
 	}

@@ -1,6 +1,4 @@
-// Package serving says what it costs to serve a model: it plays a trace of requests, event by event, against machines
-// under a rule (batches, replicas, scale to zero, a warm pool), and adds up what the machines cost. Time is virtual.
-package serving
+package simulation
 
 import (
 	"math/bits"
@@ -15,11 +13,11 @@ type Service interface {
 	Time(first, n int) time.Duration
 }
 
-// tooLate is where the clock of a simulation ends, 1,100 days after the longest window. A rule that has not
+// TooLate is where the clock of a simulation ends, 1,100 days after the longest window. A rule that has not
 // answered the trace by then has far too few machines.
-const tooLate = 1500 * 24 * time.Hour
+const TooLate = 1500 * 24 * time.Hour
 
-const never = time.Duration(1<<63 - 1)
+const Never = time.Duration(1<<63 - 1)
 
 // machine is the state of one machine.
 type machine struct {
@@ -32,7 +30,7 @@ type machine struct {
 
 // Simulation plays a trace. It keeps its memory from one run to the next.
 type Simulation struct {
-	trace   load.Trace
+	Trace   load.Trace
 	service Service
 	slots   int
 	targets []Target
@@ -60,7 +58,7 @@ type Simulation struct {
 // NewSimulation returns a simulation of a trace on machines that answer slots batches at a time each. A run stops once
 // it cannot meet the targets any more; without targets it plays the whole trace.
 func NewSimulation(t load.Trace, s Service, slots int, targets []Target) *Simulation {
-	return &Simulation{trace: t, service: s, slots: slots, targets: targets, latency: make([]time.Duration, len(t.At))}
+	return &Simulation{Trace: t, service: s, slots: slots, targets: targets, latency: make([]time.Duration, len(t.At))}
 }
 
 // Run plays the trace under a rule. It is exact: each arrival, answer, start and stop is an event at its own time.
@@ -68,7 +66,7 @@ func (s *Simulation) Run(r Rule) Outcome {
 	s.reset(r)
 	for !s.out.Stopped {
 		t := s.due()
-		if t == never || s.out.Requests == len(s.trace.At) && t > max(s.trace.Window, s.finished) {
+		if t == Never || s.out.Requests == len(s.Trace.At) && t > max(s.Trace.Window, s.finished) {
 			break
 		}
 		s.now = t
@@ -79,9 +77,9 @@ func (s *Simulation) Run(r Rule) Outcome {
 }
 
 func (s *Simulation) reset(r Rule) {
-	*s = Simulation{trace: s.trace, service: s.service, slots: s.slots, targets: s.targets, rule: r,
+	*s = Simulation{Trace: s.Trace, service: s.service, slots: s.slots, targets: s.targets, rule: r,
 		machines: make([]machine, r.Max), idle: make([]uint64, (r.Max*s.slots+63)/64), latency: s.latency,
-		events: s.events[:0], timer: never, tick: never, hour: never, missed: make([]int, len(s.targets)),
+		events: s.events[:0], timer: Never, tick: Never, hour: Never, missed: make([]int, len(s.targets)),
 		out: Outcome{Rule: r, Slots: s.slots}}
 	for i := range s.latency {
 		s.latency[i] = -1
@@ -103,8 +101,8 @@ func (s *Simulation) due() time.Duration {
 	if len(s.events) > 0 {
 		t = min(t, s.events[0].at)
 	}
-	if s.next < len(s.trace.At) {
-		t = min(t, s.trace.At[s.next])
+	if s.next < len(s.Trace.At) {
+		t = min(t, s.Trace.At[s.next])
 	}
 	return t
 }
@@ -115,7 +113,7 @@ func (s *Simulation) step() {
 	for len(s.events) > 0 && s.events[0].at == s.now && s.events[0].kind != expired {
 		s.handle(s.events.pop())
 	}
-	for s.next < len(s.trace.At) && s.trace.At[s.next] == s.now {
+	for s.next < len(s.Trace.At) && s.Trace.At[s.next] == s.now {
 		s.next++
 	}
 	if s.hour == s.now {
@@ -126,10 +124,10 @@ func (s *Simulation) step() {
 		s.handle(s.events.pop())
 	}
 	if s.tick == s.now {
-		s.tick = never
+		s.tick = Never
 		s.scale()
 	}
-	if s.tick == never && s.count < s.wanted() {
+	if s.tick == Never && s.count < s.wanted() {
 		if p := s.rule.Poll; p > 0 {
 			s.tick = (s.now/p + 1) * p
 		} else {
@@ -154,10 +152,10 @@ func (s *Simulation) handle(e event) {
 
 // dispatch gives waiting requests to idle servers, the lowest first, so that the highest become idle.
 func (s *Simulation) dispatch() {
-	s.timer = never
+	s.timer = Never
 	for s.head < s.next && !s.out.Stopped {
 		n := s.next - s.head
-		ripe := s.trace.At[s.head] + s.rule.Wait
+		ripe := s.Trace.At[s.head] + s.rule.Wait
 		if n < s.rule.Batch && s.now < ripe {
 			if s.lowest() >= 0 {
 				s.timer = ripe
@@ -183,7 +181,7 @@ func (s *Simulation) lowest() int {
 
 func (s *Simulation) serve(server, n int) {
 	took := max(0, s.service.Time(s.head, n))
-	if took > tooLate-s.now {
+	if took > TooLate-s.now {
 		s.out.Stopped = true
 		return
 	}
@@ -195,18 +193,18 @@ func (s *Simulation) serve(server, n int) {
 	s.out.Batches++
 	s.out.Busy += took
 	if s.out.Busy < 0 {
-		s.out.Busy = never
+		s.out.Busy = Never
 	}
 	for i := s.head; i < s.head+n; i++ {
 		if s.latency[i] >= 0 {
 			panic("serving: a request was answered twice") // a bug of ours
 		}
-		s.latency[i] = done - s.trace.At[i]
-		s.waited += (s.now - s.trace.At[i]).Seconds()
+		s.latency[i] = done - s.Trace.At[i]
+		s.waited += (s.now - s.Trace.At[i]).Seconds()
 		for k, t := range s.targets {
 			if s.latency[i] > t.Limit {
 				s.missed[k]++
-				s.out.Stopped = s.out.Stopped || s.missed[k] > t.allowed(len(s.trace.At))
+				s.out.Stopped = s.out.Stopped || s.missed[k] > t.allowed(len(s.Trace.At))
 			}
 		}
 	}
@@ -237,7 +235,7 @@ func (s *Simulation) free(m int) {
 // arm makes sure that an event looks at an idle machine once it was idle for long enough.
 func (s *Simulation) arm(m int) {
 	v := &s.machines[m]
-	if !s.rule.elastic() || v.expires {
+	if !s.rule.Elastic() || v.expires {
 		return
 	}
 	v.expires = true
@@ -266,7 +264,7 @@ func (s *Simulation) expire(m int) {
 
 // wanted returns the machines that the requests in the system ask for: a batch for each server.
 func (s *Simulation) wanted() int {
-	if !s.rule.elastic() {
+	if !s.rule.Elastic() {
 		return s.count
 	}
 	each := s.rule.Batch * s.slots
@@ -290,8 +288,8 @@ func (s *Simulation) scale() {
 
 // turn sets how many machines there are at least in this hour of the day.
 func (s *Simulation) turn() {
-	clock := s.trace.Start + s.now
-	s.hour = (clock/time.Hour+1)*time.Hour - s.trace.Start
+	clock := s.Trace.Start + s.now
+	s.hour = (clock/time.Hour+1)*time.Hour - s.Trace.Start
 	before := s.floor
 	s.floor = s.rule.Min
 	if s.rule.Warm.Has(int(clock / time.Hour % 24)) {
@@ -307,8 +305,8 @@ func (s *Simulation) turn() {
 // close ends the spans and sums up. A machine that may stop runs to its stop, also after the end of the window: it is
 // paid until then. Machines that the rule keeps are paid until the end.
 func (s *Simulation) close() {
-	s.out.End = max(s.trace.Window, s.finished)
-	for s.rule.elastic() && !s.out.Stopped && len(s.events) > 0 {
+	s.out.End = max(s.Trace.Window, s.finished)
+	for s.rule.Elastic() && !s.out.Stopped && len(s.events) > 0 {
 		e := s.events.pop()
 		s.now = e.at
 		s.handle(e)

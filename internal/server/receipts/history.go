@@ -1,4 +1,4 @@
-package books
+package receipts
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ import (
 )
 
 // History returns the observations of the market in the log, and the jobs that succeeded on it.
-func (b *Books) History(w http.ResponseWriter, r *http.Request) {
+func (b *Desk) History(w http.ResponseWriter, r *http.Request) {
 	var seen market.Recorder
 	err := b.each(r.Context(), core.MarketSeen{}.Kind(), func(e core.Event) {
 		if b, ok := e.Body.(core.MarketSeen); ok {

@@ -1,4 +1,4 @@
-package books
+package receipts
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
@@ -27,7 +28,7 @@ func refusal(e core.Event, facts []core.Fact, job string) core.LaunchRefused {
 }
 
 // Explain lists the decisions about a job.
-func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
+func (b *Desk) Explain(w http.ResponseWriter, r *http.Request) {
 	j, known := b.known(w, r)
 	if !known {
 		return
@@ -57,7 +58,7 @@ func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		Unread(w, "the log was not read", err)
+		books.Unread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, list)

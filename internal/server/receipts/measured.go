@@ -1,4 +1,4 @@
-package books
+package receipts
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const standardRuns = 200
 const mostRuns = 1000
 
 // Measured returns the measurements of finished runs, newest first.
-func (b *Books) Measured(w http.ResponseWriter, r *http.Request) {
+func (b *Desk) Measured(w http.ResponseWriter, r *http.Request) {
 	most := standardRuns
 	if text := r.URL.Query().Get("limit"); text != "" {
 		var err error
@@ -100,7 +100,7 @@ func (r *runs) take(j *core.Job) (enough bool) {
 }
 
 // measured returns the measurements of the newest runs; a non-empty name selects the runs of jobs with that name.
-func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
+func (b *Desk) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
 ) ([]measured.Run, error) {
 	here := &runs{sees: sees, name: name, most: most}
 	for before, more := uint64(0), true; more; {
@@ -143,7 +143,7 @@ func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name st
 }
 
 // expected adds the cost that the first decision about each run expected.
-func (b *Books) expected(list []measured.Run) {
+func (b *Desk) expected(list []measured.Run) {
 	for i := range list {
 		b.Control.Job(list[i].Job, func(_ *core.Machine, j *core.Job) {
 			if cmp.Or(list[i].Currency, money.USD) == money.USD {

@@ -1,4 +1,4 @@
-package books
+package receipts
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 // each reads the events of one kind. Some samples may be missing.
-func (b *Books) each(ctx context.Context, kind string, f func(core.Event)) error {
+func (b *Desk) each(ctx context.Context, kind string, f func(core.Event)) error {
 	for after := uint64(0); ; {
 		records, err := b.Log.RecordsOf(ctx, kind, after, 1000)
 		if err != nil || len(records) == 0 {
@@ -38,7 +38,7 @@ func (b *Books) each(ctx context.Context, kind string, f func(core.Event)) error
 }
 
 // Verify replays the whole log and compares it with the ledger and the state.
-func (b *Books) Verify(w http.ResponseWriter, r *http.Request) {
+func (b *Desk) Verify(w http.ResponseWriter, r *http.Request) {
 	v := api.Verified{OK: true, Currency: "USD"}
 	if err := b.verify(r.Context(), &v); err != nil {
 		v.OK, v.Problem = false, err.Error()
@@ -49,7 +49,7 @@ func (b *Books) Verify(w http.ResponseWriter, r *http.Request) {
 // verify proves the ledger from the log: only samples are missing; each posting is as it was sealed; the charges of
 // a machine are its time at the logged prices; the postings of each attempt and job equal the amounts in the state;
 // and the log leads to the state that the server works with.
-func (b *Books) verify(ctx context.Context, v *api.Verified) error {
+func (b *Desk) verify(ctx context.Context, v *api.Verified) error {
 	var end uint64
 	var head ledger.Hash
 	b.Control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head(b.Control.Tenant()) })
@@ -83,7 +83,7 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 }
 
 // sameArchive compares the archived jobs of the log with those of the server, unless a job was archived since.
-func (b *Books) sameArchive(p *proof, end uint64) (err error) {
+func (b *Desk) sameArchive(p *proof, end uint64) (err error) {
 	b.Control.ReadUncommitted(func(m *core.Machine) {
 		jobs, sum := p.s.ArchivedJobs()
 		if n, has := m.State().ArchivedJobs(); m.ArchivedAt() <= end && (n != jobs || has != sum) {
@@ -95,7 +95,7 @@ func (b *Books) sameArchive(p *proof, end uint64) (err error) {
 }
 
 // replay reads the log up to an event and yields its postings on the way.
-func (b *Books) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
+func (b *Desk) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
 	var chain store.Chain
 	chain.Dropped = end
 	for after := uint64(0); after < end; {
@@ -331,7 +331,7 @@ const samePiece = 500
 
 // same compares the state that the log led to at an event with the server's own, for jobs that have not changed
 // since.
-func (b *Books) same(p *proof, end uint64) error {
+func (b *Desk) same(p *proof, end uint64) error {
 	jobs := p.s.Jobs()
 	for from := 0; from < len(jobs); from += samePiece {
 		var err error

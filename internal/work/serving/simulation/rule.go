@@ -1,4 +1,4 @@
-package serving
+package simulation
 
 import (
 	"fmt"
@@ -40,8 +40,8 @@ type Rule struct {
 	Poll    time.Duration // between two decisions to start machines; 0: at once
 }
 
-// elastic reports whether machines are started and stopped.
-func (r Rule) elastic() bool { return r.Min < r.Max }
+// Elastic reports whether machines are started and stopped.
+func (r Rule) Elastic() bool { return r.Min < r.Max }
 
 // A Target is a bound on a quantile of the latency.
 type Target struct {

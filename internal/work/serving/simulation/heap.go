@@ -1,4 +1,6 @@
-package serving
+// Package simulation plays a trace of requests, event by event, against machines under a rule: batches, replicas,
+// scale to zero, a warm pool. Time is virtual.
+package simulation
 
 import "time"
 

@@ -1,4 +1,4 @@
-package serving_test
+package simulation_test
 
 import (
 	"math"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // drawn takes the time of each request from a list; a batch takes the sum.
@@ -75,7 +75,7 @@ func TestSimulation_AgreesWithErlangC(t *testing.T) {
 			for i := range times {
 				times[i] = span(r.ExpFloat64() / mu)
 			}
-			o := serving.NewSimulation(trace, times, 1, nil).Run(serving.Rule{Batch: 1, Min: x.c, Max: x.c})
+			o := simulation.NewSimulation(trace, times, 1, nil).Run(simulation.Rule{Batch: 1, Min: x.c, Max: x.c})
 			waited += o.Waited / time.Duration(x.traces)
 			within(t, "mean latency", o.Mean, erlangC(x.c, lambda/mu)/spare+1/mu, 0.01)
 			if x.c == 1 {
@@ -116,7 +116,7 @@ func mmcQuantile(c int, lambda, mu, q float64) float64 {
 func TestSimulation_AgreesWithMD1(t *testing.T) {
 	const n, s, rho = 2_000_000, 0.1, 0.7
 	trace := poisson(rand.New(rand.NewPCG(3, 9)), n, rho/s)
-	o := serving.NewSimulation(trace, flat(span(s)), 1, nil).Run(serving.Rule{Batch: 1, Min: 1, Max: 1})
+	o := simulation.NewSimulation(trace, flat(span(s)), 1, nil).Run(simulation.Rule{Batch: 1, Min: 1, Max: 1})
 	within(t, "mean wait", o.Waited, rho*s/2/(1-rho), 0.01)
 	below := func(t float64) (p float64) {
 		lambda := rho / s
