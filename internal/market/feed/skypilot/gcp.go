@@ -1,4 +1,4 @@
-package feed
+package skypilot
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func (s *skyTable) apart(machine string, cell func(string) string) bool {
 	}
 	shape, ok := s.page.Shapes.Machine("gcp", machine)
 	if !ok || shape.Offer.Accelerators == 0 {
-		s.t.skip(catalog.NoMachine, machine, "its accelerators are priced apart, and nobody knows which it has")
+		s.t.Skip(catalog.NoMachine, machine, "its accelerators are priced apart, and nobody knows which it has")
 		return true
 	}
 	s.hosts = append(s.hosts, skyHost{shape, cell("Region"), cell("AvailabilityZone"), prices})
@@ -55,14 +55,14 @@ func (s *skyTable) join() {
 		o := h.shape.Offer
 		part, ok := s.part(h.zone, o)
 		if !ok {
-			s.t.skip(catalog.NoPrice, o.Machine, "its accelerators have no row in "+h.zone)
+			s.t.Skip(catalog.NoPrice, o.Machine, "its accelerators have no row in "+h.zone)
 			continue
 		}
 		for i, capacity := range []market.Capacity{market.OnDemand, market.Spot} {
 			host, why := catalog.ParsePrice(h.prices[i])
 			rate, why2 := catalog.ParsePrice(part[i])
 			if why = cmp.Or(why, why2); why != "" {
-				s.t.skip(why, o.Machine, string(capacity)+" in "+h.zone)
+				s.t.Skip(why, o.Machine, string(capacity)+" in "+h.zone)
 				continue
 			}
 			q := market.Quote{Rate: host + rate, Priced: true, At: s.page.At, Source: s.page.Source}

@@ -1,4 +1,5 @@
-package feed
+// Package skypilot reads the tables of the SkyPilot catalogue.
+package skypilot
 
 import (
 	"cmp"
@@ -16,6 +17,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 var skyMemory = regexp.MustCompile(`'SizeInMiB': *([0-9.]+)`)
@@ -24,15 +26,15 @@ var skyMemory = regexp.MustCompile(`'SizeInMiB': *([0-9.]+)`)
 var skyColumns = []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB",
 	"Price", "Region"}
 
-// readSkyPilot reads a table of the SkyPilot catalogue. Its prices are in dollars and have no date; they are dated
+// Read reads a table of the SkyPilot catalogue. Its prices are in dollars and have no date; they are dated
 // p.At, or undated if that is zero.
-func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
+func Read(p intake.Page, text string) (catalog.Catalog, error) {
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
 	r.FieldsPerRecord = -1
 	r.LazyQuotes = true // the accelerators' column is a Python literal
 	names, err := r.Read()
 	if err != nil {
-		return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: %w", p.Source, errForm, err)
+		return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: %w", p.Source, intake.ErrForm, err)
 	}
 	col := map[string]int{}
 	for i, n := range names {
@@ -40,14 +42,14 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 	}
 	for _, need := range skyColumns {
 		if _, ok := col[need]; !ok {
-			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: no column %s", p.Source, errForm, need)
+			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: no column %s", p.Source, intake.ErrForm, need)
 		}
 	}
 	if p.Provider == "" {
 		return catalog.Catalog{}, errors.New("read SkyPilot table: the file does not say whose prices they are: give " +
 			"--provider")
 	}
-	s := skyTable{page: p, col: col, width: len(names), t: tally{source: p.Source}}
+	s := skyTable{page: p, col: col, width: len(names), t: intake.Tally{Source: p.Source}}
 	for {
 		cells, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -59,19 +61,19 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 		s.row(cells)
 	}
 	s.join()
-	c := catalog.New(p.Source, s.rows, s.t.skips)
+	c := catalog.New(p.Source, s.rows, s.t.Skips)
 	if len(c.Listings) == 0 {
-		return c, fmt.Errorf("read SkyPilot table of %s: no row has a price: %s", p.Source, Summary(c.Skipped))
+		return c, fmt.Errorf("read SkyPilot table of %s: no row has a price: %s", p.Source, intake.Summary(c.Skipped))
 	}
 	return c, nil
 }
 
 // skyTable is the state of reading a table of the SkyPilot catalogue.
 type skyTable struct {
-	page  Page
+	page  intake.Page
 	col   map[string]int
 	width int
-	t     tally
+	t     intake.Tally
 	rows  []catalog.Listing
 	hosts []skyHost            // Google Cloud machines without their accelerators
 	parts map[string][2]string // accelerators without a machine: on-demand and spot prices, by zone, count and kind
@@ -87,7 +89,7 @@ func (s *skyTable) row(cells []string) {
 	}
 	machine := cmp.Or(cell("InstanceType"), cell("AcceleratorName")) // a TPU is its own machine type
 	if len(cells) != s.width || machine == "" || cell("Region") == "" {
-		s.t.skip(catalog.BadRow, machine, "machine or region is missing, or the row is cut")
+		s.t.Skip(catalog.BadRow, machine, "machine or region is missing, or the row is cut")
 		return
 	}
 	if s.apart(machine, cell) {
@@ -95,7 +97,7 @@ func (s *skyTable) row(cells []string) {
 	}
 	shape, ok := skyShape(s.page, machine, cell)
 	if !ok {
-		s.t.skip(catalog.BadRow, machine, "processors, memory or accelerators are no numbers")
+		s.t.Skip(catalog.BadRow, machine, "processors, memory or accelerators are no numbers")
 		return
 	}
 	for _, sale := range []struct {
@@ -105,13 +107,13 @@ func (s *skyTable) row(cells []string) {
 		text := cell(sale.column)
 		if text == "" || strings.EqualFold(text, "nan") {
 			if sale.capacity == market.OnDemand && cell("SpotPrice") == "" {
-				s.t.skip(catalog.NoPrice, machine, cell("Region"))
+				s.t.Skip(catalog.NoPrice, machine, cell("Region"))
 			}
 			continue
 		}
 		rate, why := catalog.ParsePrice(text)
 		if why != "" {
-			s.t.skip(why, machine, sale.column+" "+text)
+			s.t.Skip(why, machine, sale.column+" "+text)
 			continue
 		}
 		q := market.Quote{Rate: rate, Priced: true, At: s.page.At, Source: s.page.Source}
@@ -120,7 +122,7 @@ func (s *skyTable) row(cells []string) {
 	}
 }
 
-func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing, bool) {
+func skyShape(p intake.Page, machine string, cell func(string) string) (catalog.Listing, bool) {
 	number := func(name string, most float64) (float64, bool) {
 		if cell(name) == "" {
 			return 0, true

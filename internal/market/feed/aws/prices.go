@@ -1,4 +1,5 @@
-package feed
+// Package aws reads the pages of AWS: price lists, savings plans, spot price history and rates of interruption.
+package aws
 
 import (
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // awsProduct is a rentable machine type: attributes of a product in an Amazon EC2 price list.
@@ -67,36 +69,36 @@ type awsTerm struct {
 	} `json:"priceDimensions"`
 }
 
-// readAWSPrices reads a price list as a stream: the list of a large region has several hundred megabytes, and only
+// ReadPrices reads a price list as a stream: the list of a large region has several hundred megabytes, and only
 // plain machines are kept.
-func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
-	l := awsList{d: json.NewDecoder(r), t: tally{source: p.Source}, at: p.At,
+func ReadPrices(p intake.Page, r io.Reader) (catalog.Catalog, error) {
+	l := awsList{d: json.NewDecoder(r), t: intake.Tally{Source: p.Source}, at: p.At,
 		kept: map[string]awsProduct{}, terms: map[string]map[string]awsTerm{}, reserved: map[string]map[string]awsTerm{}}
 	if err := object(l.d, l.field); err != nil {
-		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: %w", p.Source, errForm, err)
+		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: %w", p.Source, intake.ErrForm, err)
 	}
 	if l.code != "AmazonEC2" && l.code != "AmazonSageMaker" || !l.sawProducts || !l.sawTerms {
 		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: it is of %q, products %v, on-demand terms %v",
-			p.Source, errForm, l.code, l.sawProducts, l.sawTerms)
+			p.Source, intake.ErrForm, l.code, l.sawProducts, l.sawTerms)
 	}
 	if len(l.kept) == 0 {
 		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: none of %d products is a Linux machine",
-			p.Source, errForm, l.t.rows())
+			p.Source, intake.ErrForm, l.t.Rows())
 	}
 	var rows []catalog.Listing
 	for _, sku := range slices.Sorted(maps.Keys(l.kept)) {
 		rows = append(rows, l.listings(p, sku)...)
 	}
-	return catalog.New(p.Source, rows, l.t.skips), nil
+	return catalog.New(p.Source, rows, l.t.Skips), nil
 }
 
 // listings returns the listings of a product: on-demand, and for one or three years.
-func (l *awsList) listings(p Page, sku string) []catalog.Listing {
+func (l *awsList) listings(p intake.Page, sku string) []catalog.Listing {
 	product := l.kept[sku]
 	a := product.Attributes
 	shape, ok := awsShape(p.Shapes, product)
 	if !ok || a.Region == "" {
-		l.t.skip(catalog.BadRow, a.Type, "region, processors or memory are missing")
+		l.t.Skip(catalog.BadRow, a.Type, "region, processors or memory are missing")
 		return nil
 	}
 	var platform catalog.Terms
@@ -106,7 +108,7 @@ func (l *awsList) listings(p Page, sku string) []catalog.Listing {
 	var rows []catalog.Listing
 	rate, currency, why, detail := awsRate(l.terms[sku])
 	if why != "" {
-		l.t.skip(why, a.Type, detail)
+		l.t.Skip(why, a.Type, detail)
 	} else {
 		q := market.Quote{Rate: rate, Priced: true, At: l.at, Source: p.Source}
 		rows = append(rows, catalog.SellTerm(catalog.Sell(shape, a.Region, "", market.OnDemand, q, currency), platform, q))
@@ -115,10 +117,10 @@ func (l *awsList) listings(p Page, sku string) []catalog.Listing {
 	for _, code := range slices.Sorted(maps.Keys(offers)) {
 		terms, currency, why, detail := offers[code].terms()
 		if why != "" {
-			l.t.skip(why, a.Type, detail)
+			l.t.Skip(why, a.Type, detail)
 			continue
 		}
-		rows = append(rows, sellFor(shape, a.Region, terms, currency, market.Quote{At: l.at, Source: p.Source}))
+		rows = append(rows, intake.SellFor(shape, a.Region, terms, currency, market.Quote{At: l.at, Source: p.Source}))
 	}
 	return rows
 }
@@ -126,7 +128,7 @@ func (l *awsList) listings(p Page, sku string) []catalog.Listing {
 // awsList is the state of reading a price list: plain machines and their terms.
 type awsList struct {
 	d                     *json.Decoder
-	t                     tally
+	t                     intake.Tally
 	at                    time.Time
 	code                  string
 	kept                  map[string]awsProduct
@@ -176,7 +178,7 @@ func (l *awsList) product(sku string) error {
 	if product.plain() || product.training() {
 		l.kept[sku] = product
 	} else {
-		l.t.skip(catalog.OtherUse, product.Attributes.Type, "another system, tenancy, software or product")
+		l.t.Skip(catalog.OtherUse, product.Attributes.Type, "another system, tenancy, software or product")
 	}
 	return nil
 }
@@ -192,14 +194,6 @@ func (l *awsList) term(into map[string]map[string]awsTerm, sku string) error {
 	}
 	into[sku] = offers
 	return nil
-}
-
-func (t tally) rows() int {
-	n := 0
-	for _, s := range t.skips {
-		n += s.Rows()
-	}
-	return n
 }
 
 // awsRate returns the hourly price of a product's terms, or why there is none. It prefers dollars, then the first other

@@ -1,4 +1,4 @@
-package feed
+package aws
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // dollarsFirst sorts the currencies of a price.
@@ -71,13 +72,6 @@ func (t awsTerm) terms() (terms catalog.Terms, currency money.Currency, why, det
 	return terms, currency, "", ""
 }
 
-// sellFor returns shape as sold in a region for a committed term with valid payments.
-func sellFor(shape catalog.Listing, region string, t catalog.Terms, currency money.Currency,
-	q market.Quote) catalog.Listing {
-	q.Rate, q.Priced = t.Term.Effective(t.Upfront, t.Hourly)
-	return catalog.SellTerm(catalog.Sell(shape, region, "", market.Reserved, q, currency), t, q)
-}
-
 // awsPlan is one savings plan of a price list, with the hourly rate of each machine.
 type awsPlan struct {
 	SKU         string `json:"sku"`
@@ -133,24 +127,24 @@ func pays(t catalog.Term, rate money.Rate) catalog.Terms {
 	return p
 }
 
-// readSavings reads the price list of savings plans as a stream.
-func readSavings(p Page, r io.Reader) (catalog.Catalog, error) {
-	s := savings{page: p, d: json.NewDecoder(r), t: tally{source: p.Source}, at: p.At}
+// ReadSavings reads the price list of savings plans as a stream.
+func ReadSavings(p intake.Page, r io.Reader) (catalog.Catalog, error) {
+	s := savings{page: p, d: json.NewDecoder(r), t: intake.Tally{Source: p.Source}, at: p.At}
 	err := object(s.d, s.field)
 	if err == nil && !s.saw {
 		err = fmt.Errorf("no savingsPlan among its terms")
 	}
 	if err != nil {
-		return catalog.Catalog{}, fmt.Errorf("read savings plans of %s: %w: %w", p.Source, errForm, err)
+		return catalog.Catalog{}, fmt.Errorf("read savings plans of %s: %w: %w", p.Source, intake.ErrForm, err)
 	}
-	return catalog.New(p.Source, s.rows, s.t.skips), nil
+	return catalog.New(p.Source, s.rows, s.t.Skips), nil
 }
 
 // savings is the state of reading a price list of savings plans.
 type savings struct {
-	page   Page
+	page   intake.Page
 	d      *json.Decoder
-	t      tally
+	t      intake.Tally
 	at     time.Time
 	region string
 	saw    bool
@@ -214,26 +208,26 @@ func (s *savings) plan(plan awsPlan) {
 			region = s.region
 		}
 		if term == "" || !isBox || r.Operation != "RunInstances" || r.Service != "AmazonEC2" || r.Unit != "Hrs" {
-			s.t.skip(catalog.OtherUse, r.Usage, strings.TrimSpace(plan.Description+" "+r.Operation))
+			s.t.Skip(catalog.OtherUse, r.Usage, strings.TrimSpace(plan.Description+" "+r.Operation))
 			continue
 		}
 		shape, ok := s.page.Shapes.Machine("aws", machine)
 		if !ok {
-			s.t.skip(catalog.NoMachine, machine, "import a price list first: it says what the machine is")
+			s.t.Skip(catalog.NoMachine, machine, "import a price list first: it says what the machine is")
 			continue
 		}
 		rate, why := catalog.ParsePrice(r.Rate.Price)
 		currency, known := catalog.ParseCurrency(r.Rate.Currency)
 		switch {
 		case why != "":
-			s.t.skip(why, machine, r.Rate.Price)
+			s.t.Skip(why, machine, r.Rate.Price)
 		case !known:
-			s.t.skip(catalog.BadCurrency, machine, r.Rate.Currency)
+			s.t.Skip(catalog.BadCurrency, machine, r.Rate.Currency)
 		case region == "":
-			s.t.skip(catalog.BadRow, machine, "discountedRegionCode is missing")
+			s.t.Skip(catalog.BadRow, machine, "discountedRegionCode is missing")
 		default:
 			q := market.Quote{At: s.at, Source: s.page.Source}
-			s.rows = append(s.rows, sellFor(shape, region, pays(term, rate), currency, q))
+			s.rows = append(s.rows, intake.SellFor(shape, region, pays(term, rate), currency, q))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package feed
+package aws
 
 import (
 	"encoding/json"
@@ -11,11 +11,12 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
-// readAWSSpot reads an answer of DescribeSpotPriceHistory, as the AWS command line prints it. It keeps the newest price
+// ReadSpot reads an answer of DescribeSpotPriceHistory, as the AWS command line prints it. It keeps the newest price
 // of each machine type and zone, and also returns the token of the next page.
-func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
+func ReadSpot(p intake.Page, page []byte) (catalog.Catalog, string, error) {
 	var answer struct {
 		History *[]struct {
 			Zone    string    `json:"AvailabilityZone"`
@@ -26,33 +27,33 @@ func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
 		} `json:"SpotPriceHistory"`
 		Next string `json:"NextToken"`
 	}
-	if err := decode(page, &answer); err != nil {
+	if err := intake.Decode(page, &answer); err != nil {
 		return catalog.Catalog{}, "", fmt.Errorf("read spot prices of %s: %w", p.Source, err)
 	}
 	if answer.History == nil {
-		return catalog.Catalog{}, "", fmt.Errorf("read spot prices of %s: %w: no SpotPriceHistory", p.Source, errForm)
+		return catalog.Catalog{}, "", fmt.Errorf("read spot prices of %s: %w: no SpotPriceHistory", p.Source, intake.ErrForm)
 	}
-	t := tally{source: p.Source}
+	t := intake.Tally{Source: p.Source}
 	newest := map[market.OfferID]catalog.Listing{}
 	for _, h := range *answer.History {
 		name := h.Type + " " + h.Zone
 		if h.Product != "" && h.Product != "Linux/UNIX" && h.Product != "Linux/UNIX (Amazon VPC)" {
-			t.skip(catalog.OtherUse, name, h.Product)
+			t.Skip(catalog.OtherUse, name, h.Product)
 			continue
 		}
 		region := strings.TrimRight(h.Zone, "abcdefghijklmnopqrstuvwxyz")
 		if h.Type == "" || region == "" || region == h.Zone {
-			t.skip(catalog.BadRow, name, "machine or zone is missing")
+			t.Skip(catalog.BadRow, name, "machine or zone is missing")
 			continue
 		}
 		rate, why := catalog.ParsePrice(h.Price)
 		if why != "" {
-			t.skip(why, name, h.Price)
+			t.Skip(why, name, h.Price)
 			continue
 		}
 		shape, ok := p.Shapes.Machine("aws", h.Type)
 		if !ok {
-			t.skip(catalog.NoMachine, name, "import a price list first: it says what the machine is")
+			t.Skip(catalog.NoMachine, name, "import a price list first: it says what the machine is")
 			continue
 		}
 		q := market.Quote{Rate: rate, Priced: true, At: h.At.UTC(), Source: p.Source} // always in dollars
@@ -65,12 +66,12 @@ func readAWSSpot(p Page, page []byte) (catalog.Catalog, string, error) {
 	for _, id := range slices.Sorted(maps.Keys(newest)) {
 		rows = append(rows, newest[id])
 	}
-	return catalog.New(p.Source, rows, t.skips), answer.Next, nil
+	return catalog.New(p.Source, rows, t.Skips), answer.Next, nil
 }
 
-// readAdvisor adds the published interruption rates of the last month to the spot listings of p.Spot. It returns the
+// ReadAdvisor adds the published interruption rates of the last month to the spot listings of p.Spot. It returns the
 // listings with a rate.
-func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
+func ReadAdvisor(p intake.Page, page []byte) (catalog.Catalog, error) {
 	var file struct {
 		Ranges []struct {
 			Index int     `json:"index"`
@@ -81,10 +82,10 @@ func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
 		} `json:"spot_advisor"` // region, system, machine
 	}
 	if err := json.Unmarshal(page, &file); err != nil {
-		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: %w", p.Source, errForm, err)
+		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: %w", p.Source, intake.ErrForm, err)
 	}
 	if len(file.Ranges) == 0 || len(file.Regions) == 0 {
-		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: no ranges or no regions", p.Source, errForm)
+		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: no ranges or no regions", p.Source, intake.ErrForm)
 	}
 	slices.SortFunc(file.Ranges, func(a, b struct {
 		Index int     `json:"index"`
@@ -97,12 +98,12 @@ func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
 	for _, r := range file.Ranges {
 		if r.Max <= low || r.Max > 100 {
 			return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: range %d ends at %v %%", p.Source,
-				errForm, r.Index, r.Max)
+				intake.ErrForm, r.Index, r.Max)
 		}
 		risk[r.Index] = catalog.Risk{Low: low / 100, High: r.Max / 100, Known: true}
 		low = r.Max
 	}
-	t := tally{source: p.Source}
+	t := intake.Tally{Source: p.Source}
 	var rows []catalog.Listing
 	if p.Spot == nil {
 		return catalog.New(p.Source, nil, nil), nil
@@ -117,11 +118,11 @@ func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
 		}
 		known, ok := risk[*entry.Range]
 		if !ok {
-			t.skip(catalog.BadRow, l.Offer.Machine, fmt.Sprintf("range %d is not described", *entry.Range))
+			t.Skip(catalog.BadRow, l.Offer.Machine, fmt.Sprintf("range %d is not described", *entry.Range))
 			continue
 		}
 		l.Risk = known
 		rows = append(rows, l)
 	}
-	return catalog.New(p.Source, rows, t.skips), nil
+	return catalog.New(p.Source, rows, t.Skips), nil
 }
