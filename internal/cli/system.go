@@ -45,7 +45,8 @@ func (a *app) serverCmd() *cobra.Command {
 				return err
 			}
 			return server.Serve(cmd.Context(), server.Options{
-				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version, Build: command.Build(), Kinds: engines.Kinds,
+				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version,
+				Build: command.Build(), Kinds: engines.Kinds,
 				Log: slog.New(slog.NewTextHandler(a.Err, nil)),
 			})
 		}}

@@ -336,8 +336,9 @@ func (s *Server) buildHandlers() {
 	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
 		HasTeam: s.bills.HasTeam}
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
-	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store, Telemetry: s.telemetry.Receipt,
-		HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store,
+		Telemetry: s.telemetry.Receipt,
+		HasTeam:   s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

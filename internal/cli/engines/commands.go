@@ -1,5 +1,5 @@
-// Package engines holds the commands that set up and examine engines: `scrimp engine` and `scrimp doctor`; and the kinds
-// of engines that this program has.
+// Package engines holds the commands that set up and examine engines, `scrimp engine` and `scrimp doctor`, and the
+// kinds of engines that this program has.
 package engines
 
 import (

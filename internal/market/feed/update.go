@@ -190,7 +190,8 @@ func (u Updater) azure(ctx context.Context) (catalog.Catalog, error) {
 			}
 			seen[link] = true
 			if !sameHost(link, u.Endpoints.Azure) {
-				return all, fmt.Errorf("fetch %s: %w: the next page is at %s", redact(u.Endpoints.Azure), intake.ErrForm, redact(link))
+				return all, fmt.Errorf("fetch %s: %w: the next page is at %s", redact(u.Endpoints.Azure), intake.ErrForm,
+					redact(link))
 			}
 			page, err := u.Client.page(ctx, link)
 			if err != nil {

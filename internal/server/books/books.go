@@ -1,5 +1,5 @@
-// Package books builds the reports of spending from the ledger: costs by job, user or team, chargeback, exports, unusual
-// spending. It changes nothing of the ledger.
+// Package books builds the reports of spending from the ledger: costs by job, user or team, chargeback, exports and
+// unusual spending. It changes nothing of the ledger.
 package books
 
 import (

@@ -186,7 +186,8 @@ func unusedGPU(f *features) (finding, bool) {
 	n := float64(len(f.devices))
 	switch {
 	case unused > 0 && worked > 0:
-		return finding{class.UnusedGPU, fmt.Sprintf("%d of %d GPUs ran nothing while the others worked", unused, len(f.devices)),
+		return finding{class.UnusedGPU, fmt.Sprintf("%d of %d GPUs ran nothing while the others worked", unused,
+			len(f.devices)),
 			f.whole(around(float64(unused)/n, 0.8, 1)), false}, true
 	case f.gpu && f.work > 0 && f.get(telemetry.GPU) < atWork,
 		f.gpu && f.work == 0 && (!f.in.Live || f.setUp >= forLong):
@@ -228,13 +229,15 @@ func apart(list []device, by func(device) float64) (s spread, ok bool) {
 // draws little power. The slow one is used less if it waits for its data, or draws more if it computes longer.
 func straggler(f *features) (finding, bool) {
 	if s, ok := apart(f.devices, func(d device) float64 { return d.use }); ok {
-		return finding{class.Straggler, fmt.Sprintf("GPU %d of node %d is %s used and GPU %d of node %d %s: the others wait for it",
-			s.least.index, s.least.node, percent(s.low), s.most.index, s.most.node, percent(s.high)),
+		return finding{class.Straggler,
+			fmt.Sprintf("GPU %d of node %d is %s used and GPU %d of node %d %s: the others wait for it",
+				s.least.index, s.least.node, percent(s.low), s.most.index, s.most.node, percent(s.high)),
 			f.whole(around(1-s.low/fed, 0.5, 1.1)), false}, true
 	}
 	if s, ok := apart(f.devices, func(d device) float64 { return d.power }); ok {
-		return finding{class.Straggler, fmt.Sprintf("GPU %d of node %d draws %s of its power and GPU %d of node %d %s: the others "+
-			"wait for it", s.most.index, s.most.node, percent(s.high), s.least.index, s.least.node, percent(s.low)),
+		return finding{class.Straggler,
+			fmt.Sprintf("GPU %d of node %d draws %s of its power and GPU %d of node %d %s: the others "+
+				"wait for it", s.most.index, s.most.node, percent(s.high), s.least.index, s.least.node, percent(s.low)),
 			f.whole(around(1-s.mean/s.high, 0.5, 1.3)), false}, true
 	}
 	if f.gpu || len(f.nodes) < 2 {
@@ -248,7 +251,8 @@ func straggler(f *features) (finding, bool) {
 	if most < 0.3 || (most-least)/most < 0.35 {
 		return finding{}, false
 	}
-	return finding{class.Straggler, fmt.Sprintf("machines do not do the same: the busiest uses %.1f cores, the least %.1f", most,
+	return finding{class.Straggler, fmt.Sprintf("machines do not do the same: the busiest uses %.1f cores, the least %.1f",
+		most,
 		least), f.whole(around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)), false}, true
 }
 

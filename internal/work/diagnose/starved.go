@@ -55,8 +55,9 @@ func slowDisk(f *features) (finding, bool) {
 		return finding{}, false
 	}
 	if itself && wait*f.cores < waitsForDisk {
-		return finding{class.SlowDisk, fmt.Sprintf("%s; its main thread waits %s of the time while the disk gives it %s a second",
-			f.used(), percent(blocked), size.About(f.get(telemetry.TaskRead))), f.gain(), false}, true
+		return finding{class.SlowDisk,
+			fmt.Sprintf("%s; its main thread waits %s of the time while the disk gives it %s a second",
+				f.used(), percent(blocked), size.About(f.get(telemetry.TaskRead))), f.gain(), false}, true
 	}
 	text := fmt.Sprintf("%s; %.1f processes wait for a disk all the time (I/O wait %s of %.0f cores)", f.used(),
 		wait*f.cores, percent(wait), f.cores)
@@ -87,8 +88,9 @@ func smallReads(f *features) (finding, bool) {
 		value := min(all.Value, waste.Value)
 		waste = Range{min(value, 0.5*waste.Value), value, all.High}
 	}
-	return finding{class.SmallReads, fmt.Sprintf("%s; %.0f reads a second of %s each, and %s of its processor time is the "+
-		"kernel's", f.used(), calls, size.About(bytes/calls), percent(system/max(own, 0.01))), waste, false}, true
+	return finding{class.SmallReads,
+		fmt.Sprintf("%s; %.0f reads a second of %s each, and %s of its processor time is the "+
+			"kernel's", f.used(), calls, size.About(bytes/calls), percent(system/max(own, 0.01))), waste, false}, true
 }
 
 func remoteRead(f *features) (finding, bool) {
@@ -97,7 +99,8 @@ func remoteRead(f *features) (finding, bool) {
 	if !f.starved() || !(in >= fast) || in < 4*out || f.get(telemetry.CPU) >= fed || waits < isBlocked {
 		return finding{}, false
 	}
-	return finding{class.RemoteRead, fmt.Sprintf("%s while it receives %s a second, and processors and disks wait", f.used(),
+	return finding{class.RemoteRead, fmt.Sprintf("%s while it receives %s a second, and processors and disks wait",
+		f.used(),
 		size.About(in)), f.gain(), false}, true
 }
 
@@ -169,7 +172,8 @@ func oversubscription(f *features) (finding, bool) {
 	if !(threads >= 4*f.cores) || !(queue >= 3*f.cores) || !fight || f.cores == 0 {
 		return finding{}, false
 	}
-	return finding{class.Oversubscription, fmt.Sprintf("%.0f threads on %.0f cores, %.0f of them want to run at a time", threads,
+	return finding{class.Oversubscription, fmt.Sprintf("%.0f threads on %.0f cores, %.0f of them want to run at a time",
+		threads,
 		f.cores, queue), f.whole(around(0.3, 0.3, 2)), false}, true
 }
 
@@ -228,11 +232,13 @@ func dataLoading(f *features) (finding, bool) {
 		return finding{class.DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
 	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
-		return finding{class.DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
-			f.used(), percent(waits), workers), f.gain(), false}, true
+		return finding{class.DataLoading,
+			fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
+				f.used(), percent(waits), workers), f.gain(), false}, true
 	case f.gpu && onOneCore(main) && f.loadsItself() && !f.readsSmall():
-		return finding{class.DataLoading, fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
-			f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
+		return finding{class.DataLoading,
+			fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
+				f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
 	}
 	return finding{}, false
 }
@@ -252,8 +258,9 @@ func blocked(f *features) (finding, bool) {
 	if !f.starved() || !(waits >= least) || !(task/max(1, f.cores) <= 1.1-waits) {
 		return finding{}, false
 	}
-	return finding{class.Blocked, fmt.Sprintf("%s; its main thread waits %s of the time, for neither processors, disks nor the "+
-		"network", f.used(), percent(waits)), f.gain(), false}, true
+	return finding{class.Blocked,
+		fmt.Sprintf("%s; its main thread waits %s of the time, for neither processors, disks nor the "+
+			"network", f.used(), percent(waits)), f.gain(), false}, true
 }
 
 func smallBatch(f *features) (finding, bool) {
@@ -308,6 +315,7 @@ func oversizedMemory(f *features) (finding, bool) {
 	if asked < 8<<30 || f.memoryPeak <= 0 || f.memoryPeak > asked/4 || f.seconds < 120 {
 		return finding{}, false
 	}
-	return finding{class: class.OversizedMemory, evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at "+
-		"most", size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
+	return finding{class: class.OversizedMemory,
+		evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at "+
+			"most", size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
 }

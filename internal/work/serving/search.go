@@ -161,7 +161,8 @@ func (s *searcher) fewest(p simulation.Rule, most int) (simulation.Outcome, bool
 }
 
 // between narrows down: low machines are too few, and high are enough.
-func (s *searcher) between(run func(int) (simulation.Outcome, bool), best simulation.Outcome, low, high int) simulation.Outcome {
+func (s *searcher) between(run func(int) (simulation.Outcome, bool), best simulation.Outcome, low,
+	high int) simulation.Outcome {
 	for high-low > 1 {
 		mid := (low + high) / 2
 		if o, ok := run(mid); ok {
@@ -175,7 +176,8 @@ func (s *searcher) between(run func(int) (simulation.Outcome, bool), best simula
 
 // elastic looks for the rule of a kind that meets the targets and rents machines for the shortest time. Each batch and
 // wait is tried with as many machines as a fixed rule needs, and with twice as many, which make up for cold starts.
-func (s *searcher) elastic(kind simulation.Kind, pairs []simulation.Rule, fixed map[simulation.Kind]simulation.Outcome) {
+func (s *searcher) elastic(kind simulation.Kind, pairs []simulation.Rule,
+	fixed map[simulation.Kind]simulation.Outcome) {
 	var best *simulation.Outcome
 	for _, p := range pairs {
 		enough, ok := fixed[fixedKind(p)]

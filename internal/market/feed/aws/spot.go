@@ -85,7 +85,8 @@ func ReadAdvisor(p intake.Page, page []byte) (catalog.Catalog, error) {
 		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: %w", p.Source, intake.ErrForm, err)
 	}
 	if len(file.Ranges) == 0 || len(file.Regions) == 0 {
-		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: no ranges or no regions", p.Source, intake.ErrForm)
+		return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: no ranges or no regions", p.Source,
+			intake.ErrForm)
 	}
 	slices.SortFunc(file.Ranges, func(a, b struct {
 		Index int     `json:"index"`
