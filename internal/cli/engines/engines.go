@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/ssh"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/server"
 	"scrimp/money"
 )
@@ -85,7 +86,7 @@ func (f *addFlags) setting(name string) (s engine.Setting, err error) {
 		return s, err
 	}
 	s.Kind, s.With = ssh.Kind, engine.WithOf(with)
-	_, err = ssh.Read(&s)
+	_, err = setting.Read(&s)
 	return s, err
 }
 
@@ -173,7 +174,7 @@ func (a *app) addEngine(ctx context.Context, name string, f *addFlags) error {
 	}
 	failed, err := a.firstLook(ctx, &s, f.accept)
 	if err != nil {
-		return errors.Join(err, engine.RemoveSetting(a.Data, name), ssh.RevokeTokens(a.Data, name))
+		return errors.Join(err, engine.RemoveSetting(a.Data, name), setting.RevokeTokens(a.Data, name))
 	}
 	if !a.JSON {
 		a.Printf("Engine %s is added to %s. It counts when the server starts anew: scrimp server stop, and the next command "+
@@ -270,7 +271,7 @@ func (a *app) printFindings(list []show.Check) (failed bool, err error) {
 func (a *app) firstLook(ctx context.Context, s *engine.Setting, accept bool) (failed bool, err error) {
 	var joins []string
 	if s.Kind == ssh.Kind {
-		if joins, err = ssh.Joins(s); err != nil {
+		if joins, err = setting.Joins(s); err != nil {
 			return false, err
 		}
 	}
@@ -278,7 +279,7 @@ func (a *app) firstLook(ctx context.Context, s *engine.Setting, accept bool) (fa
 		if err := a.printTokens(ctx, s, joins); err != nil {
 			return false, err
 		}
-		if with, err := ssh.Read(s); err != nil || len(with.Hosts) == len(joins) {
+		if with, err := setting.Read(s); err != nil || len(with.Hosts) == len(joins) {
 			return false, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/ssh"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/wire/api"
 )
@@ -32,7 +32,7 @@ func (a *app) engineRmCmd() *cobra.Command {
 				err = engine.RemoveSetting(a.Data, args[0])
 			}
 			if err == nil {
-				err = ssh.RevokeTokens(a.Data, args[0])
+				err = setting.RevokeTokens(a.Data, args[0])
 			}
 			if err != nil {
 				return err

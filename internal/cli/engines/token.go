@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/ssh"
+	"scrimp/internal/engine/ssh/setting"
 )
 
 // joinsAs describes how an own machine joins.
@@ -29,7 +30,7 @@ type joinsAs struct {
 func (a *app) printTokens(ctx context.Context, s *engine.Setting, machines []string) error {
 	join := "scrimp agent join " + a.joinURL(ctx)
 	for _, m := range machines {
-		token, err := ssh.NewToken(a.Data, s, m)
+		token, err := setting.NewToken(a.Data, s, m)
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (a *app) findings(ctx context.Context, s *engine.Setting) (list []show.Chec
 	if s.Kind != ssh.Kind {
 		return nil, false
 	}
-	if joins, err := ssh.Joins(s); err != nil || len(joins) == 0 {
+	if joins, err := setting.Joins(s); err != nil || len(joins) == 0 {
 		return nil, false
 	}
 	c, err := a.Open(ctx)

@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/market"
 )
@@ -26,7 +27,7 @@ const defaultLost = 24 * time.Second
 type Driver struct {
 	name string
 	dir  string
-	with *With
+	with *setting.With
 	lost time.Duration // how long a machine may be silent before its instances count as lost
 	log  *slog.Logger
 
@@ -60,7 +61,7 @@ var (
 	_ engine.Canceller = (*Driver)(nil)
 )
 
-func newDriver(name, dir string, with *With, detect time.Duration, log *slog.Logger) (*Driver, error) {
+func newDriver(name, dir string, with *setting.With, detect time.Duration, log *slog.Logger) (*Driver, error) {
 	j, err := readJournal(dir)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func newDriver(name, dir string, with *With, detect time.Duration, log *slog.Log
 }
 
 // add adds a machine and the way to reach it.
-func (d *Driver) add(m *Machine, w way) {
+func (d *Driver) add(m *setting.Machine, w way) {
 	d.links = append(d.links, &link{host: m, way: w, log: d.log, waiting: map[int64]chan hostd.Answer{},
 		changed: make(chan struct{}), facts: d.journal.Facts[m.Name]})
 }

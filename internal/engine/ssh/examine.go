@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/engine/ssh/openssh"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/size"
 )
@@ -106,7 +107,7 @@ func (l *link) examine(ctx context.Context) (list []engine.Finding) {
 
 // UnknownKeys returns the host keys of a setting's machines that ssh does not know.
 func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh.Key, error) {
-	with, err := Read(s)
+	with, err := setting.Read(s)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh
 		if with.Hosts[n].Join != "" {
 			continue
 		}
-		o := &openssh.Host{Name: with.Hosts[n].Name, Target: with.Hosts[n].SSH, Engine: s.Name, Dir: Dir(data, s.Name),
+		o := &openssh.Host{Name: with.Hosts[n].Name, Target: with.Hosts[n].SSH, Engine: s.Name, Dir: setting.Dir(data, s.Name),
 			Config: with.Config}
 		key, err := o.Unknown(ctx)
 		if err != nil {
@@ -130,7 +131,7 @@ func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh
 
 // Accept stores keys as the only accepted host keys of an engine's machines.
 func Accept(data, name string, keys []openssh.Key) error {
-	dir := Dir(data, name)
+	dir := setting.Dir(data, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -144,6 +145,3 @@ func Accept(data, name string, keys []openssh.Key) error {
 	}
 	return durable.Replace(path, text)
 }
-
-// Dir returns the folder of an engine in a data folder.
-func Dir(data, name string) string { return filepath.Join(data, "engines", name) }

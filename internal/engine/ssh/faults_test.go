@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
@@ -59,7 +60,7 @@ func (h *hurt) opens() {
 		_ = h.d.Close(context.Background())
 	}
 	rate, marginal := money.Rate(360_000_000_000), money.Rate(0)
-	d, err := newDriver("lab", h.dir, &With{Currency: money.USD, Rate: rate}, usual.Detect, nil)
+	d, err := newDriver("lab", h.dir, &setting.With{Currency: money.USD, Rate: rate}, usual.Detect, nil)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (h *hurt) opens() {
 		return durable.Replace(path, text)
 	}
 	for _, p := range h.machines {
-		d.add(&Machine{SSH: p.name, Name: p.name, Rate: &rate, Marginal: &marginal}, paperWay{p, server})
+		d.add(&setting.Machine{SSH: p.name, Name: p.name, Rate: &rate, Marginal: &marginal}, paperWay{p, server})
 	}
 	h.d = d
 }

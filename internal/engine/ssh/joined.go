@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/setting"
 )
 
 // Wall times of connections of machines that join.
@@ -38,7 +39,7 @@ type joining struct {
 var _ engine.Joiner = (*Driver)(nil)
 
 // addJoining adds a machine that connects itself.
-func (d *Driver) addJoining(m *Machine, trial bool) {
+func (d *Driver) addJoining(m *setting.Machine, trial bool) {
 	j := &joining{driver: d, trial: trial}
 	d.add(m, j)
 	j.link = d.links[len(d.links)-1]
@@ -292,4 +293,18 @@ func (b *bounded) Reason() error {
 		return errBound
 	}
 	return nil
+}
+
+// Admits implements engine.Joiner.
+func (d *Driver) Admits(token string) (machine string, ok bool) {
+	name, machine, ok := setting.TokenOf(token)
+	if !ok || name != d.name || d.joining(machine) == nil {
+		return "", false
+	}
+	admitted, err := setting.IsToken(d.dir, machine, token)
+	if err != nil {
+		d.log.Error("no machine is admitted", "error", err)
+		return "", false
+	}
+	return machine, admitted
 }

@@ -19,6 +19,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/enginetest"
 )
@@ -46,7 +47,7 @@ func newJoinedLab(t testing.TB, name string, cpus ...int) *joinedLab {
 	j.lab = &lab{t: t, dir: dir, setting: engine.Setting{Name: name, Kind: Kind, With: engine.WithOf(map[string]any{
 		"rate": "0.36", "marginal": "0.06", "hosts": hosts})}}
 	for _, m := range j.names {
-		token, err := NewToken(dir, &j.setting, m)
+		token, err := setting.NewToken(dir, &j.setting, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func rack(t *testing.T) (d *Driver, s *engine.Setting, dir, token string) {
 	dir = t.TempDir()
 	s = &engine.Setting{Name: "rack", Kind: Kind, With: engine.WithOf(map[string]any{"rate": "1",
 		"hosts": []any{map[string]any{"join": "gpu3"}}})}
-	token, err := NewToken(dir, s, "gpu3")
+	token, err := setting.NewToken(dir, s, "gpu3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +274,8 @@ func TestClaim_GivesNameToOneMachine(t *testing.T) {
 func TestAdmits_UntilTokenIsRevoked(t *testing.T) {
 	t.Parallel()
 	for how, revoke := range map[string]func(dir string, s *engine.Setting) error{
-		"removed":   func(dir string, s *engine.Setting) error { return RevokeTokens(dir, s.Name) },
-		"made anew": func(dir string, s *engine.Setting) error { _, err := NewToken(dir, s, "gpu3"); return err },
+		"removed":   func(dir string, s *engine.Setting) error { return setting.RevokeTokens(dir, s.Name) },
+		"made anew": func(dir string, s *engine.Setting) error { _, err := setting.NewToken(dir, s, "gpu3"); return err },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, s, dir, token := rack(t)
@@ -291,7 +292,7 @@ func TestAdmits_UntilTokenIsRevoked(t *testing.T) {
 			if name, ok := d.Admits(token); !ok || name != "gpu3" {
 				t.Fatalf("its own token: %q, %v", name, ok)
 			}
-			text, err := os.ReadFile(filepath.Join(Dir(dir, "rack"), TokensName))
+			text, err := os.ReadFile(filepath.Join(setting.Dir(dir, "rack"), setting.TokensName))
 			if err != nil || strings.Contains(string(text), token[len(token)-20:]) {
 				t.Errorf("the token is kept as it is: %v %s", err, text)
 			}

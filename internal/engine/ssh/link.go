@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/wait"
 )
 
@@ -40,7 +41,7 @@ type way interface {
 
 // link is the connection to one machine. It reconnects whenever the connection ends.
 type link struct {
-	host *Machine
+	host *setting.Machine
 	way  way
 	log  *slog.Logger
 

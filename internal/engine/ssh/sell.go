@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -57,7 +58,7 @@ func (d *Driver) groups() map[market.OfferID]*group {
 }
 
 // offer returns the offer for a machine. Its name describes the machine: a100-80gb-x8, or cpu16-64g.
-func (d *Driver) offer(m *Machine, f *hostd.Facts) market.Offer {
+func (d *Driver) offer(m *setting.Machine, f *hostd.Facts) market.Offer {
 	o := market.Offer{Provider: d.name, Region: d.name, Zone: "own", Capacity: market.Reserved, Currency: d.with.Currency,
 		CPUs: cmp.Or(m.CPUs, f.CPUs), Memory: cmp.Or(m.Memory, f.Memory), Speed: m.Speed}
 	if o.Accelerators = cmp.Or(m.Accelerators, f.Accelerators); o.Accelerators > 0 {

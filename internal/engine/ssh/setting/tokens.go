@@ -1,4 +1,4 @@
-package ssh
+package setting
 
 import (
 	"crypto/rand"
@@ -126,17 +126,11 @@ func (w *With) joins(machine string) bool {
 	return false
 }
 
-// Admits implements engine.Joiner.
-func (d *Driver) Admits(token string) (machine string, ok bool) {
-	name, machine, ok := TokenOf(token)
-	if !ok || name != d.name || d.joining(machine) == nil {
-		return "", false
-	}
-	tokens, err := readTokens(d.dir)
+// IsToken reports whether a token is the newest one of a machine, in the folder of its engine.
+func IsToken(dir, machine, token string) (bool, error) {
+	tokens, err := readTokens(dir)
 	if err != nil {
-		d.log.Error("no machine is admitted", "error", err)
-		return "", false
+		return false, err
 	}
-	known := tokens[machine].Hash
-	return machine, subtle.ConstantTimeCompare([]byte(known), []byte(hash(token))) == 1
+	return subtle.ConstantTimeCompare([]byte(tokens[machine].Hash), []byte(hash(token))) == 1, nil
 }
