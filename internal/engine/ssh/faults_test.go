@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/ssh/link"
 	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/money"
@@ -99,7 +100,7 @@ func (h *hurt) acts(ctx context.Context) {
 		_ = wait.For(ctx, h.upTo(10*time.Second))
 	}
 	h.mu.Lock()
-	dead := h.server != h.d.links[0].way.(paperWay).of
+	dead := h.server != h.d.links[0].Way.(paperWay).of
 	h.mu.Unlock()
 	if dead {
 		h.opens()
@@ -249,7 +250,7 @@ func (h *hurt) settles(ctx context.Context) {
 	h.opens()
 	_ = wait.For(ctx, 2*time.Minute) // cables are back, and running requests arrive
 	h.lists(ctx)
-	_ = wait.For(ctx, 2*askTime)
+	_ = wait.For(ctx, 2*link.AskTime)
 	running := map[string]engine.Instance{}
 	for _, i := range h.lists(ctx) {
 		if i.State == engine.Running {

@@ -116,14 +116,14 @@ func TestDriverConforms_WithMachinesThatJoin(t *testing.T) {
 		j := newJoinedLab(t, "lab", 3, 3, 3, 3, 5)
 		by := j.offers()
 		host := j.names[4] // another server uses that machine
-		if _, err := j.link(host).ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
+		if _, err := j.link(host).Ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
 			Name: "their-" + host, Offer: by[5], Rate: money.Rate(1), At: time.Now()}}, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			a, _ := j.link(host).ask(context.Background(), hostd.Request{Do: "list"}, time.Minute)
+			a, _ := j.link(host).Ask(context.Background(), hostd.Request{Do: "list"}, time.Minute)
 			for _, i := range a.Instances {
-				_, _ = j.link(host).ask(context.Background(), hostd.Request{Do: "end", Instance: i.ID}, time.Minute)
+				_, _ = j.link(host).Ask(context.Background(), hostd.Request{Do: "end", Instance: i.ID}, time.Minute)
 			}
 		})
 		return enginetest.Rig{
@@ -258,7 +258,7 @@ func TestClaim_GivesNameToOneMachine(t *testing.T) {
 		if err != nil || !is(again) || is(third) || time.Since(began) > claimTime+time.Second {
 			t.Errorf("where the one before is dead: %v after %v", err, time.Since(began))
 		}
-		if _, connected, _, _ := d.links[0].state(); !connected {
+		if _, connected, _, _ := d.links[0].State(); !connected {
 			t.Error("it is not connected")
 		}
 		_ = d.Close(t.Context())
@@ -404,7 +404,7 @@ func TestBelieved_IgnoresUntrustedFields(t *testing.T) {
 	if i := got["rack-gpu3-2"]; i.Key != "" {
 		t.Errorf("one whose key was given to another machine: %+v", i)
 	}
-	if i := got["rack-gpu3-3"]; i.Rate != *l.host.Rate {
+	if i := got["rack-gpu3-3"]; i.Rate != *l.Host.Rate {
 		t.Errorf("one that nobody knows costs %v", i.Rate)
 	}
 	if i := got["other-gpu3-5"]; i.Key != "" || i.Rate != 0 {
@@ -412,12 +412,5 @@ func TestBelieved_IgnoresUntrustedFields(t *testing.T) {
 	}
 	if i := got["rack-gpu3-7"]; !i.Ended.Equal(at) || i.Cause != engine.Stopped {
 		t.Errorf("one that ended before it began: %+v", i)
-	}
-	a := hostd.Answer{Problem: "\x1b]0;x\x07" + strings.Repeat("y", 1000), Facts: &hostd.Facts{Accelerator: "H100\x1b[2J", CPUs: -4,
-		Accelerators: 1 << 40, Memory: -1}}
-	tidy(&a)
-	if strings.ContainsAny(a.Problem+a.Facts.Accelerator, "\x1b\x07") || len(a.Problem) > maxText || a.Facts.CPUs != 0 ||
-		a.Facts.Accelerators > maxParts || a.Facts.Memory != 0 {
-		t.Errorf("%+v %+v", a, a.Facts)
 	}
 }

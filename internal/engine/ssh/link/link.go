@@ -1,4 +1,5 @@
-package ssh
+// Package link keeps the connection of an ssh engine to each of its machines, over which hostd answers.
+package link
 
 import (
 	"bufio"
@@ -19,19 +20,19 @@ import (
 
 // Wall times of a connection.
 const (
-	askTime     = 8 * time.Second  // limit for an answer
+	AskTime     = 8 * time.Second  // limit for an answer
 	retryFirst  = time.Second      // before a connection is retried; doubles with each retry
 	retryMax    = 15 * time.Second // longest pause
-	lookTime    = 3 * time.Second  // how long others wait for a machine's inventory
+	LookTime    = 3 * time.Second  // how long others wait for a machine's inventory
 	beat        = time.Second      // how often to ping a machine that has nothing to answer
 	quietAfter  = 3 * time.Second  // silence after which each beat tries a new connection,
-	pingTime    = 3 * time.Second  // each for this long
+	PingTime    = 3 * time.Second  // each for this long
 	maxLine     = 16 << 20         // bytes of one line
 	firstAnswer = 60 * time.Second // from connecting to the greeting, since the program may have to be copied
 )
 
-// way connects to hostd on a machine.
-type way interface {
+// Way connects to hostd on a machine.
+type Way interface {
 	Dial(ctx context.Context) (io.ReadWriteCloser, error)
 	// Ping reports whether the machine answers on a new connection.
 	Ping(ctx context.Context) bool
@@ -39,10 +40,16 @@ type way interface {
 	Server() string
 }
 
-// link is the connection to one machine. It reconnects whenever the connection ends.
-type link struct {
-	host *setting.Machine
-	way  way
+// New returns the link to a machine, whose facts may be known from an earlier connection.
+func New(host *setting.Machine, w Way, log *slog.Logger, facts *hostd.Facts) *Link {
+	return &Link{Host: host, Way: w, log: log, waiting: map[int64]chan hostd.Answer{}, changed: make(chan struct{}),
+		facts: facts}
+}
+
+// Link is the connection to one machine. It reconnects whenever the connection ends.
+type Link struct {
+	Host *setting.Machine
+	Way  Way
 	log  *slog.Logger
 
 	once    sync.Once
@@ -59,25 +66,25 @@ type link struct {
 	changed chan struct{} // closed when a connection is established or has failed
 }
 
-// begin connects, and reconnects whenever the connection ends, until ctx is done.
-func (l *link) begin(ctx context.Context) {
+// Begin connects, and reconnects whenever the connection ends, until ctx is done.
+func (l *Link) Begin(ctx context.Context) {
 	l.once.Do(func() {
-		if j, ok := l.way.(*joining); ok {
-			j.begin()
+		if g, ok := l.Way.(Guest); ok {
+			g.Await()
 			return
 		}
 		go l.keep(ctx)
 	})
 }
 
-func (l *link) keep(ctx context.Context) {
+func (l *Link) keep(ctx context.Context) {
 	for pause := retryFirst; ctx.Err() == nil; pause = min(2*pause, retryMax) {
 		began := time.Now()
 		err := l.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		l.ended(err)
+		l.Ended(err)
 		if time.Since(began) > time.Minute { // the connection was good for a while
 			pause = retryFirst
 		}
@@ -88,7 +95,7 @@ func (l *link) keep(ctx context.Context) {
 }
 
 // takeBack reports whether the connection was closed because the machine answered on a new one.
-func (l *link) takeBack() bool {
+func (l *Link) takeBack() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	back := l.back
@@ -96,12 +103,12 @@ func (l *link) takeBack() bool {
 	return back
 }
 
-// ended records why there is no connection.
-func (l *link) ended(err error) {
+// Ended records why there is no connection.
+func (l *Link) Ended(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil || l.why == nil { // log it once, not with each retry
-		l.log.Warn("cannot reach machine; retrying", "host", l.host.Name, "error", err)
+		l.log.Warn("cannot reach machine; retrying", "host", l.Host.Name, "error", err)
 	}
 	l.conn, l.why = nil, err
 	for id, c := range l.waiting {
@@ -112,7 +119,7 @@ func (l *link) ended(err error) {
 }
 
 // tell wakes goroutines that wait for a connection. The caller holds mu.
-func (l *link) tell() {
+func (l *Link) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -120,16 +127,16 @@ func (l *link) tell() {
 var errEnded = errors.New("the connection has ended")
 
 // connect dials, and returns when its connection has ended.
-func (l *link) connect(ctx context.Context) error {
-	conn, err := l.way.Dial(ctx)
+func (l *Link) connect(ctx context.Context) error {
+	conn, err := l.Way.Dial(ctx)
 	if err != nil {
 		return err
 	}
-	return l.serve(ctx, conn)
+	return l.Serve(ctx, conn)
 }
 
-// serve exchanges messages with the machine until the connection ends.
-func (l *link) serve(ctx context.Context, conn io.ReadWriteCloser) error {
+// Serve exchanges messages with the machine until the connection ends.
+func (l *Link) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -170,15 +177,15 @@ func (l *link) serve(ctx context.Context, conn io.ReadWriteCloser) error {
 // watch pings a machine that has nothing to answer, and tries new connections to a silent one,
 // because TCP resends data sent during an outage only long after it. If a new connection answers
 // and the old one does not, watch closes the old one.
-func (l *link) watch(ctx context.Context, conn io.Closer) {
+func (l *Link) watch(ctx context.Context, conn io.Closer) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for wait.For(ctx, beat) == nil {
-		_, _, heard, _ := l.state()
+		_, _, heard, _ := l.State()
 		switch quiet := time.Since(heard); {
 		case quiet < beat:
 		case quiet < quietAfter:
-			asking.Go(func() { _, _ = l.ask(ctx, hostd.Request{Do: "ping"}, quietAfter) })
+			asking.Go(func() { _, _ = l.Ask(ctx, hostd.Request{Do: "ping"}, quietAfter) })
 		default: // concurrently, since none sent during the outage will be answered
 			asking.Go(func() { l.ping(ctx, heard, conn) })
 		}
@@ -186,10 +193,10 @@ func (l *link) watch(ctx context.Context, conn io.Closer) {
 }
 
 // ping tries a new connection to a machine. heard is when the machine last answered.
-func (l *link) ping(ctx context.Context, heard time.Time, conn io.Closer) {
-	ctx, cancel := context.WithTimeout(ctx, pingTime)
+func (l *Link) ping(ctx context.Context, heard time.Time, conn io.Closer) {
+	ctx, cancel := context.WithTimeout(ctx, PingTime)
 	defer cancel()
-	if !l.way.Ping(ctx) {
+	if !l.Way.Ping(ctx) {
 		return
 	}
 	l.mu.Lock()
@@ -241,8 +248,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 }
 
 // look asks for the machine's facts.
-func (l *link) look(ctx context.Context) {
-	a, err := l.ask(ctx, hostd.Request{Do: "facts"}, 3*askTime)
+func (l *Link) look(ctx context.Context) {
+	a, err := l.Ask(ctx, hostd.Request{Do: "facts"}, 3*AskTime)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil && a.Facts != nil {
@@ -251,9 +258,9 @@ func (l *link) look(ctx context.Context) {
 	l.tell()
 }
 
-// ask sends a request and waits for its answer.
-func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (hostd.Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("machine %s does not answer", l.host.Name))
+// Ask sends a request and waits for its answer.
+func (l *Link) Ask(ctx context.Context, r hostd.Request, within time.Duration) (hostd.Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("machine %s does not answer", l.Host.Name))
 	defer cancel()
 	l.mu.Lock()
 	if l.conn == nil {
@@ -262,7 +269,7 @@ func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (
 		if why == nil {
 			why = errors.New("no connection yet")
 		}
-		return hostd.Answer{}, fmt.Errorf("cannot reach machine %s: %w", l.host.Name, why)
+		return hostd.Answer{}, fmt.Errorf("cannot reach machine %s: %w", l.Host.Name, why)
 	}
 	l.next++
 	r.ID = l.next
@@ -287,14 +294,14 @@ func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (
 	}
 	if err != nil {
 		l.forget(r.ID)
-		return hostd.Answer{}, fmt.Errorf("ask machine %s: %w", l.host.Name, err)
+		return hostd.Answer{}, fmt.Errorf("ask machine %s: %w", l.Host.Name, err)
 	}
 	select {
 	case a, ok := <-c:
 		if !ok {
-			return hostd.Answer{}, fmt.Errorf("ask machine %s: %w", l.host.Name, errEnded)
+			return hostd.Answer{}, fmt.Errorf("ask machine %s: %w", l.Host.Name, errEnded)
 		}
-		if _, joins := l.way.(*joining); joins {
+		if _, joins := l.Way.(Guest); joins {
 			tidy(&a)
 		}
 		err := a.Err()
@@ -305,14 +312,14 @@ func (l *link) ask(ctx context.Context, r hostd.Request, within time.Duration) (
 	}
 }
 
-func (l *link) forget(id int64) {
+func (l *Link) forget(id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.waiting, id)
 }
 
-// until waits until the machine has reported its facts, or a connection has failed.
-func (l *link) until(ctx context.Context) error {
+// Until waits until the machine has reported its facts, or a connection has failed.
+func (l *Link) Until(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		there, why, changed := l.conn != nil && l.facts != nil, l.why, l.changed
@@ -328,21 +335,21 @@ func (l *link) until(ctx context.Context) error {
 	}
 }
 
-// state returns the state of the connection.
-func (l *link) state() (facts *hostd.Facts, connected bool, heard time.Time, why error) {
+// State returns the state of the connection.
+func (l *Link) State() (facts *hostd.Facts, connected bool, heard time.Time, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.facts, l.conn != nil, l.heard, l.why
 }
 
-// silent reports whether the machine has been silent for a while.
-func (l *link) silent() bool {
-	_, _, heard, _ := l.state()
+// Silent reports whether the machine has been silent for a while.
+func (l *Link) Silent() bool {
+	_, _, heard, _ := l.State()
 	return time.Since(heard) > quietAfter
 }
 
-// mayAsk reports whether no request for the inventory is running, and marks one as running. wasAsked ends that.
-func (l *link) mayAsk() bool {
+// MayAsk reports whether no request for the inventory is running, and marks one as running. WasAsked ends that.
+func (l *Link) MayAsk() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	may := !l.asked
@@ -350,7 +357,8 @@ func (l *link) mayAsk() bool {
 	return may
 }
 
-func (l *link) wasAsked() {
+// WasAsked ends what MayAsk began.
+func (l *Link) WasAsked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = false
