@@ -17,6 +17,7 @@ type Service interface {
 // answered the trace by then has far too few machines.
 const TooLate = 1500 * 24 * time.Hour
 
+// Never is the time of an event that does not come.
 const Never = time.Duration(1<<63 - 1)
 
 // machine is the state of one machine.
