@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
+	"scrimp/internal/engine/local/marketd"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	sale "scrimp/internal/market"
@@ -66,7 +67,7 @@ func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance
 	trace := sale.Trace{Name: "one", Currency: money.USD, Speed: 1, Lines: []sale.TraceLine{{Offer: o, Price: []sale.Price{{Rate: rate}}}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- local.Serve(ctx, local.Options{Dir: dir, Trace: trace, Machine: []string{self}}) }()
+	go func() { served <- marketd.Serve(ctx, marketd.Options{Dir: dir, Trace: trace, Machine: []string{self}}) }()
 	d, err := local.Dial(dir)
 	if err != nil {
 		t.Fatal(err)

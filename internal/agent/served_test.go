@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/tarball"
 )
@@ -75,7 +76,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 
 func (s *fakeServer) store(w http.ResponseWriter, r *http.Request) error {
 	free := func() error { return nil }
-	folder, err := blob.NewFolder(s.kept)
+	folder, err := folderblob.New(s.kept)
 	if err != nil {
 		return err
 	}

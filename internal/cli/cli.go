@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/cli/bill"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/commit"
+	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
 	"scrimp/internal/cli/jobs"
@@ -118,9 +119,9 @@ scrimp wait is over.`,
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		export.Commands(a.App), bill.Commands(a.App), anomalies.Commands(a.App), models.Commands(a.App),
-		share.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
+		engines.Commands(a.App), share.Commands(a.App), tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
-		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.engineCmd(), a.schemaCmd(),
+		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.schemaCmd(),
 			a.serveCmd(), a.gcCmd(),
 			a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},
 	} {

@@ -15,15 +15,16 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/class"
 )
 
 // ran lists the programs of testdata/diagnose/train.py with their causes; empty for none.
 var ran = []struct {
 	fault string
-	class diagnose.Class
+	class class.Class
 }{
-	{"set-up", diagnose.SetUp}, {"sleep", diagnose.Blocked}, {"save", diagnose.Checkpointing}, {"healthy", ""},
-	{"worker", diagnose.DataLoading}, {"small-reads", diagnose.SmallReads}, {"evaluate", diagnose.Evaluation},
+	{"set-up", class.SetUp}, {"sleep", class.Blocked}, {"save", class.Checkpointing}, {"healthy", ""},
+	{"worker", class.DataLoading}, {"small-reads", class.SmallReads}, {"evaluate", class.Evaluation},
 	{"healthy-too", ""},
 }
 
@@ -181,7 +182,7 @@ func TestDiagnose_RefusesUnreadableProfiles(t *testing.T) {
 	}
 	var r diagnose.Report
 	if err := json.Unmarshal([]byte(h.do("diagnose", "short", "--profile", "trace.json", "--json")), &r); err != nil ||
-		len(r.Causes) != 1 || r.Causes[0].Class != diagnose.DataLoading || len(r.Operators) != 2 || r.Causes[0].AB != nil ||
+		len(r.Causes) != 1 || r.Causes[0].Class != class.DataLoading || len(r.Operators) != 2 || r.Causes[0].AB != nil ||
 		!strings.Contains(r.Causes[0].Change, "num_workers") {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/engine/ssh"
+	"scrimp/internal/engine/ssh/setting"
 )
 
 // joinFlags holds the flags of agent join.
@@ -163,7 +163,7 @@ func (a *app) joinToken(f *joinFlags) (token, machine string, err error) {
 		}
 	}
 	token = strings.TrimSpace(token)
-	_, machine, ok := ssh.TokenOf(token)
+	_, machine, ok := setting.TokenOf(token)
 	if !ok {
 		return "", "", errors.New("this is not a token for joining: scrimp engine add --join prints one, and " +
 			"scrimp engine token makes a new one")

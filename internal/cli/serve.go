@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/engines"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server"
 )
@@ -37,7 +38,7 @@ func (a *app) serveCmd() *cobra.Command {
 			if err := errors.Join(err, closeMemory()); err != nil {
 				return err
 			}
-			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), kinds
+			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), engines.Kinds
 			o.Log = slog.New(slog.NewTextHandler(a.Err, nil))
 			if o.Retain, err = retainedFor("--retain", retain); err != nil {
 				return err

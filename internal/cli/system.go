@@ -20,9 +20,10 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/hostd"
-	"scrimp/internal/engine/local"
+	"scrimp/internal/engine/local/marketd"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server"
@@ -44,7 +45,8 @@ func (a *app) serverCmd() *cobra.Command {
 				return err
 			}
 			return server.Serve(cmd.Context(), server.Options{
-				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version, Build: command.Build(), Kinds: kinds,
+				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version,
+				Build: command.Build(), Kinds: engines.Kinds,
 				Log: slog.New(slog.NewTextHandler(a.Err, nil)),
 			})
 		}}
@@ -163,7 +165,7 @@ func (a *app) marketServeCmd() *cobra.Command {
 					return err
 				}
 			}
-			return local.Serve(cmd.Context(), local.Options{
+			return marketd.Serve(cmd.Context(), marketd.Options{
 				Dir: a.Data, Trace: trace, Name: name, After: begins, Machine: []string{exe, "agent"},
 				Machines: machines, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.Err, nil)),
 			})

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/server/submit"
@@ -23,9 +24,14 @@ func ofPeople(do func(*people.Desk, http.ResponseWriter, *http.Request)) handler
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.people, w, r) }
 }
 
-// inBooks adapts a method of books.Books (reports from the log) to a handler.
+// inBooks adapts a method of books.Books (reports of spending) to a handler.
 func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.books, w, r) }
+}
+
+// ofReceipts adapts a method of receipts.Desk (what jobs did, from the log) to a handler.
+func ofReceipts(do func(*receipts.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.receipts, w, r) }
 }
 
 // ofBills adapts a method of bills.Desk (bills and fees) to a handler.

@@ -9,11 +9,11 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/submit"
@@ -114,14 +114,14 @@ func serverRoutes() []route {
 			(*Server).getMarket},
 		{"GET", "/v1/history", identity.Viewer, anyTeam, true,
 			"Show the recorded market, and the jobs that are over", nil, api.History{}, "", nil,
-			inBooks((*books.Books).History)},
+			ofReceipts((*receipts.Desk).History)},
 		{"GET", "/v1/measured", identity.Viewer, anyTeam, true, "List what runs that are over have measured, newest first",
 			nil, []client.Run{}, "", []string{"name: of the job, whose profiles count as well",
 				"limit: runs at most, 1 to 1000, 200 where it is not given",
 				"expected: 1 to add what they were expected to cost when they were first decided"},
-			inBooks((*books.Books).Measured)},
+			ofReceipts((*receipts.Desk).Measured)},
 		{"GET", "/v1/ledger/verify", identity.Operator, allTeams, true, "Replay the log and compare the ledger with it",
-			nil, api.Verified{}, "", nil, inBooks((*books.Books).Verify)},
+			nil, api.Verified{}, "", nil, ofReceipts((*receipts.Desk).Verify)},
 
 		{"GET", "/v1/backup", identity.Admin, allTeams, true, "Fetch all that the store holds, as scrimp restore reads it",
 			nil, nil, "application/gzip", nil, (*Server).getBackup},
@@ -186,7 +186,7 @@ func jobRoutes() []route {
 				"format: json for an object a line, with node, attempt, at and line"},
 			ofJobs((*jobs.Desk).Output)},
 		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
-			nil, client.Receipt{}, "", nil, inBooks((*books.Books).Receipt)},
+			nil, client.Receipt{}, "", nil, ofReceipts((*receipts.Desk).Receipt)},
 		{"GET", "/v1/jobs/{id}/telemetry", identity.Viewer, ofJob, true,
 			"Show what the machines of an attempt were measured to do, over time", nil, client.Telemetry{}, "",
 			[]string{"attempt: which of the job's, counted from 1; the newest that was measured where it is not given",
@@ -194,7 +194,7 @@ func jobRoutes() []route {
 			ofTelemetry((*telemetry.Desk).Get)},
 		{"GET", "/v1/jobs/{id}/metric", identity.Viewer, ofJob, true,
 			"List every reported value of the metric that the job is judged by, in order", nil,
-			api.MetricValues{}, "", nil, inBooks((*books.Books).Metric)},
+			api.MetricValues{}, "", nil, ofReceipts((*receipts.Desk).Metric)},
 		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true,
 			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip",
 			[]string{"node: of which machine of a gang, from 0, which it is where it is not given"},
@@ -211,7 +211,7 @@ func jobRoutes() []route {
 		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
 			"", nil, ofJobs((*jobs.Desk).Spec)},
 		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
-			[]api.Decision{}, "", nil, inBooks((*books.Books).Explain)},
+			[]api.Decision{}, "", nil, ofReceipts((*receipts.Desk).Explain)},
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/server/secret"
@@ -120,6 +121,7 @@ type Server struct {
 	view      *view.View
 	bills     *bills.Desk
 	books     *books.Books
+	receipts  *receipts.Desk
 	savings   *savings.Desk
 	budgets   *budgets.Desk
 	kept      *kept.Kept
@@ -331,10 +333,12 @@ func (s *Server) buildHandlers() {
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
 	s.bills = &bills.Desk{Meta: s.store, HasTeam: s.gate.People.HasTeam}
-	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log,
-		Telemetry: s.telemetry.Receipt, Fees: s.bills.FeesOf, HasTeam: s.bills.HasTeam}
-	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store, HasTeam: s.bills.HasTeam,
-		HasTeams: s.gate.People.HasTeams}
+	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
+		HasTeam: s.bills.HasTeam}
+	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store,
+		Telemetry: s.telemetry.Receipt,
+		HasTeam:   s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

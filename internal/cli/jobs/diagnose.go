@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
 )
 
@@ -120,7 +121,7 @@ func (a *app) diagnoseJob(ctx context.Context, c *command.Client, j api.Job, pro
 	in.Profiles = profiles
 	for _, p := range profiles {
 		for _, o := range p.Operators {
-			in.Framework = cmp.Or(in.Framework, diagnose.FrameworkOf(o.Name))
+			in.Framework = cmp.Or(in.Framework, class.FrameworkOf(o.Name))
 		}
 	}
 	r := diagnose.Diagnose(in)
@@ -195,7 +196,7 @@ func (a *app) evidence(ctx context.Context, c *command.Client, j api.Job) (in di
 		in.Account.Requested = int64(s.Resources.Memory.Min)
 		texts = append(texts, s.Command, s.Setup, strings.Join(s.Args, " "))
 	}
-	in.Framework = diagnose.FrameworkOf(texts...)
+	in.Framework = class.FrameworkOf(texts...)
 	return in, nil
 }
 

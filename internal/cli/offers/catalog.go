@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed"
+	"scrimp/internal/market/feed/intake"
 )
 
 // Bounds of one page, in bytes; AWS price lists are streamed.
@@ -127,7 +128,7 @@ func (a *app) fetch(ctx context.Context, sources []string, with func(source stri
 		f := listing.Fetched{Source: source, Skipped: []catalog.Skip{}}
 		c, err := u.Update(ctx, source)
 		if err == nil {
-			f.Offers, f.Skipped, f.Summary = len(c.Listings), append(f.Skipped, c.Skipped...), feed.Summary(c.Skipped)
+			f.Offers, f.Skipped, f.Summary = len(c.Listings), append(f.Skipped, c.Skipped...), intake.Summary(c.Skipped)
 			f.Kept, err = feed.Keep(a.Data, source, c)
 		}
 		if err != nil {
@@ -183,7 +184,7 @@ func (a *app) catalogImportCmd() *cobra.Command {
 }
 
 // readPages reads files of the same form, either the given one or the first file's. It dates them like the oldest.
-func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.Form, error) {
+func readPages(files []string, form feed.Form, p *intake.Page) ([][]byte, feed.Form, error) {
 	var pages [][]byte
 	for i, name := range files {
 		page, written, err := readPage(name)
@@ -229,7 +230,7 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	if err != nil {
 		return err
 	}
-	p := feed.Page{Source: filepath.Base(files[0]), Provider: provider, Shapes: known, Spot: &known}
+	p := intake.Page{Source: filepath.Base(files[0]), Provider: provider, Shapes: known, Spot: &known}
 	pages, form, err := readPages(files, form, &p)
 	if err != nil {
 		return err
@@ -247,7 +248,7 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 		return err
 	}
 	f := listing.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...),
-		Summary: feed.Summary(c.Skipped)}
+		Summary: intake.Summary(c.Skipped)}
 	if f.Offers == 0 {
 		return nothingImported(files, form, f)
 	}

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed"
+	"scrimp/internal/market/feed/intake"
 	"scrimp/internal/view/convert"
 )
 
@@ -138,7 +139,7 @@ func LoadCatalog(a *command.App) (catalog.Catalog, []feed.Copy, error) {
 		return c, copies, err
 	}
 	if len(c.Skipped) > 0 {
-		a.Notef("note: skipped rows of the catalogue: %s. scrimp catalog show lists them.\n", feed.Summary(c.Skipped))
+		a.Notef("note: skipped rows of the catalogue: %s. scrimp catalog show lists them.\n", intake.Summary(c.Skipped))
 	}
 	return c, copies, nil
 }

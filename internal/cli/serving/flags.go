@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // flags holds the values of the flags of scrimp serve-plan.
@@ -65,7 +66,7 @@ func (f *flags) add(cmd *cobra.Command) {
 
 func kindNames() string {
 	var names []string
-	for _, k := range serving.Kinds {
+	for _, k := range simulation.Kinds {
 		names = append(names, string(k))
 	}
 	return strings.Join(names, ", ")
@@ -76,7 +77,7 @@ func (f *flags) ask(cmd *cobra.Command) (ask serving.Ask, err error) {
 	if f.model == "" && f.measured == "" {
 		return ask, errors.New("say how long the model takes: --model MODEL for an estimate, or --measured FILE")
 	}
-	if ask.Options.Targets, err = serving.ParseTargets(f.latency); err != nil {
+	if ask.Options.Targets, err = simulation.ParseTargets(f.latency); err != nil {
 		return ask, fmt.Errorf("--latency: %w", err)
 	}
 	if ask.Formats, err = load.ParseFormats(f.formats); err != nil {
@@ -116,13 +117,13 @@ func (f *flags) options(cmd *cobra.Command, o *serving.Options) (err error) {
 }
 
 // kinds returns the kinds of rule that are tried: all, unless --rule names some.
-func (f *flags) kinds(given func(string) bool) (list []serving.Kind, err error) {
+func (f *flags) kinds(given func(string) bool) (list []simulation.Kind, err error) {
 	if !given("rule") {
-		return serving.Kinds, nil
+		return simulation.Kinds, nil
 	}
 	for _, name := range f.rules {
-		k := serving.Kind(name)
-		if !slices.Contains(serving.Kinds, k) {
+		k := simulation.Kind(name)
+		if !slices.Contains(simulation.Kinds, k) {
 			return nil, fmt.Errorf("--rule %q is none of %s", name, kindNames())
 		}
 		if !slices.Contains(list, k) {
@@ -176,20 +177,20 @@ func (f *flags) spans(given func(string) bool, o *serving.Options) (err error) {
 }
 
 // apart refuses flags that no rule of those that are tried would use.
-func (f *flags) apart(given func(string) bool, kinds []serving.Kind) error {
-	only := func(list ...serving.Kind) bool {
-		return !slices.ContainsFunc(kinds, func(k serving.Kind) bool { return !slices.Contains(list, k) })
+func (f *flags) apart(given func(string) bool, kinds []simulation.Kind) error {
+	only := func(list ...simulation.Kind) bool {
+		return !slices.ContainsFunc(kinds, func(k simulation.Kind) bool { return !slices.Contains(list, k) })
 	}
 	switch {
-	case given("warm") && !slices.Contains(kinds, serving.WarmHours):
+	case given("warm") && !slices.Contains(kinds, simulation.WarmHours):
 		return errors.New("--warm is for warm-hours, which --rule leaves out: add --rule warm-hours, or leave --warm out")
-	case given("wait") && (f.batch == 1 || only(serving.Fixed)):
+	case given("wait") && (f.batch == 1 || only(simulation.Fixed)):
 		return errors.New("--wait is for batches, and a batch of one waits for nobody: leave --wait out")
-	case given("batch") && (f.batch == 1 && only(serving.Batched) || f.batch > 1 && only(serving.Fixed)):
+	case given("batch") && (f.batch == 1 && only(simulation.Batched) || f.batch > 1 && only(simulation.Fixed)):
 		return errors.New("--batch and --rule do not go together: fixed answers one request at a time, batched several")
 	}
 	for _, name := range []string{"cold-start", "keep-alive", "poll"} {
-		if given(name) && only(serving.Fixed, serving.Batched) {
+		if given(name) && only(simulation.Fixed, simulation.Batched) {
 			return fmt.Errorf("--%s is for rules that start machines, which --rule leaves out: leave it out", name)
 		}
 	}
@@ -208,9 +209,9 @@ func span(flag, text string) (time.Duration, error) {
 // hours of the day for a trace that has no dates.
 func (f *flags) warm(ask *serving.Ask) (notes []string, err error) {
 	kinds := ask.Options.Kinds
-	only := slices.Equal(kinds, []serving.Kind{serving.WarmHours})
+	only := slices.Equal(kinds, []simulation.Kind{simulation.WarmHours})
 	switch {
-	case !slices.Contains(kinds, serving.WarmHours):
+	case !slices.Contains(kinds, simulation.WarmHours):
 		return nil, nil
 	case !ask.Trace.Dated && (f.hours != "" || only):
 		return nil, errors.New("the trace counts seconds from its own start, so that its hours of the day are unknown: " +

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 func served(t *testing.T, provider, machine, accelerator string, count int, price string) catalog.Listing {
@@ -62,7 +63,7 @@ func servePlan(t *testing.T, limit time.Duration, list ...catalog.Listing) infer
 		Measured: map[string]load.Measured{"a10g": {{Batch: 1, Seconds: 1.5}, {Batch: 8, Seconds: 2.5}},
 			"function-with-a-long-name": {{Batch: 1, Seconds: 6}}},
 		Functions: functions,
-		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: limit}}, Kinds: serving.Kinds, Machines: 16,
+		Options: serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: limit}}, Kinds: simulation.Kinds, Machines: 16,
 			Cold: 90 * time.Second, Keep: 5 * time.Minute, Poll: 15 * time.Second, Warm: hours}})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestServePlanIsPrinted(t *testing.T) {
 func TestServePlan_AddsUpPlainly(t *testing.T) {
 	v := servePlan(t, 12*time.Second, served(t, "aws", "g5.xlarge", "A10G", 1, "1.006"))
 	for _, c := range v.Choices {
-		if c.Rule != serving.Batched && c.Rule != serving.Fixed {
+		if c.Rule != simulation.Batched && c.Rule != simulation.Fixed {
 			continue
 		}
 		rate, _ := money.ParseRate("1.006")
@@ -135,7 +136,7 @@ func TestServePlan_AddsUpPlainly(t *testing.T) {
 // inferred plays a plan and returns its answer.
 func inferred(t *testing.T, ask serving.Ask, list ...catalog.Listing) inference.Answer {
 	t.Helper()
-	ask.Options.Machines, ask.Options.Kinds, ask.Options.Cold = 4, serving.Kinds, 90*time.Second
+	ask.Options.Machines, ask.Options.Kinds, ask.Options.Cold = 4, simulation.Kinds, 90*time.Second
 	p, err := serving.NewPlan(catalog.Catalog{}, list, ask)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +163,7 @@ func TestServePlan_SaysWhatHoldsForTheFirstChoice(t *testing.T) {
 	trace := load.Trace{At: []time.Duration{0, 20 * time.Hour}, In: []int32{100, 100}, Out: []int32{20, 20}, Window: 48 * time.Hour,
 		Sized: true, BytesOut: 10_650}
 	within := func(d time.Duration) serving.Options {
-		return serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: d}}}
+		return serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: d}}}
 	}
 	llama, _ := shape.Named("llama-3-8b")
 	resnet, _ := shape.Named("resnet-50")
@@ -211,7 +212,7 @@ func TestServePlan_SaysWhatHoldsForTheFirstChoice(t *testing.T) {
 func TestServePlan_MarksEverySumThatLacksEgress(t *testing.T) {
 	llama, _ := shape.Named("llama-3-8b")
 	v := inferred(t, serving.Ask{Trace: chats(), Model: &llama, Formats: load.Formats,
-		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: time.Hour}}}}, served(t, "nowhere", "m", "L4", 1, "1"))
+		Options: serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: time.Hour}}}}, served(t, "nowhere", "m", "L4", 1, "1"))
 	text := v.Text(show.Place{})
 	dollars := regexp.MustCompile(`\$[0-9.,]+\+?`)
 	for _, sum := range dollars.FindAllString(text, -1) {

@@ -1,4 +1,4 @@
-// Package simulate holds the commands that play jobs on recorded markets, and the public benchmarks.
+// Package simulate holds the commands that play a job, or the jobs of the past, on recorded markets.
 package simulate
 
 import (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/benchmark"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/decide/core"
@@ -157,7 +158,7 @@ func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	f.job.Add(cmd)
 	f.job.AddTerms(cmd)
 	cmd.Flags().Lookup("market").Usage = "market `file`, or calm or stormy (default none: a job file needs one)"
-	f.policies = policyFlag(cmd)
+	f.policies = benchmark.PolicyFlag(cmd)
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many submissions, `N`, spread over the market")
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")
 	cmd.Flags().DurationVar(&f.save, "save", 10*time.Second, "what a checkpoint takes")

@@ -9,10 +9,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	gocloud "gocloud.dev/blob"
+
 	"scrimp/internal/content/blob"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
 )
+
+var absent = &gocloud.WriterOptions{IfNotExist: true}
 
 // eachCloud runs a test on a real server of each kind of object store.
 func eachCloud(t *testing.T, test func(t *testing.T, address string)) {

@@ -14,6 +14,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/lent"
 )
 
@@ -132,7 +133,7 @@ func openFolder(u *url.URL, query url.Values, makes bool) (*blob.Bucket, error) 
 	if stat, err := os.Stat(filepath.FromSlash(u.Path)); !makes && (err != nil || !stat.IsDir()) {
 		return nil, ErrNone
 	}
-	f, err := NewFolder(filepath.FromSlash(u.Path))
+	f, err := folderblob.New(filepath.FromSlash(u.Path))
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	gocloud "gocloud.dev/blob"
 	"gocloud.dev/blob/driver"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
@@ -34,7 +34,7 @@ func driverOf(t testing.TB, b *gocloud.Bucket) driver.Bucket {
 	if !b.As(&dir) {
 		t.Fatal("only a folder's operations can be hooked")
 	}
-	f, err := blob.NewFolder(dir)
+	f, err := folderblob.New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/checkpoint/folder"
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
@@ -130,7 +130,7 @@ type upload struct {
 	store *Store
 	home  string
 
-	later  blob.Later
+	later  folderblob.Later
 	mu     sync.Mutex
 	known  map[string]format.Part // by sum; parts are added once they are durable
 	stored []format.Part

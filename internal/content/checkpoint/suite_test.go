@@ -13,7 +13,7 @@ import (
 
 	gocloud "gocloud.dev/blob"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
@@ -56,7 +56,7 @@ func TestFolder(t *testing.T) {
 
 func openFolder(t testing.TB, dir string) *gocloud.Bucket {
 	t.Helper()
-	f, err := blob.NewFolder(dir)
+	f, err := folderblob.New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/checkpoint/format"
 )
 
@@ -52,7 +52,7 @@ func (w *Writer) CopyFrom(ctx context.Context, from *Store, m format.Manifest, m
 	defer w.mu.Unlock()
 	home := w.token.String()
 	parts := m.Parts()
-	var later blob.Later
+	var later folderblob.Later
 	err := from.parallel(ctx, len(parts), from.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
 		data := buffer[:parts[i].Size]
 		if err := from.readPart(ctx, parts[i], data); err != nil {

@@ -1,5 +1,7 @@
 package plan
 
+import "scrimp/internal/decide/policy"
+
 // Reason says why an option was taken or not. It is a metric label and a column of `scrimp explain`, so the set is
 // small and closed.
 type Reason string
@@ -33,6 +35,17 @@ const (
 	TimeGone   Reason = "time_gone"     // its wall-clock limit is used up
 	HoursGone  Reason = "hours_gone"    // its GPU-hours are used up
 )
+
+// stops relates the reasons that end a job to the words for a run that ends while it has a machine. The two sets differ
+// otherwise: a reason says what a decision found, a stop what ended a program, and both are words of the log.
+var stops = map[Reason]policy.Stop{BudgetGone: policy.BudgetSpent, OutOfMoney: policy.BudgetShort,
+	TimeGone: policy.WallClock, HoursGone: policy.GPUHoursSpent}
+
+// Stop returns the stop of a job that holds no machine, and false if the job may wait.
+func (r Reason) Stop() (policy.Stop, bool) {
+	stop, ends := stops[r]
+	return stop, ends
+}
 
 // Reasons for not taking an option.
 const (

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/order"
 )
 
 // right is what this driver does to objects of one kind.
@@ -158,8 +159,8 @@ func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engin
 		if s.Of != p {
 			continue
 		}
-		r := &record{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency, name: nameOf("examine"),
-			uid: "00000000-0000-0000-0000-000000000000"}
+		r := &record{Order: order.Order{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency},
+			name: nameOf("examine"), uid: "00000000-0000-0000-0000-000000000000"}
 		job := d.job(r, s, map[string]string{})
 		job.OwnerReferences = nil
 		pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}

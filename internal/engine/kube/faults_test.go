@@ -259,7 +259,8 @@ func (h *hurt) settles(ctx context.Context) {
 // books compares the records with the pods that ran.
 func (h *hurt) books(ctx context.Context) {
 	var maps corev1.ConfigMapList
-	if err := h.admin.List(ctx, "configmaps", &metav1.ListOptions{LabelSelector: client.LabelEngine + "=" + h.name}, &maps); err != nil {
+	if err := h.admin.List(ctx, "configmaps", &metav1.ListOptions{LabelSelector: client.LabelEngine + "=" + h.name},
+		&maps); err != nil {
 		h.bad("%v", err)
 	}
 	records := map[string]*record{}
@@ -301,7 +302,7 @@ func (h *hurt) books(ctx context.Context) {
 				h.bad("machine %d of %s has not ended", g.Index, key)
 				continue
 			}
-			sum, want = sum.Add(r.bill(g)[0].Amount), want.Add(r.Rate.Until(g.End.Sub(g.From)))
+			sum, want = sum.Add(r.Bill(g.From, g.End)[0].Amount), want.Add(r.Rate.Until(g.End.Sub(g.From)))
 		}
 		if sum != want {
 			h.bad("%s costs %v, want %v", key, sum, want)

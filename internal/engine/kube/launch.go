@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,6 +19,7 @@ import (
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/order"
 	"scrimp/internal/lib/wait"
 )
 
@@ -98,8 +98,7 @@ func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]
 // begin stores the record of a request before anything is created; anew is false if another server has stored one.
 func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record, anew bool,
 	err error) {
-	r = &record{Key: q.Key, Offer: q.Offer, Nodes: q.Machines(), Rate: s.Quote.Rate, Priced: s.Quote.Priced,
-		Currency: s.Offer.Currency, Notice: time.Duration(s.Of.Grace), Tags: maps.Clone(q.Tags), Image: q.Image,
+	r = &record{Order: order.Of(q, &s.Offer, &s.Quote), Notice: time.Duration(s.Of.Grace), Image: q.Image,
 		Asked: time.Now().UTC().Truncate(time.Second)}
 	anew = true
 	err = d.keep(ctx, a, r)

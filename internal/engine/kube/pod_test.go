@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/order"
 )
 
 // jobOf returns the Job for the given number of machines of the only pool, which is written as YAML with other
@@ -34,8 +35,8 @@ func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batc
 	}
 	d := newDriver("k8s", w)
 	s := d.sales()[0]
-	r := &record{Key: "a.1", Nodes: nodes, name: nameOf("a.1"), uid: "uid", Tags: map[string]string{
-		"scrimp-installation": "i1", "scrimp-job": "train", "team": "vision & sound"}}
+	r := &record{Order: order.Order{Key: "a.1", Nodes: nodes, Tags: map[string]string{
+		"scrimp-installation": "i1", "scrimp-job": "train", "team": "vision & sound"}}, name: nameOf("a.1"), uid: "uid"}
 	j := d.job(r, &s, map[string]string{"SCRIMP_SERVER": "http://server"})
 	return d, r, j
 }
@@ -125,7 +126,8 @@ func TestJob_FollowsItsPool(t *testing.T) {
 	}
 	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta,
 		"Secret": secret.ObjectMeta, "Service": d.service(r).ObjectMeta} {
-		if o.Labels[client.LabelManaged] != "scrimp" || o.Labels[client.LabelEngine] != "k8s" || o.Labels[client.LabelInstallation] != "i1" ||
+		if o.Labels[client.LabelManaged] != "scrimp" || o.Labels[client.LabelEngine] != "k8s" ||
+			o.Labels[client.LabelInstallation] != "i1" ||
 			o.Labels[client.LabelJob] != "train" || o.Labels[client.LabelRecord] != "uid" ||
 			o.Annotations["scrimp.dev/tag-team"] != "vision & sound" {
 			t.Errorf("the %s carries %v, %v", name, o.Labels, o.Annotations)

@@ -24,22 +24,15 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/mirror"
-	"scrimp/internal/lib/money"
-	"scrimp/internal/market"
+	"scrimp/internal/engine/order"
 )
 
 // record is what is known of a request. It is stored in a ConfigMap, which exists before the request's Job and owns
 // it, so that a restarted or another server finds the result.
 type record struct {
-	Key      string            `json:"key"`
-	Offer    market.OfferID    `json:"offer"`
-	Nodes    int               `json:"nodes"`
-	Rate     money.Rate        `json:"rate,omitempty"`
-	Priced   bool              `json:"priced,omitempty"`
-	Currency money.Currency    `json:"currency"`
-	Notice   time.Duration     `json:"notice_ns,omitempty"`
-	Image    string            `json:"image,omitempty"` // named by the job
-	Tags     map[string]string `json:"tags,omitempty"`
+	order.Order
+	Notice time.Duration `json:"notice_ns,omitempty"`
+	Image  string        `json:"image,omitempty"` // named by the job
 
 	Asked     time.Time `json:"asked"`
 	Cancelled bool      `json:"cancelled,omitempty"` // the part that had not started was cancelled
@@ -318,20 +311,12 @@ func (d *Driver) instances(r *record) []engine.Instance {
 	list := make([]engine.Instance, len(r.Granted))
 	for n := range r.Granted {
 		g := &r.Granted[n]
-		i := engine.Instance{ID: d.id(r, g.Index), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: g.From,
-			Rate: r.Rate, Notice: r.Notice, Tags: maps.Clone(r.Tags)}
+		i := r.Instance(d.id(r, g.Index), g.From)
+		i.Notice = r.Notice
 		if !g.End.IsZero() {
-			i.State, i.Ended, i.Cause, i.Bill = engine.Ended, g.End, g.Cause, r.bill(g)
+			i.State, i.Ended, i.Cause, i.Bill = engine.Ended, g.End, g.Cause, r.Bill(g.From, g.End)
 		}
 		list[n] = i
 	}
 	return list
-}
-
-// bill returns the cost of an ended machine: its seconds at the request's rate.
-func (r *record) bill(g *granted) []engine.Line {
-	if !r.Priced {
-		return nil
-	}
-	return []engine.Line{{From: g.From, To: g.End, Amount: r.Rate.Until(g.End.Sub(g.From)), Currency: r.Currency}}
 }

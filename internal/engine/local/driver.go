@@ -1,3 +1,5 @@
+// Package local rents machines on one computer: its driver asks the process of a market (marketd), which rents out
+// processes as machines.
 package local
 
 import (
@@ -13,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -23,12 +24,6 @@ import (
 	"scrimp/internal/market"
 )
 
-// refusal is the daemon's response to a request that it refuses.
-type refusal struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
-}
-
 // refused is a refusal as the caller receives it: the daemon's text and its kind of error.
 type refused struct {
 	kind error
@@ -37,74 +32,6 @@ type refused struct {
 
 func (r refused) Error() string { return r.text }
 func (r refused) Unwrap() error { return r.kind }
-
-var kinds = map[string]error{"no_capacity": engine.ErrNoCapacity, "price": engine.ErrPrice,
-	"not_found": engine.ErrNotFound, "request": engine.ErrRequest}
-
-func (d *daemon) routes() http.Handler {
-	mux := http.NewServeMux()
-	handle := func(pattern string, f func(r *http.Request) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			d.mu.Lock()
-			d.asked = time.Now()
-			d.mu.Unlock()
-			v, err := f(r)
-			w.Header().Set("Content-Type", "application/json")
-			if err != nil {
-				out := refusal{Text: err.Error()}
-				for kind, known := range kinds {
-					if errors.Is(err, known) {
-						out.Kind = kind
-					}
-				}
-				w.WriteHeader(http.StatusConflict)
-				v = out
-			}
-			_ = json.NewEncoder(w).Encode(v)
-		})
-	}
-	handle("POST /launch", func(r *http.Request) (any, error) {
-		var req engine.Request
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-			return nil, fmt.Errorf("launch: %w", err)
-		}
-		return d.launch(req)
-	})
-	handle("POST /terminate", func(r *http.Request) (any, error) {
-		id := r.URL.Query().Get("id")
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		n := slices.IndexFunc(d.list, func(m *machine) bool { return m.ID == id })
-		if n < 0 || d.list[n].State == engine.Ended {
-			return nil, fmt.Errorf("instance %q: %w", id, engine.ErrNotFound)
-		}
-		return struct{}{}, d.finish(d.list[n], engine.Terminated, d.now())
-	})
-	handle("GET /instances", func(*http.Request) (any, error) { return d.show(), nil })
-	handle("GET /offers", func(*http.Request) (any, error) {
-		now := d.since(d.now())
-		var v sale
-		for _, l := range d.opened.Trace.Lines {
-			v.Offers = append(v.Offers, l.Sold(d.opened.At))
-			v.Quotes = append(v.Quotes, d.opened.Trace.Quote(l, now, d.opened.At))
-		}
-		return v, nil
-	})
-	handle("GET /clock", func(*http.Request) (any, error) {
-		return engine.Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At,
-			Speed: d.opened.Trace.Speed}, nil
-	})
-	handle("POST /stop", func(*http.Request) (any, error) {
-		time.AfterFunc(50*time.Millisecond, d.stop) // after the response is sent
-		return struct{}{}, nil
-	})
-	return mux
-}
-
-type sale struct {
-	Offers []market.Offer `json:"offers"`
-	Quotes []market.Quote `json:"quotes"`
-}
 
 // Driver rents machines from the daemon of a folder.
 type Driver struct {
@@ -118,7 +45,7 @@ var _ engine.Driver = (*Driver)(nil)
 
 // Dial returns a driver for the folder's market. It does not connect yet.
 func Dial(dir string) (*Driver, error) {
-	socket, err := filepath.Abs(filepath.Join(dir, socketName))
+	socket, err := filepath.Abs(filepath.Join(dir, SocketName))
 	if err != nil {
 		return nil, fmt.Errorf("market in %s: %w", dir, err)
 	}
@@ -149,11 +76,11 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 	}
 	defer func() { _ = r.Body.Close() }()
 	if r.StatusCode != http.StatusOK {
-		var no refusal
+		var no Refusal
 		if err := json.NewDecoder(r.Body).Decode(&no); err != nil {
 			return fmt.Errorf("ask the market in %s: status %d", d.dir, r.StatusCode)
 		}
-		if kind := kinds[no.Kind]; kind != nil {
+		if kind := Kinds[no.Kind]; kind != nil {
 			return refused{kind, no.Text}
 		}
 		return errors.New(no.Text)
@@ -198,7 +125,7 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 
 // Offers implements engine.Driver.
 func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
-	var v sale
+	var v Sale
 	err := d.do(ctx, http.MethodGet, "/offers", nil, &v)
 	return v.Offers, v.Quotes, err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/engine/order"
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
@@ -12,8 +13,9 @@ import (
 // name the job's owner stay.
 func TestComment_HasRoomInSlurm(t *testing.T) {
 	for _, long := range []int{0, 10, 300, 5000} {
-		r := record{Key: "abc/j.1", Offer: "cluster/gpu/node/on-demand", Nodes: 2, Currency: "USD", Tags: map[string]string{
-			"scrimp-installation": "0123456789abcdef", "scrimp-job": "j", "a": "short"}}
+		r := record{Order: order.Order{Key: "abc/j.1", Offer: "cluster/gpu/node/on-demand", Nodes: 2, Currency: "USD",
+			Tags: map[string]string{
+				"scrimp-installation": "0123456789abcdef", "scrimp-job": "j", "a": "short"}}}
 		for i := range 5 {
 			r.Tags[fmt.Sprint("team", i)] = strings.Repeat("ü", long)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/order"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/size"
 )
@@ -91,7 +92,8 @@ func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engi
 // accepted tries how Slurm would answer, and leaves nothing in its queue.
 func (d *Driver) accepted(ctx context.Context, s *sale) engine.Finding {
 	f := engine.Finding{Name: "account for " + s.of.Name + " " + s.offer.Machine}
-	r := &record{Key: "examine", Name: scheduler.TrialName, Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency}
+	r := &record{Order: order.Order{Key: "examine", Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency},
+		Name: scheduler.TrialName}
 	if err := d.slurm.Try(ctx, d.order(r, s)); err != nil {
 		f.Text = err.Error()
 		return f

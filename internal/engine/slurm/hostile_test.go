@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/order"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
@@ -37,11 +38,13 @@ func TestRecords_CannotStopAServer(t *testing.T) {
 	if err := os.Mkdir(victim, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(nameOf("good"), told(&record{Key: "good", Name: nameOf("good"), Nodes: 2}))
-	write(nameOf("many"), told(&record{Key: "many", Name: nameOf("many"), Nodes: 2_000_000_000, Start: over}))
-	write(nameOf("few"), told(&record{Key: "few", Name: nameOf("few"), Nodes: -1}))
+	write(nameOf("good"), told(&record{Order: order.Order{Key: "good", Nodes: 2}, Name: nameOf("good")}))
+	write(nameOf("many"), told(&record{Order: order.Order{Key: "many", Nodes: 2_000_000_000}, Name: nameOf("many"),
+		Start: over}))
+	write(nameOf("few"), told(&record{Order: order.Order{Key: "few", Nodes: -1}, Name: nameOf("few")}))
 	write("garbage", []byte(strings.Repeat("[", 1<<20)))
-	write("outside", told(&record{Key: "outside", Name: "../victim", Nodes: 1, Closed: true, End: over}))
+	write("outside", told(&record{Order: order.Order{Key: "outside", Nodes: 1}, Name: "../victim", Closed: true,
+		End: over}))
 	for _, pipe := range []string{"pipe/record.json", nameOf("good") + "/end.0", nameOf("good") + "/failed"} {
 		_ = os.MkdirAll(filepath.Dir(filepath.Join(requests, pipe)), 0o700)
 		if err := syscall.Mkfifo(filepath.Join(requests, pipe), 0o600); err != nil {

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/order"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
@@ -73,9 +73,7 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 		return err
 	}
 	if !again {
-		r = &record{Key: q.Key, Name: nameOf(q.Key), Offer: q.Offer, Nodes: q.Machines(), Rate: s.quote.Rate,
-			Priced:   s.quote.Priced,
-			Currency: s.offer.Currency, Tags: maps.Clone(q.Tags)}
+		r = &record{Order: order.Of(q, &s.offer, &s.quote), Name: nameOf(q.Key)}
 	}
 	if err := d.prepare(r, s, q.Env); err != nil {
 		return err

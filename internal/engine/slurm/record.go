@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/order"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/durable"
@@ -28,15 +29,8 @@ import (
 // record is what is known of a request. It is stored in the shared folder before Slurm hears of the request, so that
 // a restarted or another server finds the result.
 type record struct {
-	Key      string            `json:"key"`
-	Name     string            `json:"name"` // of its job and its folder
-	Offer    market.OfferID    `json:"offer"`
-	Nodes    int               `json:"nodes"`
-	Rate     money.Rate        `json:"rate,omitempty"`
-	Priced   bool              `json:"priced,omitempty"`
-	Currency money.Currency    `json:"currency"`
-	Notice   time.Duration     `json:"notice_ns,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
+	order.Order
+	Name string `json:"name"` // of its job and its folder
 
 	Job       string    `json:"job,omitempty"`      // Slurm's number; empty: unknown
 	Submitted time.Time `json:"submitted,omitzero"` // when Slurm had answered, or was about to be contacted
@@ -113,9 +107,9 @@ func recordOf(j *scheduler.Job) (*record, bool) {
 		return nil, false
 	}
 	rate, _ := strconv.ParseInt(v.Get("rate"), 10, 64)
-	r := &record{Key: v.Get("key"), Name: j.Name, Offer: market.OfferID(v.Get("offer")), Nodes: nodes,
-		Rate: money.Rate(rate), Priced: rate > 0, Currency: money.Currency(v.Get("currency")),
-		Job: j.ID, Tags: map[string]string{}}
+	r := &record{Order: order.Order{Key: v.Get("key"), Offer: market.OfferID(v.Get("offer")), Nodes: nodes,
+		Rate: money.Rate(rate), Priced: rate > 0, Currency: money.Currency(v.Get("currency")), Tags: map[string]string{}},
+		Name: j.Name, Job: j.ID}
 	for name := range v {
 		if tag, ok := strings.CutPrefix(name, "tag."); ok {
 			r.Tags[tag] = v.Get(name)
@@ -153,9 +147,7 @@ func (d *Driver) instances(r *record) []engine.Instance {
 	}
 	list := make([]engine.Instance, r.Nodes)
 	for k := range list {
-		i := engine.Instance{ID: d.id(r, k), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: r.Start,
-			Rate: r.Rate,
-			Tags: r.Tags}
+		i := r.Instance(d.id(r, k), r.Start)
 		if e := r.ended(k); e != nil {
 			i.State, i.Ended, i.Cause, i.Bill = engine.Ended, e.At, e.Cause, r.bill(e)
 			if e.Cause == engine.Interrupted && !r.Told.IsZero() && r.Told.Before(e.At) {
@@ -179,11 +171,8 @@ func (r *record) ended(rank int) *rankEnd {
 // bill returns the cost of an allocation's machine: its own time and, if the rest of its gang kept the allocation for
 // longer, the time that Slurm kept its node for. A machine without a price has no bill.
 func (r *record) bill(e *rankEnd) []engine.Line {
-	if !r.Priced {
-		return nil
-	}
-	lines := []engine.Line{{From: r.Start, To: e.At, Amount: r.Rate.Until(e.At.Sub(r.Start)), Currency: r.Currency}}
-	if r.End.After(e.At) {
+	lines := r.Bill(r.Start, e.At)
+	if len(lines) > 0 && r.End.After(e.At) {
 		whole := r.Rate.Until(r.End.Sub(r.Start))
 		lines = append(lines, engine.Line{Rule: "allocation", From: e.At, To: r.End, Amount: whole.Sub(lines[0].Amount),
 			Currency: r.Currency})

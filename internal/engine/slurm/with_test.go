@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/order"
 	"scrimp/internal/engine/slurm/command"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/size"
@@ -65,8 +66,10 @@ func TestReadWith_RefusesWrongSettings(t *testing.T) {
 
 // A node fits only if it has the features in its partition's constraint.
 func TestFits_ChecksThePartitionsConstraint(t *testing.T) {
-	n := scheduler.Node{CPUs: 64, Memory: 515000 * size.MiB, Accelerator: "a100", Accelerators: 8, Features: []string{"nvlink", "a100"}}
-	if !fits(&n, &Partition{Constraint: "nvlink&a100"}) || fits(&n, &Partition{Constraint: "v100"}) || shape(&n) != "a100x8-64c-502g" {
+	n := scheduler.Node{CPUs: 64, Memory: 515000 * size.MiB, Accelerator: "a100", Accelerators: 8,
+		Features: []string{"nvlink", "a100"}}
+	if !fits(&n, &Partition{Constraint: "nvlink&a100"}) || fits(&n, &Partition{Constraint: "v100"}) ||
+		shape(&n) != "a100x8-64c-502g" {
 		t.Errorf("%+v, %s", n, shape(&n))
 	}
 }
@@ -75,8 +78,9 @@ func TestFits_ChecksThePartitionsConstraint(t *testing.T) {
 // as much as the allocation.
 func TestBills_OfAGangAddUpToTheAllocation(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	r := &record{Key: "k", Nodes: 2, Rate: 3_600_000_000_007, Priced: true, Currency: "USD", Start: start, End: start.Add(time.Hour + time.Second),
-		Ends: []rankEnd{{Rank: 0, At: start.Add(time.Hour + time.Second)}, {Rank: 1, At: start.Add(17 * time.Minute)}}, Closed: true}
+	r := &record{Order: order.Order{Key: "k", Nodes: 2, Rate: 3_600_000_000_007, Priced: true, Currency: "USD"},
+		Start: start, End: start.Add(time.Hour + time.Second), Ends: []rankEnd{{Rank: 0,
+			At: start.Add(time.Hour + time.Second)}, {Rank: 1, At: start.Add(17 * time.Minute)}}, Closed: true}
 	whole := r.Rate.Until(time.Hour + time.Second)
 	for n := range r.Ends {
 		sum := whole.Sub(whole)
@@ -112,12 +116,14 @@ func TestCompleting_EndsAMachineThatRecordedItsEnd(t *testing.T) {
 		"all ranks were taken":     {[]string{"notice", "end.0", "end.1"}, nil, 2, engine.Interrupted},
 	} {
 		d := &Driver{name: "hpc", shared: t.TempDir()}
-		r := &record{Key: "k", Name: "scrimp-k", Nodes: c.nodes, Currency: "USD", Start: start, Job: "7", Given: c.given}
+		r := &record{Order: order.Order{Key: "k", Nodes: c.nodes, Currency: "USD"}, Name: "scrimp-k", Start: start, Job: "7",
+			Given: c.given}
 		if err := os.MkdirAll(d.folder(r.Name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range c.files {
-			if err := os.WriteFile(filepath.Join(d.folder(r.Name), f), []byte(strconv.FormatInt(end.Unix()-2, 10)), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(d.folder(r.Name), f), []byte(strconv.FormatInt(end.Unix()-2, 10)),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -150,7 +156,7 @@ func TestJobs_OfAnotherEngineAreIgnored(t *testing.T) {
 		}
 		var b strings.Builder
 		for id, offer := range map[string]market.OfferID{"5": "hpc/p/4c-1g/on-demand", "6": "hpc2/p/4c-1g/on-demand"} {
-			r := record{Key: "k" + id, Name: nameOf("k" + id), Offer: offer, Nodes: 1, Currency: "USD"}
+			r := record{Order: order.Order{Key: "k" + id, Offer: offer, Nodes: 1, Currency: "USD"}, Name: nameOf("k" + id)}
 			fmt.Fprintf(&b, "%s|RUNNING|None|1700000000|0|n1|%s|%s\n", id, r.Name, r.comment())
 		}
 		return b.String(), nil

@@ -97,16 +97,9 @@ func (l *lab) open() {
 	l.Driver = e.Driver.(*Driver)
 }
 
-// restart kills the server and starts the next one.
+// restart kills the server, which closes its connections, and starts the next one.
 func (l *lab) restart() {
 	l.stop()
-	for _, link := range l.links {
-		link.mu.Lock()
-		if link.conn != nil {
-			_ = link.conn.Close()
-		}
-		link.mu.Unlock()
-	}
 	l.open()
 }
 
@@ -153,17 +146,17 @@ func TestDriver_Conforms(t *testing.T) {
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		l := newLab(t, machines, "lab", map[int]int{1: 3, 2: 3, 3: 3, 4: 3, 5: 5}, 1, 2, 3, 4, 5)
 		by := l.offers()
-		host := l.links[4].host.Name // another server uses that machine
+		host := l.links[4].Host.Name // another server uses that machine
 		link := l.link(host)
-		if _, err := link.ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
+		if _, err := link.Ask(t.Context(), hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: "theirs",
 			Name:  "their-" + host,
 			Offer: by[5], Rate: money.Rate(1), At: time.Now()}}, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			a, _ := link.ask(context.Background(), hostd.Request{Do: "list"}, time.Minute)
+			a, _ := link.Ask(context.Background(), hostd.Request{Do: "list"}, time.Minute)
 			for _, i := range a.Instances {
-				_, _ = link.ask(context.Background(), hostd.Request{Do: "end", Instance: i.ID}, time.Minute)
+				_, _ = link.Ask(context.Background(), hostd.Request{Do: "end", Instance: i.ID}, time.Minute)
 			}
 		})
 		return enginetest.Rig{

@@ -13,6 +13,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/link"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/market"
 )
@@ -26,7 +28,7 @@ const defaultLost = 24 * time.Second
 type Driver struct {
 	name string
 	dir  string
-	with *With
+	with *setting.With
 	lost time.Duration // how long a machine may be silent before its instances count as lost
 	log  *slog.Logger
 
@@ -34,7 +36,7 @@ type Driver struct {
 	stop context.CancelFunc
 
 	asking sync.WaitGroup // requests whose answer nobody waits for
-	links  []*link
+	links  []*link.Link
 	opened time.Time
 	first  sync.Once
 	// reached is closed once every machine was reached or has failed once.
@@ -60,7 +62,7 @@ var (
 	_ engine.Canceller = (*Driver)(nil)
 )
 
-func newDriver(name, dir string, with *With, detect time.Duration, log *slog.Logger) (*Driver, error) {
+func newDriver(name, dir string, with *setting.With, detect time.Duration, log *slog.Logger) (*Driver, error) {
 	j, err := readJournal(dir)
 	if err != nil {
 		return nil, err
@@ -77,9 +79,8 @@ func newDriver(name, dir string, with *With, detect time.Duration, log *slog.Log
 }
 
 // add adds a machine and the way to reach it.
-func (d *Driver) add(m *Machine, w way) {
-	d.links = append(d.links, &link{host: m, way: w, log: d.log, waiting: map[int64]chan hostd.Answer{},
-		changed: make(chan struct{}), facts: d.journal.Facts[m.Name]})
+func (d *Driver) add(m *setting.Machine, w link.Way) {
+	d.links = append(d.links, link.New(m, w, d.log, d.journal.Facts[m.Name]))
 }
 
 // Close implements engine.Closer. Instances on the machines keep running.
@@ -97,13 +98,13 @@ const firstWait = 25 * time.Second
 func (d *Driver) reach(ctx context.Context) {
 	d.first.Do(func() {
 		for _, l := range d.links {
-			l.begin(d.ctx)
+			l.Begin(d.ctx)
 		}
 		d.asking.Go(func() {
 			defer close(d.reached)
 			ctx, cancel := context.WithTimeout(d.ctx, firstWait)
 			defer cancel()
-			d.each(func(l *link) { _ = l.until(ctx) })
+			d.each(func(l *link.Link) { _ = l.Until(ctx) })
 		})
 	})
 	select {
@@ -113,7 +114,7 @@ func (d *Driver) reach(ctx context.Context) {
 }
 
 // each calls do for all machines concurrently.
-func (d *Driver) each(do func(*link)) {
+func (d *Driver) each(do func(*link.Link)) {
 	var asked sync.WaitGroup
 	for _, l := range d.links {
 		asked.Go(func() { do(l) })
@@ -121,9 +122,9 @@ func (d *Driver) each(do func(*link)) {
 	asked.Wait()
 }
 
-func (d *Driver) link(host string) *link {
+func (d *Driver) link(host string) *link.Link {
 	for _, l := range d.links {
-		if l.host.Name == host {
+		if l.Host.Name == host {
 			return l
 		}
 	}
@@ -139,11 +140,11 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	defer d.mu.Unlock()
 	var list []engine.Instance
 	for _, l := range d.links {
-		known := d.seen[l.host.Name]
+		known := d.seen[l.Host.Name]
 		switch quiet := d.quiet(l); {
-		case known.at.IsZero() && quiet < d.lost && d.served(l.host.Name):
-			_, _, _, why := l.state()
-			return nil, fmt.Errorf("machine %s has not answered yet: %w", l.host.Name, cmp.Or(why, errors.New("no connection")))
+		case known.at.IsZero() && quiet < d.lost && d.served(l.Host.Name):
+			_, _, _, why := l.State()
+			return nil, fmt.Errorf("machine %s has not answered yet: %w", l.Host.Name, cmp.Or(why, errors.New("no connection")))
 		case quiet < d.lost:
 			for _, i := range known.list {
 				if d.made(l, &i) {
@@ -156,9 +157,9 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 }
 
 // quiet returns how long a machine has been silent. The caller holds mu.
-func (d *Driver) quiet(l *link) time.Duration {
-	at := cmp.Or(d.seen[l.host.Name].at, d.opened)
-	if _, _, heard, _ := l.state(); heard.After(at) {
+func (d *Driver) quiet(l *link.Link) time.Duration {
+	at := cmp.Or(d.seen[l.Host.Name].at, d.opened)
+	if _, _, heard, _ := l.State(); heard.After(at) {
 		at = heard
 	}
 	return time.Since(at)
@@ -169,13 +170,13 @@ func (d *Driver) Away() (list []engine.AwayMachine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.links {
-		_, connected, _, why := l.state()
+		_, connected, _, why := l.State()
 		switch quiet := d.quiet(l); {
 		case !connected && why != nil:
-			list = append(list, engine.AwayMachine{Name: l.host.Name, Err: why})
+			list = append(list, engine.AwayMachine{Name: l.Host.Name, Err: why})
 		case quiet >= d.lost:
-			list = append(list, engine.AwayMachine{Name: l.host.Name,
-				Err: fmt.Errorf("%s has been silent for %v", l.host.Name, quiet.Round(time.Second))})
+			list = append(list, engine.AwayMachine{Name: l.Host.Name,
+				Err: fmt.Errorf("%s has been silent for %v", l.Host.Name, quiet.Round(time.Second))})
 		}
 	}
 	return list
@@ -195,25 +196,25 @@ func (d *Driver) served(host string) bool {
 // look asks every machine for its instances, and ends those that were given up meanwhile. It does
 // not wait for a silent machine, and processes the answer whenever it comes.
 func (d *Driver) look(ctx context.Context) {
-	d.each(func(l *link) {
-		quiet := l.silent()
-		if quiet && !l.mayAsk() {
+	d.each(func(l *link.Link) {
+		quiet := l.Silent()
+		if quiet && !l.MayAsk() {
 			return
 		}
 		said := make(chan struct{})
 		d.asking.Go(func() {
 			defer close(said)
 			if err := isolate.Call(func() { d.inquire(d.ctx, l) }); err != nil {
-				d.log.Error("a machine's answer caused a panic", "host", l.host.Name, "error", err, isolate.Stack(err))
+				d.log.Error("a machine's answer caused a panic", "host", l.Host.Name, "error", err, isolate.Stack(err))
 			}
 			if quiet {
-				l.wasAsked()
+				l.WasAsked()
 			}
 		})
 		if quiet {
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		ctx, cancel := context.WithTimeout(ctx, link.LookTime)
 		defer cancel()
 		select {
 		case <-said:
@@ -226,26 +227,26 @@ func (d *Driver) look(ctx context.Context) {
 }
 
 // inquire asks one machine for its instances.
-func (d *Driver) inquire(ctx context.Context, l *link) {
+func (d *Driver) inquire(ctx context.Context, l *link.Link) {
 	asked := time.Now()
-	a, err := l.ask(ctx, hostd.Request{Do: "list"}, askTime)
+	a, err := l.Ask(ctx, hostd.Request{Do: "list"}, link.AskTime)
 	if err != nil {
 		return
 	}
 	for _, id := range d.heard(l, &a, asked) {
-		if _, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, askTime); err != nil {
+		if _, err := l.Ask(ctx, hostd.Request{Do: "end", Instance: id}, link.AskTime); err != nil {
 			d.log.Warn("cannot end an instance that was given up yet", "instance", id, "error", err)
 		}
 	}
 }
 
 // heard records a machine's answer about its instances, and returns those that must be ended.
-func (d *Driver) heard(l *link, a *hostd.Answer, asked time.Time) (unwanted []string) {
+func (d *Driver) heard(l *link.Link, a *hostd.Answer, asked time.Time) (unwanted []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n := range a.Instances {
 		i := &a.Instances[n]
-		if i.State == engine.Running && d.made(l, i) && !d.journal.wants(l.host.Name, i.Key) {
+		if i.State == engine.Running && d.made(l, i) && !d.journal.wants(l.Host.Name, i.Key) {
 			unwanted = append(unwanted, i.ID)
 		}
 	}
@@ -253,8 +254,8 @@ func (d *Driver) heard(l *link, a *hostd.Answer, asked time.Time) (unwanted []st
 	for n := range a.Instances {
 		d.finish(&a.Instances[n])
 	}
-	if v := d.seen[l.host.Name]; v.at.Before(asked) && v.began.Before(asked) {
-		d.seen[l.host.Name] = inventory{a.Instances, asked, v.began}
+	if v := d.seen[l.Host.Name]; v.at.Before(asked) && v.began.Before(asked) {
+		d.seen[l.Host.Name] = inventory{a.Instances, asked, v.began}
 	}
 	return unwanted
 }
@@ -301,7 +302,7 @@ func (d *Driver) forget() {
 // heardAll reports whether all machines of a launch have answered since it was requested.
 func (d *Driver) heardAll(k *launched) bool {
 	for _, host := range k.Hosts {
-		if d.link(host) != nil && !d.seen[host].at.After(k.At.Add(askTime)) {
+		if d.link(host) != nil && !d.seen[host].at.After(k.At.Add(link.AskTime)) {
 			return false
 		}
 	}

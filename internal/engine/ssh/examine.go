@@ -1,26 +1,16 @@
 package ssh
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/link"
 	"scrimp/internal/engine/ssh/openssh"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/durable"
-	"scrimp/internal/lib/size"
-)
-
-// Minimum free disk space, and the largest tolerated clock difference.
-const (
-	minDisk = 2 * size.GiB
-	maxSkew = time.Minute
 )
 
 var _ engine.Examiner = (*Driver)(nil)
@@ -28,12 +18,12 @@ var _ engine.Examiner = (*Driver)(nil)
 // Examine implements engine.Examiner.
 func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	found := make([][]engine.Finding, len(d.links))
-	at := map[*link]int{}
+	at := map[*link.Link]int{}
 	for n, l := range d.links {
 		at[l] = n
-		l.begin(d.ctx)
+		l.Begin(d.ctx)
 	}
-	d.each(func(l *link) { found[at[l]] = l.examine(ctx) })
+	d.each(func(l *link.Link) { found[at[l]] = l.Examine(ctx) })
 	var all []engine.Finding
 	for _, list := range found {
 		all = append(all, list...)
@@ -41,72 +31,9 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	return all
 }
 
-// examine checks one machine.
-func (l *link) examine(ctx context.Context) (list []engine.Finding) {
-	say := func(ok bool, what, format string, args ...any) {
-		name := l.host.Name
-		if what != "" {
-			name += " " + what
-		}
-		list = append(list, engine.Finding{Name: name, OK: ok, Text: fmt.Sprintf(format, args...)})
-	}
-	began := time.Now()
-	if err := l.until(ctx); err != nil {
-		say(false, "", "%v", err)
-		return list
-	}
-	took := time.Since(began)
-	server := l.way.Server()
-	sent := time.Now()
-	a, err := l.ask(ctx, hostd.Request{Do: "facts", Server: server}, 3*askTime)
-	if err != nil {
-		say(false, "", "%v", err)
-		return list
-	}
-	f := a.Facts
-	server = cmp.Or(f.By, server)
-	has := fmt.Sprintf("%s/%s, %d CPUs, %v", f.OS, f.Arch, f.CPUs, f.Memory)
-	if f.Accelerators > 0 {
-		has += fmt.Sprintf(", %d x %s (driver %s)", f.Accelerators, f.Accelerator, f.Driver)
-	}
-	say(true, "", "reached in %.1f s: %s; %v free in %s", took.Seconds(), has, f.Free, f.Dir)
-	if f.Free < minDisk {
-		say(false, "disk", "%v are free in %s: make room, or set another folder, with: {folder: /scratch/scrimp}", f.Free,
-			f.Dir)
-	}
-	if skew := f.Now.Sub(sent.Add(time.Since(sent) / 2)).Round(time.Second); skew.Abs() > maxSkew {
-		say(false, "clock", "its clock is %v off: what is booked goes by the server's, and times in logs will not "+
-			"agree. Run there: "+
-			"timedatectl set-ntp true", skew)
-	}
-	if f.NoDriver != "" {
-		say(false, "driver", "%s. Run there: nvidia-smi; jobs are given %d GPUs of it", f.NoDriver, f.Accelerators)
-	}
-	if f.Python == "" {
-		say(true, "python", "no python3: jobs that need it end there (apt install python3 python3-venv)")
-	}
-	if f.Logout {
-		say(false, "logout", "what a user leaves running ends when they log out. Run there: loginctl enable-linger $USER")
-	}
-	if f.Apart != "" {
-		say(true, "users", "programs run as the user of ssh, since %s: it serves one user of the server at a time", f.Apart)
-	}
-	switch {
-	case f.Server == "":
-		say(true, "server", "reaches the server by %s", server)
-	case strings.HasPrefix(server, "unix:"):
-		say(true, "server", "the way back is the ssh connection; no server answers here at the moment")
-	default:
-		say(false, "server", "does not reach the server by %s: %s. Write agents: ssh to go through the connection, or "+
-			"an address "+
-			"that it reaches", server, f.Server)
-	}
-	return list
-}
-
 // UnknownKeys returns the host keys of a setting's machines that ssh does not know.
 func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh.Key, error) {
-	with, err := Read(s)
+	with, err := setting.Read(s)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +42,8 @@ func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh
 		if with.Hosts[n].Join != "" {
 			continue
 		}
-		o := &openssh.Host{Name: with.Hosts[n].Name, Target: with.Hosts[n].SSH, Engine: s.Name, Dir: Dir(data, s.Name),
-			Config: with.Config}
+		o := &openssh.Host{Name: with.Hosts[n].Name, Target: with.Hosts[n].SSH, Engine: s.Name,
+			Dir: setting.Dir(data, s.Name), Config: with.Config}
 		key, err := o.Unknown(ctx)
 		if err != nil {
 			return list, err
@@ -130,7 +57,7 @@ func UnknownKeys(ctx context.Context, s *engine.Setting, data string) ([]openssh
 
 // Accept stores keys as the only accepted host keys of an engine's machines.
 func Accept(data, name string, keys []openssh.Key) error {
-	dir := Dir(data, name)
+	dir := setting.Dir(data, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -144,6 +71,3 @@ func Accept(data, name string, keys []openssh.Key) error {
 	}
 	return durable.Replace(path, text)
 }
-
-// Dir returns the folder of an engine in a data folder.
-func Dir(data, name string) string { return filepath.Join(data, "engines", name) }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/ssh/link"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
@@ -59,7 +61,7 @@ func (h *hurt) opens() {
 		_ = h.d.Close(context.Background())
 	}
 	rate, marginal := money.Rate(360_000_000_000), money.Rate(0)
-	d, err := newDriver("lab", h.dir, &With{Currency: money.USD, Rate: rate}, usual.Detect, nil)
+	d, err := newDriver("lab", h.dir, &setting.With{Currency: money.USD, Rate: rate}, usual.Detect, nil)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func (h *hurt) opens() {
 		return durable.Replace(path, text)
 	}
 	for _, p := range h.machines {
-		d.add(&Machine{SSH: p.name, Name: p.name, Rate: &rate, Marginal: &marginal}, paperWay{p, server})
+		d.add(&setting.Machine{SSH: p.name, Name: p.name, Rate: &rate, Marginal: &marginal}, paperWay{p, server})
 	}
 	h.d = d
 }
@@ -98,7 +100,7 @@ func (h *hurt) acts(ctx context.Context) {
 		_ = wait.For(ctx, h.upTo(10*time.Second))
 	}
 	h.mu.Lock()
-	dead := h.server != h.d.links[0].way.(paperWay).of
+	dead := h.server != h.d.links[0].Way.(paperWay).of
 	h.mu.Unlock()
 	if dead {
 		h.opens()
@@ -248,7 +250,7 @@ func (h *hurt) settles(ctx context.Context) {
 	h.opens()
 	_ = wait.For(ctx, 2*time.Minute) // cables are back, and running requests arrive
 	h.lists(ctx)
-	_ = wait.For(ctx, 2*askTime)
+	_ = wait.For(ctx, 2*link.AskTime)
 	running := map[string]engine.Instance{}
 	for _, i := range h.lists(ctx) {
 		if i.State == engine.Running {

@@ -11,6 +11,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/link"
+	"scrimp/internal/engine/ssh/setting"
 )
 
 // Wall times of connections of machines that join.
@@ -24,7 +26,7 @@ const (
 
 // joining is the way to a machine that connects to the server itself.
 type joining struct {
-	link   *link
+	link   *link.Link
 	driver *Driver
 	trial  bool // no machine joins this process: the server runs elsewhere
 
@@ -38,7 +40,7 @@ type joining struct {
 var _ engine.Joiner = (*Driver)(nil)
 
 // addJoining adds a machine that connects itself.
-func (d *Driver) addJoining(m *Machine, trial bool) {
+func (d *Driver) addJoining(m *setting.Machine, trial bool) {
 	j := &joining{driver: d, trial: trial}
 	d.add(m, j)
 	j.link = d.links[len(d.links)-1]
@@ -50,7 +52,7 @@ func (d *Driver) joining(machine string) *joining {
 	if l == nil {
 		return nil
 	}
-	j, _ := l.way.(*joining)
+	j, _ := l.Way.(*joining)
 	return j
 }
 
@@ -60,8 +62,8 @@ func (j *joining) Dial(context.Context) (io.ReadWriteCloser, error) { return nil
 // Ping implements way. A machine that joins has only its one connection. Ping closes a connection
 // that has been silent for long: a live machine would have reconnected.
 func (j *joining) Ping(ctx context.Context) bool {
-	_, err := j.link.ask(ctx, hostd.Request{Do: "ping"}, pingTime)
-	if _, _, heard, _ := j.link.state(); err != nil && time.Since(heard) > maxSilence {
+	_, err := j.link.Ask(ctx, hostd.Request{Do: "ping"}, link.PingTime)
+	if _, _, heard, _ := j.link.State(); err != nil && time.Since(heard) > maxSilence {
 		j.drop()
 	}
 	return err == nil
@@ -74,21 +76,21 @@ func (j *joining) Server() string { return "" }
 func (j *joining) missing() error {
 	if j.trial {
 		return fmt.Errorf("%s joins the server, and none that knows of it runs here: scrimp server stop where one runs, "+
-			"then scrimp serve", j.link.host.Name)
+			"then scrimp serve", j.link.Host.Name)
 	}
 	return fmt.Errorf("%s has not joined: run there scrimp agent join URL with its token, which scrimp engine token %s "+
-		"%s makes anew", j.link.host.Name, j.driver.name, j.link.host.Name)
+		"%s makes anew", j.link.Host.Name, j.driver.name, j.link.Host.Name)
 }
 
-// begin waits a moment for a machine that had joined the previous server.
-func (j *joining) begin() {
+// Await implements link.Guest.
+func (j *joining) Await() {
 	after := joinTime
 	if j.trial {
 		after = 0
 	}
 	time.AfterFunc(after, func() {
-		if _, connected, _, why := j.link.state(); !connected && why == nil {
-			j.link.ended(j.missing())
+		if _, connected, _, why := j.link.State(); !connected && why == nil {
+			j.link.Ended(j.missing())
 		}
 	})
 }
@@ -124,7 +126,7 @@ func (d *Driver) Claim(ctx context.Context, token, session string) (engine.Seat,
 			return &seat{j, token, session}, nil
 		}
 		j.mu.Unlock()
-		if _, err := j.link.ask(ctx, hostd.Request{Do: "ping"}, claimTime); err == nil {
+		if _, err := j.link.Ask(ctx, hostd.Request{Do: "ping"}, claimTime); err == nil {
 			return nil, fmt.Errorf("%s: %w", machine, engine.ErrTaken)
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -170,7 +172,7 @@ func (s *seat) Serve(ctx context.Context, conn net.Conn) error {
 	defer context.AfterFunc(s.driver.ctx, cancel)()
 	s.begins(conn)
 	go s.watchToken(ctx, cancel)
-	err := s.link.serve(ctx, &bounded{Conn: conn})
+	err := s.link.Serve(ctx, &bounded{Conn: conn})
 	s.ends(conn, err)
 	return err
 }
@@ -194,8 +196,8 @@ func (s *seat) ends(conn net.Conn, err error) {
 			s.session = ""
 		}
 	}
-	s.link.ended(fmt.Errorf("%s is no longer connected (%w): it joins again if scrimp agent join still runs there",
-		s.link.host.Name, err))
+	s.link.Ended(fmt.Errorf("%s is no longer connected (%w): it joins again if scrimp agent join still runs there",
+		s.link.Host.Name, err))
 }
 
 // watchToken ends the connection once its token is invalid.
@@ -208,7 +210,7 @@ func (s *seat) watchToken(ctx context.Context, end func()) {
 			return
 		case <-t.C:
 			if _, ok := s.driver.Admits(s.token); !ok {
-				s.driver.log.Warn("the token of a machine was revoked: disconnecting it", "host", s.link.host.Name)
+				s.driver.log.Warn("the token of a machine was revoked: disconnecting it", "host", s.link.Host.Name)
 				end()
 				return
 			}
@@ -219,12 +221,12 @@ func (s *seat) watchToken(ctx context.Context, end func()) {
 // Joined implements engine.Joiner.
 func (d *Driver) Joined() (list []engine.Joined) {
 	for _, l := range d.links {
-		j, ok := l.way.(*joining)
+		j, ok := l.Way.(*joining)
 		if !ok {
 			continue
 		}
-		_, _, heard, _ := l.state()
-		v := engine.Joined{Name: l.host.Name, Heard: heard}
+		_, _, heard, _ := l.State()
+		v := engine.Joined{Name: l.Host.Name, Heard: heard}
 		j.mu.Lock()
 		if j.conn != nil && !j.since.IsZero() {
 			v.Since, v.From = j.since, j.conn.RemoteAddr().String()
@@ -292,4 +294,18 @@ func (b *bounded) Reason() error {
 		return errBound
 	}
 	return nil
+}
+
+// Admits implements engine.Joiner.
+func (d *Driver) Admits(token string) (machine string, ok bool) {
+	name, machine, ok := setting.TokenOf(token)
+	if !ok || name != d.name || d.joining(machine) == nil {
+		return "", false
+	}
+	admitted, err := setting.IsToken(d.dir, machine, token)
+	if err != nil {
+		d.log.Error("no machine is admitted", "error", err)
+		return "", false
+	}
+	return machine, admitted
 }

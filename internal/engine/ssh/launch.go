@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/link"
 )
 
 // Launch implements engine.Driver. It records the chosen machines before it contacts them. If one
@@ -146,8 +147,8 @@ func (d *Driver) assignHosts(r *engine.Request, refused map[string]bool) (*launc
 	}
 	var free []string
 	for _, l := range g.links {
-		if d.free(l) && !refused[l.host.Name] {
-			free = append(free, l.host.Name)
+		if d.free(l) && !refused[l.Host.Name] {
+			free = append(free, l.Host.Name)
 		}
 	}
 	if len(free) < r.Machines() {
@@ -161,19 +162,19 @@ func (d *Driver) assignHosts(r *engine.Request, refused map[string]bool) (*launc
 }
 
 // free reports whether a machine responds, nothing runs there, and no launch is pending. The caller holds mu.
-func (d *Driver) free(l *link) bool {
-	_, connected, _, _ := l.state()
-	v := d.seen[l.host.Name]
-	if !connected || l.silent() || d.quiet(l) > d.lost {
+func (d *Driver) free(l *link.Link) bool {
+	_, connected, _, _ := l.State()
+	v := d.seen[l.Host.Name]
+	if !connected || l.Silent() || d.quiet(l) > d.lost {
 		return false
 	}
 	if slices.ContainsFunc(v.list, func(i engine.Instance) bool { return i.State == engine.Running }) {
 		return false
 	}
 	for key, k := range d.journal.Keys { // a pending launch
-		if k.Over.IsZero() && slices.Contains(k.Hosts, l.host.Name) &&
+		if k.Over.IsZero() && slices.Contains(k.Hosts, l.Host.Name) &&
 			!slices.ContainsFunc(v.list, func(i engine.Instance) bool { return k.has(key, &i) && i.State == engine.Ended }) &&
-			(!k.GivenUp || !v.at.After(k.At.Add(askTime))) {
+			(!k.GivenUp || !v.at.After(k.At.Add(link.AskTime))) {
 			return false
 		}
 	}
@@ -191,11 +192,11 @@ func (d *Driver) start(ctx context.Context, r *engine.Request, k *launched, rank
 	if env == nil {
 		env = map[string]string{}
 	}
-	if at := l.way.Server(); at != "" {
+	if at := l.Way.Server(); at != "" {
 		env["SCRIMP_SERVER"] = at
 	}
-	a, err := l.ask(ctx, hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: k.keyOf(r.Key, rank),
-		Name: d.name + "-" + host, Offer: r.Offer, Rate: *l.host.Rate, At: k.At, Tags: r.Tags, Env: env}}, 2*askTime)
+	a, err := l.Ask(ctx, hostd.Request{Do: "launch", Launch: &hostd.Launch{Key: k.keyOf(r.Key, rank),
+		Name: d.name + "-" + host, Offer: r.Offer, Rate: *l.Host.Rate, At: k.At, Tags: r.Tags, Env: env}}, 2*link.AskTime)
 	if err != nil {
 		return engine.Instance{}, fmt.Errorf("%s: %w", host, err)
 	}
@@ -234,7 +235,7 @@ func (d *Driver) undo(ctx context.Context, r *engine.Request, k *launched, list 
 		if i.ID == "" {
 			continue
 		}
-		if _, err := d.link(k.Hosts[rank]).ask(ctx, hostd.Request{Do: "end", Instance: i.ID}, askTime); err != nil &&
+		if _, err := d.link(k.Hosts[rank]).Ask(ctx, hostd.Request{Do: "end", Instance: i.ID}, link.AskTime); err != nil &&
 			!errors.Is(err, engine.ErrNotFound) {
 			return fmt.Errorf("%w; and cannot end %s: %w", errUndone, i.ID, err) // not a refusal, so the caller retries
 		}
@@ -286,8 +287,8 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	d.reach(ctx)
 	for _, l := range d.links {
-		if at, ok := strings.CutPrefix(id, d.name+"-"+l.host.Name+"-"); ok && !strings.Contains(at, "-") {
-			_, err := l.ask(ctx, hostd.Request{Do: "end", Instance: id}, 2*askTime)
+		if at, ok := strings.CutPrefix(id, d.name+"-"+l.Host.Name+"-"); ok && !strings.Contains(at, "-") {
+			_, err := l.Ask(ctx, hostd.Request{Do: "end", Instance: id}, 2*link.AskTime)
 			return err
 		}
 	}

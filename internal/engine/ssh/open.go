@@ -5,24 +5,15 @@
 package ssh
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/ssh/openssh"
-	"scrimp/internal/lib/identity"
-	"scrimp/internal/lib/money"
-	"scrimp/internal/lib/size"
+	"scrimp/internal/engine/ssh/setting"
 )
 
 // Kind is the kind of engines of this package.
@@ -35,150 +26,12 @@ var usual = engine.Timing{Poll: 2 * time.Second, Sweep: 2 * time.Second, Detect:
 // defaultSeats is the default number of tasks that a machine may run at once: the tasks' requirements limit it.
 const defaultSeats = 64
 
-// With holds the settings under with of an ssh engine.
-type With struct {
-	// Rate is the price of an hour of one machine in use, including the marginal part.
-	Rate     money.Rate        `yaml:"rate"`
-	Marginal money.Rate        `yaml:"marginal"` // part of rate that only a used hour costs, such as power
-	Currency money.Currency    `yaml:"currency"` // empty: USD
-	Team     string            `yaml:"team"`     // team that pays for unused hours; empty: none
-	Config   string            `yaml:"config"`   // ssh's configuration file; empty: the user's own
-	Folder   string            `yaml:"folder"`   // on each machine; empty: /var/lib/scrimp for root, ~/.scrimp for others
-	Programs map[string]string `yaml:"programs"` // path of this program for other systems, such as linux/arm64
-	Hosts    []Machine         `yaml:"hosts"`
-}
-
-// Machine is one computer.
-type Machine struct {
-	SSH      string      `yaml:"ssh"`  // ssh's destination: user@host, or a name in its configuration
-	Join     string      `yaml:"join"` // name of a machine that connects to the server itself, instead of ssh
-	Name     string      `yaml:"name"` // empty: the host of ssh
-	Rate     *money.Rate `yaml:"rate"` // nil: the engine's
-	Marginal *money.Rate `yaml:"marginal"`
-	Address  string      `yaml:"address"` // address for other machines; empty: the one that ssh used
-	// What jobs may use of the machine; unset: everything that it has.
-	CPUs         int        `yaml:"cpus"`
-	Memory       size.Bytes `yaml:"memory"`
-	Accelerator  string     `yaml:"accelerator"` // kind of accelerator
-	Accelerators int        `yaml:"accelerators"`
-	Speed        float64    `yaml:"speed"` // relative to the machine for which jobs state their work
-}
-
-const hasWith = "an ssh engine has hosts, rate, marginal, currency, team, config, folder and programs; each of " +
-	"its hosts is " +
-	"user@host, or has ssh or join, name, rate, marginal, address, cpus, memory, accelerator, accelerators and speed"
-
-// UnmarshalYAML also accepts a plain host.
-func (m *Machine) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		m.SSH = n.Value
-		return nil
-	}
-	type plain Machine
-	for i := 0; i+1 < len(n.Content); i += 2 { // a custom decoder loses strict mode, so check the fields here
-		if name := n.Content[i].Value; !slices.Contains(machineFields, name) {
-			return fmt.Errorf("line %d: field %s not found in type host", n.Content[i].Line, name)
-		}
-	}
-	return n.Decode((*plain)(m))
-}
-
-var machineFields = []string{"ssh", "join", "name", "rate", "marginal", "address", "cpus", "memory", "accelerator",
-	"accelerators", "speed"}
-
-var (
-	hostName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	sshAddress = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._@:\[\]%/-]{0,254}$`)
-)
-
-// Read returns the settings of an ssh engine with defaults filled in.
-func Read(s *engine.Setting) (w With, err error) {
-	if err := s.With.Into(&w, hasWith); err != nil {
-		return w, err
-	}
-	if w.Currency == "" {
-		w.Currency = money.USD
-	}
-	if !w.Currency.Valid() {
-		return w, fmt.Errorf("with: currency is %q: write its code of three letters, such as EUR", w.Currency)
-	}
-	if fix := identity.WrongName(w.Team); w.Team != "" && fix != "" {
-		return w, fmt.Errorf("with: team is %q: %s", w.Team, fix)
-	}
-	if len(w.Hosts) == 0 {
-		return w, errors.New("with: hosts: the list is empty: write hosts: [user@gpu1], or scrimp engine add NAME --ssh " +
-			"user@gpu1")
-	}
-	if w.Folder != "" && !filepath.IsAbs(w.Folder) {
-		return w, fmt.Errorf("with: folder is %q: write an absolute path", w.Folder)
-	}
-	seen := map[string]bool{}
-	for n := range w.Hosts {
-		m := &w.Hosts[n]
-		if err := m.fill(&w); err != nil {
-			return w, err
-		}
-		if seen[m.Name] {
-			return w, fmt.Errorf("with: hosts: %s appears twice: give each its own name", m.Name)
-		}
-		seen[m.Name] = true
-	}
-	return w, nil
-}
-
-func (m *Machine) fill(w *With) error {
-	if m.Join != "" {
-		if m.SSH != "" || m.Name != "" && m.Name != m.Join {
-			return fmt.Errorf("with: hosts: join: %s: leave out ssh and name: the machine comes by itself, and that is its name",
-				m.Join)
-		}
-		m.Name = m.Join
-		return m.fillRest(w)
-	}
-	if !sshAddress.MatchString(m.SSH) {
-		return fmt.Errorf("with: hosts: ssh is %q: write user@host, or a name of your ssh configuration", m.SSH)
-	}
-	if m.Name == "" {
-		_, host, found := strings.Cut(strings.TrimPrefix(m.SSH, "ssh://"), "@")
-		if !found {
-			host = strings.TrimPrefix(m.SSH, "ssh://")
-		}
-		m.Name = strings.Trim(strings.NewReplacer(":", "-", "[", "", "]", "", "%", "-", "/", "-").Replace(host), "-.")
-	}
-	return m.fillRest(w)
-}
-
-// fillRest validates the name and fills in what does not depend on the connection.
-func (m *Machine) fillRest(w *With) error {
-	if !hostName.MatchString(m.Name) {
-		return fmt.Errorf("with: hosts: %s: name is %q: use up to 63 letters, digits, dots, hyphens", cmp.Or(m.SSH, m.Join),
-			m.Name)
-	}
-	if m.Rate == nil {
-		m.Rate = &w.Rate
-	}
-	if m.Marginal == nil {
-		m.Marginal = &w.Marginal
-	}
-	switch {
-	case *m.Rate < 0 || *m.Marginal < 0 || *m.Marginal > *m.Rate:
-		return fmt.Errorf("with: hosts: %s: rate %v and marginal %v: rate is what an hour of use costs in all, and "+
-			"marginal the "+
-			"part of it that is saved when the machine is idle", m.Name, *m.Rate, *m.Marginal)
-	case m.CPUs < 0 || m.Memory < 0 || m.Accelerators < 0 || m.Speed < 0:
-		return fmt.Errorf("with: hosts: %s: a number is negative", m.Name)
-	case m.Accelerators > 0 && m.Accelerator == "":
-		return fmt.Errorf("with: hosts: %s: accelerators: name their kind under accelerator", m.Name)
-	}
-	return nil
-}
-
 // tunnel is the value of agents for a way to the server through the ssh connection.
 const tunnel = "ssh"
 
 // Open opens an engine. It does not connect to the machines yet.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	with, err := Read(&s)
+	with, err := setting.Read(&s)
 	if err != nil {
 		return engine.Engine{}, err
 	}
@@ -189,7 +42,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 			return engine.Engine{}, err
 		}
 	}
-	dir := Dir(h.Dir, s.Name)
+	dir := setting.Dir(h.Dir, s.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return engine.Engine{}, err
 	}

@@ -12,6 +12,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/hostd"
+	"scrimp/internal/engine/ssh/link"
+	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -26,7 +28,7 @@ type group struct {
 	offer    market.Offer
 	rate     money.Rate // price of a used hour
 	marginal money.Rate
-	links    []*link
+	links    []*link.Link
 }
 
 // groups returns the machines with known facts, grouped by offer. The caller holds mu.
@@ -34,20 +36,20 @@ func (d *Driver) groups() map[market.OfferID]*group {
 	groups := map[market.OfferID]*group{}
 	names := map[string]string{} // cost by machine name
 	for _, l := range d.links {
-		facts, _, _, _ := l.state()
+		facts, _, _, _ := l.State()
 		if facts == nil {
 			continue
 		}
-		o := d.offer(l.host, facts)
-		cost := fmt.Sprintf("%v of which %v, %v", l.host.Rate, l.host.Marginal, o.Speed)
+		o := d.offer(l.Host, facts)
+		cost := fmt.Sprintf("%v of which %v, %v", l.Host.Rate, l.Host.Marginal, o.Speed)
 		if other, known := names[o.Machine]; known && other != cost { // same properties but another cost
-			o.Machine += "-" + strings.ToLower(l.host.Name)
+			o.Machine += "-" + strings.ToLower(l.Host.Name)
 		}
 		names[o.Machine] = cost
 		o.ID = market.ID(o)
 		g := groups[o.ID]
 		if g == nil {
-			g = &group{offer: o, rate: *l.host.Rate, marginal: *l.host.Marginal}
+			g = &group{offer: o, rate: *l.Host.Rate, marginal: *l.Host.Marginal}
 			groups[o.ID] = g
 		}
 		g.offer.CPUs, g.offer.Memory = min(g.offer.CPUs, o.CPUs), min(g.offer.Memory, o.Memory)
@@ -57,7 +59,7 @@ func (d *Driver) groups() map[market.OfferID]*group {
 }
 
 // offer returns the offer for a machine. Its name describes the machine: a100-80gb-x8, or cpu16-64g.
-func (d *Driver) offer(m *Machine, f *hostd.Facts) market.Offer {
+func (d *Driver) offer(m *setting.Machine, f *hostd.Facts) market.Offer {
 	o := market.Offer{Provider: d.name, Region: d.name, Zone: "own", Capacity: market.Reserved, Currency: d.with.Currency,
 		CPUs: cmp.Or(m.CPUs, f.CPUs), Memory: cmp.Or(m.Memory, f.Memory), Speed: m.Speed}
 	if o.Accelerators = cmp.Or(m.Accelerators, f.Accelerators); o.Accelerators > 0 {
@@ -111,23 +113,23 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 }
 
 // ours reports whether a machine responds and no other server uses it. The caller holds mu.
-func (d *Driver) ours(l *link) bool {
-	v := d.seen[l.host.Name]
+func (d *Driver) ours(l *link.Link) bool {
+	v := d.seen[l.Host.Name]
 	return d.quiet(l) < d.lost && !slices.ContainsFunc(v.list, func(i engine.Instance) bool {
 		return i.State == engine.Running && !d.made(l, &i)
 	})
 }
 
 // made reports whether an instance belongs to this engine: another one may use the same machine.
-func (d *Driver) made(l *link, i *engine.Instance) bool {
-	return strings.HasPrefix(i.ID, d.name+"-"+l.host.Name+"-")
+func (d *Driver) made(l *link.Link, i *engine.Instance) bool {
+	return strings.HasPrefix(i.ID, d.name+"-"+l.Host.Name+"-")
 }
 
 // unreached returns the reasons why no machine is connected.
 func (d *Driver) unreached() error {
 	var errs []error
 	for _, l := range d.links {
-		if _, _, _, why := l.state(); why != nil {
+		if _, _, _, why := l.State(); why != nil {
 			errs = append(errs, why)
 		}
 	}
@@ -154,9 +156,9 @@ func (d *Driver) settle(groups map[market.OfferID]*group, now time.Time) error {
 		}
 	}
 	for _, l := range d.links {
-		facts, _, _, _ := l.state()
-		if known := d.journal.Facts[l.host.Name]; facts != nil && (known == nil || *stable(known) != *stable(facts)) {
-			d.journal.Facts[l.host.Name], changed = facts, true
+		facts, _, _, _ := l.State()
+		if known := d.journal.Facts[l.Host.Name]; facts != nil && (known == nil || *stable(known) != *stable(facts)) {
+			d.journal.Facts[l.Host.Name], changed = facts, true
 		}
 	}
 	if !changed {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/job/foreign/node"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -78,21 +80,21 @@ func (d *draft) machine(s *sbatch) {
 	}
 	cpus := int64(perNode) * int64(s.cpus)
 	if cpus > 1 || s.cpus > 1 {
-		set(d.resources, "cpus", text(fmt.Sprintf("%d+", cpus)))
+		node.Set(d.resources, "cpus", node.Text(fmt.Sprintf("%d+", cpus)))
 	}
 	memory := s.memory
 	if memory == 0 && s.perCPU > 0 && s.perCPU < (1<<40)/cpus {
 		memory = s.perCPU * cpus
 	}
 	if memory > 0 {
-		set(d.resources, "memory", text(mib(memory)+"+"))
+		node.Set(d.resources, "memory", node.Text(mib(memory)+"+"))
 	}
 	if s.gpuKind != "" {
 		count, err := strconv.Atoi(s.gpu)
 		if err == nil && s.gpusInAll {
 			count = (count + s.nodes - 1) / s.nodes
 		}
-		set(d.resources, "accelerator", text(join(s.gpuKind, strconv.Itoa(max(1, count)))))
+		node.Set(d.resources, "accelerator", node.Text(join(s.gpuKind, strconv.Itoa(max(1, count)))))
 	}
 }
 

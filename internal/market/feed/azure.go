@@ -8,22 +8,23 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // readAzure reads a page of the Azure retail prices API, and also returns the link of the next page. The API describes
 // machines only by name, so machines that the catalogue does not know are skipped.
-func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
+func readAzure(p intake.Page, page []byte) (catalog.Catalog, string, error) {
 	var answer struct {
 		Items *[]azureItem `json:"Items"`
 		Next  string       `json:"NextPageLink"`
 	}
-	if err := decode(page, &answer); err != nil {
+	if err := intake.Decode(page, &answer); err != nil {
 		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w", p.Source, err)
 	}
 	if answer.Items == nil {
-		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: no Items", p.Source, errForm)
+		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: no Items", p.Source, intake.ErrForm)
 	}
-	t := tally{source: p.Source}
+	t := intake.Tally{Source: p.Source}
 	var rows []catalog.Listing
 	named := 0
 	for _, i := range *answer.Items {
@@ -32,16 +33,16 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 		}
 		sold, no := i.listings(p)
 		if no.Why != "" {
-			t.skip(no.Why, no.Name, no.Detail)
+			t.Skip(no.Why, no.Name, no.Detail)
 			continue
 		}
 		rows = append(rows, sold...)
 	}
 	if len(*answer.Items) > 0 && named == 0 {
 		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: none of %d items names a machine and a "+
-			"region", p.Source, errForm, len(*answer.Items))
+			"region", p.Source, intake.ErrForm, len(*answer.Items))
 	}
-	return catalog.New(p.Source, rows, t.skips), answer.Next, nil
+	return catalog.New(p.Source, rows, t.Skips), answer.Next, nil
 }
 
 // azureItem is one price of the retail prices API.
@@ -66,7 +67,7 @@ type azureItem struct {
 
 // listings is what an item sells: a machine on demand or on spot and what it costs under savings plans, or a
 // reservation. If the item sells nothing that is known, the Skip says why.
-func (i azureItem) listings(p Page) ([]catalog.Listing, catalog.Skip) {
+func (i azureItem) listings(p intake.Page) ([]catalog.Listing, catalog.Skip) {
 	if why, name, detail := i.unfit(); why != "" {
 		return nil, catalog.Skip{Why: why, Name: name, Detail: detail}
 	}
@@ -91,11 +92,11 @@ func (i azureItem) listings(p Page) ([]catalog.Listing, catalog.Skip) {
 		if !ok {
 			return skip(catalog.BadRow, fmt.Sprintf("reservationTerm %q", i.Term))
 		}
-		return []catalog.Listing{sellFor(shape, i.Region, terms, currency, q)}, catalog.Skip{}
+		return []catalog.Listing{intake.SellFor(shape, i.Region, terms, currency, q)}, catalog.Skip{}
 	}
 	var rows []catalog.Listing
 	for _, terms := range i.savings() {
-		rows = append(rows, sellFor(shape, i.Region, terms, currency, q))
+		rows = append(rows, intake.SellFor(shape, i.Region, terms, currency, q))
 	}
 	capacity := market.OnDemand
 	if strings.Contains(i.label(), "Spot") {
@@ -160,7 +161,7 @@ func (i azureItem) otherUse() bool {
 		strings.Contains(i.Product, "CloudServices")
 }
 
-func azureListing(p Page, shape catalog.Listing, region string, capacity market.Capacity, rate money.Rate,
+func azureListing(p intake.Page, shape catalog.Listing, region string, capacity market.Capacity, rate money.Rate,
 	currency money.Currency) catalog.Listing {
 	q := market.Quote{Rate: rate, Priced: true, At: p.At, Source: p.Source}
 	return catalog.Sell(shape, region, "", capacity, q, currency)

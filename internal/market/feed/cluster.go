@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // A cluster sells nothing: its machines have no price until the user's own prices give them one. Equal nodes become one
@@ -34,7 +35,7 @@ var (
 )
 
 // readNodes reads the output of kubectl get nodes -o json.
-func readNodes(p Page, page []byte) (catalog.Catalog, error) {
+func readNodes(p intake.Page, page []byte) (catalog.Catalog, error) {
 	var list struct {
 		Kind  string `json:"kind"`
 		Items *[]struct {
@@ -50,24 +51,24 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 			} `json:"status"`
 		} `json:"items"`
 	}
-	if err := decode(page, &list); err != nil {
+	if err := intake.Decode(page, &list); err != nil {
 		return catalog.Catalog{}, fmt.Errorf("read nodes of %s: %w", p.Source, err)
 	}
 	if list.Items == nil {
-		return catalog.Catalog{}, fmt.Errorf("read nodes of %s: %w: no items", p.Source, errForm)
+		return catalog.Catalog{}, fmt.Errorf("read nodes of %s: %w: no items", p.Source, intake.ErrForm)
 	}
-	t := tally{source: p.Source}
+	t := intake.Tally{Source: p.Source}
 	all := map[market.OfferID]catalog.Listing{}
 	for _, n := range *list.Items {
 		labels, has := n.Metadata.Labels, n.Status.Allocatable
 		if n.Spec.Unschedulable {
-			t.skip(catalog.OtherUse, n.Metadata.Name, "cordoned")
+			t.Skip(catalog.OtherUse, n.Metadata.Name, "cordoned")
 			continue
 		}
 		cpus, ok := cores(has["cpu"])
 		memory, ok2 := quantity(has["memory"])
 		if !ok || !ok2 || cpus == 0 || memory == 0 {
-			t.skip(catalog.BadRow, n.Metadata.Name, "allocatable processors or memory are missing")
+			t.Skip(catalog.BadRow, n.Metadata.Name, "allocatable processors or memory are missing")
 			continue
 		}
 		shape := nodeShape(labels, has, cpus, memory)
@@ -175,12 +176,12 @@ func keep(all map[market.OfferID]catalog.Listing, l catalog.Listing) {
 	all[l.Offer.ID] = l
 }
 
-func gathered(p Page, all map[market.OfferID]catalog.Listing, t tally) catalog.Catalog {
+func gathered(p intake.Page, all map[market.OfferID]catalog.Listing, t intake.Tally) catalog.Catalog {
 	var rows []catalog.Listing
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		rows = append(rows, all[id])
 	}
-	return catalog.New(p.Source, rows, t.skips)
+	return catalog.New(p.Source, rows, t.Skips)
 }
 
 var (
@@ -190,8 +191,8 @@ var (
 )
 
 // readScontrol reads the output of scontrol show node. A node becomes a listing in each of its partitions.
-func readScontrol(p Page, text string) (catalog.Catalog, error) {
-	t := tally{source: p.Source}
+func readScontrol(p intake.Page, text string) (catalog.Catalog, error) {
+	t := intake.Tally{Source: p.Source}
 	all := map[market.OfferID]catalog.Listing{}
 	nodes := 0
 	text = "\n" + strings.ReplaceAll(text, "\r\n", "\n")
@@ -203,13 +204,13 @@ func readScontrol(p Page, text string) (catalog.Catalog, error) {
 		}
 		name := has["NodeName"]
 		if slurmAway.MatchString(has["State"]) {
-			t.skip(catalog.OtherUse, name, has["State"])
+			t.Skip(catalog.OtherUse, name, has["State"])
 			continue
 		}
 		cpus, ok := cores(cmp.Or(has["CPUEfctv"], has["CPUTot"]))
 		memory, ok2 := quantity(has["RealMemory"] + "Mi")
 		if !ok || !ok2 || cpus == 0 || memory == 0 {
-			t.skip(catalog.BadRow, name, "processors or memory are missing")
+			t.Skip(catalog.BadRow, name, "processors or memory are missing")
 			continue
 		}
 		shape := catalog.Listing{Offer: market.Offer{Provider: "slurm", CPUs: cpus, Memory: memory}}
@@ -225,7 +226,7 @@ func readScontrol(p Page, text string) (catalog.Catalog, error) {
 		}
 	}
 	if nodes == 0 {
-		return catalog.Catalog{}, fmt.Errorf("read nodes of %s: %w: no NodeName", p.Source, errForm)
+		return catalog.Catalog{}, fmt.Errorf("read nodes of %s: %w: no NodeName", p.Source, intake.ErrForm)
 	}
 	return gathered(p, all, t), nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // nodes follows the format of kubectl get nodes -o json, from the reference of the Node API and the labels of GPU
@@ -80,14 +81,14 @@ slurm/gpu/8x-a100/reserved 126 1007 8 a100 priced=false
 		if form, err := Sniff([]byte(x.text)); err != nil || form != x.form {
 			t.Errorf("%s is taken for %s: %v", x.form, form, err)
 		}
-		c, err := Import(x.form, Page{Source: "test", Provider: "lab", Shapes: catalog.Builtin(), At: now}, []byte(x.text))
+		c, err := Import(x.form, intake.Page{Source: "test", Provider: "lab", Shapes: catalog.Builtin(), At: now}, []byte(x.text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := told(c); got != x.want {
 			t.Errorf("%s:\n%swant\n%s", x.form, got, x.want)
 		}
-		if got := Summary(c.Skipped); got != x.skipped {
+		if got := intake.Summary(c.Skipped); got != x.skipped {
 			t.Errorf("%s: skipped %s", x.form, got)
 		}
 		again, err := catalog.Read("kept", catalog.Write(c.Listings))
@@ -102,8 +103,8 @@ slurm/gpu/8x-a100/reserved 126 1007 8 a100 priced=false
 	}
 	for form, bad := range map[Form]string{Kubernetes: `{"kind":"Status","message":"Unauthorized"}`,
 		Slurm: "slurm_load_node error: Unable to contact slurm controller"} {
-		if _, err := Import(form, Page{Source: "test"}, []byte(bad)); err == nil ||
-			!strings.Contains(err.Error(), errForm.Error()) {
+		if _, err := Import(form, intake.Page{Source: "test"}, []byte(bad)); err == nil ||
+			!strings.Contains(err.Error(), intake.ErrForm.Error()) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}

@@ -8,14 +8,15 @@ package feed
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/aws"
+	"scrimp/internal/market/feed/intake"
+	"scrimp/internal/market/feed/skypilot"
 )
 
 // Form is a page format.
@@ -39,9 +40,6 @@ const (
 func Forms() []Form {
 	return []Form{AWSPrices, AWSSavings, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Kubernetes, Slurm, Listings}
 }
-
-// errForm reports a page in another format than expected.
-var errForm = errors.New("the page has another form")
 
 // signs holds what a page of each format contains near its beginning: all of some words and, if any is set, one of
 // those. The first match counts.
@@ -79,17 +77,8 @@ func Sniff(page []byte) (Form, error) {
 	return "", fmt.Errorf("the page has none of the forms %v", Forms())
 }
 
-// Page holds pages of a source and what is needed to read them.
-type Page struct {
-	Source   string
-	Provider string           // for tables without a provider; the name of a cluster, which also becomes its region
-	Shapes   catalog.Catalog  // known machine types
-	At       time.Time        // when the page was read, for prices without a time
-	Spot     *catalog.Catalog // spot listings for the advisor's rates
-}
-
 // Import reads the pages of one source, all in one format.
-func Import(form Form, p Page, pages ...[]byte) (catalog.Catalog, error) {
+func Import(form Form, p intake.Page, pages ...[]byte) (catalog.Catalog, error) {
 	if form == GCP { // a machine's parts may be spread over several pages
 		t := skus{}
 		for _, page := range pages {
@@ -110,22 +99,22 @@ func Import(form Form, p Page, pages ...[]byte) (catalog.Catalog, error) {
 	return all, nil
 }
 
-func importPage(form Form, p Page, page []byte) (catalog.Catalog, error) {
+func importPage(form Form, p intake.Page, page []byte) (catalog.Catalog, error) {
 	switch form {
 	case AWSPrices:
-		return readAWSPrices(p, bytes.NewReader(page))
+		return aws.ReadPrices(p, bytes.NewReader(page))
 	case AWSSavings:
-		return readSavings(p, bytes.NewReader(page))
+		return aws.ReadSavings(p, bytes.NewReader(page))
 	case AWSSpot:
-		c, _, err := readAWSSpot(p, page)
+		c, _, err := aws.ReadSpot(p, page)
 		return c, err
 	case AWSAdvisor:
-		return readAdvisor(p, page)
+		return aws.ReadAdvisor(p, page)
 	case Azure:
 		c, _, err := readAzure(p, page)
 		return c, err
 	case SkyPilot:
-		return readSkyPilot(p, string(page))
+		return skypilot.Read(p, string(page))
 	case Kubernetes:
 		return readNodes(p, page)
 	case Slurm:
@@ -135,47 +124,4 @@ func importPage(form Form, p Page, page []byte) (catalog.Catalog, error) {
 	default:
 		return catalog.Catalog{}, fmt.Errorf("form %q is none of %v", form, Forms())
 	}
-}
-
-// tally counts skipped rows, and keeps an example for each reason.
-type tally struct {
-	source string
-	skips  []catalog.Skip
-}
-
-func (t *tally) skip(why, name, detail string) {
-	i := slices.IndexFunc(t.skips, func(s catalog.Skip) bool { return s.Why == why })
-	if i < 0 {
-		t.skips = append(t.skips, catalog.Skip{Source: t.source, Name: name, Why: why, Detail: detail, Count: 1})
-		return
-	}
-	t.skips[i].Count++
-}
-
-// decode decodes JSON without converting numbers.
-func decode(page []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(page, []byte("\ufeff"))))
-	d.UseNumber()
-	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("%w: %w", errForm, err)
-	}
-	return nil
-}
-
-// Summary formats the skipped rows as one line: "12 other_use, 1 zero_price".
-func Summary(skipped []catalog.Skip) string {
-	count := map[string]int{}
-	var order []string
-	for _, s := range skipped {
-		if count[s.Why] == 0 {
-			order = append(order, s.Why)
-		}
-		count[s.Why] += s.Rows()
-	}
-	slices.Sort(order)
-	parts := make([]string, len(order))
-	for i, why := range order {
-		parts[i] = fmt.Sprintf("%d %s", count[why], why)
-	}
-	return strings.Join(parts, ", ")
 }

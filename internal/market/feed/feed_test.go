@@ -11,6 +11,8 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/aws"
+	"scrimp/internal/market/feed/intake"
 )
 
 var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -26,8 +28,8 @@ func page(t *testing.T, name string) []byte {
 
 func readTestdata(name string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", name)) }
 
-func known() Page {
-	return Page{Source: "test", Shapes: catalog.Builtin(), At: now, Provider: "lambda"}
+func known() intake.Page {
+	return intake.Page{Source: "test", Shapes: catalog.Builtin(), At: now, Provider: "lambda"}
 }
 
 // price returns an offer's price with currency and day.
@@ -69,13 +71,13 @@ func TestAWSPrices_KeepsWholeLinuxMachines(t *testing.T) {
 			t.Errorf("listed: %s at %v", l.Offer.ID, l.Quote.Rate)
 		}
 	}
-	if got := Summary(c.Skipped); got != "1 bad_currency, 1 no_price, 5 other_use, 1 zero_price" {
+	if got := intake.Summary(c.Skipped); got != "1 bad_currency, 1 no_price, 5 other_use, 1 zero_price" {
 		t.Errorf("skipped %s", got)
 	}
 }
 
 func TestAWSSpot_KeepsNewestPriceOfZone(t *testing.T) {
-	c, next, err := readAWSSpot(known(), page(t, "aws-spot.json"))
+	c, next, err := aws.ReadSpot(known(), page(t, "aws-spot.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestAWSSpot_KeepsNewestPriceOfZone(t *testing.T) {
 	if got := price(t, c, "aws/us-east-1b/p4d.24xlarge/spot"); got != "8.5 USD 2026-11-20" {
 		t.Errorf("us-east-1b: %s", got)
 	}
-	if got := Summary(c.Skipped); len(c.Listings) != 2 || next != "bmV4dA==" ||
+	if got := intake.Summary(c.Skipped); len(c.Listings) != 2 || next != "bmV4dA==" ||
 		got != "1 negative, 1 no_machine, 1 other_use" {
 		t.Errorf("%d listings, next %q, skipped %s", len(c.Listings), next, got)
 	}
@@ -128,7 +130,7 @@ func TestAzure_SpotAndOnDemandOfKnownMachines(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if got := Summary(all.Skipped); got != "1 bad_currency, 1 bad_row, 1 no_machine, 2 other_use, 1 zero_price" {
+	if got := intake.Summary(all.Skipped); got != "1 bad_currency, 1 bad_row, 1 no_machine, 2 other_use, 1 zero_price" {
 		t.Errorf("skipped %s", got)
 	}
 }
@@ -159,7 +161,7 @@ func TestGCP_MachineCostsSumOfComponents(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if got := Summary(c.Skipped); !strings.Contains(got, "1 bad_currency, 1 bad_row") ||
+	if got := intake.Summary(c.Skipped); !strings.Contains(got, "1 bad_currency, 1 bad_row") ||
 		!strings.Contains(got, "1 other_use, 1 zero_price") {
 		t.Errorf("skipped %s", got)
 	}
@@ -191,7 +193,7 @@ func TestSkyPilot_ReadsTable(t *testing.T) {
 			t.Errorf("%+v", l.Offer)
 		}
 	}
-	if got := Summary(c.Skipped); got != "2 bad_row, 1 duplicate, 1 no_price, 2 zero_price" {
+	if got := intake.Summary(c.Skipped); got != "2 bad_row, 1 duplicate, 1 no_price, 2 zero_price" {
 		t.Errorf("skipped %s", got)
 	}
 	p := known()
@@ -225,7 +227,7 @@ func TestImport_RefusesPageOfOtherFormat(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Import(Azure, known(), []byte(`{}`)); !errors.Is(err, errForm) {
+	if _, err := Import(Azure, known(), []byte(`{}`)); !errors.Is(err, intake.ErrForm) {
 		t.Errorf("%v does not say that the form changed", err)
 	}
 }
@@ -299,7 +301,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := Import(form, Page{Source: "fuzz", Provider: "p", Shapes: shapes, At: now}, b)
+		c, err := Import(form, intake.Page{Source: "fuzz", Provider: "p", Shapes: shapes, At: now}, b)
 		if err != nil {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // sku is the hourly price of one unit of a component in a region.
@@ -23,7 +24,7 @@ type sku struct {
 // skus collects machine components of the Google Cloud billing catalogue over all pages. A machine's price is the sum
 // of its cores, memory and accelerators, which are sold separately.
 type skus struct {
-	t     tally
+	t     intake.Tally
 	parts map[string]sku // "spot/us-central1/A2 core"
 	all   int
 }
@@ -87,18 +88,18 @@ type gcpSKU struct {
 }
 
 // add reads a page and returns the token of the next one.
-func (s *skus) add(p Page, page []byte) (string, error) {
+func (s *skus) add(p intake.Page, page []byte) (string, error) {
 	var answer struct {
 		SKUs *[]gcpSKU `json:"skus"`
 		Next string    `json:"nextPageToken"`
 	}
-	if err := decode(page, &answer); err != nil {
+	if err := intake.Decode(page, &answer); err != nil {
 		return "", fmt.Errorf("read the billing catalogue of %s: %w", p.Source, err)
 	}
 	if answer.SKUs == nil {
-		return "", fmt.Errorf("read the billing catalogue of %s: %w: no skus", p.Source, errForm)
+		return "", fmt.Errorf("read the billing catalogue of %s: %w: no skus", p.Source, intake.ErrForm)
 	}
-	s.t.source = p.Source
+	s.t.Source = p.Source
 	if s.parts == nil {
 		s.parts = map[string]sku{}
 	}
@@ -106,13 +107,13 @@ func (s *skus) add(p Page, page []byte) (string, error) {
 		s.all++
 		part, capacity, price, why, detail := k.read()
 		if why != "" {
-			s.t.skip(why, k.Description, detail)
+			s.t.Skip(why, k.Description, detail)
 			continue
 		}
 		for _, region := range k.Regions {
 			name := capacity + "/" + region + "/" + part
 			if _, twice := s.parts[name]; twice {
-				s.t.skip(catalog.Duplicate, k.Description, region)
+				s.t.Skip(catalog.Duplicate, k.Description, region)
 				continue
 			}
 			s.parts[name] = price
@@ -214,7 +215,7 @@ func gcpRate(units string, nanos json.Number) (money.Rate, string) {
 
 // compose adds up the prices of the known machine types whose components all have prices. Local disks of a machine type
 // are sold separately and are not included.
-func (s *skus) compose(p Page) catalog.Catalog {
+func (s *skus) compose(p intake.Page) catalog.Catalog {
 	places := map[string]bool{}
 	for name := range s.parts {
 		capacity, rest, _ := strings.Cut(name, "/")
@@ -245,15 +246,15 @@ func (s *skus) compose(p Page) catalog.Catalog {
 			sold = true
 		}
 		if !sold {
-			s.t.skip(catalog.NoPrice, o.Machine, "cores, memory or accelerators have no price in any region")
+			s.t.Skip(catalog.NoPrice, o.Machine, "cores, memory or accelerators have no price in any region")
 		}
 	}
-	return catalog.New(p.Source, rows, s.t.skips)
+	return catalog.New(p.Source, rows, s.t.Skips)
 }
 
 // gcpListings returns a machine's listings in a region. Each spot machine is also sold as preemptible, at the same
 // price.
-func gcpListings(p Page, shape catalog.Listing, region, capacity string, sum sku) []catalog.Listing {
+func gcpListings(p intake.Page, shape catalog.Listing, region, capacity string, sum sku) []catalog.Listing {
 	q := market.Quote{Rate: sum.rate, Priced: true, At: p.At, Source: p.Source}
 	switch capacity {
 	case vertex:
@@ -266,7 +267,7 @@ func gcpListings(p Page, shape catalog.Listing, region, capacity string, sum sku
 		return []catalog.Listing{l, catalog.SellTerm(l, catalog.Terms{Term: catalog.Preemptible}, q)}
 	}
 	terms := catalog.Terms{Term: catalog.Term(capacity), Hourly: sum.rate}
-	return []catalog.Listing{sellFor(shape, region, terms, sum.currency, q)}
+	return []catalog.Listing{intake.SellFor(shape, region, terms, sum.currency, q)}
 }
 
 // sum returns the price of all components of a machine in a place, if each has a price in the same currency.

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
 )
 
 // unit returns a SKU in the format of services.skus.list.
@@ -32,7 +33,7 @@ func listOf(t *testing.T, all ...map[string]any) []byte {
 }
 
 // shaped adds machine types to the known ones.
-func shaped(p Page, machines ...market.Offer) Page {
+func shaped(p intake.Page, machines ...market.Offer) intake.Page {
 	for _, o := range machines {
 		o.Provider, o.CPUs, o.Memory, o.Currency, o.Region, o.Capacity = "gcp", 10, 100*size.GiB, money.USD,
 			"us-central1", market.OnDemand
@@ -61,7 +62,7 @@ func TestGCP_MachinesUseTheirOwnComponents(t *testing.T) {
 		unit("Spot Preemptible A4 Instance Core running in Americas", "CPU", "Preemptible", "0", 5_000_000, "h"),
 		unit("Spot Preemptible A4 Instance Ram running in Americas", "RAM", "Preemptible", "0", 500_000, "GiBy.h"),
 	)
-	p := shaped(Page{Source: "test", At: now},
+	p := shaped(intake.Page{Source: "test", At: now},
 		market.Offer{Machine: "a3-megagpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8},
 		market.Offer{Machine: "a3-highgpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8},
 		market.Offer{Machine: "a4-highgpu-8g", Accelerator: "B200-SXM", Accelerators: 8})
@@ -100,7 +101,7 @@ func FuzzImportPages(f *testing.F) {
 	shapes := catalog.Builtin()
 	f.Fuzz(func(t *testing.T, page []byte) {
 		for _, form := range Forms() {
-			c, err := Import(form, Page{Source: "fuzz", Provider: "x", Shapes: shapes, Spot: &shapes, At: now}, page)
+			c, err := Import(form, intake.Page{Source: "fuzz", Provider: "x", Shapes: shapes, Spot: &shapes, At: now}, page)
 			if err != nil {
 				continue
 			}

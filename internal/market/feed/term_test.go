@@ -10,6 +10,8 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/intake"
+	"scrimp/internal/market/feed/skypilot"
 )
 
 // plainHour computes the hourly cost of a term with fractions: all payments over all hours, rounded up.
@@ -74,7 +76,7 @@ func TestAWSSavings_SplitsRateIntoUpfrontAndHourly(t *testing.T) {
 	// Half of $33.333333333333, rounded down to 1e-12, and 8760 h of the other half.
 	termsOf(t, c, "aws/us-east-1/p5.48xlarge/reserved/instance-savings-plan-1y-partial-upfront",
 		"146000.00000000292", "16.666666666666", 8760)
-	if got := Summary(c.Skipped); len(c.Listings) != 3 || got != "1 no_machine, 2 other_use" {
+	if got := intake.Summary(c.Skipped); len(c.Listings) != 3 || got != "1 no_machine, 2 other_use" {
 		t.Errorf("%d listings, skipped %s", len(c.Listings), got)
 	}
 	if form, err := Sniff(page(t, "aws-savings.json")); err != nil || form != AWSSavings {
@@ -142,7 +144,7 @@ func TestGCP_CommittedPreemptibleAndVertex(t *testing.T) {
 		unit("Vertex AI: Training/Pipelines on A3 Instance RAM in Iowa", "Training", "OnDemand", "0", 2_553_400, "GBy.h"),
 		unit("Vertex AI: Training/Pipelines management fee on NVIDIA H100 80GB in Iowa", "Training", "OnDemand", "1", 0, "h"),
 	)
-	p := Page{Source: "test", At: now, Shapes: catalog.Builtin()}
+	p := intake.Page{Source: "test", At: now, Shapes: catalog.Builtin()}
 	p = shaped(p, market.Offer{Machine: "a4-highgpu-8g", Accelerator: "B200-SXM", Accelerators: 8})
 	c, err := Import(GCP, p, page)
 	if err != nil {
@@ -172,7 +174,7 @@ func TestSkyPilot_GCPMachinesIncludeAccelerators(t *testing.T) {
 	const head = "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice\n"
 	p := known()
 	p.Provider = "gcp"
-	c, err := readSkyPilot(p, head+
+	c, err := skypilot.Read(p, head+
 		"a2-highgpu-1g,12.0,85.0,,,,us-central1,us-central1-a,0.73948,0.36975\n"+
 		"a2-highgpu-1g,12.0,85.0,,,,us-central1,us-central1-f,0.73948,0.36975\n"+
 		"a9-highgpu-1g,12.0,85.0,,,,us-central1,us-central1-a,0.7,0.3\n"+
@@ -193,7 +195,7 @@ func TestSkyPilot_GCPMachinesIncludeAccelerators(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if got := Summary(c.Skipped); got != "1 no_machine, 1 no_price" {
+	if got := intake.Summary(c.Skipped); got != "1 no_machine, 1 no_price" {
 		t.Errorf("skipped %s", got)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed/aws"
+	"scrimp/internal/market/feed/intake"
+	"scrimp/internal/market/feed/skypilot"
 )
 
 // Endpoints holds the URLs of the sources.
@@ -80,7 +83,7 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 		if err != nil {
 			return catalog.Catalog{}, err
 		}
-		return readAdvisor(Page{Source: redact(u.Endpoints.Advisor), Spot: &u.Known}, page)
+		return aws.ReadAdvisor(intake.Page{Source: redact(u.Endpoints.Advisor), Spot: &u.Known}, page)
 	case "azure":
 		return u.azure(ctx)
 	case "gcp":
@@ -94,7 +97,7 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 		if err != nil {
 			return catalog.Catalog{}, err
 		}
-		return readSkyPilot(Page{Source: redact(link), Provider: name, Shapes: u.Known, At: u.Now}, string(page))
+		return skypilot.Read(intake.Page{Source: redact(link), Provider: name, Shapes: u.Known, At: u.Now}, string(page))
 	}
 	return catalog.Catalog{}, fmt.Errorf("%q is not a source: use one of %s or skypilot/NAME", source,
 		strings.Join(Sources, ", "))
@@ -112,7 +115,7 @@ func (u Updater) aws(ctx context.Context, at string) (catalog.Catalog, error) {
 		if err != nil {
 			return all, err
 		}
-		c, err := readAWSPrices(Page{Source: redact(link), Shapes: u.Known, At: u.Now}, body)
+		c, err := aws.ReadPrices(intake.Page{Source: redact(link), Shapes: u.Known, At: u.Now}, body)
 		_ = body.Close()
 		if err != nil {
 			return all, err
@@ -139,7 +142,7 @@ func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
 			URL  string `json:"versionUrl"`
 		} `json:"regions"`
 	}
-	if err := decode(page, &index); err != nil {
+	if err := intake.Decode(page, &index); err != nil {
 		return all, fmt.Errorf("read the index of %s: %w", redact(u.Endpoints.Savings), err)
 	}
 	base, err := url.Parse(u.Endpoints.Savings)
@@ -156,7 +159,7 @@ func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
 		if err != nil {
 			return all, err
 		}
-		c, err := readSavings(Page{Source: redact(link.String()), Shapes: u.Known, At: u.Now}, body)
+		c, err := aws.ReadSavings(intake.Page{Source: redact(link.String()), Shapes: u.Known, At: u.Now}, body)
 		_ = body.Close()
 		if err != nil {
 			return all, err
@@ -165,7 +168,7 @@ func (u Updater) savings(ctx context.Context) (catalog.Catalog, error) {
 	}
 	if found == 0 {
 		return all, fmt.Errorf("fetch %s: %w: it names no file of %v at its own host", redact(u.Endpoints.Savings),
-			errForm, regions)
+			intake.ErrForm, regions)
 	}
 	return all, nil
 }
@@ -183,17 +186,18 @@ func (u Updater) azure(ctx context.Context) (catalog.Catalog, error) {
 		seen := map[string]bool{}
 		for link != "" {
 			if seen[link] || len(seen) >= mostPages {
-				return all, fmt.Errorf("fetch %s: %w: its pages do not end", redact(link), errForm)
+				return all, fmt.Errorf("fetch %s: %w: its pages do not end", redact(link), intake.ErrForm)
 			}
 			seen[link] = true
 			if !sameHost(link, u.Endpoints.Azure) {
-				return all, fmt.Errorf("fetch %s: %w: the next page is at %s", redact(u.Endpoints.Azure), errForm, redact(link))
+				return all, fmt.Errorf("fetch %s: %w: the next page is at %s", redact(u.Endpoints.Azure), intake.ErrForm,
+					redact(link))
 			}
 			page, err := u.Client.page(ctx, link)
 			if err != nil {
 				return all, err
 			}
-			c, next, err := readAzure(Page{Source: redact(u.Endpoints.Azure), Shapes: u.Known, At: u.Now}, page)
+			c, next, err := readAzure(intake.Page{Source: redact(u.Endpoints.Azure), Shapes: u.Known, At: u.Now}, page)
 			if err != nil {
 				return all, err
 			}
@@ -223,11 +227,11 @@ func (u Updater) gcp(ctx context.Context, at string) (catalog.Catalog, error) {
 			fmt.Errorf("the billing catalogue of Google Cloud wants an API key: put one into GOOGLE_API_KEY")
 	}
 	var parts skus
-	p := Page{Source: redact(at), Shapes: u.Known, At: u.Now}
+	p := intake.Page{Source: redact(at), Shapes: u.Known, At: u.Now}
 	seen := map[string]bool{}
 	for token := ""; ; {
 		if seen[token] || len(seen) >= mostPages {
-			return catalog.Catalog{}, fmt.Errorf("fetch %s: %w: its pages do not end", p.Source, errForm)
+			return catalog.Catalog{}, fmt.Errorf("fetch %s: %w: its pages do not end", p.Source, intake.ErrForm)
 		}
 		seen[token] = true
 		query := url.Values{"key": {u.GCPKey}, "pageSize": {"5000"}}
@@ -253,7 +257,7 @@ func (u Updater) gcp(ctx context.Context, at string) (catalog.Catalog, error) {
 	}
 	if len(all.Listings) == 0 {
 		return all, fmt.Errorf("read the billing catalogue of %s: %w: no machine type has all its components: %s",
-			p.Source, errForm, Summary(all.Skipped))
+			p.Source, intake.ErrForm, intake.Summary(all.Skipped))
 	}
 	return all, nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/decide/core"
@@ -27,14 +27,14 @@ const (
 // blobs opens the folder for the blobs of agents on first use.
 type blobs struct {
 	mu     sync.Mutex
-	folder *blob.Folder // nil until the first use
+	folder *folderblob.Store // nil until the first use
 }
 
-func (b *blobs) open(data string) (*blob.Folder, error) {
+func (b *blobs) open(data string) (*folderblob.Store, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.folder == nil {
-		f, err := blob.NewFolder(filepath.Join(data, "blobs"))
+		f, err := folderblob.New(filepath.Join(data, "blobs"))
 		if err != nil {
 			return nil, err
 		}

@@ -305,7 +305,7 @@ func (d *Desk) measure(ctx context.Context, f *facts) error {
 		return err
 	}
 	for _, j := range jobs {
-		t, err := d.Books.Telemetry(ctx, j)
+		t, err := d.Telemetry(ctx, j)
 		if err != nil {
 			return err
 		}

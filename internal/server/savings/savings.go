@@ -4,6 +4,7 @@ package savings
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,11 +12,14 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/control"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/receipt"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
 	"scrimp/internal/work/waste"
 )
 
@@ -29,8 +33,12 @@ type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Books   *books.Books
-	Log     books.Log
-	HasTeam func(name string) bool
+	Log     interface {
+		RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
+	}
+	// Telemetry returns the telemetry of a job's machines; nil: not known.
+	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
+	HasTeam   func(name string) bool
 	// HasTeams reports whether the installation has any team.
 	HasTeams func() bool
 }

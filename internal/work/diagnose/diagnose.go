@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
 )
 
@@ -22,7 +23,7 @@ type Input struct {
 	Lines     []Line             // of its output, in time order
 	Metrics   map[string]float64 // the program's latest reports
 	Account   Account
-	Framework Framework
+	Framework class.Framework
 	Profiles  []profile.Profile
 }
 
@@ -73,9 +74,9 @@ type Phases struct {
 
 // Cause is one reason for poor machine use.
 type Cause struct {
-	Class    Class  `json:"class"`
-	Group    string `json:"group"` // data, model, code or resources
-	Evidence string `json:"evidence"`
+	Class    class.Class `json:"class"`
+	Group    string      `json:"group"` // data, model, code or resources
+	Evidence string      `json:"evidence"`
 	// SavingUSD is the saving per hour of the same work, with its range; null if unknown.
 	SavingUSD *float64 `json:"saving_usd_per_hour"`
 	Low       *float64 `json:"low"`
@@ -99,7 +100,7 @@ type Range struct {
 
 // finding is a cause without its texts.
 type finding struct {
-	class    Class
+	class    class.Class
 	evidence string
 	waste    Range
 	unpriced bool // its waste cannot be expressed in dollars
@@ -149,11 +150,10 @@ func merge(seen, measured []finding) []finding {
 
 // cause adds the texts to a finding.
 func cause(f finding, in *Input) Cause {
-	k := classes[f.class]
-	c := Cause{Class: f.class, Group: k.group, Evidence: f.evidence, Change: k.change(in.Framework), Effort: k.effort,
-		Risk: k.risk}
-	if k.try != nil {
-		c.AB = k.try(in)
+	c := Cause{Class: f.class, Group: class.Group(f.class), Evidence: f.evidence}
+	c.Change, c.Effort, c.Risk = class.Words(f.class, in.Framework)
+	if try := tries[f.class]; try != nil {
+		c.AB = try(in)
 	}
 	if f.unpriced {
 		return c

@@ -10,58 +10,59 @@ import (
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/class"
 )
 
 // planted lists programs, each with one known fault.
 var planted = []struct {
 	name  string
-	class diagnose.Class
+	class class.Class
 	fault func(*program, *rand.Rand)
 	cpu   bool
 }{
-	{"one worker decodes images", diagnose.DataLoading, func(p *program, r *rand.Rand) { p.load, p.workers = 1+r.Float64(), 2 }, false},
-	{"the main process decodes images", diagnose.DataLoading, func(p *program, r *rand.Rand) { p.load, p.workers = 0.3+0.5*r.Float64(), 0 }, false},
-	{"as many workers as cores are too few", diagnose.DataLoading, func(p *program, r *rand.Rand) { p.load, p.workers = 4+3*r.Float64(), 8 }, false},
-	{"a hard disk", diagnose.SlowDisk, func(p *program, r *rand.Rand) { p.disk, p.bytes, p.workers = 40<<20, (40+40*r.Float64())*(1<<20), 2 }, false},
-	{"a hard disk without a GPU", diagnose.SlowDisk, func(p *program, r *rand.Rand) { p.disk, p.bytes = 40<<20, (8+20*r.Float64())*(1<<20) }, true},
-	{"a bucket far away", diagnose.RemoteRead, func(p *program, r *rand.Rand) { p.net, p.bytes, p.workers = 20<<20, (20+30*r.Float64())*(1<<20), 2 }, false},
-	{"many small files", diagnose.SmallReads, func(p *program, r *rand.Rand) {
+	{"one worker decodes images", class.DataLoading, func(p *program, r *rand.Rand) { p.load, p.workers = 1+r.Float64(), 2 }, false},
+	{"the main process decodes images", class.DataLoading, func(p *program, r *rand.Rand) { p.load, p.workers = 0.3+0.5*r.Float64(), 0 }, false},
+	{"as many workers as cores are too few", class.DataLoading, func(p *program, r *rand.Rand) { p.load, p.workers = 4+3*r.Float64(), 8 }, false},
+	{"a hard disk", class.SlowDisk, func(p *program, r *rand.Rand) { p.disk, p.bytes, p.workers = 40<<20, (40+40*r.Float64())*(1<<20), 2 }, false},
+	{"a hard disk without a GPU", class.SlowDisk, func(p *program, r *rand.Rand) { p.disk, p.bytes = 40<<20, (8+20*r.Float64())*(1<<20) }, true},
+	{"a bucket far away", class.RemoteRead, func(p *program, r *rand.Rand) { p.net, p.bytes, p.workers = 20<<20, (20+30*r.Float64())*(1<<20), 2 }, false},
+	{"many small files", class.SmallReads, func(p *program, r *rand.Rand) {
 		p.readCalls, p.bytes, p.load, p.workers = 10_000+10_000*r.Float64(), 8<<20, 0.8, 0
 	}, false},
-	{"a batch of four", diagnose.SmallBatch, func(p *program, r *rand.Rand) {
+	{"a batch of four", class.SmallBatch, func(p *program, r *rand.Rand) {
 		p.compute, p.launch, p.load, p.bytes, p.gpuMemory = 0.010+0.010*r.Float64(), 0.03, 0.02, 1<<10, 0.08
 	}, false},
-	{"saves every minute", diagnose.Checkpointing, func(p *program, r *rand.Rand) {
+	{"saves every minute", class.Checkpointing, func(p *program, r *rand.Rand) {
 		p.every, p.saveTime, p.saveBytes = 20+15*r.Float64(), 8+6*r.Float64(), 4<<30
 	}, false},
-	{"saves every 20 s on processors", diagnose.Checkpointing, func(p *program, r *rand.Rand) {
+	{"saves every 20 s on processors", class.Checkpointing, func(p *program, r *rand.Rand) {
 		p.every, p.saveTime, p.saveBytes = 20, 8+4*r.Float64(), 1<<30
 	}, true},
-	{"evaluates again and again", diagnose.Evaluation, func(p *program, r *rand.Rand) {
+	{"evaluates again and again", class.Evaluation, func(p *program, r *rand.Rand) {
 		p.evalEvery, p.evalTime, p.talks = 25, 10+5*r.Float64(), true
 	}, false},
-	{"evaluates on processors", diagnose.Evaluation, func(p *program, r *rand.Rand) {
+	{"evaluates on processors", class.Evaluation, func(p *program, r *rand.Rand) {
 		p.evalEvery, p.evalTime, p.talks = 25, 10+5*r.Float64(), r.IntN(2) == 0
 	}, true},
-	{"flushes each line", diagnose.Logging, func(p *program, r *rand.Rand) { p.writes, p.logs = 2000+500*r.Float64(), 0.08 }, true},
-	{"too many threads", diagnose.Oversubscription, func(p *program, r *rand.Rand) { p.threads, p.queue = 128+100*r.Float64(), 40 }, true},
-	{"a list that keeps all losses", diagnose.Leak, func(p *program, r *rand.Rand) { p.leak = (15 + 10*r.Float64()) * (1 << 20) }, false},
-	{"a data set larger than memory", diagnose.MemoryPressure, func(p *program, r *rand.Rand) {
+	{"flushes each line", class.Logging, func(p *program, r *rand.Rand) { p.writes, p.logs = 2000+500*r.Float64(), 0.08 }, true},
+	{"too many threads", class.Oversubscription, func(p *program, r *rand.Rand) { p.threads, p.queue = 128+100*r.Float64(), 40 }, true},
+	{"a list that keeps all losses", class.Leak, func(p *program, r *rand.Rand) { p.leak = (15 + 10*r.Float64()) * (1 << 20) }, false},
+	{"a data set larger than memory", class.MemoryPressure, func(p *program, r *rand.Rand) {
 		p.faults, p.full, p.latency = 200+300*r.Float64(), 0.93, 0.4
 	}, true},
-	{"a download at each begin", diagnose.SetUp, func(p *program, r *rand.Rand) { p.setUp, p.setUpCores = 55+15*r.Float64(), 0.2 }, false},
-	{"waits at the end", diagnose.IdleAfter, func(p *program, r *rand.Rand) { p.after = 45 + 10*r.Float64() }, false},
-	{"waits at the end on processors", diagnose.IdleAfter, func(p *program, r *rand.Rand) { p.after = 45 + 10*r.Float64() }, true},
-	{"sleeps in the loop", diagnose.Blocked, func(p *program, r *rand.Rand) { p.latency = 0.2 + 0.3*r.Float64() }, true},
-	{"a slow machine of four", diagnose.Straggler, func(p *program, r *rand.Rand) { p.nodes, p.slow, p.gpus = 4, 5+3*r.Float64(), 2 }, false},
-	{"one GPU of four", diagnose.UnusedGPU, func(p *program, r *rand.Rand) { p.gpus, p.idleGPUs = 4, 1+r.IntN(3) }, false},
-	{"a slow network between machines", diagnose.Communication, func(p *program, r *rand.Rand) {
+	{"a download at each begin", class.SetUp, func(p *program, r *rand.Rand) { p.setUp, p.setUpCores = 55+15*r.Float64(), 0.2 }, false},
+	{"waits at the end", class.IdleAfter, func(p *program, r *rand.Rand) { p.after = 45 + 10*r.Float64() }, false},
+	{"waits at the end on processors", class.IdleAfter, func(p *program, r *rand.Rand) { p.after = 45 + 10*r.Float64() }, true},
+	{"sleeps in the loop", class.Blocked, func(p *program, r *rand.Rand) { p.latency = 0.2 + 0.3*r.Float64() }, true},
+	{"a slow machine of four", class.Straggler, func(p *program, r *rand.Rand) { p.nodes, p.slow, p.gpus = 4, 5+3*r.Float64(), 2 }, false},
+	{"one GPU of four", class.UnusedGPU, func(p *program, r *rand.Rand) { p.gpus, p.idleGPUs = 4, 1+r.IntN(3) }, false},
+	{"a slow network between machines", class.Communication, func(p *program, r *rand.Rand) {
 		p.nodes, p.gradients, p.link = 4, 200<<20, (300+300*r.Float64())*(1<<20)
 	}, false},
-	{"a small model on a large GPU", diagnose.OversizedGPU, func(p *program, r *rand.Rand) {
+	{"a small model on a large GPU", class.OversizedGPU, func(p *program, r *rand.Rand) {
 		p.compute, p.launch, p.load, p.gpuMemory, p.latency, p.workers = 0.01, 0.02, 0.02, 0.1, 0.02+0.01*r.Float64(), 1
 	}, false},
-	{"one thread on eight cores", diagnose.OversizedCPU, func(p *program, _ *rand.Rand) { p.useCores = 1 }, true},
+	{"one thread on eight cores", class.OversizedCPU, func(p *program, _ *rand.Rand) { p.useCores = 1 }, true},
 }
 
 // plant returns a program with its fault.
@@ -74,14 +75,14 @@ func plant(n int, rng *rand.Rand) program {
 	return p
 }
 
-func first(r diagnose.Report) diagnose.Class {
+func first(r diagnose.Report) class.Class {
 	if len(r.Causes) == 0 {
 		return ""
 	}
 	return r.Causes[0].Class
 }
 
-func names(r diagnose.Report) (list []diagnose.Class) {
+func names(r diagnose.Report) (list []class.Class) {
 	for _, c := range r.Causes {
 		list = append(list, c.Class)
 	}
@@ -250,9 +251,9 @@ func TestDiagnose_InventsNoMoney(t *testing.T) {
 
 // Each class has a change in the terms of each framework, an effort and a risk.
 func TestClasses_SayWhatToChange(t *testing.T) {
-	for _, f := range []diagnose.Framework{"", diagnose.PyTorch, diagnose.Lightning, diagnose.HuggingFace, diagnose.TensorFlow} {
-		for _, c := range diagnose.Classes() {
-			if change, effort, risk := diagnose.Words(c, f); change == "" || effort == "" || risk == "" {
+	for _, f := range []class.Framework{"", class.PyTorch, class.Lightning, class.HuggingFace, class.TensorFlow} {
+		for _, c := range class.All() {
+			if change, effort, risk := class.Words(c, f); change == "" || effort == "" || risk == "" {
 				t.Errorf("%s with %q: %q, %q, %q", c, f, change, effort, risk)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/class"
 )
 
 // program is a training program on its machine, as a model of a training loop: its measurements follow from the
@@ -180,7 +181,7 @@ const begin = 1_700_000_000
 
 // measured returns what the agents of the program's machines report in the given seconds, with noise.
 func (p program) measured(rng *rand.Rand, seconds float64) diagnose.Input {
-	in := diagnose.Input{Job: "train", Live: p.after == 0, Framework: diagnose.PyTorch}
+	in := diagnose.Input{Job: "train", Live: p.after == 0, Framework: class.PyTorch}
 	slow := func(n int) float64 {
 		if p.slow > 0 && n == p.nodes-1 {
 			return p.slow

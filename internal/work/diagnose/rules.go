@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
 )
 
@@ -129,7 +130,7 @@ func setUp(f *features) (finding, bool) {
 	if cpu := f.early.Of[telemetry.TaskCPU]; cpu.Known() {
 		text += fmt.Sprintf("; %.1f cores in use meanwhile", cpu.Average)
 	}
-	return finding{SetUp, text, around(share, 0.4, 1), false}, true
+	return finding{class.SetUp, text, around(share, 0.4, 1), false}, true
 }
 
 // slow lists words in lines that name slow startup activities.
@@ -169,7 +170,7 @@ func idleAfter(f *features) (finding, bool) {
 	if cpu := f.late.Of[telemetry.TaskCPU]; cpu.Known() {
 		text += fmt.Sprintf("; %.1f cores in use meanwhile", cpu.Average)
 	}
-	return finding{IdleAfter, text, around(share, 0.8, 1), false}, true
+	return finding{class.IdleAfter, text, around(share, 0.8, 1), false}, true
 }
 
 func unusedGPU(f *features) (finding, bool) {
@@ -185,11 +186,12 @@ func unusedGPU(f *features) (finding, bool) {
 	n := float64(len(f.devices))
 	switch {
 	case unused > 0 && worked > 0:
-		return finding{UnusedGPU, fmt.Sprintf("%d of %d GPUs ran nothing while the others worked", unused, len(f.devices)),
+		return finding{class.UnusedGPU, fmt.Sprintf("%d of %d GPUs ran nothing while the others worked", unused,
+			len(f.devices)),
 			f.whole(around(float64(unused)/n, 0.8, 1)), false}, true
 	case f.gpu && f.work > 0 && f.get(telemetry.GPU) < atWork,
 		f.gpu && f.work == 0 && (!f.in.Live || f.setUp >= forLong):
-		return finding{UnusedGPU, fmt.Sprintf("the GPU ran nothing in %s, while the program used %.1f cores",
+		return finding{class.UnusedGPU, fmt.Sprintf("the GPU ran nothing in %s, while the program used %.1f cores",
 			span(f.seconds), max(f.early.Of[telemetry.TaskCPU].Average, f.of[telemetry.TaskCPU].Average)),
 			Range{0.5, 0.8, 0.95}, false}, true
 	}
@@ -227,13 +229,15 @@ func apart(list []device, by func(device) float64) (s spread, ok bool) {
 // draws little power. The slow one is used less if it waits for its data, or draws more if it computes longer.
 func straggler(f *features) (finding, bool) {
 	if s, ok := apart(f.devices, func(d device) float64 { return d.use }); ok {
-		return finding{Straggler, fmt.Sprintf("GPU %d of node %d is %s used and GPU %d of node %d %s: the others wait for it",
-			s.least.index, s.least.node, percent(s.low), s.most.index, s.most.node, percent(s.high)),
+		return finding{class.Straggler,
+			fmt.Sprintf("GPU %d of node %d is %s used and GPU %d of node %d %s: the others wait for it",
+				s.least.index, s.least.node, percent(s.low), s.most.index, s.most.node, percent(s.high)),
 			f.whole(around(1-s.low/fed, 0.5, 1.1)), false}, true
 	}
 	if s, ok := apart(f.devices, func(d device) float64 { return d.power }); ok {
-		return finding{Straggler, fmt.Sprintf("GPU %d of node %d draws %s of its power and GPU %d of node %d %s: the others "+
-			"wait for it", s.most.index, s.most.node, percent(s.high), s.least.index, s.least.node, percent(s.low)),
+		return finding{class.Straggler,
+			fmt.Sprintf("GPU %d of node %d draws %s of its power and GPU %d of node %d %s: the others "+
+				"wait for it", s.most.index, s.most.node, percent(s.high), s.least.index, s.least.node, percent(s.low)),
 			f.whole(around(1-s.mean/s.high, 0.5, 1.3)), false}, true
 	}
 	if f.gpu || len(f.nodes) < 2 {
@@ -247,7 +251,8 @@ func straggler(f *features) (finding, bool) {
 	if most < 0.3 || (most-least)/most < 0.35 {
 		return finding{}, false
 	}
-	return finding{Straggler, fmt.Sprintf("machines do not do the same: the busiest uses %.1f cores, the least %.1f", most,
+	return finding{class.Straggler, fmt.Sprintf("machines do not do the same: the busiest uses %.1f cores, the least %.1f",
+		most,
 		least), f.whole(around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)), false}, true
 }
 
@@ -265,7 +270,7 @@ func communication(f *features) (finding, bool) {
 	if !(idle >= 0.25) {
 		return finding{}, false
 	}
-	return finding{Communication, fmt.Sprintf("%s; each of %d machines sends %s and receives %s a second", f.used(),
+	return finding{class.Communication, fmt.Sprintf("%s; each of %d machines sends %s and receives %s a second", f.used(),
 		len(f.nodes), size.About(out), size.About(in)), f.whole(around(idle, 0.4, 1.1)), false}, true
 }
 
@@ -277,7 +282,7 @@ func memoryLeak(f *features) (finding, bool) {
 	if left := f.memoryOf - f.memoryPeak; f.memoryOf > 0 && left > 0 {
 		text += ", and fills the machine in " + span(left/f.leak.perHour*3600)
 	}
-	return finding{class: Leak, evidence: text, unpriced: true}, true
+	return finding{class: class.Leak, evidence: text, unpriced: true}, true
 }
 
 func memoryPressure(f *features) (finding, bool) {
@@ -286,7 +291,7 @@ func memoryPressure(f *features) (finding, bool) {
 	if !(faults >= 50) || !(full >= 0.85) {
 		return finding{}, false
 	}
-	return finding{MemoryPressure, fmt.Sprintf("%s of the memory is in use, and the program waits for %.0f pages a "+
+	return finding{class.MemoryPressure, fmt.Sprintf("%s of the memory is in use, and the program waits for %.0f pages a "+
 		"second from a disk", percent(full), faults), f.gain(), false}, true
 }
 
@@ -304,13 +309,13 @@ func wasted(p *profile.Profile, part profile.Part) float64 {
 func ofProfiles(list []profile.Profile) (out []finding) {
 	parts := []struct {
 		part  profile.Part
-		class Class
+		class class.Class
 		least float64
 	}{
-		{profile.Loading, DataLoading, 0.2}, {profile.Copying, HostCopies, 0.15},
-		{profile.Communication, Communication, 0.25},
-		{profile.Saving, Checkpointing, 0.08}, {profile.Evaluation, Evaluation, 0.2},
-		{profile.Waiting, Synchronisation, 0.2}, {profile.Logging, Logging, 0.1},
+		{profile.Loading, class.DataLoading, 0.2}, {profile.Copying, class.HostCopies, 0.15},
+		{profile.Communication, class.Communication, 0.25},
+		{profile.Saving, class.Checkpointing, 0.08}, {profile.Evaluation, class.Evaluation, 0.2},
+		{profile.Waiting, class.Synchronisation, 0.2}, {profile.Logging, class.Logging, 0.1},
 	}
 	for _, p := range list {
 		for _, x := range parts {
@@ -328,7 +333,7 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 			out = append(out, finding{x.class, text, around(wasted(&p, x.part), 0.5, 1), false})
 		}
 		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 {
-			out = append(out, finding{OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),
+			out = append(out, finding{class.OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),
 				Range{max(0, 1-*p.GPUBusy/hungry), max(0, 1-*p.GPUBusy/fed), 1 - *p.GPUBusy}, false})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/test/lane"
 	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
 )
 
@@ -174,12 +175,12 @@ func (p traced) profile(t *testing.T) profile.Profile {
 func TestDiagnose_FindsPlantedFaultsInProfiles(t *testing.T) {
 	runs := lane.Pick(20, 200)
 	for _, x := range []struct {
-		class diagnose.Class
+		class class.Class
 		plant func(*traced, *rand.Rand)
 		fix   func(*traced)
 	}{
-		{diagnose.HostCopies, func(p *traced, r *rand.Rand) { p.copies = 20 + 60*r.Float64() }, func(p *traced) { p.copies = 0 }},
-		{diagnose.Synchronisation, func(p *traced, r *rand.Rand) {
+		{class.HostCopies, func(p *traced, r *rand.Rand) { p.copies = 20 + 60*r.Float64() }, func(p *traced) { p.copies = 0 }},
+		{class.Synchronisation, func(p *traced, r *rand.Rand) {
 			p.kernels, p.kernel, p.begin, p.waits = 100, 0.5, 0.25+0.25*r.Float64(), true
 		}, func(p *traced) { p.waits = false }},
 		{"", func(*traced, *rand.Rand) {}, nil},

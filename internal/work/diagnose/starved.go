@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
 )
 
 // Limits of what keeps a machine from its work.
@@ -54,15 +55,16 @@ func slowDisk(f *features) (finding, bool) {
 		return finding{}, false
 	}
 	if itself && wait*f.cores < waitsForDisk {
-		return finding{SlowDisk, fmt.Sprintf("%s; its main thread waits %s of the time while the disk gives it %s a second",
-			f.used(), percent(blocked), size.About(f.get(telemetry.TaskRead))), f.gain(), false}, true
+		return finding{class.SlowDisk,
+			fmt.Sprintf("%s; its main thread waits %s of the time while the disk gives it %s a second",
+				f.used(), percent(blocked), size.About(f.get(telemetry.TaskRead))), f.gain(), false}, true
 	}
 	text := fmt.Sprintf("%s; %.1f processes wait for a disk all the time (I/O wait %s of %.0f cores)", f.used(),
 		wait*f.cores, percent(wait), f.cores)
 	if read := f.get(telemetry.TaskRead); read >= 1<<16 {
 		text += fmt.Sprintf(", which gives %s a second", size.About(read))
 	}
-	return finding{SlowDisk, text, f.gain(), false}, true
+	return finding{class.SlowDisk, text, f.gain(), false}, true
 }
 
 // readsSmall reports whether the program makes many small reads that keep the kernel busy.
@@ -86,8 +88,9 @@ func smallReads(f *features) (finding, bool) {
 		value := min(all.Value, waste.Value)
 		waste = Range{min(value, 0.5*waste.Value), value, all.High}
 	}
-	return finding{SmallReads, fmt.Sprintf("%s; %.0f reads a second of %s each, and %s of its processor time is the "+
-		"kernel's", f.used(), calls, size.About(bytes/calls), percent(system/max(own, 0.01))), waste, false}, true
+	return finding{class.SmallReads,
+		fmt.Sprintf("%s; %.0f reads a second of %s each, and %s of its processor time is the "+
+			"kernel's", f.used(), calls, size.About(bytes/calls), percent(system/max(own, 0.01))), waste, false}, true
 }
 
 func remoteRead(f *features) (finding, bool) {
@@ -96,7 +99,8 @@ func remoteRead(f *features) (finding, bool) {
 	if !f.starved() || !(in >= fast) || in < 4*out || f.get(telemetry.CPU) >= fed || waits < isBlocked {
 		return finding{}, false
 	}
-	return finding{RemoteRead, fmt.Sprintf("%s while it receives %s a second, and processors and disks wait", f.used(),
+	return finding{class.RemoteRead, fmt.Sprintf("%s while it receives %s a second, and processors and disks wait",
+		f.used(),
 		size.About(in)), f.gain(), false}, true
 }
 
@@ -118,7 +122,7 @@ func checkpointing(f *features) (finding, bool) {
 	if share < small {
 		return finding{}, false
 	}
-	return finding{Checkpointing, fmt.Sprintf("%s: %s of the time", text, percent(share)),
+	return finding{class.Checkpointing, fmt.Sprintf("%s: %s of the time", text, percent(share)),
 		f.whole(around(share, 0.5, 1.3)), false}, true
 }
 
@@ -141,7 +145,7 @@ func logging(f *features) (finding, bool) {
 	if steps := f.get(telemetry.TaskSteps); steps > 0 {
 		text += fmt.Sprintf(", %.0f a step", calls/steps)
 	}
-	return finding{Logging, text + ": " + f.used(), f.whole(around(share, 0.5, 1.5)), false}, true
+	return finding{class.Logging, text + ": " + f.used(), f.whole(around(share, 0.5, 1.5)), false}, true
 }
 
 func evaluation(f *features) (finding, bool) {
@@ -157,7 +161,7 @@ func evaluation(f *features) (finding, bool) {
 	if f.stalls.evaluates {
 		text += ", and its output speaks of evaluation"
 	}
-	return finding{Evaluation, text, f.whole(around(share, 0.4, 1)), false}, true
+	return finding{class.Evaluation, text, f.whole(around(share, 0.4, 1)), false}, true
 }
 
 func oversubscription(f *features) (finding, bool) {
@@ -168,7 +172,8 @@ func oversubscription(f *features) (finding, bool) {
 	if !(threads >= 4*f.cores) || !(queue >= 3*f.cores) || !fight || f.cores == 0 {
 		return finding{}, false
 	}
-	return finding{Oversubscription, fmt.Sprintf("%.0f threads on %.0f cores, %.0f of them want to run at a time", threads,
+	return finding{class.Oversubscription, fmt.Sprintf("%.0f threads on %.0f cores, %.0f of them want to run at a time",
+		threads,
 		f.cores, queue), f.whole(around(0.3, 0.3, 2)), false}, true
 }
 
@@ -216,7 +221,7 @@ func onOneCore(cores float64) bool { return cores >= oneCore && cores <= 1.3 }
 
 func dataLoading(f *features) (finding, bool) {
 	if share, ok := f.said(); ok && share >= 0.2 {
-		return finding{DataLoading, fmt.Sprintf("the program reports that data takes %s of a step; %s", percent(share),
+		return finding{class.DataLoading, fmt.Sprintf("the program reports that data takes %s of a step; %s", percent(share),
 			f.used()), f.whole(around(share, 0.5, 1)), false}, true
 	}
 	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.waitShare()
@@ -224,14 +229,16 @@ func dataLoading(f *features) (finding, bool) {
 	switch {
 	case !f.starved() && f.gpu, math.IsNaN(task):
 	case f.gpu && (task >= fed*f.cores || f.get(telemetry.CPU) >= fed):
-		return finding{DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
+		return finding{class.DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
 	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
-		return finding{DataLoading, fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
-			f.used(), percent(waits), workers), f.gain(), false}, true
+		return finding{class.DataLoading,
+			fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
+				f.used(), percent(waits), workers), f.gain(), false}, true
 	case f.gpu && onOneCore(main) && f.loadsItself() && !f.readsSmall():
-		return finding{DataLoading, fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
-			f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
+		return finding{class.DataLoading,
+			fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
+				f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
 	}
 	return finding{}, false
 }
@@ -251,8 +258,9 @@ func blocked(f *features) (finding, bool) {
 	if !f.starved() || !(waits >= least) || !(task/max(1, f.cores) <= 1.1-waits) {
 		return finding{}, false
 	}
-	return finding{Blocked, fmt.Sprintf("%s; its main thread waits %s of the time, for neither processors, disks nor the "+
-		"network", f.used(), percent(waits)), f.gain(), false}, true
+	return finding{class.Blocked,
+		fmt.Sprintf("%s; its main thread waits %s of the time, for neither processors, disks nor the "+
+			"network", f.used(), percent(waits)), f.gain(), false}, true
 }
 
 func smallBatch(f *features) (finding, bool) {
@@ -267,7 +275,7 @@ func smallBatch(f *features) (finding, bool) {
 	if !math.IsNaN(f.gpuMemory) {
 		text += ", and " + percent(f.gpuMemory) + " of its memory is used"
 	}
-	return finding{SmallBatch, text, f.gain(), false}, true
+	return finding{class.SmallBatch, text, f.gain(), false}, true
 }
 
 func oversizedGPU(f *features) (finding, bool) {
@@ -287,7 +295,7 @@ func oversizedGPU(f *features) (finding, bool) {
 	if !math.IsNaN(f.gpuMemory) {
 		text += ", " + percent(f.gpuMemory) + " of its memory"
 	}
-	return finding{OversizedGPU, text, waste, false}, true
+	return finding{class.OversizedGPU, text, waste, false}, true
 }
 
 func oversizedCPU(f *features) (finding, bool) {
@@ -298,7 +306,7 @@ func oversizedCPU(f *features) (finding, bool) {
 	if f.gpu || f.work < 60 || !idle || !(needs <= 0.5*f.cores) {
 		return finding{}, false
 	}
-	return finding{OversizedCPU, fmt.Sprintf("the program uses %.1f of %.0f cores", task, f.cores),
+	return finding{class.OversizedCPU, fmt.Sprintf("the program uses %.1f of %.0f cores", task, f.cores),
 		f.whole(around(1-needs/f.cores, 0.3, 1)), false}, true
 }
 
@@ -307,6 +315,7 @@ func oversizedMemory(f *features) (finding, bool) {
 	if asked < 8<<30 || f.memoryPeak <= 0 || f.memoryPeak > asked/4 || f.seconds < 120 {
 		return finding{}, false
 	}
-	return finding{class: OversizedMemory, evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at "+
-		"most", size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
+	return finding{class: class.OversizedMemory,
+		evidence: fmt.Sprintf("the job file asks for %s, and the program used %s at "+
+			"most", size.About(asked), size.About(f.memoryPeak)), unpriced: true}, true
 }

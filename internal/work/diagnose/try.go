@@ -6,7 +6,19 @@ import (
 	"strings"
 
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
 )
+
+// tries has, for each class with a change that a trial can measure, the flags of that trial.
+var tries = map[class.Class]func(in *Input) *string{
+	class.Oversubscription: threads,
+	class.MemoryPressure:   moreMemory,
+	class.IdleAfter:        idleStop,
+	class.UnusedGPU:        fewerGPUs,
+	class.OversizedGPU:     smallerGPU,
+	class.OversizedCPU:     fewerCores,
+	class.OversizedMemory:  lessMemory,
+}
 
 // trial returns the command that compares a job with a version with some fields set, or nil if the job is unknown.
 func trial(in *Input, fields ...string) *string {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
 )
 
 // measured returns a machine of 16 cores and 64 GiB whose program used 2.5 cores, 10 GiB and the first of two GPUs.
@@ -21,25 +22,25 @@ func measured(gpu string) Input {
 
 // A cause whose change is a field of the job file has a command that tries it, if the figures are known.
 func TestTry_NamesACommandWhereAFieldTriesTheChange(t *testing.T) {
-	for class, want := range map[Class]string{
-		Oversubscription: "scrimp ab train --set env.OMP_NUM_THREADS=16 --set env.MKL_NUM_THREADS=16",
-		OversizedCPU:     "scrimp ab train --set resources.cpus=4",
-		OversizedMemory:  "scrimp ab train --set resources.memory=13GiB",
-		MemoryPressure:   "scrimp ab train --set resources.memory=128GiB",
-		OversizedGPU:     "scrimp ab train --set resources.accelerator=L4:2",
-		UnusedGPU:        "scrimp ab train --set resources.accelerator=A100:1",
-		IdleAfter:        "scrimp ab train --set idle=10m",
+	for name, want := range map[class.Class]string{
+		class.Oversubscription: "scrimp ab train --set env.OMP_NUM_THREADS=16 --set env.MKL_NUM_THREADS=16",
+		class.OversizedCPU:     "scrimp ab train --set resources.cpus=4",
+		class.OversizedMemory:  "scrimp ab train --set resources.memory=13GiB",
+		class.MemoryPressure:   "scrimp ab train --set resources.memory=128GiB",
+		class.OversizedGPU:     "scrimp ab train --set resources.accelerator=L4:2",
+		class.UnusedGPU:        "scrimp ab train --set resources.accelerator=A100:1",
+		class.IdleAfter:        "scrimp ab train --set idle=10m",
 	} {
 		in := measured("NVIDIA A100-SXM4-80GB")
-		if got := classes[class].try(&in); got == nil || *got != want {
-			t.Errorf("%s: %v, want %s", class, got, want)
+		if got := tries[name](&in); got == nil || *got != want {
+			t.Errorf("%s: %v, want %s", name, got, want)
 		}
 		nothing := Input{Job: "train"}
-		if got := classes[class].try(&nothing); got != nil && class != IdleAfter {
-			t.Errorf("%s: %s, although nothing was measured", class, *got)
+		if got := tries[name](&nothing); got != nil && name != class.IdleAfter {
+			t.Errorf("%s: %s, although nothing was measured", name, *got)
 		}
-		if got := classes[class].try(&Input{}); got != nil {
-			t.Errorf("%s: %s, although nobody knows the job", class, *got)
+		if got := tries[name](&Input{}); got != nil {
+			t.Errorf("%s: %s, although nobody knows the job", name, *got)
 		}
 	}
 	for _, gpu := range []string{"", "NVIDIA GeForce RTX 4090", "Tesla T4"} {
@@ -51,8 +52,8 @@ func TestTry_NamesACommandWhereAFieldTriesTheChange(t *testing.T) {
 	if in := measured("NVIDIA H100 80GB HBM3"); *smallerGPU(&in) != "scrimp ab train --set resources.accelerator=A100:2" {
 		t.Errorf("H100: %s", *smallerGPU(&in))
 	}
-	for c, k := range classes {
-		if k.try == nil && k.group == ofResources && c != Straggler && c != Communication {
+	for _, c := range class.All() {
+		if tries[c] == nil && class.Group(c) == "resources" && c != class.Straggler && c != class.Communication {
 			t.Errorf("%s is about resources and has no command", c)
 		}
 	}

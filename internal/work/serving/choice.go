@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // A Choice is one rule on one offer and what it costs for the trace.
@@ -13,7 +14,7 @@ type Choice struct {
 	Listing  *catalog.Listing // nil of a function
 	Function *Function        // nil of a machine
 	Engine   Engine
-	Outcome  Outcome
+	Outcome  simulation.Outcome
 	Met      bool
 	Sure     bool          // the slow end of an estimate meets the targets too, or the time is measured
 	Machines money.Amount  // or what the function costs
@@ -62,7 +63,7 @@ func (p *Plan) Choices() (list []Choice) {
 // bestOf returns the cheapest outcome of each kind that an engine has, at the price of one of its offers. Where that is
 // uncertain, the cheapest certain one of the kind is there too.
 func (p *Plan) bestOf(r *run, l *catalog.Listing) (list []Choice) {
-	best, sure := map[Kind]Choice{}, map[Kind]Choice{}
+	best, sure := map[simulation.Kind]Choice{}, map[simulation.Kind]Choice{}
 	for _, o := range r.outcomes {
 		c := Choice{Listing: l, Engine: r.engine, Outcome: o, Met: r.met, Sure: r.met, run: r}
 		if ends, ok := p.Range(c); ok && r.met {
@@ -74,7 +75,7 @@ func (p *Plan) bestOf(r *run, l *catalog.Listing) (list []Choice) {
 			keep(sure, c)
 		}
 	}
-	for _, k := range Kinds {
+	for _, k := range simulation.Kinds {
 		c, ok := best[k]
 		s, certain := sure[k]
 		if certain && (c.Sure || s.Machines.Cmp(c.Machines) == 0) { // one that costs the same is enough
@@ -90,7 +91,7 @@ func (p *Plan) bestOf(r *run, l *catalog.Listing) (list []Choice) {
 }
 
 // keep sets the choice of a kind, unless the one that is there is as cheap.
-func keep(list map[Kind]Choice, c Choice) {
+func keep(list map[simulation.Kind]Choice, c Choice) {
 	kind := c.Outcome.Rule.Kind
 	if was, ok := list[kind]; !ok || cheaper(c, was) < 0 {
 		list[kind] = c
@@ -131,7 +132,7 @@ func (p *Plan) complete(c Choice, provider string) Choice {
 }
 
 // A Range is what a rule does at the ends of an estimate. An end that is nil does not answer the trace.
-type Range struct{ Fast, Slow *Outcome }
+type Range struct{ Fast, Slow *simulation.Outcome }
 
 // Range plays a choice at both ends of its estimate, once for all offers of its engine. It is false where the time is
 // measured.
@@ -144,10 +145,10 @@ func (p *Plan) Range(c Choice) (r Range, ok bool) {
 		return r, true
 	}
 	for _, end := range []struct {
-		s  Service
-		to **Outcome
+		s  simulation.Service
+		to **simulation.Outcome
 	}{{c.Engine.Fast, &r.Fast}, {c.Engine.Slow, &r.Slow}} {
-		if o := NewSimulation(p.Ask.Trace, end.s, c.Engine.Slots, nil).Run(c.Outcome.Rule); !o.Stopped {
+		if o := simulation.NewSimulation(p.Ask.Trace, end.s, c.Engine.Slots, nil).Run(c.Outcome.Rule); !o.Stopped {
 			*end.to = &o
 		}
 	}
@@ -161,5 +162,5 @@ func (p *Plan) Range(c Choice) (r Range, ok bool) {
 // played names a rule on an engine. Offers of one engine share its simulations.
 type played struct {
 	run  *run
-	rule Rule
+	rule simulation.Rule
 }

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // engineOf returns what answers requests on a machine, or why nothing does. u notes the measurements
@@ -40,7 +41,7 @@ func engineOf(l catalog.Listing, m *load.Model, ask Ask, u uses) (key string, e 
 	e = Engine{Slots: fit.Copies, Batch: fit.Batch, Fit: &fit}
 	for _, s := range []struct {
 		effort load.Effort
-		to     *Service
+		to     *simulation.Service
 	}{{load.Typical, &e.Service}, {load.Fast, &e.Fast}, {load.Slow, &e.Slow}} {
 		r, ok := load.NewRoofline(m, fit, spec, l.Link, s.effort)
 		if !ok {

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 	"scrimp/internal/work/sheet"
 )
 
@@ -97,14 +98,14 @@ func function(item sheet.Node) Function {
 }
 
 // Rule returns how a function scales: an instance for each request that finds none without work.
-func (f Function) Rule() Rule {
-	return Rule{Kind: Serverless, Batch: 1, Max: f.Concurrency, Cold: f.Cold, Keep: f.Keep}
+func (f Function) Rule() simulation.Rule {
+	return simulation.Rule{Kind: simulation.Serverless, Batch: 1, Max: f.Concurrency, Cold: f.Cold, Keep: f.Keep}
 }
 
 // Cost returns what the requests of a trace cost: the price of each, and its seconds, rounded up to the step in which
 // they are billed, times the memory. A cold start is billed like a request where BillCold is set. Half a pico and
 // more is rounded up, once.
-func (f Function) Cost(t load.Trace, s Service, o Outcome) money.Amount {
+func (f Function) Cost(t load.Trace, s simulation.Service, o simulation.Outcome) money.Amount {
 	var steps, colds big.Int
 	up := func(d time.Duration) int64 { return int64((d + f.Step - 1) / f.Step) }
 	for i := range t.At {

@@ -1,3 +1,5 @@
+// Package serving says what it costs to serve a model: it plays the rules of package simulation against the machines of
+// the catalogue, and adds up what the machines cost.
 package serving
 
 import (
@@ -11,6 +13,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // The reasons for which the plan leaves an offer out.
@@ -57,7 +60,7 @@ type run struct {
 	key      string
 	offers   []catalog.Listing
 	function *Function
-	outcomes []Outcome
+	outcomes []simulation.Outcome
 	met      bool
 }
 
@@ -204,15 +207,15 @@ func (p *Plan) Play(i int) {
 		}
 		return
 	}
-	o := NewSimulation(p.Ask.Trace, r.engine.Service, 1, nil).Run(r.function.Rule())
+	o := simulation.NewSimulation(p.Ask.Trace, r.engine.Service, 1, nil).Run(r.function.Rule())
 	if r.met = o.Meets(p.Ask.Options.Targets); !o.Stopped {
-		r.outcomes = []Outcome{o}
+		r.outcomes = []simulation.Outcome{o}
 	}
 }
 
 // certain looks for rules that meet the targets at the slow end of an estimate, and plays them in its middle. The
 // search in the middle alone takes the cheapest rule, and would miss a certain one with another batch or more machines.
-func (p *Plan) certain(r *run) (list []Outcome) {
+func (p *Plan) certain(r *run) (list []simulation.Outcome) {
 	if r.engine.Slow == nil || !r.met {
 		return nil
 	}
@@ -223,10 +226,10 @@ func (p *Plan) certain(r *run) (list []Outcome) {
 		return nil
 	}
 	for _, f := range found {
-		if slices.ContainsFunc(r.outcomes, func(o Outcome) bool { return o.Rule == f.Rule }) {
+		if slices.ContainsFunc(r.outcomes, func(o simulation.Outcome) bool { return o.Rule == f.Rule }) {
 			continue
 		}
-		o := NewSimulation(p.Ask.Trace, r.engine.Service, r.engine.Slots, p.Ask.Options.Targets).Run(f.Rule)
+		o := simulation.NewSimulation(p.Ask.Trace, r.engine.Service, r.engine.Slots, p.Ask.Options.Targets).Run(f.Rule)
 		if o.Meets(p.Ask.Options.Targets) {
 			list = append(list, o)
 		}

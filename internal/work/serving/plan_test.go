@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 func named(t *testing.T, name string) shape.Model {
@@ -40,12 +41,12 @@ func TestCost_IsTheSumOverSpans(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	rate, _ := money.ParseRate("0.8048")
 	for range 50 {
-		var o serving.Outcome
+		var o simulation.Outcome
 		want := new(big.Int)
 		for range r.IntN(20) {
 			from := time.Duration(r.Int64N(1e15))
 			took := time.Duration(r.Int64N(3e11))
-			o.Spans = append(o.Spans, serving.Span{From: from, To: from + took})
+			o.Spans = append(o.Spans, simulation.Span{From: from, To: from + took})
 			// A minimum is a second line of the bill, cut off as part of the whole.
 			billed := new(big.Int).Mul(big.NewInt(int64(rate)), big.NewInt(int64(max(took, time.Minute))))
 			want.Add(want, billed.Quo(billed, big.NewInt(int64(time.Hour))))
@@ -79,7 +80,7 @@ func TestFunction_IsPaidByRequestAndByGiBSecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	trace := load.Trace{At: []time.Duration{0, time.Hour, 2 * time.Hour}, Window: 2 * time.Hour}
-	o := serving.NewSimulation(trace, flat(120*ms), 1, nil).Run(list[0].Rule())
+	o := simulation.NewSimulation(trace, flat(120*ms), 1, nil).Run(list[0].Rule())
 	if o.Colds != 3 || o.Quantiles[990] != 3120*ms {
 		t.Errorf("%+v", o)
 	}
@@ -115,7 +116,7 @@ func play(t *testing.T, list []catalog.Listing, ask serving.Ask) *serving.Plan {
 		ask.Options.Machines = 16
 	}
 	if ask.Options.Kinds == nil {
-		ask.Options.Kinds = serving.Kinds
+		ask.Options.Kinds = simulation.Kinds
 	}
 	p, err := serving.NewPlan(catalog.Catalog{}, list, ask)
 	if err != nil {
@@ -135,16 +136,16 @@ func steady(rate float64) load.Trace {
 // A fixed rule has the fewest machines that meet the target: one machine less misses it.
 func TestPlan_TakesTheFewestMachinesThatMeetTheTarget(t *testing.T) {
 	trace := steady(20)
-	targets := []serving.Target{{PerMille: 990, Limit: 400 * ms}}
+	targets := []simulation.Target{{PerMille: 990, Limit: 400 * ms}}
 	ask := serving.Ask{Trace: trace, Measured: map[string]load.Measured{"l4": {{Batch: 1, Seconds: 0.2}, {Batch: 8, Seconds: 0.4}}},
-		Options: serving.Options{Targets: targets, Kinds: []serving.Kind{serving.Fixed}}}
+		Options: serving.Options{Targets: targets, Kinds: []simulation.Kind{simulation.Fixed}}}
 	c := play(t, []catalog.Listing{listing("a", "m", "L4", 1, "1")}, ask).Choices()
 	if len(c) != 1 || !c[0].Met {
 		t.Fatalf("%+v", c)
 	}
 	n := c[0].Outcome.Rule.Max
 	for machines, meets := range map[int]bool{n: true, n - 1: false} {
-		o := serving.NewSimulation(trace, ask.Measured["l4"], 1, nil).Run(serving.Rule{Batch: 1, Min: machines, Max: machines})
+		o := simulation.NewSimulation(trace, ask.Measured["l4"], 1, nil).Run(simulation.Rule{Batch: 1, Min: machines, Max: machines})
 		if o.Meets(targets) != meets {
 			t.Errorf("%d machines: p99 %v", machines, o.Quantiles[990])
 		}
@@ -154,9 +155,9 @@ func TestPlan_TakesTheFewestMachinesThatMeetTheTarget(t *testing.T) {
 // Batches that share their time need fewer machines, so the batched rule costs less; it comes first.
 func TestPlan_PutsTheCheapestRuleThatMeetsTheTargetFirst(t *testing.T) {
 	ask := serving.Ask{Trace: steady(20), Measured: map[string]load.Measured{"l4": {{Batch: 1, Seconds: 0.2}, {Batch: 16, Seconds: 0.3}}},
-		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: 2 * time.Second}}, Cold: time.Minute}}
+		Options: serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: 2 * time.Second}}, Cold: time.Minute}}
 	list := play(t, []catalog.Listing{listing("a", "dear", "L4", 1, "2"), listing("b", "cheap", "L4", 1, "1")}, ask).Choices()
-	if k := list[0].Outcome.Rule.Kind; k == serving.Fixed || list[0].Listing.Offer.Machine != "cheap" || list[0].Outcome.Rule.Batch < 2 {
+	if k := list[0].Outcome.Rule.Kind; k == simulation.Fixed || list[0].Listing.Offer.Machine != "cheap" || list[0].Outcome.Rule.Batch < 2 {
 		t.Errorf("%v on %s", list[0].Outcome.Rule, list[0].Name())
 	}
 	for i, c := range list {
@@ -179,9 +180,9 @@ func TestPlan_ScalesToZeroOnlyWithinTheTarget(t *testing.T) {
 	}
 	trace.Window = 72 * time.Hour
 	trace.Start = 0
-	for limit, kind := range map[time.Duration]serving.Kind{2 * time.Minute: serving.ScaleToZero, time.Second: serving.WarmHours} {
+	for limit, kind := range map[time.Duration]simulation.Kind{2 * time.Minute: simulation.ScaleToZero, time.Second: simulation.WarmHours} {
 		ask := serving.Ask{Trace: trace, Measured: map[string]load.Measured{"l4": {{Batch: 1, Seconds: 0.2}}},
-			Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: limit}}, Cold: time.Minute,
+			Options: serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: limit}}, Cold: time.Minute,
 				Keep: 5 * time.Minute, Warm: load.Hours{From: 8, To: 10}}}
 		c := play(t, []catalog.Listing{listing("a", "m", "L4", 1, "1")}, ask).Choices()
 		if got := c[0].Outcome.Rule.Kind; got != kind {
@@ -193,7 +194,7 @@ func TestPlan_ScalesToZeroOnlyWithinTheTarget(t *testing.T) {
 // Where no rule meets the target the one that comes nearest is first, and says by how much it misses.
 func TestPlan_NamesTheNearestWhereNothingMeetsTheTarget(t *testing.T) {
 	ask := serving.Ask{Trace: steady(2), Measured: map[string]load.Measured{"l4": {{Batch: 1, Seconds: 0.2}, {Batch: 4, Seconds: 0.8}}, "t4": {{Batch: 1, Seconds: 0.5}}},
-		Options: serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: 100 * ms}}}}
+		Options: serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: 100 * ms}}}}
 	c := play(t, []catalog.Listing{listing("a", "t", "T4", 1, "1"), listing("a", "l", "L4", 1, "1")}, ask).Choices()
 	if len(c) != 2 || c[0].Met || c[0].Listing.Offer.Machine != "l" || c[0].Outcome.Miss(ask.Options.Targets) != 2 {
 		t.Errorf("%+v", c)
@@ -215,13 +216,13 @@ func TestNewPlan_SaysWhyNothingServesTheModel(t *testing.T) {
 }
 
 func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
-	list, err := serving.ParseTargets("p50<=50ms, p99.9 <= 2s,p90<=24h,p95<=90s")
+	list, err := simulation.ParseTargets("p50<=50ms, p99.9 <= 2s,p90<=24h,p95<=90s")
 	if err != nil || len(list) != 4 || list[2].String() != "p90<=24h" || list[3].String() != "p95<=1m30s" || list[0].String() != "p50<=50ms" || list[1].String() != "p99.9<=2s" {
 		t.Errorf("%v %v", list, err)
 	}
 	for _, text := range []string{"", "300ms", "p99<300ms", "p98<=1s", "p99<=0s", "p99<=-1s", "p99<=1e300h", "p99<=1s,p99<=2s",
 		"p99<=NaN"} {
-		if list, err := serving.ParseTargets(text); err == nil {
+		if list, err := simulation.ParseTargets(text); err == nil {
 			t.Errorf("%q: %v", text, list)
 		}
 	}
@@ -233,11 +234,11 @@ func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
 		"p99<=1s,P99<=2s": `"P99<=2s" is no bound on the latency: a quantile has one bound, and this is the second`,
 		"p99<=9601h":      "at most 9600h",
 	} {
-		if _, err := serving.ParseTargets(text); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := simulation.ParseTargets(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}
-	if list, err := serving.ParseTargets(" P99 <= 20 s "); err != nil || list[0] != (serving.Target{PerMille: 990, Limit: 20 * time.Second}) {
+	if list, err := simulation.ParseTargets(" P99 <= 20 s "); err != nil || list[0] != (simulation.Target{PerMille: 990, Limit: 20 * time.Second}) {
 		t.Errorf("%v %v", list, err)
 	}
 }
@@ -246,13 +247,13 @@ func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
 func BenchmarkRun(b *testing.B) {
 	const n = 1_000_000
 	trace := poisson(rand.New(rand.NewPCG(1, 1)), n, 100)
-	for name, rule := range map[string]serving.Rule{
+	for name, rule := range map[string]simulation.Rule{
 		"fixed":         {Batch: 1, Min: 16, Max: 16},
 		"batched":       {Batch: 8, Wait: 20 * ms, Min: 8, Max: 8},
 		"scale-to-zero": {Batch: 8, Max: 16, Cold: time.Minute, Keep: 5 * time.Minute, Poll: 15 * time.Second},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := serving.NewSimulation(trace, affine{50 * ms, 5 * ms}, 1, nil)
+			s := simulation.NewSimulation(trace, affine{50 * ms, 5 * ms}, 1, nil)
 			for b.Loop() {
 				if o := s.Run(rule); o.Requests != n {
 					b.Fatalf("%d of %d answered", o.Requests, n)

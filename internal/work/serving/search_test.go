@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // waves is a Poisson trace of ten minutes that doubles its rate for 200 seconds and halves it again.
@@ -30,10 +31,10 @@ func TestSearch_FindsNoDearerRuleThanABatchFixedByHand(t *testing.T) {
 		trace := waves(seed)
 		e := serving.Engine{Service: load.Measured{{Batch: 1, Seconds: 1}, {Batch: 8, Seconds: 2.2}, {Batch: 64, Seconds: 9}},
 			Slots: 1, Batch: 64}
-		opts := serving.Options{Targets: []serving.Target{{PerMille: 990, Limit: 8 * time.Second}, {PerMille: 500, Limit: 4 * time.Second}},
-			Kinds: serving.Kinds, Machines: 64, Cold: 20 * time.Second, Keep: 30 * time.Second, Poll: 5 * time.Second,
+		opts := serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: 8 * time.Second}, {PerMille: 500, Limit: 4 * time.Second}},
+			Kinds: simulation.Kinds, Machines: 64, Cold: 20 * time.Second, Keep: 30 * time.Second, Poll: 5 * time.Second,
 			Warm: load.Hours{From: 0, To: 1}}
-		found := map[serving.Kind]time.Duration{}
+		found := map[simulation.Kind]time.Duration{}
 		all, ok := serving.Search(trace, e, opts)
 		if !ok {
 			t.Fatal("nothing meets the targets")
@@ -63,14 +64,14 @@ func TestSearch_FindsNoDearerRuleThanABatchFixedByHand(t *testing.T) {
 // A choice is certain where the slow end of its estimate meets the targets, played here again; certain ones come first.
 func TestChoices_PlaySlowEndOfEachRuleAndPutCertainOnesFirst(t *testing.T) {
 	model := named(t, "llama-3-8b")
-	targets := []serving.Target{{PerMille: 990, Limit: 12 * time.Second}}
+	targets := []simulation.Target{{PerMille: 990, Limit: 12 * time.Second}}
 	ask := serving.Ask{Trace: chat(60, 300, 60), Model: &model, Formats: load.Formats,
 		Options: serving.Options{Targets: targets, Cold: time.Second}}
 	list := play(t, []catalog.Listing{listing("a", "cheap", "L4", 1, "1"), listing("a", "dear", "H100-SXM-80GB", 1, "9")}, ask).Choices()
 	counts := map[bool]int{}
 	var fixed []string
 	for i, c := range list {
-		slow := serving.NewSimulation(ask.Trace, c.Engine.Slow, c.Engine.Slots, nil).Run(c.Outcome.Rule)
+		slow := simulation.NewSimulation(ask.Trace, c.Engine.Slow, c.Engine.Slots, nil).Run(c.Outcome.Rule)
 		if c.Sure != slow.Meets(targets) || !c.Met {
 			t.Errorf("%v on %s: certain is %v, and the slow end has a p99 of %v", c.Outcome.Rule, c.Name(), c.Sure, slow.Quantiles[990])
 		}
@@ -79,13 +80,13 @@ func TestChoices_PlaySlowEndOfEachRuleAndPutCertainOnesFirst(t *testing.T) {
 		}
 	}
 	for _, c := range list { // the fewest machines that surely do, counted up here
-		if c.Outcome.Rule.Kind != serving.Fixed || !c.Sure {
+		if c.Outcome.Rule.Kind != simulation.Fixed || !c.Sure {
 			continue
 		}
 		fewest := 1
 		for ; ; fewest++ {
-			rule := serving.Rule{Batch: 1, Min: fewest, Max: fewest}
-			if serving.NewSimulation(ask.Trace, c.Engine.Slow, c.Engine.Slots, nil).Run(rule).Meets(targets) {
+			rule := simulation.Rule{Batch: 1, Min: fewest, Max: fewest}
+			if simulation.NewSimulation(ask.Trace, c.Engine.Slow, c.Engine.Slots, nil).Run(rule).Meets(targets) {
 				break
 			}
 		}
@@ -104,10 +105,10 @@ func TestChoices_PlaySlowEndOfEachRuleAndPutCertainOnesFirst(t *testing.T) {
 
 // The same request costs the same whether the trace ends with it or a day later: a machine is paid until its stop.
 func TestScaleToZero_PaysTheLastKeepAlive(t *testing.T) {
-	rule := serving.Rule{Kind: serving.ScaleToZero, Batch: 1, Max: 2, Cold: 90 * time.Second, Keep: 5 * time.Minute}
+	rule := simulation.Rule{Kind: simulation.ScaleToZero, Batch: 1, Max: 2, Cold: 90 * time.Second, Keep: 5 * time.Minute}
 	for _, window := range []time.Duration{0, 24 * time.Hour} {
 		trace := load.Trace{At: []time.Duration{0}, Window: window}
-		o := serving.NewSimulation(trace, flat(2*time.Second), 1, nil).Run(rule)
+		o := simulation.NewSimulation(trace, flat(2*time.Second), 1, nil).Run(rule)
 		if o.Rented() != 392*time.Second { // 90 s to start, 2 s to answer, 300 s kept
 			t.Errorf("window of %v: %v", window, o.Rented())
 		}

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // Choice is one rule on one offer. What is null is unknown, or does not apply. Costs are of the whole trace.
@@ -20,24 +21,24 @@ type Choice struct {
 	Accelerator string `json:"accelerator,omitempty"`
 	Count       int    `json:"accelerators,omitempty"`
 
-	Rule     serving.Kind `json:"rule"`
-	Batch    int          `json:"max_batch"`
-	Wait     float64      `json:"max_wait_s"`
-	Min      int          `json:"min_machines"`
-	Max      int          `json:"max_machines"`
-	Warm     string       `json:"warm_hours_utc,omitempty"`
-	WarmMin  int          `json:"warm_machines,omitempty"`
-	Meets    string       `json:"meets"` // yes; uncertain: the slow end of the estimate does not; no
-	P50      float64      `json:"p50_s"`
-	P90      float64      `json:"p90_s"`
-	P95      float64      `json:"p95_s"`
-	P99      float64      `json:"p99_s"`
-	P999     float64      `json:"p99_9_s"`
-	Mean     float64      `json:"mean_s"`
-	Idle     *float64     `json:"idle"` // share of the rented time; null of functions, which are paid by use
-	Requests int          `json:"requests"`
-	Batches  int          `json:"batches"`
-	Colds    int          `json:"cold_starts"`
+	Rule     simulation.Kind `json:"rule"`
+	Batch    int             `json:"max_batch"`
+	Wait     float64         `json:"max_wait_s"`
+	Min      int             `json:"min_machines"`
+	Max      int             `json:"max_machines"`
+	Warm     string          `json:"warm_hours_utc,omitempty"`
+	WarmMin  int             `json:"warm_machines,omitempty"`
+	Meets    string          `json:"meets"` // yes; uncertain: the slow end of the estimate does not; no
+	P50      float64         `json:"p50_s"`
+	P90      float64         `json:"p90_s"`
+	P95      float64         `json:"p95_s"`
+	P99      float64         `json:"p99_s"`
+	P999     float64         `json:"p99_9_s"`
+	Mean     float64         `json:"mean_s"`
+	Idle     *float64        `json:"idle"` // share of the rented time; null of functions, which are paid by use
+	Requests int             `json:"requests"`
+	Batches  int             `json:"batches"`
+	Colds    int             `json:"cold_starts"`
 
 	Format  string      `json:"format,omitempty"`
 	Shards  int         `json:"accelerators_per_copy,omitempty"`
@@ -64,7 +65,7 @@ type Choice struct {
 	p99    time.Duration
 	p50    time.Duration
 	cold   time.Duration // of a function
-	rule   serving.Rule
+	rule   simulation.Rule
 	first  bool // the best of its offer
 	ranged bool
 }
@@ -80,7 +81,7 @@ type Answer struct {
 	Head    string // what is served
 	Choices []Choice
 	Skipped []Skipped
-	Targets []serving.Target
+	Targets []simulation.Target
 	Trace   load.Trace
 	Cold    time.Duration
 	Notes   []string
@@ -161,7 +162,7 @@ func (x *Choice) tokens(p *serving.Plan, c serving.Choice) {
 		return nil
 	}
 	x.Tokens = of(c.Total, in+out)
-	if prompt, decode, ok := serving.Split(c.Total, p.Ask.Trace, c.Engine.Service, c.Outcome); ok {
+	if prompt, decode, ok := simulation.Split(c.Total, p.Ask.Trace, c.Engine.Service, c.Outcome); ok {
 		x.Input, x.Output = of(prompt, in), of(decode, out)
 	}
 }
@@ -174,7 +175,7 @@ func (x *Choice) rangeOf(p *serving.Plan, c serving.Choice) {
 	}
 	x.ranged = true
 	for _, end := range []struct {
-		o  *serving.Outcome
+		o  *simulation.Outcome
 		to **float64
 	}{{r.Fast, &x.FastP99}, {r.Slow, &x.SlowP99}} {
 		if end.o != nil {

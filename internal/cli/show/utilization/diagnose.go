@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/class"
 )
 
 // shownOperators bounds how many operators of profiles are listed.
@@ -108,7 +109,7 @@ func inUse(use map[string]float64) string {
 // Diagnoses summarizes the findings about a team's jobs.
 func Diagnoses(team string, list []diagnose.Report, p show.Place) string {
 	var rows [][]string
-	byClass, sum, priced := map[diagnose.Class]float64{}, 0.0, 0
+	byClass, sum, priced := map[class.Class]float64{}, 0.0, 0
 	unmeasured := 0
 	for _, r := range list {
 		if r.Note != "" && len(r.Causes) == 0 {
@@ -139,11 +140,11 @@ func Diagnoses(team string, list []diagnose.Report, p show.Place) string {
 	out += "\n" + draw.Grid([]draw.Column{{Name: "JOB", Key: true}, {Name: "FIRST CAUSE"}, {Name: "OF COST", Right: true},
 		{Name: "SAVES $/H", Right: true}}, rows, p.Columns())
 	if priced > 0 {
-		classes := make([]diagnose.Class, 0, len(byClass))
+		classes := make([]class.Class, 0, len(byClass))
 		for c := range byClass {
 			classes = append(classes, c)
 		}
-		slices.SortFunc(classes, func(a, b diagnose.Class) int {
+		slices.SortFunc(classes, func(a, b class.Class) int {
 			return cmp.Or(cmp.Compare(byClass[b], byClass[a]), cmp.Compare(a, b))
 		})
 		parts := make([]string, 0, len(classes))

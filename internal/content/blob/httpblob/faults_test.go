@@ -20,7 +20,7 @@ import (
 	gocloud "gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
@@ -79,9 +79,9 @@ func (c *cutting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func newFolder(t *testing.T) *blob.Folder {
+func newFolder(t *testing.T) *folderblob.Store {
 	t.Helper()
-	f, err := blob.NewFolder(fast.Dir(t))
+	f, err := folderblob.New(fast.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestBucket_LosesNothingOnAFlakyNetwork(t *testing.T) {
 		d := bucket(server.URL)
 		b := gocloud.NewBucket(d)
 		contents := map[string][]byte{}
-		var later blob.Later
+		var later folderblob.Later
 		for i, size := range []int{0, 1, 70_000, 1 << 20, 3 << 20} {
 			key := fmt.Sprintf("%d/%d", seed, i)
 			contents[key] = make([]byte, size)

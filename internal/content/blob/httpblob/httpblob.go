@@ -17,7 +17,7 @@ import (
 
 	"gocloud.dev/gcerrors"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 )
 
 // Callers test for these errors with errors.Is, never by their text.
@@ -63,7 +63,7 @@ func Status(err error) int {
 	case errors.Is(err, ErrChanged):
 		return http.StatusPreconditionFailed
 	}
-	is := blob.Code(err)
+	is := folderblob.Code(err)
 	for status, code := range codes {
 		if is == code {
 			return status

@@ -10,14 +10,14 @@ import (
 	"gocloud.dev/blob/driver"
 	"gocloud.dev/blob/drivertest"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
 )
 
 // handler returns the store's handler without a server around it.
-func handler(folder *blob.Folder) httpblob.Handler {
+func handler(folder *folderblob.Store) httpblob.Handler {
 	free := func() error { return nil }
 	return httpblob.Handler{Folder: folder, Owns: func(string) bool { return true }, Live: free,
 		Room: func(int) error { return nil }}
@@ -64,7 +64,7 @@ func TestBucket_PassesTheConformanceSuite(t *testing.T) {
 			strings.Contains(name, "TestMetadata/") || strings.HasSuffix(name, "TestCopy/Works") {
 			t.Skip("a folder keeps no content type and no metadata")
 		}
-		folder, err := blob.NewFolder(fast.Dir(t))
+		folder, err := folderblob.New(fast.Dir(t))
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 
 	"gocloud.dev/blob/driver"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
 )
@@ -22,7 +22,7 @@ import (
 // Handler serves one caller's blobs in a folder. A method that returns an error has not written a response: Status
 // says which one to write.
 type Handler struct {
-	Folder *blob.Folder
+	Folder *folderblob.Store
 	Owns   func(key string) bool // whether the caller may name the key, or list it as a prefix
 	Writes func(key string) bool // whether the caller may also write or delete it; nil: any of its own
 	Room   func(n int) error     // called before n bytes of content are stored; returns why they may not be
@@ -112,7 +112,7 @@ func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opts := driver.WriterOptions{IfNotExist: absent}
-	var l blob.Later
+	var l folderblob.Later
 	if later {
 		opts.BeforeWrite = func(as func(any) bool) error { as(&l); return nil }
 		defer l.Leave()

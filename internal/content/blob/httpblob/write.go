@@ -11,7 +11,7 @@ import (
 
 	"gocloud.dev/blob/driver"
 
-	"scrimp/internal/content/blob"
+	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/wire/api"
 )
 
@@ -25,7 +25,7 @@ type writer struct {
 	b      *Bucket
 	key    string
 	absent bool
-	later  *blob.Later // nil: the blob is durable when Close returns
+	later  *folderblob.Later // nil: the blob is durable when Close returns
 	data   []byte
 	out    *io.PipeWriter // nil: the content is in data
 	sent   chan error     // receives the outcome of the stream
@@ -39,7 +39,7 @@ func (b *Bucket) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	}
 	w := &writer{ctx: ctx, b: b, key: key, absent: opts.IfNotExist}
 	if opts.BeforeWrite != nil {
-		as := func(i any) (ok bool) { w.later, ok = i.(*blob.Later); return ok }
+		as := func(i any) (ok bool) { w.later, ok = i.(*folderblob.Later); return ok }
 		if err := opts.BeforeWrite(as); err != nil {
 			return nil, err
 		}

@@ -8,15 +8,8 @@ import (
 	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
 )
-
-// ends are the reasons that end a job which holds no machine.
-var ends = map[plan.Reason]policy.Stop{
-	plan.BudgetGone: policy.BudgetSpent, plan.OutOfMoney: policy.BudgetShort,
-	plan.TimeGone: policy.WallClock, plan.HoursGone: policy.GPUHoursSpent,
-}
 
 // try decides about a job that holds no machine, and requests the chosen offer.
 func (ls *Launches) try(j *state.Job) {
@@ -49,7 +42,7 @@ func (ls *Launches) try(j *state.Job) {
 
 // waits leaves a job in the queue, or ends it if no offer can ever be taken.
 func (ls *Launches) waits(j *state.Job, d plan.Decision) {
-	if why, ok := ends[d.Why]; ok {
+	if why, ok := d.Why.Stop(); ok {
 		ls.jobs.Finish(j, state.Stopped, string(why),
 			cmp.Or(admission.Missing(d, j.Terms().Currency), ls.admission.Broke(j, d), j.Detail()))
 		return

@@ -192,7 +192,7 @@ func agrees(d *plan.Decision, v *round.Move) bool {
 	if v.To != "" {
 		return d.Take == v.To
 	}
-	_, ends := ends[d.Why]
+	_, ends := d.Why.Stop()
 	return !ends
 }
 

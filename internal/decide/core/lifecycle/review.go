@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 )
@@ -169,7 +170,7 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 			ts.WakeAt(j, at)
 		}
 	case a.Task() == state.TaskRunning && d.Take == "" && d.Why == plan.OutOfMoney:
-		ts.jobs.Drain(j, a, string(ends[d.Why]), state.Stopped, "")
+		ts.jobs.Drain(j, a, string(policy.BudgetShort), state.Stopped, "")
 	case d.Why == plan.Closed && a.Task() == state.TaskRunning:
 		ts.jobs.Drain(j, a, string(d.Why), "", "")
 	case d.Why == plan.Closed:

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/draw"
-	"scrimp/internal/work/serving"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // A Deployment is what a manifest scales, and where it reads the load.
@@ -23,21 +23,21 @@ const longestStable = time.Hour
 
 // Cautions returns what a manifest of a rule does not do as the plan says, or takes for granted. keda is false for an
 // HPA, and sure is false where only the middle of an estimate meets the target.
-func Cautions(r serving.Rule, keda, sure bool, d Deployment) (list []string) {
+func Cautions(r simulation.Rule, keda, sure bool, d Deployment) (list []string) {
 	if !sure {
 		list = append(list, "the plan is uncertain: with a slow server it misses the latency target. Measure the model "+
 			"before you rely on it")
 	}
-	if keda && r.Min == 0 && r.Kind != serving.Serverless {
+	if keda && r.Min == 0 && r.Kind != simulation.Serverless {
 		list = append(list, fmt.Sprintf("with no pod running, no pod exports %s. Let the gateway or the queue in front of "+
 			"the pods export it: it must count the requests that wait while there is no pod, or nothing starts one",
 			d.Metric))
 	}
 	if r.Keep > longestStable {
 		text := fmt.Sprintf("the plan keeps an idle machine for %s, and Kubernetes waits for %s at most before it removes "+
-			"a pod", serving.Short(r.Keep), serving.Short(longestStable))
+			"a pod", simulation.Short(r.Keep), simulation.Short(longestStable))
 		if keda && r.Min == 0 {
-			text += fmt.Sprintf("; only the last pod stays for %s (cooldownPeriod)", serving.Short(min(r.Keep, 24*time.Hour)))
+			text += fmt.Sprintf("; only the last pod stays for %s (cooldownPeriod)", simulation.Short(min(r.Keep, 24*time.Hour)))
 		}
 		list = append(list, text)
 	}
@@ -45,7 +45,7 @@ func Cautions(r serving.Rule, keda, sure bool, d Deployment) (list []string) {
 }
 
 // comments writes the first lines of a manifest.
-func (d Deployment) comments(r serving.Rule, metric string) string {
+func (d Deployment) comments(r simulation.Rule, metric string) string {
 	text := "# " + r.String() + "\n# " + d.Metric + " " + metric + "\n"
 	for _, n := range d.Notes {
 		for line := range strings.Lines(draw.Wrap("", "Note: "+n, 98)) {
@@ -57,8 +57,8 @@ func (d Deployment) comments(r serving.Rule, metric string) string {
 
 // HPA writes a HorizontalPodAutoscaler of a rule, and is false where it cannot express the rule: it keeps one pod at
 // least and knows no hours. A pod is a machine.
-func HPA(r serving.Rule, slots int, d Deployment) (string, bool) {
-	if r.Kind == serving.Serverless || r.Min < 1 || r.WarmMin > 0 {
+func HPA(r simulation.Rule, slots int, d Deployment) (string, bool) {
+	if r.Kind == simulation.Serverless || r.Min < 1 || r.WarmMin > 0 {
 		return "", false
 	}
 	return fmt.Sprintf(`%sapiVersion: autoscaling/v2
@@ -90,8 +90,8 @@ spec:
 }
 
 // KEDA writes a ScaledObject of a rule. A pod is a machine. It is false for functions.
-func KEDA(r serving.Rule, slots int, d Deployment) (string, bool) {
-	if r.Kind == serving.Serverless {
+func KEDA(r simulation.Rule, slots int, d Deployment) (string, bool) {
+	if r.Kind == simulation.Serverless {
 		return "", false
 	}
 	var b strings.Builder

@@ -7,15 +7,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
 	"scrimp/internal/work/serving/manifest"
+	"scrimp/internal/work/serving/simulation"
 )
 
 // Manifests are YAML of the right kind, and an HPA is refused for rules that it cannot express.
 func TestManifests_SayWhatTheRuleSays(t *testing.T) {
 	d := manifest.Deployment{Name: "chat", Metric: "in_flight", Prometheus: "http://p:9090"}
-	rule := serving.Rule{Kind: serving.WarmHours, Batch: 8, Wait: 40 * time.Millisecond, Max: 4, WarmMin: 2, Warm: load.Hours{From: 8, To: 18},
+	rule := simulation.Rule{Kind: simulation.WarmHours, Batch: 8, Wait: 40 * time.Millisecond, Max: 4, WarmMin: 2, Warm: load.Hours{From: 8, To: 18},
 		Keep: 5 * time.Minute, Poll: 15 * time.Second}
 	if _, ok := manifest.HPA(rule, 1, d); ok {
 		t.Error("an HPA scales to zero")
@@ -43,7 +43,7 @@ func TestManifests_SayWhatTheRuleSays(t *testing.T) {
 		s.Triggers[1].Metadata["start"] != "0 8 * * *" || s.Triggers[1].Metadata["desiredReplicas"] != "2" {
 		t.Errorf("%+v of %s", k, text)
 	}
-	rule.WarmMin, rule.Min, rule.Kind = 0, 1, serving.Autoscale
+	rule.WarmMin, rule.Min, rule.Kind = 0, 1, simulation.Autoscale
 	text, ok = manifest.HPA(rule, 1, d)
 	var h struct {
 		Kind string
@@ -62,13 +62,13 @@ func TestManifests_SayWhatTheRuleSays(t *testing.T) {
 // A manifest whose rule it can express whole has no note.
 func TestCautions_AreOnlyWhereTheManifestDiffersFromThePlan(t *testing.T) {
 	d := manifest.Deployment{Name: "chat", Metric: "in_flight"}
-	auto := serving.Rule{Kind: serving.Autoscale, Batch: 1, Min: 1, Max: 4, Keep: time.Hour}
+	auto := simulation.Rule{Kind: simulation.Autoscale, Batch: 1, Min: 1, Max: 4, Keep: time.Hour}
 	if list := manifest.Cautions(auto, false, true, d); len(list) != 0 {
 		t.Errorf("%q", list)
 	}
 	long, zero := auto, auto
 	long.Keep = time.Hour + time.Second
-	zero.Kind, zero.Min = serving.ScaleToZero, 0
+	zero.Kind, zero.Min = simulation.ScaleToZero, 0
 	for says, list := range map[string][]string{
 		"1h at most":            manifest.Cautions(long, true, true, d),
 		"no pod exports in_fli": manifest.Cautions(zero, true, true, d),

@@ -1,0 +1,62 @@
+// Package receipts answers from the log what jobs did: their receipts, decisions and metrics, the runs that were
+// measured, the market as it was seen, and whether log and ledger are consistent. It changes nothing.
+package receipts
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"scrimp/internal/control"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
+	"scrimp/internal/view"
+)
+
+// Log is the log with its postings.
+type Log interface {
+	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
+	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
+	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
+}
+
+// Desk answers requests about jobs from the log, as far as the core has read it.
+type Desk struct {
+	Control *control.Control
+	Log     Log
+	View    *view.View // the log by job
+	// Telemetry returns the telemetry of a job's machines; nil: not known.
+	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
+}
+
+// known returns the job that a request names, or answers that there is none.
+func (d *Desk) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
+	id := r.PathValue("id")
+	known = d.Control.Job(id, func(m *core.Machine, job *core.Job) { j = jobOf(m, job) })
+	if !known {
+		reply.UnknownJob(w, "", id)
+	}
+	return j, known
+}
+
+// jobOf returns the job for a read of its events, up to its latest change. A reader waits until that event is
+// durable.
+func jobOf(m *core.Machine, j *core.Job) view.Job {
+	return view.Job{ID: j.ID(), Submitted: j.Event(), UpTo: m.ChangedAt(j)}
+}
+
+// events calls f with each event about a job that matches what, and with its facts.
+func (d *Desk) events(ctx context.Context, j view.Job, what view.What,
+	f func(seq uint64, e core.Event, facts []core.Fact) error,
+) error {
+	return d.View.Events(ctx, j, what, func(r store.Record) error {
+		e, facts, err := control.Decode(r)
+		if err != nil {
+			return err
+		}
+		return f(r.Seq, e, facts)
+	})
+}
