@@ -38,7 +38,7 @@ type Terms struct {
 	Name    string       `json:"name"`
 	Owner   ledger.Owner `json:"owner"`
 	JobKind string       `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
-	// Session is shell or notebook if the job is a session, which can be resumed after any end; "": it is none.
+	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": it is none.
 	Session string `json:"session,omitempty"`
 	Variant string `json:"variant,omitempty"`
 	// Group is the job's group, and Index its index in an array. Parent is the group whose budget the job uses; it

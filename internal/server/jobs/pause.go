@@ -220,7 +220,7 @@ func mayResume(j *core.Job) *reply.Refusal {
 	switch {
 	case j.State() == core.Paused, j.Pausing():
 		return nil
-	case j.State() == core.Succeeded && j.Terms().Session == "":
+	case j.State() == core.Succeeded:
 		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", j.ID()),
 			Fix: "scrimp rerun --from " + j.ID() + " begins a new job from its checkpoint"}
 	case !j.State().Over():

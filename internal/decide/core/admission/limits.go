@@ -190,8 +190,7 @@ func (ad *Admission) Unsaved(j *state.Job) time.Duration {
 
 // Resumes reports whether a job can be resumed: it is paused or pausing, or ended without success.
 func Resumes(j *state.Job) bool {
-	return j.State() == state.Paused || j.Pausing() || j.State().Over() &&
-		(j.State() != state.Succeeded || j.Terms().Session != "")
+	return j.State() == state.Paused || j.Pausing() || j.State().Over() && j.State() != state.Succeeded
 }
 
 // WallClock is the time since a job first requested a machine, without the time that it was paused or ended.
