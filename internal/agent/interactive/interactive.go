@@ -46,6 +46,8 @@ exit 127`
 // Seat is the session of an attempt. A nil Seat belongs to an attempt that is none; its methods do nothing.
 type Seat struct {
 	kind    string
+	job     string
+	grace   time.Duration // between a stop and the kill
 	idle    time.Duration // how long the session may be idle; 0: without limit
 	now     func() time.Time
 	console *session.Console // of a shell
@@ -54,12 +56,13 @@ type Seat struct {
 	address string           // of the notebook
 	token   string           // of the notebook
 
-	mu        sync.Mutex
-	typed     bool      // since the last measurement
-	conns     int       // open forwarded connections
-	idleFrom  time.Time // zero: in use
-	warned    bool      // that the idle session ends soon
-	warnedFor int       // the lowest share of the budget, in percent, of which the user was warned; 0: none
+	mu       sync.Mutex
+	typed    bool      // since the last measurement
+	conns    int       // open forwarded connections
+	idleFrom time.Time // zero: in use
+	warned   bool      // that the idle session ends soon
+	spending spending
+	warnedAt time.Duration // the last warning of warnBefore; 0: none
 }
 
 // New returns the seat of a task, or nil if the task is no session.
@@ -67,7 +70,7 @@ func New(a *api.Assignment, now func() time.Time) *Seat {
 	if a.Session == "" {
 		return nil
 	}
-	return &Seat{kind: a.Session, idle: a.Idle, now: now, over: make(chan struct{}), copied: make(chan struct{}),
+	return &Seat{kind: a.Session, job: a.Job, grace: a.Grace, idle: a.Idle, now: now, over: make(chan struct{}), copied: make(chan struct{}),
 		idleFrom: now()}
 }
 
@@ -209,10 +212,14 @@ func (s *Seat) warnIdle(busy bool) string {
 // lead is how long before the end of an idle session its users are warned.
 func lead(idle time.Duration) time.Duration { return min(idle/4, 2*time.Minute) }
 
-// warnAt lists the shares of the budget, in percent, at which users are warned.
-var warnAt = []int{5, 20}
+// warnBefore lists how long before the budget is spent users are warned.
+var warnBefore = []time.Duration{20 * time.Second, 2 * time.Minute}
 
-// Budget warns users once a fifth, and once a twentieth, of the budget is left.
+// rateSpan is the shortest time over which the agent measures how fast a session spends its budget.
+const rateSpan = time.Second
+
+// Budget warns users some minutes, and again shortly, before the budget is spent. The server keeps back what the grace
+// costs.
 func (s *Seat) Budget(o api.Orders) {
 	if s == nil || o.BudgetLeft == "" {
 		return
@@ -222,20 +229,48 @@ func (s *Seat) Budget(o api.Orders) {
 	if err != nil || wrong != nil {
 		return // the server's amounts are valid
 	}
-	total, currency := left.Add(spent), money.Currency(o.Currency)
 	s.mu.Lock()
-	for _, share := range warnAt {
-		if s.warnedFor > 0 && s.warnedFor <= share || left.Times(100).Cmp(total.Times(share)) > 0 {
-			continue
+	lasts, known := s.spending.lasts(s.now(), left, spent)
+	lasts -= s.grace
+	warning := ""
+	for _, before := range warnBefore {
+		if known && lasts <= before && (s.warnedAt == 0 || before < s.warnedAt) {
+			s.warnedAt = before
+			warning = fmt.Sprintf("the budget of %s is spent in about %v: then scrimp saves the files and ends the session, unless "+
+				"scrimp update %s --budget gives it more", money.Format(left.Add(spent), money.Currency(o.Currency), 2),
+				max(0, lasts).Round(time.Second), s.job)
+			break
 		}
-		s.warnedFor = share
-		s.mu.Unlock()
-		s.say(fmt.Sprintf("%s of the budget of %s is left: once it is spent scrimp saves the files and ends the session "+
-			"(scrimp update --budget gives it more)", money.Format(left, currency, 2), money.Format(total, currency, 2)))
-		return
 	}
 	s.mu.Unlock()
+	if warning != "" {
+		s.say(warning)
+	}
 }
+
+// spending measures how fast a session spends its budget.
+type spending struct {
+	at    time.Time
+	spent money.Amount // at that time
+}
+
+// lasts returns how long the rest of a budget lasts at the present rate; known is false if that is unknown.
+func (p *spending) lasts(now time.Time, left, spent money.Amount) (d time.Duration, known bool) {
+	if p.at.IsZero() {
+		*p = spending{now, spent}
+	}
+	span, rate := now.Sub(p.at), 0.0
+	if span >= rateSpan {
+		rate = spent.Sub(p.spent).Float() / span.Seconds() // a statistic: it decides on a warning only
+	}
+	if rate <= 0 {
+		return 0, false
+	}
+	return time.Duration(min(left.Float()/rate, maxLasts.Seconds()) * float64(time.Second)), true
+}
+
+// maxLasts bounds how long a budget is said to last.
+const maxLasts = 10 * 365 * 24 * time.Hour
 
 // Stopping tells users why the session ends.
 func (s *Seat) Stopping(why string) {

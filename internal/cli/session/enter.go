@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	api "scrimp/client"
@@ -151,15 +152,24 @@ func (v *visit) over(ctx context.Context, j api.Job) error {
 		v.Notef("%s is over: %s.\n", j.ID, j.State)
 		return nil
 	}
-	if err := v.jobs.Closed(ctx, v.c, j); err != nil {
-		return err
-	}
-	if j.State == "failed" || j.State == "cancelled" && j.Started == nil {
+	if j.State == "failed" || j.Started == nil {
+		if err := v.jobs.Closed(ctx, v.c, j); err != nil {
+			return err
+		}
 		return command.JobFailed
 	}
-	v.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is over: %s. It cost %s. scrimp %s --resume %s goes on with its files.", j.ID,
-		why(j), money.Format(j.Spent, j.Currency, 4), v.kind, j.ID), v.Line().Columns()))
+	v.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is over: %s. It cost %s (scrimp receipt %s). scrimp %s --resume %s%s goes on "+
+		"with its files.", j.ID, why(j), money.Format(j.Spent, j.Currency, 4), j.ID, v.kind, j.ID, more(j)),
+		v.Line().Columns()))
 	return nil
+}
+
+// more returns what a resumption needs besides the name.
+func more(j api.Job) string {
+	if strings.HasPrefix(j.Why, "budget_") {
+		return " --budget with a larger amount"
+	}
+	return ""
 }
 
 // why describes why a session has ended.

@@ -35,16 +35,19 @@ func (a *app) notebookCmd() *cobra.Command {
 			"\n\nExit status: 0 ended or left running, 1 error, 3 the session failed.",
 		Example: "  scrimp notebook --gpu T4 --setup 'pip install jupyterlab'\n  scrimp notebook --resume notebook-2",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, j, err := a.begin(cmd.Context(), &f, notebook, args)
-			if err != nil {
-				return err
-			}
-			if f.detach {
-				return a.begun(j)
-			}
 			l, err := listen(local, !cmd.Flags().Changed("port"))
 			if err != nil {
 				return err
+			}
+			c, j, err := a.begin(cmd.Context(), &f, notebook, args)
+			if err != nil || f.detach {
+				_ = l.Close() // nothing uses it
+			}
+			switch {
+			case err != nil:
+				return err
+			case f.detach:
+				return a.begun(j)
 			}
 			return a.forwards(cmd.Context(), c, j.ID, notebook, l, a.link)
 		}}
