@@ -39,8 +39,8 @@ const runNotebook = `set -- --no-browser --ip=127.0.0.1 "--port=$SCRIMP_NOTEBOOK
 for p in jupyter-lab jupyter-notebook jupyter-server; do
 	command -v "$p" >/dev/null 2>&1 && exec "$p" "$@"
 done
-echo "scrimp: Jupyter is not installed on this machine: start the session with --setup 'pip install jupyterlab', or in" \
-	"an --image that has it" >&2
+echo "scrimp: Jupyter is not installed on this machine: begin the session with --setup 'pip install jupyterlab'," \
+	"or in an --image that has it" >&2
 exit 127`
 
 // Seat is the session of an attempt. A nil Seat belongs to an attempt that is none; its methods do nothing.
@@ -70,8 +70,8 @@ func New(a *api.Assignment, now func() time.Time) *Seat {
 	if a.Session == "" {
 		return nil
 	}
-	return &Seat{kind: a.Session, job: a.Job, grace: a.Grace, idle: a.Idle, now: now, over: make(chan struct{}), copied: make(chan struct{}),
-		idleFrom: now()}
+	return &Seat{kind: a.Session, job: a.Job, grace: a.Grace, idle: a.Idle, now: now, over: make(chan struct{}),
+		copied: make(chan struct{}), idleFrom: now()}
 }
 
 // Program returns what to start, its environment, and its terminal, which is nil for a notebook.
@@ -236,8 +236,8 @@ func (s *Seat) Budget(o api.Orders) {
 	for _, before := range warnBefore {
 		if known && lasts <= before && (s.warnedAt == 0 || before < s.warnedAt) {
 			s.warnedAt = before
-			warning = fmt.Sprintf("the budget of %s is spent in about %v: then scrimp saves the files and ends the session, unless "+
-				"scrimp update %s --budget gives it more", money.Format(left.Add(spent), money.Currency(o.Currency), 2),
+			warning = fmt.Sprintf("the budget of %s is spent in about %v: then scrimp saves the files and ends the session, "+
+				"unless scrimp update %s --budget gives it more", money.Format(left.Add(spent), money.Currency(o.Currency), 2),
 				max(0, lasts).Round(time.Second), s.job)
 			break
 		}

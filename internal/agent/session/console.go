@@ -80,6 +80,13 @@ func (c *Console) Close() { _ = c.pty.SetDeadline(time.Now().Add(lastWords)) }
 // Say shows viewers a line that does not come from the program.
 func (c *Console) Say(line string) { c.put([]byte("\r\n\x1b[7m[scrimp]\x1b[0m " + line + "\r\n")) }
 
+// Kept returns the newest output.
+func (c *Console) Kept() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.kept)
+}
+
 // put appends output and drops what is too old.
 func (c *Console) put(b []byte) {
 	if len(b) == 0 {

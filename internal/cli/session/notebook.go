@@ -27,8 +27,8 @@ func (a *app) notebookCmd() *cobra.Command {
 	var local int
 	cmd := &cobra.Command{Use: "notebook [JOB]", Short: "Begin or enter a session with Jupyter, and link to it",
 		Args: command.Takes("[JOB]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(liveSession),
-		Long: "Begins a session with Jupyter in a copy of this folder on the cheapest machine that fits, forwards its port to " +
-			"this machine, and prints the link with its token; or does that for the session that is named. Jupyter " +
+		Long: "Begins a session with Jupyter in a copy of this folder on the cheapest machine that fits, forwards its port " +
+			"to this machine, and prints the link with its token; or does that for the session that is named. Jupyter " +
 			"must be installed there, by --setup 'pip install jupyterlab' or in the --image. Ctrl-C leaves it " +
 			"running, and so does a closed terminal; an open tab of the browser counts as use while this command " +
 			"runs. scrimp stop saves its files and ends it." + about +
@@ -52,7 +52,8 @@ func (a *app) notebookCmd() *cobra.Command {
 			return a.forwards(cmd.Context(), c, j.ID, notebook, l, a.link)
 		}}
 	a.addFlags(&f, cmd)
-	cmd.Flags().IntVar(&local, "port", usualPort, "the local `port` of the link; another where this one is taken and not given")
+	cmd.Flags().IntVar(&local, "port", usualPort, "the local `port` of the link; another where this one is "+
+		"taken and not given")
 	_ = cmd.RegisterFlagCompletionFunc("port", cobra.NoFileCompletions)
 	return cmd
 }
@@ -77,8 +78,8 @@ func (a *app) mayWork(ctx context.Context, c *command.Client, f *flags, kind str
 			return nil
 		}
 	}
-	return errors.New("Jupyter is not installed here, where the local market's machines run: pip install jupyterlab, or " + //nolint:staticcheck,revive // a name
-		"begin with --setup 'pip install jupyterlab'")
+	return errors.New("no jupyter-lab is installed here, where the local market's machines run: pip install jupyterlab, " +
+		"or begin with --setup 'pip install jupyterlab'")
 }
 
 // listen opens a local port; with any, another one if that is taken.
@@ -174,9 +175,10 @@ func answers(ctx context.Context, address string) bool {
 
 func (a *app) forwardCmd() *cobra.Command {
 	return &cobra.Command{Use: "forward JOB PORT[:LOCAL]", Short: "Forward a local port to one on a job's machine",
-		Args: command.Takes("JOB", "PORT[:LOCAL]"), GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJob(command.Live),
-		Long: "Forwards connections to port LOCAL of this machine, or else PORT, to PORT of 127.0.0.1 on the machine that the " +
-			"job has, through the server: the machine opens no port. It needs the same right as scrimp exec, goes on " +
+		Args: command.Takes("JOB", "PORT[:LOCAL]"), GroupID: command.GroupLook,
+		ValidArgsFunction: a.CompleteJob(command.Live),
+		Long: "Forwards connections to port LOCAL of this machine, or else PORT, to PORT of 127.0.0.1 on the machine that " +
+			"the job has, through the server: the machine opens no port. It needs the same right as scrimp exec, goes on " +
 			"where the job moves to another machine, and ends with the job. Ctrl-C ends it. An open connection keeps a " +
 			"session from being idle." + command.PlainExit,
 		Example: "  scrimp forward train-lm 6006\n  scrimp forward shell 8000:8080",

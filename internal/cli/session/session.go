@@ -64,13 +64,14 @@ func (a *app) addFlags(f *flags, cmd *cobra.Command) {
 	f.Flags.Add(cmd)
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	v := cmd.Flags()
-	v.StringVar(&f.resume, "resume", "", "go on with the session of this `name`, with its files (default: begin a new one)")
+	v.StringVar(&f.resume, "resume", "", "go on with the session of this `name`, with its files (default: begin a "+
+		"new one)")
 	v.StringVar(&f.name, "name", "", "call the session by this `name` (default: "+cmd.Name()+")")
 	v.StringVar(&f.gpu, "gpu", "", "`kind` and count of accelerators, as T4, A100:2 or any:1 (default: none)")
 	v.StringVar(&f.cpus, "cpus", "", "`count` of processors, as 4+ (default: 1+)")
 	v.StringVar(&f.memory, "memory", "", "`size` of memory, as 16GiB+ (default: any)")
-	v.StringVar(&f.image, "image", "", "run in this container image, where machines are containers: a `reference` as docker "+
-		"pull takes it (default: the engine's own)")
+	v.StringVar(&f.image, "image", "", "run in this container image, where machines are containers: a `reference` as "+
+		"docker pull takes it (default: the engine's own)")
 	v.StringVar(&f.setup, "setup", "", "shell `commands` that run on each machine before the session (default: none)")
 	v.StringVar(&f.on, "on", "", "the `engine`, or engine/zone, that it runs on (default: the cheapest of all)")
 	v.StringVar(&f.budget, "budget", "5", "the `amount` that the session may cost in all, or none")
@@ -96,7 +97,8 @@ func (f *flags) job(kind string, now time.Time) (spec.Job, error) {
 	var settings []spec.Setting
 	for _, s := range []spec.Setting{{Flag: "--name", Field: "name", Text: f.name},
 		{Flag: "--gpu", Field: "resources.accelerator", Text: f.gpu},
-		{Flag: "--cpus", Field: "resources.cpus", Text: f.cpus}, {Flag: "--memory", Field: "resources.memory", Text: f.memory},
+		{Flag: "--cpus", Field: "resources.cpus", Text: f.cpus},
+		{Flag: "--memory", Field: "resources.memory", Text: f.memory},
 		{Flag: "--image", Field: "image", Text: f.image}, {Flag: "--budget", Field: "budget.dollars", Text: f.budget},
 		{Flag: "--idle", Field: "idle", Text: f.idle}} {
 		if s.Text != "" {

@@ -62,7 +62,8 @@ func (p *Ports) serve(local net.Conn) {
 
 // Run forwards connections to a port of the job's present machine until that ends. It calls ready once the machine is
 // connected.
-func (p *Ports) Run(ctx context.Context, c *command.Client, job string, port int, ready func()) (api.ExecOutput, error) {
+func (p *Ports) Run(ctx context.Context, c *command.Client, job string, port int, ready func()) (api.ExecOutput,
+	error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in, out := tunnel.NewQueue(portsQueue), tunnel.NewQueue(portsQueue)

@@ -35,8 +35,8 @@ var meanings = map[string]meaning{
 		"folder gives the name where the file does not."},
 	"Job.kind": {doc: "What the job is for: costs are told apart by it. When and where it runs goes by priority, " +
 		"deadline and budget, whatever the kind; plan --catalog proposes no early stopping for inference."},
-	"Job.session": {doc: "Instead of a program: a terminal that scrimp shell attaches (shell), or Jupyter (notebook). Its " +
-		"work folder is its checkpoint, idle counts from the last use, and it can be resumed after any end."},
+	"Job.session": {doc: "Instead of a program: a terminal that scrimp shell attaches (shell), or Jupyter (notebook). " +
+		"Its work folder is its checkpoint, and it ends as stopped, so that it can be resumed with its files."},
 	"Job.command": {doc: "The program, for sh -c. A list is run without a shell."},
 	"Job.args":    {doc: "The program and its arguments without a shell, instead of command."},
 	"Job.setup": {doc: "Shell commands that run on each machine before the program; where they fail the " +

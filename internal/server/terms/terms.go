@@ -26,7 +26,8 @@ const firstRestart = 3 * time.Second
 // Of returns the terms of a job submitted at now, in market time.
 func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
-		Name: j.Name, JobKind: j.Kind, Session: j.Session, Nodes: j.MostNodes(), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
+		Name: j.Name, JobKind: j.Kind, Session: j.Session, Nodes: j.MostNodes(), Priority: 1,
+		Promise:  cmp.Or(j.Promise, Standard.Promise),
 		Currency: money.USD,
 		Owner: ledger.Owner{Team: j.Team, Project: j.Project, Environment: j.Environment,
 			ModelVersion: j.ModelVersion, Tags: j.Tags},
