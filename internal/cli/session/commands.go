@@ -18,8 +18,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-const about = "\n\nA session is a job of its own: budgets, approvals, quotas and spot hold for it as for every job, and " +
-	"the ledger has it under its owner. Its work folder is its checkpoint: scrimp saves it while the session runs, " +
+const about = "\n\nA session is a job of its own: budgets, approvals, quotas and spot hold for it as for every job, " +
+	"and the ledger has it under its owner. Its work folder is its checkpoint: scrimp saves it while the session runs, " +
 	"and when it ends for whatever reason. The session ends after --idle without use: nobody types, no program " +
 	"of it uses a processor or a GPU, no kernel is busy, and no forwarded port has a connection. Where the " +
 	"machine is interrupted it goes on elsewhere with its files, and this command connects to it again; what " +

@@ -141,8 +141,8 @@ func (v *visit) leave(ctx context.Context, err error) error {
 	if j, err := v.c.Job(ctx, v.id); err == nil {
 		until = perHour(j) + limits(j, v.Now()) + "."
 	}
-	v.Notef("\n%s", draw.Wrap("", fmt.Sprintf("Detached: %s goes on%s scrimp %s %s comes back to it, scrimp stop %s saves "+
-		"its files and ends it.", v.id, until, v.kind, v.id, v.id), v.Line().Columns()))
+	v.Notef("\n%s", draw.Wrap("", fmt.Sprintf("Detached: %s goes on%s scrimp %s %s comes back to it, scrimp stop %s "+
+		"saves its files and ends it.", v.id, until, v.kind, v.id, v.id), v.Line().Columns()))
 	return nil
 }
 
@@ -158,8 +158,8 @@ func (v *visit) over(ctx context.Context, j api.Job) error {
 		}
 		return command.JobFailed
 	}
-	v.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is over: %s. It cost %s (scrimp receipt %s). scrimp %s --resume %s%s goes "+
-		"on with its files.", j.ID, why(j), money.Format(j.Spent, j.Currency, 4), j.ID, v.kind, j.ID, more(j)),
+	v.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is over: %s. It cost %s (scrimp receipt %s). scrimp %s --resume %s%s "+
+		"goes on with its files.", j.ID, why(j), money.Format(j.Spent, j.Currency, 4), j.ID, v.kind, j.ID, more(j)),
 		v.Line().Columns()))
 	return nil
 }

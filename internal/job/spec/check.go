@@ -136,8 +136,8 @@ func (c *checker) session() {
 	}
 	c.wrong(j.Command != "", "command", "stands beside session", "keep one of the two")
 	c.wrong(len(j.Args) > 0, "args", "stands beside session", "keep one of the two")
-	c.wrong(j.Checkpoint.Dir == "" || path.Clean(j.Checkpoint.Dir) != ".", "checkpoint.dir", fmt.Sprintf("is %q, and a session saves its whole "+
-		"work folder", j.Checkpoint.Dir), `write checkpoint: {dir: "."}`)
+	c.wrong(j.Checkpoint.Dir == "" || path.Clean(j.Checkpoint.Dir) != ".", "checkpoint.dir",
+		fmt.Sprintf("is %q, and a session saves its whole work folder", j.Checkpoint.Dir), `write checkpoint: {dir: "."}`)
 	c.wrong(j.MostNodes() > 1, "nodes", "is above 1, and a session has one machine", "leave it out")
 	for i, v := range j.AnyOf {
 		c.wrong(len(v.Args) > 0, fmt.Sprintf("any_of[%d].args", i), "has no program to go to: scrimp starts that of a "+
