@@ -184,7 +184,7 @@ func TestShell_BudgetEndsEndlessOutput(t *testing.T) {
 	s.sees("exit saves its files", 1)
 	s.types("echo kept > kept; while :; do echo line; done\n")
 	s.sees("the budget of $3.00 is spent in about", 1)
-	s.sees("Your files are being saved", 1)
+	s.sees("scrimp saves the files of this session and leaves the machine: budget", 1)
 	s.ends(0, "--budget with a larger amount goes on with its files.")
 	j := h.job("shell")
 	if j.State != "stopped" || !strings.HasPrefix(j.Why, "budget_") || j.Spent.Cmp(*j.Budget) > 0 {
@@ -212,6 +212,9 @@ func TestForward_ReachesPortOfMachine(t *testing.T) {
 	at, _ := url.Parse(remote.URL)
 	h.write("job.yaml", endless)
 	h.do("run", "-y", "-d", "job.yaml")
+	if list := h.sessions("--all"); len(list) > 0 {
+		t.Errorf("a job that is no session is listed: %+v", list)
+	}
 	local := freePort(t)
 	run, _, errs := h.start("forward", "endless", at.Port()+":"+local)
 	h.until("it is forwarded", func() bool { return strings.Contains(errs.String(), "goes to port "+at.Port()) })

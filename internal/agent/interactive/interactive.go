@@ -275,7 +275,7 @@ const maxLasts = 10 * 365 * 24 * time.Hour
 // Stopping tells users why the session ends.
 func (s *Seat) Stopping(why string) {
 	if s != nil {
-		s.say("this machine's part of the session ends: " + why + ". Your files are being saved")
+		s.say("scrimp saves the files of this session and leaves the machine: " + strings.ReplaceAll(why, "_", " "))
 	}
 }
 
