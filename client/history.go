@@ -82,6 +82,8 @@ type Terms struct {
 	Name    string `json:"name"`
 	Owner   Owner  `json:"owner"`
 	JobKind string `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
+	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": it is none.
+	Session string `json:"session,omitempty"`
 	Variant string `json:"variant,omitempty"`
 	// Group is the job's group, Index its index in an array, and Parent the group whose budget it uses, which is
 	// Group itself if that has a budget.

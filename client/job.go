@@ -158,6 +158,12 @@ type Job struct {
 	Group          string             `json:"group,omitempty"`    // group that it belongs to
 	Index          *int               `json:"index,omitempty"`    // in an array
 	Waits          []string           `json:"waits,omitempty"`    // jobs and groups that must end first
+	// Session is shell or notebook if the job is a session.
+	Session string `json:"session,omitempty"`
+	// IdleSince is the time since when nobody has used its machines, and IdleLimit how long they may be idle before
+	// the job is saved and stopped, in wall time; null: in use or not running, or no limit.
+	IdleSince *time.Time `json:"idle_since"`
+	IdleLimit *float64   `json:"idle_limit_s"`
 }
 
 // LogLine is a line of a job's output.
@@ -176,6 +182,10 @@ type Exec struct {
 	// Input requests a session: it accepts input and streams output while the command runs.
 	Input    bool      `json:"input,omitempty"`
 	Terminal *Terminal `json:"terminal,omitempty"` // of a session: gives it a terminal
+	// Attach connects to the terminal of a job that is a session, instead of running a command.
+	Attach bool `json:"attach,omitempty"`
+	// Forward carries connections to ports of the machine's 127.0.0.1, instead of running a command.
+	Forward bool `json:"forward,omitempty"`
 }
 
 // Terminal describes the terminal of a session.

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	_ = os.Unsetenv("GOOGLE_API_KEY") // with it, scrimp catalog would ask Google
+	if os.Getenv("TEST_JUPYTER") != "" { // the program of a notebook in a test
+		os.Exit(fakeJupyter())
+	}
 	os.Exit(m.Run())
 }
 

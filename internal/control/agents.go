@@ -261,7 +261,7 @@ func (c *Control) body(l *Latest, m api.Message) core.Body {
 			Until: earlier(clock.ToMarket(until), c.Now().Add(quantity.Decade))} // an hour is long on a fast market
 	case m.Usage != nil:
 		return core.UsageSeen{Attempt: attempt, Node: node, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory,
-			GPU: m.Usage.GPU}
+			GPU: m.Usage.GPU, InUse: m.Usage.InUse}
 	case m.Ended != nil:
 		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
 			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,

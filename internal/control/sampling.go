@@ -131,12 +131,15 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 		if u.GPU == nil || last.GPU != nil && *last.GPU > *u.GPU {
 			u.GPU = last.GPU
 		}
+		if last.InUse != nil && *last.InUse {
+			u.InUse = last.InUse
+		}
 	} else {
 		l.count = 0
 	}
 	l.count++
 	switch {
-	case !(core.UsageSeen{CPU: m.Usage.CPU, GPU: m.Usage.GPU}).Idle():
+	case !(core.UsageSeen{CPU: m.Usage.CPU, GPU: m.Usage.GPU, InUse: m.Usage.InUse}).Idle():
 		l.low = time.Time{}
 	case l.low.IsZero():
 		l.low = wall

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/interactive"
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/measure"
@@ -35,21 +36,21 @@ import (
 // Attempt is one run of one task on this machine.
 type Attempt struct {
 	Config
-	Task    api.Assignment
-	server  wire.Server
-	Box     *outbox.Box
-	Folders place.Folders
-	mask    logship.Masker
-	match   progress.Patterns
-	ship    *logship.Shipper
-	keeper  keeper.Keeper
-	saver   *save.Saver // nil until restore
-	stops   chan stop
-	heard   chan struct{} // receives a value after each answer of the server
-	execs   sync.WaitGroup
-	slots   chan struct{}
-	// sessions holds a value for each open session.
-	sessions chan struct{}
+	Task     api.Assignment
+	server   wire.Server
+	Box      *outbox.Box
+	Folders  place.Folders
+	mask     logship.Masker
+	match    progress.Patterns
+	ship     *logship.Shipper
+	keeper   keeper.Keeper
+	saver    *save.Saver // nil until restore
+	stops    chan stop
+	heard    chan struct{} // receives a value after each answer of the server
+	execs    sync.WaitGroup
+	slots    chan struct{}
+	sessions chan struct{}     // holds a value for each open session
+	seat     *interactive.Seat // nil: the task is no session
 	trouble  trouble
 	User     int // user id of the program; 0: the agent's own
 	// Accelerators is the number of the machine's accelerators; 0: unknown.
@@ -130,7 +131,7 @@ func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, session.AtOnce),
 		sessions: make(chan struct{}, session.AtOnce),
 		silence:  newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
-		objective: objective{name: a.Metric},
+		objective: objective{name: a.Metric}, seat: interactive.New(&a, c.Now),
 	}
 	if ok, _ := place.Separate(c.TaskUser, c.MachineDir); ok {
 		if err := g.assignUser(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/interactive"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
@@ -95,7 +96,7 @@ func (g *Attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
 	switch {
 	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.Task.Nodes > 1 && exit.Status != 0 || byTerm(exit)):
 		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
-	case exit.Status == 0:
+	case exit.Status == 0, g.Task.Session == interactive.Shell && !exit.Signaled: // a shell exits with any status
 		return api.Ended{Reason: api.EndCompleted}
 	}
 	return api.Ended{Reason: api.EndFailed, Exit: exit.Status}

@@ -150,6 +150,7 @@ func (g *Attempt) announceStop(s stop) {
 	g.mu.Lock()
 	g.stopping = true
 	g.mu.Unlock()
+	g.seat.Stopping(s.why)
 	if s.source != "" {
 		g.queue(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
 	}
@@ -236,7 +237,7 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 		vault = nil
 	}
 	g.saver = save.New(vault, save.Config{
-		Dir: g.reading(g.Folders.Checkpoint), Quiet: g.Quiet,
+		Dir: g.reading(g.Folders.Checkpoint), Quiet: g.Quiet, Whole: g.Task.Session != "",
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.unsaved(troubleKeep, err) },
 		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
@@ -312,6 +313,9 @@ func (g *Attempt) measure(ctx context.Context, p *program.Program) {
 	m := measure.Measurer{Box: g.Box, GPUs: g.GPUs, Part: g.Task.Part, NeedsGPUs: g.Task.GPUs, Now: g.Now,
 		Every:  g.Pace.Usage,
 		Series: &g.series, Pacing: &g.pacing}
+	if g.seat != nil {
+		m.InUse = g.seat.InUse
+	}
 	m.Run(ctx, p)
 }
 
@@ -331,8 +335,15 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	if err := g.canMeet(); err != nil { // not the program's fault: the next attempt uses another address
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 1, Error: err.Error()}}
 	}
+	var terminal *os.File
+	if g.seat != nil {
+		if args, r.env, terminal, err = g.seat.Program(r.env, g.User); err != nil {
+			return failSetup(1, err)
+		}
+	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: r.env, Output: output, User: g.User,
-		Mark: "SCRIMP_PROGRAM=" + newToken()})
+		Terminal: terminal, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	g.seat.Started()
 	if status, known := notStarted(err); known { // every other machine would fail the same way
 		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}
 	}
@@ -361,6 +372,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 
 	e, s := g.await(life, p, sig)
 	err = errors.Join(p.Close(), g.EndAll()) // after this nothing changes the files that keep reads
+	g.seat.Ended()
 	halt()
 	beside.Wait()
 	if err != nil {

@@ -76,6 +76,7 @@ func (g *Attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	if g.Contact != nil {
 		g.Contact(now)
 	}
+	g.seat.Budget(o)
 	if s := g.stopOf(o, now); s != nil {
 		g.requestStop(*s)
 	}
@@ -139,9 +140,8 @@ func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 		return
 	}
 	g.execs.Go(func() {
-		var r api.ExecResult
 		slots := g.slots
-		if e.Input || e.Terminal != nil { // a session is long: it must not block commands
+		if isSession(e) { // it is long: it must not block commands
 			slots = g.sessions
 		}
 		select {
@@ -150,18 +150,35 @@ func (g *Attempt) exec(ctx context.Context, e api.Exec) {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		}
-		switch {
-		case env == nil:
-			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
-		case e.Input || e.Terminal != nil:
-			s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.Pace.HangUp}
-			r = s.Run(ctx, e, g.Folders.Work, env, g.User)
-		default:
-			r = session.Execute(ctx, e.Command, g.Folders.Work, env, g.User, g.mask, session.Limit)
-		}
+		r := g.command(ctx, e, env)
 		r.Error = g.masked(r.Error)
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
 			g.Log.Warn("report the result of a command", "id", e.ID, "error", err)
 		}
 	})
+}
+
+// isSession reports whether a user sends input to the command and follows its output.
+func isSession(e api.Exec) bool { return e.Input || e.Terminal != nil }
+
+// command runs a command beside the program, or connects the user to the program's terminal or to ports.
+func (g *Attempt) command(ctx context.Context, e api.Exec, env []string) api.ExecResult {
+	if env == nil {
+		return api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
+	}
+	ctx, cancel := g.seat.Within(ctx)
+	defer cancel()
+	s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.Pace.HangUp, Typed: g.seat.Typed}
+	switch c := g.seat.Console(); {
+	case e.Attach && c == nil:
+		return api.ExecResult{Exit: 1, Error: "this job is no session with a terminal: run a shell beside its program " +
+			"with scrimp exec -it"}
+	case e.Attach:
+		return s.Attach(ctx, e, c, g.seat.Typed)
+	case e.Forward:
+		return s.Forward(ctx, g.seat.Connected)
+	case isSession(e):
+		return s.Run(ctx, e, g.Folders.Work, env, g.User)
+	}
+	return session.Execute(ctx, e.Command, g.Folders.Work, env, g.User, g.mask, session.Limit)
 }

@@ -189,6 +189,9 @@ func fenceOf(err error) error {
 func (k *store) Capture(ctx context.Context, dir confined.Folder) (save.Capture, error) {
 	if k.capturer == nil || k.capturer.Folder != dir {
 		k.capturer = &folder.Capturer{Folder: dir, Aside: k.aside, Ignore: save.Aside()}
+		if k.a.Session != "" { // its files are saved whole
+			k.capturer.Ignore = nil
+		}
 	}
 	k.capturer.Copy = k.first
 	c, err := k.capturer.Capture(ctx)

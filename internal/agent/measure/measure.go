@@ -46,6 +46,8 @@ type Measurer struct {
 	Every     time.Duration // minimum time between two measurements
 	Series    *Series
 	Pacing    *Pacing
+	// InUse reports whether a session is in use, apart from what the measurement shows; nil: the job is no session.
+	InUse func(context.Context, api.Usage) *bool
 
 	program *program.Meter
 	machine meter.Machine
@@ -63,15 +65,15 @@ func (m *Measurer) Run(ctx context.Context, p *program.Program) {
 	m.taskGPUs(now) // request the first GPU reading
 	for pause := m.Every; wait.For(ctx, pause) == nil; {
 		begun := time.Now()
-		m.once(begun)
+		m.once(ctx, begun)
 		pause = max(m.Every, min(measureShare*time.Since(begun), maxPause))
 	}
-	m.once(time.Now())
+	m.once(ctx, time.Now())
 	m.Series.close()
 }
 
 // once measures the time since its last call.
-func (m *Measurer) once(now time.Time) {
+func (m *Measurer) once(ctx context.Context, now time.Time) {
 	var b telemetry.Bucket
 	span := m.machine.Measure(now, &b)
 	every := lookCores
@@ -96,8 +98,12 @@ func (m *Measurer) once(now time.Time) {
 		m.head.GPUs, m.head.Driver = of.GPUs, of.Driver
 	}
 	if known {
-		m.Box.Usage(m.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
-			Processes: u.Processes, GPU: m.inUse(gpus)})
+		use := api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written, Processes: u.Processes,
+			GPU: m.inUse(gpus)}
+		if m.InUse != nil {
+			use.InUse = m.InUse(ctx, use)
+		}
+		m.Box.Usage(m.Now(), use)
 	}
 	m.Series.add(m.Now(), span, b, m.head)
 }

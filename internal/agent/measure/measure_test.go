@@ -100,7 +100,7 @@ func BenchmarkMeasure(b *testing.B) {
 	before, n := usedTime(b), 0
 	for b.Loop() {
 		now = now.Add(every)
-		m.once(now)
+		m.once(b.Context(), now)
 		n++
 	}
 	used := usedTime(b) - before

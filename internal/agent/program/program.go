@@ -23,8 +23,10 @@ type Spec struct {
 	Dir    string
 	Env    []string
 	Output *os.File // stdout and stderr; the program writes to the file itself, so no slow reader can block it
-	User   int      // user of the processes, with a group of the same number and no other; 0: the agent's user
-	Mark   string   // NAME=value, unique to the program, in the environment of all its processes; may be empty
+	// Terminal is the terminal of the program, instead of Output and no input; nil: none.
+	Terminal *os.File
+	User     int    // user of the processes, with a group of the same number and no other; 0: the agent's user
+	Mark     string // NAME=value, unique to the program, in the environment of all its processes; may be empty
 }
 
 // Exit describes how the main process ended.
@@ -80,6 +82,10 @@ func (p *Program) run(s Spec, started chan<- error) {
 		cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, env, ownSession(s.User, p.cgroup)
 		if s.Output != nil {
 			cmd.Stdout, cmd.Stderr = s.Output, s.Output
+		}
+		if s.Terminal != nil {
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Terminal, s.Terminal, s.Terminal
+			cmd.SysProcAttr.Setctty = true
 		}
 		return cmd, startMain(cmd)
 	}

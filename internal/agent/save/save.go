@@ -63,6 +63,7 @@ type Saver struct {
 	mu        sync.Mutex
 	watch     watch
 	told      bool // the program announces complete saves
+	whole     bool // the folder as it is at the end is a checkpoint, with hidden files
 	waiting   *save
 	uploading bool
 	leaving   bool // the machine is about to be terminated: only the newest checkpoint matters
@@ -95,6 +96,9 @@ type Config struct {
 	Dir       confined.Folder // folder that the program writes
 	Quiet     time.Duration   // how long Dir must stay unchanged before it is captured
 	Announces bool            // the program's output announces complete saves
+	// Whole means that the folder is saved whole, with hidden files, and that the state in which the program leaves it
+	// is always a checkpoint.
+	Whole bool
 	Now       func() time.Time
 	Log       *slog.Logger
 	Saved     func(api.Saved) // called after each published checkpoint
@@ -109,7 +113,7 @@ type Config struct {
 func New(v Vault, c Config) *Saver {
 	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing,
 		copied: c.Copied,
-		told:   c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
+		told:   c.Announces, whole: c.Whole, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
 
 // ErrMoving reports that the folder changed during a capture.
@@ -123,7 +127,7 @@ var ErrSkipped = errors.New("another machine of the gang has no share of this st
 
 // Begin records the content of the folder before the program starts, which the store already has.
 func (s *Saver) Begin() error {
-	v, err := scan(s.dir)
+	v, err := scan(s.dir, s.whole)
 	if err != nil {
 		return err
 	}
@@ -148,7 +152,7 @@ func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64
 		return 0, nil
 	}
 	start := time.Now()
-	v, err := scan(s.dir)
+	v, err := scan(s.dir, s.whole)
 	took := time.Since(start)
 	if err != nil {
 		return took, err
@@ -182,7 +186,7 @@ func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 	}
 	s.capturing.Lock()
 	defer s.capturing.Unlock()
-	before, err := scan(s.dir)
+	before, err := scan(s.dir, s.whole)
 	if err != nil {
 		return err
 	}
@@ -197,7 +201,7 @@ func (s *Saver) take(ctx context.Context, m Meta, from source) error {
 		s.tellCopied(ctx, err)
 		return fmt.Errorf("capture checkpoint: %w", err)
 	}
-	after, err := scan(s.dir)
+	after, err := scan(s.dir, s.whole)
 	if err == nil && after.files != before.files {
 		err = ErrMoving
 	}
@@ -351,7 +355,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		return false, nil
 	}
 	s.capturing.Lock() // a running capture must finish first
-	v, err := scan(s.dir)
+	v, err := scan(s.dir, s.whole)
 	s.capturing.Unlock()
 	if err != nil {
 		return false, err
@@ -363,7 +367,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 	if !e.changed {
 		return v.any, nil
 	}
-	if !e.whole() {
+	if !s.whole && !e.whole() {
 		s.log.Info("the last save may be torn; the previous checkpoint counts")
 		return false, nil
 	}

@@ -28,8 +28,8 @@ func aside(name string) bool {
 // Aside returns the name patterns that aside matches, for code that copies the folder.
 func Aside() []string { return []string{".*", "*.tmp"} }
 
-// scan lists a folder and reads no file.
-func scan(dir confined.Folder) (view, error) {
+// scan lists a folder and reads no file. With whole, every file is part of the checkpoint.
+func scan(dir confined.Folder, whole bool) (view, error) {
 	tree, err := dir.Open()
 	if err != nil {
 		return view{}, fmt.Errorf("%w: %w", ErrFolder, err)
@@ -50,7 +50,7 @@ func scan(dir confined.Folder) (view, error) {
 			return nil // as above
 		}
 		into := files
-		if inAside(rel) {
+		if !whole && inAside(rel) {
 			into = asides
 		}
 		if d.IsDir() {

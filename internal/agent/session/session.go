@@ -31,6 +31,32 @@ type Session struct {
 	ID     string
 	Mask   logship.Masker
 	HangUp time.Duration // how long the command may run once nobody follows it
+	Typed  func()        // called at each input of the user; may be nil
+}
+
+// resizer is an input whose terminal has a size.
+type resizer interface{ Resize(*api.Terminal) }
+
+// keys returns the input of a command, which calls Typed.
+func (s *Session) keys(in io.WriteCloser) io.WriteCloser { return typing{in, s.Typed} }
+
+// typing is the input of a command.
+type typing struct {
+	io.WriteCloser
+	typed func()
+}
+
+func (t typing) Write(p []byte) (int, error) {
+	if t.typed != nil && len(p) > 0 {
+		t.typed()
+	}
+	return t.WriteCloser.Write(p)
+}
+
+func (t typing) Resize(size *api.Terminal) {
+	if f, ok := t.WriteCloser.(*os.File); ok {
+		_ = resize(f, size) // a failed resize is harmless
+	}
 }
 
 // Run runs the command until it ends or nobody follows it.
@@ -54,12 +80,12 @@ func (s *Session) Run(ctx context.Context, e api.Exec, dir string, env []string,
 	typed := make(chan struct{})
 	go func() {
 		defer close(typed)
-		s.input(ctx, end, in, e.Terminal)
+		s.input(ctx, end, s.keys(in), e.Terminal)
 	}()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		s.output(ctx, end, out)
+		s.output(ctx, end, out, 32<<10)
 	}()
 	err = cmd.Wait()
 	last := time.AfterFunc(lastWords, func() { _ = out.SetDeadline(time.Now()) })
@@ -148,9 +174,9 @@ func (s *Session) input(ctx context.Context, end func(), in io.WriteCloser, size
 			_ = wait.For(ctx, 300*time.Millisecond) // the loop checks ctx
 			continue
 		}
-		if f, ok := in.(*os.File); ok && size != nil && got.Terminal != nil && *got.Terminal != *size {
+		if r, ok := in.(resizer); ok && size != nil && got.Terminal != nil && *got.Terminal != *size {
 			size = got.Terminal
-			_ = resize(f, size) // a failed resize is harmless
+			r.Resize(size)
 		}
 		offset += int64(len(got.Input))
 		_, _ = in.Write(got.Input) // a command that has ended reads nothing
@@ -160,9 +186,9 @@ func (s *Session) input(ctx context.Context, end func(), in io.WriteCloser, size
 	}
 }
 
-// output sends the command's output until it has ended or nobody follows it.
-func (s *Session) output(ctx context.Context, end func(), out io.Reader) {
-	buffer := make([]byte, 32<<10)
+// output sends the command's output, at most chunk bytes at a time, until it has ended or nobody follows it.
+func (s *Session) output(ctx context.Context, end func(), out io.Reader, chunk int) {
+	buffer := make([]byte, chunk)
 	for offset := int64(0); ; {
 		n, err := out.Read(buffer)
 		if n > 0 {

@@ -2,23 +2,16 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/lib/wait"
+	"scrimp/internal/cli/terminal"
 )
 
 // execFlags say where a command runs and what input it gets.
@@ -90,119 +83,21 @@ func ended(e api.Exec, exit int, failed string) error {
 }
 
 // session runs an interactive command until it ends.
-func (a *app) session(ctx context.Context, c *command.Client, job string, e api.Exec, terminal bool) error {
+func (a *app) session(ctx context.Context, c *command.Client, job string, e api.Exec, onTerminal bool) error {
 	if a.JSON {
 		return errors.New("a session has no --json: leave it out, or -i and -t")
 	}
-	e.Input = true
-	keys, _ := a.In.(*os.File)
-	if terminal {
-		if keys == nil || !term.IsTerminal(int(keys.Fd())) {
+	s := terminal.Session{Client: c, Job: job, Exec: e, Out: a.Out}
+	if onTerminal {
+		var err error
+		if s.Screen, err = terminal.Of(a.In); err != nil {
 			return errors.New("-t needs a terminal, and the input is not one: leave it out")
 		}
-		e.Terminal = sizeOf(keys)
-		e.Terminal.Kind = os.Getenv("TERM")
 	}
-	var begun api.ExecResult
-	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/exec"), e, &begun); err != nil {
-		return err
-	}
-	if begun.Session == "" {
-		return errors.New("the server knows no sessions: it is older than this command")
-	}
-	path := command.OfJob(job, "/exec/") + url.PathEscape(begun.Session)
-	r, err := c.Request(ctx, http.MethodGet, path)
+	s.Keys = terminal.Read(a.In)
+	end, err := s.Run(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Body.Close() }()
-	if terminal {
-		before, err := term.MakeRaw(int(keys.Fd()))
-		if err != nil {
-			return fmt.Errorf("take the terminal: %w", err)
-		}
-		defer func() { _ = term.Restore(int(keys.Fd()), before) }()
-	}
-	typing, stop := context.WithCancel(ctx)
-	defer stop()
-	typed := typist{c: c, path: path}
-	go typed.keys(typing, a) // ends after the next line, or with the process
-	if terminal {
-		go typed.sizes(typing, keys)
-	}
-	return a.printed(ctx, e, json.NewDecoder(r.Body))
-}
-
-// printed prints the output of a session until it ends.
-func (a *app) printed(ctx context.Context, e api.Exec, from *json.Decoder) error {
-	for {
-		var o api.ExecOutput
-		if err := from.Decode(&o); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return fmt.Errorf("the session is broken off: the server went away, or the right to it ended (%w)", err)
-		}
-		if _, err := a.Out.Write(o.Output); err != nil {
-			return err
-		}
-		if o.Over {
-			return ended(e, o.Exit, o.Error)
-		}
-	}
-}
-
-// typist sends the local input to a session.
-type typist struct {
-	c    *command.Client
-	path string
-}
-
-// send retries while the command has not read the previous input.
-func (t typist) send(ctx context.Context, in api.ExecInput) error {
-	for {
-		err := t.c.Do(ctx, http.MethodPost, t.path, in, nil)
-		problem, ok := errors.AsType[*api.Problem](err)
-		if !ok || problem.Status != http.StatusTooManyRequests {
-			return err
-		}
-		if err := wait.For(ctx, time.Second/2); err != nil {
-			return err
-		}
-	}
-}
-
-// keys sends the input until the input or the session ends.
-func (t typist) keys(ctx context.Context, a *app) {
-	buffer := make([]byte, 16<<10)
-	for {
-		n, err := a.In.Read(buffer)
-		if n > 0 && t.send(ctx, api.ExecInput{Input: buffer[:n]}) != nil || ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			_ = t.send(ctx, api.ExecInput{End: true}) // the session's output reports its end
-			return
-		}
-	}
-}
-
-// sizes sends the size of the terminal whenever it changes.
-func (t typist) sizes(ctx context.Context, terminal *os.File) {
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH)
-	defer signal.Stop(changed)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-			_ = t.send(ctx, api.ExecInput{Terminal: sizeOf(terminal)}) // the next change repeats it
-		}
-	}
-}
-
-func sizeOf(f *os.File) *api.Terminal {
-	width, height, _ := command.TerminalSize(f)
-	return &api.Terminal{Rows: height, Cols: width}
+	return ended(e, end.Exit, end.Error)
 }

@@ -39,7 +39,9 @@ type Terms struct {
 	Name    string       `json:"name"`
 	Owner   ledger.Owner `json:"owner"`
 	JobKind string       `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
-	Variant string       `json:"variant,omitempty"`
+	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": it is none.
+	Session string `json:"session,omitempty"`
+	Variant string `json:"variant,omitempty"`
 	// Group is the job's group, and Index its index in an array. Parent is the group whose budget the job uses; it
 	// is the same group if that one has a budget.
 	Group  string `json:"group,omitempty"`
@@ -326,6 +328,8 @@ type (
 		Memory  int64   `json:"memory"`
 		// GPU is the utilization of the busiest GPU that the job requests; nil if it requests none, or if unknown.
 		GPU *float64 `json:"gpu,omitempty"`
+		// InUse reports whether anybody or anything uses a session; nil if the job is none.
+		InUse *bool `json:"in_use,omitempty"`
 	}
 	// AttemptEnded: the program has ended and its outputs are stored.
 	AttemptEnded struct {

@@ -198,8 +198,12 @@ const (
 )
 
 // Idle reports whether the machine did nothing useful. If the job requests GPUs, only those count: processors that
-// spin in a wait loop are not what the user pays for. If the GPU use is unknown, the processors count.
+// spin in a wait loop are not what the user pays for. If the GPU use is unknown, the processors count. The agent of a
+// session decides by itself.
 func (b UsageSeen) Idle() bool {
+	if b.InUse != nil {
+		return !*b.InUse
+	}
 	if b.GPU != nil {
 		return *b.GPU < GPUIdleBelow
 	}

@@ -96,8 +96,9 @@ func noRange[N int | size.Bytes](low, high N) bool {
 
 func (c *checker) program() {
 	j := c.j
-	c.wrong(strings.TrimSpace(j.Command) == "" && len(j.Args) == 0, "command", "is missing",
+	c.wrong(strings.TrimSpace(j.Command) == "" && len(j.Args) == 0 && j.Session == "", "command", "is missing",
 		"write what to run, such as command: python train.py")
+	c.session()
 	c.wrong(j.Command != "" && len(j.Args) > 0, "args", "stands beside command", "keep one of the two")
 	c.wrong(len(j.Args) > 0 && j.Args[0] == "", "args", "names no program", "begin with the program")
 	c.wrong(!labelForm.MatchString(j.Name) || len(j.Name) > MaxName, "name", fmt.Sprintf("is %q", j.Name),
@@ -125,6 +126,23 @@ func (c *checker) program() {
 	c.signal()
 	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
 		"give an http or https URL")
+}
+
+// session checks the rules of a session: scrimp starts its program, and saves the whole work folder.
+func (c *checker) session() {
+	j := c.j
+	if j.Session == "" {
+		return
+	}
+	c.wrong(j.Command != "", "command", "stands beside session", "keep one of the two")
+	c.wrong(len(j.Args) > 0, "args", "stands beside session", "keep one of the two")
+	c.wrong(j.Checkpoint.Dir == "" || path.Clean(j.Checkpoint.Dir) != ".", "checkpoint.dir",
+		fmt.Sprintf("is %q, and a session saves its whole work folder", j.Checkpoint.Dir), `write checkpoint: {dir: "."}`)
+	c.wrong(j.MostNodes() > 1, "nodes", "is above 1, and a session has one machine", "leave it out")
+	for i, v := range j.AnyOf {
+		c.wrong(len(v.Args) > 0, fmt.Sprintf("any_of[%d].args", i), "has no program to go to: scrimp starts that of a "+
+			"session", "leave it out")
+	}
 }
 
 // pattern checks a regular expression. finds: it has to name what it finds.
@@ -311,7 +329,7 @@ func (c *checker) saving() {
 		"add checkpoint.dir, or leave it out")
 	c.wrong(!below(s.Dir), "checkpoint.dir", fmt.Sprintf("is %q, outside the work folder", s.Dir),
 		"name a folder below it, or an absolute one")
-	c.wrong(s.Dir != "" && path.Clean(s.Dir) == ".", "checkpoint.dir", "is the work folder itself",
+	c.wrong(s.Dir != "" && path.Clean(s.Dir) == "." && c.j.Session == "", "checkpoint.dir", "is the work folder itself",
 		"let the program save to a folder of its own")
 	for i, dir := range c.j.Outputs {
 		field := fmt.Sprintf("outputs[%d]", i)

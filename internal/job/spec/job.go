@@ -17,6 +17,7 @@ import (
 type Job struct {
 	Name    string   `json:"name,omitempty" eg:"llama-ft"`
 	Kind    string   `json:"kind,omitempty" enum:"experiment,production,interactive,inference,data" default:"experiment"`
+	Session string   `json:"session,omitempty" enum:"shell,notebook" eg:"shell"`
 	Command string   `json:"command,omitempty" eg:"exec python3 train.py --steps $STEPS"`
 	Args    []string `json:"args,omitempty" eg:"[python3, train.py]"`
 	Setup   string   `json:"setup,omitempty" eg:"pip install -r requirements.txt"`

@@ -39,6 +39,8 @@ var meanings = map[string]meaning{
 		"folder gives the name where the file does not."},
 	"Job.kind": {doc: "What the job is for: costs are told apart by it. When and where it runs goes by priority, " +
 		"deadline and budget, whatever the kind; plan --catalog proposes no early stopping for inference."},
+	"Job.session": {doc: "Instead of a program: a terminal that scrimp shell attaches (shell), or Jupyter (notebook). " +
+		"Its work folder is its checkpoint, and it ends as stopped, so that it can be resumed with its files."},
 	"Job.command": {doc: "The program, for sh -c. A list is run without a shell."},
 	"Job.args":    {doc: "The program and its arguments without a shell, instead of command."},
 	"Job.setup": {doc: "Shell commands that run on each machine before the program; where they fail the " +
@@ -98,7 +100,8 @@ var meanings = map[string]meaning{
 		"costs, and where it is spent the machine is given back."},
 	"Job.idle": {doc: "Stop when the machine is idle for so long, in real time. Never unless set. Of a job that asks " +
 		"for GPUs all of them are at 0 %, whatever the processors do; of another, and where nobody knows of the GPUs, the " +
-		"program uses less than 0.05 cores."},
+		"program uses less than 0.05 cores. Of a session neither is in use, nothing is typed, no kernel is busy and no " +
+		"forwarded port has a connection."},
 	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over, " +
 		"again until it is accepted; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
 	"Job.compat": {doc: "System whose variables the program reads besides scrimp's own. Slurm's and torchrun's are " +

@@ -52,6 +52,9 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 			delete(env, wandbResume)
 		}
 	}
+	if j.Session == "shell" && j.Signal == "" {
+		j.Signal = "HUP" // interactive shells ignore TERM
+	}
 	signal, lead := signalOf(j.Signal)
 	as := api.Assignment{
 		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Epoch: a.Epoch(),
@@ -62,6 +65,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
 		Total:    j.Work.Steps, Epochs: j.Work.Epochs, Anew: job.Anew(),
 		Metric: j.Metric.Name, GPUs: requestsGPUs(&j, a.Variant()),
+		Session: j.Session, Idle: time.Duration(j.Idle),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	d.values(&as, &j, a.Provider(), job.Secrets())

@@ -16,6 +16,7 @@ type filter struct {
 	states     []core.State
 	user, team string
 	group      string
+	session    bool              // sessions only
 	name       string            // pattern for path.Match
 	tags       map[string]string // "": any value
 	since      time.Time         // submitted at or after this market time
@@ -24,7 +25,7 @@ type filter struct {
 // filterOf parses a filter, or returns the field that is wrong and why; market converts wall time to market time.
 func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
 	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"), name: q.Get("name"),
-		tags: map[string]string{}}
+		session: q.Get("session") != "", tags: map[string]string{}}
 	for _, list := range q["state"] {
 		for name := range strings.SplitSeq(list, ",") {
 			if name == "" {
@@ -75,6 +76,7 @@ func (f *filter) takes(j *core.Job) bool {
 		f.user != "" && f.user != j.User(),
 		f.team != "" && f.team != t.Owner.Team,
 		f.group != "" && f.group != t.Group,
+		f.session && t.Session == "",
 		f.older(j):
 		return false
 	}

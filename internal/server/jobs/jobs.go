@@ -107,7 +107,13 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
 		Speed:   clock.Speed,
 		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
-		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j),
+		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j), Session: j.Terms().Session,
+	}
+	if limit := j.Terms().IdleLimit; limit > 0 {
+		v.IdleLimit = new(clock.Shrink(limit).Seconds())
+		if a := j.Live(); a != nil && !a.IdleFrom().IsZero() {
+			v.IdleSince = new(clock.ToWall(a.IdleFrom()))
+		}
 	}
 	if v.Group = j.Terms().Group; v.Group != "" {
 		v.Index = new(j.Terms().Index)

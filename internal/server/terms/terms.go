@@ -44,7 +44,8 @@ func Start(j spec.Job, starts map[string]time.Duration) (longest time.Duration) 
 func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 	starts map[string]time.Duration) core.Terms {
 	t := core.Terms{
-		Name: j.Name, JobKind: j.Kind, Nodes: j.MostNodes(), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
+		Name: j.Name, JobKind: j.Kind, Session: j.Session, Nodes: j.MostNodes(), Priority: 1,
+		Promise:  cmp.Or(j.Promise, Standard.Promise),
 		Currency: money.USD,
 		Owner: ledger.Owner{Team: j.Team, Project: j.Project, Environment: j.Environment,
 			ModelVersion: j.ModelVersion, Tags: j.Tags},

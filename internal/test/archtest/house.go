@@ -35,7 +35,7 @@ var House = []Folder{
 var notPure = []string{
 	"job/foreign", "job/scaffold", "lib/awshttp", "lib/child", "lib/confined", "lib/durable", "lib/fileid",
 	"lib/isolate", "lib/wait",
-	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed",
+	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed", "wire/tunnel",
 }
 
 // seeded lists the packages that may use randomness from a seed that was passed in.

@@ -192,7 +192,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 		_, err = serving.ReadFunctions("functions.yaml", []byte(text))
 	case "other":
 	default:
-		if !strings.Contains("\n"+text, "\ncommand:") && !strings.Contains("\n"+text, "\nargs:") {
+		program := func(field string) bool { return strings.Contains("\n"+text, "\n"+field+":") }
+		if !program("command") && !program("args") && !program("session") {
 			text = "command: ./train\n" + text
 		}
 		_, _, err = spec.Parse(spec.Read, "job.yaml", []byte(text), "job", time.Now())

@@ -68,6 +68,10 @@ type Assignment struct {
 	WorkLent bool              `json:"work_lent,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
 	Secrets  map[string]string `json:"secrets,omitempty"` // for the environment; masked in the log; never written
+	// Session is shell or notebook if the agent starts the program of a session instead of Command or Args. Idle is
+	// the wall time without use after which the server saves and stops it; 0: no limit.
+	Session string        `json:"session,omitempty"`
+	Idle    time.Duration `json:"idle_ns,omitempty"`
 	// Shell holds variables of the submitter's shell, on a machine that shares the submitter's files.
 	Shell    map[string]string `json:"shell,omitempty"`
 	Withheld []string          `json:"withheld,omitempty"` // requested shell variables that it does not get here
@@ -225,6 +229,8 @@ type Usage struct {
 	// GPU is the highest use among the task's GPUs, as a share of time, if its job requested GPUs; nil: it did not,
 	// or unknown.
 	GPU *float64 `json:"gpu,omitempty"`
+	// InUse reports whether anybody or anything uses a session; nil: the job is none.
+	InUse *bool `json:"in_use,omitempty"`
 }
 
 // Measurements is the telemetry of a machine since the server's last acknowledgement.

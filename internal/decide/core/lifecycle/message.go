@@ -153,6 +153,8 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 // becomes decides what happens to a job whose program has ended.
 func (ts *Attempts) becomes(j *state.Job, a *state.Attempt, reason string, exit int) {
 	switch {
+	case reason == "completed" && j.Terms().Session != "" && j.Ending() == "": // a user may resume it
+		ts.jobs.Finish(j, state.Stopped, "session_left", j.Detail())
 	case reason == "completed":
 		ts.jobs.Finish(j, state.Succeeded, "completed", j.Detail())
 	case j.State() == state.Paused: // its machine was already being terminated when the program started
