@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/prediction"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 )
@@ -52,7 +53,7 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wrong := prediction.Unknown(j, market, about); wrong != nil {
-		s.submit.Invalid(w, wrong)
+		submit.Invalid(wrong).Answer(w)
 		return
 	}
 	from := ""

@@ -283,7 +283,8 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
-		metrics: newMetrics(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
+		metrics: newMetrics(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		view: view.New(st, o.Log),
 	}
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -39,13 +41,27 @@ func (j Job) YAML() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
+// spans lists the fields that hold a time.
+var spans = []string{"time", "deadline", "grace", "idle", "for", "wall_clock", "move_time"}
+
+// roundSpan leaves out zero minutes and seconds: 6h for 6h0m0s.
+func roundSpan(text string) string {
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
 // shorten removes the fields of a map that have their default values.
 func shorten(m *yaml.Node, standard map[string]any) {
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
 		usual, known := standard[key.Value]
-		if below, ok := usual.(map[string]any); ok && value.Kind == yaml.MappingNode {
+		if value.Kind == yaml.MappingNode && key.Value != "env" && key.Value != "tags" { // their keys are no fields
+			below, _ := usual.(map[string]any)
 			if shorten(value, below); len(value.Content) == 0 {
 				continue
 			}
@@ -53,6 +69,9 @@ func shorten(m *yaml.Node, standard map[string]any) {
 		var v any
 		if known && value.Decode(&v) == nil && same(v, usual) {
 			continue
+		}
+		if value.Kind == yaml.ScalarNode && slices.Contains(spans, key.Value) {
+			value.Value = roundSpan(value.Value)
 		}
 		kept = append(kept, key, value)
 	}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -50,6 +52,10 @@ var functions = template.FuncMap{
 	"over":    func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
 	"reason":  reasonOf,
 	"uses":    func() []client.Use { return useOrder },
+	"usd":     usd,
+	"dollars": func(v any) template.HTML { return between(dollars, v) },
+	"spans":   func(v any) template.HTML { return between(lasting, v) },
+	"because": func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
 }
 
 type option struct {
