@@ -41,6 +41,7 @@ type jobPage struct {
 	Log       string
 	Actions   []action
 	CanChange bool
+	CanSubmit bool    // the reader may run it again
 	Done      float64 // share of the steps
 	HasDone   bool
 	SpentOf   float64 // share of the budget
@@ -93,7 +94,7 @@ func job(v *visit) (any, error) {
 	}
 	_ = v.get(at+"/kept", &p.Outputs) // on an error, the page lists no outputs
 	_ = v.get(at+"/checkpoints", &p.Saved)
-	p.Log = v.output(at)
+	p.Log, p.CanSubmit = v.output(at), atLeast(v.me.Best, client.Submitter)
 	for _, a := range actions {
 		if a.Name == "change" {
 			p.CanChange = v.may(a.Name, p.Job)

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"scrimp/client"
@@ -157,11 +158,7 @@ func (s *Site) submit(w http.ResponseWriter, r *http.Request) {
 	} else {
 		p.says(err)
 	}
-	status := http.StatusOK
-	if p.Title != "" {
-		status = http.StatusUnprocessableEntity
-	}
-	send(w, r, status, s.frame(v, page{file: "submit", path: "/submit", title: "Submit a job", still: true}, p))
+	send(w, r, http.StatusOK, s.frame(v, page{file: "submit", path: "/submit", title: "Submit a job", still: true}, p))
 }
 
 // newlines undoes how browsers send the ends of lines.
@@ -189,7 +186,7 @@ func (p *submitPage) draft(v *visit) (err error) {
 	if !p.File || !other {
 		return nil
 	}
-	got, err := foreign.Convert(string(system), []byte(p.Text))
+	got, err := foreign.Convert("pasted", []byte(p.Text))
 	if err != nil {
 		return &client.Problem{Status: http.StatusUnprocessableEntity,
 			Title: fmt.Sprintf("the %s file was not converted", system), Detail: err.Error(),
@@ -286,6 +283,11 @@ func (p *submitPage) says(err error) {
 	if p.Wrong = problemsOf(problem); !p.File {
 		p.Wrong = blame(p.Fields, problem)
 	}
+}
+
+// Marked reports whether the page marks a field or a line.
+func (p *submitPage) Marked() bool {
+	return len(p.Wrong) > 0 || slices.ContainsFunc(p.Fields, func(f formField) bool { return len(f.Wrong) > 0 })
 }
 
 // Line returns a line of the job file, from 1; "" if there is none.

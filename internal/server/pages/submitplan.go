@@ -45,6 +45,7 @@ func rangeBar(what string, q [3]float64, text func(float64) string, ticks ...tic
 		return ""
 	}
 	x := func(v float64) float64 { return v / most * 98 }
+	legend := `<li><i class="middle" aria-hidden="true"></i>median</li>`
 	says := []string{fmt.Sprintf("%s: 10 %% %s, median %s, 90 %% %s", what, text(q[0]), text(q[1]), text(q[2]))}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<rect class="rail" width="100" y="3" height="4"/><rect class="fill" x="%.2f" y="3" width="%.2f" `+
@@ -57,9 +58,11 @@ func rangeBar(what string, q [3]float64, text func(float64) string, ticks ...tic
 		says = append(says, t.name+" "+text(*t.at))
 		fmt.Fprintf(&b, `<rect class="tick %s" x="%.2f" y="0" width="0.8" height="10"><title>%s %s</title></rect>`, t.class,
 			x(*t.at), t.name, template.HTMLEscapeString(text(*t.at)))
+		legend += fmt.Sprintf(`<li><i class="%s" aria-hidden="true"></i>%s</li>`, t.class, t.name)
 	}
 	return template.HTML(fmt.Sprintf(`<svg class="range" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" `+
-		`aria-label="%s">%s</svg>`, template.HTMLEscapeString(strings.Join(says, "; ")), b.String()))
+		`aria-label="%s">%s</svg><ul class="legend">%s</ul>`, template.HTMLEscapeString(strings.Join(says, "; ")), b.String(),
+		legend))
 }
 
 func dollars(v float64) string { return money.ShortFloat(v, money.USD) }
