@@ -20,10 +20,10 @@ import (
 
 func (a *app) openCmd() *cobra.Command {
 	var quiet bool
-	cmd := &cobra.Command{Use: "open [JOB|GROUP|submit]", Short: "Open the dashboard in a browser", GroupID: command.GroupLook,
-		Args: command.Takes("[JOB|GROUP|submit]"),
-		Long: "Prints a link to the dashboard, or to the page of a job, of a group or that submits a job, and opens it where there is a " +
-			"display. The server that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and " +
+	cmd := &cobra.Command{Use: "open [JOB|GROUP|submit]", Short: "Open the dashboard in a browser",
+		GroupID: command.GroupLook, Args: command.Takes("[JOB|GROUP|submit]"),
+		Long: "Prints a link to the dashboard, to the page of a job or a group, or with submit to the page that plans " +
+			"and submits a job. It opens the link where there is a display. The server that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and " +
 			"for five minutes, and " +
 			"signs the browser in. On a shared server you sign in with a token." + command.PlainExit,
 		Example:           "  scrimp open\n  scrimp open train-lm --no-browser\n  scrimp open submit",
@@ -63,7 +63,7 @@ func (a *app) openCmd() *cobra.Command {
 	return cmd
 }
 
-// submitPage opens the page that submits a job. A job of that name is at /jobs/submit.
+// submitPage opens the page that submits a job, unless a job or a group has that name.
 const submitPage = "submit"
 
 // pageOf returns the path of the page of a job, or of a group with the name.

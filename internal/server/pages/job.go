@@ -49,6 +49,9 @@ type jobPage struct {
 	// TimeUsed is the elapsed share of the time until the deadline.
 	TimeUsed    float64
 	HasTimeUsed bool
+	More        string        // what it still costs by its forecast; "": unknown
+	Ends        string        // in how much time it ends by its forecast, in wall time
+	Schedule    template.HTML // of the time until the deadline: what is over, and when it ends by its forecast
 	Tips        []client.Tip
 }
 
@@ -71,6 +74,7 @@ func job(v *visit) (any, error) {
 	}
 	p.Reason = reasonOf(p.Job)
 	p.shares(v)
+	p.foresee(v)
 	var r client.Receipt
 	if err := v.get(at+"/receipt", &r); err == nil { // on an error, the page goes without a receipt
 		p.Receipt, p.Tips = &r, r.Tips
@@ -133,6 +137,26 @@ func (p *jobPage) shares(v *visit) {
 		}
 		p.TimeUsed, p.HasTimeUsed = at.Sub(p.Submitted).Seconds()/p.Deadline.Sub(p.Submitted).Seconds(), true
 	}
+}
+
+// foresee formats the forecast of a running job.
+func (p *jobPage) foresee(v *visit) {
+	o := p.Outlook
+	if o == nil || p.Finished != nil || p.Speed <= 0 {
+		return
+	}
+	var ends [3]float64 // wall time
+	for i, s := range o.FinishS {
+		ends[i] = s / p.Speed
+	}
+	p.More = between(func(f float64) string { return money.ShortFloat(f, p.Currency) }, &o.Cost)
+	p.Ends = between(lasting, &ends)
+	if p.Deadline == nil || !p.Deadline.After(p.Submitted) {
+		return
+	}
+	gone, whole := v.now.Sub(p.Submitted).Seconds(), p.Deadline.Sub(p.Submitted).Seconds()
+	until := [3]float64{gone + ends[0], gone + ends[1], gone + ends[2]}
+	p.Schedule = scheduleBar(gone, until, whole)
 }
 
 // output returns the end of the job's output.

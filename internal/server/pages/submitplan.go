@@ -65,6 +65,23 @@ func rangeBar(what string, q [3]float64, text func(float64) string, ticks ...tic
 		legend))
 }
 
+// scheduleBar draws the time since the submission: what is over, when the job ends by its forecast, and the deadline.
+// All are seconds.
+func scheduleBar(gone float64, ends [3]float64, deadline float64) template.HTML {
+	most := max(gone, ends[2], deadline)
+	if most <= 0 {
+		return ""
+	}
+	x := func(v float64) float64 { return max(0, v) / most * 98 }
+	return template.HTML(fmt.Sprintf(`<svg class="range" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" `+
+		`aria-label="%s over; ends %s to %s after its submission; deadline after %s"><rect class="rail" width="100" y="3" `+
+		`height="4"/><rect class="gone" width="%.2f" y="3" height="4"/><rect class="fill" x="%.2f" y="3" width="%.2f" `+
+		`height="4"/><rect class="tick limit" x="%.2f" y="0" width="0.8" height="10"/></svg><ul class="legend"><li>`+
+		`<i class="gone" aria-hidden="true"></i>over</li><li><i class="use useful" aria-hidden="true"></i>ends, 10 %% to `+
+		`90 %%</li><li><i class="limit" aria-hidden="true"></i>deadline</li></ul>`, lasting(gone), lasting(ends[0]),
+		lasting(ends[2]), lasting(deadline), x(gone), x(ends[0]), max(0.8, x(ends[2])-x(ends[0])), x(deadline)))
+}
+
 func dollars(v float64) string { return money.ShortFloat(v, money.USD) }
 
 func lasting(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
@@ -78,15 +95,19 @@ func usd(v any) template.HTML {
 	return template.HTML(template.HTMLEscapeString(dollars(f)))
 }
 
-// between formats the range of a quantity, or one value if both ends look the same.
-func between(text func(float64) string, v any) template.HTML {
+// ranged formats the range of a quantity, or one value if both ends look the same.
+func ranged(text func(float64) string, v any) template.HTML {
 	q, ok := v.(*[3]float64)
 	if !ok || q == nil {
 		return unknown
 	}
+	return template.HTML(template.HTMLEscapeString(between(text, q)))
+}
+
+func between(text func(float64) string, q *[3]float64) string {
 	low, high := text(q[0]), text(q[2])
 	if low == high {
-		return template.HTML(template.HTMLEscapeString(low))
+		return low
 	}
-	return template.HTML(template.HTMLEscapeString(low + " to " + high))
+	return low + " to " + high
 }

@@ -55,8 +55,8 @@ var functions = template.FuncMap{
 	"capital":  func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
 	"usd":      usd,
 	"commands": func(a action, job string) string { return strings.ReplaceAll(a.Command, "{id}", job) },
-	"dollars":  func(v any) template.HTML { return between(dollars, v) },
-	"spans":    func(v any) template.HTML { return between(lasting, v) },
+	"dollars":  func(v any) template.HTML { return ranged(dollars, v) },
+	"spans":    func(v any) template.HTML { return ranged(lasting, v) },
 	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
 }
 
