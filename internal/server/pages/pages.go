@@ -57,6 +57,8 @@ func list() []page {
 			fill: group},
 		{path: "/costs", file: "costs", title: "Costs", nav: "Costs", twin: "/v1/costs", command: "scrimp costs",
 			fill: costs},
+		{path: "/costs/days", file: "days", title: "Costs by day", twin: "/v1/why", command: "scrimp costs", still: true,
+			fill: days},
 		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", key: "n", twin: "/v1/chargeback",
 			command: "scrimp chargeback", fill: chargebackOf},
 		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",

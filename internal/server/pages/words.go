@@ -53,6 +53,8 @@ var functions = template.FuncMap{
 	"reason":   reasonOf,
 	"uses":     func() []client.Use { return useOrder },
 	"capital":  func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
+	"part":     partClass,
+	"named":    nameOr,
 	"usd":      usd,
 	"commands": func(a action, job string) string { return strings.ReplaceAll(a.Command, "{id}", job) },
 	"dollars":  func(v any) template.HTML { return ranged(dollars, v) },
