@@ -23,9 +23,9 @@ func (a *app) openCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "open [JOB|GROUP|submit]", Short: "Open the dashboard in a browser",
 		GroupID: command.GroupLook, Args: command.Takes("[JOB|GROUP|submit]"),
 		Long: "Prints a link to the dashboard, to the page of a job or a group, or with submit to the page that plans " +
-			"and submits a job. It opens the link where there is a display. The server that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and " +
-			"for five minutes, and " +
-			"signs the browser in. On a shared server you sign in with a token." + command.PlainExit,
+			"and submits a job. It opens the link where there is a display. The server that scrimp run starts serves the " +
+			"dashboard on 127.0.0.1 until it ends: the link works once and for five minutes, and signs the browser in. On a " +
+			"shared server you sign in with a token." + command.PlainExit,
 		Example:           "  scrimp open\n  scrimp open train-lm --no-browser\n  scrimp open submit",
 		ValidArgsFunction: a.CompleteJob(command.Every),
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
