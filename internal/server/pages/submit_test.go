@@ -52,7 +52,7 @@ func TestSubmit_ShowsPlanBeforeConfirmation(t *testing.T) {
 	}
 	page := rec.Body.String()
 	has(t, page, "$1.25 to $2.75", "median $1.50", "in 1h 00m to 2h 00m", "93 %", "aws/a/m/spot", "$20.00", "$4.50", "$1.20 an hour",
-		"the job saves nothing", "aws/b/m/spot: unavailable", "Submit lm")
+		"The job saves nothing.", "aws/b/m/spot: unavailable", "Submit lm")
 	want := "name: lm\ncommand: |-\n  echo \"a: b\"\n  exec train\nresources:\n  accelerator: A100:8\n  capacity: [spot]\nnodes: 2..4\n" +
 		"work:\n  time: 1h\ncheckpoint:\n  dir: ck\ndeadline: in 6h\nbudget:\n  dollars: \"20\"\n"
 	if text := hidden(t, page, "text"); text != want {
