@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/wire/telemetry"
 )
 
 // jobPage shows one job.
@@ -30,7 +28,7 @@ type jobPage struct {
 	Timeline  template.HTML
 	Spend     template.HTML
 	Curves    []template.HTML
-	Use       template.HTML
+	Use       []useChart
 	Telemetry *client.Telemetry
 	Facts     []fact
 	Reason    string            // a sentence about the job's state
@@ -82,7 +80,7 @@ func job(v *visit) (any, error) {
 	}
 	var t client.Telemetry
 	if v.get(at+"/telemetry?last=6h", &t) == nil && len(t.Nodes) > 0 {
-		p.Telemetry, p.Use = &t, template.HTML(useChart(t))
+		p.Telemetry, p.Use = &t, useCharts(t)
 		p.Facts = figures(t)
 	}
 	var values client.MetricValues
@@ -269,48 +267,6 @@ func curve(m client.MetricValues) []template.HTML {
 	}
 	return []template.HTML{template.HTML(draw.Lines(m.Metric+" over time", []draw.Series{line}, draw.Moment,
 		func(v float64) string { return fmt.Sprintf("%.3g", v) }))}
-}
-
-// useChart draws the used shares of GPUs and processors.
-func useChart(t client.Telemetry) string {
-	var gpu, cpu draw.Series
-	gpu.Name, gpu.Class, cpu.Name, cpu.Class = "GPU", "one", "CPU", "two"
-	var first time.Time
-	for _, n := range t.Nodes[:1] {
-		for _, b := range n.Buckets {
-			if first.IsZero() {
-				first = b.At
-			}
-			x := b.At.Sub(first).Seconds()
-			for name, to := range map[telemetry.Metric]*draw.Series{telemetry.GPU: &gpu, telemetry.CPU: &cpu} {
-				if v, known := mean(b.Mean[name.String()]); known {
-					to.Points = append(to.Points, draw.Point{X: x, Y: v})
-				}
-			}
-		}
-	}
-	var all []draw.Series
-	for _, s := range []draw.Series{gpu, cpu} {
-		if len(s.Points) > 2 {
-			all = append(all, s)
-		}
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // invisible: sets the axis
-	return draw.Lines("GPU and CPU in use over time", all, draw.Moment,
-		func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) })
-}
-
-func mean(list []*float64) (v float64, known bool) {
-	n := 0
-	for _, f := range list {
-		if f != nil {
-			v, n = v+*f, n+1
-		}
-	}
-	return v / math.Max(1, float64(n)), n > 0
 }
 
 // figures lists the average and peak of each metric of the machines.
