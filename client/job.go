@@ -115,24 +115,26 @@ type Approval struct {
 
 // Job is a job as users see it. Times are wall time unless their names say market.
 type Job struct {
-	ID             string         `json:"id"`
-	Name           string         `json:"name"`
-	State          string         `json:"state"`
-	Why            string         `json:"why,omitempty"`    // machine-readable
-	Detail         string         `json:"detail,omitempty"` // a sentence
-	Closed         bool           `json:"closed"`           // it has ended and can no longer cost anything
-	Submitted      time.Time      `json:"submitted"`
-	Started        *time.Time     `json:"started"` // start of the first attempt; null: none yet
-	Finished       *time.Time     `json:"finished"`
-	Deadline       *time.Time     `json:"deadline"`
-	DeadlineMarket *time.Time     `json:"deadline_market"`
-	TimeLeft       *float64       `json:"time_left_s"` // market seconds until the deadline
-	Odds           *float64       `json:"odds"`        // chance to meet the deadline, 0 to 1; null: none or unknown
-	Currency       money.Currency `json:"currency"`
-	Spent          money.Amount   `json:"spent"`
-	Budget         *money.Amount  `json:"budget"`
-	Rate           *money.Rate    `json:"rate"` // per hour, while it holds a machine
-	Step           int64          `json:"step"`
+	ID             string     `json:"id"`
+	Name           string     `json:"name"`
+	State          string     `json:"state"`
+	Why            string     `json:"why,omitempty"`    // machine-readable
+	Detail         string     `json:"detail,omitempty"` // a sentence
+	Closed         bool       `json:"closed"`           // it has ended and can no longer cost anything
+	Submitted      time.Time  `json:"submitted"`
+	Started        *time.Time `json:"started"` // start of the first attempt; null: none yet
+	Finished       *time.Time `json:"finished"`
+	Deadline       *time.Time `json:"deadline"`
+	DeadlineMarket *time.Time `json:"deadline_market"`
+	TimeLeft       *float64   `json:"time_left_s"` // market seconds until the deadline
+	Odds           *float64   `json:"odds"`        // chance to meet the deadline, 0 to 1; null: none or unknown
+	// Outlook is what a running job still takes, by simulation; null: unknown.
+	Outlook  *JobOutlook    `json:"outlook,omitempty"`
+	Currency money.Currency `json:"currency"`
+	Spent    money.Amount   `json:"spent"`
+	Budget   *money.Amount  `json:"budget"`
+	Rate     *money.Rate    `json:"rate"` // per hour, while it holds a machine
+	Step     int64          `json:"step"`
 	// steps per hour of useful time on a machine of speed 1; null: not measured yet
 	StepRate       *float64           `json:"step_rate"`
 	StepSpread     *float64           `json:"step_spread"` // its variation per minute, a share; null as well
@@ -164,6 +166,12 @@ type Job struct {
 	// the job is saved and stopped, in wall time; null: in use or not running, or no limit.
 	IdleSince *time.Time `json:"idle_since"`
 	IdleLimit *float64   `json:"idle_limit_s"`
+}
+
+// JobOutlook is the rest of a job over simulated runs: 10 %, median and 90 %. It is an estimate.
+type JobOutlook struct {
+	Cost    [3]float64 `json:"cost"`     // in the job's currency, besides what is spent
+	FinishS [3]float64 `json:"finish_s"` // from now on, in market seconds
 }
 
 // LogLine is a line of a job's output.

@@ -15,7 +15,7 @@ import (
 )
 
 // dashPages lists the pages of a server with the jobs of withJobs.
-var dashPages = []string{"/", "/jobs", "/groups", "/costs", "/costs?by=job", "/chargeback", "/models", "/waste", "/machines", "/engines", "/market", "/market/prices", "/teams",
+var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/machines", "/engines", "/market", "/market/prices", "/teams",
 	"/estimates", "/access"}
 
 // withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
@@ -92,30 +92,36 @@ func TestPages_InABrowser(t *testing.T) {
 		}
 		b, at := w.inBrowser(t)
 		for _, path := range addresses {
-			for _, width := range []int{390, 768, 1440} {
-				for _, dark := range []bool{false, true} {
-					name := fmt.Sprintf("%s with %d jobs at %d, dark %t", path, jobs, width, dark)
-					b.Size(width, 900, dark)
-					b.Go(at + path)
-					var wide int
-					if b.Eval("document.documentElement.scrollWidth - innerWidth", &wide); wide > 0 {
-						t.Errorf("%s: %d pixels stand out", name, wide)
-					}
-					for _, e := range b.Errors() {
-						t.Errorf("%s: the console says %s", name, e)
-					}
-					b.Save(strings.NewReplacer("/", "_", "?", "_", "=", "-").Replace(fmt.Sprintf("%s %d %d %t", path, jobs, width, dark)))
-					var found []string
-					if dark != (width == 390) { // each theme and layout once: it takes the longest
-						continue
-					}
-					b.Eval(string(axe)+";0", nil)
-					b.Eval(`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r => r.violations.map(`+
-						`v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`, &found)
-					for _, f := range found {
-						t.Errorf("%s: %s", name, f)
-					}
-				}
+			looks(t, b, fmt.Sprintf("%s %d", path, jobs), axe, func() { b.Go(at + path) })
+		}
+	}
+}
+
+// looks checks a page at three widths in both themes.
+func looks(t *testing.T, b *browser.Browser, page string, axe []byte, open func()) {
+	t.Helper()
+	for _, width := range []int{390, 768, 1440} {
+		for _, dark := range []bool{false, true} {
+			name := fmt.Sprintf("%s %d %t", page, width, dark)
+			b.Size(width, 900, dark)
+			open()
+			var wide int
+			if b.Eval("document.documentElement.scrollWidth - innerWidth", &wide); wide > 0 {
+				t.Errorf("%s: %d pixels stand out", name, wide)
+			}
+			for _, e := range b.Errors() {
+				t.Errorf("%s: the console says %s", name, e)
+			}
+			b.Save(strings.NewReplacer("/", "_", "?", "_", "=", "-").Replace(name))
+			var found []string
+			if dark != (width == 390) { // each theme and layout once: it takes the longest
+				continue
+			}
+			b.Eval(string(axe)+";0", nil)
+			b.Eval(`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r => r.violations.map(`+
+				`v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`, &found)
+			for _, f := range found {
+				t.Errorf("%s: %s", name, f)
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"scrimp/internal/server/secret"
 )
 
 // restrictUmask makes the files that this process creates from now on accessible to its user only. It returns the
@@ -87,3 +89,5 @@ func clearBits(path string, rights fs.FileMode, chmod func(string, fs.FileMode) 
 	}
 	return nil
 }
+
+func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }

@@ -138,6 +138,7 @@ type Server struct {
 	telemetry *telemetry.Desk
 	uploads   *workdir.Uploads
 	dashboard dashboard
+	planning  chan struct{} // has room for the one plan that is simulated
 	ready     readiness
 	joins     *auth.Pace    // connections of a machine that keeps reconnecting
 	closed    chan struct{} // closed when the server needs its joined machines no longer
@@ -284,7 +285,8 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
-		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
+		metrics: newMetrics(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		view: view.New(st, o.Log),
 	}
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
@@ -395,5 +397,3 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 		}
 	})
 }
-
-func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }

@@ -235,7 +235,7 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 // never reports whether no machine on the market can ever run the job: prices change, machine types do not. An empty
 // market may still fill.
 func never(p planning.Plan) bool {
-	changes := func(r planning.Rejected) bool {
+	changes := func(r api.PlanRefusal) bool {
 		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.DoesNotFit, plan.TooLarge, plan.TooFew, plan.ShortLived,
 			plan.NoImages, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
 	}

@@ -100,7 +100,7 @@ func (a *app) plan(ctx context.Context, args []string, dash int, f jobfile.Flags
 		p = p.OfArray(array.Members, array.AtOnce, array.Budget)
 	}
 	if p.Known {
-		p.Engines = q.compare(j)
+		p.Engines = q.Compare(j)
 	}
 	if p.WorkFrom = from; dash >= 0 {
 		p = p.OfCommand(j.Checkpoint.Dir)

@@ -26,6 +26,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/server/prediction"
 	jobterms "scrimp/internal/server/terms"
 	"scrimp/internal/sim"
 )
@@ -105,7 +106,7 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *planning.Played {
 		t.Steps = 1000
 	}
 	x := sim.Scenario{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
-		Runs: forecastRuns, Hazards: q.Hazards}
+		Runs: prediction.Runs, Hazards: q.Hazards}
 	for i := range q.Offers {
 		if l := &q.Offers[i]; l.Offer.ID == p.ID || l.Offer.ID == p.Fallback {
 			quote := l.Quote

@@ -20,13 +20,13 @@ import (
 
 func (a *app) openCmd() *cobra.Command {
 	var quiet bool
-	cmd := &cobra.Command{Use: "open [JOB|GROUP]", Short: "Open the dashboard in a browser", GroupID: command.GroupLook,
-		Args: command.Takes("[JOB|GROUP]"),
-		Long: "Prints a link to the dashboard, or to the page of a job or a group, and opens it where there is a " +
-			"display. The server that scrimp run starts serves it on 127.0.0.1 until it ends: the link works once and " +
-			"for five minutes, and " +
-			"signs the browser in. On a shared server you sign in with a token." + command.PlainExit,
-		Example:           "  scrimp open\n  scrimp open train-lm --no-browser",
+	cmd := &cobra.Command{Use: "open [JOB|GROUP|submit]", Short: "Open the dashboard in a browser",
+		GroupID: command.GroupLook, Args: command.Takes("[JOB|GROUP|submit]"),
+		Long: "Prints a link to the dashboard, to the page of a job or a group, or with submit to the page that plans " +
+			"and submits a job. It opens the link where there is a display. The server that scrimp run starts serves the " +
+			"dashboard on 127.0.0.1 until it ends: the link works once and for five minutes, and signs the browser in. On a " +
+			"shared server you sign in with a token." + command.PlainExit,
+		Example:           "  scrimp open\n  scrimp open train-lm --no-browser\n  scrimp open submit",
 		ValidArgsFunction: a.CompleteJob(command.Every),
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			path := "/"
@@ -63,6 +63,9 @@ func (a *app) openCmd() *cobra.Command {
 	return cmd
 }
 
+// submitPage opens the page that submits a job, unless a job or a group has that name.
+const submitPage = "submit"
+
 // pageOf returns the path of the page of a job, or of a group with the name.
 func pageOf(ctx context.Context, c *command.Client, id string) (string, error) {
 	var j api.Job
@@ -72,6 +75,9 @@ func pageOf(ctx context.Context, c *command.Client, id string) (string, error) {
 	}
 	if g, no := c.Group(ctx, id); no == nil {
 		return "/groups/" + url.PathEscape(g.ID), nil
+	}
+	if id == submitPage {
+		return "/submit", nil
 	}
 	return "", err
 }

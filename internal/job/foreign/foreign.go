@@ -122,3 +122,27 @@ func mapping(text string) (*yaml.Node, error) {
 	}
 	return docs[0], nil
 }
+
+// Detect returns the other system whose job file a text is. It returns false for scrimp's own job files, and for what
+// it cannot identify.
+func Detect(text string) (System, bool) {
+	if isScript(text) {
+		return Slurm, true
+	}
+	root, err := mapping(text)
+	if err != nil {
+		return "", false
+	}
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return node.Find(root, k) != nil })
+	}
+	switch {
+	case has("command", "args"):
+		return "", false
+	case has("commands") || has("type") && !has("run"):
+		return Dstack, true
+	case has("run", "num_nodes", "envs", "file_mounts"):
+		return SkyPilot, true
+	}
+	return "", false
+}

@@ -37,6 +37,12 @@ func TestConvert(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Check(t, filepath.Base(file)+".golden", string(r.YAML))
+			if system, other := foreign.Detect(string(text)); !other || system != r.System {
+				t.Errorf("it is detected as %q, and it is of %s", system, r.System)
+			}
+			if system, other := foreign.Detect(string(r.YAML)); other {
+				t.Errorf("the job file that it becomes is detected as %s", system)
+			}
 			type asks struct{ Accelerator string }
 			var j struct {
 				Resources asks

@@ -1,4 +1,5 @@
-// Package forecast estimates the probability that running jobs meet their deadlines, by simulation.
+// Package forecast estimates what running jobs still cost, when they finish, and the probability that they meet their
+// deadlines, by simulation.
 package forecast
 
 import (
@@ -7,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan"
@@ -43,43 +45,72 @@ func Rules(speed float64, list []api.Engine) core.Config {
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
 }
 
-// Forecaster keeps the probabilities that running jobs meet their deadlines.
+// Forecaster keeps the forecasts of running jobs.
 type Forecaster struct {
 	Control *control.Control
 	Errors  *slog.Logger
 
 	mu   sync.Mutex
-	odds map[string]float64 // by job
+	told map[string]told // by job
+}
+
+// told is the forecast of a job.
+type told struct {
+	inTime *float64 // nil: it has no deadline
+	rest   *client.JobOutlook
+	at     time.Time // market time
+}
+
+// Outlook returns what the job still takes; nil if unknown. The span until it finishes shrinks with time.
+func (f *Forecaster) Outlook(job string) *client.JobOutlook {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.told[job]
+	if t.rest == nil {
+		return nil
+	}
+	rest, gone := *t.rest, f.Control.Now().Sub(t.at).Seconds()
+	for i := range rest.FinishS {
+		rest.FinishS[i] = max(0, rest.FinishS[i]-gone)
+	}
+	return &rest
 }
 
 // InTime returns the probability that the job meets its deadline; nil if unknown.
 func (f *Forecaster) InTime(job string) *float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if odds, ok := f.odds[job]; ok {
-		return &odds
-	}
-	return nil
+	return f.told[job].inTime
 }
 
 // Forget drops the forecast of a job whose terms have changed.
 func (f *Forecaster) Forget(job string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.odds, job)
+	delete(f.told, job)
 }
 
-// learn stores the result of a simulation; one that was halted for its duration has none.
-func (f *Forecaster) learn(job string, played sim.Forecast) {
+// learn stores the result of the simulation of q; one that was halted for its duration has none.
+func (f *Forecaster) learn(job string, q sim.Scenario, played sim.Forecast) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if delete(f.odds, job); played.Halted {
+	if delete(f.told, job); played.Halted {
 		return
 	}
-	if f.odds == nil {
-		f.odds = map[string]float64{}
+	if f.told == nil {
+		f.told = map[string]told{}
 	}
-	f.odds[job] = played.InTime
+	t := told{at: q.Now}
+	if !q.Terms.Deadline.IsZero() {
+		t.inTime = &played.InTime
+	}
+	if played.Endless < 0.1 { // otherwise the cost until the cut-off is not the cost of the work
+		t.rest = &client.JobOutlook{Cost: played.Cost}
+		for i, span := range played.Finish {
+			t.rest.FinishS[i] = span.Seconds()
+		}
+	}
+	f.told[job] = t
 }
 
 const (
@@ -104,12 +135,12 @@ func (f *Forecaster) Run(ctx context.Context) {
 		}
 		began := time.Now()
 		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
-		var told sim.Forecast
-		if err := isolate.Call(func() { told = sim.Ask(q) }); err != nil { // this job gets no forecast; the others still do
+		var played sim.Forecast
+		if err := isolate.Call(func() { played = sim.Ask(q) }); err != nil { // this job gets no forecast; the others still do
 			f.Errors.Error("cannot forecast a job", "job", id, "error", err, isolate.Stack(err))
-			mind, told = plan.NewPlanner(), sim.Forecast{Halted: true}
+			mind, played = plan.NewPlanner(), sim.Forecast{Halted: true}
 		}
-		f.learn(id, told)
+		f.learn(id, q, played)
 		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
 		if !more { // end of a round
 			last, rest = "", max(rest, forecastEvery)
@@ -128,8 +159,7 @@ func (f *Forecaster) nextForecast(last string) (id string, q sim.Scenario, more 
 				f.Forget(j.ID())
 				continue
 			}
-			if a != j.Attempt() || a.Task() != core.TaskRunning || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
-				j.ID() <= last {
+			if a != j.Attempt() || a.Task() != core.TaskRunning || j.StepRate() <= 0 || j.ID() <= last {
 				continue
 			}
 			if id != "" {

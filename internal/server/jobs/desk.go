@@ -27,6 +27,7 @@ type Log interface {
 // Odds forecasts whether jobs meet their deadlines.
 type Odds interface {
 	InTime(job string) *float64
+	Outlook(job string) *client.JobOutlook
 	Forget(job string)
 }
 

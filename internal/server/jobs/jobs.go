@@ -241,8 +241,11 @@ func (d *Desk) fresh(v *api.Job) {
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}
 	}
-	if v.State == string(core.Running) && v.Deadline != nil {
-		v.Odds = d.Odds.InTime(v.ID)
+	if v.State == string(core.Running) {
+		v.Outlook = d.Odds.Outlook(v.ID)
+		if v.Deadline != nil {
+			v.Odds = d.Odds.InTime(v.ID)
+		}
 	}
 }
 

@@ -275,7 +275,7 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 			limit(schema, f.Type, bound.Of(t, name))
 			number(schema, f.Type, bound.KindOf(t, name, f.Type))
 		}
-		if t == reflect.TypeFor[client.Submission]() && name == "spec" {
+		if name == "spec" && (t == reflect.TypeFor[client.Submission]() || t == reflect.TypeFor[client.PlanRequest]()) {
 			schema = g.jobSchema()
 		}
 		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {

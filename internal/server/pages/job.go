@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/wire/telemetry"
 )
 
 // jobPage shows one job.
@@ -30,7 +28,7 @@ type jobPage struct {
 	Timeline  template.HTML
 	Spend     template.HTML
 	Curves    []template.HTML
-	Use       template.HTML
+	Use       []useChart
 	Telemetry *client.Telemetry
 	Facts     []fact
 	Reason    string            // a sentence about the job's state
@@ -41,6 +39,7 @@ type jobPage struct {
 	Log       string
 	Actions   []action
 	CanChange bool
+	CanSubmit bool    // the reader may run it again
 	Done      float64 // share of the steps
 	HasDone   bool
 	SpentOf   float64 // share of the budget
@@ -48,6 +47,9 @@ type jobPage struct {
 	// TimeUsed is the elapsed share of the time until the deadline.
 	TimeUsed    float64
 	HasTimeUsed bool
+	More        string        // what it still costs by its forecast; "": unknown
+	Ends        string        // in how much time it ends by its forecast, in wall time
+	Schedule    template.HTML // of the time until the deadline: what is over, and when it ends by its forecast
 	Tips        []client.Tip
 }
 
@@ -70,6 +72,7 @@ func job(v *visit) (any, error) {
 	}
 	p.Reason = reasonOf(p.Job)
 	p.shares(v)
+	p.foresee(v)
 	var r client.Receipt
 	if err := v.get(at+"/receipt", &r); err == nil { // on an error, the page goes without a receipt
 		p.Receipt, p.Tips = &r, r.Tips
@@ -77,7 +80,7 @@ func job(v *visit) (any, error) {
 	}
 	var t client.Telemetry
 	if v.get(at+"/telemetry?last=6h", &t) == nil && len(t.Nodes) > 0 {
-		p.Telemetry, p.Use = &t, template.HTML(useChart(t))
+		p.Telemetry, p.Use = &t, useCharts(t)
 		p.Facts = figures(t)
 	}
 	var values client.MetricValues
@@ -93,7 +96,7 @@ func job(v *visit) (any, error) {
 	}
 	_ = v.get(at+"/kept", &p.Outputs) // on an error, the page lists no outputs
 	_ = v.get(at+"/checkpoints", &p.Saved)
-	p.Log = v.output(at)
+	p.Log, p.CanSubmit = v.output(at), atLeast(v.me.Best, client.Submitter)
 	for _, a := range actions {
 		if a.Name == "change" {
 			p.CanChange = v.may(a.Name, p.Job)
@@ -132,6 +135,26 @@ func (p *jobPage) shares(v *visit) {
 		}
 		p.TimeUsed, p.HasTimeUsed = at.Sub(p.Submitted).Seconds()/p.Deadline.Sub(p.Submitted).Seconds(), true
 	}
+}
+
+// foresee formats the forecast of a running job.
+func (p *jobPage) foresee(v *visit) {
+	o := p.Outlook
+	if o == nil || p.Finished != nil || p.Speed <= 0 {
+		return
+	}
+	var ends [3]float64 // wall time
+	for i, s := range o.FinishS {
+		ends[i] = s / p.Speed
+	}
+	p.More = between(func(f float64) string { return money.ShortFloat(f, p.Currency) }, &o.Cost)
+	p.Ends = between(lasting, &ends)
+	if p.Deadline == nil || !p.Deadline.After(p.Submitted) {
+		return
+	}
+	gone, whole := v.now.Sub(p.Submitted).Seconds(), p.Deadline.Sub(p.Submitted).Seconds()
+	until := [3]float64{gone + ends[0], gone + ends[1], gone + ends[2]}
+	p.Schedule = scheduleBar(gone, until, whole)
 }
 
 // output returns the end of the job's output.
@@ -244,48 +267,6 @@ func curve(m client.MetricValues) []template.HTML {
 	}
 	return []template.HTML{template.HTML(draw.Lines(m.Metric+" over time", []draw.Series{line}, draw.Moment,
 		func(v float64) string { return fmt.Sprintf("%.3g", v) }))}
-}
-
-// useChart draws the used shares of GPUs and processors.
-func useChart(t client.Telemetry) string {
-	var gpu, cpu draw.Series
-	gpu.Name, gpu.Class, cpu.Name, cpu.Class = "GPU", "one", "CPU", "two"
-	var first time.Time
-	for _, n := range t.Nodes[:1] {
-		for _, b := range n.Buckets {
-			if first.IsZero() {
-				first = b.At
-			}
-			x := b.At.Sub(first).Seconds()
-			for name, to := range map[telemetry.Metric]*draw.Series{telemetry.GPU: &gpu, telemetry.CPU: &cpu} {
-				if v, known := mean(b.Mean[name.String()]); known {
-					to.Points = append(to.Points, draw.Point{X: x, Y: v})
-				}
-			}
-		}
-	}
-	var all []draw.Series
-	for _, s := range []draw.Series{gpu, cpu} {
-		if len(s.Points) > 2 {
-			all = append(all, s)
-		}
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // invisible: sets the axis
-	return draw.Lines("GPU and CPU in use over time", all, draw.Moment,
-		func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) })
-}
-
-func mean(list []*float64) (v float64, known bool) {
-	n := 0
-	for _, f := range list {
-		if f != nil {
-			v, n = v+*f, n+1
-		}
-	}
-	return v / math.Max(1, float64(n)), n > 0
 }
 
 // figures lists the average and peak of each metric of the machines.

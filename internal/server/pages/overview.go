@@ -50,11 +50,14 @@ type overviewPage struct {
 	Uses             map[client.Use]money.Amount
 }
 
-// ahead is the most that unfinished jobs can still cost.
+// ahead is what unfinished jobs still cost: by the forecasts of those that have one, and at most by the budgets of
+// the others.
 type ahead struct {
-	Most    sums
-	Bounded int // jobs with a budget
-	Open    int // jobs without a budget, whose cost is unknown
+	Low, High map[money.Currency]float64 // sums of the 10 % and the 90 % of the forecasts
+	Foreseen  int                        // jobs with a forecast
+	Most      sums
+	Bounded   int // other jobs, with a budget
+	Open      int // other jobs without a budget, whose cost is unknown
 }
 
 func (overviewPage) twin() string { return "/v1/costs" }
@@ -130,12 +133,28 @@ func (v *visit) spentSince(now, since time.Time) (sums, client.Costs, error) {
 	return of, costs, nil
 }
 
-// aheadOf sums what is left of the jobs' budgets.
+// Ranges lists the sums of the forecasts in the order of their currencies.
+func (a ahead) Ranges() (list []string) {
+	for _, c := range slices.Sorted(maps.Keys(a.High)) {
+		low, high := money.ShortFloat(a.Low[c], c), money.ShortFloat(a.High[c], c)
+		if low != high {
+			low += " to " + high
+		}
+		list = append(list, low)
+	}
+	return list
+}
+
+// aheadOf sums the forecasts of jobs, and what is left of the budgets of the others.
 func aheadOf(live []client.Job) ahead {
-	a := ahead{Most: sums{}}
+	a := ahead{Most: sums{}, Low: map[money.Currency]float64{}, High: map[money.Currency]float64{}}
 	for _, j := range live {
 		switch {
 		case j.Finished != nil:
+		case j.Outlook != nil:
+			a.Foreseen++
+			a.Low[j.Currency] += j.Outlook.Cost[0]
+			a.High[j.Currency] += j.Outlook.Cost[2]
 		case j.Budget == nil:
 			a.Open++
 		default:

@@ -34,6 +34,7 @@ type page struct {
 	file    string // template
 	title   string
 	nav     string      // name in the navigation; "": not listed
+	key     string      // letters for its key, best first; "": those of nav
 	least   client.Role // lowest role that the reader must have in any team
 	twin    string      // API path with the same data; {id} stands for the job or group
 	command string      // the equivalent command
@@ -47,6 +48,8 @@ func list() []page {
 		{path: "/{$}", file: "overview", title: "Overview", nav: "Overview", twin: "/v1/costs", command: "scrimp costs",
 			fill: overview},
 		{path: "/jobs", file: "jobs", title: "Jobs", nav: "Jobs", twin: "/v1/jobs", command: "scrimp jobs", fill: jobs},
+		{path: "/submit", file: "submit", title: "Submit a job", nav: "Submit", still: true,
+			command: "scrimp plan job.yaml, then scrimp run job.yaml", fill: submitForm},
 		{path: "/jobs/{id}", file: "job", title: "Job", twin: "/v1/jobs/{id}", command: "scrimp status {id}", fill: job},
 		{path: "/groups", file: "groups", title: "Groups", nav: "Groups", twin: "/v1/groups", command: "scrimp groups",
 			fill: groups},
@@ -54,7 +57,9 @@ func list() []page {
 			fill: group},
 		{path: "/costs", file: "costs", title: "Costs", nav: "Costs", twin: "/v1/costs", command: "scrimp costs",
 			fill: costs},
-		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", twin: "/v1/chargeback",
+		{path: "/costs/days", file: "days", title: "Costs by day", twin: "/v1/why", command: "scrimp costs", still: true,
+			fill: days},
+		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", key: "n", twin: "/v1/chargeback",
 			command: "scrimp chargeback", fill: chargebackOf},
 		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",
 			fill: wasteOf},
@@ -72,8 +77,8 @@ func list() []page {
 			fill: teams},
 		{path: "/estimates", file: "estimates", title: "Estimates", nav: "Estimates", twin: "/v1/measured?expected=1",
 			command: "scrimp estimate --accuracy", fill: estimates},
-		{path: "/access", file: "access", title: "Access", nav: "Access", twin: "/v1/tokens", command: "scrimp tokens",
-			fill: access},
+		{path: "/access", file: "access", title: "Access", nav: "Access", key: "x", twin: "/v1/tokens",
+			command: "scrimp tokens", fill: access},
 	}
 }
 
@@ -88,6 +93,7 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 		"GET /open":           s.open,
 		"GET /data/{path...}": s.data,
 		"POST /do":            s.do,
+		"POST /submit":        s.submit,
 		"GET /costs.csv":      s.costsCSV,
 		"GET /chargeback.csv": s.chargebackCSV,
 	}

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -88,6 +89,7 @@ type frame struct {
 
 type navItem struct {
 	Path, Name string
+	Key        string // letters for its key, best first
 	Here       bool
 }
 
@@ -162,7 +164,7 @@ func navigation(v *visit, p page) (items []navItem) {
 		}
 		to := strings.TrimSuffix(one.path, "{$}")
 		here := one.path == p.path || to != "/" && strings.HasPrefix(at, to+"/")
-		items = append(items, navItem{to, one.nav, here})
+		items = append(items, navItem{to, one.nav, cmp.Or(one.key, one.nav), here})
 	}
 	return items
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -19,37 +21,45 @@ import (
 
 // functions format values in templates.
 var functions = template.FuncMap{
-	"asset":   func(name string) string { return "/assets/" + assets()[name].name },
-	"money":   amount,
-	"rate":    rateOf,
-	"ago":     ago,
-	"until":   until,
-	"market":  marketTime,
-	"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-	"span":    seconds,
-	"lasts":   draw.Span,
-	"words":   func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
-	"percent": percent,
-	"count":   draw.Count,
-	"short":   short,
-	"number":  number,
-	"bytes":   func(n int64) string { return size.Bytes(n).String() },
-	"ended":   receipt.EndText,
-	"bar":     bar,
-	"shares":  shares,
-	"tags":    tags,
-	"escape":  url.PathEscape,
-	"cut":     draw.Cut,
-	"clock":   draw.SimulatedClock,
-	"plus":    func(a, b int) int { return a + b },
-	"join":    strings.Join,
-	"chip":    chip,
-	"used":    used,
-	"use":     func(of map[client.Use]money.Amount, name string) money.Amount { return of[client.Use(name)] },
-	"signed":  signedShare,
-	"over":    func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
-	"reason":  reasonOf,
-	"uses":    func() []client.Use { return useOrder },
+	"asset":    func(name string) string { return "/assets/" + assets()[name].name },
+	"money":    amount,
+	"rate":     rateOf,
+	"ago":      ago,
+	"until":    until,
+	"market":   marketTime,
+	"day":      func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+	"span":     seconds,
+	"lasts":    draw.Span,
+	"words":    func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+	"percent":  percent,
+	"count":    draw.Count,
+	"short":    short,
+	"number":   number,
+	"bytes":    func(n int64) string { return size.Bytes(n).String() },
+	"ended":    receipt.EndText,
+	"bar":      bar,
+	"shares":   shares,
+	"tags":     tags,
+	"escape":   url.PathEscape,
+	"cut":      draw.Cut,
+	"clock":    draw.SimulatedClock,
+	"plus":     func(a, b int) int { return a + b },
+	"join":     strings.Join,
+	"chip":     chip,
+	"used":     used,
+	"use":      func(of map[client.Use]money.Amount, name string) money.Amount { return of[client.Use(name)] },
+	"signed":   signedShare,
+	"over":     func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
+	"reason":   reasonOf,
+	"uses":     func() []client.Use { return useOrder },
+	"capital":  func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
+	"part":     partClass,
+	"named":    nameOr,
+	"usd":      usd,
+	"commands": func(a action, job string) string { return strings.ReplaceAll(a.Command, "{id}", job) },
+	"dollars":  func(v any) template.HTML { return ranged(dollars, v) },
+	"spans":    func(v any) template.HTML { return ranged(lasting, v) },
+	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
 }
 
 type option struct {

@@ -94,7 +94,7 @@ func (d *Desk) checkEngines(j spec.Job) *reply.Refusal {
 		}
 	})
 	if list := terms.Unknown(j, engines, sold); len(list) > 0 {
-		return invalidJob(list)
+		return Invalid(list)
 	}
 	return nil
 }

@@ -29,14 +29,7 @@ var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", 
 // sent parses a submission: a JSON object, or the bare job file as YAML with the key in a header. Both may set
 // further fields in the query.
 func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
-	text, ok := reply.Text(w, r, bound.Body(reflect.TypeFor[api.Submission]()))
-	if !ok {
-		return b, false
-	}
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if slices.Contains(yamlTypes, kind) {
-		b.Spec, _ = json.Marshal(string(text)) // marshaling a string cannot fail
-	} else if b, ok = reply.Decode[api.Submission](w, text, howToSend); !ok {
+	if b, ok = bodyOf(w, r, func(b *api.Submission) *client.Raw { return &b.Spec }); !ok {
 		return b, false
 	}
 	if field := parseQuery(r.URL.Query(), &b); field != "" {
@@ -45,6 +38,32 @@ func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 		return b, false
 	}
 	return b, true
+}
+
+// bodyOf parses a JSON object with a job file, or the bare job file as YAML.
+func bodyOf[T any](w http.ResponseWriter, r *http.Request, file func(*T) *client.Raw) (b T, ok bool) {
+	text, ok := reply.Text(w, r, bound.Body(reflect.TypeFor[T]()))
+	if !ok {
+		return b, false
+	}
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); !slices.Contains(yamlTypes, kind) {
+		return reply.Decode[T](w, text, howToSend)
+	}
+	*file(&b), _ = json.Marshal(string(text)) // marshaling a string cannot fail
+	return b, true
+}
+
+// Draft returns the job of a request for a plan, or answers what is wrong with it.
+func (d *Desk) Draft(w http.ResponseWriter, r *http.Request) (j spec.Job, ok bool) {
+	b, ok := bodyOf(w, r, func(b *client.PlanRequest) *client.Raw { return &b.Spec })
+	if !ok {
+		return j, false
+	}
+	j, no := d.jobOf(&api.Submission{Spec: b.Spec})
+	if no != nil {
+		no.Answer(w)
+	}
+	return j, no == nil
 }
 
 // parseQuery sets the fields that the query has. wrong is a flag in it that is neither true nor false.
@@ -75,7 +94,7 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	}
 	j, err := d.read(b)
 	if err != nil {
-		return j, invalidJob(err)
+		return j, Invalid(err)
 	}
 	if err := measured.Sound(j.Model); err != nil && j.Model.Named() {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
@@ -107,8 +126,8 @@ func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
 	return j, err
 }
 
-// invalidJob returns the refusal of a job file, with the same messages as the commands.
-func invalidJob(err error) *reply.Refusal {
+// Invalid returns the refusal of a job file, with the same messages as the commands.
+func Invalid(err error) *reply.Refusal {
 	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Title: "the job is not valid",
 		Fix: "fix the fields that are named", Err: err}
 	var list spec.Problems

@@ -37,6 +37,7 @@ var table = map[string]Bound{
 	"[]Submission":       {Items: 1000},
 	"Submission.key":     {Bytes: name},
 	"Submission.spec":    {Bytes: jobFile},
+	"PlanRequest.spec":   {Bytes: jobFile},
 	"Submission.folder":  {Bytes: 4096},
 	"Submission.work":    {Bytes: 64},
 	"Submission.secrets": {Bytes: variable, Items: 200, Key: name},
@@ -140,6 +141,7 @@ var table = map[string]Bound{
 var bodies = map[reflect.Type]int64{
 	reflect.TypeFor[client.Submission]():   8 << 20,
 	reflect.TypeFor[[]client.Submission](): 8 << 20,
+	reflect.TypeFor[client.PlanRequest]():  2 << 20,
 	reflect.TypeFor[client.Resume]():       1 << 20,
 	reflect.TypeFor[client.Exec]():         128 << 10,
 	reflect.TypeFor[client.ExecInput]():    128 << 10,

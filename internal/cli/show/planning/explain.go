@@ -195,37 +195,9 @@ func ofZone(e *plan.Expect, offer market.OfferID) string {
 	return ""
 }
 
-// reasons explains why an option was taken, or none.
-var reasons = map[plan.Reason]string{
-	plan.Cheapest:   "cheapest",
-	plan.Stays:      "stays: a move would not pay for itself",
-	plan.SlackGone:  "slack gone: only on-demand meets the deadline",
-	plan.Uncounted:  "what is left is unknown, so that nobody can say whether there is time to wait for spot",
-	plan.BehindPace: "behind schedule: waiting for spot would use up the slack",
-	plan.WaitsMore:  "waiting for spot is expected to cost more",
-	plan.ByRule:     "required by the job or its policy",
-	plan.Prepaid:    "reserved: already paid, and free",
-	plan.Beside:     "shared: a machine of the same user or team has room",
-	plan.Warm:       "warm: an idle machine of the same user is ready",
-	plan.Cleaning:   "waits: its machine is being cleaned after the last task",
-	plan.NextRound:  "waits: the next round assigns the reserved and free machines",
-	plan.Probing:    "probes whether the offer has capacity",
-	plan.Weighing:   "waits: the table of its policy is being computed",
-	plan.Closed:     "waits: the hours in which it may run have not come, or are too few to start and save",
-	plan.TimeGone:   "the wall-clock budget is used up",
-	plan.HoursGone:  "the GPU-hour budget is used up",
-	plan.WaitsSpot:  "waits: spot is expected in time",
-	plan.NoOffer:    "no matching offers",
-	plan.NoCapacity: "no capacity: every matching offer is unavailable",
-	plan.SavesNone:  "no checkpoints: an interruption would repeat all the work",
-	plan.BudgetGone: "budget exhausted: the job can start on no offer within it",
-	plan.BudgetWait: "waits: no available offer finishes within the budget, a cheaper one would",
-	plan.OutOfMoney: "budget too small: not even the cheapest offer finishes within it",
-}
-
 // why returns the explanation of a reason.
 func why(r plan.Reason) string {
-	if text, ok := reasons[r]; ok {
+	if text := r.Text(); text != "" {
 		return text
 	}
 	return show.Words(r)

@@ -6,70 +6,30 @@ import (
 	"slices"
 	"strings"
 
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
-// Plan is the result of simulating a job with the core: its cost, its finish, and the reasons. Amounts are estimates;
-// unknown values are null.
+// Plan is a predicted job for people.
 type Plan struct {
-	Name     string      `json:"name"`
-	Feasible bool        `json:"feasible"`
-	Known    bool        `json:"known"`               // the amount of work is known
-	WorkS    *float64    `json:"work_s"`              // of an uninterrupted run at speed 1, in market seconds
-	WorkFrom string      `json:"work_from,omitempty"` // source of the work; empty for the job file
-	Market   string      `json:"market"`
-	Speed    float64     `json:"market_speed"`
-	Runs     int         `json:"runs"` // number of simulated runs; 0 for none
-	Take     string      `json:"take"`
-	Why      string      `json:"why"`
-	Rejected []Rejected  `json:"rejected"`
-	CostUSD  *[3]float64 `json:"cost_usd"` // 10 %, median, 90 %
-	// MarginalUSD is CostUSD without the part of own machines that is paid anyway. Decisions use it.
-	MarginalUSD *[3]float64 `json:"marginal_usd"`
-	FinishS     *[3]float64 `json:"finish_s"`      // quantiles as CostUSD, in market seconds
-	InTime      *float64    `json:"odds"`          // of meeting the deadline
-	Interrupts  *float64    `json:"interruptions"` // expected number
-	Nodes       int         `json:"nodes"`         // machines at once, at the start
-	OnDemandUSD *float64    `json:"on_demand_usd"` // cost of the same work on-demand
-	// OnDemandOffer is the offer for OnDemandUSD; empty if no suitable one is for sale.
-	OnDemandOffer string   `json:"on_demand_offer"`
-	WorstUSD      *float64 `json:"worst_usd"` // highest cost within the budget
-	Reasons       []string `json:"reasons"`
-	Unsold        bool     `json:"unsold,omitempty"` // no offer has the accelerator
-	RateUSD       *float64 `json:"rate_usd"`         // hourly price of one machine of the chosen offer
-	Spot          bool     `json:"-"`                // some offers may be interrupted
-	// WaitsFor is the reserved offer that the job waits for. InUse of its machines are in use, and BeginS is the
-	// expected wait in market seconds; null if unknown.
-	WaitsFor string   `json:"waits_for,omitempty"`
-	InUse    int      `json:"in_use,omitempty"`
-	BeginS   *float64 `json:"begin_s,omitempty"`
-	// Engines holds the plan on each engine separately, if the job may run on several.
-	Engines []EnginePlan `json:"engines,omitempty"`
-	// Array holds the totals if the plan is for a member of an array; null otherwise.
-	Array *ArrayPlan `json:"array,omitempty"`
-}
-
-// ArrayPlan holds an array's totals. null means unknown.
-type ArrayPlan struct {
-	Members int           `json:"members"`
-	AtOnce  int           `json:"at_once"`
-	CostUSD *float64      `json:"cost_usd"` // median of a member times the number of members
-	Budget  *money.Amount `json:"budget"`   // of all members together
+	api.Plan
+	Spot bool `json:"-"` // some offers may be interrupted
 }
 
 // OfArray returns the plan of a member with the totals of its array.
 func (v Plan) OfArray(members, atOnce int, budget *money.Amount) Plan {
-	v.Array = &ArrayPlan{Members: members, AtOnce: atOnce, Budget: budget}
+	v.Array = &api.ArrayPlan{Members: members, AtOnce: atOnce, Budget: budget}
 	if v.Known && v.CostUSD != nil && !v.never() {
 		v.Array.CostUSD = new(float64(members) * v.CostUSD[1])
 	}
 	return v
 }
 
-func (a *ArrayPlan) text() string {
+// ofArray formats the totals of an array.
+func ofArray(a *api.ArrayPlan) string {
 	items := []string{draw.Count(a.Members, "member") + fmt.Sprintf(" like this one, at most %d at once", a.AtOnce)}
 	if a.CostUSD != nil {
 		items = append(items, "about "+show.USD(*a.CostUSD)+" together")
@@ -78,26 +38,6 @@ func (a *ArrayPlan) text() string {
 		items = append(items, "at most "+money.Short(*a.Budget, money.USD)+" together, from which each gets a share")
 	}
 	return strings.Join(items, "; ")
-}
-
-// EnginePlan is the plan of a job on one engine or zone. null means unknown or impossible there.
-type EnginePlan struct {
-	Engine      string      `json:"engine"`
-	Feasible    bool        `json:"feasible"`
-	Why         string      `json:"why"`             // reason of the first decision
-	Error       string      `json:"error,omitempty"` // the engine does not answer and has no offers
-	CostUSD     *[3]float64 `json:"cost_usd"`
-	MarginalUSD *[3]float64 `json:"marginal_usd"`
-	FinishS     *[3]float64 `json:"finish_s"`
-	InTime      *float64    `json:"odds"`
-	WaitsFor    string      `json:"waits_for,omitempty"`
-	BeginS      *float64    `json:"begin_s,omitempty"`
-}
-
-// Rejected is an offer that would not be taken now.
-type Rejected struct {
-	Offer string `json:"offer"`
-	Why   string `json:"why"`
 }
 
 // Text formats the plan for people.
@@ -132,10 +72,10 @@ func (v Plan) Text(p show.Place) string {
 		p.Fact(&b, "", "not %s: %s", r.Offer, show.Words(r.Why))
 	}
 	for _, e := range v.Engines {
-		p.Fact(&b, "on "+e.Engine, "%s", e.text())
+		p.Fact(&b, "on "+e.Engine, "%s", onEngine(e))
 	}
 	if v.Array != nil {
-		p.Fact(&b, "array", "%s", v.Array.text())
+		p.Fact(&b, "array", "%s", ofArray(v.Array))
 	}
 	for _, r := range v.Reasons {
 		p.Fact(&b, "note", "%s", r)
@@ -211,8 +151,8 @@ func (v Plan) waits(b *strings.Builder, p show.Place) {
 	p.Fact(b, "begins", "in %s, when %s is expected to be free: %s", show.Seconds(*v.BeginS), v.WaitsFor, why)
 }
 
-// text formats the job's cost on the engine, in full and marginal, and its finish.
-func (e EnginePlan) text() string {
+// onEngine formats the job's cost on the engine, in full and marginal, and its finish.
+func onEngine(e api.EnginePlan) string {
 	switch {
 	case e.Error != "":
 		return "not known: the engine does not answer: " + e.Error

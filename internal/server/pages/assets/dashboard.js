@@ -166,6 +166,16 @@
       !confirm(e.submitter.textContent + ' the jobs that are marked?')) e.preventDefault();
   });
 
+  // A form is sent once: planning takes seconds.
+  document.addEventListener('submit', e => {
+    if (!e.target.matches('[data-once]') || e.defaultPrevented) return;
+    const sent = e.submitter;
+    if (sent) { sent.setAttribute('aria-busy', 'true'); setTimeout(() => { sent.disabled = true; }, 0); }
+  });
+  window.addEventListener('pageshow', () => {
+    for (const b of document.querySelectorAll('[aria-busy]')) { b.disabled = false; b.removeAttribute('aria-busy'); }
+  });
+
   // Keys: g and the first letter of a page that no page before it has.
   const keys = {};
   for (const k of document.querySelectorAll('#keys kbd[data-key]')) {

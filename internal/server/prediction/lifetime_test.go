@@ -1,4 +1,4 @@
-package plan
+package prediction
 
 import (
 	"slices"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 )
@@ -44,7 +43,7 @@ func TestPlan_MachinesWithMaximumLifetime(t *testing.T) {
 			m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: c.sale}
 			v := api.Server{Market: m.Clock,
 				Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
-			p, _ := foresee(t.Context(), j, m, v, testRuns())
+			p, _ := Of(j, m, v, testRuns(), nil)
 			if p.Take != c.take || p.Feasible != c.feasible {
 				t.Errorf("it begins on %q (%s), feasible %v", p.Take, p.Why, p.Feasible)
 			}
@@ -81,7 +80,7 @@ func TestPlan_NeedsAllMachinesOfJob(t *testing.T) {
 		if p.Take != c.take || p.Feasible != (c.take != "") {
 			t.Errorf("%s machines begin on %q (%s), feasible %v: %+v", c.nodes, p.Take, p.Why, p.Feasible, p.Rejected)
 		}
-		if c.take == "" && !slices.ContainsFunc(p.Rejected, func(r planning.Rejected) bool { return r.Why == string(plan.TooFew) }) {
+		if c.take == "" && !slices.ContainsFunc(p.Rejected, func(r api.PlanRefusal) bool { return r.Why == string(plan.TooFew) }) {
 			t.Errorf("it does not say why: %+v", p.Rejected)
 		}
 	}
@@ -97,7 +96,7 @@ func TestPlan_UnknownWorkIgnoresLifetime(t *testing.T) {
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{lasting("short", 10*time.Minute)}}
 	v := api.Server{Market: m.Clock,
 		Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
-	if p, _ := foresee(t.Context(), j, m, v, testRuns()); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
+	if p, _ := Of(j, m, v, testRuns(), nil); p.Take != "hpc/short/m/on-demand" || !p.Feasible {
 		t.Errorf("it begins on %q (%s): %v", p.Take, p.Why, p.Rejected)
 	}
 }
@@ -118,7 +117,7 @@ func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{c.sale}}
-		p, _ := foresee(t.Context(), j, m, api.Server{Market: m.Clock}, 1)
+		p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil)
 		says := slices.ContainsFunc(p.Reasons, func(s string) bool { return strings.Contains(s, "loses all") })
 		if p.Take == "" || says != c.says {
 			t.Errorf("%q on %s: begins on %q, says %q", c.text, c.sale.Offer.ID, p.Take, p.Reasons)

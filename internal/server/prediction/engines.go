@@ -1,29 +1,27 @@
-package plan
+package prediction
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/draw"
 	"scrimp/internal/market"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/sim"
 	"scrimp/internal/view/convert"
 )
 
-// outlook is a job and the market on which to simulate it.
-type outlook struct {
+// Outlook is a job and the market on which to simulate it.
+type Outlook struct {
 	sim.Scenario
 	inUse map[market.OfferID]int // machines in use, by reserved offer
 	// closed holds uninterruptible offers that are unavailable for an unknown time.
 	closed []sold
 	away   []api.AwayEngine
+	Spot   bool // some offers may be interrupted
 }
 
 // sold is an offer with its quote.
@@ -33,7 +31,7 @@ type sold struct {
 }
 
 // sells adds the market's offers. A machine that other jobs use becomes available when they are expected to end.
-func (q *outlook) sells(m api.Market) {
+func (q *Outlook) sells(m api.Market) {
 	q.Opens, q.inUse = map[market.OfferID]time.Time{}, map[market.OfferID]int{}
 	q.away = m.Away
 	for _, l := range m.Offers {
@@ -57,7 +55,7 @@ func (q *outlook) sells(m api.Market) {
 }
 
 // sale returns all offers, available now or later.
-func (q *outlook) sale() []sold {
+func (q *Outlook) sale() []sold {
 	list := slices.Clone(q.closed)
 	for i, o := range q.Offers {
 		list = append(list, sold{o, q.Quotes[i]})
@@ -67,7 +65,7 @@ func (q *outlook) sale() []sold {
 
 // ask simulates the job. If only offers that are unavailable for an unknown time would do, ask simulates the job as if
 // it started there now and returns the offer as waits.
-func (q *outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration) {
+func (q *Outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration) {
 	f = sim.Ask(q.Scenario)
 	if f.First.Take != "" {
 		return f, "", nil
@@ -93,7 +91,7 @@ func (q *outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration
 }
 
 // waiting records in p which own machines the job waits for before it starts, and how long.
-func (q *outlook) waiting(p *planning.Plan, waits market.OfferID, at *time.Duration) {
+func (q *Outlook) waiting(p *api.Plan, waits market.OfferID, at *time.Duration) {
 	if waits == "" {
 		return
 	}
@@ -110,8 +108,8 @@ func (q *outlook) waiting(p *planning.Plan, waits market.OfferID, at *time.Durat
 	p.Reasons = append(p.Reasons, note)
 }
 
-// compare simulates the job on each engine separately, if several would do.
-func (q *outlook) compare(j spec.Job) (list []planning.EnginePlan) {
+// Compare simulates the job on each engine separately, if several would do.
+func (q *Outlook) Compare(j spec.Job) (list []api.EnginePlan) {
 	places := q.places(j)
 	if len(places) < 2 {
 		return nil
@@ -131,9 +129,9 @@ func (q *outlook) compare(j spec.Job) (list []planning.EnginePlan) {
 }
 
 // on simulates the job on one engine.
-func (q *outlook) on(place string) planning.EnginePlan {
+func (q *Outlook) on(place string) api.EnginePlan {
 	f, waits, at := q.ask()
-	v := planning.EnginePlan{Engine: place, Why: string(f.First.Why), WaitsFor: string(waits)}
+	v := api.EnginePlan{Engine: place, Why: string(f.First.Why), WaitsFor: string(waits)}
 	if f.First.Take == "" && f.First.Why == plan.NoOffer || f.Done < 0.5 {
 		name, _, _ := strings.Cut(place, "/")
 		for _, e := range q.away {
@@ -155,7 +153,7 @@ func (q *outlook) on(place string) planning.EnginePlan {
 }
 
 // places returns the engines or zones that the job names, or else those that sell what it needs.
-func (q *outlook) places(j spec.Job) (list []string) {
+func (q *Outlook) places(j spec.Job) (list []string) {
 	for _, v := range j.AnyOf {
 		if v.Engine != "" {
 			list = append(list, v.Engine)
@@ -175,20 +173,4 @@ func (q *outlook) places(j spec.Job) (list []string) {
 
 func inSeconds(spans [3]time.Duration) *[3]float64 {
 	return &[3]float64{spans[0].Seconds(), spans[1].Seconds(), spans[2].Seconds()}
-}
-
-// tooLate explains why a job does not end in time.
-func tooLate(q sim.Scenario, f sim.Forecast) string {
-	share, what := f.Done, "done"
-	if q.Terms.HasBudget {
-		what = "done within budget"
-	}
-	if f.Done >= 0.5 { // the deadline fails
-		share, what = f.InTime, "done in time"
-	}
-	text := fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100, draw.Span(q.Terms.Work))
-	if f.Begin[1] >= time.Minute {
-		text += ", and begins in " + draw.Span(f.Begin[1])
-	}
-	return text
 }

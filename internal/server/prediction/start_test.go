@@ -1,4 +1,4 @@
-package plan
+package prediction
 
 import (
 	"math"
@@ -22,7 +22,7 @@ func TestPlan_CountsStartOfEngine(t *testing.T) {
 		v := api.Server{Market: m.Clock, Engines: []api.Engine{
 			{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 600, Start: start}},
 			{Name: "other", Timing: api.EngineTiming{Detect: 30, Boot: 600, Start: 20}}}}
-		p, _ := foresee(t.Context(), j, m, v, testRuns())
+		p, _ := Of(j, m, v, testRuns(), func() bool { return false })
 		if p.FinishS == nil || p.CostUSD == nil {
 			t.Fatalf("no finish: %+v", p)
 		}

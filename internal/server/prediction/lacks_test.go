@@ -1,11 +1,11 @@
-package plan
+package prediction
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"scrimp/internal/cli/show/planning"
+	api "scrimp/client"
 	"scrimp/internal/decide/plan"
 )
 
@@ -21,7 +21,7 @@ func TestPlan_JobWithImageNeedsSupport(t *testing.T) {
 		t.Errorf("nine times as fast in an image: it begins on %q (%s)", p.Take, p.Why)
 	}
 	p := plannedOn(t, "image: pytorch/pytorch:2.4.0\n", bare)
-	if p.Take != "" || p.Feasible || !slices.ContainsFunc(p.Rejected, func(r planning.Rejected) bool { return r.Why == string(plan.NoImages) }) {
+	if p.Take != "" || p.Feasible || !slices.ContainsFunc(p.Rejected, func(r api.PlanRefusal) bool { return r.Why == string(plan.NoImages) }) {
 		t.Errorf("it begins on %q (%s): %+v", p.Take, p.Why, p.Rejected)
 	}
 	if len(p.Reasons) == 0 || !strings.Contains(p.Reasons[0], "pytorch/pytorch:2.4.0: leave image out") {

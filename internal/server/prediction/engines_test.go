@@ -1,4 +1,4 @@
-package plan
+package prediction
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/test/lane"
 	"scrimp/money"
@@ -39,9 +38,9 @@ func onDemand(engine, zone string, rate money.Rate) api.Listing {
 
 // testRuns is the number of simulated runs of a plan in tests. Prices and availability are constant there, so a few
 // runs suffice.
-func testRuns() int { return lane.Pick(10, forecastRuns) }
+func testRuns() int { return lane.Pick(10, Runs) }
 
-func plannedOn(t *testing.T, text string, sale ...api.Listing) planning.Plan {
+func plannedOn(t *testing.T, text string, sale ...api.Listing) api.Plan {
 	t.Helper()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {steps: 1000, time: 10h}\n"+text),
 		"", now)
@@ -53,11 +52,11 @@ func plannedOn(t *testing.T, text string, sale ...api.Listing) planning.Plan {
 	for _, name := range []string{"lab", "hpc"} {
 		v.Engines = append(v.Engines, api.Engine{Name: name, Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}})
 	}
-	if err := unknown(j, m, v); err != nil {
+	if err := Unknown(j, m, v); err != nil {
 		t.Fatal(err)
 	}
-	p, q := foresee(t.Context(), j, m, v, testRuns())
-	p.Engines = q.compare(j)
+	p, q := Of(j, m, v, testRuns(), nil)
+	p.Engines = q.Compare(j)
 	return p
 }
 
@@ -119,8 +118,8 @@ func TestPlan_NamesUnresponsiveEngines(t *testing.T) {
 	}
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{ofOwn(1, 0)},
 		Away: []api.AwayEngine{{Name: "hpc", Error: "squeue\n  says nothing"}}}
-	_, q := foresee(t.Context(), j, m, api.Server{Market: m.Clock}, testRuns())
-	list := q.compare(j)
+	_, q := Of(j, m, api.Server{Market: m.Clock}, testRuns(), nil)
+	list := q.Compare(j)
 	if len(list) != 2 || list[0].Error != "squeue says nothing" || list[0].CostUSD != nil || list[1].Error != "" ||
 		list[1].CostUSD == nil {
 		t.Errorf("%+v", list)

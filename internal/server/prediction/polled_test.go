@@ -1,4 +1,4 @@
-package plan
+package prediction
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // A plan waits for an engine that was not polled yet, even if another one has offers, but not for one that does not
 // answer.
-func TestTold_WaitsForEachEngine(t *testing.T) {
+func TestPolled_WaitsForEachEngine(t *testing.T) {
 	sells := api.Market{Offers: []api.Listing{onDemand("local", "a", 1)}}
 	away := api.Market{Away: []api.AwayEngine{{Name: "lab", Error: "no route to host"}}}
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestTold_WaitsForEachEngine(t *testing.T) {
 		{"all answer and sell nothing", api.Market{}, "answers", false},
 	} {
 		v := api.Server{Engines: []api.Engine{{Name: "local", State: "answers"}, {Name: "lab", State: c.lab}}}
-		if got := told(c.m, v); got != c.want {
+		if got := Polled(c.m, v); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

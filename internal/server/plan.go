@@ -1,0 +1,146 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/measured"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/isolate"
+	"scrimp/internal/server/prediction"
+	"scrimp/internal/server/receipts"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit"
+	"scrimp/internal/view/convert"
+	"scrimp/internal/wire/api"
+)
+
+const (
+	// planLimit bounds the simulation of one plan, in wall time. A plan with more work gets fewer runs.
+	planLimit = 4 * time.Second
+	// planPatience bounds how long a request waits for the plans of others.
+	planPatience = 10 * time.Second
+	// fewestRuns is the number of runs of a job for which prediction.Runs take too long.
+	fewestRuns = 20
+)
+
+// postPlan simulates a job that is not submitted, as scrimp plan does. It changes and rents nothing.
+func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
+	j, ok := s.submit.Draft(w, r)
+	if !ok {
+		return
+	}
+	var market api.Market
+	var about api.Server
+	var runs []client.Run
+	err := answered(r, s.getServer, "/v1/server", &about)
+	if err == nil {
+		err = answered(r, s.getMarket, "/v1/market", &market)
+	}
+	if err == nil {
+		q := url.Values{"name": {j.Name}, "limit": {"20"}}
+		err = answered(r, func(w http.ResponseWriter, r *http.Request) { ofReceipts((*receipts.Desk).Measured)(s, w, r) },
+			"/v1/measured?"+q.Encode(), &runs)
+	}
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the market was not read", "try again", err)
+		return
+	}
+	if wrong := prediction.Unknown(j, market, about); wrong != nil {
+		submit.Invalid(wrong).Answer(w)
+		return
+	}
+	from := ""
+	if known, ok := measured.Next(convert.To[[]measured.Run](runs), j); ok && j.Work.Time == 0 {
+		j, from = known.Fill(j), known.Source()
+	}
+	release, ok := s.planTurn(r.Context())
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		reply.Problem(w, http.StatusServiceUnavailable, "the server makes the plans of others", "try again in 5 s", nil)
+		return
+	}
+	p, halted, err := simulated(r.Context(), j, market, about)
+	release()
+	switch {
+	case err != nil:
+		s.opts.Log.Error("cannot plan a job", "error", err, isolate.Stack(err))
+		reply.Problem(w, http.StatusInternalServerError, "the job was not simulated",
+			"this is a bug of scrimp: report it with what the server's log says", nil)
+	case halted:
+		reply.Problem(w, http.StatusServiceUnavailable, "the simulation takes too long for the server",
+			"run scrimp plan, which simulates on your machine", nil)
+	default:
+		p.WorkFrom = from
+		reply.JSON(w, p)
+	}
+}
+
+// simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those
+// did, or that the client has left.
+func simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (p client.Plan, halted bool, err error) {
+	for _, runs := range []int{prediction.Runs, fewestRuns} {
+		until := time.Now().Add(planLimit)
+		halt := func() bool { return ctx.Err() != nil || time.Now().After(until) }
+		err = isolate.Call(func() {
+			var q *prediction.Outlook
+			if p, q = prediction.Of(j, m, v, runs, halt); p.Known && !halt() {
+				p.Engines = q.Compare(j)
+			}
+		})
+		if halted = halt(); err != nil || !halted || ctx.Err() != nil {
+			break
+		}
+	}
+	return p, halted, err
+}
+
+// planTurn waits until no other plan is simulated. After release, the next plan waits for as long as this one took, so
+// that plans use at most half of one processor.
+func (s *Server) planTurn(ctx context.Context) (release func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, planPatience)
+	defer cancel()
+	select {
+	case s.planning <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	begun := time.Now()
+	return func() { time.AfterFunc(time.Since(begun), func() { <-s.planning }) }, true
+}
+
+// answered calls a handler of the API as the caller of r, and decodes its answer.
+func answered(r *http.Request, do http.HandlerFunc, path string, out any) error {
+	of, err := http.NewRequestWithContext(r.Context(), http.MethodGet, path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	of.RemoteAddr, of.Header = r.RemoteAddr, r.Header
+	got := &answer{header: http.Header{}, status: http.StatusOK}
+	if do(got, of); got.status >= http.StatusBadRequest {
+		return fmt.Errorf("%s answers %d: %s", path, got.status, got.body.Bytes())
+	}
+	return json.Unmarshal(got.body.Bytes(), out)
+}
+
+// answer keeps an answer.
+type answer struct {
+	header http.Header
+	body   bytes.Buffer
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }

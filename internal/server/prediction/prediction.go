@@ -1,0 +1,187 @@
+// Package prediction simulates a job that is not submitted yet on the server's market: its cost, its finish, and the
+// reasons. The command line, the API and the dashboard show the same plan.
+package prediction
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/server/forecast"
+	"scrimp/internal/server/terms"
+	"scrimp/internal/sim"
+	"scrimp/internal/view/convert"
+)
+
+// Runs is the number of simulated runs of a plan; it gives the odds to about 3 %.
+const Runs = 200
+
+// Polled reports whether each engine has sent its offers or failed to answer.
+func Polled(m api.Market, v api.Server) bool {
+	return len(m.Offers)+len(m.Away) > 0 &&
+		!slices.ContainsFunc(v.Engines, func(e api.Engine) bool { return e.State == forecast.NotAsked })
+}
+
+// Unknown returns an error if the job names engines or zones that the server does not have.
+func Unknown(j spec.Job, m api.Market, v api.Server) error {
+	var engines []string
+	for _, e := range v.Engines {
+		if e.State != forecast.NotConfigured {
+			engines = append(engines, e.Name)
+		}
+	}
+	var sold []market.Offer
+	for _, l := range m.Offers {
+		sold = append(sold, convert.To[market.Offer](l.Offer))
+	}
+	if list := terms.Unknown(j, engines, sold); len(list) > 0 {
+		return list
+	}
+	return nil
+}
+
+// Of simulates the job on the market the given number of times. Its result is meaningless once halt reports true.
+func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api.Plan, *Outlook) {
+	clock := v.Market
+	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
+	starts := map[string]time.Duration{}
+	for _, e := range v.Engines {
+		if e.State != forecast.NotConfigured {
+			starts[e.Name] = time.Duration(e.Timing.Start * float64(time.Second))
+		}
+	}
+	q := &Outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
+		Terms: terms.Of(j, clock.Now, stretch, starts), Now: clock.Now,
+		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
+		Speed: clock.Speed, Halt: halt}}
+	for name, start := range starts {
+		q.Starts[name] = stretch(start)
+	}
+	q.Restart = q.Terms.Restart
+	q.sells(m)
+	p := api.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
+		Rejected: []api.PlanRefusal{}}
+	if p.Known = q.Terms.Work > 0; p.Known {
+		s := q.Terms.Work.Seconds()
+		p.WorkS = &s
+	}
+	if b := j.Budget.Dollars; b != nil && !q.Terms.DeadlineFirst {
+		worst := b.Float()
+		p.WorstUSD = &worst
+	}
+	if q.Terms.Steps == 0 {
+		q.Terms.Steps = 1000
+	}
+	if p.Known {
+		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
+		q.Runs = runsOf(q.Terms.Work, runs)
+	} else {
+		q.decidesOnce()
+	}
+	has := func(s sold) bool { return q.Terms.Need.Accelerated(&s.offer) }
+	sale := q.sale()
+	p.Unsold = len(sale) > 0 && !slices.ContainsFunc(sale, has)
+	f, waits, at := q.ask()
+	q.waiting(&p, waits, at)
+	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
+	q.priced(&p, m)
+	for _, r := range f.First.Rejected {
+		p.Rejected = append(p.Rejected, api.PlanRefusal{Offer: string(r.Offer), Why: string(r.Why)})
+	}
+	if f.First.Take == "" && f.First.Why == plan.NoOffer {
+		p.Feasible = false
+		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
+			noneOf(j.Resources.Accelerator, p.Unsold)))
+		for _, e := range m.Away { // what it sells would do, perhaps
+			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
+		}
+	}
+	if p.Take != "" && q.Spot && !q.Terms.Saves {
+		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
+			"folder that it saves to under checkpoint.dir")
+	}
+	if p.Known {
+		p.Runs = q.Runs
+		expect(&p, q.Scenario, f)
+	}
+	if t := &q.Terms; !t.Window.Always() && !t.Deadline.IsZero() {
+		open, _ := t.Window.Between(q.Now, t.Deadline)
+		p.Reasons = append(p.Reasons, fmt.Sprintf("it may run at %s only, which leaves %s until the deadline", j.Window,
+			draw.Span(open)))
+	}
+	return p, q
+}
+
+// noneOf says that no offer of the market will do, and that none has the accelerator where it is unsold.
+func noneOf(accelerator string, unsold bool) string {
+	lacks := "fits"
+	if unsold {
+		lacks = "has the accelerator " + accelerator
+	}
+	return "no offer of this market " + lacks + ": scrimp market shows what is for sale"
+}
+
+// decidesOnce prepares the question for work that nobody knows: it plays the first decision only, as if the work took
+// an hour. No deadline counts, and no offer is too short-lived.
+func (q *Outlook) decidesOnce() {
+	q.Terms.Deadline, q.Runs = time.Time{}, 1
+	q.Pace = float64(q.Terms.Steps)
+	for i := range q.Offers {
+		q.Offers[i].MaxLifetime = 0
+	}
+}
+
+// runsOf returns how many runs to simulate: fewer for work of more than three months, which takes long, but at least
+// 20.
+func runsOf(work time.Duration, runs int) int {
+	return min(runs, max(20, int(float64(runs)*(2000/work.Hours()))))
+}
+
+// priced adds the hourly price of the chosen offer, and whether spot is for sale.
+func (q *Outlook) priced(p *api.Plan, m api.Market) {
+	for _, l := range m.Offers {
+		q.Spot = q.Spot || l.Offer.Capacity == api.Spot
+		if l.Offer.ID == p.Take && l.Quote.Priced && l.Offer.Currency == "USD" {
+			rate := l.Quote.Rate.Float()
+			p.RateUSD = &rate
+		}
+	}
+}
+
+// expect adds the results of the runs, if the amount of work is known.
+func expect(p *api.Plan, q sim.Scenario, f sim.Forecast) {
+	if f.Endless < 0.1 { // otherwise their cost until the cut-off is not the cost of the work
+		p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
+		p.FinishS = inSeconds(f.Finish)
+	}
+	if f.OnDemand != nil {
+		p.OnDemandUSD, p.OnDemandOffer = new(f.OnDemand.Cost.Float()), string(f.OnDemand.Offer)
+	}
+	if !q.Terms.Deadline.IsZero() {
+		p.InTime = &f.InTime
+	}
+	if f.First.Take == "" && f.First.Why == plan.NoOffer {
+		return // already reported: neither a later deadline nor more money changes it
+	}
+	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
+		p.Feasible = false
+		p.Reasons = append(p.Reasons, tooLate(q, f))
+	}
+	p.Reasons = append(p.Reasons, conflicts(q, f)...)
+}
+
+func hazards(m api.Market) map[market.OfferID]policy.Hazard {
+	h := map[market.OfferID]policy.Hazard{}
+	for _, l := range m.Offers {
+		h[market.OfferID(l.Offer.ID)] = convert.To[policy.Hazard](l.Hazard)
+	}
+	return h
+}
