@@ -16,7 +16,9 @@ import (
 	"unicode/utf8"
 
 	"scrimp/client"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
+	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 )
 
@@ -29,8 +31,14 @@ type Meta interface {
 // Desk answers requests about bills.
 type Desk struct {
 	Meta    Meta
+	Dir     string // the data folder
+	Room    disk.Room
+	Gate    *auth.Gate
+	Control Core
+	Ledger  Ledger
 	HasTeam func(name string) bool // reports whether the team exists
-	setting sync.Mutex             // serializes changes of fees
+	setting sync.Mutex             // serializes changes of fees, bills and closed months, and bookings
+	coming  auth.Streams           // imports in progress, by user
 }
 
 const (
@@ -89,6 +97,15 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
 		return
 	}
+	switch m, closed, err := d.changesClosed(r.Context(), f); {
+	case err != nil:
+		unread(w, err)
+		return
+	case closed:
+		reply.FieldProblem(w, http.StatusConflict, "since", m.Month+" is closed, and the fee would change its statements",
+			"give a later first month, or open the month again with scrimp bill reopen "+m.Month, nil)
+		return
+	}
 	list, found := from(list, f)
 	if f.Amount.IsZero() && !found {
 		reply.FieldProblem(w, http.StatusNotFound, "name", "there is no such fee", "scrimp chargeback fees lists them", nil)
@@ -138,6 +155,17 @@ func monthBefore(month string) string {
 		return month // checkFee refuses it
 	}
 	return t.AddDate(0, -1, 0).Format("2006-01")
+}
+
+// changesClosed returns a closed month that the fee would change.
+func (d *Desk) changesClosed(ctx context.Context, f client.Fee) (m client.BillMonth, is bool, err error) {
+	v, err := d.read(ctx)
+	for _, m := range v.Closed {
+		if m.Month >= f.Since {
+			return m, true, err
+		}
+	}
+	return m, false, err
 }
 
 // checkFee returns what is wrong with a fee.
