@@ -264,6 +264,7 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 	}
 	now, by := time.Now().UTC().Truncate(time.Second), auth.CallerOf(r).User
 	var list []client.ImportedBill
+	changed := false
 	for _, b := range i.bills {
 		b.Digest, b.File = hex.EncodeToString(i.hashes[b].Sum(nil)), i.digest
 		b.Names, b.Imported, b.By = reply.List(names), now, by
@@ -273,6 +274,9 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 		done := client.ImportedBill{Bill: *b, Result: "new", Before: []client.BillTotal{}}
 		at := v.find(b)
 		if at >= 0 && v.Bills[at].Digest == b.Digest {
+			if !d.has(v.Bills[at].File) { // lost, as after a restore from a backup
+				v.Bills[at].File, changed = i.digest, true
+			}
 			done.Bill, done.Result = v.Bills[at], "same"
 			list = append(list, done)
 			continue
@@ -281,6 +285,7 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 			closedProblem(w, m)
 			return
 		}
+		changed = true
 		if at >= 0 {
 			done.Result, done.Before = "replaced", v.Bills[at].Totals
 			v.Bills[at] = *b
@@ -294,7 +299,7 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 			"import fewer accounts", nil)
 		return
 	}
-	if !slices.ContainsFunc(list, func(b client.ImportedBill) bool { return b.Result != "same" }) {
+	if !changed {
 		reply.JSON(w, list)
 		return
 	}

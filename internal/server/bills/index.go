@@ -76,6 +76,12 @@ func (v *index) find(b *client.Bill) int {
 // folder is where the rows of the imports are kept.
 func (d *Desk) folder() string { return filepath.Join(d.Dir, "bills") }
 
+// has reports whether the rows of an import are there.
+func (d *Desk) has(file string) bool {
+	_, err := os.Stat(filepath.Join(d.folder(), file+suffix))
+	return err == nil
+}
+
 // sweep removes files that no bill needs, such as those of an import that a crash interrupted. The caller holds
 // d.setting.
 func (d *Desk) sweep(v *index) {
