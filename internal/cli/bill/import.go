@@ -23,7 +23,8 @@ import (
 )
 
 func (a *app) importCmd() *cobra.Command {
-	return &cobra.Command{Use: "import FILE...", Short: "Keep bills on the server", Args: command.Takes("FILE", "[FILE ...]"),
+	return &cobra.Command{Use: "import FILE...", Short: "Keep bills on the server",
+		Args: command.Takes("FILE", "[FILE ...]"),
 		Long: "Reads bills as scrimp bill show does and keeps their rows on the server, by provider, account and month. " +
 			"Give all files of a month at once: what you import replaces the bill of the same provider, account and month. " +
 			"Importing the same bill again changes nothing. scrimp reconcile compares the kept bills with the ledger. " +
@@ -156,8 +157,8 @@ func rowsOf(ctx context.Context, file string, f func(bill.Row) error) error {
 
 func (a *app) listCmd() *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "List the kept bills and the closed months", Args: command.Takes(),
-		Long: "Lists the bills that the server keeps: provider, account, month, lines, total, when they were imported and by " +
-			"whom, and whether the month is closed. This needs the role viewer of all teams." + command.PlainExit,
+		Long: "Lists the bills that the server keeps: provider, account, month, lines, total, when they were imported and " +
+			"by whom, and whether the month is closed. This needs the role viewer of all teams." + command.PlainExit,
 		Example: "  scrimp bill list",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Bills(ctx)

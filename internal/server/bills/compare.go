@@ -80,8 +80,9 @@ func (d *Desk) reconcile(w http.ResponseWriter, r *http.Request, month string, b
 	c.Closed = closed
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		reply.Problem(w, http.StatusConflict, "the rows of a bill are not in the server's data folder, as after a restore "+
-			"from a backup", "import its file again: scrimp bill list names it", err)
+		reply.Problem(w, http.StatusConflict,
+			"the rows of a bill are not in the server's data folder, as after a restore from a backup",
+			"import its file again: scrimp bill list names it", err)
 		return
 	case err != nil:
 		books.Unread(w, "the bills were not compared", err)
@@ -99,8 +100,8 @@ func (d *Desk) reconcile(w http.ResponseWriter, r *http.Request, month string, b
 }
 
 // compare reads the ledger and the bills. After is the newest booking that the ledger includes.
-func (d *Desk) compare(ctx context.Context, v *index, span charge.Span) (c trueup.Comparison, lines []core.ReconciledLine,
-	after uint64, err error) {
+func (d *Desk) compare(ctx context.Context, v *index, span charge.Span) (c trueup.Comparison,
+	lines []core.ReconciledLine, after uint64, err error) {
 	d.Control.Read(func(m *core.Machine) { after = m.State().Reconciled() })
 	m := trueup.New(span.Since, span.Until)
 	err = d.Ledger.EachCharge(ctx, everyone, span, func(c charge.Charge) error { return m.Charge(&c) })
