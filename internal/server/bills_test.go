@@ -163,6 +163,15 @@ func TestBills_BookingMakesTheLedgerEqualToTheBill(t *testing.T) {
 			t.Errorf("%s costs %v", l.Name, l.Spent)
 		}
 	}
+	phases := money.Amount{} // the engine of this test bills nothing, so that corrections alone are billed
+	for _, l := range costs.Lines {
+		if phases = phases.Add(*l.Billed); l.Spent != l.Billed.Add(*l.Accrued).Add(l.Unbooked) {
+			t.Errorf("%s costs %v: %v billed, %v accrued, %v not booked", l.Name, l.Spent, l.Billed, l.Accrued, l.Unbooked)
+		}
+	}
+	if phases != v.Booking[0].Amount {
+		t.Errorf("%v are billed, want %v", phases, v.Booking[0].Amount)
+	}
 	w.must("GET", "/v1/ledger/verify", nil, nil)
 	if again := w.books(); len(again.Booking) != 1 || again.Booking[0].Count != 0 || again.Booking[0].Before != v.Booking[0].Amount {
 		t.Errorf("a second time books %+v", again.Booking)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"scrimp/client"
-	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
@@ -47,11 +46,11 @@ func moneyRoutes() []route {
 				"nothing, and another one of its provider, account and month replaces it", nil, []client.ImportedBill{}, "",
 			[]string{"name: of a file that the rows come from"}, ofBills((*bills.Desk).Import)},
 		{"GET", "/v1/bills/reconcile", identity.Viewer, allTeams, true,
-			"Compare the imported bills of a month with the ledger", nil, trueup.Comparison{}, "",
+			"Compare the imported bills of a month with the ledger", nil, client.BillComparison{}, "",
 			[]string{"month: such as 2026-10; this month where it is not given"}, ofBills((*bills.Desk).Compare)},
 		{"POST", "/v1/bills/reconcile", identity.Admin, allTeams, false,
 			"Book the differences between the imported bills of a month and the ledger", client.BookBills{},
-			trueup.Comparison{}, "", nil, ofBills((*bills.Desk).Book)},
+			client.BillComparison{}, "", nil, ofBills((*bills.Desk).Book)},
 		{"PUT", "/v1/bills/months", identity.Admin, allTeams, false,
 			"Close a month, so that nothing is imported or booked for it, or reopen it", client.SetBillMonth{}, nil, "", nil,
 			ofBills((*bills.Desk).SetMonth)},
@@ -64,6 +63,12 @@ func moneyRoutes() []route {
 			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
 				"not given",
 				"since: span until now, up to 90d; 30d where it is not given"}, ofSavings((*savings.Desk).List)},
+		{"GET", "/v1/recommend", identity.Viewer, anyTeam, true,
+			"Rank what would lower spending, with the saving computed from the costs of the last 30 days", nil,
+			[]client.SavingsPlan{}, "",
+			[]string{"team: its costs alone; those of all teams that you may see where it is not given",
+				"target: share of the spending to save, 1% to 99%; 25% where it is not given"},
+			ofSavings((*savings.Desk).Recommend)},
 		{"POST", "/v1/waste/{id}/apply", identity.Viewer, anyTeam, false,
 			"Do what a finding advises, where scrimp can: terminate an idle machine, or end a schedule; needs the role " +
 				"operator of its team, or admin of all teams where it has no team", client.ApplyWaste{},

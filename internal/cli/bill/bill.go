@@ -30,7 +30,7 @@ func Commands(shared *command.App) []*cobra.Command {
 			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.showCmd(), a.importCmd(), a.listCmd(), a.monthCmd(true), a.monthCmd(false))
-	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd()}
+	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd(), a.recommendCmd()}
 }
 
 func (a *app) showCmd() *cobra.Command {

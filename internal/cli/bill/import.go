@@ -68,13 +68,18 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string) (list
 	}
 	// The first pass finds a file that is no bill before anything is sent.
 	for _, file := range files {
-		if err := rowsOf(ctx, file, func(row bill.Row) error {
-			if row.Problem != nil {
+		lines := 0
+		err := rowsOf(ctx, file, func(row bill.Row) error {
+			if lines += len(row.Lines); row.Problem != nil {
 				unread++
 			}
 			return nil
-		}); err != nil {
+		})
+		switch {
+		case err != nil:
 			return nil, 0, err
+		case lines == 0:
+			return nil, 0, fmt.Errorf("%s: no row could be read: scrimp bill show %s says why", file, file)
 		}
 	}
 	r, w := io.Pipe()

@@ -85,6 +85,10 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, title, fix, nil)
 		return
 	}
+	if no := d.checkSpread(f); no != nil {
+		no.Answer(w)
+		return
+	}
 	if d.HasTeam(f.Name) {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "a team has this name",
 			"give the fee another: a statement could not tell them apart", nil)
@@ -166,6 +170,27 @@ func (d *Desk) changesClosed(ctx context.Context, f client.Fee) (m client.BillMo
 		}
 	}
 	return m, false, err
+}
+
+// checkSpread returns what is wrong with the rule of a fee. Shares name teams that exist: a typo would misdirect the
+// money.
+func (d *Desk) checkSpread(f client.Fee) *reply.Refusal {
+	rule, err := books.SpreadOf(f)
+	if err != nil {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spread",
+			Title: "this is no rule to spread a fee", Err: err,
+			Fix: "write proportional, even, or fixed with a share TEAM=WEIGHT for each team"}
+	}
+	if rule == nil {
+		return nil
+	}
+	for _, s := range rule.Shares {
+		if !d.HasTeam(s.Team) {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "shares",
+				Title: fmt.Sprintf("there is no team %.60s", s.Team), Fix: "scrimp teams lists the teams"}
+		}
+	}
+	return nil
 }
 
 // checkFee returns what is wrong with a fee.

@@ -118,7 +118,8 @@ func unread(w http.ResponseWriter, err error) {
 func closedProblem(w http.ResponseWriter, m client.BillMonth) {
 	title := fmt.Sprintf("%s is closed since %s by %s, and nothing is booked for it", m.Month,
 		m.At.UTC().Format("2006-01-02"), m.By)
-	reply.FieldProblem(w, http.StatusConflict, "month", title, "an admin opens it again with scrimp bill reopen "+m.Month, nil)
+	reply.FieldProblem(w, http.StatusConflict, "month", title,
+		"an admin opens it again with scrimp bill reopen "+m.Month, nil)
 }
 
 // SetMonth closes or reopens a month.
