@@ -88,6 +88,10 @@ type Fee struct {
 	Currency money.Currency `json:"currency"`
 	Since    string         `json:"since,omitempty"` // first month, such as 2026-10; "": from the beginning
 	Until    string         `json:"until,omitempty"` // last month; "": for ever
+	// Spread is the rule that divides the fee: proportional, even or fixed; "": the rule of the statement. Shares are
+	// TEAM=WEIGHT, for fixed only.
+	Spread string   `json:"spread,omitempty"`
+	Shares []string `json:"shares,omitempty"`
 }
 
 // Chargeback divides the costs of a month among teams. The rule is proportional, even or fixed; shares are

@@ -37,6 +37,11 @@ type CostLine struct {
 	Jobs     int                  `json:"jobs"` // jobs that held a machine
 	Live     int                  `json:"live"` // of these, not ended yet
 
+	// Spent is Billed + Accrued + Unbooked; Billed and Accrued are null by sku and category, where they are unknown.
+	Billed   *money.Amount `json:"billed"`   // by the providers
+	Accrued  *money.Amount `json:"accrued"`  // booked, and not billed yet
+	Unbooked money.Amount  `json:"unbooked"` // estimate for machines that run, since their last booking
+
 	// For the jobs that succeeded and whose last machine ended within the span:
 	Estimated *money.Amount `json:"estimated"` // expected cost at the first decision; null: of none
 	Actual    *money.Amount `json:"actual"`    // actual cost of these

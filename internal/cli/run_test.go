@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // shells do that for background commands, and programs would inherit it
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	_ = os.Unsetenv("GOOGLE_API_KEY") // with it, scrimp catalog would ask Google
+	_ = os.Unsetenv("GOOGLE_API_KEY")    // with it, scrimp catalog would ask Google
 	if os.Getenv("TEST_JUPYTER") != "" { // the program of a notebook in a test
 		os.Exit(fakeJupyter())
 	}

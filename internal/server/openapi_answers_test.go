@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
+	"scrimp/internal/work/bill"
 )
 
 // described is the OpenAPI document as a client reads it.
@@ -139,8 +140,15 @@ func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, model); rec.Code != 200 {
 		t.Fatalf("pipeline: %+v", p)
 	}
+	b := &billed{world: w, begin: w.control.Now().UTC(), instances: []string{"i-unknown"}}
 	for _, id := range w.booting(1) {
 		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
+		b.instances = append(b.instances, w.instance(id))
+	}
+	stranger := b.line(0, bill.Compute, "2")
+	stranger.Job = "plain"
+	if code, _, p := b.imports(auth.OwnerName, rowsOf(b.line(1, bill.Compute, "9"), stranger)...); code != 200 {
+		t.Fatalf("bill: %+v", p)
 	}
 	checked := 0
 	ask := func(method, path, described, body string) {

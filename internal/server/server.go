@@ -334,13 +334,14 @@ func (s *Server) buildHandlers() {
 	s.view.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
-	s.bills = &bills.Desk{Meta: s.store, HasTeam: s.gate.People.HasTeam}
+	s.bills = &bills.Desk{Meta: s.store, Dir: s.opts.Dir, Room: s.disk, Gate: s.gate, Control: s.control,
+		HasTeam: s.gate.People.HasTeam}
 	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
 		HasTeam: s.bills.HasTeam}
+	s.bills.Ledger = s.books
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
 	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store,
-		Telemetry: s.telemetry.Receipt,
-		HasTeam:   s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
+		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

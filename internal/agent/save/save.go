@@ -98,12 +98,12 @@ type Config struct {
 	Announces bool            // the program's output announces complete saves
 	// Whole means that the folder is saved whole, with hidden files, and that the state in which the program leaves it
 	// is always a checkpoint.
-	Whole bool
-	Now       func() time.Time
-	Log       *slog.Logger
-	Saved     func(api.Saved) // called after each published checkpoint
-	Fenced    func(error)     // called if another attempt has the claim
-	Failing   func(error)     // called after each failed publish, before the retry; may be nil
+	Whole   bool
+	Now     func() time.Time
+	Log     *slog.Logger
+	Saved   func(api.Saved) // called after each published checkpoint
+	Fenced  func(error)     // called if another attempt has the claim
+	Failing func(error)     // called after each failed publish, before the retry; may be nil
 	// Copied is called after each copy of the folder, with an error that names what the copy lacks.
 	// It may be nil.
 	Copied func(error)

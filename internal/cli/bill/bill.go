@@ -23,13 +23,14 @@ type app struct{ *command.App }
 // Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
-	cmd := &cobra.Command{Use: "bill", Short: "Read bills of providers", Args: command.Takes(),
+	cmd := &cobra.Command{Use: "bill", Short: "Read and keep bills of providers", Args: command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Reads what a provider bills: " + bill.Kinds + ". The kind is recognised by the columns of the file." +
+		Long: "Reads what a provider bills: " + bill.Kinds + ". scrimp recognises the kind by the columns of the file. The " +
+			"server keeps imported bills, and scrimp reconcile --book makes the ledger equal to them." +
 			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.showCmd())
-	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd()}
+	cmd.AddCommand(a.showCmd(), a.importCmd(), a.listCmd(), a.monthCmd(true), a.monthCmd(false))
+	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd(), a.recommendCmd()}
 }
 
 func (a *app) showCmd() *cobra.Command {

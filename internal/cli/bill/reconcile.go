@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,25 +19,38 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/bill"
 	"scrimp/internal/work/reconcile"
 )
 
 func (a *app) reconcileCmd() *cobra.Command {
 	var month string
-	cmd := &cobra.Command{Use: "reconcile FILE...", Short: "Compare bills with what scrimp accounted for",
-		GroupID: command.GroupMoney, Args: command.Takes("FILE", "[FILE ...]"),
-		Long: "Reads bills as scrimp bill show does, finds the machine of each line (by the provider's id, then by " +
-			"scrimp's tags, then by time and type), and compares what each machine was billed with what scrimp " +
-			"accounted for in the month. Each gap is split into price, time, rounding, tax, credit, commitment, other " +
-			"(disks, addresses, transfer) and duplicate lines; the parts add up to it exactly. What has no partner " +
-			"is listed on both sides. Currencies are never added up. A bill covers the machines of all teams, so this " +
-			"needs the role viewer of all teams. Nothing is sent or booked." +
+	var book bool
+	cmd := &cobra.Command{Use: "reconcile [FILE...]", Short: "Compare bills with the ledger, and book the difference",
+		GroupID: command.GroupMoney, Args: command.Takes("[FILE ...]"),
+		Long: "Compares the bills that scrimp bill import keeps, or FILEs, with the ledger of a month. scrimp finds the " +
+			"machine of each line by the provider's id, then by scrimp's tags, then by time and type. It splits each gap " +
+			"into price, time, rounding, tax, credit, commitment, other (disks, addresses, transfer) and duplicate lines; " +
+			"the parts add up to the gap exactly. It lists what has no partner on either side. It never adds currencies " +
+			"up. A bill covers the machines of all teams, so this needs the role viewer of all teams.\n\n" +
+			"--book books the gaps of the kept bills as billed costs of the machines' jobs and teams, so that the ledger of " +
+			"each machine equals its bill. Booking again changes nothing; after a revised bill it books the change. It " +
+			"needs the role admin of all teams. Without --book nothing is booked." +
 			"\n\nExit status: 0 compared, 1 error, or a row could not be read.",
-		Example: "  scrimp reconcile --month 2026-10 cur-00001.csv.gz\n" +
+		Example: "  scrimp reconcile --month 2026-10\n" +
+			"  scrimp reconcile --month 2026-10 --book\n" +
 			"  scrimp reconcile --month 2026-10 --json october-*.csv",
 		RunE: a.With(func(ctx context.Context, c *command.Client, files []string) error {
+			if len(files) == 0 {
+				return a.reconcileKept(ctx, c, month, book)
+			}
+			if book {
+				return errors.New("--book books the bills that the server keeps: import the files with scrimp bill import, and " +
+					"leave FILE out")
+			}
 			v, unread, err := a.reconcile(ctx, c, month, files)
 			if err != nil {
 				return c.Said(ctx, err)
@@ -48,23 +60,54 @@ func (a *app) reconcileCmd() *cobra.Command {
 			} else {
 				_, err = io.WriteString(a.Out, show.Reconcile(v, a.Place()))
 			}
-			if err == nil && unread > 0 {
-				a.Fault("", fmt.Errorf("%d rows could not be read: scrimp bill show lists them", unread))
-				return command.Failed
-			}
-			return err
+			return a.whole(err, unread)
 		}),
 		ValidArgsFunction: command.Files("csv", "gz", "json", "jsonl", "parquet")}
 	cmd.Flags().StringVar(&month, "month", "", "`month` in UTC, such as 2026-10 (default: last month)")
+	cmd.Flags().BoolVar(&book, "book", false, "book the gaps of the kept bills (default: only say what would be booked)")
 	return cmd
+}
+
+// whole returns err, or the failure that some rows could not be read.
+func (a *app) whole(err error, unread int) error {
+	if err == nil && unread > 0 {
+		a.Fault("", fmt.Errorf("%d rows could not be read: scrimp bill show lists them", unread))
+		return command.Failed
+	}
+	return err
+}
+
+// monthOf returns the month of the flag, by default the last one.
+func (a *app) monthOf(month string) string {
+	if month != "" {
+		return month
+	}
+	return charge.Month(charge.Month(a.Now().UTC()).Add(-time.Hour)).Format("2006-01")
+}
+
+// reconcileKept compares the bills that the server keeps.
+func (a *app) reconcileKept(ctx context.Context, c *command.Client, month string, book bool) (err error) {
+	var v trueup.Comparison
+	if month = a.monthOf(month); book {
+		err = c.Do(ctx, http.MethodPost, "/v1/bills/reconcile", api.BookBills{Month: month}, &v)
+	} else {
+		err = c.Do(ctx, http.MethodGet, "/v1/bills/reconcile?"+url.Values{"month": {month}}.Encode(), nil, &v)
+	}
+	if err != nil {
+		return c.Said(ctx, err)
+	}
+	if a.JSON {
+		err = a.Print(v)
+	} else {
+		_, err = io.WriteString(a.Out, show.ReconcileKept(v, a.Place()))
+	}
+	return a.whole(err, v.Unread)
 }
 
 // reconcile compares the files with the month's costs on the server.
 func (a *app) reconcile(ctx context.Context, c *command.Client, month string, files []string) (v reconcile.Answer,
 	unread int, err error) {
-	if month == "" {
-		month = charge.Month(charge.Month(a.Now().UTC()).Add(-time.Hour)).Format("2006-01")
-	}
+	month = a.monthOf(month)
 	since, err := time.Parse("2006-01", month)
 	if err != nil {
 		return v, 0, fmt.Errorf("--month %.40q is not a month: write one such as 2026-10", month)
@@ -110,30 +153,14 @@ func seesAll(ctx context.Context, c *command.Client) error {
 
 // readInto reads a bill and counts its unreadable rows.
 func readInto(ctx context.Context, file string, b *reconcile.Books) (unread int, err error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", file, err)
-	}
-	defer func() { _ = in.Close() }()
-	r, err := open(file, in)
-	if err != nil {
-		return 0, err
-	}
-	for n := 0; ; n++ {
-		if n%1000 == 0 && ctx.Err() != nil {
-			return unread, ctx.Err()
-		}
-		row, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return unread, nil
-		case err != nil:
-			return unread, err
-		case row.Problem != nil:
+	err = rowsOf(ctx, file, func(row bill.Row) error {
+		if row.Problem != nil {
 			unread++
 		}
 		b.Row(row)
-	}
+		return nil
+	})
+	return unread, err
 }
 
 // owned reads the server's table of costs and calls f with each machine's costs.

@@ -1,6 +1,7 @@
 package bill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,6 +199,8 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	}
 	since, until := v.Since.UTC().Truncate(time.Hour), v.Until.UTC().Truncate(time.Hour).Add(time.Hour)
 	b := reconcile.New(since, until)
+	lines := resources{at: map[string]int{}}
+	b.Stranger = lines.add
 	q := url.Values{"since": {since.Format(time.RFC3339)}, "until": {until.Format(time.RFC3339)}}
 	r, err := c.Request(ctx, http.MethodGet, "/v1/export/costs?"+q.Encode())
 	switch p, is := errors.AsType[*api.Problem](err); {
@@ -216,7 +219,8 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 			return unread, err
 		}
 	}
-	list, err := linesOf(b.Finish().NeverOurs)
+	b.Finish()
+	list, err := lines.findings()
 	if err != nil {
 		return unread, err
 	}
@@ -238,31 +242,42 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	return unread, nil
 }
 
-// linesOf returns a finding for each resource of the lines. A line is kept if scrimp cannot tell whose machine it is.
-// A bill does not say whether a line recurs, so a finding has no figure of a month.
-func linesOf(lines []reconcile.Alone) ([]waste.Finding, error) {
-	list := []waste.Finding{}
-	at := map[string]int{}
-	for _, l := range lines {
-		amount, ok := l.Amount.Amount()
-		if !ok {
-			return nil, fmt.Errorf("line %d of the bill: the amount %s is too precise or too large", l.Line, l.Amount)
-		}
-		f := waste.Finding{Kind: waste.BillLine, About: l.Resource, Currency: l.Currency, Cost: amount, Jobs: []string{},
-			Action: waste.Stop, Command: "look " + l.Resource + " up at the provider, and end it if nobody needs it",
-			Evidence: fmt.Sprintf("line %d of the bill: %s", l.Line, l.Why)}
-		if l.Unclear() {
-			f.Action, f.Command = waste.Keep, "scrimp reconcile, which lists the line"
-		}
-		f.ID = waste.ID(f.Kind, "", f.About, f.Currency)
-		if i, known := at[f.ID]; known {
-			list[i].Cost = list[i].Cost.Add(amount)
-			continue
-		}
-		at[f.ID] = len(list)
-		list = append(list, f)
+// resources sums the lines of a bill that have no machine by resource, so that a long bill takes little memory.
+type resources struct {
+	list []waste.Finding
+	at   map[string]int // by ID
+	err  error
+}
+
+// add adds a line. A line is kept if scrimp cannot tell whose machine it is. A bill does not say whether a line
+// recurs, so a finding has no figure of a month.
+func (s *resources) add(l reconcile.Alone) {
+	amount, ok := l.Amount.Amount()
+	if !ok {
+		s.err = cmp.Or(s.err, fmt.Errorf("line %d of the bill: the amount %s is too precise or too large", l.Line, l.Amount))
+		return
 	}
-	list = slices.DeleteFunc(list, func(f waste.Finding) bool { return f.Cost.Sign() <= 0 })
+	f := waste.Finding{Kind: waste.BillLine, About: l.Resource, Currency: l.Currency, Cost: amount, Jobs: []string{},
+		Action: waste.Stop, Command: "look " + l.Resource + " up at the provider, and end it if nobody needs it",
+		Evidence: fmt.Sprintf("line %d of the bill: %s", l.Line, l.Why)}
+	if l.Unclear() {
+		f.Action, f.Command = waste.Keep, "scrimp reconcile, which lists the line"
+	}
+	f.ID = waste.ID(f.Kind, "", f.About, f.Currency)
+	if i, known := s.at[f.ID]; known {
+		s.list[i].Cost = s.list[i].Cost.Add(amount)
+		return
+	}
+	s.at[f.ID] = len(s.list)
+	s.list = append(s.list, f)
+}
+
+// findings returns a finding for each resource with a cost.
+func (s *resources) findings() ([]waste.Finding, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	list := slices.DeleteFunc(s.list, func(f waste.Finding) bool { return f.Cost.Sign() <= 0 })
 	for i := range list {
 		if f := &list[i]; f.Action != waste.Keep {
 			f.Waste = &f.Cost

@@ -1,6 +1,7 @@
 package bill
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/lib/decimal"
+	"scrimp/internal/work/bill"
 	"scrimp/internal/work/reconcile"
 	"scrimp/internal/work/waste"
 )
@@ -25,6 +28,8 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	begin := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	b := reconcile.New(begin, begin.AddDate(0, 0, 15))
 	b.Own(reconcile.Machine{Instance: "i-ours", Type: "p5.48xlarge", Currency: "USD", Begin: begin, End: begin.Add(10 * time.Hour)})
+	found := resources{at: map[string]int{}}
+	b.Stranger = found.add
 	file := filepath.Join(t.TempDir(), "bill.csv")
 	line := func(cost, id, sku string) string {
 		return cost + ",USD,2026-10-01T00:00:00Z,2026-10-01T10:00:00Z,Usage,machine,Compute,EC2,AWS," + id + ",a,10,Hours," + sku + "\n"
@@ -37,7 +42,7 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	if _, err := readInto(t.Context(), file, b); err != nil {
 		t.Fatal(err)
 	}
-	list, err := linesOf(b.Finish().NeverOurs)
+	list, err := found.findings()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v %+v", err, list)
 	}
@@ -46,9 +51,27 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 		f.Kind != waste.BillLine {
 		t.Errorf("%+v", f)
 	}
-	unclear := []reconcile.Alone{{Resource: "x", Amount: b.Finish().Totals[0].File, Currency: "USD", Why: "several machines of scrimp have this type at that time"}}
-	if list, err := linesOf(unclear); err != nil || list[0].Action != waste.Keep || list[0].Saving != nil || list[0].Waste != nil {
+	unclear := resources{at: map[string]int{}}
+	unclear.add(reconcile.Alone{Resource: "x", Amount: b.Finish().Totals[0].File, Currency: "USD", Why: "several machines of scrimp have this type at that time"})
+	if list, err := unclear.findings(); err != nil || list[0].Action != waste.Keep || list[0].Saving != nil || list[0].Waste != nil {
 		t.Errorf("%v %+v", err, list)
+	}
+}
+
+// A bill of 2,500 lines without a machine gives as many findings, more than the comparison lists.
+func TestWaste_ReadsEveryLineOfALongBill(t *testing.T) {
+	begin := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	b, found := reconcile.New(begin, begin.AddDate(0, 0, 15)), resources{at: map[string]int{}}
+	b.Stranger = found.add
+	b.Own(reconcile.Machine{Instance: "i-ours", Type: "p5.48xlarge", Currency: "USD", Begin: begin, End: begin.Add(10 * time.Hour)})
+	billed, _ := decimal.Parse("2")
+	for n := range 2500 {
+		b.Row(bill.Row{Lines: []bill.Line{{At: n + 2, Category: bill.Compute, SKU: "p5.48xlarge", Resource: fmt.Sprint("i-strange-", n),
+			Start: begin, End: begin.Add(time.Hour), Currency: "USD", Billed: billed}}})
+	}
+	list, err := found.findings()
+	if listed := len(b.Finish().NeverOurs); err != nil || len(list) != 2500 || listed != 1000 {
+		t.Errorf("%v: %d findings, and %d lines are listed", err, len(list), listed)
 	}
 }
 

@@ -31,4 +31,6 @@ func (s Starter) Resume(ctx context.Context, c *command.Client, job string, b ap
 }
 
 // Closed prints the receipt of a job that has ended.
-func (s Starter) Closed(ctx context.Context, c *command.Client, j api.Job) error { return s.a.closed(ctx, c, j) }
+func (s Starter) Closed(ctx context.Context, c *command.Client, j api.Job) error {
+	return s.a.closed(ctx, c, j)
+}

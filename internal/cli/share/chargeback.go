@@ -39,7 +39,7 @@ func (a *app) chargebackCmd() *cobra.Command {
 			if asCSV && a.JSON {
 				return errors.New("--csv and --json exclude each other: give one")
 			}
-			kind, shares, err := ruleOf(rule)
+			kind, shares, err := ruleOf("--rule", rule)
 			if err != nil {
 				return err
 			}
@@ -82,16 +82,16 @@ func writeCSV(a *app, v api.Chargeback) error {
 // mostShares bounds the file of a fixed rule, in bytes.
 const mostShares = 1 << 20
 
-// ruleOf parses a rule and reads the file of a fixed one.
-func ruleOf(text string) (kind string, shares []string, err error) {
+// ruleOf parses the rule of a flag and reads the file of a fixed one.
+func ruleOf(flag, text string) (kind string, shares []string, err error) {
 	kind, file, named := strings.Cut(text, ":")
 	switch {
 	case kind != "fixed" && named:
-		return "", nil, fmt.Errorf("--rule %.60q: only fixed has a file: write proportional, even or fixed:FILE", text)
+		return "", nil, fmt.Errorf("%s %.60q: only fixed has a file: write proportional, even or fixed:FILE", flag, text)
 	case kind != "fixed":
 		return kind, nil, nil
 	case file == "":
-		return "", nil, errors.New("--rule fixed needs a file with the shares: write fixed:FILE")
+		return "", nil, fmt.Errorf("%s fixed needs a file with the shares: write fixed:FILE", flag)
 	}
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -129,41 +129,107 @@ func (a *app) feesCmd() *cobra.Command {
 }
 
 func (a *app) feeCmd() *cobra.Command {
-	var currency, since, until string
+	f := feeFlags{}
 	cmd := &cobra.Command{Use: "fee NAME AMOUNT", Short: "Make, change or remove a shared cost of every month",
 		Args: command.Takes("NAME", "AMOUNT"),
 		Long: "Sets what a subscription or another fee costs a month. scrimp chargeback divides it among teams by the rule " +
-			"of the statement. With --since, months before keep what it cost then; without, all months change. The amount " +
-			"0 ends it." + command.PlainExit,
+			"of --spread, or by that of the statement. With --since, months before keep what it cost then; without, all " +
+			"months change. The amount 0 ends it." + command.PlainExit,
 		Example: "  scrimp chargeback fee tracking 450\n" +
 			"  scrimp chargeback fee support 99.50 --currency EUR --since 2026-10 --until 2027-09\n" +
 			"  scrimp chargeback fee tracking 0 --since 2027-01",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			amount, err := money.Parse(args[1])
-			if err != nil {
-				return fmt.Errorf("AMOUNT: %w: write what a month costs, such as 450 or 99.50", err)
-			}
-			f := api.Fee{Name: args[0], Amount: amount, Currency: money.Currency(currency), Since: since, Until: until}
-			if err := c.SetFee(ctx, f); err != nil {
-				return c.Said(ctx, err)
-			}
-			done := "Fee " + args[0] + " is set"
-			if amount.IsZero() {
-				done = "Fee " + args[0] + " has ended"
-			}
-			if since == "" {
-				done += " in all months, those that are over with them."
-			} else {
-				done += " from " + since + " on."
-			}
-			if a.JSON {
-				return a.Print(map[string]string{"done": done})
-			}
-			a.Printf("%s\n", done)
-			return nil
+			return a.setFee(ctx, c, args[0], args[1], f)
 		})}
-	cmd.Flags().StringVar(&currency, "currency", "USD", "`code` of the currency")
-	cmd.Flags().StringVar(&since, "since", "", "first `month`, such as 2026-10 (default: from the beginning)")
-	cmd.Flags().StringVar(&until, "until", "", "last `month`, such as 2027-09 (default: for ever)")
+	f.add(cmd)
 	return cmd
+}
+
+// addCmd returns scrimp costs add, which is scrimp chargeback fee with a price a month.
+func (a *app) addCmd() *cobra.Command {
+	f := feeFlags{}
+	cmd := &cobra.Command{Use: "add NAME AMOUNT", Short: "Add a fixed cost of every month, such as a subscription",
+		Args: command.Takes("NAME", "AMOUNT"),
+		Long: "Adds what no machine costs: a subscription, a licence or the surcharge of a managed platform, a " +
+			"month. AMOUNT is such as $200/month. scrimp chargeback divides it among teams by --spread: " +
+			"proportional (to GPU-hours), even, or fixed:FILE, a file with a line for each team, as in 'vision: " +
+			"60'. scrimp chargeback fees lists such costs, and the amount 0 with --since ends one. This needs the " +
+			"role admin of all teams." + command.PlainExit,
+		Example: "  scrimp costs add \"MLflow hosting\" '$200/month' --since 2026-11 --spread even\n" +
+			"  scrimp costs add \"MLflow hosting\" 0 --since 2027-05",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			return a.setFee(ctx, c, args[0], args[1], f)
+		})}
+	f.add(cmd)
+	return cmd
+}
+
+// feeFlags are the flags of a fee.
+type feeFlags struct{ currency, since, until, spread string }
+
+func (f *feeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.currency, "currency", "USD", "`code` of the currency")
+	cmd.Flags().StringVar(&f.since, "since", "", "first `month`, such as 2026-10 or 2026-10-01 (default: from the "+
+		"beginning)")
+	cmd.Flags().StringVar(&f.until, "until", "", "last `month`, such as 2027-09 (default: for ever)")
+	cmd.Flags().StringVar(&f.spread, "spread", "", "`how` it is divided: proportional, even or fixed:FILE (default: by "+
+		"the rule of the statement)")
+}
+
+// fee returns the fee that the arguments describe.
+func (f *feeFlags) fee(name, amount string) (v api.Fee, err error) {
+	v = api.Fee{Name: name, Currency: money.Currency(f.currency), Until: f.until}
+	if v.Since, err = monthOf(f.since); err != nil {
+		return v, err
+	}
+	text := strings.TrimSuffix(strings.TrimSuffix(amount, "/month"), "/mo")
+	if dollars, is := strings.CutPrefix(text, "$"); is {
+		if text = dollars; f.currency != "USD" {
+			return v, fmt.Errorf("AMOUNT %.40q is in dollars, and --currency is %.10q: leave one of the two out", amount,
+				f.currency)
+		}
+	}
+	if v.Amount, err = money.Parse(text); err != nil {
+		return v, fmt.Errorf("AMOUNT: %w: write what a month costs, such as 450, 99.50 or $200/month", err)
+	}
+	if f.spread != "" {
+		v.Spread, v.Shares, err = ruleOf("--spread", f.spread)
+	}
+	return v, err
+}
+
+// monthOf returns a month that may be written as its first day.
+func monthOf(text string) (string, error) {
+	month, first := strings.CutSuffix(text, "-01")
+	if !first || strings.Count(text, "-") != 2 {
+		month = text
+	}
+	if strings.Count(month, "-") == 2 {
+		return "", fmt.Errorf("--since %.40q: a fee counts from the first day of a month: write one such as 2026-10", text)
+	}
+	return month, nil
+}
+
+func (a *app) setFee(ctx context.Context, c *command.Client, name, amount string, flags feeFlags) error {
+	f, err := flags.fee(name, amount)
+	if err != nil {
+		return err
+	}
+	if err := c.SetFee(ctx, f); err != nil {
+		return c.Said(ctx, err)
+	}
+	done := "Fee " + name + " is set"
+	if f.Amount.IsZero() {
+		done = "Fee " + name + " has ended"
+	}
+	if f.Since == "" {
+		done += " in all months, those that are over with them."
+	} else {
+		done += " from " + f.Since + " on."
+	}
+	if a.JSON {
+		return a.Print(map[string]string{"done": done})
+	}
+	a.Printf("%s\n", done)
+	return nil
 }

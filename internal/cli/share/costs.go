@@ -22,7 +22,9 @@ func (a *app) costsCmd() *cobra.Command {
 			"idle, and time that is still open. The sums are those of the ledger. Of jobs that succeeded it shows the first " +
 			"estimate beside the actual cost, and the saving against on-demand, where these are known. " +
 			"With --since it shows what was booked since, a checkpoint or an end of a machine at the latest: what was " +
-			"booked before and became useful since stands as useful, and below zero under open.\n\nWith --json one line of " +
+			"booked before and became useful since stands as useful, and below zero under open.\n\n" +
+			"Below the table it says how much is billed by the providers, how much is accrued (booked and not billed yet), " +
+			"and what running machines are estimated to have cost since their last booking.\n\nWith --json one line of " +
 			"the table is one object." + command.PlainExit,
 		Example: "  scrimp costs\n  scrimp costs --by project --since 30d\n  scrimp costs --by tag:ticket --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
@@ -36,5 +38,6 @@ func (a *app) costsCmd() *cobra.Command {
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, environment, "+
 		"model_version, provider, region, sku, category, job or tag:KEY")
 	cmd.Flags().StringVar(&since, "since", "", "`span` until now, as in 7d (default: from the beginning)")
+	cmd.AddCommand(a.addCmd())
 	return cmd
 }

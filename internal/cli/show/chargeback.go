@@ -89,8 +89,8 @@ func Fees(list []api.Fee, p Place) string {
 	var rows [][]string
 	for _, f := range list {
 		rows = append(rows, []string{Clean(f.Name), money.Short(f.Amount, f.Currency), cmp.Or(Clean(f.Since), "-"),
-			cmp.Or(Clean(f.Until), "-")})
+			cmp.Or(Clean(f.Until), "-"), cmp.Or(Clean(f.Spread), "by statement")})
 	}
 	return draw.Grid([]draw.Column{{Name: "FEE", Key: true}, {Name: "A MONTH", Right: true}, {Name: "SINCE"},
-		{Name: "UNTIL"}}, rows, p.Columns())
+		{Name: "UNTIL"}, {Name: "SPREAD", Leaves: 1}}, rows, p.Columns())
 }

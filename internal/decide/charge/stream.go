@@ -121,7 +121,7 @@ func (s *Stream) take(c Charge, use ledger.Use, moved bool) {
 
 // corrects reports whether a billing rule corrects time charged before.
 func corrects(rule string) bool {
-	return slices.Contains([]string{"priced_later", "settled_too_far", "reconciled"}, rule)
+	return slices.Contains([]string{"priced_later", "settled_too_far", "reconciled"}, rule) || ledger.Reconciles(rule)
 }
 
 func (s *Stream) task(c *Charge) *task {

@@ -44,7 +44,7 @@ var cells = []struct {
 	{"use", name, func(c *Charge) string { return string(c.Use) }},
 	{"confidence", name, func(c *Charge) string { return string(c.Confidence()) }},
 	{"rule", name, func(c *Charge) string { return c.Rule }},
-	{"hours", value, (*Charge).hours},
+	{"hours", value, (*Charge).Hours},
 	{"price_per_hour", value, func(c *Charge) string { return price(c.Price) }},
 	{"list_price_per_hour", value, func(c *Charge) string { return price(c.ListPrice) }},
 	{"cost", value, func(c *Charge) string { return c.Amount.String() }},
@@ -79,9 +79,9 @@ func (c *Charge) Confidence() ledger.Phase {
 	return c.Phase
 }
 
-// hours formats the machine time with as many decimals as bring hours × price within 1e-9 of the cost. A cost that
+// Hours formats the machine time with as many decimals as bring hours × price within 1e-9 of the cost. A cost that
 // is not time × price gets the fewest decimals.
-func (c *Charge) hours() string {
+func (c *Charge) Hours() string {
 	if !c.Timed {
 		return ""
 	}

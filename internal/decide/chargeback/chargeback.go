@@ -41,6 +41,7 @@ type Account struct {
 	Time     *big.Int // machine-nanoseconds
 	Jobs     map[string]money.Amount
 	lostCost map[string]map[string]money.Amount
+	spread   *Rule // of a fee; nil: the rule of the statement
 }
 
 // Lost returns the lost cost of a job by attempt.
@@ -109,9 +110,11 @@ func (m *Month) Add(c *charge.Charge) {
 	a.add(c)
 }
 
-// AddFee adds a cost of the month from outside the ledger, such as a subscription.
-func (m *Month) AddFee(name string, amount money.Amount, c money.Currency) {
+// AddFee adds a cost of the month from outside the ledger, such as a subscription. Spread divides it; nil: the rule of
+// the statement does.
+func (m *Month) AddFee(name string, amount money.Amount, c money.Currency, spread *Rule) {
 	a := account(m.pools, name, c)
+	a.spread = spread
 	a.Own = a.Own.Add(amount)
 	a.Phases[ledger.Accrued] = a.Phases[ledger.Accrued].Add(amount)
 }

@@ -72,7 +72,7 @@ func TestDivide_AddsUpExactly(t *testing.T) {
 				}
 			}
 			fee := money.Picos(rng.Int64N(1e14))
-			m.AddFee("tracking", fee, money.USD)
+			m.AddFee("tracking", fee, money.USD, nil)
 			want[money.USD] = want[money.USD].Add(fee)
 			got := map[money.Currency]money.Amount{}
 			for _, d := range m.Divide(rule) {
@@ -141,7 +141,7 @@ func TestDivide_MatchesTheExample(t *testing.T) {
 		m.Add(&c)
 	}
 	ten, _ := money.Parse("10")
-	m.AddFee("tracking", ten, money.USD)
+	m.AddFee("tracking", ten, money.USD, nil)
 	for rule, want := range map[chargeback.Kind][2]string{chargeback.Proportional: {"2.5", "7.5"}, chargeback.Even: {"5", "5"}} {
 		d := m.Divide(chargeback.Rule{Kind: rule})[0]
 		if len(d.Parts) != 2 || d.Parts[0].Team != "speech" || d.Parts[0].Amount.String() != want[0] || d.Parts[1].Amount.String() != want[1] {
@@ -161,7 +161,7 @@ func TestDivide_MatchesTheExample(t *testing.T) {
 func TestDivide_HandlesAnotherCurrencyAndNoTeam(t *testing.T) {
 	m := chargeback.NewMonth()
 	ten, _ := money.Parse("10")
-	m.AddFee("tracking", ten, "EUR")
+	m.AddFee("tracking", ten, "EUR", nil)
 	if d := m.Divide(chargeback.Rule{Kind: chargeback.Proportional}); len(d) != 1 || d[0].Left != ten || d[0].Method != chargeback.Undivided {
 		t.Errorf("%+v", d)
 	}
@@ -188,6 +188,31 @@ func TestParseRule_RefusesInvalidRules(t *testing.T) {
 		slices.Repeat([]string{"a=1"}, 1001)} {
 		if _, err := chargeback.ParseRule("fixed", bad); err == nil {
 			t.Errorf("%.60q is taken", bad)
+		}
+	}
+}
+
+// A fee with a rule of its own is divided by it, whatever the rule of the statement, and the other pools are not.
+func TestDivide_FeeMayHaveARuleOfItsOwn(t *testing.T) {
+	ten, _ := money.Parse("10")
+	fixed, err := chargeback.ParseRule("fixed", []string{"speech=1", "audio=4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spread *chargeback.Rule
+		want   string
+	}{"none": {nil, "[{speech 2.5} {vision 7.5}]"}, "even": {&chargeback.Rule{Kind: chargeback.Even}, "[{speech 5} {vision 5}]"},
+		"fixed": {&fixed, "[{audio 8} {speech 2}]"}} {
+		m := chargeback.NewMonth()
+		for _, c := range []charge.Charge{gpuHours("vision", 1, 3*time.Hour, "6"), gpuHours("speech", 1, time.Hour, "2.5")} {
+			m.Add(&c)
+		}
+		m.AddFee("a", ten, money.USD, c.spread)
+		m.AddFee("b", ten, money.USD, nil)
+		list := m.Divide(chargeback.Rule{Kind: chargeback.Proportional})
+		if got := fmt.Sprint(list[0].Parts); got != c.want || fmt.Sprint(list[1].Parts) != "[{speech 2.5} {vision 7.5}]" {
+			t.Errorf("%s: %s, and the other %v", name, got, list[1].Parts)
 		}
 	}
 }

@@ -118,13 +118,18 @@ const (
 	Undivided      = "not divided: no team has a cost"
 )
 
-// Divide divides every pool. A team that pays without a cost of its own gets an account.
+// Divide divides every pool by the rule, or by the pool's own. A team that pays without a cost of its own gets an
+// account.
 func (m *Month) Divide(r Rule) (list []Division) {
 	for _, p := range m.Pools() {
 		d := Division{Pool: p, Left: p.Own}
 		var names []string
 		var weights []*big.Int
-		if names, weights, d.Method = m.weights(r, p.Currency); len(names) > 0 {
+		by := r
+		if p.spread != nil {
+			by = *p.spread
+		}
+		if names, weights, d.Method = m.weights(by, p.Currency); len(names) > 0 {
 			parts, _ := ledger.Allocate(p.Own, weights) // some weight is above zero
 			d.Left = money.Amount{}
 			for i, name := range names {

@@ -52,6 +52,7 @@ type (
 	InstanceEnded         = state.InstanceEnded
 	InterruptionAnnounced = state.InterruptionAnnounced
 	BillReceived          = state.BillReceived
+	BillReconciled        = state.BillReconciled
 	InventorySeen         = state.InventorySeen
 	IncarnationBegun      = state.IncarnationBegun
 	OwnershipDecided      = state.OwnershipDecided
@@ -73,6 +74,7 @@ type (
 	AttemptEnded          = state.AttemptEnded
 	AgentSilent           = state.AgentSilent
 	BillLine              = state.BillLine
+	ReconciledLine        = state.ReconciledLine
 	Rented                = state.Rented
 
 	History      = state.History

@@ -207,7 +207,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	case GroupOpened, GroupReviewed, GroupClosed, Proposed, Spawn:
 		m.members.TakeGroup(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded,
-		InterruptionAnnounced, BillReceived,
+		InterruptionAnnounced, BillReceived, BillReconciled,
 		InventorySeen, MachineRegistered, MachineCleaned, MachineReleased,
 		TaskGone:
 		m.takeMachine(b)
@@ -278,6 +278,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.instances.Ended(b)
 	case BillReceived:
 		m.books.Billed(b)
+	case BillReconciled:
+		m.books.Reconcile(&b)
 	case InventorySeen:
 		m.instances.Inventory(b)
 	case MachineRegistered:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,8 +74,11 @@ func walked(list []ledger.Posting, by string, since time.Time) answer {
 		}
 		for account, sign := range map[ledger.Account]int{p.To: 1, p.From: -1} {
 			_, use, ok := account.IsCost()
-			if !ok {
+			if !ok && !strings.HasPrefix(string(account), "invoice/") {
 				continue
+			}
+			if !ok {
+				use, sign = ledger.Invoiced, -sign
 			}
 			k := fmt.Sprintf("%q %s %s", name, p.Currency, use)
 			if sign > 0 {
@@ -101,6 +105,9 @@ func summed(s *ledger.Sums, list []ledger.Posting, by string, since time.Time) a
 			p.Parts(func(u ledger.Use, part money.Amount) {
 				a.add(ledger.WhoseOf(p, userOf(p.Owner.Job), ""), by, p.Currency, u, part)
 			})
+			if part, is := p.Invoiced(); is {
+				a.add(ledger.WhoseOf(p, userOf(p.Owner.Job), ""), by, p.Currency, ledger.Invoiced, part)
+			}
 		}
 	}
 	return a

@@ -105,6 +105,18 @@ func (p Posting) Parts(f func(Use, money.Amount)) {
 	}
 }
 
+// Invoiced is the column of sums that holds what providers have billed. It is no use of cost.
+const Invoiced Use = "(invoiced)"
+
+// Invoiced returns the amount that the posting moves from owed to billed; a correction may be negative.
+func (p Posting) Invoiced() (a money.Amount, is bool) {
+	from, to := strings.HasPrefix(string(p.From), "invoice/"), strings.HasPrefix(string(p.To), "invoice/")
+	if to {
+		return p.Amount.Neg(), !from
+	}
+	return p.Amount, from
+}
+
 // Sums are running sums of postings by dimensions, currency, use and the hour of booking. They are a view of the
 // log: Add takes its postings in order, and queries give exactly the result of a scan of all postings
 // (TestSums_MatchAWalkOverAllPostings).
@@ -157,6 +169,9 @@ func (s *Sums) Add(p Posting, user, kind string) {
 	p.Parts(func(u Use, a money.Amount) {
 		s.add(hour, s.number(WhoseOf(p, user, kind)), s.columnOf(Column{p.Currency, u}), a)
 	})
+	if a, is := p.Invoiced(); is {
+		s.add(hour, s.number(WhoseOf(p, user, kind)), s.columnOf(Column{p.Currency, Invoiced}), a)
+	}
 	s.saw(hour, Events{p.Event, p.Event})
 	s.last, s.hash, s.n = p.Event, p.Hash, s.n+1
 }

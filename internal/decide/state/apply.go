@@ -59,6 +59,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.reached(f.Limit)
 	case IncarnationSet:
 		s.begins(e.Body.(IncarnationBegun))
+	case ReconciliationBooked:
+		s.reconciled = s.seq
 	case ReserveSettled:
 		s.stock(f.Offer).Settled = s.now
 	case JobPlaced, JobPinned:

@@ -249,14 +249,6 @@ type (
 		Instance string    `json:"instance"`
 		At       time.Time `json:"at"`
 	}
-	// BillReceived: the provider's total charge for an instance, as far as it is known now. It may come at any time
-	// after the instance ended, and again: the newest bill replaces earlier ones. A bill that comes before the end
-	// is incomplete; scrimp does not book it, and the sender must send it again.
-	BillReceived struct {
-		Instance string     `json:"instance"`
-		Launch   string     `json:"launch,omitempty"`
-		Lines    []BillLine `json:"lines"`
-	}
 	// InventorySeen: everything that runs at a provider under scrimp's tag.
 	InventorySeen struct {
 		Provider string    `json:"provider"`
@@ -362,18 +354,6 @@ func (b Progressed) Objective(m policy.Metric) policy.Values {
 		return b.Values
 	}
 	return m.Of(time.Time{}, b.Step, b.Epoch, b.Metrics, b.Broken)
-}
-
-// BillLine is one line of a provider's bill for an instance. Credits are negative.
-type BillLine struct {
-	Rule     string          `json:"rule,omitempty"`     // empty for plain seconds
-	Category ledger.Category `json:"category,omitempty"` // empty: machine time
-	SKU      string          `json:"sku,omitempty"`      // empty: the machine's own
-	Rate     money.Rate      `json:"rate,omitempty"`     // per hour; 0: unknown
-	Amount   money.Amount    `json:"amount"`
-	Currency money.Currency  `json:"currency"`
-	From     time.Time       `json:"from,omitzero"` // billed period; zero: the life of the instance
-	To       time.Time       `json:"to,omitzero"`
 }
 
 // Scope is what a refusal covers. Scrimp backs off from everything in the scope for a while.

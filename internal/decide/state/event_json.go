@@ -115,6 +115,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	LaunchExpired{}.Kind():         read[LaunchExpired],
 	LaunchCancelled{}.Kind():       read[LaunchCancelled],
 	BillReceived{}.Kind():          read[BillReceived],
+	BillReconciled{}.Kind():        read[BillReconciled],
 	IncarnationBegun{}.Kind():      read[IncarnationBegun],
 	OwnershipDecided{}.Kind():      read[OwnershipDecided],
 	TableReady{}.Kind():            read[TableReady],

@@ -19,6 +19,7 @@ func (LaunchPending) Kind() string         { return "launch_pending" }
 func (LaunchExpired) Kind() string         { return "launch_expired" }
 func (LaunchCancelled) Kind() string       { return "launch_cancelled" }
 func (BillReceived) Kind() string          { return "bill_received" }
+func (BillReconciled) Kind() string        { return "bill_reconciled" }
 func (IncarnationBegun) Kind() string      { return "incarnation_begun" }
 func (OwnershipDecided) Kind() string      { return "ownership_decided" }
 func (TableReady) Kind() string            { return "table_ready" }
@@ -42,7 +43,7 @@ var Kinds = []string{
 	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",
 	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
-	"table_ready", "job_paused", "job_resumed", "job_updated", "group_opened", "group_reviewed",
+	"table_ready", "bill_reconciled", "job_paused", "job_resumed", "job_updated", "group_opened", "group_reviewed",
 	"group_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
 	"round_proposed", "interruption_announced", "checkpoint_failed", "proposed", "machine_released",
 }

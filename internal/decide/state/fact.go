@@ -270,6 +270,8 @@ type (
 	}
 	// IncarnationSet: the log takes the installation and incarnation of the event.
 	IncarnationSet struct{}
+	// ReconciliationBooked: the differences in the event are booked.
+	ReconciliationBooked struct{}
 	// ReserveSettled: the unused cost of a reservation is posted up to now.
 	ReserveSettled struct {
 		Offer market.OfferID `json:"offer"`

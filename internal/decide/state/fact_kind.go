@@ -53,6 +53,7 @@ func (ConfigSet) Fact() string            { return "config_set" }
 func (RulesSet) Fact() string             { return "rules_set" }
 func (LimitReached) Fact() string         { return "limit_reached" }
 func (IncarnationSet) Fact() string       { return "incarnation_set" }
+func (ReconciliationBooked) Fact() string { return "reconciliation_booked" }
 func (ReserveSettled) Fact() string       { return "reserve_settled" }
 
 // factKinds maps the name of a fact to the function that decodes it.
@@ -114,5 +115,6 @@ func init() {
 	reads[RulesSet]()
 	reads[LimitReached]()
 	reads[IncarnationSet]()
+	reads[ReconciliationBooked]()
 	reads[ReserveSettled]()
 }

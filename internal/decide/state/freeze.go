@@ -33,7 +33,7 @@ func (s *State) Freeze(since uint64) *Snapshot {
 		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], size: len(s.parts), todo: map[int]bool{},
 		saved: map[*Job]*Job{}, archive: s.archive.clone(),
 		head: head{
-			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation,
+			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Reconciled: s.reconciled,
 			Undecided: s.AllUndecided(), Config: s.cfg, Now: s.now, Seq: s.seq,
 			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part,
 			Jobs: len(s.inOrder), Spending: s.spending.clone(),

@@ -34,6 +34,7 @@ type head struct {
 	Backoffs     map[string]Backoff        `json:"backoffs,omitempty"`
 	Reserves     map[market.OfferID]*Stock `json:"reserves,omitempty"`
 	Heads        map[string]ledger.Hash    `json:"heads,omitempty"`
+	Reconciled   uint64                    `json:"reconciled,omitempty"`
 	Rules        *budget.Rules             `json:"rules,omitempty"`
 	Spending     spending                  `json:"spending"`
 	Groups       []Group                   `json:"groups,omitempty"`
@@ -174,7 +175,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 			s.abandonsStages(g)
 		}
 	}
-	s.installation, s.incarnation = h.Installation, h.Incarnation
+	s.installation, s.incarnation, s.reconciled = h.Installation, h.Incarnation, h.Reconciled
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u
 	}

@@ -49,13 +49,15 @@ type State struct {
 	trials    int // number of backoffs that an allocation is testing
 	reserves  map[market.OfferID]*Stock
 	heads     map[string]ledger.Hash
-	rules     *budget.Rules // nil until somebody sets limits
-	spending  spending
-	groups    map[string]*Group // by name
-	members   map[string][]*Job // jobs that have not ended, by group, in the order of submission
-	stages    stageIndex
-	decision  *plan.Decision // the newest decision of any job; see shares
-	archive   archive
+	// reconciled is the newest event that booked differences to bills; 0: none
+	reconciled uint64
+	rules      *budget.Rules // nil until somebody sets limits
+	spending   spending
+	groups     map[string]*Group // by name
+	members    map[string][]*Job // jobs that have not ended, by group, in the order of submission
+	stages     stageIndex
+	decision   *plan.Decision // the newest decision of any job; see shares
+	archive    archive
 
 	part     int       // number of jobs in one part of a snapshot, including those archived since
 	parts    []uint64  // by part: sequence number of the last event that may have changed a job in it
@@ -123,6 +125,9 @@ func (s *State) Config() *Config      { return &s.cfg }
 func (s *State) Installation() string { return s.installation }
 func (s *State) Incarnation() int     { return s.incarnation }
 func (s *State) Rules() *budget.Rules { return s.rules }
+
+// Reconciled returns the newest event that booked differences between bills and the ledger, or 0.
+func (s *State) Reconciled() uint64 { return s.reconciled }
 
 // Head returns the hash of the tenant's last posting.
 func (s *State) Head(tenant string) ledger.Hash { return s.heads[tenant] }

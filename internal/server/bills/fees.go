@@ -16,7 +16,9 @@ import (
 	"unicode/utf8"
 
 	"scrimp/client"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
+	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 )
 
@@ -29,8 +31,14 @@ type Meta interface {
 // Desk answers requests about bills.
 type Desk struct {
 	Meta    Meta
+	Dir     string // the data folder
+	Room    disk.Room
+	Gate    *auth.Gate
+	Control Core
+	Ledger  Ledger
 	HasTeam func(name string) bool // reports whether the team exists
-	setting sync.Mutex             // serializes changes of fees
+	setting sync.Mutex             // serializes changes of fees, bills and closed months, and bookings
+	coming  auth.Streams           // imports in progress, by user
 }
 
 const (
@@ -77,6 +85,10 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, title, fix, nil)
 		return
 	}
+	if no := d.checkSpread(f); no != nil {
+		no.Answer(w)
+		return
+	}
 	if d.HasTeam(f.Name) {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "a team has this name",
 			"give the fee another: a statement could not tell them apart", nil)
@@ -87,6 +99,15 @@ func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
 	list, err := d.fees(r.Context())
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
+		return
+	}
+	switch m, closed, err := d.changesClosed(r.Context(), f); {
+	case err != nil:
+		unread(w, err)
+		return
+	case closed:
+		reply.FieldProblem(w, http.StatusConflict, "since", m.Month+" is closed, and the fee would change its statements",
+			"give a later first month, or open the month again with scrimp bill reopen "+m.Month, nil)
 		return
 	}
 	list, found := from(list, f)
@@ -138,6 +159,38 @@ func monthBefore(month string) string {
 		return month // checkFee refuses it
 	}
 	return t.AddDate(0, -1, 0).Format("2006-01")
+}
+
+// changesClosed returns a closed month that the fee would change.
+func (d *Desk) changesClosed(ctx context.Context, f client.Fee) (m client.BillMonth, is bool, err error) {
+	v, err := d.read(ctx)
+	for _, m := range v.Closed {
+		if m.Month >= f.Since {
+			return m, true, err
+		}
+	}
+	return m, false, err
+}
+
+// checkSpread returns what is wrong with the rule of a fee. Shares name teams that exist: a typo would misdirect the
+// money.
+func (d *Desk) checkSpread(f client.Fee) *reply.Refusal {
+	rule, err := books.SpreadOf(f)
+	if err != nil {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spread",
+			Title: "this is no rule to spread a fee", Err: err,
+			Fix: "write proportional, even, or fixed with a share TEAM=WEIGHT for each team"}
+	}
+	if rule == nil {
+		return nil
+	}
+	for _, s := range rule.Shares {
+		if !d.HasTeam(s.Team) {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "shares",
+				Title: fmt.Sprintf("there is no team %.60s", s.Team), Fix: "scrimp teams lists the teams"}
+		}
+	}
+	return nil
 }
 
 // checkFee returns what is wrong with a fee.

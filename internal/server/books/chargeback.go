@@ -103,7 +103,11 @@ func (b *Books) chargeback(ctx context.Context, caller identity.Caller, span cha
 		return v, err
 	}
 	for _, f := range fees {
-		m.AddFee(f.Name, f.Amount, f.Currency)
+		spread, err := SpreadOf(f)
+		if err != nil {
+			return v, err
+		}
+		m.AddFee(f.Name, f.Amount, f.Currency, spread)
 	}
 	if err := b.checkTeams(m, rule); err != nil {
 		return v, err
@@ -283,6 +287,15 @@ func (b *Books) EachJob(ctx context.Context, names []string, f func(*core.Job)) 
 		}
 	}
 	return nil
+}
+
+// SpreadOf returns the rule that divides a fee; nil: the rule of the statement.
+func SpreadOf(f client.Fee) (*chargeback.Rule, error) {
+	if f.Spread == "" && len(f.Shares) == 0 {
+		return nil, nil //nolint:nilnil // no rule of its own
+	}
+	r, err := chargeback.ParseRule(f.Spread, f.Shares)
+	return &r, err
 }
 
 // FeeOf reports whether a fee is due in the month that starts at the given time.

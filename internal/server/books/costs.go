@@ -91,6 +91,7 @@ type lines struct {
 	name   func(w ledger.Dimensions, job string) string
 	named  bool // grouped by job or kind, which idle machines lack
 	bought bool // grouped by a property of the machine: a job may have used several, so runs are not counted
+	items  bool // grouped by what was bought of a machine, such as its disk
 	caller identity.Caller
 	all    map[lineKey]*api.CostLine
 }
@@ -128,6 +129,10 @@ func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.
 // use adds an amount to a line. Idle time of machines lowers the savings, because an on-demand machine would not
 // have cost it.
 func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a money.Amount) {
+	if u == ledger.Invoiced {
+		line.Billed = new(orNothing(line.Billed).Add(a))
+		return
+	}
 	use := client.Use(u)
 	line.Uses[use] = line.Uses[use].Add(a)
 	if w.Rule == ledger.IdleRule {
@@ -141,6 +146,7 @@ func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a mon
 func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
 	name, _ := groupBy(v.By)
 	l := &lines{name: name, named: v.By == byJob || v.By == "kind", caller: c, all: map[lineKey]*api.CostLine{},
+		items:  slices.Contains([]string{"sku", "category"}, v.By),
 		bought: slices.Contains([]string{"provider", "region", "sku", "category"}, v.By)}
 	b.spent.mu.Lock() // keeps the sums from running ahead of the core's state read below
 	defer b.spent.mu.Unlock()
@@ -183,6 +189,25 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 	return nil
 }
 
+// unbooked adds idle cost that is not booked yet.
+func (l *lines) unbooked(w ledger.Dimensions, c money.Currency, a money.Amount) {
+	if line := l.of(w, "", c); line != nil {
+		l.use(line, w, ledger.Idle, a)
+		line.Unbooked = line.Unbooked.Add(a)
+	}
+}
+
+// phases splits what was spent by how certain it is. A bill has one posting for all items of a machine, so the split
+// is unknown by item.
+func (l *lines) phases(line *api.CostLine) {
+	if l.items {
+		line.Billed, line.Accrued = nil, nil
+		return
+	}
+	line.Billed = new(orNothing(line.Billed))
+	line.Accrued = new(line.Spent.Sub(*line.Billed).Sub(line.Unbooked))
+}
+
 // sorted sums each line, and returns those with a job or a cost: the dearest first.
 func (l *lines) sorted() (list []api.CostLine) {
 	for _, line := range l.all {
@@ -191,6 +216,7 @@ func (l *lines) sorted() (list []api.CostLine) {
 				delete(line.Uses, u)
 			}
 		}
+		l.phases(line)
 		if line.Jobs > 0 || len(line.Uses) > 0 {
 			list = append(list, *line)
 		}
@@ -224,7 +250,8 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 				break
 			}
 			if a.Live() {
-				line.Uses[client.Open] = line.Uses[client.Open].Add(a.Cost(until).Sub(a.Posted()))
+				due := a.Cost(until).Sub(a.Posted())
+				line.Uses[client.Open], line.Unbooked = line.Uses[client.Open].Add(due), line.Unbooked.Add(due)
 			}
 		}
 		if line != nil && !l.bought {
@@ -233,13 +260,13 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 		}
 	}
 	for _, u := range m.Unused(since, until) {
-		l.add(ledger.Dimensions{Team: u.Team, Rule: state.ReservedRule}, "", u.Currency, ledger.Idle, u.Amount)
+		l.unbooked(ledger.Dimensions{Team: u.Team, Rule: state.ReservedRule}, u.Currency, u.Amount)
 	}
 	for _, i := range m.State().Waiting() {
 		idle, _ := i.Idle()
 		w := ledger.WhoseOf(ledger.Posting{Owner: idle.Owner}, idle.User, "")
 		w.Bought = state.BoughtAs(i.Machine())
-		l.add(w, "", i.Machine().Currency, ledger.Idle, i.Cost(until).Sub(i.Posted()))
+		l.unbooked(w, i.Machine().Currency, i.Cost(until).Sub(i.Posted()))
 	}
 }
 
@@ -328,6 +355,9 @@ func (b *Books) walk(ctx context.Context, l *lines, first, last uint64, wanted f
 			p.Parts(func(u ledger.Use, a money.Amount) {
 				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, u, a)
 			})
+			if a, is := p.Invoiced(); is {
+				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, ledger.Invoiced, a)
+			}
 		}
 		after = next
 	}

@@ -33,7 +33,7 @@ const (
 	spentStride = 20_000
 	// spentMeta is the prefix of a piece's key; the event after which the piece starts follows it. The number is the
 	// version of the format.
-	spentMeta = "spent/2/"
+	spentMeta = "spent/3/"
 	// spentWindow is how far back the sums keep single hours. A span that starts within an earlier day reads that
 	// day's postings.
 	spentWindow = 40 * 24 * time.Hour

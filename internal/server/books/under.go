@@ -22,7 +22,10 @@ func (b *Books) Under(ctx context.Context, limits []budget.Limit) (base map[stri
 		sum := state.Spent{Begin: l.Window.Begin(b.Control.Now())}
 		held := map[int]bool{}
 		// a window starts on the hour, so no hour is cut
-		b.spent.sums.Since(sum.Begin, func(whose int, _ ledger.Column, a money.Amount) {
+		b.spent.sums.Since(sum.Begin, func(whose int, c ledger.Column, a money.Amount) {
+			if c.Use == ledger.Invoiced {
+				return // no cost
+			}
 			in, known := held[whose]
 			if !known {
 				w := b.spent.sums.Dimensions()[whose]

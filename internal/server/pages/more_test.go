@@ -11,7 +11,10 @@ import (
 	"golang.org/x/net/html"
 
 	"scrimp/client"
+	"scrimp/internal/decide/trueup"
+	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/reconcile"
 )
 
 // evil is a hostile name.
@@ -77,11 +80,19 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
 		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
+	f.answers["/v1/bills"] = client.Bills{Bills: []client.Bill{{Provider: name, Account: name, Month: "2026-10", Lines: 3, By: name, Closed: true,
+		Totals: []client.BillTotal{{Currency: "USD", Amount: "1.25"}}}}, Closed: []client.BillMonth{{Month: "2026-10", By: name, At: now}}}
+	six, _ := decimal.Parse("6.5")
+	lone := []reconcile.Alone{{Line: 7, Resource: name, Amount: six, Currency: "USD", Why: name}}
+	f.answers["/v1/bills/reconcile"] = trueup.Comparison{Answer: reconcile.Answer{Month: "2026-10", Totals: []reconcile.Total{{Currency: "USD", File: six, Gap: six}},
+		Gaps:      []reconcile.Gap{{Instance: name, Job: name, Currency: "USD", Billed: six, Gap: six, By: "id", Parts: map[reconcile.Part]decimal.Decimal{reconcile.Tax: six}}},
+		NeverOurs: lone, NotBilled: lone, Others: lone}, Closed: true, Booking: []trueup.Booking{{Currency: "USD", Count: 1, Amount: one}},
+		Waits: []trueup.Wait{{Instance: name, Why: name}}}
 	return f, s
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/waste", "/waste?team=vision&since=7d", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -105,7 +116,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/groups"], f.answers["/v1/market"], f.answers["/v1/history"] = []client.Group{}, client.Market{}, client.History{}
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
-	f.answers["/v1/waste"] = client.Waste{}
+	f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Waste{}, client.Bills{}, trueup.Comparison{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)

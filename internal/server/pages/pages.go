@@ -61,6 +61,8 @@ func list() []page {
 			fill: days},
 		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", key: "n", twin: "/v1/chargeback",
 			command: "scrimp chargeback", fill: chargebackOf},
+		{path: "/bills", file: "bills", title: "Bills", nav: "Bills", twin: "/v1/bills", command: "scrimp bill list",
+			still: true, fill: billsOf},
 		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",
 			fill: wasteOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",

@@ -54,7 +54,7 @@ var neighbours = map[string][]string{
 		"server/workblob", "server/workdir"},
 	"server/auth":       {"server/reply"},
 	"server/books":      {"server/auth", "server/reply"},
-	"server/bills":      {"server/books", "server/reply"},
+	"server/bills":      {"server/auth", "server/books", "server/disk", "server/reply"},
 	"server/budgets":    {"server/auth", "server/reply", "server/webhook"},
 	"server/disk":       {},
 	"server/forecast":   {},

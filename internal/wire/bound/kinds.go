@@ -50,7 +50,7 @@ var kinds = map[string]*quantity.Kind{
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
 
-	"BillLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
+	"BillLine.amount": quantity.Billed, "ReconciledLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
 }
 
 // typeKinds maps types to their kinds.

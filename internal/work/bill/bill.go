@@ -4,9 +4,11 @@
 package bill
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"scrimp/internal/lib/decimal"
@@ -40,6 +42,15 @@ type Number struct {
 	Known bool
 }
 
+// UnmarshalJSON reads the form that MarshalJSON writes.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	if *n = (Number{}); string(text) == "null" {
+		return nil
+	}
+	n.Known = true
+	return json.Unmarshal(text, &n.Value)
+}
+
 // MarshalJSON writes null for an unknown number.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if !n.Known {
@@ -50,21 +61,79 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 // Line is a charge of a bill.
 type Line struct {
-	At                         int // line of the file, or row of a Parquet file
-	Provider, Account, Invoice string
-	Service, SKU, Description  string
-	Category                   Category
-	Region, Resource           string
-	Job, Attempt               string // from the tags that scrimp gives to machines
-	TagsUnread                 bool   // the row's tags have an unknown format
-	Correction                 bool   // for a period that was billed before
-	Start, End                 time.Time
-	Quantity, UnitPrice        Number
-	Unit                       string
-	Billed                     decimal.Decimal // the invoiced amount
-	ListCost, Effective        Number          // at public prices; with commitments spread over their use
-	Currency                   money.Currency
-	PeriodStart, PeriodEnd     time.Time // of the bill; zero if the file does not say
+	At          int             `json:"at"` // line of the file, or row of a Parquet file
+	Provider    string          `json:"provider,omitempty"`
+	Account     string          `json:"account,omitempty"`
+	Invoice     string          `json:"invoice,omitempty"`
+	Service     string          `json:"service,omitempty"`
+	SKU         string          `json:"sku,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Category    Category        `json:"category"`
+	Region      string          `json:"region,omitempty"`
+	Resource    string          `json:"resource,omitempty"`
+	Job         string          `json:"job,omitempty"` // from the tags that scrimp gives to machines
+	Attempt     string          `json:"attempt,omitempty"`
+	TagsUnread  bool            `json:"tags_unread,omitempty"` // the row's tags have an unknown format
+	Correction  bool            `json:"correction,omitempty"`  // for a period that was billed before
+	Start       time.Time       `json:"start"`
+	End         time.Time       `json:"end"`
+	Quantity    Number          `json:"quantity"`
+	UnitPrice   Number          `json:"unit_price"`
+	Unit        string          `json:"unit,omitempty"`
+	Billed      decimal.Decimal `json:"billed"`    // the invoiced amount
+	ListCost    Number          `json:"list_cost"` // at public prices
+	Effective   Number          `json:"effective"` // with commitments spread over their use
+	Currency    money.Currency  `json:"currency"`
+	PeriodStart time.Time       `json:"period_start,omitzero"` // of the bill; zero if the file does not say
+	PeriodEnd   time.Time       `json:"period_end,omitzero"`
+}
+
+// Month returns the first moment of the month that the line is billed in, in UTC.
+func (l *Line) Month() time.Time {
+	t := l.PeriodStart
+	if t.IsZero() {
+		t = l.Start
+	}
+	t = t.UTC()
+	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// earliest and latest bound the times of a line.
+var (
+	earliest = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// mostName bounds the provider and the account of a line in bytes, which name the bill.
+const mostName = 200
+
+// Check returns what is wrong with a line that another program has read.
+func (l *Line) Check() error {
+	size := l.Billed
+	if size.Sign() < 0 {
+		size = size.Neg()
+	}
+	switch {
+	case l.Provider == "" || len(l.Provider) > mostName || len(l.Account) > mostName:
+		return fmt.Errorf("the provider is missing, or provider or account have more than %d bytes", mostName)
+	case !known(l.Currency):
+		return fmt.Errorf("%.20q is no currency such as USD", string(l.Currency))
+	case !slices.Contains(Categories, l.Category):
+		return fmt.Errorf("%.20q is no category", string(l.Category))
+	case size.Cmp(most) > 0:
+		return errors.New("the amount is beyond 10^12")
+	case l.End.Before(l.Start):
+		return errors.New("the charge ends before it begins")
+	}
+	for _, t := range []time.Time{l.Start, l.End} {
+		if t.Before(earliest) || t.After(latest) {
+			return errors.New("the time is not between 1970 and 2200")
+		}
+	}
+	if p := l.PeriodStart; !p.IsZero() && (p.Before(earliest) || p.After(latest)) {
+		return errors.New("the billing period is not between 1970 and 2200")
+	}
+	return nil
 }
 
 // Problem is an unreadable row, or the premature end of a file.
@@ -78,8 +147,8 @@ type Problem struct {
 
 // Row is the result of one row of the file: lines, or a problem.
 type Row struct {
-	Lines   []Line
-	Problem *Problem
+	Lines   []Line   `json:"lines,omitempty"`
+	Problem *Problem `json:"problem,omitempty"`
 }
 
 // Limits bound what a file may make the program hold or unpack.

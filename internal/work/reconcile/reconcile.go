@@ -139,7 +139,9 @@ type Books struct {
 	seen         map[string]int
 	places       int
 	answer       Answer
-	totals       map[money.Currency]*Total
+	// Stranger receives each line of NeverOurs, also those beyond the listed ones; nil: nobody does.
+	Stranger func(Alone)
+	totals   map[money.Currency]*Total
 }
 
 // New compares the given span; zero times mean any time.
@@ -248,6 +250,9 @@ func (b *Books) line(l *bill.Line) {
 		b.match(f, l, by)
 	case ours:
 		t.NeverOurs.add(l.Billed)
+		if b.Stranger != nil {
+			b.Stranger(alone(l, why))
+		}
 		b.answer.NeverOurs = listed(b.answer.NeverOurs, alone(l, why))
 	default:
 		t.NotOurs.add(l.Billed)

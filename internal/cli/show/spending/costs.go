@@ -56,13 +56,14 @@ func Costs(v api.Costs, p show.Place) string {
 		for u, a := range l.Uses {
 			t.Uses[u] = t.Uses[u].Add(a)
 		}
+		t.Billed, t.Accrued, t.Unbooked = plus(t.Billed, l.Billed), plus(t.Accrued, l.Accrued), t.Unbooked.Add(l.Unbooked)
 		t.Estimated, t.Actual, t.Saved = plus(t.Estimated, l.Estimated), plus(t.Actual, l.Actual), plus(t.Saved, l.Saved)
 		totals[l.Currency] = t
 	}
 	for _, c := range order {
 		row("total", totals[c])
 	}
-	return draw.Grid([]draw.Column{
+	table := draw.Grid([]draw.Column{
 		{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Key: true}, {Name: "JOBS", Right: true, Leaves: 5},
 		{Name: "SPENT", Right: true}, {Name: "USEFUL", Right: true}, {Name: "LOST", Right: true},
 		{Name: "START-UP", Right: true, Leaves: 4}, {Name: "IDLE", Right: true, Leaves: 3},
@@ -70,6 +71,14 @@ func Costs(v api.Costs, p show.Place) string {
 		{Name: "ESTIMATED", Right: true, Leaves: 8}, {Name: "ACTUAL", Right: true, Leaves: 7},
 		{Name: "SAVED", Right: true, Leaves: 2},
 	}, rows, p.Columns())
+	for _, c := range order {
+		if t := totals[c]; t.Billed != nil {
+			table += draw.Wrap("", fmt.Sprintf("Of %s: billed %s, accrued %s, estimated for running machines %s.",
+				money.Short(t.Spent, c), money.Short(*t.Billed, c), money.Short(*t.Accrued, c), money.Short(t.Unbooked, c)),
+				p.Columns())
+		}
+	}
+	return table
 }
 
 // plus adds the known amounts.

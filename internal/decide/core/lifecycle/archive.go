@@ -150,6 +150,10 @@ func (js *Jobs) about(b state.Body, f func(job string)) {
 		for _, r := range b.Running {
 			f(step.OfLaunch(r.Launch))
 		}
+	case state.BillReconciled:
+		for i := range b.Lines {
+			f(b.Lines[i].Owner.Job)
+		}
 	case state.BillReceived:
 		f(step.OfLaunch(b.Launch))
 		if i := js.State.Instance(b.Instance); i != nil { // its bill is split

@@ -1,0 +1,109 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/decide/trueup"
+	"scrimp/internal/lib/decimal"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// Bills formats the kept bills and the closed months.
+func Bills(v api.Bills, p Place) string {
+	if len(v.Bills)+len(v.Closed) == 0 {
+		return draw.Wrap("", "No bills: scrimp bill import FILE keeps one.", p.Columns())
+	}
+	var rows [][]string
+	for _, b := range v.Bills {
+		state := "open"
+		if b.Closed {
+			state = "closed"
+		}
+		rows = append(rows, []string{b.Month, Clean(b.Provider), Clean(b.Account), fmt.Sprint(b.Lines), billTotals(b.Totals),
+			b.Imported.UTC().Format("2006-01-02"), Clean(b.By), state})
+	}
+	var s strings.Builder
+	if len(rows) > 0 {
+		s.WriteString(draw.Grid([]draw.Column{{Name: "MONTH"}, {Name: "PROVIDER", Key: true}, {Name: "ACCOUNT"},
+			{Name: "LINES", Right: true, Leaves: 2}, {Name: "TOTAL", Right: true}, {Name: "IMPORTED", Leaves: 3},
+			{Name: "BY", Leaves: 1}, {Name: "STATE"}}, rows, p.Columns()))
+	}
+	for _, m := range v.Closed {
+		if !slices.ContainsFunc(v.Bills, func(b api.Bill) bool { return b.Month == m.Month }) {
+			fmt.Fprintf(&s, "%s has no bill and is closed, by %s\n", m.Month, Clean(m.By))
+		}
+	}
+	return s.String()
+}
+
+// billTotals formats the sums of a bill, to the last digit.
+func billTotals(list []api.BillTotal) string {
+	var all []string
+	for _, t := range list {
+		amount, err := decimal.Parse(t.Amount)
+		if err != nil {
+			all = append(all, "?")
+			continue
+		}
+		all = append(all, billed(amount, t.Currency))
+	}
+	if len(all) == 0 {
+		return "-"
+	}
+	return strings.Join(all, ", ")
+}
+
+// ImportedBills says what an import changed.
+func ImportedBills(list []api.ImportedBill, p Place) string {
+	var s strings.Builder
+	for _, b := range list {
+		text := fmt.Sprintf("%s %s of %s: %s, %s", b.Month, Clean(b.Provider), Clean(b.Account), draw.Count(b.Lines, "line"),
+			billTotals(b.Totals))
+		switch b.Result {
+		case "same":
+			text += ". It was imported before, and nothing changed."
+		case "replaced":
+			text += ". It replaces a bill of " + billTotals(b.Before) + "."
+		default:
+			text += ". It is new."
+		}
+		if b.Unread > 0 {
+			text += fmt.Sprintf(" %s could not be read.", draw.Count(b.Unread, "row"))
+		}
+		s.WriteString(draw.Wrap("", text, p.Columns()))
+	}
+	return s.String()
+}
+
+// ReconcileKept formats the comparison of the kept bills with the ledger, and what is booked.
+func ReconcileKept(v trueup.Comparison, p Place) string {
+	var s strings.Builder
+	s.WriteString(Reconcile(v.Answer, p))
+	s.WriteString("\n")
+	for _, b := range v.Booking {
+		p.Fact(&s, "booked before", "%s", money.Short(b.Before, b.Currency))
+		name := "to book"
+		if v.Booked {
+			name = "booked now"
+		}
+		p.Fact(&s, name, "%s, %s", money.Short(b.Amount, b.Currency), draw.Count(b.Count, "part"))
+	}
+	if len(v.Booking) == 0 {
+		p.Fact(&s, "to book", "nothing")
+	}
+	for _, w := range v.Waits {
+		s.WriteString(draw.Wrap("", fmt.Sprintf("%s waits: %s.", Clean(w.Instance), Clean(w.Why)), p.Columns()))
+	}
+	open := slices.ContainsFunc(v.Booking, func(b trueup.Booking) bool { return b.Count > 0 })
+	switch {
+	case v.Closed:
+		s.WriteString(draw.Wrap("", v.Month+" is closed: nothing can be booked for it.", p.Columns()))
+	case open && !v.Booked:
+		s.WriteString(draw.Wrap("", "Nothing is booked: --book does it.", p.Columns()))
+	}
+	return s.String()
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/work/recommend"
+)
+
+// The spending is that of the team's costs, shown to its team alone. A machine that waited 2 hours is no recommendation, since
+// its start took 4.
+func TestRecommend_ComputesFromTheTeamsOwnCosts(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	w.idles(2 * time.Hour)
+	ask := func(query, token string) (code int, list []recommend.Plan) {
+		rec, p := w.ask("GET", "/v1/recommend"+query, token, nil)
+		if rec.Code != 200 {
+			if p.Fix == "" {
+				t.Errorf("%s: %+v", query, p)
+			}
+			return rec.Code, nil
+		}
+		if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		return rec.Code, list
+	}
+	code, list := ask("?team=team-0&target=50%25", auth.OwnerName)
+	if code != 200 || len(list) != 1 || list[0].Currency != money.USD {
+		t.Fatalf("%d %+v", code, list)
+	}
+	p := list[0]
+	var costs struct {
+		Lines []struct {
+			Spent money.Amount `json:"spent"`
+		} `json:"lines"`
+	}
+	w.must("GET", "/v1/costs", nil, &costs)
+	if spent := costs.Lines[0].Spent.Float(); p.Spent.Float() > spent+0.01 || p.Spent.Float() < spent-0.01 || p.Enough || !p.Reached.IsZero() ||
+		p.Target.Float() > p.Spent.Float()/2 || p.Target.Float() < p.Spent.Float()/2-0.01 {
+		t.Errorf("%+v of %v", p, costs.Lines)
+	}
+	for _, l := range p.Recommendations {
+		if l.Name == "idle stop" {
+			t.Errorf("%+v", l)
+		}
+	}
+	bob := w.user("bob", identity.Grant{Team: "team-1", Role: identity.Operator})
+	for _, c := range []struct {
+		query, token string
+		code         int
+	}{{"", bob, 404}, {"?team=team-0", bob, 404}, {"?team=team-1", bob, 404}, {"?target=0%25", auth.OwnerName, 400}, {"?target=25", auth.OwnerName, 400},
+		{"?target=NaN%25", auth.OwnerName, 400}, {"?target=100%25", auth.OwnerName, 400}, {"", auth.OwnerName, 200}} {
+		if code, _ := ask(c.query, c.token); code != c.code {
+			t.Errorf("%s: %d, want %d", c.query, code, c.code)
+		}
+	}
+}
